@@ -12,7 +12,8 @@ target_precompile_headers(tilewave_base PRIVATE <algorithm> <array> <atomic> <cm
   <optional> <sstream> <string> <tuple> <vector>)
 
 # The library for C++ users: everything, with one MPI.
-add_library(tilewave STATIC $<TARGET_OBJECTS:tilewave_base> src/transport/mpi.cpp)
+add_library(tilewave STATIC $<TARGET_OBJECTS:tilewave_base> src/transport/mpi.cpp
+  src/transport/mpi_leaving.cpp)
 target_include_directories(tilewave PRIVATE src)
 add_library(tilewave::tilewave ALIAS tilewave)
 target_compile_features(tilewave PUBLIC cxx_std_20)

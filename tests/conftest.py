@@ -29,7 +29,7 @@ def _load(name, path):
 
 mpi_plugin = _load("tilewave_mpi_plugin", HERE / "mpi_plugin.py")
 cluster = _load("tilewave_cluster", HERE.parent / "tools" / "cluster.py")
-processes, shared_files = mpi_plugin.processes, mpi_plugin.shared_files
+processes, shared_files = mpi_plugin.processes, _load("shared_files", HERE / "python" / "support" / "shared_files.py")
 
 # Processes that tests start inherit it, so that those left at the end are found, and only those.
 SESSION = uuid.uuid4().hex

@@ -50,7 +50,7 @@ def _load(*names):
         sys.modules.update(before)
 
 
-launch, processes, shared_files = _load("launch", "processes", "shared_files")
+launch, processes = _load("launch", "processes")
 
 
 def pytest_generate_tests(metafunc):

@@ -59,6 +59,7 @@ public:
     virtual std::string doing() const { return ""; }
     /// A call has thrown: what is pending is lost, and nothing more may be started.
     void mark_failed() { failed_ = true; }
+    bool failed() const { return failed_; }
     /// @throws MpiError after mark_failed()
     void must_work() const {
         if (failed_) throw MpiError("this context's transport has failed before; make a new context");
@@ -99,6 +100,11 @@ public:
     /// Appends the alarms that have come since the last call. May cost as much as a poll.
     /// @throws MpiError
     virtual void take_alarms(std::vector<Alarm>&) {}
+    /// Whether `peer` is known to have come to its end: all it has sent is under way, and it posts nothing more.
+    /// `before_native`: before the native call that this rank has posted last. The first call asks, later ones know
+    /// the answer; collective with nobody.
+    /// @throws MpiError
+    virtual bool has_ended(int /*peer*/, bool /*before_native*/) { return false; }
     /// Whether post_native() works here.
     virtual bool native() const { return false; }
     /// Start a collective of the library itself; collective in the library's sense.

@@ -383,6 +383,7 @@ void Context::end() {
     exchange_->ended = rank_;
     Agreement::end(exchange_->kept_port(), exchange_->tag(static_cast<int>(exchange_->started % Exchange::turns)));
     exchange_->move();
+    exchange_->inner().mark_failed();  // others may send to it yet: it must not be taken down
 }
 
 int Context::ended() const {

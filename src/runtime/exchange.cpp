@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include "runtime/agreement.hpp"
 
@@ -23,7 +25,7 @@ public:
     int max_tag() const override { return exchange_->inner_->max_tag() - (moves_ ? exchange_->operation_tags() : 0); }
 
     void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool synchronous) override {
-        exchange_->post(this, id,
+        exchange_->post(this, id, peer,
                         [&](int slot) { exchange_->inner_->post_send(slot, data, bytes, peer, tag, synchronous); });
     }
     bool try_send(const MatrixView& matrix, std::int64_t at, std::int64_t bytes, int peer, int tag) override {
@@ -31,17 +33,18 @@ public:
         return exchange_->inner_->try_send(matrix, at, bytes, peer, tag);
     }
     void post_recv(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
-        exchange_->post(this, id, [&](int slot) { exchange_->inner_->post_recv(slot, data, bytes, peer, tag); });
+        exchange_->post(this, id, peer, [&](int slot) { exchange_->inner_->post_recv(slot, data, bytes, peer, tag); });
     }
     std::byte* memory_for(std::int64_t bytes, int peer) override {
         std::scoped_lock guard(exchange_->lock_);
         return exchange_->inner_->memory_for(bytes, peer);
     }
     void post_written(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
-        exchange_->post(this, id, [&](int slot) { exchange_->inner_->post_written(slot, data, bytes, peer, tag); });
+        exchange_->post(this, id, peer,
+                        [&](int slot) { exchange_->inner_->post_written(slot, data, bytes, peer, tag); });
     }
     void post_recv_anywhere(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
-        exchange_->post(this, id,
+        exchange_->post(this, id, peer,
                         [&](int slot) { exchange_->inner_->post_recv_anywhere(slot, data, bytes, peer, tag); });
     }
     const std::byte* where_received(const std::byte* data) override {
@@ -53,10 +56,10 @@ public:
         exchange_->inner_->let_go(data);
     }
     void post_native(int id, const NativeCall& call) override {
-        exchange_->post(this, id, [&](int slot) { exchange_->inner_->post_native(slot, call); });
+        exchange_->post(this, id, all_ranks, [&](int slot) { exchange_->inner_->post_native(slot, call); });
     }
     void post_native_message(int id, const MatrixView& matrix, bool send, int peer, bool buffered) override {
-        exchange_->post(this, id,
+        exchange_->post(this, id, peer,
                         [&](int slot) { exchange_->inner_->post_native_message(slot, matrix, send, peer, buffered); });
     }
     bool native() const override { return exchange_->inner_->native(); }
@@ -139,16 +142,16 @@ std::unique_ptr<Transport> Exchange::kept_port() {
 }
 
 template <class Start>
-void Exchange::post(Port* port, int id, Start start) {
+void Exchange::post(Port* port, int id, int peer, Start start) {
     std::scoped_lock guard(lock_);
     int slot;
     if (free_.empty()) {
         slot = static_cast<int>(slots_.size());
-        slots_.push_back({port, id});
+        slots_.push_back({port, id, peer});
     } else {
         slot = free_.back();
         free_.pop_back();
-        slots_[static_cast<std::size_t>(slot)] = {port, id};
+        slots_[static_cast<std::size_t>(slot)] = {port, id, peer};
     }
     start(slot);
 }
@@ -159,11 +162,27 @@ bool Exchange::move() {
     found_.clear();
     inner_->poll(found_);
     for (int slot : found_) {
-        const Slot s = slots_[static_cast<std::size_t>(slot)];
+        const Slot s = std::exchange(slots_[static_cast<std::size_t>(slot)], Slot());
         if (s.port) s.port->arrived(s.id);
         free_.push_back(slot);
     }
     return !found_.empty();
+}
+
+int Exchange::waits_for_ended() {
+    if (ended == inner_->rank()) return -1;  // it waits for what others still want of it
+    std::scoped_lock guard(lock_);
+    std::map<int, bool> peers;  // false: messages alone
+    for (const Slot& s : slots_) {
+        if (!s.port) continue;
+        if (s.peer != all_ranks) peers.emplace(s.peer, false);
+        for (int r = 0; s.peer == all_ranks && r < inner_->size(); ++r) peers[r] = true;
+    }
+    peers.erase(inner_->rank());
+    int found = -1;
+    for (const auto& [peer, native] : peers)  // all are asked at once
+        if (inner_->has_ended(peer, native) && found < 0) found = peer;
+    return found;
 }
 
 void Exchange::advance_all() {

@@ -53,6 +53,8 @@ public:
     std::string where_of(const Caller& c) const { return c.where.empty() && where ? where() : c.where; }
     /// The rank that has ended, as this one has learned; -1: none.
     int ended = -1;
+    /// Whether this rank has waited for a rank that had ended: what is in flight may never be over.
+    bool in_vain = false;
     /// @throws MpiError where a rank has ended
     void refuse_if_ended(const Caller& caller) const;
     /// For blocking agreements, one after another; its user takes it out while it needs it.
@@ -101,18 +103,23 @@ public:
     /// The least number in flight; the largest there is where none is.
     std::int64_t oldest();
     bool busy() const { return in_flight() > 0; }
+    /// A rank that has ended and that something under way here waits for; -1: none is known. Asks the ranks in question
+    /// the first time, so a later call knows more.
+    /// @throws MpiError
+    int waits_for_ended();
     int in_flight() const { return count_.load(std::memory_order_relaxed); }
 
 private:
     class Port;
+    static constexpr int all_ranks = -1;
     struct Slot {
-        Port* port = nullptr;
-        int id = 0;
+        Port* port = nullptr;  // null: nobody waits for it
+        int id = 0, peer = 0;  // all_ranks: of a native call
     };
 
     Exchange() = default;
     template <class Start>
-    void post(Port* port, int id, Start start);
+    void post(Port* port, int id, int peer, Start start);
     void advance_all();
 
     std::unique_ptr<Transport> inner_;

@@ -89,7 +89,7 @@ double PatternHandle::time_s() const {
 
 void complete(Context& context) {
     wait_until(
-        context, [&] { return !context.exchange()->busy(); },
+        context, [&] { return !context.exchange()->busy() || context.exchange()->in_vain; },
         [] { return "at the end of a context, for what is in flight"; });
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdio>
 #include <string>
+#include <utility>
 
 #include "execute/executor.hpp"
 #include "runtime/exchange.hpp"
@@ -31,14 +32,20 @@ private:
 /// What the heartbeat is told by waits that end early only for a caller who insists: other ranks rely on them.
 constexpr double only_insisting = 2;
 
+/// Where nothing has moved for so long, ranks that have ended are looked for, which costs a message to each of those
+/// that are waited for; after as long again without any message the wait is in vain.
+constexpr double look_for_ended_s = 1;
+
 /// Until ready(). `what` says for what this rank waits, "in tw.run, for rank 1", once a wait is suspiciously long.
-/// @throws MpiError; Interrupted when the heartbeat, given `fraction`, asks for it
+/// @throws MpiError, where a rank that is waited for has ended, too; Interrupted when the heartbeat, given `fraction`,
+/// asks for it
 template <class Ready, class What>
 void wait_until(Context& context, Ready ready, What what, double fraction, Backoff::Kind kind) {
     const ExecuteOptions& options = context.options();
     Backoff backoff(kind);
-    double since = 0, looked = now_s();
+    double since = 0, looked = now_s(), look = 0;
     bool told = false;
+    int ended = -1;
     while (!ready()) {
         const bool moved = context.exchange()->progress();
         if (ready()) return;
@@ -55,7 +62,20 @@ void wait_until(Context& context, Ready ready, What what, double fraction, Backo
             if (options.heartbeat(fraction)) throw Interrupted();
         }
         if (moved) continue;
-        if (since == 0) since = now;
+        if (since == 0) {
+            since = now;
+            look = now + look_for_ended_s;
+            ended = -1;
+        }
+        if (now > look) {
+            look = now + look_for_ended_s;
+            const int before = std::exchange(ended, context.exchange()->waits_for_ended());
+            if (ended >= 0 && ended == before) {
+                context.exchange()->in_vain = true;
+                throw MpiError("rank " + std::to_string(ended) + " has ended; rank " + std::to_string(context.rank()) +
+                               " waits " + what());
+            }
+        }
         if (told || now - since < patience_s()) continue;
         told = true;
         const std::string text = "tilewave: rank " + std::to_string(context.rank()) + " waits " + what();

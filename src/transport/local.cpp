@@ -25,6 +25,7 @@ struct Mailbox {
     std::mutex alarm_lock;
     std::vector<Alarm> alarms;
     std::atomic<bool> any_alarm{false};
+    std::atomic<bool> ended{false};
 
     void complete(int id) {
         std::scoped_lock guard(done_lock);
@@ -55,8 +56,10 @@ namespace {
 class LocalTransport final : public Transport {
 public:
     LocalTransport(std::shared_ptr<LocalFabric::Shared> shared, int rank) : shared_(std::move(shared)), rank_(rank) {}
+    ~LocalTransport() override { shared_->boxes[static_cast<std::size_t>(rank_)].ended = true; }
     int rank() const override { return rank_; }
     int size() const override { return static_cast<int>(shared_->boxes.size()); }
+    bool has_ended(int peer, bool) override { return shared_->boxes[static_cast<std::size_t>(peer)].ended; }
     std::vector<int> host_ranks() override {
         const int n = shared_->ranks_per_host, first = rank_ / n * n;
         std::vector<int> ranks;

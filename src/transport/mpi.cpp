@@ -1,11 +1,8 @@
-// The only file that names MPI.
+// Messages by MPI. This file and mpi_leaving are the only ones that name MPI.
 #include <dlfcn.h>
 #include <mpi.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -18,23 +15,13 @@
 
 #include "core/tags.hpp"
 #include "tilewave/transport.hpp"
+#include "transport/mpi_leaving.hpp"
 
 namespace tilewave {
 
 namespace {
 
 constexpr int no_id = -1;  // of messages nobody asks for
-
-std::atomic<bool> abandoned{false};
-pid_t started_by = 0;  // a forked child inherits exit handlers, but is no rank
-
-void must(int code, const char* call) {
-    if (code == MPI_SUCCESS) return;
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int length = 0;
-    MPI_Error_string(code, text, &length);
-    throw MpiError(std::string(call) + ": " + std::string(text, static_cast<std::size_t>(length)));
-}
 
 struct Level {
     const char* name;
@@ -55,59 +42,11 @@ int wanted_level() {
                       "'; allowed: single, funneled, serialized, multiple");
 }
 
-// One communicator for each group of ranks that had a transport: ranks leave MPI when all of the group do. MPICH 5.0
-// answers no messages any more in MPI_Finalize, though others may still wait for answers to what was received long ago.
-std::vector<MPI_Comm>& groups() {
-    static auto& all = *new std::vector<MPI_Comm>;  // needed after static objects are gone
-    return all;
-}
-
-int leave_together(MPI_Comm, int, void*, void*) {
-    if (abandoned) return MPI_SUCCESS;
-    std::vector<MPI_Request> left(groups().size(), MPI_REQUEST_NULL);
-    for (std::size_t g = 0; g < left.size(); ++g)
-        if (MPI_Ibarrier(groups()[g], &left[g]) != MPI_SUCCESS) return MPI_SUCCESS;
-    for (int all = 0, turn = 0; !all; ++turn) {
-        if (MPI_Testall(static_cast<int>(left.size()), left.data(), &all, MPI_STATUSES_IGNORE) != MPI_SUCCESS) break;
-        if (turn < 1000)
-            std::this_thread::yield();
-        else  // others may compute for long
-            std::this_thread::sleep_for(std::chrono::microseconds(200));
-    }
-    return MPI_SUCCESS;
-}
-
-// Collective over `from`, whose ranks have all the same groups of just these ranks.
-void leave_with(MPI_Comm from) {
-    for (const MPI_Comm& group : groups()) {
-        int same = MPI_UNEQUAL;
-        must(MPI_Comm_compare(from, group, &same), "MPI_Comm_compare");
-        if (same == MPI_IDENT || same == MPI_CONGRUENT) return;
-    }
-    MPI_Comm group;
-    must(MPI_Comm_dup(from, &group), "MPI_Comm_dup");
-    must(MPI_Comm_set_errhandler(group, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-    if (groups().empty()) {  // what MPI_Finalize does first is to free this rank's own communicator
-        int key = MPI_KEYVAL_INVALID;
-        must(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, leave_together, &key, nullptr), "MPI_Comm_create_keyval");
-        must(MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr), "MPI_Comm_set_attr");
-    }
-    groups().push_back(group);
-}
-
-void finish() {
-    int done = 0;
-    MPI_Finalized(&done);
-    // A rank that failed alone must not wait for the others in Finalize: they wait for it.
-    if (!done && !abandoned && started_by == getpid()) MPI_Finalize();
-}
-
 void start() {
     if (mpi_started()) return;
     int provided = 0;
     must(MPI_Init_thread(nullptr, nullptr, wanted_level(), &provided), "MPI_Init_thread");
-    started_by = getpid();
-    std::atexit(finish);
+    leave_at_exit();
 }
 
 // MPI-5's integer handles where the library has them, Fortran's elsewhere: the same integers.
@@ -279,7 +218,9 @@ void native_multi_reduce(const NativeCall& c, const Counts& parts, MPI_Comm comm
 class MpiTransport final : public Transport {
 public:
     MpiTransport(MPI_Comm from, std::int64_t piece) : owner_(std::this_thread::get_id()), piece_(piece) {
-        leave_with(from);
+        group_ = &group_of(from);
+        place_ = static_cast<int>(group_->native_calls.size());
+        group_->native_calls.push_back(0);
         must(MPI_Comm_dup(from, &comm_), "MPI_Comm_dup");
         must(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
         must(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
@@ -296,11 +237,14 @@ public:
     ~MpiTransport() override {
         int done = 0;
         MPI_Finalized(&done);
-        if (done || abandoned) return;
+        if (done || mpi_abandoned() || failed()) return;
         void* old = nullptr;
         int n = 0;
         if (!room_.empty()) MPI_Buffer_detach(&old, &n);
-        if (requests_.empty()) MPI_Comm_free(&comm_);
+        // MPICH aborts where it frees a communicator with a message that nobody has received.
+        int there = 0;
+        if (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &there, MPI_STATUS_IGNORE) != MPI_SUCCESS) return;
+        if (requests_.empty() && !there) MPI_Comm_free(&comm_);
     }
     int rank() const override { return rank_; }
     int size() const override { return size_; }
@@ -347,7 +291,11 @@ public:
     }
 
     bool native() const override { return true; }
+    bool has_ended(int peer, bool before_native) override {
+        return rank_has_ended(*group_, place_, peer, before_native ? group_->native_calls[place()] : 0);
+    }
     void post_native(int id, const NativeCall& call) override {
+        ++group_->native_calls[place()];
         MPI_Request request = MPI_REQUEST_NULL;
         std::shared_ptr<Counts> parts;
         switch (call.kind) {
@@ -445,7 +393,11 @@ private:
         must(MPI_Buffer_attach(room_.data(), as_int(static_cast<std::int64_t>(need))), "MPI_Buffer_attach");
     }
 
+    std::size_t place() const { return static_cast<std::size_t>(place_); }
+
     MPI_Comm comm_ = MPI_COMM_NULL;
+    MpiGroup* group_ = nullptr;
+    int place_ = 0;  // among the transports of the group
     std::thread::id owner_;
     std::int64_t piece_;  // bytes that one call counts
     int rank_ = 0, size_ = 1, world_size_ = 1;
@@ -464,10 +416,6 @@ bool mpi_started() {
     int yes = 0;
     MPI_Initialized(&yes);
     return yes != 0;
-}
-
-void abandon_mpi() {
-    abandoned = true;
 }
 
 std::unique_ptr<Transport> make_mpi_transport(std::optional<int> comm, std::int64_t piece) {

@@ -104,12 +104,16 @@ public:
             link.place = k;
         }
     }
+    ~SharedTransport() override {
+        if (failed()) inner_->mark_failed();
+    }
     int rank() const override { return inner_->rank(); }
     int size() const override { return inner_->size(); }
     bool any_thread() const override { return inner_->any_thread(); }
     bool connected() const override { return inner_->connected(); }
     int max_tag() const override { return inner_->max_tag(); }
     bool native() const override { return inner_->native(); }
+    bool has_ended(int peer, bool before_native) override { return inner_->has_ended(peer, before_native); }
 
     /// Which messages go in pieces: the first two ranks of the host try it, the others learn of it when it is known.
     void compare_ways() {

@@ -24,6 +24,7 @@ public:
         timed([&] { inner_->post_recv(id, data, bytes, peer, tag); });
     }
     bool native() const override { return inner_->native(); }
+    bool has_ended(int peer, bool before_native) override { return inner_->has_ended(peer, before_native); }
     void post_native(int id, const NativeCall& call) override {
         timed([&] { inner_->post_native(id, call); });
     }

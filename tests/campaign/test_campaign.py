@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tilewave.launch import processes, shared_files
+import shared_files
+from tilewave.launch import processes
 
 HERE = Path(__file__).resolve().parent
 HANG_S = 15  # without a sign of life: the longest that any call may keep a rank waiting

@@ -74,12 +74,24 @@ def run(
     from tilewave.launch.launch import LaunchError, default_ranks, launch
 
     try:
+        _point_out_options(args or [], {"-n": ranks, "--ranks": ranks, "--threads": threads, "--hosts": hosts})
         if ranks is None:
             ranks = default_ranks(hosts)
         code = launch(script, args or [], ranks=ranks, threads=threads, hosts=hosts)
     except LaunchError as error:
         _fail(error)
     raise typer.Exit(code)
+
+
+def _point_out_options(args, given):
+    """Say so where the script's first argument looks like an option of ours that was not given."""
+    name = args[0].partition("=")[0] if args else ""
+    if name in given and given[name] is None:
+        typer.echo(
+            f"tilewave: {args[0]} stands behind the script, which gets it as an argument; options of `tilewave run` "
+            "stand before the script",
+            err=True,
+        )
 
 
 @app.command()
@@ -268,6 +280,8 @@ def _core_and_mpi():
         return
     yield "MPI library", "ok", f"{facts.library.strip().splitlines()[0]} (MPI {facts.standard})"
     yield "loaded from", "info", facts.path
+    if facts.network:
+        yield "network by", "info", ", ".join(facts.network)
     yield "thread level", "info", facts.thread_level
     if facts.size != 2:
         yield (

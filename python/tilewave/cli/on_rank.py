@@ -11,8 +11,9 @@ import time
 import traceback
 
 from tilewave import notices
-from tilewave.launch.launch import CODE_FILE, QUOTE, rank
-from tilewave.launch.processes import die_with_parent, process_space
+from tilewave.launch import launchers
+from tilewave.launch.launch import QUOTE, notes_here, rank
+from tilewave.launch.processes import die_with_parent
 from tilewave.nest.source import keep
 
 
@@ -48,6 +49,7 @@ def main():
             if not quiet:
                 _say(text)
             if not getattr(error, "partial", False):
+                _note(1, "exit")
                 raise SystemExit(1) from None
             if quiet:  # leaving ends the job: let the one who speaks go first
                 time.sleep(1)
@@ -102,8 +104,8 @@ def _leave(code):
 def _rank_0_has_left(within_s):
     """Whether rank 0 notes within some seconds that it has failed."""
     end = time.monotonic() + within_s
-    while time.monotonic() < end:
-        with contextlib.suppress(OSError), open(os.environ.get(CODE_FILE, "")) as notes:
+    while _noting is not None and time.monotonic() < end:
+        with contextlib.suppress(OSError), open(_noting[1]) as notes:
             if any(line.split()[1:] in (["0", "gone"], ["0", "exit"]) for line in notes):
                 return True
         time.sleep(0.02)
@@ -117,17 +119,14 @@ _noting = None  # the process whose notes count, and where they go: children of 
 def _note_beginning_and_end():
     """Note that this rank has begun; at its exit, after all else, that its script is over."""
     global _noting
-    path = os.environ.get(CODE_FILE, "")
-    try:
-        with open(path) as file:
-            here = file.readline().strip() == process_space()
-    except OSError:
+    path = notes_here()
+    if path is None:
         return
     _noting = os.getpid(), path
-    if not here:
-        return  # on another host, whose processes the launching side does not see: only failures count
+    launchers.mark_rank()
     _note(os.getpid(), "start")
-    atexit.register(_note, 0, "over")  # the first that is registered is the last that is called
+    launchers.before_start.append(lambda: _note(0, "mpi"))
+    atexit.register(lambda: _note(_has_mpi(), "over"))  # the first that is registered is the last that is called
 
     def noted_exit(status):
         """os._exit, after a note for the launcher: when Hydra ends the other ranks, it could not find out who was
@@ -140,16 +139,23 @@ def _note_beginning_and_end():
 
     def replaced(event, _):
         if event == "os.exec":  # another program takes this process over: how it ends mpiexec knows
-            _note(0, "over")
+            _note(1, "over")
 
     sys.addaudithook(replaced)
+
+
+def _has_mpi():
+    """Whether this process has loaded an MPI: 1 or 0."""
+    with contextlib.suppress(OSError), open("/proc/self/maps", errors="replace") as maps:
+        return int("/libmpi" in maps.read())
+    return 1
 
 
 def _note(number, how):
     """Tell the launching side how this rank begins or ends."""
     if _noting is None or _noting[0] != os.getpid():
         return
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # the launching side has ended
         file = os.open(_noting[1], os.O_WRONLY | os.O_APPEND)
         os.write(file, f"{number} {rank() or 0} {how}\n".encode())
         os.close(file)

@@ -3,6 +3,7 @@
 from tilewave import _core
 from tilewave.cli.ping_facts import PingFacts
 from tilewave.runtime.context import Context
+from tilewave.runtime.mpi_library import loaded_libraries
 
 
 def main():
@@ -15,6 +16,7 @@ def main():
         cpus=list(context.cpus),
         threads=context.threads,
         threads_of_one_rank=_core.Context.local(_core.LocalFabric(1), 0, 0).threads,
+        network=sorted(loaded_libraries("libfabric|libuc[mpst]")),
         quota=quota if quota < len(_core.allowed_cpus()) else None,
         **{name: str(mpi[name]) for name in ("library", "standard", "path", "thread_level") if name in mpi},
     )

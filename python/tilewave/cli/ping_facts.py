@@ -27,6 +27,8 @@ class PingFacts:
         CPUs whose time a control group allows, where that is fewer than there are.
     library, standard, path, thread_level : str
         The MPI library: its own version text, the MPI standard, its file, the level of thread support.
+    network : list of str
+        Files of the libraries below it, libfabric and UCX.
     """
 
     size: int
@@ -39,6 +41,7 @@ class PingFacts:
     standard: str = "?"
     path: str = "?"
     thread_level: str = "?"
+    network: list = dataclasses.field(default_factory=list)
 
     def line(self):
         """One line of text, from which `of_output` makes an equal value."""

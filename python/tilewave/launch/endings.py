@@ -11,8 +11,8 @@ import time
 from tilewave.launch import processes
 
 # How long a job may go on after a rank has failed, by how: it has said so and gone, it has gone without a
-# word, or it waits in MPI_Finalize.
-GRACE_S = {"gone": 2.0, "silent": 2.0, "exit": 10.0}
+# word, has come to its end without MPI, for which others wait, or it waits in MPI_Finalize.
+GRACE_S = {"gone": 2.0, "silent": 2.0, "vain": 2.0, "exit": 10.0}
 BEGINNING_S = 10.0  # so long it looks every 5 ms whether ranks have begun; those of other hosts never say so
 
 
@@ -21,20 +21,19 @@ class Endings:
 
     Hydra ends a job when a rank leaves without MPI_Finalize, in silence if its exit code is 0, but not
     one whose rank never called MPI_Init, nor one whose rank waits in MPI_Finalize while the others wait
-    for it. Each rank of this host writes a line when it begins, with its process id, and one when its
-    script is over, after what the script wants done at exit. Ranks of other hosts have no such file.
+    for it. Each rank of this host writes a line when it begins, with its process id, before it starts
+    MPI, and when its script is over, after what the script wants done at exit. Ranks of other hosts
+    cannot.
     """
 
-    def __init__(self, path, ranks):
-        self._path, self._ranks, self._since, self.late = path, ranks, {}, False
+    def __init__(self, notes, ranks):
+        self._notes, self._ranks, self._since, self.late = notes, ranks, {}, False
         self._soon = time.monotonic() + BEGINNING_S
         self._job, self._alive = None, {}  # descriptors of mpiexec and of ranks
         self._began, self._spoken = set(), set()  # ranks that have begun; that have said how they end
         self.left = None  # rank and exit code of the first that called os._exit
-        self.failed, self.silent = (
-            [],
-            [],
-        )  # notes of those that failed; ranks that ended without a word before any failed
+        self.failed, self.silent = [], []  # notes of those that failed; ranks that ended silently before any failed
+        self.vain = []  # ranks that came to their ends without MPI, while others wait in MPI_Init for them
 
     def close(self):
         """Give back what is open."""
@@ -67,7 +66,9 @@ class Endings:
         """Look at what ranks have said, and who has ended; whether the job must not go on."""
         notes = self._read()
         self.failed = [note for note in notes if note[2] in ("gone", "exit")]
-        self._spoken = {int(rank) for _, rank, how in notes if how not in ("start", "left")}
+        self._spoken = {int(rank) for _, rank, how in notes if how not in ("start", "mpi", "left")}
+        if any(how == "mpi" for _, _, how in notes):
+            self.vain = sorted(int(rank) for started, rank, how in notes if how == "over" and started == "0")
         self.left = self.left or next(((int(rank), int(code)) for code, rank, how in notes if how == "left"), None)
         for pid, rank, how in notes:
             if how == "start" and int(rank) not in self._began:
@@ -81,7 +82,7 @@ class Endings:
         if not self.failed and not self.silent:
             self.silent = [self.left[0]] if self.left else sorted(set(ended) - self._spoken)
         now = time.monotonic()
-        reasons = [how for _, _, how in self.failed] + ["silent"] * bool(self.silent)
+        reasons = [how for _, _, how in self.failed] + ["silent"] * bool(self.silent) + ["vain"] * bool(self.vain)
         self.late = any(now - self._since.setdefault(how, now) > GRACE_S[how] for how in reasons)
         return self.late
 
@@ -103,14 +104,19 @@ class Endings:
                 if code in set(signal.Signals) and code > 1
                 else ""
             )
-            who = f"rank{'s' * (len(self.silent) > 1)} {' and '.join(map(str, self.silent))}"
             print(
-                f"tilewave: {who} ended before the script was over, without an error (killed by a signal, as far as "
-                "can be seen "
-                f"first, or by MPI_Abort{meant}); the job was stopped",
+                f"tilewave: {_named(self.silent)} ended before the script was over, without an error (killed by a "
+                f"signal, as far as can be seen first, or by MPI_Abort{meant}); the job was stopped",
                 file=sys.stderr,
             )
             return code
+        if self.vain and not self.failed:
+            print(
+                f"tilewave: {_named(self.vain)} came to the end of the script without calling Tilewave, where the "
+                "others wait for all ranks; the job was stopped",
+                file=sys.stderr,
+            )
+            return 1
         if self.late and self.failed[0][2] == "exit":
             print(
                 f"tilewave: rank {self.failed[0][1]} ended with exit code {self.failed[0][0]}; the job did "
@@ -121,6 +127,9 @@ class Endings:
         return int(self.failed[0][0]) if self.failed and (0 < code < 128 or self.late) else code
 
     def _read(self):
-        with open(self._path) as file:
-            lines = file.read().splitlines()[1:]
-        return [line.split() for line in lines]
+        text = os.pread(self._notes.fileno(), os.fstat(self._notes.fileno()).st_size, 0).decode()
+        return [line.split() for line in text.splitlines()]
+
+
+def _named(ranks):
+    return f"rank{'s' * (len(ranks) > 1)} {' and '.join(map(str, ranks))}"

@@ -12,15 +12,21 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
 
 from tilewave.launch import processes
 from tilewave.launch.endings import Endings
 
-CODE_FILE = "TILEWAVE_LAUNCH_CODE"  # environment variable: where ranks write how they begin and end
+NOTES = "TILEWAVE_LAUNCH_NOTES"  # environment variable: where ranks write how they begin and end
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
-JOB_VARIABLES = ("PMI_", "PMIX_RANK", "PMIX_NAMESPACE", "PMIX_SERVER_", "OMPI_COMM_WORLD_")  # beginnings of names
+JOB_VARIABLES = (
+    "PMI_",
+    "PMIX_RANK",
+    "PMIX_NAMESPACE",
+    "PMIX_SERVER_",
+    "OMPI_COMM_WORLD_",
+    "TILEWAVE_RANK",
+)  # beginnings of names
 MOST_RANKS = 1 << 20  # of a launch; mpiexec counts ranks in 32 bits, and keeps tables of them
 RANK_BYTES = 32 << 20  # of memory: Python, NumPy and MPI alone take more
 QUOTE = "="  # before each argument of the script, on its way through mpiexec
@@ -109,9 +115,24 @@ def mpiexec_command(ranks, program, hosts=(), env=os.environ):
         return [*command, *passed, *where, *program]
     if hosts:
         command += ["-hosts", _in_blocks(hosts, ranks)]
-    elif "SLURM_JOB_ID" in os.environ:
-        command += ["-bootstrap", "slurm"]  # Hydra takes the hosts from the allocation
-    return [*command, *program]
+    return [*command, *_means_of_slurm(hosts), *program]
+
+
+def _means_of_slurm(hosts):
+    """Options of Hydra by which it reaches the hosts of an allocation, which it takes from the environment."""
+    if "SLURM_JOB_ID" not in os.environ:
+        return []
+    if shutil.which("srun"):
+        return [] if hosts else ["-bootstrap", "slurm"]
+    if hosts:
+        return ["-bootstrap", "ssh"]
+    nodes = os.environ.get("SLURM_NNODES") or os.environ.get("SLURM_JOB_NUM_NODES") or "1"
+    if nodes != "1":
+        raise LaunchError(
+            f"this SLURM allocation has {nodes} nodes, and there is no srun in PATH to start ranks on them; run "
+            "`tilewave run` where srun is, or name the hosts with --hosts, which are reached with ssh"
+        )
+    return ["-bootstrap", "fork"]  # a container or a notebook on the one node
 
 
 def launch(script, args=(), ranks=1, threads=None, hosts=None):
@@ -162,13 +183,12 @@ def launch(script, args=(), ranks=1, threads=None, hosts=None):
         if sys.stdout.isatty():  # ranks write into a pipe; let Rich draw progress nevertheless
             env.setdefault("COLUMNS", str(shutil.get_terminal_size().columns))
             env.setdefault("TTY_COMPATIBLE", "1")
-    with tempfile.NamedTemporaryFile("w+", prefix="tilewave-") as codes:
-        codes.write(processes.process_space() + "\n")
-        codes.flush()
-        env[CODE_FILE] = codes.name
-        if not several:
-            return processes.supervise(program, env)
-        endings = Endings(codes.name, ranks)
+    if not several:
+        return processes.supervise(program, env)
+    # Memory without a name: nothing stays, however this process ends.
+    with open(os.memfd_create("tilewave-notes"), "w+b", buffering=0) as notes:
+        env[NOTES] = f"/proc/{os.getpid()}/fd/{notes.fileno()} {processes.process_space()}"
+        endings = Endings(notes, ranks)
         try:
             code = processes.supervise(
                 program, env, watch=endings.overdue, pause=endings.pause, patience_s=endings.patience_s
@@ -176,6 +196,12 @@ def launch(script, args=(), ranks=1, threads=None, hosts=None):
             return endings.result(code)
         finally:
             endings.close()
+
+
+def notes_here():
+    """Path of the notes of the launch that this process belongs to; None on another host, or without a launch."""
+    path, _, space = os.environ.get(NOTES, "").partition(" ")
+    return path if path and space == processes.process_space() else None
 
 
 def most_ranks(hosts=()):

@@ -1,17 +1,20 @@
-"""What launched this process: other MPIs' launchers, which the MPI that Tilewave brings cannot talk to, are refused."""
+"""What launched this process, if anything: launchers that the MPI of Tilewave cannot talk to are refused, and a program
+that a rank has started belongs to no launch.
+"""
 
 import os
+import stat
 
 from tilewave.errors import ConfigError
-from tilewave.launch import launch, shared_files
-from tilewave.notices import warn
+from tilewave.launch import launch
 
 # Environment variables that say how many processes were started together.
 SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 # What a launcher sets whose ranks find each other by PMIx; by PMI, which MPICH speaks.
+MARK = "TILEWAVE_RANK"  # environment variable: process and connection of the rank above
 PMIX, PMI = ("PMIX_NAMESPACE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_SIZE", "PMI_RANK", "PMI_FD", "PMI_PORT")
-
-_looked = False
+#: Called before this process starts MPI, where it waits for all ranks of the launch.
+before_start = []
 
 
 def refuse_others():
@@ -48,22 +51,46 @@ def refuse_others():
     raise ConfigError(f"this process was started by {kind} ({size}), which {brought}, cannot connect to; {ways}")
 
 
-def look_around():
-    """Once in a process, on the first rank of a host: remove what killed jobs left here; warn of copies that srun
-    started.
+def refuse_copies():
+    """Raise where srun has started several processes without connecting them: each would do the whole work.
+
+    Raises
+    ------
+    ConfigError
+        In each of them.
     """
-    global _looked
-    if _looked:
-        return
-    _looked = True
-    if os.environ.get("MPI_LOCALRANKID", str(launch.rank() or 0)) == "0":
-        shared_files.remove_left_over()
     tasks = os.environ.get("SLURM_STEP_NUM_TASKS", "")
-    if tasks.isdigit() and int(tasks) > 1 and _first(PMI) is None and os.environ.get("SLURM_PROCID") == "0":
-        warn(
-            f"srun has started {tasks} processes that know nothing of each other: each does the whole work alone; for "
-            "one program on all of them use `srun --mpi=pmi2`, or `tilewave run` inside the allocation"
+    if tasks.isdigit() and int(tasks) > 1 and _first((*PMI, *PMIX)) is None:
+        raise ConfigError(
+            f"srun (SLURM) has started {tasks} processes that know nothing of each other, so that each would do the "
+            "whole work alone and write the same files; for one program on all of them use `srun --mpi=pmi2`, or "
+            "`tilewave run` inside the allocation; for independent programs unset SLURM_STEP_NUM_TASKS"
         )
+
+
+def mark_rank():
+    """Note in the environment that this process is the rank that a launcher started."""
+    if (connection := _connection()) is not None:
+        os.environ[MARK] = f"{os.getpid()} {connection}"
+
+
+def leave_launch_of_parent():
+    """Forget the launch whose variables this process has only inherited: a rank has started it as another program."""
+    if "PMI_FD" not in os.environ:
+        return
+    connection, (process, _, marked) = _connection(), os.environ.get(MARK, "").partition(" ")
+    if connection is None or (marked == connection and process != str(os.getpid())):
+        for name in [name for name in os.environ if name.startswith(launch.JOB_VARIABLES)]:
+            del os.environ[name]
+
+
+def _connection():
+    """What names this process's connection to mpiexec; None where it has none."""
+    try:
+        status = os.fstat(int(os.environ.get("PMI_FD", "")))
+    except (OSError, ValueError, OverflowError):
+        return None
+    return str(status.st_ino) if stat.S_ISSOCK(status.st_mode) or stat.S_ISFIFO(status.st_mode) else None
 
 
 def _first(names):

@@ -12,8 +12,6 @@ import threading
 import time
 import uuid
 
-from tilewave.launch import shared_files
-
 TAG = "TILEWAVE_LAUNCH"  # environment variable with the ids of the launches a process belongs to
 PATIENCE_S = 5.0  # how long ranks may take to end themselves after Ctrl-C
 
@@ -33,8 +31,6 @@ def supervise(command, env=None, watch=None, pause=None, patience_s=lambda: PATI
     env = dict(os.environ if env is None else env)
     tag = uuid.uuid4().hex
     env[TAG] = "/".join(filter(None, [env.get(TAG), tag]))
-    shared_files.remove_left_over()
-    shm_before = shared_files.present()
     process, ended_by = None, 0
     if "stdin" not in popen and _in_background():
         popen["stdin"] = subprocess.DEVNULL
@@ -61,8 +57,6 @@ def supervise(command, env=None, watch=None, pause=None, patience_s=lambda: PATI
             kill(tag)
             if process is not None:
                 process.wait()
-        # Hydra returns 0, too, when it has killed a job, one of whose ranks has left by os._exit(0).
-        shared_files.remove_orphans(shm_before)
     if ended_by:
         return 128 + ended_by
     return process.returncode if process.returncode >= 0 else 128 - process.returncode

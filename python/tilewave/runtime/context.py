@@ -82,7 +82,7 @@ class Context:
             self._set_up(planning.dry_core(threads), problem)
             return
         if comm is None and not launched():
-            launchers.look_around()
+            launchers.refuse_copies()
             self._set_up(_core.Context.local(_core.LocalFabric(1), 0, threads), problem)
             return
         load_mpi()

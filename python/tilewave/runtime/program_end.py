@@ -32,28 +32,24 @@ meeting = Meeting()
 def _close_all():
     if os.getpid() != _made_by:
         return  # a forked child is no rank
-    own = bool(_own_error) and _own_error[0]
-    cores = [context._core for context in list(open_contexts)] + [core for core in [meeting.core] if core is not None]
-    if not own:  # the others must not wait for this rank, whatever it ended with
-        for core in cores:
-            core.end()
-    if not _own_error:
+    error = _error_at_the_end()
+    if error is not None and not (getattr(error, "agreed", False) and not getattr(error, "partial", False)):
+        if _core.mpi_started() and _core.mpi_info()["size"] > 1:
+            _core.abandon_mpi()  # it is this rank's alone: the others must not be waited for, as they wait for it
+        return
+    # The others must not wait for this rank, whatever it ended with.
+    for core in [context._core for context in list(open_contexts)] + [meeting.core] * (meeting.core is not None):
+        core.end()
+    if error is None:
         for context in list(open_contexts):
             context.close()
 
 
-def _leave_without_waiting(kind, value, trace):
-    """A rank that ends by an error of its own must not wait for the others at exit; an error of
-    all is said once."""
-    agreed = getattr(value, "agreed", False)
-    own = not agreed or getattr(value, "partial", False)
-    _own_error.append(own)
-    if own and _core.mpi_started() and _core.mpi_info()["size"] > 1:
-        _core.abandon_mpi()
-    if not (agreed and getattr(value, "quiet", False)):
-        _next_hook(kind, value, trace)
+def _error_at_the_end():
+    """The exception that the program ends with, which Python has shown; None where it ended well, or by sys.exit."""
+    if hasattr(sys, "ps1"):
+        return None  # of a session it may be any of those shown before
+    return getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
 
 
-_own_error = []  # whether the error that ended the program is this rank's only; empty: it ended well
 _made_by = os.getpid()
-_next_hook, sys.excepthook = sys.excepthook, _leave_without_waiting

@@ -10,7 +10,7 @@ import pytest
 
 import tilewave as tw
 from tilewave.cli import on_rank
-from tilewave.launch.launch import CODE_FILE, QUOTE
+from tilewave.launch.launch import QUOTE
 
 
 @pytest.mark.parametrize("words", [[], ["script.py"], [QUOTE + "script.py", "plain"]])
@@ -70,30 +70,30 @@ def test_an_error_with_a_cause_shows_both(tmp_path):
 )
 def test_rank_0_has_left_when_its_notes_say_so(tmp_path, monkeypatch, notes, left):
     path = tmp_path / "notes"
-    path.write_text("space\n" + notes)
-    monkeypatch.setenv(CODE_FILE, str(path))
+    path.write_text(notes)
+    monkeypatch.setattr(on_rank, "_noting", (os.getpid(), str(path)))
     assert on_rank._rank_0_has_left(within_s=0.03) is left
 
 
 def test_rank_0_is_waited_for(tmp_path, monkeypatch):
     path = tmp_path / "notes"
-    monkeypatch.setenv(CODE_FILE, str(path))
+    monkeypatch.setattr(on_rank, "_noting", (os.getpid(), str(path)))
 
     def leave():
         time.sleep(0.05)
-        path.write_text("space\n1 0 gone\n")
+        path.write_text("1 0 gone\n")
 
     writer = threading.Thread(target=leave)
     writer.start()
     assert on_rank._rank_0_has_left(within_s=30)
     writer.join()
-    monkeypatch.delenv(CODE_FILE)
+    monkeypatch.setattr(on_rank, "_noting", None)
     assert not on_rank._rank_0_has_left(within_s=0.01)
 
 
 def test_notes_are_of_the_process_that_began(tmp_path, monkeypatch):
     path = tmp_path / "notes"
-    path.write_text("space\n")
+    path.write_text("")
     monkeypatch.setattr(on_rank, "_noting", (os.getpid(), str(path)))
     monkeypatch.setattr(on_rank, "rank", lambda: 3)
     on_rank._note(5, "exit")
@@ -101,7 +101,7 @@ def test_notes_are_of_the_process_that_began(tmp_path, monkeypatch):
     on_rank._note(0, "over")
     monkeypatch.setattr(on_rank, "_noting", (os.getpid() + 1, str(path)))  # as a child of the rank has it
     on_rank._note(9, "exit")
-    assert path.read_text() == "space\n5 3 exit\n0 0 over\n"
+    assert path.read_text() == "5 3 exit\n0 0 over\n"
     monkeypatch.setattr(on_rank, "_noting", (os.getpid(), str(tmp_path / "gone")))
     on_rank._note(9, "exit")  # the launcher has ended and removed it
     assert not (tmp_path / "gone").exists()

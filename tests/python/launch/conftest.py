@@ -15,7 +15,9 @@ SOURCE = Path(__file__).resolve().parents[3] / "python" / "tilewave"
 SHORTER = {
     "launch/processes.py": {"PATIENCE_S = 5.0": "PATIENCE_S = 1.0"},
     "launch/endings.py": {
-        'GRACE_S = {"gone": 2.0, "silent": 2.0, "exit": 10.0}': 'GRACE_S = {"gone": 2.0, "silent": 1.0, "exit": 2.0}'
+        'GRACE_S = {"gone": 2.0, "silent": 2.0, "vain": 2.0, "exit": 10.0}': (
+            'GRACE_S = {"gone": 2.0, "silent": 1.0, "vain": 1.0, "exit": 2.0}'
+        )
     },
 }
 

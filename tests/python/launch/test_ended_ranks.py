@@ -4,8 +4,13 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 
+import numpy as np
 import pytest
+
+import tilewave as tw
+from local_ranks import on_ranks
 
 
 @pytest.fixture
@@ -88,3 +93,88 @@ def test_long_waits_say_for_whom_and_where(run):
     assert "tilewave: rank 0 waits in tw.sum, script.py:5, for rank 1\n" in err
     assert "tilewave: rank 1 waits in tw.patterns.broadcast, script.py:7, for rank 0\n" in err
     assert err.count("waits") == 2
+
+
+@pytest.mark.parametrize("what", ["exchange", "pattern", "handle", "receive"])
+def test_a_wait_for_a_rank_that_has_ended_is_an_error(what):
+    def body(context):
+        if what == "exchange":
+            u = tw.field((20, 20), halo=1, periodic=(0, 1), grid=(2, 1), context=context)
+            prepared = tw.exchange(u, start=False)
+        else:
+            prepared = tw.patterns.spread(np.ones((3, 3)), start=False, context=context)
+        prepared.run()
+        if context.rank == 1:
+            return
+        if what == "receive":
+            tw.patterns.receive(np.empty((4, 4)), source=1, context=context)
+        elif what == "handle":
+            prepared.start()
+            prepared.wait()
+        else:
+            prepared.run()
+
+    _, (error, _) = on_ranks(2, 1, body)
+    assert isinstance(error, tw.MpiError) and str(error).startswith("rank 1 has ended; rank 0 waits ")
+
+
+def test_a_wait_for_another_rank_than_the_one_that_has_ended_goes_on():
+    def body(context):
+        if context.rank == 1:
+            time.sleep(3.5)  # longer than waits go on without looking who has ended
+            tw.patterns.send(np.full((2, 2), 7.0), 0, context=context)
+        if context.rank == 0:
+            matrix = np.empty((2, 2))
+            tw.patterns.receive(matrix, source=1, context=context)
+            return matrix[0, 0]
+
+    results, errors = on_ranks(3, 1, body)
+    assert results[0] == 7.0 and errors == [None] * 3
+
+
+def test_ranks_that_end_well_beside_calls_that_compare_nothing_fail_the_job(run):
+    code, out, err = run(
+        2,
+        """
+        u = tw.field((20, 20), halo=1, periodic=(0, 1), grid=(2, 1))
+        exchange, pattern = tw.exchange(u, start=False), tw.patterns.spread(np.ones((3, 3)), start=False)
+        native = tw.patterns.spread(np.ones((3, 3)), algorithm="mpi", start=False)
+        calls = (exchange.run, pattern.run, lambda: tw.patterns.receive(np.ones((3, 3)), source=1), native.run)
+        for call in (exchange.run, pattern.run, native.run): call()
+        if tw.rank == 1: sys.exit(0)
+        for number, call in enumerate(calls):
+            try: call()
+            except tw.MpiError as error: print(number, str(error)[:30])
+        calls[0]()
+    """,
+    )
+    assert out == "".join(f"{n} rank 1 has ended; rank 0 waits\n" for n in range(4)) and code == 1, out + err
+
+
+def test_a_rank_that_ends_before_mpi_starts_fails_the_job(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, sys\nif os.environ['PMI_RANK'] == '1': sys.exit(0)\nimport tilewave as tw\ntw.barrier()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "tilewave.cli.commands", "run", "-n", "2", str(script)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 1 and "rank 1 came to the end of the script without calling Tilewave" in done.stderr
+
+
+def test_a_program_that_a_rank_starts_is_a_program_of_one_rank(run, tmp_path):
+    (tmp_path / "other.py").write_text("import tilewave as tw\nprint(tw.size, tw.sum(tw.field((3,), init=1.0)))\n")
+    code, out, err = run(
+        2,
+        """
+        import os, subprocess
+        if tw.rank == 1:
+            subprocess.run([sys.executable, "other.py"], check=True)
+            os.system(sys.executable + " other.py")  # with what mpiexec and this rank have open, too
+        tw.barrier()
+    """,
+    )
+    assert code == 0 and out == "1 3.0\n1 3.0\n", out + err

@@ -12,12 +12,12 @@ class Job:
 
     def __init__(self, monkeypatch, path, ranks):
         self.path, self.now, self.ended, self.closed = path, 1000.0, set(), []
-        path.write_text("space\n")
+        path.write_text("")
         monkeypatch.setattr(endings.time, "monotonic", lambda: self.now)
         monkeypatch.setattr(endings.os, "close", self.closed.append)
         monkeypatch.setattr(processes, "handle_of", lambda pid: None if pid == 999 else pid)
         monkeypatch.setattr(processes, "has_ended", lambda handle: handle in self.ended)
-        self.of = endings.Endings(str(path), ranks)
+        self.of = endings.Endings(open(path, "rb"), ranks)
 
     def note(self, *lines):
         with open(self.path, "a") as file:
@@ -45,7 +45,7 @@ def job(monkeypatch, tmp_path):
 def test_ranks_that_come_to_their_ends_are_never_late(job):
     job.begin(0, 1, 2)
     for rank in (2, 0, 1):
-        job.note(f"0 {rank} over")
+        job.note(f"1 {rank} over")
         assert not job.of.overdue()
         job.ended.add(100 + rank)
         job.now += 100
@@ -60,6 +60,26 @@ def test_the_others_of_one_that_failed_have_some_time(job, how, seconds):
     job.note(f"7 1 {how}")
     assert job.late_after(seconds)
     assert job.of.result(9) == 7  # Hydra's own code is that of the ranks that it killed
+
+
+def test_one_that_ends_without_mpi_while_others_start_it_fails_the_job(job, capsys):
+    job.begin(0, 1, 2)
+    job.note("0 0 mpi")
+    assert not job.of.overdue()
+    job.note("1 2 over")  # it has had one
+    assert not job.of.overdue()
+    job.note("0 1 over")
+    assert job.late_after(2.0) and job.of.result(137) == 1
+    assert capsys.readouterr().err.startswith("tilewave: rank 1 came to the end of the script without calling Tilewave")
+
+
+def test_ranks_without_mpi_may_end_when_they_like(job):
+    job.begin(0, 1, 2)
+    job.note("0 1 over")
+    job.ended.add(101)
+    assert not job.of.overdue()
+    job.now += 100
+    assert not job.of.overdue()
 
 
 def test_one_that_ends_without_a_word_is_named_and_those_after_it_are_not(job, capsys):

@@ -9,7 +9,8 @@ from tilewave.launch import launch
 
 @pytest.fixture(autouse=True)
 def outside(monkeypatch):
-    for name in ("SLURM_JOB_ID", "SLURM_NTASKS", *launch.RANK_VARIABLES, *launch.SIZE_VARIABLES):
+    slurm = ("SLURM_JOB_ID", "SLURM_NTASKS", "SLURM_NNODES", "SLURM_JOB_NUM_NODES")
+    for name in (*slurm, *launch.RANK_VARIABLES, *launch.SIZE_VARIABLES):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -88,10 +89,31 @@ PASSED = ["-x", "TILEWAVE_A", "-x", "TILEWAVE_B"]
 def test_the_command_of_each_mpiexec(monkeypatch, open_mpi, hosts, slurm, expected):
     monkeypatch.setattr(launch, "find_mpiexec", lambda: "mpiexec")
     monkeypatch.setattr(launch, "is_open_mpi", lambda path: open_mpi)
+    monkeypatch.setattr(launch.shutil, "which", lambda name: name)
     if slurm:
         monkeypatch.setenv("SLURM_JOB_ID", "1")
     env = {"TILEWAVE_B": "1", "TILEWAVE_A": "2", "OTHER": "3", "TILEWAVE_": "4"}
     assert launch.mpiexec_command(4, ["program"], hosts, env) == expected
+
+
+@pytest.mark.parametrize(
+    "nodes, hosts, options",
+    [("1", (), ["-bootstrap", "fork"]), (None, (), ["-bootstrap", "fork"]), ("3", ["a"], ["-bootstrap", "ssh"])],
+)
+def test_an_allocation_without_srun(monkeypatch, nodes, hosts, options):
+    monkeypatch.setenv("SLURM_JOB_ID", "1")
+    if nodes:
+        monkeypatch.setenv("SLURM_NNODES", nodes)
+    monkeypatch.setattr(launch.shutil, "which", lambda name: None)
+    assert launch._means_of_slurm(hosts) == options
+
+
+def test_an_allocation_of_several_nodes_needs_srun(monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "1")
+    monkeypatch.setenv("SLURM_NNODES", "3")
+    monkeypatch.setattr(launch.shutil, "which", lambda name: None)
+    with pytest.raises(launch.LaunchError, match="has 3 nodes, and there is no srun in PATH.*--hosts"):
+        launch._means_of_slurm(())
 
 
 @pytest.mark.parametrize("text, is_open", [("mpirun (Open MPI) 4.1", True), ("OpenRTE 5", True), ("HYDRA", False)])

@@ -166,6 +166,7 @@ def test_signals_end_all_ranks(start, tmp_path, ranks, signum, code, body):
 
 def test_slurm_and_hosts(monkeypatch):
     monkeypatch.setattr(launch, "is_open_mpi", lambda _: False)
+    monkeypatch.setattr(launch, "_means_of_slurm", lambda hosts: [] if hosts else ["-bootstrap", "slurm"])
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     monkeypatch.setenv("SLURM_NTASKS", "8")
     command = launch.mpiexec_command(4, ["prog"])

@@ -1,17 +1,17 @@
-"""What launched a process: other MPIs' launchers are refused before MPI starts, and copies by srun are pointed out."""
+"""What launched a process: other MPIs' launchers are refused before MPI starts, and copies by srun, too."""
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
-import warnings
 
 import pytest
 
-from tilewave.launch import launchers, shared_files
+from tilewave.launch import launchers
 from tilewave.errors import ConfigError
 
-VARIABLES = ("PMI", "OMPI_", "SLURM_")
+VARIABLES = ("PMI", "OMPI_", "SLURM_", "TILEWAVE_RANK")
 
 
 @pytest.fixture(autouse=True)
@@ -78,32 +78,47 @@ def test_its_own_launcher_and_none_are_fine(monkeypatch, variables):
     launchers.refuse_others()
 
 
-def test_copies_that_srun_started_are_pointed_out_once(monkeypatch):
-    monkeypatch.setattr(shared_files, "remove_left_over", lambda: None)
-    for rank, told in (("0", 1), ("1", 0)):
-        monkeypatch.setattr(launchers, "_looked", False)
-        started_by(monkeypatch, SLURM_JOB_ID="7", SLURM_STEP_NUM_TASKS="2", SLURM_PROCID=rank)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            launchers.look_around()
-            launchers.look_around()
-        assert len(caught) == told and all(
-            "2 processes that know nothing of each other" in str(w.message) and w.filename == __file__ for w in caught
-        )
+@pytest.mark.parametrize("rank", ["0", "1"])
+def test_copies_that_srun_started_are_refused_in_each(monkeypatch, rank):
+    started_by(monkeypatch, SLURM_JOB_ID="7", SLURM_STEP_NUM_TASKS="2", SLURM_PROCID=rank)
+    with pytest.raises(ConfigError, match="2 processes that know nothing of each other.*srun --mpi=pmi2"):
+        launchers.refuse_copies()
+    started_by(monkeypatch, PMI_RANK=rank, PMI_SIZE="2", PMI_FD="9")
+    launchers.refuse_copies()
 
 
-def test_the_first_rank_of_a_host_cleans_up(monkeypatch):
-    cleaned = []
-    monkeypatch.setattr(shared_files, "remove_left_over", lambda: cleaned.append(1))
-    for variables, times in (
-        ({}, 1),
-        ({"PMI_RANK": "3", "MPI_LOCALRANKID": "0"}, 2),
-        ({"PMI_RANK": "0", "MPI_LOCALRANKID": "1"}, 2),
-    ):
-        monkeypatch.setattr(launchers, "_looked", False)
-        started_by(monkeypatch, **variables)
-        launchers.look_around()
-        assert len(cleaned) == times
+@pytest.fixture
+def connection():
+    """A socket as mpiexec gives each rank."""
+    ours, other = socket.socketpair()
+    with ours, other:
+        yield ours
+
+
+RANK = {"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALRANKID": "1", "PMIX_RANK": "1"}
+
+
+@pytest.mark.parametrize(
+    "mark, open_, is_rank",
+    [
+        (None, True, True),  # mpiexec has started this process
+        ("{self} {inode}", True, True),
+        ("{parent} {inode}", True, False),  # it has the connection of the rank that started it
+        ("{parent} 12", True, True),  # a rank has started an mpiexec, and that this process
+        (None, False, False),  # it has not
+        ("{parent} {inode}", False, False),
+    ],
+)
+def test_a_program_that_a_rank_started_is_no_rank(monkeypatch, connection, mark, open_, is_rank):
+    inode = os.fstat(connection.fileno()).st_ino
+    started_by(monkeypatch, **RANK, PMI_FD=str(connection.fileno()))
+    if mark:
+        words = mark.format(self=os.getpid(), parent=os.getppid(), inode=inode)
+        started_by(monkeypatch, **{launchers.MARK: words})
+    if not open_:
+        connection.close()
+    launchers.leave_launch_of_parent()
+    assert [name in os.environ for name in ("PMI_RANK", "PMI_SIZE", "PMI_FD")] == [is_rank] * 3
 
 
 PROGRAM = "import tilewave as tw; tw.Context(); print('made')"

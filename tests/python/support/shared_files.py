@@ -1,4 +1,4 @@
-"""Shared-memory files of MPI: killed jobs leave them behind, 2 MB and more each."""
+"""Shared-memory files of MPI: a program that is killed before it has a context leaves them behind."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import time
 SHM = "/dev/shm"
 # MPICH makes the first, UCX, which it may use, the second.
 SHARED_FILES = re.compile(r"(mpich_shm|ucx_shm)_\w+")
-YOUNG_S = 1.0  # a shared file's age below which its makers may be at it where this process does not see them
 
 
 def present():
-    """Names of this user's shared-memory files of MPICH; a job that is killed leaves them (2 MB and more each)."""
+    """Names of this user's shared-memory files of MPICH."""
     found = set()
     with contextlib.suppress(OSError), os.scandir(SHM) as entries:
         for entry in entries:
@@ -52,29 +51,3 @@ def _unused(names):
         if not names:
             break
     return names
-
-
-def remove_left_over():
-    """Remove this user's shared-memory files that killed jobs have left: those that no process uses.
-
-    Notes
-    -----
-    Not collective. Without such files it costs the reading of one folder, else about 0.1 ms a process of this system.
-    """
-    old = set()
-    for name in present():
-        with contextlib.suppress(OSError):
-            if time.time() - os.stat(os.path.join(SHM, name)).st_mtime > YOUNG_S:
-                old.add(name)
-    _remove(os.path.join(SHM, name) for name in _unused(old))
-
-
-def remove_orphans(before):
-    """Remove the files that came since `before` and that no process uses."""
-    _remove(orphans(before))
-
-
-def _remove(paths):
-    for path in paths:
-        with contextlib.suppress(OSError):
-            os.remove(path)

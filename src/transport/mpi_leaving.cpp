@@ -1,0 +1,161 @@
+#include "transport/mpi_leaving.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "tilewave/transport.hpp"
+
+namespace tilewave {
+
+namespace {
+
+// Of messages on a group's communicator.
+constexpr int question = 1, answer = 2;
+
+std::atomic<bool> abandoned{false};
+pid_t started_by = 0;  // a forked child inherits exit handlers, but is no rank
+
+// MPICH 5.0 answers no messages any more in MPI_Finalize, though others may still wait for answers to what was received
+// long ago. So a rank waits for the others before.
+std::deque<MpiGroup>& groups() {
+    static auto& all = *new std::deque<MpiGroup>;  // needed after static objects are gone
+    return all;
+}
+
+// Ranks of a host share a file of MPICH's, which stays in /dev/shm where a job is killed before MPI_Finalize. All have
+// it open when they have made a communicator, and a file without a name goes with the last who has it.
+void take_names_from_shared_files() {
+    constexpr std::string_view deleted = " (deleted)";
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);)
+        if (const auto at = line.find("/dev/shm/mpich_shm_"); at != line.npos && !line.ends_with(deleted))
+            (void)unlink(line.c_str() + at);  // another rank may have been quicker
+}
+
+// Takes the messages with this tag that have come; `use` is given the sender and `numbers`.
+template <std::size_t n, class Use>
+int take(MPI_Comm comm, int tag, std::array<std::int64_t, n>& numbers, Use use) {
+    while (true) {
+        int there = 0;
+        MPI_Status status;
+        if (const int code = MPI_Iprobe(MPI_ANY_SOURCE, tag, comm, &there, &status); code != MPI_SUCCESS || !there)
+            return code;
+        const int from = status.MPI_SOURCE;
+        if (const int code = MPI_Recv(numbers.data(), sizeof numbers, MPI_BYTE, from, tag, comm, MPI_STATUS_IGNORE);
+            code != MPI_SUCCESS)
+            return code;
+        use(from);
+    }
+}
+
+// To all who have asked whether this rank has ended.
+void answer_questions(MpiGroup& group) {
+    static auto& answers = *new std::deque<std::array<std::int64_t, 2>>;  // MPI may still read them
+    std::array<std::int64_t, 1> transport{};
+    (void)take(group.comm, question, transport, [&](int from) {
+        const auto place = static_cast<std::size_t>(transport[0]);
+        const auto& said = answers.emplace_back(std::array{transport[0], group.native_calls.at(place)});
+        MPI_Request request;
+        if (MPI_Isend(said.data(), sizeof said, MPI_BYTE, from, answer, group.comm, &request) == MPI_SUCCESS)
+            MPI_Request_free(&request);
+    });
+}
+
+// What MPI_Finalize does first is to free an attribute of this rank's own communicator.
+int leave_together(MPI_Comm, int, void*, void*) {
+    if (abandoned) return MPI_SUCCESS;
+    std::vector<MPI_Request> left(groups().size(), MPI_REQUEST_NULL);
+    for (std::size_t g = 0; g < left.size(); ++g)
+        if (MPI_Ibarrier(groups()[g].comm, &left[g]) != MPI_SUCCESS) return MPI_SUCCESS;
+    for (int all = 0, turn = 0; !all; ++turn) {
+        if (MPI_Testall(static_cast<int>(left.size()), left.data(), &all, MPI_STATUSES_IGNORE) != MPI_SUCCESS) break;
+        for (MpiGroup& group : groups()) answer_questions(group);
+        if (turn < 1000)
+            std::this_thread::yield();
+        else  // others may compute for long
+            std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+    return MPI_SUCCESS;
+}
+
+void finish() {
+    int done = 0;
+    MPI_Finalized(&done);
+    // A rank that failed alone must not wait for the others in Finalize: they wait for it.
+    if (!done && !abandoned && started_by == getpid()) MPI_Finalize();
+}
+
+}  // namespace
+
+void must(int code, const char* call) {
+    if (code == MPI_SUCCESS) return;
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    throw MpiError(std::string(call) + ": " + std::string(text, static_cast<std::size_t>(length)));
+}
+
+// Ranks of `from` have all the same groups of just these ranks.
+MpiGroup& group_of(MPI_Comm from) {
+    int between_groups = 0;
+    must(MPI_Comm_test_inter(from, &between_groups), "MPI_Comm_test_inter");
+    if (between_groups)
+        throw ConfigError(
+            "comm: given an intercommunicator; allowed: a communicator of one group, such as its Merge() gives");
+    for (MpiGroup& group : groups()) {
+        int same = MPI_UNEQUAL;
+        must(MPI_Comm_compare(from, group.comm, &same), "MPI_Comm_compare");
+        if (same == MPI_IDENT || same == MPI_CONGRUENT) return group;
+    }
+    MPI_Comm comm;
+    must(MPI_Comm_dup(from, &comm), "MPI_Comm_dup");
+    take_names_from_shared_files();
+    must(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    if (groups().empty()) {
+        int key = MPI_KEYVAL_INVALID;
+        must(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, leave_together, &key, nullptr), "MPI_Comm_create_keyval");
+        must(MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr), "MPI_Comm_set_attr");
+    }
+    MpiGroup& group = groups().emplace_back();
+    group.comm = comm;
+    return group;
+}
+
+bool rank_has_ended(MpiGroup& group, int transport, int peer, std::int64_t native_call) {
+    const auto of = [&](int rank, std::int64_t place) { return std::pair(rank, static_cast<int>(place)); };
+    std::array<std::int64_t, 2> said{};
+    must(take(group.comm, answer, said, [&](int from) { group.ended[of(from, said[0])] = said[1]; }), "MPI_Recv");
+    if (group.asked.insert(of(peer, transport)).second) {
+        static auto& questions = *new std::deque<std::int64_t>;  // MPI may still read them
+        MPI_Request request;
+        must(MPI_Isend(&questions.emplace_back(transport), sizeof(std::int64_t), MPI_BYTE, peer, question, group.comm,
+                       &request),
+             "MPI_Isend");
+        must(MPI_Request_free(&request), "MPI_Request_free");
+    }
+    const auto found = group.ended.find(of(peer, transport));
+    return found != group.ended.end() && (native_call == 0 || found->second < native_call);
+}
+
+void leave_at_exit() {
+    started_by = getpid();
+    std::atexit(finish);
+}
+
+bool mpi_abandoned() {
+    return abandoned;
+}
+
+void abandon_mpi() {
+    abandoned = true;
+}
+
+}  // namespace tilewave
