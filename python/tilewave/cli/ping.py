@@ -1,5 +1,7 @@
 """What `tilewave doctor` runs on two ranks: rank 0 prints one line, a `PingFacts`."""
 
+import os
+
 from tilewave import _core
 from tilewave.cli.ping_facts import PingFacts
 from tilewave.runtime.context import Context
@@ -16,7 +18,7 @@ def main():
         cpus=list(context.cpus),
         threads=context.threads,
         threads_of_one_rank=_core.Context.local(_core.LocalFabric(1), 0, 0).threads,
-        network=sorted(loaded_libraries("libfabric|libuc[mpst]")),
+        network=sorted(path for path in loaded_libraries("libfabric|libuc[mpst]") if "_" not in os.path.basename(path)),
         quota=quota if quota < len(_core.allowed_cpus()) else None,
         **{name: str(mpi[name]) for name in ("library", "standard", "path", "thread_level") if name in mpi},
     )

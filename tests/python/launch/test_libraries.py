@@ -1,0 +1,87 @@
+"""Which libraries a process loads, whatever LD_LIBRARY_PATH says; what importing the package leaves alone."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.fixture
+def old_libraries(tmp_path):
+    """A folder with libraries of the names of MPICH's, without what it needs of them."""
+    if not shutil.which("g++"):
+        pytest.skip("no g++ here")
+    folder = tmp_path / "old"
+    folder.mkdir()
+    (tmp_path / "old.cpp").write_text('extern "C" int of_another_version() { return 0; }\n')
+    for name in ("libfabric.so.1", "libucp.so.0", "libucs.so.0", "libmpi.so.12", "libmpi_abi.so.1"):
+        command = [
+            "g++",
+            "-shared",
+            "-fPIC",
+            f"-Wl,-soname,{name}",
+            "-o",
+            str(folder / name),
+            str(tmp_path / "old.cpp"),
+        ]
+        subprocess.run(command, check=True, timeout=60)
+    return folder
+
+
+@pytest.mark.parametrize("abi", ["abi", "mpich"])
+def test_the_libraries_that_came_with_mpi_are_loaded(old_libraries, tmp_path, abi):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import tilewave as tw\n"
+        "from tilewave.runtime.mpi_library import loaded_libraries\n"
+        "tw.print(tw.size, *loaded_libraries('libfabric|libuc[ps]|libmpi'))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "tilewave.cli.commands", "run", "-n", "2", str(script)],
+        env={**os.environ, "LD_LIBRARY_PATH": str(old_libraries), "TILEWAVE_MPI_ABI": abi},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 0 and done.stdout.startswith("2 "), done.stdout + done.stderr
+    assert str(old_libraries) not in done.stdout and "/libfabric.so.1" in done.stdout
+
+
+def test_an_import_changes_nothing_of_the_process():
+    program = """
+import atexit, os, signal, sys
+atexit_, exit_, hook, interrupt = atexit.register, os._exit, sys.excepthook, signal.getsignal(signal.SIGINT)
+audited = []
+sys.addaudithook(lambda event, _: audited.append(event) if event == "sys.addaudithook" else None)
+import tilewave
+assert (atexit.register, os._exit, sys.excepthook) == (atexit_, exit_, hook)
+assert signal.getsignal(signal.SIGINT) is interrupt and not audited
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=100)
+
+
+def test_a_rank_that_fails_by_itself_does_not_wait_under_plain_mpiexec(launch_tool, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import tilewave as tw\nA = tw.field((6, 6), init=1.0)\nif tw.rank == 1: raise KeyError('of one')\ntw.sum(A)\n"
+    )
+    done = subprocess.run(
+        launch_tool.mpiexec_command(2, [sys.executable, str(script)]), capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode != 0 and "KeyError: 'of one'" in done.stderr
+
+
+def test_an_intercommunicator_is_refused(launch_tool, tmp_path):
+    pytest.importorskip("mpi4py")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from mpi4py import MPI\nimport tilewave as tw\nall = MPI.COMM_WORLD\nhalf = all.Split(all.rank)\n"
+        "try: tw.Context(half.Create_intercomm(0, all, 1 - all.rank))\n"
+        "except tw.ConfigError as error: print(error, flush=True)\n"
+    )
+    done = subprocess.run(
+        launch_tool.mpiexec_command(2, [sys.executable, str(script)]), capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0 and done.stdout.count("given an intercommunicator; allowed: ") == 2, done.stderr
