@@ -1,6 +1,5 @@
 #include "execute/cpus.hpp"
 
-#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <sstream>
 #include <utility>
 
+#include "execute/cpu_set.hpp"
 #include "tilewave/schedule.hpp"
 
 namespace tilewave {
@@ -95,12 +95,10 @@ std::string machine_name() {
 }  // namespace
 
 std::vector<int> allowed_cpus() {
-    cpu_set_t set;
-    CPU_ZERO(&set);
+    const auto set = CpuSet::of_thread();
     std::vector<int> cpus;
-    if (sched_getaffinity(0, sizeof set, &set)) return cpus;
-    for (int c = 0; c < CPU_SETSIZE; ++c)
-        if (CPU_ISSET(c, &set)) cpus.push_back(c);
+    for (int c = 0; set && c < set->size(); ++c)
+        if (set->has(c)) cpus.push_back(c);
     return cpus;
 }
 

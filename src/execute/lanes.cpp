@@ -7,9 +7,11 @@
 #include <atomic>
 #include <deque>
 #include <exception>
+#include <optional>
 #include <thread>
 #include <utility>
 
+#include "execute/cpu_set.hpp"
 #include "tilewave/transport.hpp"
 
 namespace tilewave {
@@ -17,11 +19,10 @@ namespace tilewave {
 namespace {
 
 void pin_to(int cpu) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
     // Best effort: a refused pin costs speed, not results.
-    (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+    CpuSet set(cpu + 1);
+    set.add(cpu);
+    (void)pthread_setaffinity_np(pthread_self(), set.bytes(), set.get());
 }
 
 }  // namespace
@@ -29,7 +30,7 @@ void pin_to(int cpu) {
 struct Lanes::Pool {
     // Lanes that a run does not need are not woken for it.
     struct Worker {
-        std::atomic<int> round{0};
+        std::atomic<unsigned> round{0};  // wraps after 2^32 runs: only its changes count
         std::thread thread;
     };
     std::vector<int> cpus;
@@ -51,9 +52,9 @@ struct Lanes::Pool {
             if (!failed.exchange(true)) error = std::current_exception();
         }
     }
-    void work(int lane, std::atomic<int>& round) {
+    void work(int lane, std::atomic<unsigned>& round) {
         if (lane < static_cast<int>(cpus.size())) pin_to(cpus[lane]);
-        for (int seen = 0;; ++seen) {
+        for (unsigned seen = 0;; ++seen) {
             Backoff backoff;
             while (round.load(std::memory_order_acquire) == seen) {
                 if (backoff.slow())
@@ -116,17 +117,17 @@ void Lanes::reserve(int n) {
 void Lanes::run(int n, const std::function<void(int)>& body, bool brief) {
     reserve(n);
     Pool& p = *pool_;
-    cpu_set_t before;
+    std::optional<CpuSet> before;
     const bool there = brief && !p.cpus.empty() && sched_getcpu() == p.cpus[0];
-    const bool pin = !p.cpus.empty() && !there && pthread_getaffinity_np(pthread_self(), sizeof before, &before) == 0;
-    if (pin) pin_to(p.cpus[0]);
+    if (!p.cpus.empty() && !there) before = CpuSet::of_thread();
+    if (before) pin_to(p.cpus[0]);
     p.body = &body;
     p.failed = false;
     if (n > 1) p.next_round(static_cast<std::size_t>(n - 1));
     p.call(0);
     Backoff backoff(Backoff::Kind::shared);
     while (p.left.load(std::memory_order_acquire) > 0) backoff.pause();
-    if (pin) (void)pthread_setaffinity_np(pthread_self(), sizeof before, &before);
+    if (before) (void)pthread_setaffinity_np(pthread_self(), before->bytes(), before->get());
     if (p.failed) std::rethrow_exception(std::exchange(p.error, nullptr));
 }
 

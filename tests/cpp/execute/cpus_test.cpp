@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "execute/cpu_set.hpp"
 #include "execute/cpus.hpp"
 #include "execute/lanes.hpp"
 
@@ -16,6 +17,15 @@ std::vector<int> lanes(const std::vector<Place>& places) {
 }
 
 using Lanes = std::vector<int>;
+
+TEST(CpuSet, holds_cpus_of_hosts_with_more_than_1024) {
+    CpuSet set(5000);
+    set.add(4999);
+    EXPECT_TRUE(set.has(4999));
+    EXPECT_FALSE(set.has(1023));
+    EXPECT_GE(set.size(), 5000);
+    EXPECT_TRUE(CpuSet::of_thread());
+}
 
 TEST(CpuShares, a_set_that_ranks_have_together_is_divided) {
     const Place four{"a", {}, 0, {0, 1, 2, 3}};
