@@ -24,8 +24,7 @@
 #include "plan/linalg/product_rates.hpp"
 #include "plan/linalg/task_rates.hpp"
 #include "runtime/matrix_move.hpp"
-#include "runtime/moving_memory.hpp"
-#include "runtime/run_schedule.hpp"
+#include "runtime/matrix_run.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -50,16 +49,16 @@ Transpose transpose_named(char name) {
 }
 
 // Where this rank's part of a matrix lies: its address, and items between neighbours along either dimension.
-using Place = std::tuple<std::uintptr_t, std::int64_t, std::int64_t>;
+using MatrixPlace = std::tuple<std::uintptr_t, std::int64_t, std::int64_t>;
 
-Binding binding_of(const Place& place, std::int64_t item) {
+Binding binding_of(const MatrixPlace& place, std::int64_t item) {
     const auto [address, row, column] = place;
     return {reinterpret_cast<std::byte*>(address), {row * item, column * item}};
 }
 
-std::vector<Binding> bindings_of(const std::vector<Place>& places, std::int64_t item) {
+std::vector<Binding> bindings_of(const std::vector<MatrixPlace>& places, std::int64_t item) {
     std::vector<Binding> all;
-    for (const Place& place : places) all.push_back(binding_of(place, item));
+    for (const MatrixPlace& place : places) all.push_back(binding_of(place, item));
     return all;
 }
 
@@ -134,29 +133,33 @@ void bind_products(nb::module_& m) {
             "pending"_a = false, "lanes"_a = 1)
         .def_rw("chunk_bytes", &MatmulChoices::chunk_bytes)
         .def_rw("task_flops", &MatmulChoices::task_flops);
-    nb::class_<MovingMemory>(m, "MovingMemory", "Memory of a product's moving arrays.")
-        .def(nb::init<const Schedule&>(), "schedule"_a);
     m.def("fits", &fits, "problem"_a, "choices"_a, "What the layouts do not allow; empty where they fit.");
     m.def("matmul", &matmul, "problem"_a, "choices"_a, "rank"_a, "ranks"_a, nb::call_guard<nb::gil_scoped_release>(),
           "One rank's part of a product.");
-    m.def(
-        "run_matmul",
-        [](Context& context, const Schedule& schedule, std::shared_ptr<const Blas> blas, const MovingMemory& memory,
-           const std::vector<Place>& places, const std::string& type, std::complex<double> alpha,
-           std::complex<double> beta, bool conjugate_a, bool conjugate_b, bool by_rows) {
-            nb::gil_scoped_release release;
-            const ProductCall call{dtype_named(type),
-                                   {alpha.real(), alpha.imag()},
-                                   {beta.real(), beta.imag()},
-                                   conjugate_a,
-                                   conjugate_b,
-                                   by_rows};
-            const std::vector<TaskFunction> tasks = product_tasks(std::move(blas), call);
-            return execute_agreed(context, schedule, memory.with(bindings_of(places, item_bytes(call.type))),
-                                  {tasks, {}});
-        },
-        "context"_a, "schedule"_a, "blas"_a, "memory"_a, "places"_a, "dtype"_a, "alpha"_a, "beta"_a, "conjugate_a"_a,
-        "conjugate_b"_a, "by_rows"_a, "Runs a product; collective.");
+    nb::class_<MatrixRun>(m, "ProductRun", "A product with all that it takes beyond the matrices; making it is local.")
+        .def(
+            "__init__",
+            [](MatrixRun* r, Context& context, Schedule schedule, std::shared_ptr<const Blas> blas,
+               const std::string& type, std::complex<double> alpha, std::complex<double> beta, bool conjugate_a,
+               bool conjugate_b, bool by_rows) {
+                nb::gil_scoped_release release;
+                const ProductCall call{dtype_named(type),
+                                       {alpha.real(), alpha.imag()},
+                                       {beta.real(), beta.imag()},
+                                       conjugate_a,
+                                       conjugate_b,
+                                       by_rows};
+                new (r) MatrixRun(context, std::move(schedule), product_tasks(std::move(blas), call));
+            },
+            "context"_a, "schedule"_a, "blas"_a, "dtype"_a, "alpha"_a, "beta"_a, "conjugate_a"_a, "conjugate_b"_a,
+            "by_rows"_a, nb::keep_alive<1, 2>())
+        .def(
+            "run",
+            [](MatrixRun& r, const std::vector<MatrixPlace>& places, std::int64_t item) {
+                nb::gil_scoped_release release;
+                return r.run(bindings_of(places, item));
+            },
+            "places"_a, "item_bytes"_a, "Collective.");
 }
 
 void bind_product_plans(nb::module_& m) {
@@ -381,20 +384,35 @@ void bind_factors(nb::module_& m) {
         "layout"_a, "sides"_a, "item_bytes"_a, "adjoint"_a, "identity"_a, "choices"_a, "rank"_a, "ranks"_a,
         nb::call_guard<nb::gil_scoped_release>(), "One rank's part in applying Q of a QR factor, or its adjoint.");
     m.attr("factor_tasks") = static_cast<int>(factor_task_count);
-    m.def(
-        "run_factor",
-        [](Context& context, const Schedule& schedule, std::shared_ptr<const Blas> blas, const MovingMemory& memory,
-           const std::vector<Place>& places, const std::string& name) {
-            nb::gil_scoped_release release;
-            const Dtype type = dtype_named(name);
-            const auto info = std::make_shared<FactorInfo>();
-            const std::vector<TaskFunction> tasks = factor_tasks(std::move(blas), type, info);
-            ScheduleReport report =
-                execute_agreed(context, schedule, memory.with(bindings_of(places, item_bytes(type))), {tasks, {}});
-            return std::tuple{std::move(report), info->first(), info->pivots()};
-        },
-        "context"_a, "schedule"_a, "blas"_a, "memory"_a, "places"_a, "dtype"_a,
-        "Runs a factorization or a solve: the report, this rank's info and pivots. Collective.");
+    nb::class_<FactorRun>(m, "FactorRun",
+                          "A factorization or a solve with all that it takes beyond the matrices; making it is local.")
+        .def(
+            "__init__",
+            [](FactorRun* r, Context& context, Schedule schedule, std::shared_ptr<const Blas> blas,
+               const std::string& type, const std::string& tells, std::int64_t rows, const FactorRun* beside) {
+                static constexpr const char* names[] = {"nothing", "info", "pivots"};
+                const auto at = std::ranges::find(names, tells) - std::begin(names);
+                nb::gil_scoped_release release;
+                new (r)
+                    FactorRun(context, std::move(schedule), std::move(blas), dtype_named(type),
+                              static_cast<FactorRun::Tells>(at), rows, beside ? beside->matrices().moving() : nullptr);
+            },
+            "context"_a, "schedule"_a, "blas"_a, "dtype"_a, "tells"_a, "rows"_a, "beside"_a.none(),
+            nb::keep_alive<1, 2>())
+        .def(
+            "run",
+            [](FactorRun& r, const std::vector<MatrixPlace>& places, std::int64_t item) {
+                nb::gil_scoped_release release;
+                return r.run(bindings_of(places, item));
+            },
+            "places"_a, "item_bytes"_a, "Collective.")
+        .def_prop_ro("info", &FactorRun::info)
+        .def(
+            "copy_pivots",
+            [](const FactorRun& r, std::uintptr_t to) {
+                std::ranges::copy(r.pivots(), reinterpret_cast<std::int64_t*>(to));
+            },
+            "address"_a);
 }
 
 }  // namespace
@@ -420,14 +438,20 @@ void bind_linalg(nb::module_& top) {
            std::int64_t chunk_bytes) { return move_matrix(MatrixMove(from, to, item, ranks, chunk_bytes), rank); },
         "from_layout"_a, "to_layout"_a, "item_bytes"_a, "rank"_a, "ranks"_a, "chunk_bytes"_a = 1 << 20,
         "One rank's part in moving a matrix to another layout.");
-    m.def(
-        "move",
-        [](Context& context, const BlockCyclic& from, const BlockCyclic& to, std::int64_t item, const Place& here,
-           const Place& there) {
-            nb::gil_scoped_release release;
-            run_move(context, MatrixMove(from, to, item, context.size()), binding_of(here, item),
-                     binding_of(there, item));
-        },
-        "context"_a, "from_layout"_a, "to_layout"_a, "item_bytes"_a, "here"_a, "there"_a,
-        "Moves a matrix to another layout; collective.");
+    nb::class_<ReadyMove>(m, "ReadyMove",
+                          "A move of a matrix to another layout with all that it takes; making it is local.")
+        .def(
+            "__init__",
+            [](ReadyMove* r, Context& context, const BlockCyclic& from, const BlockCyclic& to, std::int64_t item) {
+                nb::gil_scoped_release release;
+                new (r) ReadyMove(context, MatrixMove(from, to, item, context.size()));
+            },
+            "context"_a, "from_layout"_a, "to_layout"_a, "item_bytes"_a, nb::keep_alive<1, 2>())
+        .def(
+            "run",
+            [](ReadyMove& r, const MatrixPlace& here, const MatrixPlace& there, std::int64_t item) {
+                nb::gil_scoped_release release;
+                r.run(binding_of(here, item), binding_of(there, item));
+            },
+            "here"_a, "there"_a, "item_bytes"_a, "Collective.");
 }

@@ -274,8 +274,8 @@ void bind_calls(nb::module_& m) {
         [](Context& context, const std::string& kind, std::optional<MatrixView> in, std::optional<MatrixView> out,
            int root, const std::string& op, nb::object user, std::int64_t block, std::int64_t part_inside,
            const std::string& algorithm, std::int64_t chunk_bytes, int buffers, bool keep, const std::string& error,
-           nb::object allocate, nb::object memory, const std::string& where, const std::string& user_name,
-           const std::string& outer, const std::string& function) {
+           bool lacks_memory, nb::object allocate, nb::object memory, const std::string& where,
+           const std::string& user_name, const std::string& outer, const std::string& function) {
             PatternCall c;
             c.kind = kind_of(kind);
             if (in) c.in = *in;
@@ -287,6 +287,7 @@ void bind_calls(nb::module_& m) {
             c.request.buffers = buffers;
             c.keep = keep;
             c.error = error;
+            c.lacks_memory = lacks_memory;
             c.caller = {function, where};
             c.user_name = user_name;
             c.outer = outer;
@@ -312,8 +313,8 @@ void bind_calls(nb::module_& m) {
             return start_pattern(context, std::move(c));
         },
         "context"_a, "kind"_a, "matrix"_a.none(), "out"_a.none(), "root"_a, "op"_a, "user"_a.none(), "block"_a,
-        "part_inside"_a, "algorithm"_a, "chunk_bytes"_a, "buffers"_a, "keep"_a, "error"_a, "allocate"_a.none(),
-        "memory"_a, "where"_a = "", "user_name"_a = "", "outer"_a = "", "function"_a = "");
+        "part_inside"_a, "algorithm"_a, "chunk_bytes"_a, "buffers"_a, "keep"_a, "error"_a, "lacks_memory"_a,
+        "allocate"_a.none(), "memory"_a, "where"_a = "", "user_name"_a = "", "outer"_a = "", "function"_a = "");
     nb::class_<ReceiveHandle>(m, "ReceiveHandle", "A receive in flight.")
         .def("test", &ReceiveHandle::test, Release())
         .def("wait", &ReceiveHandle::wait, Release());

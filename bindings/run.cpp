@@ -182,15 +182,9 @@ void bind_context(nb::module_& m) {
         .def(
             "broadcast_into",
             [](Context& c, std::uintptr_t address, std::int64_t bytes) {
-                constexpr std::int64_t most = 16 << 20;
-                auto* const data = reinterpret_cast<char*>(address);
-                std::string piece;
-                for (std::int64_t at = 0; at < bytes && c.size() > 1; at += most) {
-                    const auto n = static_cast<std::size_t>(std::min(most, bytes - at));
-                    if (c.rank() == 0) piece.assign(data + at, n);
-                    broadcast(c.transport(), piece, 0);
-                    if (c.rank() > 0) std::memcpy(data + at, piece.data(), std::min(n, piece.size()));
-                }
+                auto* const data = reinterpret_cast<std::byte*>(address);
+                broadcast(c.transport(), std::span(data, static_cast<std::size_t>(bytes)), 0,
+                          [&](std::int64_t n) { return n == bytes ? data : nullptr; });
             },
             "address"_a, "bytes"_a, Release())
         .def("barrier", [](Context& c) { barrier(c.transport()); }, Release());

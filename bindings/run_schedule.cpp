@@ -62,6 +62,36 @@ TaskFunction task_of(const nb::callable& call) {
     };
 }
 
+class UsersRun {
+public:
+    UsersRun(Context& context, const Schedule& schedule, const Places& places, int operations, const Calls& calls,
+             const Names& names, const nb::object& tasks, std::int64_t times)
+        : bindings_(bindings_of(places)),
+          call_(nb::cast<nb::callable>(tasks.attr("call"))),
+          explain_(tasks.attr("explain")),
+          operations_(static_cast<std::size_t>(operations), task_of(call_)),
+          kernels_(kernels_of(calls)),
+          combinings_(combinings_of(names)) {
+        const auto explain = [this](int kernel, const Failure& f) {
+            nb::gil_scoped_acquire gil;
+            return nb::cast<std::string>(explain_(kernel, f.site, f.point));
+        };
+        const ScheduleCalls all{operations_, kernels_, combinings_, explain};
+        check_run(context, schedule, bindings_, all, times);
+        ready_.emplace(context, schedule, all, times);
+    }
+    ScheduleReport run() { return ready_->run(bindings_); }
+
+private:
+    std::vector<Binding> bindings_;
+    nb::callable call_;
+    nb::object explain_;
+    std::vector<TaskFunction> operations_;
+    std::vector<Kernel> kernels_;
+    std::vector<Combining> combinings_;
+    std::optional<ReadySchedule> ready_;
+};
+
 }  // namespace
 
 void bind_run_schedule(nb::module_& m) {
@@ -87,16 +117,14 @@ void bind_run_schedule(nb::module_& m) {
         },
         "schedules"_a, "machine"_a, "kernels"_a, "operations"_a, "threads"_a = 0, "times"_a = 1,
         "poll_period_s"_a = PredictOptions().poll_period_s, "As predict, with a rate for each kernel and operation.");
-    m.def(
-        "check_run",
-        [](Context& context, const Schedule& schedule, const Places& places, int operations, const Calls& kernels,
-           const Names& combinings, std::int64_t times) {
-            const std::vector<TaskFunction> all(static_cast<std::size_t>(operations), [](const TaskCall&) {});
-            check_run(context, schedule, bindings_of(places), {all, kernels_of(kernels), combinings_of(combinings)},
-                      times);
-        },
-        "context"_a, "schedule"_a, "places"_a, "operations"_a, "kernels"_a, "combinings"_a, "times"_a = 1,
-        "What this rank can tell before a run; raises.");
+    nb::class_<UsersRun>(m, "ReadySchedule",
+                         "A user's schedule with all that its run takes beyond the arrays; making it is local.")
+        .def(nb::init<Context&, const Schedule&, const Places&, int, const Calls&, const Names&, const nb::object&,
+                      std::int64_t>(),
+             "context"_a, "schedule"_a, "places"_a, "operations"_a, "kernels"_a, "combinings"_a, "tasks"_a,
+             "times"_a = 1, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
+             "tasks.call runs a task, tasks.explain says what a kernel has raised.")
+        .def("run", &UsersRun::run, nb::call_guard<nb::gil_scoped_release>(), "Collective.");
     m.def(
         "combines",
         [](const std::string& op, const std::string& type) {
@@ -109,22 +137,4 @@ void bind_run_schedule(nb::module_& m) {
         [](Context& context, const Schedule& schedule) { compare_messages(context.transport(), schedule); },
         "context"_a, "schedule"_a, nb::call_guard<nb::gil_scoped_release>(),
         "Raises on every rank where messages do not meet; collective.");
-    m.def(
-        "run_agreed",
-        [](Context& context, const Schedule& schedule, const Places& places, int operations, const Calls& calls,
-           const Names& names, nb::object tasks, std::int64_t times) {
-            const nb::callable call = nb::cast<nb::callable>(tasks.attr("call"));
-            const std::vector<TaskFunction> all(static_cast<std::size_t>(operations), task_of(call));
-            const std::vector<Kernel> kernels = kernels_of(calls);
-            const auto explain = [&](int kernel, const Failure& f) {
-                nb::gil_scoped_acquire gil;
-                return nb::cast<std::string>(tasks.attr("explain")(kernel, f.site, f.point));
-            };
-            const std::vector<Binding> bindings = bindings_of(places);
-            const std::vector<Combining> combinings = combinings_of(names);
-            nb::gil_scoped_release release;
-            return execute_agreed(context, schedule, bindings, {all, kernels, combinings, explain}, times);
-        },
-        "context"_a, "schedule"_a, "places"_a, "operations"_a, "kernels"_a, "combinings"_a, "tasks"_a, "times"_a = 1,
-        "The run; collective. tasks.call runs a task, tasks.explain says what a kernel has raised.");
 }

@@ -25,7 +25,7 @@ struct Caller {
 };
 
 /// One rank's place in a group of ranks, with `threads` lanes each. No global state: any number
-/// may live side by side.
+/// may live side by side. It stays where it is: what is made on it refers to it.
 class Context {
 public:
     /// Collective over the transport's ranks; costs a gather of their machines' names and the
@@ -34,7 +34,8 @@ public:
     /// @pre 0 <= threads <= max_lanes (ConfigError)
     Context(std::unique_ptr<Transport> transport, int threads, const Caller& caller = {"Context", ""});
     ~Context();
-    Context(Context&&) noexcept;
+    Context(const Context&) = delete;  // fields, matrices and bound nests have its address
+    Context& operator=(const Context&) = delete;
 
     int rank() const { return rank_; }
     int size() const { return size_; }

@@ -149,9 +149,14 @@ private:
     Number number_;
 };
 
-/// A distributed array of T.
+/// A distributed array of T, of any size: a number, or a struct of several. Elements move between ranks as bytes.
 template <class T>
 class Field {
+    static_assert(
+        std::is_trivially_copyable_v<T> && alignof(T) <= 64,
+        "elements of a field are copied byte by byte: T has no pointers of its own, constructors of copies, or "
+        "alignment beyond a cache line");
+
 public:
     /// Every rank sets its own points to init(global index). Collective (the layout is common).
     template <class Init>

@@ -352,6 +352,15 @@ private:
     mutable std::string error_;
 };
 
+/// What stands for a body on all ranks of a program: its type's name alone does not, as lambdas of functions that two
+/// files keep to themselves may share it. `place` lies in memory of that type's alone.
+std::string body_name(const char* type, const void* place);
+template <class Body>
+std::string body_name() {
+    static char place;
+    return body_name(typeid(Body).name(), &place);
+}
+
 template <auto Table, class T, bool Written>
 ArrayReads array_reads(const NestOperand<Table, T, Written>& operand) {
     ArrayReads a{&operand.field->storage(), sizeof(T), operand.field->shape(), Written, {}};
@@ -394,7 +403,7 @@ Report run(Context& context, const NestLoops& loops, const PlanRequest& request,
            const Operands&... operands) {
     const std::vector<ArrayReads> arrays{detail::array_reads(operands)...};
     const detail::LambdaKernel<Body, Operands...> kernel(std::move(body));
-    return run_nest(context, loops, request, arrays, kernel.kernel(), typeid(Body).name(), [&](const Failure& f) {
+    return run_nest(context, loops, request, arrays, kernel.kernel(), detail::body_name<Body>(), [&](const Failure& f) {
         return "the body threw at " + to_string(f.point) + " on rank " + std::to_string(context.rank()) + ": " +
                kernel.error();
     });
@@ -409,7 +418,7 @@ BoundNest bind(Context& context, const NestLoops& loops, const PlanRequest& requ
     const std::vector<ArrayReads> arrays{detail::array_reads(operands)...};
     const auto kernel = std::make_shared<detail::LambdaKernel<Body, Operands...>>(std::move(body));
     return bind_nest(
-        context, loops, request, arrays, kernel->kernel(), typeid(Body).name(),
+        context, loops, request, arrays, kernel->kernel(), detail::body_name<Body>(),
         [kernel, rank = context.rank()](const Failure& f) {
             return "the body threw at " + to_string(f.point) + " on rank " + std::to_string(rank) + ": " +
                    kernel->error();

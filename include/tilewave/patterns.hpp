@@ -37,6 +37,7 @@ struct PatternCall {
     std::string user_name;  ///< with op user: which function; must be equal on all ranks
     std::string outer;  ///< of arrays of more than two dimensions, all extents but the last; must be equal on all ranks
     std::string error;  ///< what the caller has found wrong on this rank
+    bool lacks_memory = false;     ///< that is what is wrong
     std::shared_ptr<void> memory;  ///< let go when the handle is gone and nothing is in flight
 };
 

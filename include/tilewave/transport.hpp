@@ -64,6 +64,9 @@ public:
     void must_work() const {
         if (failed_) throw MpiError("this context's transport has failed before; make a new context");
     }
+    /// Gets the memory that so many transfers at a time take beyond their bytes, so that posting them needs none.
+    /// @throws std::bad_alloc
+    virtual void reserve(std::size_t) {}
     /// Start a transfer; `id` is reported by poll() when the memory may be used again.
     /// @throws MpiError
     virtual void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool synchronous) = 0;
@@ -72,6 +75,9 @@ public:
     /// @throws MpiError
     virtual bool try_send(const MatrixView& matrix, std::int64_t at, std::int64_t bytes, int peer, int tag);
     virtual void post_recv(int id, std::byte* data, std::int64_t bytes, int peer, int tag) = 0;
+    /// Whether a receive from `peer` with this tag would begin to take its message at once.
+    /// @throws MpiError
+    virtual bool there(int peer, int tag) = 0;
     /// Memory of the transport's own in which to write a message to `peer`, so that it is not copied again; null: not
     /// now. What is written there leaves by post_written() before any other call to that peer.
     virtual std::byte* memory_for(std::int64_t, int) { return nullptr; }
@@ -182,17 +188,23 @@ void abandon_mpi();
 // Small collectives over any transport, built on its messages and waiting with backoff, so that
 // oversubscribed ranks do not starve each other. Collective; cost O(log ranks) latencies.
 void allreduce_min(Transport& transport, std::vector<std::int64_t>& values);
+/// The same in memory of the caller's. @pre room.size() == 2 * values.size() (not checked)
+void allreduce_min(Transport& transport, std::span<std::int64_t> values, std::span<std::int64_t> room);
 // Messages have at most `piece` bytes, so that a rank passes one on while it receives the next.
 inline constexpr std::int64_t collective_piece = 4 << 20;
-/// Every rank gets root's `given` at the address that place(bytes) returns; where that is null (no memory) a rank still
-/// passes them on.
+/// So many bytes have room on the stack.
+inline constexpr std::int64_t collective_small = 4 << 10;
+/// Every rank gets root's `given` at the address that place(bytes) returns; null: it has no memory for them.
+/// @throws OutOfResources on every rank where one has no memory for more than collective_small bytes, and nothing was
+/// sent
 void broadcast(Transport& transport, std::span<const std::byte> given, int root,
                const std::function<std::byte*(std::int64_t)>& place, std::int64_t piece = collective_piece);
 /// The same as a string.
-/// @throws std::bad_alloc on a rank that has no memory for them; the others get theirs
 void broadcast(Transport& transport, std::string& bytes, int root, std::int64_t piece = collective_piece);
-/// Rank 0 gets everyone's bytes in rank order; the others get nothing. O(ranks) at rank 0.
-/// @throws std::bad_alloc on rank 0 where it has no memory for them; the others end as always
+/// Rank 0 gets everyone's bytes, which make() gives, in rank order; the others get nothing. O(ranks) at rank 0.
+/// @throws OutOfResources on every rank where one has no memory for its bytes, or rank 0 for all
+std::vector<std::string> gather(Transport& transport, const std::function<std::string()>& make,
+                                std::int64_t piece = collective_piece);
 std::vector<std::string> gather(Transport& transport, const std::string& bytes, std::int64_t piece = collective_piece);
 void barrier(Transport& transport);
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "execute/tuning.hpp"
@@ -346,7 +347,6 @@ void Execution::combine(int l, const Message& m, std::int32_t with, const Messag
         join(straight ? address(l, straight->array, m.region.lo) : buffer,
              with >= 0 ? with_buffer : address(l, m.array, m.region.lo), points);
     } else if (combine_.whole) {
-        gathered_.resize(static_cast<std::size_t>(points * item));
         copy_box(gathered_.data(), row_major_strides(m.region, item), address(l, m.array, m.region.lo),
                  memory(l).binding(m.array).stride_bytes, m.region.hi - m.region.lo, item);
         join(buffer, gathered_.data(), points);
@@ -383,6 +383,17 @@ std::vector<std::int32_t> straight_combines(const Schedule& s) {
         read_later[at] = step.op != Op::post_recv && step.op != Op::pack;
     }
     return straight;
+}
+
+// What there is no memory for is left out: the run itself is over.
+void Execution::note_steps(Outcome& outcome) {
+    try {
+        outcome.recording = recording();
+        if (options_.events) outcome.timeline = timeline_of(s_, std::exchange(outcome.recording, {}));
+    } catch (const std::bad_alloc&) {
+        outcome.recording = {};
+        outcome.timeline = {};
+    }
 }
 
 // To be asked for once.

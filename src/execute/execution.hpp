@@ -53,7 +53,7 @@ public:
           options_(options),
           threads_(Turns::threads_for(s.lanes.size(), options.threads)),
           transport_(transport),
-          mailroom_(s, transport, options.record),
+          mailroom_(s, transport, options.record, options.first_tag),
           counters_(s.lanes.size()),
           paces_(s.lanes.size()),
           ends_(s.lanes.size()),
@@ -64,8 +64,13 @@ public:
           begin_(now_s()) {
         place_arrays();
         for (std::int64_t bytes : s.buffers) buffers_.push_back(staging_memory(bytes));
+        if (options.in_transport) written_.resize(s.messages.size(), nullptr);
         if (options.record)
             for (std::size_t l = 0; l < s.lanes.size(); ++l) ends_[l].reserve(s.lanes[l].size() + 1);
+        if (!combine.whole) return;
+        std::int64_t longest = 0;
+        for (const Message& m : s.messages) longest = std::max(longest, m.buffer >= 0 ? s.buffers[m.buffer] : 0);
+        gathered_.resize(static_cast<std::size_t>(longest));
     }
 
     /// All steps of lane l, waiting where they say so. Where there are fewer threads than lanes, those of all lanes of
@@ -108,9 +113,8 @@ public:
         o.stopped = others_first_;
         o.error = lacking_;
         if (failed_ && !others_first_) o.failure = failure_;
-        if (options_.record) o.recording = recording();
-        if (options_.record && options_.events) o.timeline = timeline_of(s_, std::exchange(o.recording, {}));
         if (computers_.nests) o.reduced = computers_.nests->reduced();
+        if (options_.record) note_steps(o);
         return o;
     }
 
@@ -182,6 +186,7 @@ private:
         return m.buffer >= 0 ? buffers_[m.buffer].get() : address(l, m.array, m.region.lo);
     }
     Recording recording();
+    void note_steps(Outcome& outcome);
 
     const Schedule& s_;
     std::span<const Binding> bindings_;

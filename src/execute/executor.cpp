@@ -1,18 +1,20 @@
 #include "execute/executor.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <memory>
+#include <utility>
 
+#include "data/memory.hpp"
 #include "data/rows.hpp"
 #include "execute/alarms.hpp"
-#include "execute/computers/nests.hpp"
-#include "execute/computers/tasks.hpp"
-#include "execute/execution.hpp"
+#include "execute/kept_execution.hpp"
 #include "schedule/repeat.hpp"
 
 namespace tilewave {
 
-Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, const Programs& programs,
-                Transport& transport, Lanes& lanes, const ExecuteOptions& options) {
+void KeptExecution::make(const Schedule& schedule, std::span<const Binding> bindings, const Programs& programs,
+                         Transport& transport, Lanes& lanes, const ExecuteOptions& options) {
     if (bindings.size() != schedule.arrays.size())
         throw ConfigError("execute: " + std::to_string(bindings.size()) + " bindings for " +
                           std::to_string(schedule.arrays.size()) + " arrays");
@@ -20,63 +22,130 @@ Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, con
         throw ConfigError("execute: the schedule is for rank " + std::to_string(schedule.rank) + " of " +
                           std::to_string(schedule.ranks) + ", the transport is rank " +
                           std::to_string(transport.rank()) + " of " + std::to_string(transport.size()));
-    NestComputer nests(schedule, programs.kernels);
-    TaskComputer tasks(schedule, programs.operations);
+    bindings_.assign(bindings.begin(), bindings.end());  // in place: the execution looks there
+    options_ = options;
+    lanes.reserve(Turns::threads_for(schedule.lanes.size(), options.threads));
+    if (execution_) return execution_->restart();
+    combine_.of_arrays.clear();
+    for (const Combining& c : programs.combinings) combine_.of_arrays.push_back(combine_row(c.op, c.type));
+    nests_.emplace(schedule, programs.kernels);
+    tasks_.emplace(schedule, programs.operations);
+    execution_.emplace(schedule, bindings_, Computers{&*nests_, &*tasks_}, combine_, transport, options_);
+}
+
+Outcome KeptExecution::run(const Schedule& schedule, std::span<const Binding> bindings, const Programs& programs,
+                           Transport& transport, Lanes& lanes, const ExecuteOptions& options) {
     transport.must_work();
-    Combine combine;
-    for (const Combining& c : programs.combinings) combine.of_arrays.push_back(combine_row(c.op, c.type));
-    const int count = Turns::threads_for(schedule.lanes.size(), options.threads);
-    std::optional<Execution> run;
     try {
-        lanes.reserve(count);
-        run.emplace(schedule, bindings, Computers{&nests, &tasks}, combine, transport, options);
+        make(schedule, bindings, programs, transport, lanes, options);
+    } catch (const ConfigError&) {  // on all ranks
+        throw;
     } catch (const std::exception&) {
         return stand_aside(schedule, transport, std::current_exception(), options);
     }
-    lanes.run(count, [&](int l) {
-        if (l < static_cast<int>(schedule.lanes.size())) run->lane(l);
-    });
-    return run->outcome();
+    const bool brief = last_s_ > 0 && last_s_ < tuning::longest_brief_s;
+    lanes.run(
+        Turns::threads_for(schedule.lanes.size(), options.threads),
+        [&](int l) {
+            if (l < static_cast<int>(schedule.lanes.size())) execution_->lane(l);
+        },
+        brief);
+    Outcome outcome = execution_->outcome();
+    last_s_ = outcome.time_s;
+    return outcome;
+}
+
+Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, const Programs& programs,
+                Transport& transport, Lanes& lanes, const ExecuteOptions& options) {
+    return KeptExecution().run(schedule, bindings, programs, transport, lanes, options);
 }
 
 namespace {
 
-// Messages of a repetition wait for none of a later one, so they are taken to their end before it.
-void take_no_part(const Schedule& schedule, Transport& transport, std::int64_t times) {
-    const auto for_posts = [&](Section section, Op op, auto f) {
+// A part of a schedule's messages, of which this rank takes what comes and sends nothing. Whoever waits for this rank
+// waits for any of them, and two receives may not share memory: each is posted when its message is there.
+class EmptyPart {
+public:
+    EmptyPart(const Schedule& schedule, Section section, Transport& transport, int first_tag)
+        : transport_(transport), first_tag_(first_tag) {
         for (std::size_t l = 0; l < schedule.lanes.size(); ++l)
             for (std::size_t i = 0; i < schedule.lanes[l].size(); ++i) {
                 const Step& step = schedule.lanes[l][i];
-                if (step.op == op && section_of(schedule, l, i) == section)
-                    f(step.item, schedule.messages[static_cast<std::size_t>(step.item)]);
+                const bool sends = step.op == Op::post_send;
+                if ((!sends && step.op != Op::post_recv) || section_of(schedule, l, i) != section) continue;
+                const Message& m = schedule.messages[static_cast<std::size_t>(step.item)];
+                if (sends)
+                    sent_.push_back(&m);
+                else
+                    received_.push_back({m.peer, m.tag});
+                longest_ = std::max(longest_, sends ? 0 : m.bytes);
             }
-    };
-    std::int64_t longest = 0;
-    for (const Message& m : schedule.messages) longest = std::max(longest, m.send ? 0 : m.bytes);
-    // All at one place, one over the other: nobody reads them, and a sender may wait for any of them before it goes on.
-    const auto bytes = staging_memory(longest);
-    std::vector<int> done;
-    const auto take = [&](Section section) {
-        std::int64_t pending = 0;
-        for_posts(section, Op::post_recv, [&](int id, const Message& m) {
-            transport.post_recv(id, bytes.get(), m.bytes, m.peer, m.tag);
-            ++pending;
-        });
-        for_posts(section, Op::post_send, [&](int id, const Message& m) {
-            transport.post_send(id, bytes.get(), 0, m.peer, m.tag, m.synchronous);
-            ++pending;
-        });
-        for (Backoff backoff; pending > 0;) {
-            done.clear();
-            transport.poll(done);
-            pending -= static_cast<std::int64_t>(done.size());
-            done.empty() ? backoff.pause() : backoff.restart();
+        // Those of a peer and a tag come one after another.
+        std::ranges::sort(received_, {}, [](const From& from) { return std::pair(from.peer, from.tag); });
+        memory_ = staging_memory(longest_);
+        done_.reserve(sent_.size() + 1);
+    }
+    // Once; the messages of a repetition wait for none of a later one.
+    void run() {
+        std::size_t left = sent_.size();
+        for (std::size_t i = 0; i < sent_.size(); ++i)
+            transport_.post_send(static_cast<int>(i), memory_.get(), 0, sent_[i]->peer, first_tag_ + sent_[i]->tag,
+                                 sent_[i]->synchronous);
+        for (From& from : received_) from.there = false;
+        std::size_t missing = received_.size();
+        Backoff backoff;
+        while (left > 0 || missing > 0) {
+            const std::size_t before = left + missing;
+            for (From& from : received_) {
+                if (from.there || !transport_.there(from.peer, first_tag_ + from.tag)) continue;
+                left -= take(from);
+                from.there = true;
+                --missing;
+            }
+            left -= poll();
+            left + missing < before ? backoff.restart() : backoff.pause();
         }
+    }
+
+private:
+    static constexpr int receive_id = std::numeric_limits<int>::max();
+    struct From {
+        int peer, tag;
+        bool there = false;
     };
-    take(Section::before);
+    // Receives a message; how many were sent meanwhile.
+    std::size_t take(const From& from) {
+        arrived_ = false;
+        transport_.post_recv(receive_id, memory_.get(), longest_, from.peer, first_tag_ + from.tag);
+        std::size_t sent = 0;
+        for (Backoff backoff; !arrived_; backoff.pause()) sent += poll();
+        return sent;
+    }
+    std::size_t poll() {
+        done_.clear();
+        transport_.poll(done_);
+        const auto received = static_cast<std::size_t>(std::ranges::count(done_, receive_id));
+        arrived_ = arrived_ || received > 0;
+        return done_.size() - received;
+    }
+
+    Transport& transport_;
+    int first_tag_;
+    std::vector<const Message*> sent_;
+    std::vector<From> received_;
+    std::int64_t longest_ = 0;
+    std::shared_ptr<std::byte[]> memory_;
+    bool arrived_ = false;
+    std::vector<int> done_;
+};
+
+void take_no_part(const Schedule& schedule, Transport& transport, const ExecuteOptions& options) {
+    const auto part = [&](Section section) { return EmptyPart(schedule, section, transport, options.first_tag); };
+    part(Section::before).run();
     if (schedule.repeated.empty()) return;
-    for (std::int64_t k = 0; k < times; ++k) take(Section::block);
-    take(Section::after);
+    EmptyPart block = part(Section::block);
+    for (std::int64_t k = 0; k < options.times; ++k) block.run();
+    part(Section::after).run();
 }
 
 }  // namespace
@@ -87,7 +156,7 @@ Outcome stand_aside(const Schedule& schedule, Transport& transport, std::excepti
     outcome.error = std::move(error);
     try {
         if (options.alarms) options.alarms->raise();
-        take_no_part(schedule, transport, options.times);
+        take_no_part(schedule, transport, options);
     } catch (...) {
         transport.mark_failed();
         if (options.alarms) options.alarms->raise(true);

@@ -36,6 +36,7 @@ struct ExecuteOptions {
     /// one or the array has filled, none is combined (not checked)
     bool in_transport = false;
     WindowMemory* window = nullptr;  ///< of the arrays that have planes (src/execute/rolling_window.hpp)
+    int first_tag = 0;               ///< added to the tags of the schedule's messages
     std::int64_t first_time =
         0;  ///< added to loop index 0 in what the kernel and the caller are told: of a block of time steps
     bool last_reduced = false;  ///< reductions are those of the block's last repetition, not of all

@@ -9,7 +9,6 @@ bool Execution::moves_in_transport(const Step& step) {
         return false;
     const Message& m = s_.messages[static_cast<std::size_t>(step.item)];
     if (m.buffer < 0 || m.peer == s_.rank || draining()) return false;
-    written_.resize(s_.messages.size(), nullptr);
     const int whole = m.aggregate >= 0 ? m.aggregate : step.item;
     const Message& all = s_.messages[static_cast<std::size_t>(whole)];
     std::byte*& written = written_[static_cast<std::size_t>(whole)];

@@ -1,11 +1,13 @@
 // The lanes of one rank share one transport here: who may call it, what is pending, what is done.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "core/clock.hpp"
+#include "execute/tuning.hpp"
 #include "tilewave/schedule.hpp"
 #include "tilewave/transport.hpp"
 
@@ -29,9 +31,19 @@ private:
 
 class Mailroom {
 public:
-    /// `timed`: what posted_s() and completed_s() say is asked for.
-    Mailroom(const Schedule& s, Transport& transport, bool timed)
-        : s_(s), transport_(transport), any_thread_(transport.any_thread()), timed_(timed), state_(s.messages.size()) {}
+    /// `timed`: what posted_s() and completed_s() say is asked for. `first_tag` is added to the schedule's tags.
+    Mailroom(const Schedule& s, Transport& transport, bool timed, int first_tag)
+        : s_(s),
+          transport_(transport),
+          any_thread_(transport.any_thread()),
+          timed_(timed),
+          first_tag_(first_tag),
+          state_(s.messages.size()) {
+        const std::size_t at_once = std::min(s.messages.size(), tuning::messages_at_once);
+        transport.reserve(at_once);
+        queue_.reserve(any_thread_ ? 0 : at_once);
+        found_.reserve(at_once);
+    }
 
     /// Starts message `id`, or an empty one in its place; where only lane 0 may call the transport, others leave it for
     /// lane 0. Empty ones leave after let_empty_ones_leave() only.
@@ -56,9 +68,9 @@ public:
         state_[id].posted = timed_ ? now_s() : 1;
         const Message& m = s_.messages[id];
         if (m.send)
-            transport_.post_written(id, data, m.bytes, m.peer, m.tag);
+            transport_.post_written(id, data, m.bytes, m.peer, first_tag_ + m.tag);
         else
-            transport_.post_recv_anywhere(id, data, m.bytes, m.peer, m.tag);
+            transport_.post_recv_anywhere(id, data, m.bytes, m.peer, first_tag_ + m.tag);
     }
 
     /// Makes progress for all lanes of the rank unless another lane is at it. With `idle` also when
@@ -131,14 +143,16 @@ private:
     void start(const Post& post) {
         const Message& m = s_.messages[post.id];
         if (m.send)
-            transport_.post_send(post.id, post.data, post.empty ? 0 : m.bytes, m.peer, m.tag, m.synchronous);
+            transport_.post_send(post.id, post.data, post.empty ? 0 : m.bytes, m.peer, first_tag_ + m.tag,
+                                 m.synchronous);
         else
-            transport_.post_recv(post.id, post.data, m.bytes, m.peer, m.tag);
+            transport_.post_recv(post.id, post.data, m.bytes, m.peer, first_tag_ + m.tag);
     }
 
     const Schedule& s_;
     Transport& transport_;
     bool any_thread_, timed_, empty_ones_leave_ = false;
+    int first_tag_;
     SpinLock lock_;
     std::atomic<int> pending_{0};
     std::vector<State> state_;

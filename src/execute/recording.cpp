@@ -158,7 +158,7 @@ std::string Notes::bytes() const {
 
 Recorded gather(Transport& transport, const Notes& notes, const TransferTime& transfer_s) {
     Recorded result;
-    result.bytes = gather(transport, notes.bytes());
+    result.bytes = gather(transport, [&] { return notes.bytes(); });
     double begin = std::numeric_limits<double>::infinity(), end = -begin;
     std::vector<PartsCount> parts;
     std::vector<LaneSplit> kept;

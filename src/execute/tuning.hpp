@@ -45,4 +45,10 @@ inline constexpr double alarm_period_s = 2e-3;
 /// Items of a message that are copied one by one: finding out how more of them lie costs less than that.
 inline constexpr std::int64_t few_items = 32;
 
+/// Seconds. A shorter run is not worth pinning the caller's thread, which takes 6 us, where it is on its CPU already.
+inline constexpr double longest_brief_s = 200e-6;
+/// Messages of a run at a time for which there is memory before it begins; more are rare, and get theirs when they are
+/// posted.
+inline constexpr std::size_t messages_at_once = 4096;
+
 }  // namespace tilewave::tuning

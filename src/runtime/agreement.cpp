@@ -5,11 +5,14 @@
 #include <cstdio>
 #include <cstring>
 #include <mutex>
+#include <new>
+#include <system_error>
 
 #include "core/binomial.hpp"
 #include "data/rows.hpp"
 #include "execute/executor.hpp"
 #include "execute/mailroom.hpp"
+#include "runtime/tuning.hpp"
 
 namespace tilewave {
 
@@ -47,6 +50,15 @@ std::string with_where(const std::string& call, const std::string& where) {
     return call + (where.empty() ? "" : ", " + where);
 }
 
+// Whether there is memory for the small things that a call makes on its way, where no rank could tell the others any
+// more that it has none.
+bool has_memory_left() {
+    void* const memory = ::operator new(tuning::memory_left_bytes, std::nothrow);
+    asm volatile("" : : "r"(memory) : "memory");  // a compiler may leave both calls out
+    ::operator delete(memory);
+    return memory != nullptr;
+}
+
 constexpr std::int64_t padded(std::int64_t bytes) {
     return (bytes + 7) / 8 * 8;
 }
@@ -71,9 +83,42 @@ void keep_for_ever(void* memory) noexcept {
     }
 }
 
+void blame(Statement& mine, const std::exception_ptr& error, const std::string& during) noexcept {
+    using Kind = Statement::Kind;
+    try {
+        try {
+            std::rethrow_exception(error);
+        } catch (const ConfigError& e) {
+            mine.kind = Kind::config, mine.error = e.what();
+        } catch (const KernelError& e) {
+            mine.kind = Kind::kernel, mine.error = e.what();
+        } catch (const MpiError& e) {
+            mine.kind = Kind::mpi, mine.error = e.what();
+        } catch (const Interrupted& e) {
+            mine.kind = Kind::interrupt, mine.error = e.what();
+        } catch (const OutOfResources& e) {
+            mine.kind = Kind::resources, mine.error = e.what();
+        } catch (const std::bad_alloc&) {
+            mine.kind = Kind::resources, mine.error = "memory ran out " + during;
+        } catch (const std::system_error& e) {
+            mine.kind = Kind::resources;
+            mine.error = "no further thread could be started " + during + " (" + e.what() +
+                         "); fewer threads, or a higher limit of processes or memory, are needed";
+        } catch (const std::exception& e) {
+            mine.kind = Kind::internal, mine.error = e.what() + (" " + during);
+        } catch (...) {
+            mine.kind = Kind::internal, mine.error = "what is no std::exception was thrown " + during;
+        }
+    } catch (const std::bad_alloc&) {
+        mine.kind = Kind::resources;
+        mine.error = "memory ran out";  // needs none
+    }
+}
+
 Agreement::Agreement(Transport& port, std::shared_ptr<const Said> mine, std::vector<std::int64_t> values)
     : port_(port), piggyback_(static_cast<std::size_t>(port.size())) {
     restate(std::move(mine), std::move(values));
+    binomial::for_children(port_.rank(), port_.size(), [&](int child) { children_.push_back(child); });
     if (port.size() == 1 || !port.connected()) return;
     rounds_ = std::bit_width(static_cast<unsigned>(port.size() - 1));
     note_bytes_ = static_cast<std::int64_t>(sizeof(Head) + most_values(port.size()) * sizeof(std::int64_t)) +
@@ -87,7 +132,6 @@ void Agreement::restate(std::shared_ptr<const Said> mine, std::vector<std::int64
     given_ = std::move(values);
     mine_.hash = said_->hash;
     mine_.rank = port_.rank();
-    mine_.kind = said_->statement.kind;
 }
 
 void Agreement::start(int tag, const MatrixView& piggyback, std::string where,
@@ -100,6 +144,9 @@ void Agreement::start(int tag, const MatrixView& piggyback, std::string where,
     values_ = given_;
     round_ = -1;
     done_ids_ = 0;
+    mine_.kind = said_->statement.kind;
+    lacks_ = mine_.kind == Statement::Kind::fine && !has_memory_left();
+    if (lacks_) mine_.kind = Statement::Kind::resources;
     wrong_ = mine_.kind != Statement::Kind::fine;
     stage_ = Stage::rounds;
     std::fill(piggyback_.begin(), piggyback_.end(), Piggyback{});
@@ -219,7 +266,10 @@ void Agreement::end(std::unique_ptr<Transport> port, int tag) {
 }
 
 const std::string& Agreement::where() {
-    if (where_.empty() && ask_ && *ask_) where_ = (*ask_)();
+    try {
+        if (where_.empty() && ask_ && *ask_) where_ = (*ask_)();
+    } catch (const std::exception&) {  // it is only shown
+    }
     return where_;
 }
 
@@ -289,16 +339,16 @@ void Agreement::with_texts() {
     std::memset(all_.text, 0, sizeof all_.text);
     all_.head = mine_;
     all_.verdict = Text::Verdict::said;
-    write(all_.text, sizeof all_.text,
-          mine_.kind == Statement::Kind::fine ? said_->statement.description : said_->statement.error);
+    if (lacks_)
+        std::snprintf(all_.text, sizeof all_.text, "memory ran out on rank %d; nothing was done", port_.rank());
+    else
+        write(all_.text, sizeof all_.text,
+              mine_.kind == Statement::Kind::fine ? said_->statement.description : said_->statement.error);
     write(all_.call, sizeof all_.call, call());
     write(all_.where, sizeof all_.where, where());
     stage_ = Stage::over;
     if (rounds_ == 0) return;  // alone
-    children_.clear();
-    binomial::for_children(port_.rank(), port_.size(), [&](int child) { children_.push_back(child); });
-    theirs_.assign(children_.size(), all_);
-    for (std::size_t c = 0; c < children_.size(); ++c) post(false, theirs_[c], children_[c]);
+    heard_ = 0;
     stage_ = Stage::children;
 }
 
@@ -309,16 +359,19 @@ bool Agreement::texts_over() {
             port_.poll(done_);
             pending_ -= static_cast<int>(done_.size());
             if (pending_ > 0) return false;
+            if (stage_ == Stage::children) join(other_);
         }
-        const int up = binomial::parent(port_.rank());
         switch (stage_) {
             case Stage::children:
-                for (const Text& text : theirs_) join(text);
+                if (heard_ < children_.size()) {
+                    post(false, other_, children_[heard_++]);
+                    break;
+                }
                 stage_ = port_.rank() ? Stage::parent : Stage::verdict;
                 if (!port_.rank()) break;
-                theirs_.assign(1, all_);  // what is sent must not change
-                post(true, theirs_[0], up);
-                post(false, all_, up);
+                other_ = all_;  // what is sent must not change
+                post(true, other_, binomial::parent(port_.rank()));
+                post(false, all_, binomial::parent(port_.rank()));
                 break;
             case Stage::parent: stage_ = Stage::verdict; break;
             case Stage::verdict:

@@ -1,5 +1,6 @@
 // Ranks comparing notes at the begin of every call: what each calls and is given. Goes on beside other work.
 #pragma once
+#include <exception>
 #include <limits>
 #include <memory>
 #include <string>
@@ -119,10 +120,11 @@ private:
     int ended_ = -1;
 
     enum class Stage { rounds, children, parent, verdict, over } stage_ = Stage::rounds;
-    Text all_;
-    std::vector<int> children_;
-    std::vector<Text> theirs_;
+    Text all_, other_;           // what is known; another rank's, or what is sent
+    std::vector<int> children_;  // in a tree of the ranks
+    std::size_t heard_ = 0;      // of them have said theirs
     int next_ = 0, pending_ = 0;
+    bool lacks_ = false;  // this rank has no memory
     std::vector<int> done_;
 };
 
@@ -140,6 +142,33 @@ void keep_for_ever(void* memory) noexcept;
 
 /// As agree(context, statement), of what has been said before.
 bool agree(Context& context, std::shared_ptr<const Said> said);
+
+/// Makes `mine` say what this rank has caught, "memory ran out " + `during`, for example. Never throws.
+void blame(Statement& mine, const std::exception_ptr& error, const std::string& during) noexcept;
+
+/// Where a call does something on this rank alone: local() makes what the rest of the call needs, may complete `mine`,
+/// and may throw; then the ranks agree on `mine`, or all throw what any of them has thrown. As agree().
+template <class Local>
+bool agree_after(Context& context, Statement& mine, Local local) {
+    try {
+        local();
+    } catch (...) {
+        blame(mine, std::current_exception(), "on rank " + std::to_string(context.rank()));
+    }
+    return agree(context, mine);
+}
+/// The same of what has been said before.
+template <class Local>
+bool agree_after(Context& context, const std::shared_ptr<const Said>& said, Local local) {
+    try {
+        local();
+    } catch (...) {
+        Statement mine = said->statement;
+        blame(mine, std::current_exception(), "on rank " + std::to_string(context.rank()));
+        return agree(context, mine);
+    }
+    return agree(context, said);
+}
 
 /// agree() of ranks that have no context yet, which use nothing else with this tag.
 void agree(Transport& transport, int tag, const Statement& mine);

@@ -60,10 +60,15 @@ struct BoundNest::State {
     Way& add_way(std::optional<std::int64_t> steps, const std::string& call) {
         NestLoops these = loops;
         these.steps = steps;
-        std::vector<RunArray> operands;
-        for (const ArrayReads& a : arrays) operands.push_back({a.field, {}});
         ReadyNest ready = plan_nest(context, these, request, arrays, kernel, body, call);
-        ways.push_back(std::make_unique<Way>(context, std::move(ready), steps, std::move(operands), kernel, explain));
+        Statement mine;
+        mine.caller = {call, ""};
+        agree_after(context, mine, [&] {
+            std::vector<RunArray> operands;
+            for (const ArrayReads& a : arrays) operands.push_back({a.field, {}});
+            ways.push_back(
+                std::make_unique<Way>(context, std::move(ready), steps, std::move(operands), kernel, explain));
+        });
         if (ways.size() > tuning::most_kept_rests) ways.erase(ways.begin() + 1);
         return *ways.back();
     }
@@ -171,7 +176,7 @@ struct NestChain::State {
         try {
             apart.clear();
             if (bound.size() == nests.size()) sweeps = std::make_unique<ChainedSweep>(context, bound, memories);
-        } catch (const ConfigError& e) {
+        } catch (const std::exception& e) {  // perhaps on this rank alone, as where memory ran out
             apart = e.what();
         }
         std::vector<std::int64_t> all_have{sweeps != nullptr};
@@ -259,7 +264,7 @@ struct NestChain::State {
                                                      std::move(operands), nests[n]->kernel, nests[n]->explain));
                 all.push_back(ways.back().get());
             }
-        } catch (const ConfigError&) {  // perhaps on this rank alone
+        } catch (const std::exception&) {  // perhaps on this rank alone
         }
         return made(all);
     }

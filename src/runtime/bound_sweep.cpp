@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <new>
-#include <system_error>
 #include <utility>
 
 #include "execute/alarms.hpp"
@@ -57,37 +55,6 @@ BoundSweep::BoundSweep(Context& context, PreparedSweep& sweep, std::vector<RunAr
 BoundSweep::Rest::Rest(const PreparedSweep& sweep, std::int64_t extent, Context& context)
     : steps(sweep.problem_, sweep.plan_, extent, context.rank(), context.size()) {}
 
-Outcome BoundSweep::KeptExecution::run(const Schedule& schedule, std::span<const Binding> here,
-                                       const ExecuteOptions& given, const Programs& programs, Context& context) {
-    Transport& transport = context.transport();
-    const int count = std::max<int>(1, static_cast<int>(schedule.lanes.size()));
-    bindings.assign(here.begin(), here.end());  // in place: the execution looks there
-    options = given;
-    transport.must_work();
-    try {
-        context.lanes().reserve(count);
-        if (execution)
-            execution->restart();
-        else
-            execution.emplace(
-                schedule, bindings,
-                Computers{&nests.emplace(schedule, programs.kernels), &tasks.emplace(schedule, programs.operations)},
-                nothing, transport, options);
-    } catch (const std::exception&) {
-        return stand_aside(schedule, transport, std::current_exception(), options);
-    }
-    const bool brief = last_s > 0 && last_s < longest_brief_s;
-    context.lanes().run(
-        count,
-        [&](int l) {
-            if (l < static_cast<int>(schedule.lanes.size())) execution->lane(l);
-        },
-        brief);
-    Outcome outcome = execution->outcome();
-    last_s = outcome.time_s;
-    return outcome;
-}
-
 // Where the array is now, for the loops.
 void BoundSweep::bind(std::size_t a) {
     Operand& o = operands_[a];
@@ -122,8 +89,9 @@ void BoundSweep::bring_back(std::int64_t steps, bool history_beside, bool turned
     lacking_ = nullptr;
     bindings_.clear();
     buffers_.clear();
-    try {
-        for (std::size_t a = 0; a < operands_.size(); ++a) {
+    const Lacking get(lacking_);
+    for (std::size_t a = 0; a < operands_.size(); ++a)
+        get([&] {
             Operand& o = operands_[a];
             if (FieldStorage* const field = o.array.field) {
                 const std::uint64_t orders = sweep_.orders_[a];
@@ -140,16 +108,13 @@ void BoundSweep::bring_back(std::int64_t steps, bool history_beside, bool turned
                 n.time_buffers > 0 && !sweep_.in_window(static_cast<int>(a)))
                 bindings_.back().first_time_buffer =
                     static_cast<int>(floor_mod(steps + n.given_time_buffers() - 1, o.time_buffers));
-        }
+        });
+    get([&] {
         if (window_)
             window_->restart();
         else if (sweep_.window_)
             window_.emplace(*sweep_.window_, initial_);
-    } catch (const std::bad_alloc&) {
-        lacking_ = std::current_exception();
-    } catch (const std::system_error&) {
-        lacking_ = std::current_exception();
-    }
+    });
 }
 
 BoundSweep::Rest* BoundSweep::rest_of(const StepBlocks& blocks) {
@@ -188,10 +153,11 @@ BlocksOutcome BoundSweep::execute(BlocksRun& run, Rest* rest, std::int64_t steps
                     std::memcpy(b.of(steps - block - 1), b.of(steps - block), static_cast<std::size_t>(b.bytes));
         };
     run.executed = [&](BlockKind kind, std::span<const Binding> here, const ExecuteOptions& o) {
-        const Programs programs{{&kernel_, 1}, {}};
-        return kind == BlockKind::rest  ? rest->kept.run(rest->steps.schedule(), here, o, programs, context_)
-               : kind == BlockKind::one ? main_.run(run.schedule, here, o, programs, context_)
-                                        : several_.run(*run.repeated, here, o, programs, context_);
+        const Schedule& schedule = kind == BlockKind::rest  ? rest->steps.schedule()
+                                   : kind == BlockKind::one ? run.schedule
+                                                            : *run.repeated;
+        KeptExecution& kept = kind == BlockKind::rest ? rest->kept : kind == BlockKind::one ? main_ : several_;
+        return kept.run(schedule, here, Programs{{&kernel_, 1}, {}}, context_.transport(), context_.lanes(), o);
     };
     return execute_blocks(run, bindings_, kernel_, context_.transport(), context_.lanes(), options(), lacking_);
 }
@@ -205,18 +171,12 @@ BoundRun BoundSweep::run(const std::shared_ptr<const Said>& said, std::optional<
     StepBlocks blocks;
     Rest* rest = nullptr;
     std::optional<BlocksRun> several;
-    try {
+    kernel_.env = env;
+    agree_after(context_, said, [&] {
         if (given_steps) blocks = StepBlocks::of(problem, sweep_.plan_, steps);
         rest = rest_of(blocks);
         several.emplace(blocks_run(blocks, rest));
-    } catch (const std::exception& e) {  // the other ranks hear of it
-        Statement mine = said->statement;
-        mine.kind = dynamic_cast<const ConfigError*>(&e) ? Statement::Kind::config : Statement::Kind::resources;
-        mine.error = std::string(e.what()) + " on rank " + std::to_string(context_.rank());
-        agree(context_, mine);
-    }
-    kernel_.env = env;
-    agree(context_, said);
+    });
 
     Transport& t = context_.transport();
     Alarms& alarms = *context_.exchange()->alarms;

@@ -6,9 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "execute/computers/nests.hpp"
-#include "execute/computers/tasks.hpp"
-#include "execute/execution.hpp"
+#include "execute/kept_execution.hpp"
 #include "runtime/agreement.hpp"
 #include "runtime/prepared_sweep.hpp"
 #include "runtime/run_blocks.hpp"
@@ -45,18 +43,6 @@ public:
 
 private:
     friend class ChainedSweep;
-    // The steps of one schedule, with buffers, counters and messages that are kept.
-    struct KeptExecution {
-        Outcome run(const Schedule& schedule, std::span<const Binding> here, const ExecuteOptions& options,
-                    const Programs& programs, Context& context);
-        std::vector<Binding> bindings;
-        ExecuteOptions options;
-        Combine nothing;
-        std::optional<NestComputer> nests;
-        std::optional<TaskComputer> tasks;
-        std::optional<Execution> execution;
-        double last_s = 0;  // that the last run took
-    };
     // What is left after whole blocks, by its number of steps.
     struct Rest {
         Rest(const PreparedSweep& sweep, std::int64_t extent, Context& context);

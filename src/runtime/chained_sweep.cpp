@@ -64,7 +64,7 @@ BlocksRun ChainedSweep::blocks_run(std::int64_t times) {
     return run;
 }
 
-BlocksOutcome ChainedSweep::execute(std::int64_t times) {
+BlocksOutcome ChainedSweep::execute(BlocksRun& run) {
     ExecuteOptions options = sweeps_[0]->options();
     for (BoundSweep* const sweep : sweeps_) {
         const ExecuteOptions own = sweep->options();
@@ -72,10 +72,10 @@ BlocksOutcome ChainedSweep::execute(std::int64_t times) {
         options.poll_period_s = std::min(options.poll_period_s, own.poll_period_s);
     }
     options.crowded = options.crowded || static_cast<int>(schedule_.lanes.size()) > context_.threads();
-    BlocksRun run = blocks_run(times);
     run.executed = [&](BlockKind kind, std::span<const Binding> here, const ExecuteOptions& o) {
         return (kind == BlockKind::one ? kept_ : kept_repeated_)
-            .run(kind == BlockKind::one ? schedule_ : *repeated_, here, o, Programs{kernels_, operations_}, context_);
+            .run(kind == BlockKind::one ? schedule_ : *repeated_, here, Programs{kernels_, operations_},
+                 context_.transport(), context_.lanes(), o);
     };
     return execute_blocks(run, bindings_, kernels_[0], context_.transport(), context_.lanes(), options, lacking_);
 }
@@ -108,20 +108,22 @@ bool ChainedSweep::bring_back() {
 BoundRun ChainedSweep::run(const std::shared_ptr<const Said>& said, std::int64_t times,
                            std::span<const std::uintptr_t> env) {
     const double begun = now_s();
-    if (times < 1 || env.size() != sweeps_.size())
+    std::optional<BlocksRun> blocks;
+    agree_after(context_, said, [&] {
+        if (times >= 1 && env.size() == sweeps_.size()) return blocks.emplace(blocks_run(times)), void();
         throw ConfigError("chain: " + std::to_string(times) + " repetitions and " + std::to_string(env.size()) +
                           " environments were given for " + std::to_string(sweeps_.size()) +
                           " sweeps; allowed: 1 or more, and one for each sweep");
+    });
     for (std::size_t i = 0; i < env.size(); ++i) kernels_[i].env = reinterpret_cast<const void*>(env[i]);
-    agree(context_, said);
 
     Transport& t = context_.transport();
     Alarms& alarms = *context_.exchange()->alarms;
     const auto& heartbeat = context_.options().heartbeat;
-    alarms.begin(blocks_run(times).meetings());
+    alarms.begin(blocks->meetings());
     CallTimes call;
     if (bring_back()) call.moving_s = now_s() - begun;
-    auto [outcome, failed_block, notes] = execute(times);
+    auto [outcome, failed_block, notes] = execute(*blocks);
     call.call_s = now_s() - begun;
     // A run may be shorter than a beat, and a signal may have come since the last one.
     if (heartbeat && !outcome.interrupted) outcome.interrupted = heartbeat(-1);

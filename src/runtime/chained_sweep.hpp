@@ -29,7 +29,7 @@ public:
 
 private:
     bool bring_back();
-    BlocksOutcome execute(std::int64_t times);
+    BlocksOutcome execute(BlocksRun& run);
     const Schedule* repeated(std::int64_t times);
     BlocksRun blocks_run(std::int64_t times);
 
@@ -41,7 +41,7 @@ private:
     std::vector<TaskFunction> operations_;  // of the sweeps with arrays that keep several time steps
     std::vector<Binding> bindings_;
     std::vector<std::int64_t> no_time_;  // by array: none has time as a dimension
-    BoundSweep::KeptExecution kept_, kept_repeated_;
+    KeptExecution kept_, kept_repeated_;
     std::exception_ptr lacking_;
     std::int64_t points_ = 0, steps_ = 0;
 };

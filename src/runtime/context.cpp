@@ -259,7 +259,6 @@ double hand_over(Lanes& lanes) {
 }  // namespace
 
 Context::~Context() = default;
-Context::Context(Context&&) noexcept = default;
 const std::vector<int>& Context::cpus() const {
     return lanes_->cpus();
 }

@@ -32,6 +32,15 @@ public:
         std::scoped_lock guard(exchange_->lock_);
         return exchange_->inner_->try_send(matrix, at, bytes, peer, tag);
     }
+    void reserve(std::size_t messages) override {
+        std::scoped_lock guard(exchange_->lock_);
+        done_.reserve(messages);
+        exchange_->reserve(messages);
+    }
+    bool there(int peer, int tag) override {
+        std::scoped_lock guard(exchange_->lock_);
+        return exchange_->inner_->there(peer, tag);
+    }
     void post_recv(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
         exchange_->post(this, id, peer, [&](int slot) { exchange_->inner_->post_recv(slot, data, bytes, peer, tag); });
     }
@@ -139,6 +148,14 @@ std::unique_ptr<Transport> Exchange::port() {
 
 std::unique_ptr<Transport> Exchange::kept_port() {
     return std::make_unique<Port>(nullptr, this, false);
+}
+
+// Under the lock.
+void Exchange::reserve(std::size_t messages) {
+    const std::size_t slots = slots_.size() - free_.size() + messages;
+    for (auto* const numbers : {&free_, &found_}) numbers->reserve(slots);
+    slots_.reserve(slots);
+    inner_->reserve(slots);
 }
 
 template <class Start>

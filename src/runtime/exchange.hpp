@@ -118,6 +118,7 @@ private:
     };
 
     Exchange() = default;
+    void reserve(std::size_t messages);
     template <class Start>
     void post(Port* port, int id, int peer, Start start);
     void advance_all();

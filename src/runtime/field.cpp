@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
-#include <new>
 
 #include "data/memory.hpp"
 #include "execute/execution.hpp"
 #include "generate/copy/copy.hpp"
 #include "runtime/conversion.hpp"
+#include "runtime/get_ready.hpp"
 #include "runtime/tuning.hpp"
 
 namespace tilewave {
@@ -110,24 +109,6 @@ private:
     Execution execution_;
 };
 
-// What a call needs on this rank, made by make(); all ranks have it after this, or none goes on.
-template <class Make>
-void get_ready(Context& context, const std::string& what, Make make) {
-    std::string lacking;
-    try {
-        make();
-    } catch (const std::bad_alloc&) {
-        lacking = what + ": rank " + std::to_string(context.rank()) + " has not the memory; nothing was moved";
-    }
-    Transport& t = context.transport();
-    constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
-    std::vector<std::int64_t> first{lacking.empty() ? none : t.rank()};
-    allreduce_min(t, first);
-    if (first[0] == none) return;
-    broadcast(t, lacking, static_cast<int>(first[0]));
-    throw OutOfResources(lacking);
-}
-
 Binding binding_of(std::byte* data, const MemoryOrder& order, std::int64_t item_bytes) {
     Index stride = order.stride;
     for (auto& s : stride.v) s *= item_bytes;
@@ -203,8 +184,7 @@ bool FieldStorage::relayout(const Layout& layout, const MemoryOrder& order, int 
                                                    binding(back), at(back)));
     };
     if (all_know)
-        get_ready(*context_, "a field of shape " + to_string(layout_.shape) + " is to lie in another way in memory",
-                  make);
+        get_ready(*context_, "another layout of a field", make);
     else
         make();
     for (const auto& move : moves) move->run();
@@ -252,7 +232,7 @@ void FieldStorage::join_steps() {
 void FieldStorage::gather(std::byte* out, int back) {
     const Binding to{out, row_major_strides(layout_.whole(), item_bytes_)};
     std::unique_ptr<Move> move;
-    get_ready(*context_, "a field of shape " + to_string(layout_.shape) + " is to be gathered", [&] {
+    get_ready(*context_, "gathering a field", [&] {
         move = std::make_unique<Move>(
             *context_,
             gather_schedule(layout_, item_bytes_, context_->rank(), context_->size(), 1 << 20, order_.stride),
@@ -264,7 +244,7 @@ void FieldStorage::gather(std::byte* out, int back) {
 void FieldStorage::scatter(std::byte* whole, int back) {
     const Binding from{whole, row_major_strides(layout_.whole(), item_bytes_)};
     std::unique_ptr<Move> move;
-    get_ready(*context_, "a field of shape " + to_string(layout_.shape) + " is to be scattered", [&] {
+    get_ready(*context_, "scattering a field", [&] {
         move = std::make_unique<Move>(
             *context_,
             scatter_schedule(layout_, item_bytes_, context_->rank(), context_->size(), 1 << 20, order_.stride), from,

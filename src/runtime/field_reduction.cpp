@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <type_traits>
 
+#include "runtime/get_ready.hpp"
 #include "runtime/tuning.hpp"
 #include "tilewave/field.hpp"
 
@@ -183,9 +185,10 @@ Reduced FieldStorage::dot(FieldStorage& other, Dtype type, Dtype other_type, Com
         throw ConfigError("dot: fields of shapes " + to_string(layout_.shape) + " and " +
                           to_string(other.layout_.shape) + "; they must be equal");
     if (!layout_.same_blocks(other.layout_)) {
-        FieldStorage moved = other.copy();
-        moved.relayout(layout_);
-        return dot(moved, type, other_type, part);
+        std::optional<FieldStorage> moved;
+        get_ready(*context_, "a product with a field in other blocks", [&] { moved.emplace(other.copy()); });
+        moved->relayout(layout_);
+        return dot(*moved, type, other_type, part);
     }
     const bool floats = is_float(type) || is_float(other_type);
     const std::vector<PartsProduct> products =

@@ -5,23 +5,22 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <map>
 #include <mutex>
-#include <new>
 #include <numeric>
 #include <optional>
 #include <type_traits>
 
-#include "execute/blas/factor_tasks.hpp"
 #include "execute/blas/tasks.hpp"
 #include "generate/linalg/sides.hpp"
 #include "plan/linalg/panel_plan.hpp"
 #include "plan/linalg/product_plan.hpp"
+#include "runtime/agreement.hpp"
 #include "runtime/matrix_move.hpp"
-#include "runtime/moving_memory.hpp"
-#include "runtime/run_schedule.hpp"
+#include "runtime/matrix_run.hpp"
 #include "transport/collectives.hpp"
 
 namespace tilewave {
@@ -47,30 +46,21 @@ std::shared_ptr<const Blas> blas() {
 }
 
 // What a rank checks and makes by itself; then all agree on it, or throw the same.
-template <class Prepare>
-void agreed(Context& context, const std::string& call, const std::string& text, Prepare prepare) {
+template <class Local>
+void agreed(Context& context, const std::string& call, const std::string& text, Local local) {
     Statement mine;
     mine.caller = {call, ""};
     mine.description = text;
-    try {
-        prepare();
-    } catch (const ConfigError& problem) {
-        mine.kind = Statement::Kind::config;
-        mine.error = problem.what();
-    } catch (const std::bad_alloc&) {
-        mine.kind = Statement::Kind::resources;
-        mine.error = call + ": rank " + std::to_string(context.rank()) + " has not the memory";
-    }
-    agree(context, mine);
+    agree_after(context, mine, local);
 }
 
 void require(bool good, const std::string& text) {
     if (!good) throw ConfigError(text);
 }
 
-ScheduleReport run(Context& context, const Schedule& schedule, const MovingMemory& moving,
-                   const std::vector<Binding>& matrices, const std::vector<TaskFunction>& tasks) {
-    ScheduleReport report = execute_agreed(context, schedule, moving.with(matrices), {tasks, {}});
+template <class Ready>
+ScheduleReport run(Ready& ready, const std::vector<Binding>& matrices) {
+    ScheduleReport report = ready.run(matrices);
     if (report.interrupted) throw Interrupted();
     return report;
 }
@@ -151,30 +141,29 @@ MatrixStorage through(const std::string& call, const FactorStorage& f, const Mat
                       const std::function<std::vector<Schedule>(const BlockCyclic&)>& schedules) {
     Context& context = b.context();
     std::optional<MatrixStorage> sides, made;
-    std::vector<Schedule> all;
-    std::optional<MovingMemory> moving;
-    std::shared_ptr<const Blas> library;
+    std::deque<FactorRun> runs;
+    std::optional<ReadyMove> in, out;
     agreed(context, call, f.matrix.text() + ", " + b.text(), [&] {
         require_sides(call, f, b);
-        const std::int64_t count = b.layout().columns.extent;
+        const std::int64_t count = b.layout().columns.extent, item = item_bytes(b.type());
         sides.emplace(context,
                       by_block_columns(b.layout().rows.extent, count, context.size(),
                                        std::max<std::int64_t>(1, ceil_div(count, context.size()))),
                       b.type());
         made.emplace(context, b.layout(), b.type());
-        all = schedules(sides->layout());
-        moving.emplace(all.front());
-        library = blas();
+        for (Schedule& schedule : schedules(sides->layout()))
+            runs.emplace_back(context, std::move(schedule), blas(), b.type(), FactorRun::Tells::nothing, 0,
+                              runs.empty() ? nullptr : runs.front().matrices().moving());
+        in.emplace(context, MatrixMove(b.layout(), sides->layout(), item, context.size()));
+        out.emplace(context, MatrixMove(sides->layout(), b.layout(), item, context.size()));
     });
-    const std::int64_t item = item_bytes(b.type());
-    run_move(context, {b.layout(), sides->layout(), item, context.size()}, b.binding(), sides->binding());
+    in->run(b.binding(), sides->binding());
     interchange_rows(b.type(), {sides->data(), sides->rows(), sides->columns(), 1, sides->rows()}, permutation);
-    const auto tasks = factor_tasks(library, b.type(), std::make_shared<FactorInfo>());
     std::vector<Binding> matrices{f.matrix.binding()};
     if (triangles) matrices.push_back(f.triangles.binding());
     matrices.push_back(sides->binding());
-    for (const Schedule& schedule : all) run(context, schedule, *moving, matrices, tasks);
-    run_move(context, {sides->layout(), b.layout(), item, context.size()}, sides->binding(), made->binding());
+    for (FactorRun& each : runs) run(each, matrices);
+    out->run(sides->binding(), made->binding());
     return std::move(*made);
 }
 
@@ -219,13 +208,13 @@ std::string MatrixStorage::text() const {
 
 MatrixStorage MatrixStorage::redistributed(const BlockCyclic& layout) const {
     std::optional<MatrixStorage> made;
-    std::optional<MatrixMove> move;
+    std::optional<ReadyMove> move;
     agreed(*context_, "redistributed", text(), [&] {
         made.emplace(*context_, layout, type_);
-        move.emplace(layout_, layout, item_bytes(type_), context_->size());
+        move.emplace(*context_, MatrixMove(layout_, layout, item_bytes(type_), context_->size()));
     });
     agreed(*context_, "redistributed", "to " + made->text(), [] {});
-    run_move(*context_, *move, binding(), made->binding());
+    move->run(binding(), made->binding());
     return std::move(*made);
 }
 
@@ -265,38 +254,39 @@ ProductReport multiply(const MatrixStorage& a, const MatrixStorage& b, MatrixSto
             if (plans.size() > 1) measure_products("multiply", request, plans, context.rank(), rates);
         },
         [&](const Machine& machine) { return played_products("multiply", request, plans, machine, rates).front(); });
-    const ProductCase one = product_case("multiply", request, plan);
-    const std::array<BlockCyclic, 3> stored = one.stored();
     const std::array<const MatrixStorage*, 3> given{&a, &b, &c};
-    Schedule schedule;
-    std::optional<MovingMemory> moving;
     std::array<std::optional<MatrixStorage>, 3> copies;
-    agreed(context, "multiply", "ready", [&] {
-        schedule = one.schedule(context.rank());
-        moving.emplace(schedule);
-        for (std::size_t i = 0; i < 3; ++i)
-            if (one.moved[i]) copies[i].emplace(context, stored[i], c.type());
-    });
-    const std::int64_t item = item_bytes(c.type());
+    std::array<std::optional<ReadyMove>, 4> moves;  // of each operand, and c's way back
+    std::optional<MatrixRun> ready;
     std::vector<Binding> places;
-    for (std::size_t i = 0; i < 3; ++i) {
-        if (copies[i] && (i < 2 || adds))
-            run_move(context, {given[i]->layout(), stored[i], item, context.size()}, given[i]->binding(),
-                     copies[i]->binding());
-        places.push_back(copies[i] ? copies[i]->binding() : given[i]->binding());
-    }
-    if (one.mirrored) std::swap(places[0], places[1]);
+    agreed(context, "multiply", "ready", [&] {
+        const ProductCase one = product_case("multiply", request, plan);
+        const std::array<BlockCyclic, 3> stored = one.stored();
+        const auto move = [&](const BlockCyclic& from, const BlockCyclic& to) {
+            return MatrixMove(from, to, item_bytes(c.type()), context.size());
+        };
+        for (std::size_t i = 0; i < 3; ++i) {
+            if (one.moved[i]) copies[i].emplace(context, stored[i], c.type());
+            if (one.moved[i] && (i < 2 || adds)) moves[i].emplace(context, move(given[i]->layout(), stored[i]));
+            places.push_back(copies[i] ? copies[i]->binding() : given[i]->binding());
+        }
+        if (one.moved[2]) moves[3].emplace(context, move(stored[2], c.layout()));
+        if (one.mirrored) std::swap(places[0], places[1]);
+        for (std::size_t i = 0; i < 3; ++i)
+            if (one.operands[i].turned) std::swap(places[i].stride_bytes[0], places[i].stride_bytes[1]);
+        const auto scalar = [](std::complex<double> z) { return Complex{z.real(), z.imag()}; };
+        const ProductCall call{c.type(),
+                               scalar(options.alpha),
+                               scalar(options.beta),
+                               one.operands[0].conjugate,
+                               one.operands[1].conjugate,
+                               one.b_by_rows()};
+        ready.emplace(context, one.schedule(context.rank()), product_tasks(library, call));
+    });
     for (std::size_t i = 0; i < 3; ++i)
-        if (one.operands[i].turned) std::swap(places[i].stride_bytes[0], places[i].stride_bytes[1]);
-    const auto scalar = [](std::complex<double> z) { return Complex{z.real(), z.imag()}; };
-    const ProductCall call{c.type(),
-                           scalar(options.alpha),
-                           scalar(options.beta),
-                           one.operands[0].conjugate,
-                           one.operands[1].conjugate,
-                           one.b_by_rows()};
-    ProductReport report{run(context, schedule, *moving, places, product_tasks(library, call)), plan};
-    if (copies[2]) run_move(context, {stored[2], c.layout(), item, context.size()}, copies[2]->binding(), c.binding());
+        if (moves[i]) moves[i]->run(given[i]->binding(), copies[i]->binding());
+    ProductReport report{run(*ready, places), plan};
+    if (moves[3]) moves[3]->run(copies[2]->binding(), c.binding());
     return report;
 }
 
@@ -309,9 +299,9 @@ FactorStorage factored(FactorKind kind, const MatrixStorage& a, MatrixStorage* o
     Context& context = a.context();
     const Axis rows = a.layout().rows, columns = a.layout().columns;
     std::optional<MatrixStorage> copy, triangles;
-    std::optional<MovingMemory> moving;
+    std::optional<ReadyMove> move;
+    std::optional<FactorRun> ready;
     std::vector<FactorPlan> plans;
-    Schedule schedule;
     std::shared_ptr<const Blas> library;
     PanelProblem problem{static_cast<PanelWork>(kind), a.layout(), item_bytes(a.type()), context.size(),
                          context.threads()};
@@ -332,31 +322,22 @@ FactorStorage factored(FactorKind kind, const MatrixStorage& a, MatrixStorage* o
         [&](const Machine& machine) { return played_panels(problem, plans, machine, rates).front(); });
     const BlockCyclic layout = panel_layout(problem, plan.block);
     const bool in_place = own && layout.same(a.layout());
-    // What each rank knows: its own pivots, and the first that failed.
-    std::vector<std::int64_t> known;
     agreed(context, call, "ready", [&] {
         const BlockCyclic beside =
             by_block_columns(kind == FactorKind::qr ? plan.block : 0, columns.extent, context.size(), plan.block);
         if (!in_place) copy.emplace(context, layout, a.type());
+        if (!in_place) move.emplace(context, MatrixMove(a.layout(), layout, item_bytes(a.type()), context.size()));
         triangles.emplace(context, beside, a.type());
-        known.resize(kind == FactorKind::lu ? static_cast<std::size_t>(rows.extent) : 0,
-                     std::numeric_limits<std::int64_t>::max());
-        schedule = panel_schedule(problem, plan, context.rank());
-        moving.emplace(schedule);
+        ready.emplace(context, panel_schedule(problem, plan, context.rank()), library, a.type(),
+                      kind == FactorKind::lu ? FactorRun::Tells::pivots : FactorRun::Tells::info, rows.extent);
     });
-    if (!in_place)
-        run_move(context, {a.layout(), layout, item_bytes(a.type()), context.size()}, a.binding(), copy->binding());
+    if (move) move->run(a.binding(), copy->binding());
     FactorStorage made{std::move(in_place ? *own : *copy), std::move(*triangles), 0, {}, plan, {}};
-    const auto info = std::make_shared<FactorInfo>();
     std::vector<Binding> matrices{made.matrix.binding()};
     if (kind == FactorKind::qr) matrices.push_back(made.triangles.binding());
-    made.report = run(context, schedule, *moving, matrices, factor_tasks(library, made.matrix.type(), info));
-    for (const auto& [row, other] : info->pivots()) known[static_cast<std::size_t>(row)] = other;
-    known.push_back(info->any() ? info->first() : std::numeric_limits<std::int64_t>::max());
-    allreduce_min(context.transport(), known);
-    made.info = known.back() == std::numeric_limits<std::int64_t>::max() ? 0 : known.back();
-    known.pop_back();
-    made.pivots = std::move(known);
+    made.report = run(*ready, matrices);
+    made.info = ready->info();
+    made.pivots = ready->pivots();
     return made;
 }
 
@@ -533,8 +514,13 @@ MatrixStorage least_squares(const FactorStorage& f, const MatrixStorage& b) {
     require_diagonal("lstsq", f.matrix);
     const BlockCyclic by_columns = by_block_columns(rows.extent, count, ranks, ceil_div(count, ranks));
     const MatrixStorage y = apply(f, b.redistributed(by_columns), true);
-    const FactorStorage r{top(f.matrix, columns.extent), f.triangles, 0, {}, f.plan, {}};
-    return solved("lstsq", r, top(y, columns.extent), {true, Transpose::none, false});
+    std::optional<FactorStorage> r;
+    std::optional<MatrixStorage> sides;
+    agreed(context, "lstsq", "ready", [&] {
+        r.emplace(FactorStorage{top(f.matrix, columns.extent), f.triangles, 0, {}, f.plan, {}});
+        sides.emplace(top(y, columns.extent));
+    });
+    return solved("lstsq", *r, *sides, {true, Transpose::none, false});
 }
 
 }  // namespace tilewave

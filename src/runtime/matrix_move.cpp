@@ -1,10 +1,9 @@
 #include "runtime/matrix_move.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "data/rows.hpp"
-#include "execute/executor.hpp"
-#include "runtime/run_schedule.hpp"
 
 namespace tilewave {
 
@@ -46,46 +45,52 @@ MatrixMove::Piece piece_of(const MatrixMove& move, std::int64_t number) {
 
 }  // namespace
 
-void run_move(Context& context, const MatrixMove& move, const Binding& from, const Binding& to) {
-    const std::int64_t item = move.item_bytes;
-    const Side here{from}, there{to};
-    const TaskFunction pack = [&](const TaskCall& call) {
-        each_run(move, piece_of(move, call.number), [&](auto& r, auto& c, std::int64_t at, std::int64_t high) {
-            copy_box(call.writes[0].data + at * item, {item, high * item}, here.at(r.from, c.from), from.stride_bytes,
+TaskFunction ReadyMove::pack() {
+    return [this](const TaskCall& call) {
+        const std::int64_t item = move_.item_bytes;
+        each_run(move_, piece_of(move_, call.number), [&](auto& r, auto& c, std::int64_t at, std::int64_t high) {
+            copy_box(call.writes[0].data + at * item, {item, high * item}, Side{from_}.at(r.from, c.from),
+                     from_.stride_bytes, {r.count, c.count}, item);
+        });
+    };
+}
+
+TaskFunction ReadyMove::unpack() {
+    return [this](const TaskCall& call) {
+        const std::int64_t item = move_.item_bytes;
+        each_run(move_, piece_of(move_, call.number), [&](auto& r, auto& c, std::int64_t at, std::int64_t high) {
+            copy_box(Side{to_}.at(r.to, c.to), to_.stride_bytes, call.reads[0].data + at * item, {item, high * item},
                      {r.count, c.count}, item);
         });
     };
-    const TaskFunction unpack = [&](const TaskCall& call) {
-        each_run(move, piece_of(move, call.number), [&](auto& r, auto& c, std::int64_t at, std::int64_t high) {
-            copy_box(there.at(r.to, c.to), to.stride_bytes, call.reads[0].data + at * item, {item, high * item},
-                     {r.count, c.count}, item);
+}
+
+TaskFunction ReadyMove::copy() {
+    return [this](const TaskCall& call) {
+        each_run(move_, piece_of(move_, call.number), [&](auto& r, auto& c, std::int64_t, std::int64_t) {
+            copy_box(Side{to_}.at(r.to, c.to), to_.stride_bytes, Side{from_}.at(r.from, c.from), from_.stride_bytes,
+                     {r.count, c.count}, move_.item_bytes);
         });
     };
-    const TaskFunction copy = [&](const TaskCall& call) {
-        each_run(move, piece_of(move, call.number), [&](auto& r, auto& c, std::int64_t, std::int64_t) {
-            copy_box(there.at(r.to, c.to), to.stride_bytes, here.at(r.from, c.from), from.stride_bytes,
-                     {r.count, c.count}, item);
-        });
-    };
-    const Schedule schedule = move_matrix(move, context.rank());
-    std::vector<std::vector<std::byte>> slots;
-    std::vector<Binding> bindings{from, to};
-    for (std::size_t a = bindings.size(); a < schedule.arrays.size(); ++a) {
-        const Box& box = schedule.arrays[a].storage;
-        slots.emplace_back(static_cast<std::size_t>(box.points() * item));
-        bindings.push_back({slots.back().data(), {box.extent(1) * item, item}});
+}
+
+ReadyMove::ReadyMove(Context& context, MatrixMove move)
+    : move_(std::move(move)),
+      schedule_(move_matrix(move_, context.rank())),
+      bindings_(2),
+      tasks_{pack(), unpack(), copy()},
+      ready_(context, schedule_, {tasks_, {}}, 1, false) {
+    for (std::size_t a = bindings_.size(); a < schedule_.arrays.size(); ++a) {
+        const Box& box = schedule_.arrays[a].storage;
+        slots_.emplace_back(static_cast<std::size_t>(box.points() * move_.item_bytes));
+        bindings_.push_back({slots_.back().data(), {box.extent(1) * move_.item_bytes, move_.item_bytes}});
     }
-    const TaskFunction tasks[] = {pack, unpack, copy};
-    const bool record = context.options().record;
-    context.options().record = false;  // its steps are of no interest
-    try {
-        const ScheduleReport report = execute_agreed(context, schedule, bindings, {tasks, {}});
-        context.options().record = record;
-        if (report.interrupted) throw Interrupted("moving a matrix was interrupted");
-    } catch (...) {
-        context.options().record = record;
-        throw;
-    }
+}
+
+void ReadyMove::run(const Binding& from, const Binding& to) {
+    bindings_[0] = from_ = from;
+    bindings_[1] = to_ = to;
+    if (ready_.run(bindings_).interrupted) throw Interrupted("moving a matrix was interrupted");
 }
 
 }  // namespace tilewave

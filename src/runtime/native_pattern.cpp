@@ -40,30 +40,32 @@ void for_parts(const MatrixView& whole, const std::vector<std::int64_t>& columns
 }  // namespace
 
 // The library's own call wants matrices without gaps, and parts one after another.
-void NativePattern::post(const PatternCall& call, int rank, Transport& port) {
-    const PatternKind kind = call.kind;
+void NativePattern::prepare(const PatternCall& call, std::vector<std::int64_t> columns, int rank) {
     const bool root = rank == call.root;
-    const bool gets = kind != PatternKind::broadcast && (kind != PatternKind::reduce || root);
-    native_.kind = kind;
+    const bool gets = call.kind != PatternKind::broadcast && (call.kind != PatternKind::reduce || root);
+    native_.columns = std::move(columns);
+    if (call.kind == PatternKind::multi_reduce || !call.in.contiguous())
+        given_.resize(static_cast<std::size_t>(call.in.bytes()));
+    if (gets && (call.kind == PatternKind::spread || !call.out.contiguous()))
+        got_.resize(static_cast<std::size_t>(call.out.bytes()));
+}
+
+void NativePattern::post(const PatternCall& call, int rank, Transport& port) {
+    native_.kind = call.kind;
     native_.in = call.in;
     native_.out = call.out;
     native_.root = call.root;
     native_.op = call.op;
     native_.parts = true;
-    if (kind == PatternKind::multi_reduce) {
-        given_.resize(static_cast<std::size_t>(call.in.bytes()));
+    if (call.kind == PatternKind::multi_reduce) {
         for_parts(call.in, native_.columns, given_.data(),
                   [](const MatrixView& part, const MatrixView& to) { copy_matrix(to, part); });
         native_.in.data = given_.data();
-    } else if (!call.in.contiguous()) {
-        given_.resize(static_cast<std::size_t>(call.in.bytes()));
+    } else if (!given_.empty()) {
         native_.in = dense(call.in, given_.data());
-        if (kind != PatternKind::broadcast || root) copy_matrix(native_.in, call.in);
+        if (call.kind != PatternKind::broadcast || rank == call.root) copy_matrix(native_.in, call.in);
     }
-    if (gets && (kind == PatternKind::spread || !call.out.contiguous())) {
-        got_.resize(static_cast<std::size_t>(call.out.bytes()));
-        native_.out = dense(call.out, got_.data());
-    }
+    if (!got_.empty()) native_.out = dense(call.out, got_.data());
     port.post_native(0, native_);
 }
 

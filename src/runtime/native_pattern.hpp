@@ -10,8 +10,9 @@ namespace tilewave {
 /// One rank's side of such a call, and copies of its matrices without gaps where the caller's have some.
 class NativePattern {
 public:
-    /// Columns of each rank's part, or of the matrix where there are no parts.
-    void set_columns(std::vector<std::int64_t> columns) { native_.columns = std::move(columns); }
+    /// Gets memory for what post() copies. `columns`: of each rank's part, or of the matrix where there are no parts.
+    /// @throws std::bad_alloc
+    void prepare(const PatternCall& call, std::vector<std::int64_t> columns, int rank);
     /// Copies what must be copied, and posts the library's call with id 0.
     void post(const PatternCall& call, int rank, Transport& port);
     /// Copies what the call brought to where the caller wants it. @pre the call is over

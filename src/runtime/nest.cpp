@@ -1,13 +1,17 @@
 // Nests of C++ programs: their problem, and a plan as Python programs get it.
 #include "tilewave/nest.hpp"
 
+#include <dlfcn.h>
+
 #include <cmath>
 #include <deque>
 #include <limits>
+#include <optional>
 #include <set>
 
 #include "plan/planner.hpp"
 #include "problem/stencil.hpp"
+#include "runtime/agreement.hpp"
 #include "runtime/bound_nest.hpp"
 #include "runtime/prepared_sweep.hpp"
 #include "runtime/slowest.hpp"
@@ -65,12 +69,14 @@ Box largest_space(std::span<const ArrayReads> arrays, int first, int dims) {
     return space;
 }
 
-// Rates of one body on the same arrays, measured on all ranks at once: the slowest rank's. Collective.
-MeasuredRate measure_together(Context& context, PreparedSweep& sweep, std::span<const RunArray> arrays,
-                              const Kernel& kernel) {
+// Rates of one body on the same arrays, measured on all ranks at once: the slowest rank's. None where a rank cannot run
+// the plan. Collective.
+MeasuredRate measure_together(Context& context, const SweepProblem& problem, const Plan& plan,
+                              std::span<const RunArray> arrays, const Kernel& kernel) {
     constexpr std::size_t each = 5;
     std::vector<std::int64_t> mine(each, none);
     try {
+        PreparedSweep sweep(context, problem, plan);
         const std::vector<RateSample> samples = sweep.sample(arrays, kernel, rate_budget_s);
         if (samples.empty()) {
             mine[0] = -1;  // the body threw
@@ -80,51 +86,50 @@ MeasuredRate measure_together(Context& context, PreparedSweep& sweep, std::span<
                                           samples[0].tile_s / samples[0].points};
             for (std::size_t i = 0; i < each; ++i) mine[i] = std::llround(numbers[i] / unit_s);
         }
-    } catch (const std::bad_alloc&) {
+    } catch (const std::exception&) {  // no memory, or more tags than MPI has
         mine[0] = -1;
     }
     const SlowestNumbers all = slowest(context.transport(), mine, each, none).front();
     KernelRate rate;
     rate.point_s = context.machine().point_s;
-    if (all.failed || all.ranks == 0) return {sweep.plan(), rate, true};
+    if (all.failed || all.ranks == 0) return {plan, rate, true};
     const auto seconds = [&](std::size_t i) { return static_cast<double>(all.numbers[i]) * unit_s; };
     rate.point_s = seconds(0);
     rate.row_s = seconds(1);
     rate.tile_s = seconds(2);
     rate.one_lane_factor = seconds(3);
-    rate.lanes = sweep.plan().lanes();
-    return {sweep.plan(), rate, false};
+    rate.lanes = plan.lanes();
+    return {plan, rate, false};
 }
 
 // The best plan of all ways in which the nest may lie, as Python's choosing.py decides. Collective.
 PlannedNest choose_together(Context& context, const std::vector<Alternative>& ways, std::span<const RunArray> arrays,
-                            const Kernel& kernel) {
+                            const Kernel& kernel, const Statement& statement) {
     std::vector<std::vector<MeasuredRate>> rates;
     for (const Alternative& way : ways) {
-        PreparedSweep sweep(context, way.problem, way.plan);
-        rates.push_back({measure_together(context, sweep, arrays, kernel)});
-        for (const Plan& other : way.others) {
-            PreparedSweep apart(context, way.problem, other);
-            rates.back().push_back(measure_together(context, apart, arrays, kernel));
-        }
+        rates.push_back({measure_together(context, way.problem, way.plan, arrays, kernel)});
+        for (const Plan& other : way.others)
+            rates.back().push_back(measure_together(context, way.problem, other, arrays, kernel));
     }
     for (int round = 0;; ++round) {
         PlannerOptions options;
         options.measured_only = round == most_more_rates;
         std::size_t best = 0;
         Choice choice;
-        for (std::size_t w = 0; w < ways.size(); ++w) {
-            Choice one = choose_plan(ways[w].problem, ways[w].on_one_rank ? 1 : context.size(), ways[w].request,
-                                     context.machine(), rates[w], options);
-            if (w > 0 && one.ranked[0].time_s >= choice.ranked[0].time_s) continue;
-            best = w;
-            choice = std::move(one);
-        }
+        Statement mine = statement;
+        agree_after(context, mine, [&] {
+            for (std::size_t w = 0; w < ways.size(); ++w) {
+                Choice one = choose_plan(ways[w].problem, ways[w].on_one_rank ? 1 : context.size(), ways[w].request,
+                                         context.machine(), rates[w], options);
+                if (w > 0 && one.ranked[0].time_s >= choice.ranked[0].time_s) continue;
+                best = w;
+                choice = std::move(one);
+            }
+        });
         const Candidate& first = choice.ranked[0];
         if (choice.measured || options.measured_only || first.time_s < least_run_s)
             return {ways[best].problem, first.plan};
-        PreparedSweep sweep(context, ways[best].problem, first.plan);
-        rates[best].push_back(measure_together(context, sweep, arrays, kernel));
+        rates[best].push_back(measure_together(context, ways[best].problem, first.plan, arrays, kernel));
     }
 }
 
@@ -268,7 +273,9 @@ ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest reques
     const Machine machine = context.machine();
     NestLoops block = loops;
     const PlannedNest* known = nullptr;
-    try {
+    std::vector<RunArray> operands;
+    mine.caller = {call, ""};
+    const bool all_know = agree_after(context, mine, [&] {
         if (!arrays[0].written && kernel.reductions.empty())
             throw ConfigError(
                 "a nest writes no array and reduces nothing; allowed: writes<...> of one or more, before those that "
@@ -289,15 +296,11 @@ ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest reques
         for (const auto& [lo, hi] : halos) mine.description += ", halos " + to_string(lo) + " and " + to_string(hi);
         known = context.own<PlannedNests>().find(mine.description);
         mine.prepared = known != nullptr;
-    } catch (const ConfigError& e) {
-        mine = {Statement::Kind::config, e.what(), ""};
-    }
-    mine.caller = {call, ""};
-    const bool all_know = agree(context, mine);
-    std::vector<RunArray> operands;
-    for (const ArrayReads& a : arrays) operands.push_back({a.field, {}});
+        for (const ArrayReads& a : arrays) operands.push_back({a.field, {}});
+    });
     if (!all_know)
-        known = context.own<PlannedNests>().keep(mine.description, choose_together(context, ways, operands, kernel));
+        known =
+            context.own<PlannedNests>().keep(mine.description, choose_together(context, ways, operands, kernel, mine));
     return {*known, block.steps};
 }
 
@@ -306,11 +309,26 @@ Report run_nest(Context& context, const NestLoops& loops, PlanRequest request, s
                 const std::function<std::string(const Failure&)>& explain) {
     const ReadyNest ready = plan_nest(context, loops, request, arrays, kernel, body, "run");
     std::vector<RunArray> operands;
-    for (const ArrayReads& a : arrays) operands.push_back({a.field, {}});
-    PreparedSweep sweep(context, ready.planned.problem, ready.planned.plan);
-    if (!loops.steps || *loops.steps == *ready.block_steps) return sweep.run(operands, kernel, explain);
-    sweep.prepare_steps(*loops.steps);
-    return sweep.run(operands, kernel, explain, *loops.steps);
+    std::optional<PreparedSweep> sweep;
+    const bool in_blocks = loops.steps && *loops.steps != *ready.block_steps;
+    Statement mine;
+    mine.caller = {"run", ""};
+    agree_after(context, mine, [&] {
+        for (const ArrayReads& a : arrays) operands.push_back({a.field, {}});
+        sweep.emplace(context, ready.planned.problem, ready.planned.plan);
+        if (in_blocks) sweep->prepare_steps(*loops.steps);
+    });
+    return sweep->run(operands, kernel, explain, in_blocks ? loops.steps : std::nullopt);
+}
+
+std::string detail::body_name(const char* type, const void* place) {
+    std::string name = type;
+    Dl_info module;
+    if (!dladdr(place, &module) || !module.dli_fbase || !module.dli_fname) return name;
+    // Where modules are loaded differs between ranks.
+    const std::string file = module.dli_fname;
+    return name + " at " + std::to_string(static_cast<const char*>(place) - static_cast<char*>(module.dli_fbase)) +
+           " in " + file.substr(file.rfind('/') + 1);
 }
 
 }  // namespace tilewave

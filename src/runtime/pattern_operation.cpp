@@ -40,9 +40,8 @@ PatternOperation::PatternOperation(Context& context, PatternCall call, std::int6
         if (call_.keep) words_.given[kept_number] = -exchange_->kept++;
         comparison_ = std::make_unique<Comparison>(exchange_->kept_port(), words_.said, words_.given);
     }
-    const PatternTransfer::Words& words = transfer_ ? transfer_->words() : words_;
     if (call_.request.algorithm == Algorithm::native && port().native() && !call_.keep) enter_line();
-    const bool gives = words.said->statement.kind == Statement::Kind::fine && may_piggyback(call_, port()) &&
+    const bool gives = words().said->statement.kind == Statement::Kind::fine && may_piggyback(call_, port()) &&
                        (call_.kind != PatternKind::broadcast || context.rank() == call_.root) &&
                        call_.in.bytes() <= piggyback_limit_bytes(call_.kind, context.size());
     comparison().agreement.start(exchange_->tag(static_cast<int>(number % turns)), gives ? call_.in : MatrixView{},
@@ -66,7 +65,8 @@ void PatternOperation::speak() {
     words_.key = PatternTransfer::key(call_);
     Statement statement;
     statement.error = check_call(call_, context_.rank(), context_.size());
-    if (!statement.error.empty()) statement.kind = Statement::Kind::config;
+    if (!statement.error.empty())
+        statement.kind = call_.lacks_memory ? Statement::Kind::resources : Statement::Kind::config;
     statement.description = describe(call_);
     statement.caller = caller();
     words_.said = std::make_shared<Said>(std::move(statement));
@@ -125,10 +125,12 @@ bool PatternOperation::step() {
             if (plan().algorithm != Algorithm::native) leave_line();
             return true;
         case Stage::preparing:
-            if (memory_) {
-                if (!memory_->advance()) return false;
-                memory_->raise();
-                memory_.reset();
+            if (asks_) {
+                Agreement& agreement = comparison().agreement;
+                if (!agreement.advance()) return false;
+                asks_ = false;
+                agreement.raise();
+                agreement.restate(words().said, words().given);
             }
             if (call_.keep)
                 stage_ = Stage::over;
@@ -143,8 +145,7 @@ bool PatternOperation::step() {
             if (call_.op != Reduction::user || native) return true;
             Statement mine;
             if (transfer_->execution().outcome().failure) mine = {Statement::Kind::kernel, call_.user.failure(), ""};
-            ending_ = std::make_unique<Agreement>(port(), std::make_shared<Said>(std::move(mine)),
-                                                  std::vector<std::int64_t>{});
+            ending_->restate(std::make_shared<Said>(std::move(mine)), {});
             ending_->start(exchange_->tag(tag_), {}, call_.caller.where, &exchange_->where);
             stage_ = Stage::ending;
             return true;
@@ -244,9 +245,11 @@ void PatternOperation::prepare() {
 void PatternOperation::get_memory() {
     if (call_.allocate && !again_) call_.out = call_.allocate(made_.total_columns());
     if (plan().algorithm == Algorithm::native) {
-        native_.set_columns(problem().columns);
+        native_.prepare(call_, problem().columns, context_.rank());
         return;
     }
+    if (call_.op == Reduction::user)
+        ending_ = std::make_unique<Agreement>(port(), words().said, std::vector<std::int64_t>{});
     if (!again_) {
         if (transfer_) {
             words_ = transfer_->words();
@@ -268,10 +271,12 @@ bool PatternOperation::all_have_memory() {
     return again_ && now[0] > 0 && now[0] == -now[1];
 }
 
-// A rank that lacks memory would leave the others waiting for its data. The library's own calls are left as they are.
+// A rank that lacks memory would leave the others waiting for its data.
 void PatternOperation::agree_on_memory() {
     Statement mine;
-    const bool known = all_have_memory() || context_.size() == 1 || plan().algorithm == Algorithm::native;
+    const bool native = plan().algorithm == Algorithm::native;
+    const bool needs_none = native && call_.kind == PatternKind::broadcast && agreed().value(contiguous) == 1;
+    const bool known = context_.size() == 1 || needs_none || (!native && all_have_memory());
     try {
         get_memory();
     } catch (const std::bad_alloc&) {
@@ -284,8 +289,10 @@ void PatternOperation::agree_on_memory() {
     stage_ = Stage::preparing;
     if (known) return;
     mine.caller = caller();
-    memory_ = std::make_unique<Agreement>(port(), std::make_shared<Said>(std::move(mine)), std::vector<std::int64_t>{});
-    memory_->start(exchange_->tag(tag_), {}, call_.caller.where, &exchange_->where);
+    Agreement& agreement = comparison().agreement;
+    agreement.restate(std::make_shared<Said>(std::move(mine)), {});
+    agreement.start(exchange_->tag(tag_), {}, call_.caller.where, &exchange_->where);
+    asks_ = true;
 }
 
 void PatternOperation::begin() {

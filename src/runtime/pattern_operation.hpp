@@ -36,8 +36,7 @@ public:
     Context& context() { return context_; }
     const std::shared_ptr<Exchange>& exchange() { return exchange_; }
     std::string waits() {
-        if (stage_ == Stage::agreeing) return comparison().agreement.waits();
-        if (memory_) return memory_->waits();
+        if (stage_ == Stage::agreeing || asks_) return comparison().agreement.waits();
         const std::string where = exchange_->where_of(call_.caller);
         return "in " + caller().call + (where.empty() ? "" : ", " + where) + ", for messages of the " + describe(call_);
     }
@@ -70,11 +69,13 @@ private:
     PatternCall call_;
     Comparison& comparison() { return transfer_ ? *transfer_->comparison() : *comparison_; }
     const PatternProblem& problem() const { return again_ ? transfer_->problem() : made_; }
+    const PatternTransfer::Words& words() const { return transfer_ ? transfer_->words() : words_; }
     const Agreement& agreed() { return comparison().agreement; }
     Transport& port() { return *comparison().port; }
 
     std::unique_ptr<Comparison> comparison_;  // until the transfer has it
-    std::unique_ptr<Agreement> memory_, ending_;
+    std::unique_ptr<Agreement> ending_;       // of a caller's reduction
+    bool asks_ = false;                       // the ranks agree once more: whether all have memory
     PatternTransfer::Words words_;
     std::shared_ptr<PatternTransfer> transfer_;
     std::shared_ptr<const PatternPlan> plan_;

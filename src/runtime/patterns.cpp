@@ -1,5 +1,7 @@
 #include "tilewave/patterns.hpp"
 
+#include <new>
+
 #include "runtime/exchange.hpp"
 #include "runtime/pattern_operation.hpp"
 #include "runtime/tuning.hpp"
@@ -36,8 +38,18 @@ void finish(const std::shared_ptr<PatternOperation>& operation, Memory memory) {
 }
 
 std::shared_ptr<PatternOperation> make_operation(Context& context, PatternCall call) {
-    const auto number = take_number(context, [&] { return caller_of(call); });
-    return std::make_shared<PatternOperation>(context, std::move(call), number);
+    const Caller caller = caller_of(call);
+    const auto number = take_number(context, [&] { return caller; });
+    try {
+        return std::make_shared<PatternOperation>(context, std::move(call), number);
+    } catch (const std::bad_alloc&) {  // the other ranks wait for what this one says
+        --context.exchange()->started;
+        Statement mine;
+        mine.caller = caller;
+        blame(mine, std::current_exception(), "on rank " + std::to_string(context.rank()));
+        agree(context, mine);
+        throw;
+    }
 }
 
 }  // namespace

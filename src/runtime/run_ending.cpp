@@ -1,8 +1,6 @@
 #include "runtime/run_ending.hpp"
 
 #include <limits>
-#include <new>
-#include <system_error>
 #include <utility>
 
 #include "runtime/agreement.hpp"
@@ -13,24 +11,17 @@ namespace {
 
 // What this rank has to say of its own end; fine, too, where it was stopped for another one's.
 Statement statement_of(const Outcome& o, const std::function<std::string(const Failure&)>& explain, int rank) {
-    const std::string here = " on rank " + std::to_string(rank);
+    Statement mine;
     try {
         if (o.failure) return {Statement::Kind::kernel, explain(*o.failure), ""};
-        if (o.error) std::rethrow_exception(o.error);
-        return {};
-    } catch (const std::bad_alloc&) {
-        return {Statement::Kind::resources,
-                "memory ran out in a run" + here + "; the arrays that are written now hold anything", ""};
-    } catch (const std::system_error& e) {
-        return {Statement::Kind::resources,
-                "no further thread could be started for a run" + here + " (" + e.what() +
-                    "); fewer threads, or a higher limit of processes or memory, are needed",
-                ""};
+        o.must_have_run();
     } catch (const KernelError& e) {  // of a task: it says where
         return {Statement::Kind::kernel, e.what(), ""};
-    } catch (const std::exception& e) {
-        return {Statement::Kind::internal, std::string(e.what()) + here, ""};
+    } catch (...) {
+        blame(mine, std::current_exception(), "in a run on rank " + std::to_string(rank));
+        if (mine.kind == Statement::Kind::resources) mine.error += "; the arrays that are written now hold anything";
     }
+    return mine;
 }
 
 // What is called while this rank waits for others.

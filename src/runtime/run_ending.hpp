@@ -1,14 +1,40 @@
 // How a run ended, on which all ranks agree.
 #pragma once
 #include <cstdint>
+#include <exception>
 #include <functional>
+#include <new>
 #include <string>
+#include <system_error>
 
 #include "execute/alarms.hpp"
 #include "execute/executor.hpp"
 #include "runtime/prepared_sweep.hpp"
 
 namespace tilewave {
+
+/// Calls what gets a part of a run's memory or threads. What this rank lacks is noted: the other parts move fields
+/// together with the other ranks, and these may compute already.
+class Lacking {
+public:
+    explicit Lacking(std::exception_ptr& first) : first_(first) {}
+    template <class Get>
+    void operator()(Get get) const {
+        try {
+            get();
+        } catch (const std::bad_alloc&) {
+            note();
+        } catch (const std::system_error&) {
+            note();
+        }
+    }
+
+private:
+    void note() const {
+        if (!first_) first_ = std::current_exception();
+    }
+    std::exception_ptr& first_;
+};
 
 /// How a run ended on all ranks; seconds of the slowest rank.
 struct RunEnding {

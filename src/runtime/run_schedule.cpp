@@ -5,17 +5,16 @@
 #include <limits>
 #include <map>
 #include <new>
+#include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "check/shapes.hpp"
 #include "core/tags.hpp"
 #include "data/rows.hpp"
 #include "execute/alarms.hpp"
-#include "execute/executor.hpp"
+#include "runtime/agreement.hpp"
 #include "runtime/exchange.hpp"
-#include "runtime/run_ending.hpp"
 #include "schedule/repeat.hpp"
 #include "schedule/timeline_bytes.hpp"
 #include "tilewave/check.hpp"
@@ -23,13 +22,6 @@
 
 namespace tilewave {
 namespace {
-
-// A program's tags begin at 0, where those of the library's own messages are.
-Schedule with_own_tags(const Schedule& schedule) {
-    Schedule s = schedule;
-    for (Message& m : s.messages) m.tag += tags::first_face;
-    return s;
-}
 
 // Of the messages from one rank to another: equal on both sides where these meet, whatever the order.
 struct Traffic {
@@ -96,7 +88,7 @@ std::string verdict(const std::vector<std::string>& by_rank) {
 // A task's own exception says nothing of where it happened.
 TaskFunction with_place(const TaskFunction& function, int rank) {
     if (!function) return function;
-    return [&function, rank](const TaskCall& call) {
+    return [function, rank](const TaskCall& call) {
         try {
             function(call);
         } catch (const KernelError&) {
@@ -220,52 +212,68 @@ void compare_messages(Transport& t, const Schedule& schedule) {
     if (!text.empty()) throw ConfigError(text);
 }
 
-ScheduleReport execute_agreed(Context& context, const Schedule& given, std::span<const Binding> bindings,
-                              const ScheduleCalls& calls, std::int64_t times) {
-    Transport& t = context.transport();
-    const Schedule schedule = with_own_tags(given);
-    Alarms& alarms = *context.exchange()->alarms;
+ReadySchedule::ReadySchedule(Context& context, const Schedule& schedule, const ScheduleCalls& calls, std::int64_t times,
+                             bool record)
+    : context_(context), schedule_(schedule), calls_(calls), options_(context.options()) {
+    for (const TaskFunction& f : calls.operations) operations_.push_back(with_place(f, context.rank()));
+    options_.alarms = context.exchange()->alarms.get();
+    options_.times = times;
+    options_.threads = context.threads();         // more lanes take turns
+    options_.first_tag = tags::first_face;        // a program's tags begin at 0, as do those of the library's own
+    options_.record = options_.record && record;  // of some schedules the steps are of no interest
+    options_.events = options_.record;
+    kept_.make(schedule_, std::vector<Binding>(schedule_.arrays.size()),
+               Programs{calls_.kernels, operations_, calls_.combinings}, context_.transport(), context_.lanes(),
+               options_);
+}
+
+ScheduleReport ReadySchedule::run(std::span<const Binding> bindings) {
+    Transport& t = context_.transport();
+    Alarms& alarms = *options_.alarms;
     alarms.begin();
-    ExecuteOptions options = context.options();
-    options.alarms = &alarms;
-    options.times = times;
-    options.threads = context.threads();  // more lanes take turns
-    options.events = options.record;
-    if (t.size() > 1 && options.record) options.clock_offset_s = context.clock_offset_s();
-    std::vector<TaskFunction> operations;
-    for (const TaskFunction& f : calls.operations) operations.push_back(with_place(f, context.rank()));
-    Outcome outcome =
-        execute(schedule, bindings, Programs{calls.kernels, operations, calls.combinings}, t, context.lanes(), options);
-    if (options.heartbeat && !outcome.interrupted) outcome.interrupted = options.heartbeat(-1);
+    if (t.size() > 1 && options_.record) options_.clock_offset_s = context_.clock_offset_s();
+    Outcome outcome = kept_.run(schedule_, bindings, Programs{calls_.kernels, operations_, calls_.combinings}, t,
+                                context_.lanes(), options_);
+    if (options_.heartbeat && !outcome.interrupted) outcome.interrupted = options_.heartbeat(-1);
     const auto explain = [&](const Failure& f) {
-        if (const NestWork* nest = schedule.works[static_cast<std::size_t>(f.work)].nest(); nest && calls.explain)
-            return calls.explain(nest->kernel, f);
-        return "kernel of work " + std::to_string(schedule.works[static_cast<std::size_t>(f.work)].number) +
+        if (const NestWork* nest = schedule_.works[static_cast<std::size_t>(f.work)].nest(); nest && calls_.explain)
+            return calls_.explain(nest->kernel, f);
+        return "kernel of work " + std::to_string(schedule_.works[static_cast<std::size_t>(f.work)].number) +
                " raised at " + to_string(f.point) + " on rank " + std::to_string(t.rank());
     };
-    const RunEnding end = agree_on_end(t, alarms, outcome, 0, {}, explain, options.heartbeat);
+    return report(agree_on_end(t, alarms, outcome, 0, {}, explain, options_.heartbeat), std::move(outcome.timeline));
+}
+
+// The run is over: a timeline for which there is no memory is left out.
+ScheduleReport ReadySchedule::report(const RunEnding& end, Timeline own) {
+    Transport& t = context_.transport();
     ScheduleReport report;
     report.time_s = end.time_s;
     report.interrupted = end.interrupted;
-    if (!options.record) return report;
-    for (Event& e : outcome.timeline.events)
-        if (e.tag >= tags::first_face) e.tag -= tags::first_face;
-    for (Request& r : outcome.timeline.requests) r.tag -= tags::first_face;
-    const bool turns = static_cast<int>(schedule.lanes.size()) > context.threads();
-    std::string mine(sizeof(std::int32_t), 0);
-    const std::int32_t threads = turns ? context.threads() : 0;
-    std::memcpy(mine.data(), &threads, sizeof threads);
-    const std::vector<std::string> all = gather(t, mine + timeline_bytes(outcome.timeline));
-    if (t.rank() > 0) return report;
-    report.timeline.ranks = t.size();
-    report.timeline.dims = outcome.timeline.dims;
-    for (const std::string& bytes : all) {
-        std::memcpy(&report.timeline.threads.emplace_back(), bytes.data(), sizeof(std::int32_t));
-        add_timeline(bytes.substr(sizeof(std::int32_t)), report.timeline);
+    if (!options_.record) return report;
+    const bool turns = static_cast<int>(schedule_.lanes.size()) > context_.threads();
+    try {
+        const std::vector<std::string> all = gather(t, [&] {
+            std::string mine(sizeof(std::int32_t), 0);
+            const std::int32_t threads = turns ? context_.threads() : 0;
+            std::memcpy(mine.data(), &threads, sizeof threads);
+            return mine + timeline_bytes(own);
+        });
+        if (t.rank() > 0) return report;
+        report.timeline.ranks = t.size();
+        report.timeline.dims = own.dims;
+        for (const std::string& bytes : all) {
+            std::memcpy(&report.timeline.threads.emplace_back(), bytes.data(), sizeof(std::int32_t));
+            add_timeline(bytes.substr(sizeof(std::int32_t)), report.timeline);
+        }
+        if (std::ranges::count(report.timeline.threads, 0) == t.size()) report.timeline.threads.clear();
+        from_zero(report.timeline);
+        report.parts = parts(report.timeline);
+    } catch (const OutOfResources&) {
+    } catch (const std::bad_alloc&) {
+        report.timeline = {};
+        report.parts = {};
     }
-    if (std::ranges::count(report.timeline.threads, 0) == t.size()) report.timeline.threads.clear();
-    from_zero(report.timeline);
-    report.parts = parts(report.timeline);
     return report;
 }
 
@@ -277,15 +285,13 @@ ScheduleReport run_schedule(Context& context, const Schedule& schedule, std::spa
                        std::to_string(schedule.arrays.size()) + " arrays, " + std::to_string(calls.operations.size()) +
                        " operations, " + std::to_string(calls.kernels.size()) + " kernels, " + std::to_string(times) +
                        " times";
-    try {
+    std::optional<ReadySchedule> ready;
+    agree_after(context, mine, [&] {
         check_run(context, schedule, bindings, calls, times);
-    } catch (const ConfigError& e) {
-        mine.kind = Statement::Kind::config;
-        mine.error = e.what();
-    }
-    agree(context, mine);
+        ready.emplace(context, schedule, calls, times);
+    });
     compare_messages(context.transport(), schedule);
-    return execute_agreed(context, schedule, bindings, calls, times);
+    return ready->run(bindings);
 }
 
 }  // namespace tilewave

@@ -28,8 +28,6 @@ Box with_neighbours(const Box& box, const std::vector<Access>& places) {
     return all;
 }
 
-using Item = std::array<std::byte, 16>;  // room for an element of any type
-
 // Every element of `part` of an array becomes `value`; `first` is where the array's memory begins.
 void fill(const Binding& b, const Index& first, const Box& part, std::int64_t item_bytes, const std::byte* value) {
     if (part.empty()) return;
@@ -41,17 +39,16 @@ void fill(const Binding& b, const Index& first, const Box& part, std::int64_t it
     do {
         std::intptr_t to = reinterpret_cast<std::intptr_t>(b.data);
         for (int k = 0; k < at.n; ++k) to += (at[k] - first[k]) * b.stride_bytes[k];
-        auto run = [&](auto typed) {
-            std::memcpy(&typed, value, sizeof typed);
+        // A size that is known when compiling is copied without a call.
+        auto run = [&](auto size) {
             for (std::int64_t i = 0; i < part.extent(inner); ++i)
-                std::memcpy(reinterpret_cast<std::byte*>(to + i * b.stride_bytes[inner]), &typed, sizeof typed);
+                std::memcpy(reinterpret_cast<std::byte*>(to + i * b.stride_bytes[inner]), value,
+                            static_cast<std::size_t>(size));
         };
         switch (item_bytes) {
-            case 1: run(std::uint8_t{}); break;
-            case 2: run(std::uint16_t{}); break;
-            case 4: run(std::uint32_t{}); break;
-            case 8: run(std::uint64_t{}); break;
-            default: run(Item{});
+            case 4: run(std::integral_constant<int, 4>{}); break;
+            case 8: run(std::integral_constant<int, 8>{}); break;
+            default: run(item_bytes);
         }
     } while (next_point(at, part, 1u << inner));
 }
@@ -62,9 +59,9 @@ void fill(const Binding& b, const Index& first, const Box& part, std::int64_t it
 struct PreparedSweep::Scratch {
     std::vector<Binding> bindings;  // in z coordinates
     std::vector<std::shared_ptr<std::byte[]>> memory;
-    std::vector<Item> values;  // by array: an element of it
-    std::vector<bool> own;     // by array: the memory is ours
-    std::vector<bool> filled;  // by array: all of it has that value
+    std::vector<std::vector<std::byte>> values;  // by array: an element of it
+    std::vector<bool> own;                       // by array: the memory is ours
+    std::vector<bool> filled;                    // by array: all of it has that value
     std::vector<WindowValues> initial;
 };
 
@@ -74,7 +71,7 @@ PreparedSweep::Scratch PreparedSweep::scratch(std::span<const RunArray> arrays) 
         const RunArray& given = arrays[static_cast<std::size_t>(a)];
         const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
         const Array& array = schedule_.arrays[static_cast<std::size_t>(a)];
-        s.values.push_back({});
+        s.values.emplace_back(static_cast<std::size_t>(n.item_bytes));
         s.own.push_back(!n.replicated && !in_window(a));
         s.filled.push_back(false);
         if (in_window(a)) {
@@ -93,7 +90,7 @@ PreparedSweep::Scratch PreparedSweep::scratch(std::span<const RunArray> arrays) 
             std::intptr_t at = reinterpret_cast<std::intptr_t>(there.data);
             for (int d = 0; d < first.n; ++d)
                 at += ((whole.lo[d] + whole.hi[d]) / 2 - first[d]) * there.stride_bytes[d];
-            std::memcpy(&s.values.back(), reinterpret_cast<const std::byte*>(at),
+            std::memcpy(s.values.back().data(), reinterpret_cast<const std::byte*>(at),
                         static_cast<std::size_t>(n.item_bytes));
         }
         std::int64_t time_buffer_bytes = 0;

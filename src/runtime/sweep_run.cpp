@@ -3,7 +3,6 @@
 #include <cstring>
 #include <limits>
 #include <new>
-#include <system_error>
 #include <utility>
 
 #include "execute/alarms.hpp"
@@ -126,18 +125,12 @@ void PreparedSweep::Run::prepare_array(int a) {
 
 // Whether all is there; otherwise `lacking_` says what is not.
 bool PreparedSweep::Run::prepare_arrays() {
-    try {
-        for (int a = 0; a < static_cast<int>(arrays_.size()); ++a)
-            if (sweep_.in_window(a))
-                prepare_window(a);
-            else
-                prepare_array(a);
+    const Lacking get(lacking_);
+    for (int a = 0; a < static_cast<int>(arrays_.size()); ++a)
+        get([&] { sweep_.in_window(a) ? prepare_window(a) : prepare_array(a); });
+    get([&] {
         if (sweep_.window_) window_ = std::make_unique<WindowMemory>(*sweep_.window_, std::move(initial_));
-    } catch (const std::bad_alloc&) {
-        lacking_ = std::current_exception();
-    } catch (const std::system_error&) {
-        lacking_ = std::current_exception();
-    }
+    });
     return !lacking_;
 }
 
@@ -210,12 +203,20 @@ Report PreparedSweep::Run::report(const RunEnding& end, const Outcome& outcome) 
 void PreparedSweep::Run::add_timeline(Report& report, const Notes& notes) const {
     Transport& t = transport();
     const Machine machine = t.size() > 1 ? context().machine() : Machine();
-    Recorded all = gather(t, notes, [&](int from, int to, std::int64_t bytes) {
-        const Link& l = machine.link(from, to);
-        const bool measured = !l.transfer_s.x.empty();
-        const double byte_s = measured ? l.byte_s : machine.byte_s;
-        return (measured ? l.latency_s : machine.latency_s) + static_cast<double>(bytes) * byte_s;
-    });
+    Recorded all;
+    try {
+        all = gather(t, notes, [&](int from, int to, std::int64_t bytes) {
+            const Link& l = machine.link(from, to);
+            const bool measured = !l.transfer_s.x.empty();
+            const double byte_s = measured ? l.byte_s : machine.byte_s;
+            return (measured ? l.latency_s : machine.latency_s) + static_cast<double>(bytes) * byte_s;
+        });
+    } catch (const OutOfResources&) {  // the run is over: a timeline for which there is no memory is left out
+        return;
+    } catch (const std::bad_alloc&) {  // on rank 0, of what all have sent
+        all = {};
+        all.overlap_ratio = std::numeric_limits<double>::quiet_NaN();
+    }
     std::string ratio(reinterpret_cast<const char*>(&all.overlap_ratio), sizeof all.overlap_ratio);
     broadcast(t, ratio, 0);
     std::copy(ratio.begin(), ratio.end(), reinterpret_cast<char*>(&report.overlap_ratio));

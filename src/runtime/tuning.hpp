@@ -10,6 +10,12 @@ namespace tilewave::tuning {
 /// Bytes of the largest field: sums of such sizes do not overflow.
 inline constexpr std::int64_t largest_field_bytes = std::int64_t{1} << 60;
 
+// --- agreement.cpp: the begin of a call
+
+/// Bytes that every rank must have when a call begins, for what it makes on its way: lists of messages, texts, numbers
+/// of all ranks. Below 32 KB, so that it comes from where small memory comes from.
+inline constexpr std::size_t memory_left_bytes = 24 << 10;
+
 // --- run_blocks.cpp: blocks of time steps
 
 /// Points of a block of time steps, if its steps allow: 4 to 40 ms of work, beside which its beginning and end (5 to 50
@@ -32,8 +38,6 @@ inline constexpr std::size_t most_planned_nests = 64;
 
 /// Schedules of steps that are left after whole blocks, which a bound nest keeps beside that of its last run.
 inline constexpr std::size_t most_kept_rests = 8;
-/// Seconds. A shorter run is not worth pinning the caller's thread, which takes 6 us, where it is on its CPU already.
-inline constexpr double longest_brief_s = 200e-6;
 
 /// Seconds that the samples of one rate take, about; and further kinds of tiles that a rate is measured on, at most.
 inline constexpr double rate_budget_s = 0.1;

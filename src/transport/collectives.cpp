@@ -106,21 +106,27 @@ void Backoff::pause() {
 
 // In each round a rank passes on what it knows to the rank 1, 2, 4, ... further: half the latencies of a tree up and
 // down.
-void allreduce_min(Transport& t, std::vector<std::int64_t>& values) {
+void allreduce_min(Transport& t, std::span<std::int64_t> values, std::span<std::int64_t> room) {
     if (t.size() == 1 || !t.connected()) return;
     const int p = t.size(), me = t.rank();
     const std::size_t n = values.size(), bytes = n * sizeof(std::int64_t);
-    std::vector<std::int64_t> both(2 * n);  // what is sent, what comes
+    const std::span<std::int64_t> sent = room.first(n), come = room.last(n);
     for (int step = 1; step < p; step *= 2) {
-        std::copy(values.begin(), values.end(), both.begin());
+        std::copy(values.begin(), values.end(), sent.begin());
         const int from = (me - step + p) % p;
-        t.post_recv(0, reinterpret_cast<std::byte*>(both.data() + n), static_cast<std::int64_t>(bytes), from,
+        t.post_recv(0, reinterpret_cast<std::byte*>(come.data()), static_cast<std::int64_t>(bytes), from,
                     tags::collective);
-        t.post_send(1, reinterpret_cast<const std::byte*>(both.data()), static_cast<std::int64_t>(bytes),
+        t.post_send(1, reinterpret_cast<const std::byte*>(sent.data()), static_cast<std::int64_t>(bytes),
                     (me + step) % p, tags::collective, false);
         wait_all(t, 2, from);
-        for (std::size_t i = 0; i < n; ++i) values[i] = std::min(values[i], both[n + i]);
+        for (std::size_t i = 0; i < n; ++i) values[i] = std::min(values[i], come[i]);
     }
+}
+
+void allreduce_min(Transport& t, std::vector<std::int64_t>& values) {
+    if (t.size() == 1 || !t.connected()) return;
+    std::vector<std::int64_t> room(2 * values.size());
+    allreduce_min(t, values, room);
 }
 
 namespace {
@@ -131,9 +137,9 @@ void in_pieces(std::int64_t bytes, std::int64_t piece, F f) {
     for (std::int64_t at = 0; at < bytes; at += piece) f(at, static_cast<std::size_t>(std::min(piece, bytes - at)));
 }
 
-// Memory for one piece, where all of it has none: what comes in must be taken.
-std::vector<std::byte> passing(std::int64_t bytes, std::int64_t piece) {
-    return std::vector<std::byte>(static_cast<std::size_t>(std::min(bytes, piece)));
+[[noreturn]] void lacking(const char* what, std::int64_t bytes) {
+    throw OutOfResources(std::string("a rank has not the memory for ") + what +
+                         (bytes > 0 ? " of " + std::to_string(bytes) + " bytes" : ""));
 }
 
 }  // namespace
@@ -144,54 +150,72 @@ void broadcast(Transport& t, std::span<const std::byte> given, int root,
     auto bytes = static_cast<std::int64_t>(given.size());
     broadcast_fixed(t, &bytes, sizeof bytes, root);
     std::byte* const data = t.rank() == root ? const_cast<std::byte*>(given.data()) : place(bytes);
-    std::vector<std::byte> passed;
-    if (!data) passed = passing(bytes, piece);
-    in_pieces(bytes, piece,
-              [&](std::int64_t at, std::size_t n) { broadcast_fixed(t, data ? data + at : passed.data(), n, root); });
+    if (bytes <= collective_small) {
+        std::byte passed[collective_small];
+        return broadcast_fixed(t, data ? data : passed, static_cast<std::size_t>(bytes), root);
+    }
+    std::int64_t all_have = data != nullptr, room[2];
+    allreduce_min(t, {&all_have, 1}, room);
+    if (all_have == 0) lacking("a message", bytes);
+    in_pieces(bytes, piece, [&](std::int64_t at, std::size_t n) { broadcast_fixed(t, data + at, n, root); });
 }
 
 void broadcast(Transport& t, std::string& bytes, int root, std::int64_t piece) {
-    bool lacking = false;
+    bool lacks = false;
     const auto place = [&](std::int64_t n) -> std::byte* {
         try {
             bytes.resize(static_cast<std::size_t>(n));
             return reinterpret_cast<std::byte*>(bytes.data());
         } catch (const std::bad_alloc&) {
-            lacking = true;
+            lacks = true;
             return nullptr;
         }
     };
     broadcast(t, std::as_bytes(std::span(bytes)), root, place, piece);
-    if (lacking) throw std::bad_alloc();
+    if (lacks) throw std::bad_alloc();
 }
 
-std::vector<std::string> gather(Transport& t, const std::string& bytes, std::int64_t piece) {
-    if (t.size() == 1 || !t.connected()) return {bytes};
-    auto size = static_cast<std::int64_t>(bytes.size());
+// Sizes first: who lacks memory says so before anything is sent.
+std::vector<std::string> gather(Transport& t, const std::function<std::string()>& make, std::int64_t piece) {
+    if (t.size() == 1 || !t.connected()) return {make()};
+    std::string bytes;
+    std::vector<std::string> all;
+    std::int64_t size = -1;  // it has none
+    try {
+        bytes = make();
+        size = static_cast<std::int64_t>(bytes.size());
+        if (t.rank() == 0) all.resize(static_cast<std::size_t>(t.size()));
+    } catch (const std::bad_alloc&) {
+        size = -1;
+    }
+    std::int64_t all_have = size >= 0;
+    if (t.rank()) send(t, &size, sizeof size, 0);
+    for (int r = 1; t.rank() == 0 && r < t.size(); ++r) {
+        receive(t, &size, sizeof size, r);
+        try {
+            if (all_have && size >= 0) all[static_cast<std::size_t>(r)].resize(static_cast<std::size_t>(size));
+        } catch (const std::bad_alloc&) {
+            size = -1;
+        }
+        if (size < 0) all_have = 0;
+    }
+    broadcast_fixed(t, &all_have, sizeof all_have, 0);
+    if (!all_have) lacking("what rank 0 gathers", 0);
     if (t.rank()) {
-        send(t, &size, sizeof size, 0);
         in_pieces(size, piece, [&](std::int64_t at, std::size_t n) { send(t, bytes.data() + at, n, 0); });
         return {};
     }
-    std::vector<std::string> all(static_cast<std::size_t>(t.size()));
-    all[0] = bytes;
-    bool lacking = false;
+    all[0] = std::move(bytes);
     for (int r = 1; r < t.size(); ++r) {
-        receive(t, &size, sizeof size, r);
         std::string& one = all[static_cast<std::size_t>(r)];
-        std::vector<std::byte> passed;
-        try {
-            one.resize(static_cast<std::size_t>(size));
-        } catch (const std::bad_alloc&) {
-            lacking = true;
-            passed = passing(size, piece);
-        }
-        in_pieces(size, piece, [&](std::int64_t at, std::size_t n) {
-            receive(t, passed.empty() ? static_cast<void*>(one.data() + at) : passed.data(), n, r);
-        });
+        in_pieces(static_cast<std::int64_t>(one.size()), piece,
+                  [&](std::int64_t at, std::size_t n) { receive(t, one.data() + at, n, r); });
     }
-    if (lacking) throw std::bad_alloc();
     return all;
+}
+
+std::vector<std::string> gather(Transport& t, const std::string& bytes, std::int64_t piece) {
+    return gather(t, [&] { return bytes; }, piece);
 }
 
 void allreduce(Transport& t, std::string& bytes,

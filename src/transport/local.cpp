@@ -98,6 +98,13 @@ public:
         box.complete(id);
     }
 
+    bool there(int peer, int tag) override {
+        Mailbox& box = shared_->boxes[static_cast<std::size_t>(rank_)];
+        std::scoped_lock guard(box.lock);
+        return std::any_of(box.sends.begin(), box.sends.end(),
+                           [&](const Pending& p) { return p.from == peer && p.tag == tag; });
+    }
+
     void poll(std::vector<int>& done) override {
         Mailbox& box = shared_->boxes[rank_];
         if (!box.any_done.load(std::memory_order_acquire)) return;
@@ -143,6 +150,7 @@ public:
     bool connected() const override { return false; }
     void post_send(int id, const std::byte*, std::int64_t, int, int, bool) override { done_.push_back(id); }
     void post_recv(int id, std::byte*, std::int64_t, int, int) override { done_.push_back(id); }
+    bool there(int, int) override { return true; }
     void poll(std::vector<int>& done) override {
         done.insert(done.end(), done_.begin(), done_.end());
         done_.clear();

@@ -290,6 +290,16 @@ public:
         add(id, request);
     }
 
+    void reserve(std::size_t messages) override {
+        requests_.reserve(messages);
+        for (auto* const numbers : {&ids_, &which_, &finished_}) numbers->reserve(messages);
+    }
+    bool there(int peer, int tag) override {
+        int yes = 0;
+        must(MPI_Iprobe(peer, tag, comm_, &yes, MPI_STATUS_IGNORE), "MPI_Iprobe");
+        return yes != 0;
+    }
+
     bool native() const override { return true; }
     bool has_ended(int peer, bool before_native) override {
         return rank_has_ended(*group_, place_, peer, before_native ? group_->native_calls[place()] : 0);

@@ -234,6 +234,17 @@ public:
         begin(link, std::move(in), to, peer);
     }
 
+    void reserve(std::size_t messages) override {
+        over_.reserve(messages);
+        inner_->reserve(messages);
+    }
+    bool there(int peer, int tag) override {
+        const int l = peers_[static_cast<std::size_t>(peer)];
+        if (l < 0) return inner_->there(peer, tag);
+        const auto& early = links_[static_cast<std::size_t>(l)].early;
+        return std::any_of(early.begin(), early.end(), [&](const Incoming& in) { return in.what.tag == tag; });
+    }
+
     bool alarms() const override { return inner_->alarms(); }
     void post_alarm(int peer, const Alarm& alarm) override {
         const int l = peers_[static_cast<std::size_t>(peer)];
@@ -404,11 +415,16 @@ private:
     }
 
     void look(Link& link, int peer) {
+        // The entry is free for the sender, also where its message cannot be received.
+        struct Taken {
+            Link& link;
+            ~Taken() { link.from->taken.store(++link.received, std::memory_order_release); }
+        };
         while (true) {
-            Entry& entry = link.from->entries[link.received % queue_entries];
+            const Entry& entry = link.from->entries[link.received % queue_entries];
             if (entry.turn.load(std::memory_order_acquire) != link.received + 1) return;
+            const Taken taken{link};
             take(link, entry.what, peer);
-            link.from->taken.store(++link.received, std::memory_order_release);
         }
     }
 
@@ -432,10 +448,12 @@ private:
     }
 
     void begin(Link& link, Incoming in, const Receive& to, int peer) {
-        if (in.what.bytes > to.bytes)
+        if (in.what.bytes > to.bytes) {
+            for (const Piece& piece : in.pieces) give_back(link, piece);
             throw MpiError("a message of " + std::to_string(in.what.bytes) + " bytes from rank " +
                            std::to_string(peer) + ", tag " + std::to_string(to.tag) + ", meets a receive of " +
                            std::to_string(to.bytes));
+        }
         if (in.what.way == Way::elsewhere) {
             ++below_;
             return inner_->post_recv(to.id, to.data, to.bytes, peer, to.tag);
@@ -471,12 +489,19 @@ private:
             link.under_way.erase(in);
             return;
         }
-        std::find_if(link.early.begin(), link.early.end(), same)->pieces.push_back(piece);
+        if (const auto in = std::find_if(link.early.begin(), link.early.end(), same); in != link.early.end())
+            in->pieces.push_back(piece);
+        else  // of a message that could not be received
+            give_back(link, piece);
+    }
+
+    static void give_back(const Link& link, const Piece& piece) {
+        link.pieces->used[piece.number].store(0, std::memory_order_release);
     }
 
     void copy_out(Link& link, Incoming& in, const Piece& piece) {
         copy_run(in.to.data + in.at, segment_.piece(link.place, piece.number), piece.bytes);
-        link.pieces->used[piece.number].store(0, std::memory_order_release);
+        give_back(link, piece);
         in.at += piece.bytes;
     }
 

@@ -23,6 +23,8 @@ public:
     void post_recv(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
         timed([&] { inner_->post_recv(id, data, bytes, peer, tag); });
     }
+    void reserve(std::size_t messages) override { inner_->reserve(messages); }
+    bool there(int peer, int tag) override { return inner_->there(peer, tag); }
     bool native() const override { return inner_->native(); }
     bool has_ended(int peer, bool before_native) override { return inner_->has_ended(peer, before_native); }
     void post_native(int id, const NativeCall& call) override {

@@ -179,6 +179,29 @@ def test_many_faults(tmp_path, kind):
     faults(tmp_path, [kind], [2, 3, 4], 12)
 
 
+def memory_limits(tmp_path, ranks, count):
+    """Calls of all families while memory ends on one rank."""
+    seed = secrets.randbelow(10**6)
+    launched = Launched("memory.py", ranks, seed, count, tmp_path, folder=tmp_path)
+    code = launched.end()
+    cases, found = wrong(tmp_path, ranks)
+    ended = [bool(lines and lines[-1].get("end")) for lines in records(tmp_path, ranks)]
+    outcomes = [line["outcome"] for line in records(tmp_path, ranks)[0] if "outcome" in line]
+    print(f"memory: {cases} cases on {ranks} ranks, {outcomes.count('memory')} errors, {len(found)} wrong; seed {seed}")
+    assert code == 0 and all(ended) and not found, "\n".join([f"seed {seed}, code {code}", *found[:6], launched.text()])
+    assert set(outcomes) <= {"ok", "memory"}, f"seed {seed}: {set(outcomes)}"
+
+
+def test_some_memory_limits(tmp_path):
+    memory_limits(tmp_path, 2, 40)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_many_memory_limits(tmp_path, ranks):
+    memory_limits(tmp_path, ranks, 400)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_growth_over_many_calls(tmp_path, ranks):

@@ -128,7 +128,9 @@ def field(
         if kind == FUNCTION and keep == "all":
             fill(made._view(0), made.owned, init)
     except Exception as problem:
-        raise problem if isinstance(problem, ConfigError) else named("field: init raised", problem) from problem
+        if isinstance(problem, ConfigError | MemoryError):
+            raise
+        raise named("field: init raised", problem) from problem
     of_window = f", init {kind} {_number_of(init) if kind == ARRAY and context.size > 1 else ''}"
     yield (
         f"shape {shape}, dtype {dtype}, keep {keep}, history {len(before)} {len(starts)}"

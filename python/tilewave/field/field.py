@@ -263,9 +263,9 @@ class Field:
         self._whole("field[...]")
         selection = Selection(given, self.shape)
         mine = pack(selection, self.owned, self._view(0))
-        np.empty(selection.counts, self.dtype)  # memory for the rest, or an error of all
+        result = np.empty(selection.counts, self.dtype)
         yield f"field {self._number}, {selection.key}"
-        found = unpack(selection, self.dtype, spread(mine, context=self.context))
+        found = unpack(selection, result, spread(mine, context=self.context))
         return found[()] if selection.scalar else found
 
     @collective("tw.Field.__setitem__")
@@ -521,6 +521,6 @@ def make(context, shape, dtype, halo=None):
         storage = halo and _core.FieldStorage(context._core, shape, dtype.itemsize, *halo)
         return Field(context, shape, dtype, storage=storage)
     except MemoryError:
-        raise ConfigError(
+        raise MemoryError(
             f"field: no memory for this rank's part of shape {shape}, {size} bytes over {context.size} rank(s)"
         ) from None

@@ -112,15 +112,14 @@ def pack(selection, owned, local):
     return np.concatenate([bounds.reshape(-1).view(np.uint8), elements.reshape(-1).view(np.uint8)])
 
 
-def unpack(selection, dtype, data):
-    """The elements of a selection from what all ranks packed, one after another."""
-    result = np.empty(selection.counts, dtype)
+def unpack(selection, result, data):
+    """The elements of a selection, in `result`, from what all ranks packed, one after another."""
     dims, at = len(selection.counts), 0
     while at < len(data):
-        bounds = np.frombuffer(data[at : at + 16 * dims].tobytes(), np.int64).reshape(dims, 2)
+        bounds = data[at : at + 16 * dims].view(np.int64).reshape(dims, 2)
         at += 16 * dims
         part = result[tuple(slice(low, high) for low, high in bounds)]
-        part[...] = np.frombuffer(data[at : at + part.nbytes].tobytes(), dtype).reshape(part.shape)
+        part[...] = data[at : at + part.nbytes].view(result.dtype).reshape(part.shape)
         at += part.nbytes
     return result.reshape(selection.shape)
 

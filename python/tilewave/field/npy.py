@@ -204,6 +204,8 @@ class _named:
         return self
 
     def __exit__(self, kind, error, trace):
+        if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+            raise MemoryError(f"{self.what}: {self.path!r}: {error.strerror}") from None
         if isinstance(error, OSError):
             hint = "; every rank must see the same disk" if isinstance(error, FileNotFoundError) else ""
             raise ConfigError(f"{self.what}: {self.path!r}: {error.strerror or error}{hint}") from None

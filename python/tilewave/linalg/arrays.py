@@ -4,8 +4,9 @@ import numpy as np
 
 from tilewave.errors import ConfigError
 from tilewave.linalg.layout import layout_of
-from tilewave.linalg.matrix import DTYPES, Matrix, move, on_rank_0, require_no_mask
+from tilewave.linalg.matrix import DTYPES, Matrix, Move, on_rank_0, require_no_mask
 from tilewave.runtime.checksum import checksum
+from tilewave.runtime.ready import ready
 
 _ALLOWED = "a tilewave.linalg.Matrix, or a NumPy array that is the same on every rank"
 
@@ -63,15 +64,13 @@ def left(made, shape):
     """
     if shape is None:
         return made
-    context, error, whole = made.context, None, None
-    try:
-        whole = np.empty(made.shape, made.dtype)
-    except MemoryError as problem:
-        error = problem
-    yield error or "the result as an array"
-    mine = whole if context.rank == 0 else whole[:0, :0]
-    move(context, made._blocks, on_rank_0(made.shape), made.local, mine)
-    if context.size > 1:
-        found = context._core.broadcast(whole.tobytes() if context.rank == 0 else b"")
-        whole[...] = np.frombuffer(found, made.dtype).reshape(made.shape)
+    context = made.context
+
+    def make():
+        move = Move(context, made._blocks, on_rank_0(made.shape), made.dtype)
+        return np.empty(made.shape, made.dtype), move
+
+    whole, move = yield from ready("the result as an array", make)
+    move(made.local, whole if context.rank == 0 else whole[:0, :0])
+    context._core.broadcast_into(whole.ctypes.data, whole.nbytes)
     return whole if len(shape) == 2 else whole[:, 0]

@@ -137,7 +137,7 @@ def cholesky(
     """
     require_bool("cholesky", "check", check)
     kind, wish = Kind("cholesky", "cholesky", CholeskyFactor), Wish(block, lookahead, tree, algorithm, memory)
-    made, _ = yield from factored(kind, context, a, wish, f"check={check}", overwrite_a)
+    made = yield from factored(kind, context, a, wish, f"check={check}", overwrite_a)
     for i, column in enumerate(made.columns.tolist()):
         made.local[:column, i] = 0
     if made.info and check:

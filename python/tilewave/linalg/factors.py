@@ -15,13 +15,13 @@ from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_bool, require_matrix, require_square
 from tilewave.linalg.choosing import FactorPlan, best_plan, by_block_columns, play_of
 from tilewave.linalg.layout import Layout
-from tilewave.linalg.matrix import Matrix, move
+from tilewave.linalg.matrix import Matrix, Move
 from tilewave.linalg.operands import place_of
 from tilewave.linalg.prediction import Foretold
+from tilewave.runtime.ready import ready
 from tilewave.timeline.parts import Parts
 from tilewave.timeline.timeline import Timeline
 
-_NONE = np.iinfo(np.int64).max
 #: Of right-hand sides whose rows are permuted at once: less than a processor's caches.
 PERMUTED_BYTES = 1 << 20
 
@@ -109,12 +109,15 @@ class Kind:
         Of the factor: a `Matrix` with ``_beside``, what the schedule writes beside the matrix.
     square : bool
         Whether other shapes are refused.
+    tells : str
+        What ranks tell each other of a run: "info" or "pivots".
     """
 
     name: str
     work: str
     make: type
     square: bool = True
+    tells: str = "info"
 
 
 def factored(kind, context, a, wish, text="", overwrite=False):
@@ -130,10 +133,8 @@ def factored(kind, context, a, wish, text="", overwrite=False):
 
     Returns
     -------
-    made : Matrix
-        Of `kind.make`, with ``info`` and ``report``.
-    pivots : list
-        Of this rank's panels.
+    Matrix
+        Of `kind.make`, with ``info`` and ``report``, of LU with ``pivots``.
     """
     require_bool(kind.name, "overwrite_a", overwrite)
     text = f"overwrite_a={overwrite}{text and '; '}{text}"
@@ -148,22 +149,25 @@ def factored(kind, context, a, wish, text="", overwrite=False):
     yield f"{a._text()}; {wish}; {text}"
     text = f"{kind.work}, {a.shape} {a.dtype} {a.layout}, {wish}"
     chosen = yield from best_plan(context, problem, a.dtype, plans, library, text)
-    error = made = run = None
-    try:
+
+    def make():
         made = kind.make(context, a.shape, a.dtype, by_block_columns(a.shape, chosen.block, context.size))
-        run = FactorRun(context, a.dtype, chosen, functools.partial(problem.schedule, chosen._core()), library)
-    except Exception as problem:
-        error = problem
-    yield error or "ready"
-    if (overwrite or a is not given) and a._blocks.same(made._blocks):
+        schedule_of = functools.partial(problem.schedule, chosen._core())
+        run = FactorRun(context, a.dtype, chosen, schedule_of, library, tells=kind.tells, rows=a.shape[0])
+        in_place = (overwrite or a is not given) and a._blocks.same(made._blocks)
+        return made, run, None if in_place else Move(context, a._blocks, made._blocks, a.dtype)
+
+    made, run, move = yield from ready("ready", make)
+    if move is None:
         made._local = a.local
     else:
-        move(context, a._blocks, made._blocks, a.local, made.local)
+        move(a.local, made.local)
     made._plan = dataclasses.replace(chosen, predicted_s=None, compared=(), messages="")
-    made.report, info, pivots = run([made.local, *made._beside], () if a._blocks.same(made._blocks) else ("a",))
-    least = context._core.allreduce_min([info or _NONE])[0]
-    made.info = 0 if least == _NONE else int(least)
-    return made, pivots
+    made.report = run([made.local, *made._beside], () if a._blocks.same(made._blocks) else ("a",))
+    made.info = run.info
+    if run.pivots is not None:
+        made.pivots = run.pivots
+    return made
 
 
 class FactorRun:
@@ -173,36 +177,49 @@ class FactorRun:
     ----------
     beside : FactorRun, optional
         Of the same panels: its memory is used for them.
+    tells : str
+        What ranks tell each other of a run: "nothing", "info" or "pivots".
+    rows : int
+        Of the matrix, for pivots.
 
     Attributes
     ----------
     panels_bytes : int
         Of panels on their way.
+    info : int
+        LAPACK's, after a run.
+    pivots : numpy.ndarray or None
+        After a run.
     """
 
-    def __init__(self, context, dtype, plan, schedule_of, library, beside=None):
-        self._context, self._dtype, self._plan, self._library = context, dtype, plan, library
-        self._schedule = schedule_of(context.rank)
-        self.panels_bytes = sum(array.item_bytes * _kept(array) for array in self._schedule.arrays)
-        self._moving = beside._moving if beside else _core.linalg.MovingMemory(self._schedule)
+    def __init__(self, context, dtype, plan, schedule_of, library, beside=None, tells="nothing", rows=0):
+        self._context, self._dtype, self._plan = context, dtype, plan
+        schedule = schedule_of(context.rank)
+        self.panels_bytes = sum(array.item_bytes * _kept(array) for array in schedule.arrays)
+        self._core = _core.linalg.FactorRun(
+            context._core, schedule, library, dtype.name, tells, rows, beside and beside._core
+        )
+        self.pivots = np.empty(rows, dtype=np.int64) if tells == "pivots" else None
         self._play = play_of(schedule_of, context, dtype, library) if context.rank == 0 else None
 
+    @property
+    def info(self):
+        return self._core.info
+
     def __call__(self, arrays, moved=(), copies=0):
-        """Run on this rank's memory, beside so many bytes of copies; collective. The report, this rank's info and
-        pivots.
-        """
+        """Run on this rank's memory, beside so many bytes of copies; collective. The report."""
         context, places = self._context, [place_of(array) for array in arrays]
         try:
-            done, info, pivots = _core.linalg.run_factor(
-                context._core, self._schedule, self._library, self._moving, places, self._dtype.name
-            )
+            done = self._core.run(places, self._dtype.itemsize)
         except (ConfigError, KernelError, MemoryError) as problem:
             raise context._shared(problem) from None
         if done.interrupted:
             raise KeyboardInterrupt("another rank was interrupted" if context.size > 1 else "")
+        if self.pivots is not None:
+            self._core.copy_pivots(self.pivots.ctypes.data)
         parts = Parts.of(done.parts) if context.rank == 0 else None
         how = self._plan, tuple(moved), copies + self.panels_bytes, done.time_s
-        return FactorReport(*how, parts, Timeline(done.timeline), self._play), info, pivots
+        return FactorReport(*how, parts, Timeline(done.timeline), self._play)
 
 
 def _kept(array):
@@ -216,21 +233,37 @@ def sides_layout(shape, ranks):
     return Layout("columns", (max(1, shape[0]), max(1, -(-shape[1] // ranks))), (1, ranks))
 
 
-def working_sides(b):
-    """Right-hand sides by columns to work on, what they become in the layout of b, which is the same matrix where that
-    will do, and the bytes of the copy. Local.
+class WorkingSides:
+    """Right-hand sides by columns to work on, and what they become in the layout of `b`. Making it is local.
+
+    Attributes
+    ----------
+    sides, made : Matrix
+        The same one where that will do.
+    copied_bytes : int
+    moved : tuple of str
+        ("b",) where b does not lie so.
     """
-    made, layout = Matrix(b.context, b.shape, b.dtype, b.layout), sides_layout(b.shape, b.context.size)
-    if made._blocks.same(layout._core(b.shape)):
-        return made, made, 0
-    sides = Matrix(b.context, b.shape, b.dtype, layout)
-    return sides, made, sides.local.nbytes
 
+    def __init__(self, b, layout=None):
+        self._b, self.made = b, Matrix(b.context, b.shape, b.dtype, b.layout)
+        layout = layout or sides_layout(b.shape, b.context.size)
+        stays = self.made._blocks.same(layout._core(b.shape))
+        self.sides = self.made if stays else Matrix(b.context, b.shape, b.dtype, layout)
+        self.copied_bytes, self.moved = (0, ()) if stays else (self.sides.local.nbytes, ("b",))
+        self._in = Move(b.context, b._blocks, self.sides._blocks, b.dtype)
+        self._out = None if stays else Move(b.context, self.sides._blocks, b._blocks, b.dtype)
 
-def move_back(sides, made):
-    """Results to where they are wanted; collective, after an agreement."""
-    if made is not sides:
-        move(sides.context, sides._blocks, made._blocks, sides.local, made.local)
+    def take(self):
+        """The values of b; collective, after an agreement. This rank's part."""
+        self._in(self._b.local, self.sides.local)
+        return self.sides.local
+
+    def give(self):
+        """The result where it is wanted; collective."""
+        if self._out is not None:
+            self._out(self.sides.local, self.made.local)
+        return self.made
 
 
 def permute_rows(local, permutation):
@@ -269,14 +302,11 @@ def solved(factor, b, systems, permutation=None):
     permutation : numpy.ndarray, optional
         Row i of what is solved for is row permutation[i] of b.
     """
-    context = factor.context
-    sides, made, copies = working_sides(b)
-    runs = solve_runs(factor, sides, systems)
+    work = WorkingSides(b)
+    runs = solve_runs(factor, work.sides, systems)
     yield f"{factor._text()}; b {b._text()}"
-    move(context, b._blocks, sides._blocks, b.local, sides.local)
+    local = work.take()
     if permutation is not None:
-        permute_rows(sides.local, permutation)
-    moved = () if b._blocks.same(sides._blocks) else ("b",)
-    made.report = tuple(run([factor.local, sides.local], moved, copies)[0] for run in runs)
-    move_back(sides, made)
-    return made
+        permute_rows(local, permutation)
+    work.made.report = tuple(run([factor.local, local], work.moved, work.copied_bytes) for run in runs)
+    return work.give()

@@ -11,8 +11,9 @@ from tilewave.linalg.checks import require_sides
 from tilewave.linalg.choosing import by_block_columns
 from tilewave.linalg.factors import refused, sides_layout, solve_run
 from tilewave.linalg.layout import layout_of
-from tilewave.linalg.matrix import Matrix, move
+from tilewave.linalg.matrix import Matrix, Move
 from tilewave.machine.known import share
+from tilewave.runtime.ready import ready
 
 _NONE = np.iinfo(np.int64).max
 
@@ -45,34 +46,35 @@ def solved_by_qr(call, factor, b, cond, reflect_run, wide=False, held=0):
     A part of a collective call, which holds so many bytes beside what is made here.
     """
     context, (m, n) = factor.context, factor.shape  # m >= n
-    error = ready = None
-    try:
-        cond = cond_of(call, cond, factor.shape, factor.dtype)
+
+    def make():
+        bound = cond_of(call, cond, factor.shape, factor.dtype)
         require_sides(call, factor, b, n if wide else m)
-        ready = _Ready(factor, b, reflect_run, wide)
-    except Exception as problem:
-        error = problem
-    yield error or f"{factor._text()}, {b._text()}, {cond}, {wide}"
-    _require_full_rank(call, factor, cond, "row" if wide else "column")
-    made, local = ready.made, ready.sides.local
+        return _Solution(factor, b, reflect_run, wide), _deficient(factor, bound), bound
+
+    solution, deficient, bound = yield from ready(f"{factor._text()}, {b._text()}, {cond}, {wide}", make)
+    _require_full_rank(call, context, deficient, bound, "row" if wide else "column")
+    made, local = solution.made, solution.sides.local
     held += local.nbytes
     if wide:
         local[n:] = 0
-    move(context, b._blocks, ready.of_b, b.local, local[: b.shape[0]])
-    moved = () if b._blocks.same(ready.of_b) else ("b",)
+    solution.take(b.local, local[: b.shape[0]])
+    moved = () if b._blocks.same(solution.of_b) else ("b",)
     if wide:
-        first = ready.solve([factor.local[:n], local[:n]], moved, held + ready.reflect.panels_bytes)
-        last = ready.reflect([*ready.factor, local], (), held + ready.solve.panels_bytes)
+        first = solution.solve([factor.local[:n], local[:n]], moved, held + solution.reflect.panels_bytes)
+        last = solution.reflect([*solution.factor, local], (), held + solution.solve.panels_bytes)
     else:
-        first = ready.reflect([*ready.factor, local], moved, held + ready.solve.panels_bytes)
-        last = ready.solve([factor.local[:n], local[:n]], (), held + ready.reflect.panels_bytes)
-    made.report, made.rank = (first[0], last[0]), n
-    made.residues = _residues(ready.sides, n) if m > n and not wide else np.zeros(0, _real(b.dtype))
-    move(context, ready.of_x, made._blocks, local[: made.shape[0]], made.local)
+        first = solution.reflect([*solution.factor, local], moved, held + solution.solve.panels_bytes)
+        last = solution.solve([factor.local[:n], local[:n]], (), held + solution.reflect.panels_bytes)
+    made.report, made.rank = (first, last), n
+    made.residues = np.zeros(0, _real(b.dtype))
+    if m > n and not wide:
+        made.residues = yield from _residues(solution.sides, n)
+    solution.give(local[: made.shape[0]], made.local)
     return made
 
 
-class _Ready:
+class _Solution:
     """Memory and schedules of a solution; making it is local."""
 
     def __init__(self, factor, b, reflect_run, wide):
@@ -87,34 +89,44 @@ class _Ready:
         self.factor = factor.local, *factor._beside
         self.reflect = reflect_run(factor, self.sides, adjoint=not wide)
         self.solve = solve_run(context, factor._plan, blas(), triangle, top, system, b.dtype)
+        self.take = Move(context, b._blocks, self.of_b, b.dtype)
+        self.give = Move(context, self.of_x, self.made._blocks, b.dtype)
 
 
-def _require_full_rank(call, factor, cond, what):
-    """Whether each column is clearly independent of those before it: its part of R's diagonal, beside its norm."""
-    mine = _NONE
+def _deficient(factor, cond):
+    """The number, from 1, of this rank's first column that depends on those before it, up to rounding; by its part of
+    R's diagonal, relative to its norm.
+    """
     for column, values in zip(factor.columns.tolist(), factor.local.T, strict=True):
         largest = np.abs(values[: column + 1]).max()
         if largest == 0 or (
             np.isfinite(largest)
             and abs(values[column] / largest) <= cond * np.linalg.norm(values[: column + 1] / largest)
         ):
-            mine = column + 1
-            break
-    info = factor.context._core.allreduce_min([mine])[0]
+            return column + 1
+    return _NONE
+
+
+def _require_full_rank(call, context, deficient, cond, what):
+    info = context._core.allreduce_min([deficient])[0]
     if info != _NONE:
         text = (
             f"{call}: {what} {info - 1} of a, counted from 0, depends on those before it: no full rank; allowed: "
             f"independent {what}s, beyond rounding (cond={cond:.3g})"
         )
-        raise refused(factor.context, RankDeficient, int(info), text)
+        raise refused(context, RankDeficient, int(info), text)
 
 
 def _residues(sides, n):
-    """By right-hand side, on every rank: the sum of squares of what no x takes away."""
-    rest = sides.local[n:]
-    mine = np.einsum("ij,ij->j", rest.real, rest.real) + np.einsum("ij,ij->j", rest.imag, rest.imag)
-    found = np.zeros(sides.shape[1], _real(sides.dtype))
-    for columns, values in share(sides.context, (sides.columns.tolist(), mine.tolist())):
+    """By right-hand side, on every rank: the sum of squares of what no x takes away. A part of a collective call."""
+
+    def make():
+        rest = sides.local[n:]
+        mine = np.einsum("ij,ij->j", rest.real, rest.real) + np.einsum("ij,ij->j", rest.imag, rest.imag)
+        return (sides.columns.tolist(), mine.tolist()), np.zeros(sides.shape[1], _real(sides.dtype))
+
+    mine, found = yield from ready("residues", make)
+    for columns, values in share(sides.context, mine):
         found[columns] = values
     return found
 

@@ -11,11 +11,12 @@ from tilewave.linalg.arrays import dtype_for, entered, entered_sides, left
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_bool, require_matrix, require_sides, require_square, transpose_of
 from tilewave.linalg.choosing import Wish, best_plan, by_block_columns
-from tilewave.linalg.factors import SingularMatrix, move_back, refused, sides_layout, solve_run, working_sides
+from tilewave.linalg.factors import SingularMatrix, WorkingSides, refused, sides_layout, solve_run
 from tilewave.linalg.least_squares import cond_of, solved_by_qr
-from tilewave.linalg.matrix import Matrix, move
+from tilewave.linalg.matrix import Matrix, Move
 from tilewave.linalg.qr import factored_qr, reflect_run
 from tilewave.runtime.collective import collective
+from tilewave.runtime.ready import ready
 
 if TYPE_CHECKING:
     from typing import TypeVar
@@ -106,9 +107,14 @@ def _entered(call, a, b, context):
 def _adjoint(a):
     """The conjugate transposed of a matrix; a part of a collective call."""
     context, shape = a.context, a.shape[::-1]
-    made = Matrix(context, shape, a.dtype, by_block_columns(shape, max(1, -(-shape[1] // context.size)), context.size))
-    yield a._text()
-    move(context, a._blocks.transposed(), made._blocks, a.local.T, made.local)
+    layout = by_block_columns(shape, max(1, -(-shape[1] // context.size)), context.size)
+
+    def make():
+        made = Matrix(context, shape, a.dtype, layout)
+        return made, Move(context, a._blocks.transposed(), made._blocks, a.dtype)
+
+    made, move = yield from ready(a._text(), make)
+    move(a.local.T, made.local)
     if a.dtype.kind == "c":
         np.conjugate(made.local, out=made.local)
     return made
@@ -185,37 +191,41 @@ def solve_triangular(
     text = f"trans={op}, lower={lower}, unit_diagonal={unit_diagonal}, {wish}"
     yield f"{a._text()}; b {b._text()}; {text}"
     if not unit_diagonal:
-        _require_diagonal(a)
+        zero = yield from ready("the diagonal", lambda: _zero_of_diagonal(a))
+        _require_diagonal(context, zero)
     text = f"solve, {a.shape} {a.dtype} {a.layout}, {b.shape}, {text}"
     chosen = yield from best_plan(context, problem, a.dtype, plans, library, text)
-    error = sides = made = panels = run = copies = None
-    try:
-        shape = a.shape
-        wanted = by_block_columns(shape, chosen.block, context.size)
-        panels = a if a._blocks.same(wanted._core(shape)) else Matrix(context, shape, a.dtype, wanted)
-        sides, made, copies = working_sides(b)
-        copies += 0 if panels is a else panels.local.nbytes
+    shape, wanted = a.shape, by_block_columns(a.shape, chosen.block, context.size)
+
+    def make():
+        stays = a._blocks.same(wanted._core(shape))
+        panels = a if stays else Matrix(context, shape, a.dtype, wanted)
+        move = None if stays else Move(context, a._blocks, panels._blocks, a.dtype)
         run = solve_run(context, chosen, library, wanted._core(shape), of_sides, system, a.dtype)
-    except Exception as problem:
-        error = problem
-    yield error or "ready"
-    if panels is not a:
-        move(context, a._blocks, panels._blocks, a.local, panels.local)
-    move(context, b._blocks, of_sides, b.local, sides.local)
-    moved = [name for name, stays in (("a", panels is a), ("b", b._blocks.same(of_sides))) if not stays]
-    made.report, _, _ = run([panels.local, sides.local], moved, copies)
-    move_back(sides, made)
-    return (yield from left(made, array))
+        return panels, move, WorkingSides(b), run
+
+    panels, move, work, run = yield from ready("ready", make)
+    copies, moved = work.copied_bytes, work.moved
+    if move is not None:
+        move(a.local, panels.local)
+        copies, moved = copies + panels.local.nbytes, ("a", *moved)
+    work.made.report = run([panels.local, work.take()], moved, copies)
+    return (yield from left(work.give(), array))
 
 
-def _require_diagonal(a):
-    """Raise on every rank where an element of the diagonal is 0."""
+def _zero_of_diagonal(a):
+    """The number, from 1, of this rank's first element of the diagonal that is 0."""
     both, rows, columns = np.intersect1d(a.rows, a.columns, assume_unique=True, return_indices=True)
     zero = both[a.local[rows, columns] == 0]
-    info = a.context._core.allreduce_min([int(zero[0]) + 1 if len(zero) else _NONE])[0]
+    return int(zero[0]) + 1 if len(zero) else _NONE
+
+
+def _require_diagonal(context, zero):
+    """Raise on every rank where an element of the diagonal is 0."""
+    info = context._core.allreduce_min([zero])[0]
     if info != _NONE:
         text = (
             f"solve_triangular: element {info - 1} of a's diagonal, counted from 0, is 0: the matrix is singular; "
             "allowed: a diagonal without 0, or unit_diagonal=True"
         )
-        raise refused(a.context, SingularMatrix, int(info), text)
+        raise refused(context, SingularMatrix, int(info), text)

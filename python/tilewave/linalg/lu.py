@@ -11,10 +11,11 @@ from tilewave import _core
 from tilewave.linalg.arrays import entered, entered_sides, left
 from tilewave.linalg.checks import require_sides
 from tilewave.linalg.choosing import Wish
-from tilewave.linalg.factors import Kind, SingularMatrix, factored, move_back, refused, solve_runs, solved
+from tilewave.linalg.factors import Kind, SingularMatrix, WorkingSides, factored, refused, solve_runs, solved
 from tilewave.linalg.matrix import Matrix
 from tilewave.machine.known import share
 from tilewave.runtime.collective import collective, holds_context
+from tilewave.runtime.ready import ready
 
 if TYPE_CHECKING:
     from typing import Any, TypeVar
@@ -140,12 +141,8 @@ def lu(
 
 
 def _factored(call, context, a, wish, overwrite=False):
-    made, mine = yield from factored(Kind(call, "lu", LuFactor), context, a, wish, overwrite=overwrite)
-    made.pivots = np.zeros(made.shape[0], dtype=np.int64)
-    for of_rank in share(context, mine):
-        for row, other in of_rank:
-            made.pivots[row] = other
-    return made
+    kind = Kind(call, "lu", LuFactor, tells="pivots")
+    return (yield from factored(kind, context, a, wish, overwrite=overwrite))
 
 
 @collective("tw.linalg.inv")
@@ -191,20 +188,16 @@ def inv(
     factor = yield from _factored("inv", context, a, Wish(block, lookahead, tree, algorithm, memory))
     if factor.info:
         raise _singular("inv", context, factor.info)
-    error = sides = made = runs = copies = None
-    try:
-        made = Matrix(context, a.shape, a.dtype, a.layout)
-        stays = made._blocks.same(factor._blocks)
-        sides = made if stays else Matrix(context, a.shape, a.dtype, factor.layout)
-        copies = factor.local.nbytes + (0 if stays else sides.local.nbytes)
-        runs = solve_runs(factor, sides, _systems())
-    except Exception as problem:
-        error = problem
-    yield error or "the factors' solves"
-    sides.local[...] = factor.permutation[:, None] == sides.columns[None, :]
-    made.report = (factor.report, *(run([factor.local, sides.local], (), copies)[0] for run in runs))
-    move_back(sides, made)
-    return (yield from left(made, array))
+
+    def make():
+        work = WorkingSides(a, factor.layout)
+        work.sides.local[...] = factor.permutation[:, None] == work.sides.columns[None, :]
+        return work, solve_runs(factor, work.sides, _systems())
+
+    work, runs = yield from ready("the factors' solves", make)
+    copies, local = factor.local.nbytes + work.copied_bytes, work.sides.local
+    work.made.report = (factor.report, *(run([factor.local, local], (), copies) for run in runs))
+    return (yield from left(work.give(), array))
 
 
 def _systems():

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 from tilewave import _core
 from tilewave.errors import ConfigError, KernelError
 from tilewave.linalg.blas import blas
-from tilewave.linalg.matrix import move
+from tilewave.linalg.matrix import Move
 from tilewave.linalg.operands import local_of, place_of
 from tilewave.linalg.plan import MatmulPlan, MatmulReport
 from tilewave.linalg.prediction import Play
 from tilewave.linalg.request import request_of
 from tilewave.machine import known, measure
 from tilewave.runtime.collective import collective
+from tilewave.runtime.ready import ready
 from tilewave.timeline.parts import Parts
 from tilewave.timeline.timeline import Timeline
 
@@ -104,35 +105,33 @@ def matmul(
     library = blas()
     yield request.text
     chosen = yield from _chosen(context, request, library)
-    case = request.core.case("matmul", chosen._core())
-    error = schedule = parts = moving = None
-    try:
-        schedule = case.schedule(context.rank)
-        moving = _core.linalg.MovingMemory(schedule)
-        parts = [
-            local_of(stored, context.rank, a.dtype) if moved else matrix.local
-            for stored, matrix, moved in zip(case.stored, (a, b, c), case.moved, strict=True)
-        ]
-    except Exception as problem:
-        error = problem
-    yield error or chosen.algorithm
-    adds = beta != 0
-    for number, (stored, matrix) in enumerate(zip(case.stored, (a, b, c), strict=True)):
-        if case.moved[number] and (number < 2 or adds):
-            move(context, matrix._blocks, stored, matrix.local, parts[number])
+    scalars = complex(alpha), complex(beta)
+
+    def make():
+        case, parts, moves = request.core.case("matmul", chosen._core()), [], []
+        for number, (stored, matrix, moved) in enumerate(zip(case.stored, (a, b, c), case.moved, strict=True)):
+            parts.append(local_of(stored, context.rank, a.dtype) if moved else matrix.local)
+            comes = moved and (number < 2 or beta != 0)
+            moves.append(Move(context, matrix._blocks, stored, a.dtype) if comes else None)
+        back = Move(context, case.stored[2], c._blocks, a.dtype) if case.moved[2] else None
+        given = context._core, case.schedule(context.rank), library, a.dtype.name
+        run = _core.linalg.ProductRun(*given, *scalars, *case.conjugates, case.b_by_rows)
+        return case, parts, moves, back, run
+
+    case, parts, moves, back, run = yield from ready(chosen.algorithm, make)
+    for move, matrix, part in zip(moves, (a, b, c), parts, strict=True):
+        if move is not None:
+            move(matrix.local, part)
     in_order = [parts[1], parts[0], parts[2]] if case.mirrored else parts
     places = [place_of(part, turned) for part, turned in zip(in_order, case.turned, strict=True)]
-    scalars = complex(alpha), complex(beta)
     try:
-        done = _core.linalg.run_matmul(
-            context._core, schedule, library, moving, places, a.dtype.name, *scalars, *case.conjugates, case.b_by_rows
-        )
+        done = run.run(places, a.dtype.itemsize)
     except (ConfigError, KernelError, MemoryError) as problem:
         raise context._shared(problem) from None
     if done.interrupted:
         raise KeyboardInterrupt("another rank was interrupted" if context.size > 1 else "")
-    if case.moved[2]:
-        move(context, case.stored[2], c._blocks, parts[2], c.local)
+    if back is not None:
+        back(parts[2], c.local)
     on_zero, rates = context.rank == 0, functools.partial(case.rates, library, a.dtype.name)
     c.report = MatmulReport(
         chosen,

@@ -16,6 +16,7 @@ from tilewave.linalg.layout import indices_of, layout_of
 from tilewave.linalg.operands import place_of
 from tilewave.runtime.checksum import checksum
 from tilewave.runtime.collective import collective, holds_context
+from tilewave.runtime.ready import ready
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -219,20 +220,22 @@ def matrix(
         _fill(made, init)
     elif kind in (NUMBER, NOTHING):
         made.local[...] = 0 if init is None else init
+    elif kind == ARRAY:
+        made.local[...] = init[np.ix_(made.rows, made.columns)]
     source = _InEvenBlocks(init, dtype) if kind == FIELD else None
+    move = Move(context, source.blocks, made._blocks, dtype) if source else None
     text = f"shape {shape}, dtype {dtype}, {layout}"
     yield text + (
         f", init field {init._number}" if kind == FIELD else f", number {init.item()!r}" if kind == NUMBER else ""
     )
     _agree_on_init(made, init, kind)
-    whole = context._core.allreduce_min([-kind])[0] == -ARRAY
+    most, least = context._core.allreduce_min([-kind, kind])
     if kind == FIELD:
-        move(context, source.blocks, made._blocks, source.elements(), made.local)
-    elif whole and context._core.allreduce_min([kind])[0] == ARRAY:
-        made.local[...] = init[np.ix_(made.rows, made.columns)]
-    elif whole:
-        mine = init if context.rank == 0 else np.empty((0, 0), dtype)
-        move(context, on_rank_0(shape), made._blocks, mine, made.local)
+        move(source.elements(), made.local)
+    elif -most == ARRAY != least:  # on rank 0 alone
+        mine = init if context.rank == 0 else made.local[:0, :0]
+        move = yield from ready("an array on rank 0", lambda: Move(context, on_rank_0(shape), made._blocks, dtype))
+        move(mine, made.local)
     return made
 
 
@@ -368,17 +371,25 @@ class _InEvenBlocks:
         return self._cast
 
 
-def move(context, before, after, source, target):
-    """Move a matrix; collective, after an agreement."""
-    _core.linalg.move(context._core, before, after, target.itemsize, place_of(source), place_of(target))
+class Move:
+    """A move of a matrix from one layout to another, with all memory that it takes; making it is local."""
+
+    def __init__(self, context, before, after, dtype):
+        self._context, self._item = context, dtype.itemsize
+        self._core = _core.linalg.ReadyMove(context._core, before, after, dtype.itemsize)
+
+    def __call__(self, source, target):
+        """Move the elements; collective, after an agreement."""
+        self._context._moves(self._core.run, place_of(source), place_of(target), self._item)
 
 
 @collective("tw.linalg.Matrix.gather")
 def _gather(given):
     context = given.context
     whole = np.empty(given.shape if context.rank == 0 else (0, 0), given.dtype)
+    move = Move(context, given._blocks, on_rank_0(given.shape), given.dtype)
     yield given._text()
-    move(context, given._blocks, on_rank_0(given.shape), given.local, whole)
+    move(given.local, whole)
     return whole if context.rank == 0 else None
 
 
@@ -386,6 +397,7 @@ def _gather(given):
 def _redistribute(given, layout, block, grid):
     layout = layout_of("redistribute", given.shape, given.context.size, layout, block, grid)
     made = Matrix(given.context, given.shape, given.dtype, layout)
+    move = Move(given.context, given._blocks, made._blocks, given.dtype)
     yield f"{given._text()}, to {layout}"
-    move(given.context, given._blocks, made._blocks, given.local, made.local)
+    move(given.local, made.local)
     return made

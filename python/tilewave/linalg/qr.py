@@ -12,9 +12,9 @@ from tilewave.linalg.arrays import entered_sides, left
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_one_of, require_sides, transpose_of
 from tilewave.linalg.choosing import Wish, by_block_columns
-from tilewave.linalg.factors import FactorRun, Kind, factored, move_back, working_sides
+from tilewave.linalg.factors import FactorRun, Kind, WorkingSides, factored
 from tilewave.linalg.least_squares import solved_by_qr
-from tilewave.linalg.matrix import Matrix, move
+from tilewave.linalg.matrix import Matrix
 from tilewave.runtime.collective import collective, holds_context
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def qr(
 
 def factored_qr(call, context, a, wish, text="", overwrite=False):
     """The factor; part of a collective call, with what else must be equal on all ranks."""
-    return (yield from factored(Kind(call, "qr", QrFactor, square=False), context, a, wish, text, overwrite))[0]
+    return (yield from factored(Kind(call, "qr", QrFactor, square=False), context, a, wish, text, overwrite))
 
 
 def reflect_run(factor, sides, adjoint, identity=False):
@@ -226,9 +226,9 @@ def _q(factor, mode):
     layout = by_block_columns(shape, factor.layout.block[1], factor.context.size)
     made = Matrix(factor.context, shape, factor.dtype, layout)
     run = reflect_run(factor, made, False, identity=True)
-    yield f"{factor._text()}; mode {mode}"
     made.local[...] = made.rows[:, None] == made.columns[None, :]
-    made.report, _, _ = run([factor.local, *factor._beside, made.local])
+    yield f"{factor._text()}; mode {mode}"
+    made.report = run([factor.local, *factor._beside, made.local])
     return made
 
 
@@ -253,15 +253,11 @@ def _apply(factor, b, trans):
     adjoint = transpose_of("apply", "trans", trans, "NC" if factor.dtype.kind == "c" else "NTC") != "N"
     b, shape = entered_sides("apply", b, factor)
     require_sides("apply", factor, b, factor.shape[0])
-    context = factor.context
-    sides, made, copies = working_sides(b)
-    run = reflect_run(factor, sides, adjoint)
+    work = WorkingSides(b)
+    run = reflect_run(factor, work.sides, adjoint)
     yield f"{factor._text()}; b {b._text()}; adjoint {adjoint}"
-    move(context, b._blocks, sides._blocks, b.local, sides.local)
-    moved = () if b._blocks.same(sides._blocks) else ("b",)
-    made.report, _, _ = run([factor.local, *factor._beside, sides.local], moved, copies)
-    move_back(sides, made)
-    return (yield from left(made, shape))
+    work.made.report = run([factor.local, *factor._beside, work.take()], work.moved, work.copied_bytes)
+    return (yield from left(work.give(), shape))
 
 
 @collective("tw.linalg.QrFactor.solve")

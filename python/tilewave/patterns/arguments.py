@@ -106,7 +106,7 @@ class Call:
         self.kind = self.name = kind
         self.user_name = ""
         self.context, problem = collective.find(context, (M,), {})
-        self.error = problem and str(problem)
+        self.error, self.lacks_memory = problem and str(problem), False
         self.matrix = self.out = self.user = self.result = self.scalar = None
         self.outer = ""
         self.op, self.root, self.block, self.part_inside = "sum", 0, 0, -1
@@ -130,6 +130,7 @@ class Call:
         if self.error is None:
             text = collective.text_of(error)
             self.error = text if isinstance(error, ConfigError) else f"{kind.__name__}: {text}"
+            self.lacks_memory = isinstance(error, MemoryError)
         return True
 
     def given(self, M):
@@ -201,6 +202,7 @@ class Call:
                 self.buffers,
                 not self.start,
                 error,
+                self.lacks_memory,
                 own,
                 [memory, self],
                 collective.where(),

@@ -95,7 +95,7 @@ def _of_names_or_fields(function: Callable[P, Any]) -> Callable[P, Any]:
         if any(each.dtype.kind == "c" for each in fields):
             return _of_complex_fields(r, fields, storages)
         if kind == "dot":
-            found = storages[0].dot(storages[1], fields[0].dtype.name, fields[1].dtype.name)
+            found = first.context._moves(storages[0].dot, storages[1], first.dtype.name, fields[1].dtype.name)
         else:
             found = storages[0].reduce(r.way[0], first.dtype.name, r.way[1])
         dtype = result_dtype(r, [each.dtype for each in fields])
@@ -130,7 +130,7 @@ def _of_complex_fields(r, fields, storages):
     parts = []
     for part in ("real", "imag"):
         if r.kind == "dot":
-            found = storages[0].dot(storages[1], *names, part)
+            found = fields[0].context._moves(storages[0].dot, storages[1], *names, part)
         else:
             found = storages[0].reduce(op, names[0], form, part)
         parts.append(value_of(r, np.dtype("f8"), (found.any, found.at, found.bytes)))

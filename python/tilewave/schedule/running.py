@@ -121,14 +121,14 @@ def run_schedule(
     places = [(view.ctypes.data, view.strides) for view in views]
     combinings = [(schedule._combine.get(name, ""), dtype.name) for name, _, dtype in schedule._arrays]
     kernels = [kernel.core() for kernel in schedule._kernels]
-    _core.check_run(context._core, core, places, len(calls), kernels, combinings, times)
     tasks = _Tasks(context.rank, core, calls, schedule.functions, views, schedule._kernels)
+    ready = _core.ReadySchedule(context._core, core, places, len(calls), kernels, combinings, tasks, times)
     yield f"{_description(schedule, calls)}, check {proved}, {times} times"
     if not proved:
         _compare(context, core)
     context._heart.progress.of = "a schedule"
     try:
-        made = _core.run_agreed(context._core, core, places, len(calls), kernels, combinings, tasks, times)
+        made = ready.run()
     except (ConfigError, KernelError, MemoryError) as error:
         raise context._shared(error) from tasks.error
     finally:

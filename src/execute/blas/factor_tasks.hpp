@@ -27,7 +27,12 @@ public:
         for (const int p : pivots) pivots_.push_back({first++, p - 1});
     }
     /// What add_pivots() was told on this rank: (row, the row it was interchanged with).
-    std::vector<std::pair<std::int64_t, std::int64_t>> pivots() const { return pivots_; }
+    const std::vector<std::pair<std::int64_t, std::int64_t>>& pivots() const { return pivots_; }
+    /// Before another run.
+    void forget() {
+        first_ = none;
+        pivots_.clear();
+    }
     /// 0: none.
     std::int64_t first() const { return any() ? first_.load() : 0; }
 

@@ -421,6 +421,10 @@ public:
         count();
         inner_->post_recv(id, d, n, peer, tag);
     }
+    bool there(int peer, int tag) override {
+        count();
+        return inner_->there(peer, tag);
+    }
     void poll(std::vector<int>& done) override {
         count();
         inner_->poll(done);

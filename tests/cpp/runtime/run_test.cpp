@@ -31,6 +31,10 @@ public:
         check();
         inner_->post_recv(id, d, n, peer, tag);
     }
+    bool there(int peer, int tag) override {
+        check();
+        return inner_->there(peer, tag);
+    }
     void poll(std::vector<int>& done) override {
         check();
         inner_->poll(done);

@@ -190,6 +190,40 @@ TEST(SharedMemory, ALongerMessageThanItsReceiveIsAnError) {
     });
 }
 
+// Whoever goes on after the error meets neither the message nor its later pieces again.
+TEST(SharedMemory, AfterALongerMessageThanItsReceiveOthersCome) {
+    constexpr std::int64_t bytes = 300000;  // in several pieces
+    for (const bool early : {false, true})  // announced before its receive
+        on_ranks(2, 2, [&](Transport& t) {
+            std::vector<std::byte> memory(bytes, std::byte{3}), next(bytes, std::byte{4});
+            if (t.rank() == 0) {
+                t.post_send(0, memory.data(), bytes, 1, 20, false);
+                for (int i = 1; i <= 3; ++i) t.post_send(i, next.data(), bytes, 1, 21, false);
+                // What the transport underneath was to carry stays there.
+                for (std::vector<int> sent; sent.size() - std::count(sent.begin(), sent.end(), 0) < 3;) t.poll(sent);
+                return;
+            }
+            std::vector<int> done;
+            if (early)
+                while (!t.there(0, 20)) t.poll(done);
+            int errors = 0;
+            const auto tried = [&](auto f) {
+                try {
+                    f();
+                } catch (const MpiError&) {
+                    ++errors;
+                }
+            };
+            tried([&] { t.post_recv(0, memory.data(), bytes - 1, 0, 20); });
+            while (errors == 0) tried([&] { t.poll(done); });
+            std::fill(next.begin(), next.end(), std::byte{});
+            for (int i = 1; i <= 3; ++i) t.post_recv(i, next.data(), bytes, 0, 21);
+            while (done.size() < 3) tried([&] { t.poll(done); });
+            EXPECT_EQ(errors, 1);
+            EXPECT_EQ(next.back(), std::byte{4});
+        });
+}
+
 TEST(SharedMemory, RanksAloneOnTheirHostsShareNone) {
     LocalFabric fabric(1, 4);
     auto endpoint = fabric.endpoint(0);
