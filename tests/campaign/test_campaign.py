@@ -134,7 +134,8 @@ def test_all_wrong_calls(tmp_path, what, ranks):
         campaign(tmp_path, what, ranks, 1)
 
 
-KINDS = ["exit 0", "exit 3", "os._exit 0", "kill", "interrupt", "body", "memory"]
+ENDS = ["exit 0", "exit 3", "os._exit 0", "kill", "before 0", "before 3"]
+KINDS = [*ENDS, "interrupt", "body", "memory"]
 
 
 def fault(folder, kind, ranks, seed):
@@ -146,7 +147,7 @@ def fault(folder, kind, ranks, seed):
     case = f"{kind} on {ranks} ranks, seed {seed}"
     if code is None:
         return f"{case}: hung\n{launched.text()}"
-    if kind in ("exit 0", "exit 3", "os._exit 0", "kill") and code == 0:
+    if kind in ENDS and code == 0:
         return f"{case}: exit code 0\n{launched.text()}"
     if kind in ("body", "memory") and code != 0:
         return f"{case}: exit code {code}\n{launched.text()}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import select
 import signal
 import subprocess
@@ -130,13 +131,22 @@ def tagged(tag):
 
 
 def kill(tag, seconds=5.0):
-    """Kill the processes that carry `tag` and wait for their end; return those that stay."""
-    end = time.monotonic() + seconds
+    """Kill the processes that carry `tag` and wait for their end; return those that stay.
+
+    MPI's file in /dev/shm goes with ranks that are killed while they start MPI; later it has no name any more.
+    """
+    end, files = time.monotonic() + seconds, set()
     while (running := tagged(tag)) and time.monotonic() < end:
+        for pid in running:
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/maps", errors="replace") as maps:
+                files.update(re.findall(r"/dev/shm/mpich_shm_\w+$", maps.read(), re.MULTILINE))
         for pid in running:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.02)
+    for path in files:
+        with contextlib.suppress(OSError):
+            os.remove(path)
     return running
 
 
