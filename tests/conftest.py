@@ -6,9 +6,9 @@ import contextlib
 import functools
 import importlib.util
 import os
+import shutil
 import signal
 import sys
-import tempfile
 import time
 import uuid
 from pathlib import Path
@@ -27,6 +27,8 @@ def _load(name, path):
     return sys.modules[name]
 
 
+rank_threads = _load("rank_threads", HERE / "rank_threads.py")
+sampling = _load("sampling", HERE / "sampling.py")
 mpi_plugin = _load("tilewave_mpi_plugin", HERE / "mpi_plugin.py")
 cluster = _load("tilewave_cluster", HERE.parent / "tools" / "cluster.py")
 processes, shared_files = mpi_plugin.processes, _load("shared_files", HERE / "python" / "support" / "shared_files.py")
@@ -39,13 +41,16 @@ SHARED_FILES = pytest.StashKey[set]()
 
 
 def pytest_addoption(parser):
+    mpi_plugin.add_options(parser)
     parser.addoption("--long", action="store_true", help="run the tests marked long, too")
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "cluster: needs root and network namespaces")
     config.addinivalue_line("markers", "long: only with --long")
+    config.addinivalue_line("markers", "exhaustive: all cases in every run, however many")
     config.pluginmanager.register(mpi_plugin, "tilewave-mpi")
+    config.pluginmanager.register(rank_threads.Plugin(), "tilewave-rank-threads")
     if not mpi_plugin.CHILD:
         # Started in the background of a script, it would ignore Ctrl-C, and so would all that it starts.
         if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -53,12 +58,26 @@ def pytest_configure(config):
         before = os.environ.get(processes.TAG)
         os.environ[processes.TAG] = f"{before}/{SESSION}" if before else SESSION
         config.stash[SHARED_FILES] = shared_files.present()
-        # Compiled kernels: never the user's own; ranks and other processes of the tests inherit it.
-        kernels = tempfile.TemporaryDirectory(prefix="tilewave-kernels-")
-        os.environ["TILEWAVE_CACHE_DIR"] = kernels.name
-        config.add_cleanup(kernels.cleanup)
+        os.environ["TILEWAVE_CACHE_DIR"] = str(_kernels(config))
         os.environ["TILEWAVE_MACHINE"] = "default"  # no test measures the machine unless it is about that
         config.pluginmanager.register(Others(), "tilewave-others")
+    config.pluginmanager.register(sampling.Plugin(config), "tilewave-sampling")
+
+
+def _kernels(config):
+    """Where tests, their ranks and other processes keep compiled kernels: never among the user's own.
+
+    They stay from one run to the next, as each is found by all that it was made of. A long run begins with none.
+    """
+    folder = HERE.parent / "build" / "test-kernels"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        for path in folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.suffix != ".kernel" or config.getoption("--long"):  # rates, machines
+                path.unlink(missing_ok=True)
+    return folder
 
 
 def pytest_collection_modifyitems(config, items):

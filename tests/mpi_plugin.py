@@ -27,6 +27,8 @@ from pathlib import Path
 
 import pytest
 
+import rank_threads
+
 CHILD = "TILEWAVE_MPI_CHILD" in os.environ
 TIMEOUT_S = 240.0  # for one test, launching included; the marker's keyword `timeout` overrides it
 GRACE_S = 10.0  # how long ranks may wait for a rank that has failed already
@@ -51,15 +53,24 @@ def _load(*names):
 
 
 launch, processes = _load("launch", "processes")
+COUNTS = {"mpi": int, "ranks": rank_threads.ThreadRanks}  # the marks that say on how many ranks a test runs
 
 
 def pytest_generate_tests(metafunc):
-    marker = metafunc.definition.get_closest_marker("mpi")
-    if marker is not None:
-        ranks = marker.args[0] if marker.args else marker.kwargs.get("ranks", [2])
-        if "mpi_ranks" not in metafunc.fixturenames:
-            metafunc.fixturenames.append("mpi_ranks")
-        metafunc.parametrize("mpi_ranks", ranks, indirect=True, ids=[f"n{n}" for n in ranks])
+    """An item for each rank count of the test's own marks, else of its class's or module's."""
+    marks = [(node, mark) for node, mark in metafunc.definition.iter_markers_with_node() if mark.name in COUNTS]
+    if not marks:
+        return
+    marks = {mark.name: mark for node, mark in reversed(marks) if node is marks[0][0]}
+    counts = [
+        COUNTS[name](n)
+        for name, mark in marks.items()
+        for n in (mark.args[0] if mark.args else mark.kwargs.get("ranks", [2]))
+    ]
+    if "mpi_ranks" not in metafunc.fixturenames:
+        metafunc.fixturenames.append("mpi_ranks")
+    ids = [f"{'t' if isinstance(n, rank_threads.ThreadRanks) else 'n'}{n}" for n in counts]
+    metafunc.parametrize("mpi_ranks", counts, indirect=True, ids=ids)
 
 
 @pytest.fixture(scope="module")  # not "function": Hypothesis objects to that
@@ -68,8 +79,35 @@ def mpi_ranks(request):
     return request.param
 
 
+def add_options(parser):
+    """Called by conftest.py: as a plugin this module comes too late to be asked."""
+    parser.addoption(
+        "--mpi",
+        choices=["only", "no"],
+        help="only the tests under mpiexec, which want the cores for themselves, or only the others",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    if (choice := config.getoption("--mpi")) and not CHILD:
+        others = [item for item in items if under_mpiexec(item) != (choice == "only")]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if under_mpiexec(item) == (choice == "only")]
+
+
+def under_mpiexec(item):
+    """Whether an item is run under mpiexec."""
+    return "mpi_ranks" in _parameters(item) and not rank_threads.threads_of(item)
+
+
+def _parameters(item):
+    return item.callspec.params if hasattr(item, "callspec") else {}
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "mpi(ranks, timeout): run under mpiexec")
+    config.addinivalue_line("markers", "ranks(ranks): run on ranks that are threads of this process")
     if CHILD:
         config.pluginmanager.register(RankSide(config), "tilewave-mpi-rank")
     else:
@@ -202,7 +240,7 @@ class ParentSide:
 
     @staticmethod
     def is_ours(item):
-        return item.get_closest_marker("mpi") is not None and not item.get_closest_marker("skip")
+        return under_mpiexec(item) and not item.get_closest_marker("skip")
 
     def run_batch(self, first):
         """Run the items of `first`'s rank count, and like it with or without Hypothesis, that have no outcome yet."""

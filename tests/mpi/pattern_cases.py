@@ -3,6 +3,7 @@
 import random
 
 import numpy as np
+from tilewave.runtime.mpi_library import launched
 
 DTYPES = ("f4", "f8", "c8", "c16", "i4", "i8", "u1", "i1", "i2", "?")
 GUARD = 0xA5
@@ -129,7 +130,7 @@ class Case:
             "reduce": ("auto", "tree", "ring", "mpi"),
         }
         self.algorithm = pick.choice(names.get(self.kind, ("auto", "ring", "direct", "mpi")))
-        if self.algorithm == "mpi" and (self.op in FUNCTIONS or self.block):
+        if self.algorithm == "mpi" and (self.op in FUNCTIONS or self.block or not launched()):
             self.algorithm = "ring"
         self.chunk_bytes = pick.choice((None, 1, pick.randint(2, 300), 1 << 20))
         self.buffers = pick.choice((None, 2, 3, 4, 5))

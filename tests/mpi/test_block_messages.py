@@ -6,7 +6,7 @@ import pytest
 import tilewave as tw
 from tilewave.run import steps
 
-pytestmark = [pytest.mark.mpi(ranks=[2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [pytest.mark.ranks([2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 
 
 @tw.nest
@@ -24,6 +24,8 @@ def heat(u, f, t, i, j, *, w):
     )
 
 
+@pytest.mark.ranks([2, 3])
+@pytest.mark.mpi(ranks=[2, 3])
 @pytest.mark.parametrize("nest", [relax, heat], ids=lambda nest: nest.name)
 def test_equal_to_one_schedule_of_all_steps(nest, monkeypatch):
     start, f = np.random.default_rng(8).random((40, 24)), np.random.default_rng(9).random((50, 40))

@@ -11,7 +11,7 @@ import tilewave as tw
 from tilewave.errors import ConfigError, KernelError
 from tilewave.runtime import interrupts
 
-pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3, 4]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [pytest.mark.ranks([1, 2, 3, 4]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 
 
 @tw.nest
@@ -77,6 +77,7 @@ def test_steps_and_reductions(context):
         assert bound.run().results == tw.run(sweep, A=B, reduce=wanted).results
 
 
+@pytest.mark.mpi(ranks=[1, 3])
 def test_an_interrupt_in_a_run_shorter_than_a_beat(context):
     A = field(context)
     bound = tw.bind(sweep, A=A)
@@ -94,6 +95,7 @@ def test_an_interrupt_in_a_run_shorter_than_a_beat(context):
         assert same(A, B)
 
 
+@pytest.mark.mpi(ranks=[2, 3])
 def test_an_interrupt_in_a_long_run(context):
     u = tw.field((200_000,), "f8", init=1.0, context=context)
     bound = tw.bind(heat, u=u, steps=20)
@@ -123,7 +125,7 @@ def test_a_body_that_raises_on_one_rank(context):
         assert same(A, C)
 
 
-@pytest.mark.mpi(ranks=[2, 3, 4])
+@pytest.mark.ranks([2, 3, 4])
 def test_ranks_that_run_different_things(context):
     A = field(context)
     one, other = tw.bind(sweep, A=A), tw.bind(back, A=A)

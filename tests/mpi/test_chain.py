@@ -23,7 +23,7 @@ from tilewave.runtime import interrupts
 from random_chains import RandomChain
 
 pytestmark = [
-    pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
+    pytest.mark.ranks([1, 2, 3, 4, 6]),
     pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
 ]
 SEEDS = [*range(5), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(5, 12))]
@@ -106,6 +106,7 @@ def test_until(context):
     assert same(u, v) and same(r, s)
 
 
+@pytest.mark.mpi(ranks=[2, 3])
 def test_an_interrupt(context):
     A = field(context)
     cycle = tw.chain([tw.bind(sweep, A=A), tw.bind(back, A=A)])
@@ -122,6 +123,7 @@ def test_an_interrupt(context):
         assert same(A, B)
 
 
+@pytest.mark.mpi(ranks=[1, 3])
 def test_an_interrupt_in_a_long_run(context):
     A = field(context)
     cycle = tw.chain([tw.bind(sweep, A=A), tw.bind(back, A=A)])
@@ -157,7 +159,7 @@ def test_a_body_that_raises_on_one_rank(context):
         assert same(A, C)
 
 
-@pytest.mark.mpi(ranks=[2, 3, 4])
+@pytest.mark.ranks([2, 3, 4])
 def test_ranks_that_run_different_things(context):
     A = field(context)
     bounds = [tw.bind(sweep, A=A), tw.bind(back, A=A)]

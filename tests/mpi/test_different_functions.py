@@ -8,7 +8,7 @@ import pytest
 
 import tilewave as tw
 
-pytestmark = [pytest.mark.mpi(ranks=[2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [pytest.mark.ranks([2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 patterns = tw.patterns
 
 
@@ -69,6 +69,8 @@ def calls(op):
     ]
 
 
+@pytest.mark.ranks([2, 3])
+@pytest.mark.mpi(ranks=[2, 3])
 @pytest.mark.parametrize("name", MADE)
 def test_functions_that_differ(name):
     same, other = calls(MADE[name](0)), calls(MADE[name](int(tw.rank == tw.size - 1)))

@@ -5,7 +5,7 @@ import pytest
 
 import tilewave as tw
 
-pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [pytest.mark.ranks([1, 2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 
 
 @tw.nest
@@ -230,6 +230,7 @@ def test_threads_that_are_wrong_on_one_rank_only(context):
     works(context)
 
 
+@pytest.mark.mpi(ranks=[1, 2, 3])
 def test_a_rank_that_is_in_no_communicator_is_told_so(context):
     """Alone: the others make their context without it."""
     MPI = pytest.importorskip("mpi4py.MPI")
@@ -243,6 +244,7 @@ def test_a_rank_that_is_in_no_communicator_is_told_so(context):
     works(context)
 
 
+@pytest.mark.mpi(ranks=[2, 3])
 def test_an_error_of_some_of_the_ranks_says_so(context):
     MPI = pytest.importorskip("mpi4py.MPI")
     world = MPI.COMM_WORLD

@@ -8,7 +8,7 @@ import pytest
 import tilewave as tw
 
 pytestmark = [
-    pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
+    pytest.mark.ranks([1, 2, 3, 4, 6]),
     pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
 ]
 
@@ -18,6 +18,8 @@ def context():
     return tw.Context(threads=1)
 
 
+@pytest.mark.ranks([1, 2, 3, 4, 6])
+@pytest.mark.mpi(ranks=[2, 3])
 @pytest.mark.parametrize("shape", [(1,), (7,), (5, 3), (1, 9), (4, 5, 6), (2, 3, 1, 4), (0, 4)])
 def test_init_and_gather(context, shape):
     rng = np.random.default_rng(7)

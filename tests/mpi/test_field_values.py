@@ -10,7 +10,7 @@ import pytest
 import tilewave as tw
 from tilewave.field import npy
 
-pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [pytest.mark.ranks([1, 2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 
 
 @pytest.fixture(scope="module")
@@ -237,6 +237,7 @@ def test_files_are_numpys(context, folder):
     context.agree()
 
 
+@pytest.mark.mpi(ranks=[2, 3])
 def test_a_file_is_written_by_all_or_not_at_all(context, folder, monkeypatch):
     A, path, last = tw.field(np.ones((6, 5)), context=context), f"{folder}/kept.npy", context.size - 1
     A.save(path)

@@ -6,7 +6,7 @@ import pytest
 import tilewave as tw
 
 pytestmark = [
-    pytest.mark.mpi(ranks=[2, 3]),
+    pytest.mark.ranks([2, 3]),
     pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
 ]
 
@@ -45,6 +45,7 @@ def test_large_and_small_halos(way):
                 assert is_padding(field, values(shape, 10 * time + k), halo)
 
 
+@pytest.mark.mpi(ranks=[2, 3])
 def test_beside_messages_of_mpi4py():
     MPI = pytest.importorskip("mpi4py.MPI")
     comm = MPI.COMM_WORLD.Split(MPI.COMM_WORLD.rank % 2)

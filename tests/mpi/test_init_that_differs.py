@@ -5,7 +5,7 @@ import pytest
 
 import tilewave as tw
 
-pytestmark = [pytest.mark.mpi(ranks=[2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [pytest.mark.ranks([2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 
 SHAPE = (7, 5)
 
@@ -30,6 +30,8 @@ GIVEN = {
 }
 
 
+@pytest.mark.ranks([2, 3])
+@pytest.mark.mpi(ranks=[2, 3])
 @pytest.mark.parametrize("name", GIVEN)
 def test_values_that_differ(name):
     given = GIVEN[name]

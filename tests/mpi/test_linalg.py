@@ -6,9 +6,11 @@ from matrices import applied, close, values
 
 import tilewave as tw
 
-pytestmark = [pytest.mark.mpi(ranks=[2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [pytest.mark.ranks([2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 
 
+@pytest.mark.ranks([2, 3])
+@pytest.mark.mpi(ranks=[2, 3])
 @pytest.mark.parametrize("algorithm", ["auto", "broadcast", "wavefront", "summa"])
 def test_products(algorithm):
     rng = np.random.default_rng(5)

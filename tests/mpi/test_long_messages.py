@@ -8,7 +8,7 @@ from tilewave import _core
 from tilewave import patterns
 from tilewave.runtime.mpi_library import load_mpi
 
-pytestmark = [pytest.mark.mpi(ranks=[2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [pytest.mark.ranks([2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 
 
 @tw.nest
@@ -24,6 +24,8 @@ def context(request):
         return tw.Context._of(_core.Context.mpi_in_pieces(1, request.param))
 
 
+@pytest.mark.ranks([2, 3])
+@pytest.mark.mpi(ranks=[2, 3])
 def test_sweeps_and_gathers(context):
     n = 700
     start = np.random.default_rng(3).integers(0, 9, (n, n))

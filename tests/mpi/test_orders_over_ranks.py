@@ -14,7 +14,7 @@ import tilewave as tw
 from order_problems import make, operands
 
 pytestmark = [
-    pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
+    pytest.mark.ranks([1, 2, 3, 4, 6]),
     pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
 ]
 
@@ -30,6 +30,8 @@ def context():
     return tw.Context(threads=2)
 
 
+@pytest.mark.ranks([1, 2, 3, 4, 6])
+@pytest.mark.mpi(ranks=[2, 3])
 @pytest.mark.parametrize("as_fields", [False, True])
 def test_a_wavefront_over_a_sequence_and_itself(context, as_fields):
     rng = np.random.default_rng(1)

@@ -7,7 +7,7 @@ import pytest
 import tilewave as tw
 from refused_patterns import A, agreed, on_each_rank, patterns, refused, works
 
-pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [pytest.mark.ranks([1, 2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +153,7 @@ def test_choices(context):
             )
 
 
+@pytest.mark.mpi(ranks=[2])
 def test_algorithms_of_other_patterns(context):
     refused(
         context, "reduce: algorithm 'rounds' was given; allowed: auto, tree, ring, mpi", "reduce", A, algorithm="rounds"

@@ -7,7 +7,7 @@ import pytest
 import tilewave as tw
 from refused_patterns import A, agreed, patterns, refused
 
-pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [pytest.mark.ranks([1, 2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +48,8 @@ def no_text(a, b):
     raise OSError("bad name \udc80")
 
 
+@pytest.mark.ranks([1, 2, 3])
+@pytest.mark.mpi(ranks=[2, 3])
 @pytest.mark.parametrize(
     "op, words",
     [

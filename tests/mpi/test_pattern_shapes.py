@@ -7,7 +7,7 @@ from pattern_cases import JOINS, reduced, same_bits, values
 import tilewave as tw
 from tilewave.patterns.allreduces import ALLREDUCE_RING_BYTES
 
-pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3, 4]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [pytest.mark.ranks([1, 2, 3, 4]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 patterns = tw.patterns
 SHAPES = ((), (1,), (7,), (0,), (3, 5), (2, 3, 4), (1, 1, 1), (2, 0, 3), (2, 1, 3, 2))
 DTYPES = ("f4", "c16", "i8", "i2", "i1", "?")
@@ -22,6 +22,8 @@ def parts_of(context, shape, dtype, op="sum"):
     return [values(np.random.default_rng([len(shape), rank]), shape, dtype, op) for rank in range(context.size)]
 
 
+@pytest.mark.ranks([1, 2, 3, 4])
+@pytest.mark.mpi(ranks=[2, 3])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_arrays_of_any_dimensions(context, dtype):
     p, r = context.size, context.rank

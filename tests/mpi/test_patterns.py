@@ -9,7 +9,7 @@ from pattern_cases import Case, Guarded, reduced, same_bits, values
 import tilewave as tw
 
 pytestmark = [
-    pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
+    pytest.mark.ranks([1, 2, 3, 4, 6]),
     pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
 ]
 patterns = tw.patterns
@@ -149,6 +149,8 @@ def run(call):
         finish(call, call.start(wait=False))
 
 
+@pytest.mark.ranks([1, 2, 3, 4, 6])
+@pytest.mark.mpi(ranks=[3])
 @pytest.mark.parametrize("first", range(0, CASES, 40))
 def test_random_calls(context, first):
     for seed in range(first, first + 40):
@@ -159,6 +161,8 @@ def test_random_calls(context, first):
             raise AssertionError(str(case)) from error
 
 
+@pytest.mark.ranks([2, 3, 4, 6])
+@pytest.mark.mpi(ranks=[2])
 @pytest.mark.parametrize("seed", range(6))
 def test_several_in_flight_waited_for_in_another_order_on_each_rank(context, seed):
     cases = [Case(1000 * seed + k, context.size, context.rank) for k in range(10)]
@@ -174,6 +178,8 @@ def test_several_in_flight_waited_for_in_another_order_on_each_rank(context, see
             raise AssertionError(f"seed {seed}, {call.case}") from error
 
 
+@pytest.mark.ranks([1, 2, 3, 4, 6])
+@pytest.mark.mpi(ranks=[2, 3])
 def test_two_contexts_started_and_waited_for_in_different_orders(context):
     other = tw.Context()
     for seed in range(5):
@@ -247,6 +253,7 @@ def test_a_moving_root_with_one_handle_each_all_in_flight(context):
             assert (room == 100 * turn + root).all(), (turn, root)
 
 
+@pytest.mark.mpi(ranks=[2, 4])
 def test_library_calls_keep_one_order_on_all_ranks(context):
     """A handle that starts overtakes a pattern that must first agree."""
     p, r = context.size, context.rank
@@ -263,6 +270,7 @@ def test_library_calls_keep_one_order_on_all_ranks(context):
         assert (a == 1).all() and (b == 2).all(), turn
 
 
+@pytest.mark.mpi(ranks=[2, 3])
 def test_blocking_on_one_rank_and_not_on_another(context):
     r = context.rank
     for turn in range(12):
@@ -275,6 +283,7 @@ def test_blocking_on_one_rank_and_not_on_another(context):
         assert (M == turn).all()
 
 
+@pytest.mark.mpi(ranks=[2, 3])
 def test_while_a_buffered_send_is_in_flight_on_one_rank(context):
     big = np.ones((200, 300))
     if context.rank == 0:
@@ -290,6 +299,8 @@ def good(A, i, j, *, c=1.0):
     A[i, j] = c * A[i-1, j] + A[i, j-1]
 
 
+@pytest.mark.ranks([1, 2, 3, 4, 6])
+@pytest.mark.mpi(ranks=[2])
 def test_runs_and_gathers_while_patterns_are_in_flight(context):
     A = tw.field((12, 12), "f8", init=lambda i, j: 1.0 + i + 0 * j, context=context)
     plain = np.repeat(1.0 + np.arange(12.0)[:, None], 12, 1)
@@ -339,7 +350,7 @@ def test_parts_of_fields(context):
     assert np.array_equal(A.local, blocks[-1])
 
 
-@pytest.mark.mpi(ranks=[2, 3])
+@pytest.mark.mpi(ranks=[2])
 def test_more_calls_than_tags(context):
     M = np.zeros((1, 1), "i8")
     for turn in range(3000):
@@ -371,6 +382,7 @@ def test_a_handle_that_is_dropped_goes_on_until_the_context_is_closed():
     context.close()  # once more does nothing
 
 
+@pytest.mark.mpi(ranks=[1, 3])
 def test_what_a_handle_says(context, capsys):
     M = np.zeros((300, 400))
     handle = patterns.broadcast(

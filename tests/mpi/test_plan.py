@@ -8,7 +8,7 @@ import pytest
 import tilewave as tw
 
 pytestmark = [
-    pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
+    pytest.mark.ranks([1, 2, 3, 4, 6]),
     pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
 ]
 PARTS = ("fill_s", "compute_s", "pack_s", "post_s", "wait_s", "hand_over_s", "drain_s")
@@ -177,6 +177,7 @@ def test_an_edited_plan_that_cannot_be_is_refused(context):
     assert caught.value.agreed
 
 
+@pytest.mark.mpi(ranks=[2])
 def test_the_picture_of_both(context, tmp_path):
     report = tw.run(roots, A=cube(context), context=context)
     report.save_timeline(tmp_path / f"both{context.rank}.png")
@@ -235,6 +236,7 @@ def test_a_body_that_raises_where_it_is_measured(context):
     assert everywhere(context, plan.choices())
 
 
+@pytest.mark.mpi(ranks=[2, 3])
 def test_one_rank_that_fails_while_planning(context, monkeypatch):
     """Wherever it fails, all raise, nobody waits, and the next call is fine."""
     from tilewave.run import choosing, prepare
@@ -255,6 +257,7 @@ def test_one_rank_that_fails_while_planning(context, monkeypatch):
             assert tw.plan(roots, A=cube(context), context=context).predicted.time_s > 0
 
 
+@pytest.mark.mpi(ranks=[2, 3])
 def test_a_rank_that_cannot_measure(context, monkeypatch):
     from tilewave.run import choosing
 

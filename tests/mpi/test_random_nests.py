@@ -24,7 +24,7 @@ from body_generator import load
 from nest_problems import HEADER, PROBLEMS_OF_A_BODY, make_problem, random_plan
 from nest_results import Results, plain_results, random_results, start_of, wrong_results
 
-pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3, 4]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [pytest.mark.ranks([1, 2, 3, 4]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 
 # Parts of messages of refusals that the documentation names; every other refusal is a failure.
 REFUSALS = (
@@ -58,6 +58,8 @@ def short_rows_together(monkeypatch):
     monkeypatch.setattr(jammed_rows, "LEAST_POINTS", 1)
 
 
+@pytest.mark.ranks([1, 2, 3, 4])
+@pytest.mark.mpi(ranks=[2, 3])
 @pytest.mark.parametrize("seeds", USUAL, ids=title)
 def test_random_nests(seeds, mpi_ranks, tmp_path):
     run_all(seeds, mpi_ranks, tmp_path)

@@ -13,7 +13,7 @@ import pytest
 import tilewave as tw
 
 pytestmark = [
-    pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
+    pytest.mark.ranks([1, 2, 3, 4, 6]),
     pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
 ]
 
@@ -235,6 +235,8 @@ def random_case(seed):
     return wrong
 
 
+@pytest.mark.ranks([1, 2, 3, 4, 6])
+@pytest.mark.mpi(ranks=[2, 3])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_reductions(seed):
     wrong = random_case(seed)

@@ -8,7 +8,7 @@ import pytest
 
 import tilewave as tw
 
-pytestmark = pytest.mark.mpi(ranks=[1, 2, 3])
+pytestmark = pytest.mark.ranks([1, 2, 3])
 
 
 @tw.nest
@@ -31,6 +31,8 @@ def arrays():
     return random.random((30, 40)), random.random((30, 40)), random.random((20, 20))
 
 
+@pytest.mark.ranks([1, 2, 3])
+@pytest.mark.mpi(ranks=[2, 3])
 @pytest.mark.parametrize("as_field", [False, True])
 def test_every_kind(as_field):
     a, b, s = arrays()

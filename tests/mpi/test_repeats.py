@@ -14,7 +14,7 @@ import pytest
 import tilewave as tw
 from tilewave.plan import rate
 
-pytestmark = [pytest.mark.mpi(ranks=[1, 2]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [pytest.mark.ranks([1, 2]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 
 LIES, CALLS = 8, 40  # of one nest: ways its arrays lie in memory, calls in random order
 
@@ -144,6 +144,8 @@ def rates_are_measured_shortly(monkeypatch):
 ASKED = os.environ.get("TILEWAVE_SEED", "")
 
 
+@pytest.mark.ranks([1, 2])
+@pytest.mark.mpi(ranks=[2, 3])
 @pytest.mark.parametrize("seed", [int(ASKED)] if ASKED.isdigit() else [1, 2, 3])
 def test_equal_values_in_other_memory(seed):
     repeat(seed, LIES, CALLS)

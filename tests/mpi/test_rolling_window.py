@@ -84,7 +84,7 @@ def plain(nest, shape, arrays, over, reverse):
     return arrays
 
 
-@pytest.mark.mpi(ranks=[1, 2, 3, 4, 6])
+@pytest.mark.ranks([1, 2, 3, 4, 6])
 @pytest.mark.parametrize("name", NESTS)
 def test_window_by_way_of_a_kept_array(name, mpi_ranks):
     nest, shape = NESTS[name]
@@ -153,7 +153,7 @@ def slanted3(H, B, W, k, i, j):
     B[k, i, j] = H[k, i, j]
 
 
-@pytest.mark.mpi(ranks=[1, 2, 3])
+@pytest.mark.ranks([1, 2, 3])
 @pytest.mark.parametrize("name", ["two", "slanted3"])
 def test_tiles_of_several_pieces(name, mpi_ranks):
     """Panels and bands of hundreds of points, several a tile, against fields that keep all."""
@@ -260,7 +260,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.mpi(ranks=[1, 3])
+@pytest.mark.ranks([1, 3])
 @pytest.mark.parametrize("what", REFUSED)
 def test_refused_on_every_rank(what, mpi_ranks):
     call, parts = REFUSED[what]
@@ -278,7 +278,7 @@ def plain_sum():
     return h[1:, 1:].sum()
 
 
-@pytest.mark.mpi(ranks=[1, 3])
+@pytest.mark.ranks([1, 3])
 def test_numbers_of_no_points(mpi_ranks):
     numbers = {kind: getattr(tw, kind)("H") for kind in ("max", "min", "sum", "argmax", "argmin")}
     report = tw.run(align, H=window(), W=kept(), over={"i": (3, 3)}, reduce=numbers)
@@ -286,7 +286,7 @@ def test_numbers_of_no_points(mpi_ranks):
     assert tw.sum(kept((0, 4))) == 0
 
 
-@pytest.mark.mpi(ranks=[3])
+@pytest.mark.ranks([3])
 def test_one_rank_differs(mpi_ranks):
     first = tw.Context().rank == 1
 

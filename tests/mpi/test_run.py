@@ -8,7 +8,7 @@ import pytest
 import tilewave as tw
 
 pytestmark = [
-    pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
+    pytest.mark.ranks([1, 2, 3, 4, 6]),
     pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
 ]
 SCHEMES = list(itertools.product(("hyperplane", "vertical"), ("blocking", "overlapping")))
@@ -181,6 +181,7 @@ def test_report(contexts, plain, tmp_path):
         assert len(report.lanes) == context.size * report.threads
 
 
+@pytest.mark.mpi(ranks=[2, 3, 4])
 def test_mpi4py_communicators():
     MPI = pytest.importorskip("mpi4py.MPI")
     world = MPI.COMM_WORLD

@@ -18,7 +18,7 @@ import composed
 from task_graphs import Graph, run_on, schedule_of, wrong
 
 pytestmark = [
-    pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
+    pytest.mark.ranks([1, 2, 3, 4, 6]),
     pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
 ]
 
@@ -100,6 +100,7 @@ def test_a_ring(context):
     goes_on(context)
 
 
+@pytest.mark.mpi(ranks=[2, 3])
 def test_an_interrupt_on_one_rank_ends_long_tasks_on_all(context):
     """Of 100 tasks of 0.02 s few are left out by the time alone: an interrupt is seen between two of them."""
     done = []

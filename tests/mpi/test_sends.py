@@ -9,7 +9,7 @@ from pattern_cases import DTYPES, Guarded, same_bits, values
 
 import tilewave as tw
 
-ranks = pytest.mark.mpi(ranks=[1, 2, 3])
+ranks = pytest.mark.ranks([1, 2, 3])
 quiet = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 patterns = tw.patterns
 HEAD = 24  # bytes of the first message that are not the matrix
@@ -37,6 +37,8 @@ def bytes_of(rank, tag, n):
     return np.arange(rank + tag, rank + tag + n).astype("u1").reshape(1, n)
 
 
+@pytest.mark.ranks([1, 2, 3])
+@pytest.mark.mpi(ranks=[2, 3])
 @ranks
 @quiet
 def test_sizes_around_the_pieces(context):
@@ -126,7 +128,7 @@ def test_to_itself(context):
         assert (patterns.receive(np.zeros((n, 3))[:, :2], context.rank, context=context) == 5).all()
 
 
-@pytest.mark.mpi(ranks=[2])
+@pytest.mark.ranks([2])
 def test_it_returns_at_once_though_the_receiver_sleeps(context):
     big = np.ones((1000, 500))
     if context.rank == 0:
@@ -170,7 +172,7 @@ def test_limits(context):
         context.close()  # received by all: there is room again
 
 
-@pytest.mark.mpi(ranks=[2])
+@pytest.mark.ranks([2])
 def test_it_waits_at_the_limit(context):
     """64 messages through room for two: the sender is held back and nothing is lost."""
     M = np.zeros((50, 100))

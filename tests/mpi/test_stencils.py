@@ -7,11 +7,13 @@ from random_stencils import stencil_case
 import tilewave as tw
 
 pytestmark = [
-    pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
+    pytest.mark.ranks([1, 2, 3, 4, 6]),
     pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
 ]
 
 
+@pytest.mark.ranks([1, 2, 3, 4, 6])
+@pytest.mark.mpi(ranks=[2, 3])
 @pytest.mark.parametrize("seed", [3, 8])
 @pytest.mark.parametrize("together", [None, 3])
 def test_random_stencils(seed, together):

@@ -12,7 +12,7 @@ from tilewave import _core
 from tilewave.plan.plan import Plan, request_of
 from tilewave.run.problem import make_problem
 
-pytestmark = [pytest.mark.mpi(ranks=[1, 2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [pytest.mark.ranks([1, 2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 
 
 @tw.nest
@@ -55,6 +55,8 @@ def small_caches():
     return make
 
 
+@pytest.mark.ranks([1, 2, 3])
+@pytest.mark.mpi(ranks=[2, 3])
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_equal_to_sweep_after_sweep(name, threads, small_caches, mpi_ranks):

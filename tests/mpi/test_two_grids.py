@@ -17,7 +17,7 @@ def interpolate(F, C, i, j):
     F[2 * i + 1, 3 * j] += 0.5 * (C[i, j] + C[i + 1, j])
 
 
-@pytest.mark.mpi(ranks=[1, 2, 3, 4, 6])
+@pytest.mark.ranks([1, 2, 3, 4, 6])
 def test_two_grids():
     for shape in ((15, 20), (4, 61)):
         arrays = {

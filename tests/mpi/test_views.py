@@ -9,7 +9,7 @@ import pytest
 
 import tilewave as tw
 
-pytestmark = [pytest.mark.mpi(ranks=[1, 2]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [pytest.mark.ranks([1, 2]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 
 
 @tw.nest
@@ -54,6 +54,8 @@ def make(context, shape=(12, 10), seed=1):
 SWEEP, STENCIL = ({"generator": name, "temporal_block": 1} for name in ("sweep", "stencil"))
 
 
+@pytest.mark.ranks([1, 2])
+@pytest.mark.mpi(ranks=[2, 3])
 @pytest.mark.parametrize(
     "choices", [SWEEP, STENCIL, {**SWEEP, "schedule": "blocking", "tile": (1, 2, 3), "mapping_dim": 2}]
 )

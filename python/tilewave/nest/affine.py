@@ -4,6 +4,8 @@ import ast
 import inspect
 import numbers
 
+from tilewave.nest.parse import parse
+
 
 class NotAffine(Exception):
     """Says what about an expression is not affine."""
@@ -84,7 +86,7 @@ def read_affine(bound, outer):
     """
     try:
         if isinstance(bound, str):
-            return Affine.of(_evaluate(ast.parse(bound.strip(), mode="eval").body, outer))
+            return Affine.of(_evaluate(parse(bound.strip(), mode="eval").body, outer))
         return _called(bound, outer) if callable(bound) else Affine.of(bound)
     except NotAffine:
         raise

@@ -19,6 +19,7 @@ from tilewave.nest.box import iteration_box
 from tilewave.nest.captured import Captured
 from tilewave.nest.dependences import dependences_of, places_of, time_index, views_of
 from tilewave.nest.names import Scope, is_constant
+from tilewave.nest.parse import parse
 from tilewave.nest.reserved import reserved_names
 from tilewave.nest.source import Source, keep
 from tilewave.nest.subscript import names_outside, place_of, read_parameters
@@ -118,7 +119,7 @@ def _nest_from(text, names):
         code = compile(text, file, "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         raise ConfigError(f"nest_from: the text is no Python: {error}") from None
-    functions = [statement.name for statement in ast.parse(text).body if isinstance(statement, ast.FunctionDef)]
+    functions = [statement.name for statement in parse(text).body if isinstance(statement, ast.FunctionDef)]
     if not functions:
         raise ConfigError("nest_from: the text has no def; allowed: the body of a nest, def name(A, i, j): ...")
     linecache.cache[file] = len(text), None, text.splitlines(True), file  # for tracebacks

@@ -10,6 +10,7 @@ import numpy as np
 from tilewave.errors import ConfigError
 from tilewave.nest.dependences import Place
 from tilewave.nest.nest import Nest
+from tilewave.nest.parse import parse
 from tilewave.nest.subscript import local_names, names_outside
 from tilewave.nest.syntax import BodyChecker
 
@@ -78,7 +79,7 @@ class Expression:
         self.nest, self.text, self.what = nest, text.strip(), what
         self.source, self.types = _Text(self), set()
         try:
-            node = ast.parse(self.text, mode="eval").body
+            node = parse(self.text, mode="eval").body
         except (SyntaxError, ValueError) as error:
             raise ConfigError(f"{what}: {text!r} is no expression: {error}; allowed: {self._allowed()}") from None
         self.array = node.id if isinstance(node, ast.Name) and node.id in nest.arrays else None

@@ -21,6 +21,7 @@ import tokenize
 import types
 
 from tilewave.errors import ConfigError, shown
+from tilewave.nest.parse import compiled, parse
 
 NO_SOURCE = (
     "its source text is not available (exec and standard input keep none); "
@@ -128,14 +129,14 @@ class _Parsed:
     """A text with its functions: syntax nodes, and the code that Python makes of them."""
 
     def __init__(self, text, file, flags):
-        tree = ast.parse(text)
+        tree = parse(text)
         self.lines = text.split("\n")
         self.nodes = {}
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
                 self.nodes[node.name, first] = node
-        self.codes = list(_codes(compile(tree, file, "exec", flags, dont_inherit=True)))
+        self.codes = list(_codes(compiled(tree, file, flags)))
 
     def find(self, code, equal):
         """The node of the function whose code is that of the function in memory: of several the one nearest to its
@@ -228,7 +229,7 @@ def _block(function, kind):
         text = "".join(lines)
         indented = text[:1].isspace()
         # An indented function is parsed inside a block of its own: columns stay those of the file.
-        statement = ast.parse("if True:\n" + text if indented else text).body[0]
+        statement = parse("if True:\n" + text if indented else text).body[0]
     except (OSError, TypeError, IndexError, SyntaxError):
         raise ConfigError(f"{kind} {function.__name__!r} ({function.__code__.co_filename}): {NO_SOURCE}") from None
     node = statement.body[0] if indented else statement

@@ -285,7 +285,11 @@ class Context:
         return f"<tilewave.Context rank {self.rank} of {self.size}, {self.threads} thread(s)>"
 
 
-_default = None
+class _Default:
+    context = None  # of calls that are given none; made when first needed
+
+
+_default = _Default()  # the one piece of global state
 _making = threading.RLock()  # held while a thread makes a context: MPI takes calls from one thread at a time
 
 
@@ -303,14 +307,13 @@ def _meet(comm, problem, call, description=""):
 @collective.without_context
 def default_context() -> Context:
     """The context of all ranks of the launch, made when first needed."""
-    global _default  # the one piece of global state, as DESIGN allows
-    if _default is None:
+    if _default.context is None:
         with _making:
-            if _default is None:  # no other thread has been quicker
+            if _default.context is None:  # no other thread has been quicker
                 made = Context(_call="tw.Context()")
                 meeting.move_to(made)
-                _default = made
-    return _default
+                _default.context = made
+    return _default.context
 
 
 def set_default(context: Context | None = None, *, comm: Any = None, threads: int | None = None) -> None:
@@ -337,7 +340,6 @@ def set_default(context: Context | None = None, *, comm: Any = None, threads: in
     For notebooks, say: ``tw.set_default(threads=4)``. Fields stay on the context that they were made on. Costs making a
     context, a few milliseconds.
     """
-    global _default
     problem = None
     if context is not None and not isinstance(context, Context):
         problem = ConfigError(f"set_default: context: given {type(context).__name__}; allowed: tilewave.Context")
@@ -346,9 +348,9 @@ def set_default(context: Context | None = None, *, comm: Any = None, threads: in
     _meet(None, problem, "tw.set_default", "a new one" if context is None else "a given one")
     if problem is not None:
         raise problem
-    _default = Context(comm, threads, _call="tw.set_default") if context is None else context
-    meeting.move_to(_default)
-    return _default
+    _default.context = Context(comm, threads, _call="tw.set_default") if context is None else context
+    meeting.move_to(_default.context)
+    return _default.context
 
 
 def _statement(error, context):

@@ -4,6 +4,7 @@ import importlib.util
 import random
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 from tilewave.nest import names as _names
@@ -320,6 +321,9 @@ SHORT = np.int16(-77)
 """
 
 
+_loading = threading.Lock()
+
+
 def load(folder, name, text):
     """Write source text to a file and import it, so that its functions have source."""
     # A folder of its own: bytecode and line caches go by name, size and time.
@@ -327,8 +331,9 @@ def load(folder, name, text):
     path.write_text(text)
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
+    with _loading:  # ranks that are threads load theirs at the same time
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
     return module
 
 

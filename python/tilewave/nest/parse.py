@@ -1,0 +1,20 @@
+"""Python's parser, for one thread at a time: CPython 3.11 counts the depth of all threads' trees together."""
+
+import ast
+import threading
+
+_lock = threading.Lock()
+
+
+def parse(text, mode="exec"):
+    """The syntax tree of a text, as `ast.parse` gives it: two threads at once could get a SystemError
+    ("AST constructor recursion depth mismatch").
+    """
+    with _lock:
+        return ast.parse(text, mode=mode)
+
+
+def compiled(tree, file, flags):
+    """The code of a syntax tree; the same care."""
+    with _lock:
+        return compile(tree, file, "exec", flags, dont_inherit=True)
