@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 CORE := $(shell find include src bindings cmake -type f) CMakeLists.txt
 
-.PHONY: demo test test-long dev proofs lint docs clean
+.PHONY: demo test test-long dev check proofs lint docs clean
 
 demo: $(VENV)/built
 	$(VENV)/bin/tilewave run -n 2 examples/01_first_nest.py
@@ -30,6 +30,11 @@ $(VENV)/built: $(CORE) $(VENV)/installed
 $(VENV)/installed: pyproject.toml tools/setup.sh
 	PYTHON=$(PYTHON) tools/setup.sh $(VENV)
 	touch $@
+
+# Lint and tests of one folder, in at most a minute: make check FOLDER=linalg
+FOLDER ?=
+check: $(VENV)/built
+	PYTHON=$(VENV)/bin/python tools/check.sh $(FOLDER)
 
 # What make test checks of the sources: folders, imports, ruff and clang-format.
 lint: $(VENV)/built

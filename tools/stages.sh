@@ -26,3 +26,31 @@ core_folder() {
     tag=$("$1" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
     ls -d "$PWD/build/$tag-$tag"-* 2>/dev/null | head -1
 }
+
+# cpp_build FOLDER TYPE FLAGS LIBRARY: the C++ tests and examples, of a built library or of none; uses $python.
+cpp_build() {
+    mkdir -p build
+    cmake -S . -B "$1" -G Ninja -DPython_EXECUTABLE="$python" -DTILEWAVE_TESTS=ON -DTILEWAVE_EXAMPLES=ON \
+        -DCMAKE_BUILD_TYPE="$2" -DCMAKE_CXX_FLAGS="$3" -DTILEWAVE_BUILT="$4" >"$1.log" 2>&1 ||
+        { cat "$1.log"; return 1; }
+    stage "building the C++ tests in $1"
+    compiling "$1.log" cmake --build "$1"
+}
+
+# cpp_run FOLDER: runs them in three processes at once.
+cpp_run() {
+    local part failed=0 parts=()
+    stage "running the C++ tests in $1"
+    export TILEWAVE_BLAS
+    TILEWAVE_BLAS=$("$python" -c 'from tilewave.linalg.blas import blas; print(blas().path)')
+    for part in 0 1 2; do
+        GTEST_TOTAL_SHARDS=3 GTEST_SHARD_INDEX=$part timeout 1200 \
+            "$1/tests/cpp/tilewave_tests" --gtest_brief=1 >"$1-$part.log" 2>&1 &
+        parts+=($!)
+    done
+    for part in 0 1 2; do
+        wait "${parts[part]}" || { failed=1; tail -100 "$1-$part.log"; }
+        grep -h '^\[==========\]' "$1-$part.log" | tail -1
+    done
+    return $failed
+}

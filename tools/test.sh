@@ -17,16 +17,7 @@ if ! have_gtest && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     { apt-get install -y -qq libgtest-dev || { apt-get update -qq && apt-get install -y -qq libgtest-dev; }; } \
         >/dev/null 2>&1 || true
 fi
-cpp_tests() { # folder, build type, compiler flags, a built library or none
-    cmake -S . -B "$1" -G Ninja -DPython_EXECUTABLE="$python" -DTILEWAVE_TESTS=ON -DTILEWAVE_EXAMPLES=ON \
-        -DCMAKE_BUILD_TYPE="$2" -DCMAKE_CXX_FLAGS="$3" -DTILEWAVE_BUILT="$4" >"$1.log" 2>&1 ||
-        { cat "$1.log"; return 1; }
-    stage "building the C++ tests in $1"
-    compiling "$1.log" cmake --build "$1" || return 1
-    stage "running them"
-    TILEWAVE_BLAS=$("$python" -c 'from tilewave.linalg.blas import blas; print(blas().path)') \
-        ctest -j 3 --test-dir "$1" --output-on-failure --timeout 300
-}
+cpp_tests() { cpp_build "$@" && cpp_run "$1"; }
 mkdir -p build
 if have_gtest; then
     # The library as it was installed, where its build is there.
@@ -55,7 +46,8 @@ fi
 
 # What runs in one process on all cores at once, one more than the usual two since some only wait; what has
 # several ranks has the cores for itself.
-stage "tests in one process"
-"$python" -m pytest ${long:+--long} -n 3 tests/python
-stage "tests on several ranks, and on several hosts in a box"
-"$python" -m pytest ${long:+--long} tests/mpi tests/campaign tests/cluster
+stage "tests in one process, ranks as threads"
+"$python" -m pytest ${long:+--long} -n 3 --mpi no tests/python tests/mpi
+stage "tests under mpiexec, and on several hosts in a box"
+"$python" -m pytest ${long:+--long} --mpi only tests/mpi
+"$python" -m pytest ${long:+--long} tests/campaign tests/cluster
