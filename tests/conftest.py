@@ -82,9 +82,10 @@ def _kernels(config):
 
 def pytest_collection_modifyitems(config, items):
     if not config.getoption("--long"):
-        for item in items:
-            if item.get_closest_marker("long"):
-                item.add_marker(pytest.mark.skip(reason="long; run it with --long"))
+        later = [item for item in items if item.get_closest_marker("long")]
+        if later:
+            config.hook.pytest_deselected(items=later)
+            items[:] = [item for item in items if not item.get_closest_marker("long")]
 
 
 class Others:

@@ -250,8 +250,12 @@ Why check_step(const Schedule& s, const Step& step, std::vector<char>& told) {
 bool same_arrays(const Schedule& a, const Schedule& b) {
     return std::equal(
         a.arrays.begin(), a.arrays.end(), b.arrays.begin(), b.arrays.end(), [](const Array& x, const Array& y) {
-            return x.item_bytes == y.item_bytes && x.separate == y.separate && x.view == y.view && x.whole == y.whole &&
-                   x.time_buffers == y.time_buffers && (x.whole || x.storage.dims() == y.storage.dims());
+            const bool same = x.item_bytes == y.item_bytes && x.separate == y.separate && x.view == y.view;
+            // A rank that takes no part has none of an array's elements, and need not say more of it.
+            const auto none = [](const Array& z) { return z.storage.dims() == 0 || z.storage.empty(); };
+            return same && (none(x) || none(y) ||
+                            (x.whole == y.whole && x.time_buffers == y.time_buffers &&
+                             (x.whole || x.storage.dims() == y.storage.dims())));
         });
 }
 

@@ -35,8 +35,8 @@ def plan_script(script, arguments, ranks, threads, machine=None, path=""):
     if ranks < 1 or threads is not None and threads < 1:
         raise ConfigError(f"ranks {ranks}, threads {threads} were given; allowed: 1 and more")
     planning.wanted = planning.Wanted(ranks, threads, machine, path)
-    saved, default = (sys.argv, sys.path[:]), context._default
-    context._default = None
+    saved, default = (sys.argv, sys.path[:]), context._default.context
+    context._default.context = None
     sys.argv, sys.path[0] = [str(script), *arguments], str(Path(script).resolve().parent)
     try:
         runpy.run_path(str(script), run_name="__main__")
@@ -45,7 +45,7 @@ def plan_script(script, arguments, ranks, threads, machine=None, path=""):
     except SystemExit as end:
         raise ConfigError(f"{script} ended with {end.code!r} before it ran or planned a nest") from None
     finally:
-        planning.wanted, context._default = None, default
+        planning.wanted, context._default.context = None, default
         sys.argv, sys.path[:] = saved
     raise ConfigError(f"{script} ended and ran or planned no nest: there is nothing to plan")
 

@@ -238,7 +238,7 @@ def test_many_mutants_that_pass_give_the_same_results(kind):
 # What a tile itself writes over is read before; the last time buffer is there at the end, copied where nobody
 # computes it.
 @pytest.mark.parametrize(
-    "kind, seed, why",
+    "kind, found, why",
     [
         ("unpack", 12489, "reads"),
         ("compute", 11359, "at the end"),
@@ -248,8 +248,8 @@ def test_many_mutants_that_pass_give_the_same_results(kind):
         ("unpack", 13873, "before anything is there"),
     ],
 )
-def test_mutants_that_long_runs_have_found_are_named(kind, seed, why):
-    ((_, _, _, violation),) = mutants(kind, [seed])
+def test_mutants_that_long_runs_have_found_are_named(kind, found, why):
+    ((_, _, _, violation),) = mutants(kind, [found])
     assert violation is not None and why in str(violation)
 
 

@@ -48,20 +48,20 @@ def machine(hosts, threads=1):
 
 
 def test_the_first_run_ends_the_script_whatever_it_catches(script):
-    before = sys.argv[:], sys.path[:], contexts._default
+    before = sys.argv[:], sys.path[:], contexts._default.context
     plan = plan_script.plan_script(script, ["48"], ranks=3, threads=2)
     assert list(plan.notes["extents"]) == [63, 47]
     assert plan.notes["ranks"] == 3 and plan.predicted.time_s > 0
-    assert (sys.argv, sys.path, contexts._default) == before and planning.wanted is None
+    assert (sys.argv, sys.path, contexts._default.context) == before and planning.wanted is None
 
 
 def test_what_a_script_raises_comes_out_and_leaves_no_trace(tmp_path):
     path = tmp_path / "raises.py"
     path.write_text("import tilewave as tw\ntw.Context()\nraise KeyError('mine')\n")
-    before = sys.argv[:], sys.path[:], contexts._default
+    before = sys.argv[:], sys.path[:], contexts._default.context
     with pytest.raises(KeyError, match="mine"):
         plan_script.plan_script(path, [], 2, None)
-    assert (sys.argv, sys.path, contexts._default) == before and planning.wanted is None
+    assert (sys.argv, sys.path, contexts._default.context) == before and planning.wanted is None
     assert tw.Context().size == 1
 
 

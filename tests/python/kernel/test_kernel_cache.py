@@ -17,6 +17,7 @@ import pytest
 from body_generator import HEADER, Generator, load
 
 import tilewave
+from other_package import comes_first
 from tilewave.kernel import compile as compiler
 from tilewave.kernel import cache as kernel_cache
 from tilewave.kernel.compile import compile_kernel
@@ -266,10 +267,10 @@ def test_a_kernel_is_compiled_once(cache, compilations):
         compile_kernel(scaled, types)
     compile_kernel(scaled, types, {"c": 3.5})
     assert len(compilations) == len(files(cache)) == 1
-    others = [({"A": "f8", "B": "f4"}, None, False), (types, {"c": 2}, False), (types, None, True)]
+    others = [({"A": "f8", "B": "f4"}, None, False), (types, {"c": 2}, False), (types, None, True)]  # True: fastmath
     for _ in range(2):
-        for other in others:
-            compile_kernel(scaled, *other)
+        for dtypes, scalars, fastmath in others:
+            compile_kernel(scaled, dtypes, scalars, fastmath=fastmath)
     assert len(compilations) == len(files(cache)) == 4
 
 
@@ -320,7 +321,10 @@ except tw.KernelError:
 def test_what_is_in_memory_decides_and_not_what_is_on_disk(cache, tmp_path):
     """A process from before an upgrade keeps its kernels apart; so do those with and without asserts."""
     package = Path(tilewave.__file__).parent
-    shutil.copytree(package, tmp_path / "tilewave", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(package, tmp_path / "tilewave", ignore=shutil.ignore_patterns("__pycache__", "_core"))
+    for library in Path(tilewave._core.__file__).parent.glob("*.so"):  # elsewhere in an editable install
+        shutil.copy(library, tmp_path / "tilewave")
+    comes_first(tmp_path)
     script = tmp_path / "script.py"
     script.write_text(UPGRADED)
 

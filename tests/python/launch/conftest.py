@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from other_package import comes_first
 
 SOURCE = Path(__file__).resolve().parents[3] / "python" / "tilewave"
 # How long it waits for ranks that do not end, and that keep the cores busy: here they never would.
@@ -26,7 +27,8 @@ SHORTER = {
 def package(tmp_path):
     """A folder for PYTHONPATH with all sources of the package, but no compiled core and no front that wants one."""
     package = tmp_path / "package" / "tilewave"
-    shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("*.so", "__pycache__", "_core"))
+    comes_first(package.parent)
     (package / "__init__.py").write_text("")
     for file, shorter in SHORTER.items():
         text = (package / file).read_text()

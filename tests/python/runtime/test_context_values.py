@@ -45,7 +45,7 @@ def test_what_is_no_communicator(given):
 
 
 def test_the_default_context(monkeypatch):
-    monkeypatch.setattr(contexts, "_default", None)
+    monkeypatch.setattr(contexts._default, "context", None)
     mine = tw.Context(threads=1)
     assert tw.set_default(mine) is mine and tw.field((2,)).context is mine
     assert tw.set_default(threads=1) is not mine and tw.field((2,)).context is not mine
@@ -119,7 +119,7 @@ def installed(monkeypatch, tmp_path):
         for name in names:
             (tmp_path / f"_mpi_{name}.so").write_text("")
         monkeypatch.setattr(mpi_library._core, "__file__", str(tmp_path / "_core.so"), raising=False)
-        monkeypatch.setattr(mpi_library, "_loaded_libraries", lambda: set(loaded))
+        monkeypatch.setattr(mpi_library, "loaded_libraries", lambda names: {f"/lib/{name}" for name in loaded})
         monkeypatch.setattr(mpi_library.importlib.util, "find_spec", lambda name: object() if mpi4py else None)
         return lambda: mpi_library._mpi_library().stem
 
