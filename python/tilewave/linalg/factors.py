@@ -146,7 +146,7 @@ def factored(kind, context, a, wish, text="", overwrite=False):
     problem = _core.linalg.PanelProblem(kind.work, a._blocks, a.dtype.itemsize, context.size, context.threads)
     plans = wish.plans(kind.name, problem)
     library = blas()
-    yield f"{a._text()}; {wish}; {text}"
+    yield f"{a._identity()}; {wish}; {text}"
     text = f"{kind.work}, {a.shape} {a.dtype} {a.layout}, {wish}"
     chosen = yield from best_plan(context, problem, a.dtype, plans, library, text)
 
@@ -304,7 +304,7 @@ def solved(factor, b, systems, permutation=None):
     """
     work = WorkingSides(b)
     runs = solve_runs(factor, work.sides, systems)
-    yield f"{factor._text()}; b {b._text()}"
+    yield f"{factor._identity()}; b {b._identity()}"
     local = work.take()
     if permutation is not None:
         permute_rows(local, permutation)

@@ -52,7 +52,7 @@ def solved_by_qr(call, factor, b, cond, reflect_run, wide=False, held=0):
         require_sides(call, factor, b, n if wide else m)
         return _Solution(factor, b, reflect_run, wide), _deficient(factor, bound), bound
 
-    solution, deficient, bound = yield from ready(f"{factor._text()}, {b._text()}, {cond}, {wide}", make)
+    solution, deficient, bound = yield from ready(f"{factor._identity()}, {b._identity()}, {cond}, {wide}", make)
     _require_full_rank(call, context, deficient, bound, "row" if wide else "column")
     made, local = solution.made, solution.sides.local
     held += local.nbytes

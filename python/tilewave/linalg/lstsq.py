@@ -82,7 +82,7 @@ def lstsq(
     wide = a.shape[0] < a.shape[1]
     if wide:
         a = yield from _adjoint(a)
-    factor = yield from factored_qr("lstsq", context, a, wish, f"b {b._text()}, cond={cond}")
+    factor = yield from factored_qr("lstsq", context, a, wish, f"b {b._identity()}, cond={cond}")
     held = factor.local.nbytes + sum(array.nbytes for array in factor._beside) + (a.local.nbytes if wide else 0)
     x = yield from solved_by_qr("lstsq", factor, b, cond, reflect_run, wide, held)
     x.report = (factor.report, *x.report)
@@ -113,7 +113,7 @@ def _adjoint(a):
         made = Matrix(context, shape, a.dtype, layout)
         return made, Move(context, a._blocks.transposed(), made._blocks, a.dtype)
 
-    made, move = yield from ready(a._text(), make)
+    made, move = yield from ready(a._identity(), make)
     move(a.local.T, made.local)
     if a.dtype.kind == "c":
         np.conjugate(made.local, out=made.local)
@@ -189,7 +189,7 @@ def solve_triangular(
     problem = _core.linalg.PanelProblem("solve", *given)
     plans = wish.plans("solve_triangular", problem)
     text = f"trans={op}, lower={lower}, unit_diagonal={unit_diagonal}, {wish}"
-    yield f"{a._text()}; b {b._text()}; {text}"
+    yield f"{a._identity()}; b {b._identity()}; {text}"
     if not unit_diagonal:
         zero = yield from ready("the diagonal", lambda: _zero_of_diagonal(a))
         _require_diagonal(context, zero)

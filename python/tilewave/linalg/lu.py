@@ -216,7 +216,7 @@ def _solve(factor, b):
     b, shape = entered_sides("solve", b, factor)
     require_sides("solve", factor, b, factor.shape[0])
     if factor.info:
-        yield f"a singular {factor._text()}"
+        yield f"a singular {factor._identity()}"
         raise _singular("solve", factor.context, factor.info)
     made = yield from solved(factor, b, _systems(), factor.permutation)
     return (yield from left(made, shape))
@@ -224,7 +224,7 @@ def _solve(factor, b):
 
 @collective("tw.linalg.LuFactor.det")
 def _det(factor):
-    yield factor._text()
+    yield factor._identity()
     columns = factor.columns
     mine = [(value.real.item(), value.imag.item()) for value in factor.local[columns, np.arange(len(columns))]]
     swaps = int(np.count_nonzero(factor.pivots != np.arange(len(factor.pivots))))

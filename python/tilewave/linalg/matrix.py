@@ -65,6 +65,7 @@ class Matrix:
         low, high = self._blocks.owned(context.rank)
         extents = tuple(h - l for l, h in zip(low, high, strict=True))
         self._local = np.empty(extents, dtype, order="F")
+        self._number = context._next_number()
 
     @property
     def local(self) -> Array:
@@ -158,8 +159,12 @@ class Matrix:
         return place_of(self.local)
 
     def _text(self):
-        """What must be equal on all ranks."""
+        """What plans depend on."""
         return f"{self.shape} {self.dtype}, {self.layout}{self._said}"
+
+    def _identity(self):
+        """What must be equal on all ranks: that it is the same matrix, too."""
+        return f"matrix {self._number}, {self._text()}"
 
     def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> Array:
         raise TypeError("a distributed matrix is no NumPy array; allowed: A.local, this rank's part, and A.gather()")
@@ -388,7 +393,7 @@ def _gather(given):
     context = given.context
     whole = np.empty(given.shape if context.rank == 0 else (0, 0), given.dtype)
     move = Move(context, given._blocks, on_rank_0(given.shape), given.dtype)
-    yield given._text()
+    yield given._identity()
     move(given.local, whole)
     return whole if context.rank == 0 else None
 
@@ -398,6 +403,6 @@ def _redistribute(given, layout, block, grid):
     layout = layout_of("redistribute", given.shape, given.context.size, layout, block, grid)
     made = Matrix(given.context, given.shape, given.dtype, layout)
     move = Move(given.context, given._blocks, made._blocks, given.dtype)
-    yield f"{given._text()}, to {layout}"
+    yield f"{given._identity()}, to {layout}"
     move(given.local, made.local)
     return made

@@ -227,7 +227,7 @@ def _q(factor, mode):
     made = Matrix(factor.context, shape, factor.dtype, layout)
     run = reflect_run(factor, made, False, identity=True)
     made.local[...] = made.rows[:, None] == made.columns[None, :]
-    yield f"{factor._text()}; mode {mode}"
+    yield f"{factor._identity()}; mode {mode}"
     made.report = run([factor.local, *factor._beside, made.local])
     return made
 
@@ -242,7 +242,7 @@ def _r(factor, mode):
         factor.context, shape, factor.dtype, by_block_columns(shape, factor.layout.block[1], factor.context.size)
     )
     above = made.rows[:, None] <= made.columns[None, :]
-    yield f"{factor._text()}; mode {mode}"
+    yield f"{factor._identity()}; mode {mode}"
     made.local[...] = 0
     np.copyto(made.local, factor.local[: shape[0]], where=above)
     return made
@@ -255,7 +255,7 @@ def _apply(factor, b, trans):
     require_sides("apply", factor, b, factor.shape[0])
     work = WorkingSides(b)
     run = reflect_run(factor, work.sides, adjoint)
-    yield f"{factor._text()}; b {b._text()}; adjoint {adjoint}"
+    yield f"{factor._identity()}; b {b._identity()}; adjoint {adjoint}"
     work.made.report = run([factor.local, *factor._beside, work.take()], work.moved, work.copied_bytes)
     return (yield from left(work.give(), shape))
 

@@ -62,7 +62,8 @@ def request_of(context, a, b, c, given):
     core = _core.linalg.ProductRequest(*given_blocks, a.dtype.name, given["beta"] != 0, ranks, threads, **choices)
     planned = f"A {a._text()}; B {b._text()}; C {c._text()}; trans_a={left}, trans_b={right}"
     planned += "".join(f", {name}={value}" for name, value in choices.items() if value is not None)
-    text = f"{planned}, alpha={complex(given['alpha'])}, beta={complex(given['beta'])}"
+    text = f"matrices {a._number}, {b._number}, {c._number}: {planned}, "
+    text += f"alpha={complex(given['alpha'])}, beta={complex(given['beta'])}"
     planned += f", adds {given['beta'] != 0}"
     return Request(core, (2.0 if a.dtype.kind == "f" else 8.0) * m * n * depth, planned, text), c
 

@@ -110,6 +110,7 @@ class Context:
         self._lock = threading.RLock()  # of the thread whose call is under way
         self._process = os.getpid()
         core.on_where(collective.where)
+        self._agreements, self._numbered = 0, (0, 0)
         self.agree(problem)
         self._doing = ""
         self._fields = self._bound = self._chains = 0  # numbered
@@ -236,6 +237,7 @@ class Context:
         -----
         Collective; one small allreduce when all is well.
         """
+        self._agreements += 1
         if error is None:
             error = interrupts.take()
         kind, text = _statement(error, self)
@@ -252,6 +254,15 @@ class Context:
             raise self._shared(agreed) from None if isinstance(error, ERRORS) else error
         except KeyboardInterrupt as agreed:
             raise (error if isinstance(error, KeyboardInterrupt) else agreed) from None
+
+    def _next_number(self):
+        """The number of something that all ranks make in a collective call, to know it by: agreements so far, and those
+        made since. What one rank alone could not make is forgotten with the next agreement, so ranks number alike.
+        """
+        before, count = self._numbered
+        count = count + 1 if before == self._agreements else 1
+        self._numbered = self._agreements, count
+        return f"{self._agreements}.{count}"
 
     def _interrupted(self):
         """Whether Ctrl-C is kept for the next agreement."""
@@ -299,7 +310,7 @@ def _meet(comm, problem, call, description=""):
     if core is None or comm is not None and comm.Get_size() != core.size:
         return
     place = Context.__new__(Context)  # no more of one than agree() needs
-    place._core, place._doing = core, call
+    place._core, place._doing, place._agreements = core, call, 0
     with meeting.lock:
         place.agree(problem, description)
 
