@@ -13,7 +13,7 @@ from tilewave.field import npy
 from tilewave.field.blocks import cuts_of
 from tilewave.field.exchange import halo_of
 from tilewave.field.field import ARRAY, FUNCTION, NOTHING, SAME, Field, make
-from tilewave.field.values import dtype_of, fill, named, problem_of, shape_of
+from tilewave.field.values import dtype_of, fill, named, problem_of, require_no_mask, shape_of
 from tilewave.nest.dependences import MOST_HISTORY
 from tilewave.notices import warn
 from tilewave.runtime.checksum import checksum
@@ -99,6 +99,7 @@ def field(
     """
     made, kind, before, starts, cuts = None, NOTHING, [], [], None
     try:
+        require_no_mask("field", shape)
         if isinstance(shape, np.ndarray) and init is None:
             shape, dtype, init = shape.shape, shape.dtype if dtype is None else dtype, shape
         shape, dtype = shape_of(shape), dtype_of("f8" if dtype is None else dtype)
@@ -184,6 +185,7 @@ def _init(init, shape, dtype):
     """What was given as init, an array of the field's shape and dtype where it is none or a number; and its kind."""
     kind = NOTHING if init is None else FUNCTION if callable(init) else ARRAY
     if kind == ARRAY:
+        require_no_mask("field: init", init)
         init = np.ascontiguousarray(init, dtype=dtype) if np.ndim(init) else np.asarray(init, dtype=dtype)
         if init.ndim and init.shape != shape:
             raise ConfigError(
@@ -221,10 +223,8 @@ def scratch(dtype: npt.DTypeLike = "f8", init: Any = 0) -> Scratch:
     ConfigError
         For a wrong dtype or init.
     """
-    if not callable(init) and np.ndim(init) != 0:
-        raise ConfigError(
-            f"scratch: init of shape {np.shape(init)} was given; allowed: a number, or a function of the indices"
-        )
+    if not callable(init) and (isinstance(init, list | tuple) or np.ndim(init) != 0):
+        raise ConfigError(f"scratch: init: given {shown(init)}; allowed: a number, or a function of the indices")
     dtype = dtype_of(dtype)
     if not callable(init):
         try:

@@ -13,7 +13,7 @@ from tilewave.errors import ConfigError, shown
 from tilewave.field import npy
 from tilewave.field.index import Selection, pack, unpack
 from tilewave.field.time_buffer import TimeBuffer
-from tilewave.field.values import as_index_error, digest, fill, fits, named, problem_of
+from tilewave.field.values import as_index_error, digest, fill, fits, named, problem_of, require_no_mask
 from tilewave.notices import warn
 from tilewave.patterns.calls import spread
 from tilewave.runtime.collective import collective, holds_context
@@ -501,6 +501,7 @@ def _as_elements(value, dtype):
             "field: a field was given as the value; allowed: a number or a NumPy array that every rank has; "
             "other.copy() makes another field"
         )
+    require_no_mask("field", value)
     given = np.asarray(value)
     elements = np.empty(given.shape, dtype)
     try:

@@ -5,6 +5,7 @@ import io
 import math
 import os
 import stat
+import tokenize
 
 import numpy as np
 
@@ -146,7 +147,7 @@ def opened(path, dtypes):
                     raise ValueError(f"its format is {version}; allowed: 1.0 and 2.0")
                 shape, fortran, dtype = read(file)
                 first = file.tell()
-        except (ValueError, EOFError) as problem:
+        except (ValueError, EOFError, SyntaxError, tokenize.TokenError) as problem:  # of a damaged header
             raise ConfigError(f"load: {path!r} is no .npy file that can be read: {problem}") from None
         if dtype.newbyteorder("=") not in dtypes:
             raise ConfigError(f"load: {path!r} holds {dtype}; allowed: {', '.join(each.name for each in dtypes)}")

@@ -159,3 +159,9 @@ def fill(local, owned, init):
             if value is None:  # NumPy would store NaN
                 raise TypeError(f"it returned None at {point}; allowed: a number") from None
             local[tuple(p - s.start for p, s in zip(point, owned, strict=True))] = value
+
+
+def require_no_mask(what, given):
+    """Fields, matrices and solvers have a value everywhere; NumPy would give what lies under the mask."""
+    if isinstance(given, np.ma.MaskedArray):
+        raise ConfigError(f"{what}: given a masked array; allowed: arrays without a mask, as array.filled(0)")

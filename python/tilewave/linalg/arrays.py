@@ -3,8 +3,9 @@
 import numpy as np
 
 from tilewave.errors import ConfigError
+from tilewave.field.values import require_no_mask
 from tilewave.linalg.layout import layout_of
-from tilewave.linalg.matrix import DTYPES, Matrix, Move, on_rank_0, require_no_mask
+from tilewave.linalg.matrix import DTYPES, Matrix, Move, on_rank_0
 from tilewave.runtime.checksum import checksum
 from tilewave.runtime.ready import ready
 

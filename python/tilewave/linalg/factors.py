@@ -15,7 +15,7 @@ from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_bool, require_matrix, require_square
 from tilewave.linalg.choosing import FactorPlan, best_plan, by_block_columns, play_of
 from tilewave.linalg.layout import Layout
-from tilewave.linalg.matrix import Matrix, Move
+from tilewave.linalg.matrix import Matrix, Move, require_no_factor
 from tilewave.linalg.operands import place_of
 from tilewave.linalg.prediction import Foretold
 from tilewave.runtime.ready import ready
@@ -138,6 +138,8 @@ def factored(kind, context, a, wish, text="", overwrite=False):
     """
     require_bool(kind.name, "overwrite_a", overwrite)
     text = f"overwrite_a={overwrite}{text and '; '}{text}"
+    if overwrite:
+        require_no_factor(kind.name, "a", a)
     given, a = a, entered(kind.name, "a", a, context)
     require_matrix(kind.name, "a", a, context)
     if kind.square:

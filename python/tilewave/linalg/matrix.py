@@ -11,7 +11,7 @@ import numpy as np
 from tilewave import _core
 from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
-from tilewave.field.values import named, whole_numbers
+from tilewave.field.values import named, require_no_mask, whole_numbers
 from tilewave.linalg.layout import indices_of, layout_of
 from tilewave.linalg.operands import place_of
 from tilewave.runtime.checksum import checksum
@@ -286,10 +286,13 @@ def _given(shape, dtype, init):
     return shape, dtype, init, kind
 
 
-def require_no_mask(what, given):
-    """A matrix has values everywhere."""
-    if isinstance(given, np.ma.MaskedArray):
-        raise ConfigError(f"{what}: given a masked array; allowed: arrays without a mask, as array.filled(0)")
+def require_no_factor(call, name, given):
+    """A factor whose elements something else overwrites would be one no more, and solve wrongly without a word."""
+    if isinstance(given, Matrix) and hasattr(given, "_beside"):
+        raise ConfigError(
+            f"{call}: {name}: given {type(given).__name__}, whose elements would be overwritten; allowed: a matrix "
+            "that is no factor, as factor.redistribute(factor.layout)"
+        )
 
 
 def _require_real(given, dtype):

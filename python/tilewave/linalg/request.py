@@ -7,7 +7,7 @@ from tilewave import _core
 from tilewave.errors import ConfigError
 from tilewave.linalg.checks import MOST_AHEAD, require_integer, require_matrix, require_one_of, transpose_of
 from tilewave.linalg.layout import Layout, layout_of
-from tilewave.linalg.matrix import Matrix
+from tilewave.linalg.matrix import Matrix, require_no_factor
 from tilewave.linalg.plan import ALGORITHMS, TREES, MatmulPlan
 
 
@@ -54,6 +54,7 @@ def request_of(context, a, b, c, given):
         raise ConfigError("matmul: c and layout were given; allowed: one of them")
     if c.shape != (m, n):
         raise ConfigError(f"matmul: c of shape {c.shape} was given for a product of {m} x {n}; allowed: equal shapes")
+    require_no_factor("matmul", "c", c)
     if c is a or c is b:
         raise ConfigError("matmul: c is one of the operands; allowed: another matrix")
     choices = _choices(given)

@@ -7,7 +7,7 @@ import numpy as np
 
 from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
-from tilewave.field.values import digest, named
+from tilewave.field.values import digest, named, require_no_mask
 from tilewave.multigrid.coefficients import OUTSIDE
 from tilewave.runtime.collective import collective
 
@@ -139,7 +139,9 @@ def check_range(k, spacings, sigma, free):
 
 def _of_cells(name, given, shape, kinds, what):
     """An array of the shape, or the values of a function of cell indices."""
-    values = np.asarray(_called(name, given, shape) if callable(given) else given)
+    values = _called(name, given, shape) if callable(given) else given
+    require_no_mask(f"multigrid: {name}", values)
+    values = np.asarray(values)
     if callable(given) and values.dtype.kind in kinds and values.ndim == 0:
         values = np.broadcast_to(values, shape)
     if values.shape != shape or values.dtype.kind not in kinds:
@@ -199,6 +201,7 @@ def of_shape(name, given, shape, dtype):
         if fits:
             return given
     else:
+        require_no_mask("multigrid: f", given)
         given = np.asarray(given)
         if given.shape == shape and given.dtype.kind in "fiu" + "c" * (dtype.kind == "c"):
             return np.ascontiguousarray(given, dtype)

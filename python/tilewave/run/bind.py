@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import time
 from typing import TYPE_CHECKING
@@ -217,7 +218,8 @@ class Bound:
         """
         call = None
         if context is None and not self.record:
-            call = self._calls.get(_call_key(steps, scalars)) or self._prepare_call(steps, scalars)
+            with contextlib.suppress(Exception):  # of what was given, as _run will find and say on every rank
+                call = self._calls.get(_call_key(steps, scalars)) or self._prepare_call(steps, scalars)
         if call is None or not self._is_ready(call) or not self.context._lock.acquire(False):
             return self._run(steps, context, scalars)  # which says what is wrong, waits, or prepares
         try:
@@ -290,8 +292,9 @@ class Bound:
                     f"steps={shown(steps)} was given, and {self._called()} was bound without steps; allowed: "
                     "tilewave.bind(..., steps=)"
                 )
-            if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0:
-                raise ConfigError(f"steps: given {shown(steps)}; allowed: an integer >= 0")
+            right = isinstance(steps, int | np.integer) and not isinstance(steps, bool)
+            if not right or not 0 <= steps <= 2**40:
+                raise ConfigError(f"steps: given {shown(steps)}; allowed: an integer >= 0, up to 2**40")
         if scalars:
             self.nest.bind_scalars({**self._scalars, **scalars})
         for name, field in self._fields:
@@ -337,5 +340,5 @@ def _text(array):
 def _call_key(steps, scalars):
     """Equal for the same steps and scalars: these count by type and every bit."""
     if not scalars:
-        return steps
-    return steps, *((name, value.__class__, repr(value)) for name, value in scalars.items())
+        return steps.__class__, steps
+    return steps.__class__, steps, *((name, value.__class__, repr(value)) for name, value in scalars.items())

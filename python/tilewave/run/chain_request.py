@@ -99,9 +99,14 @@ class Until:
         return ends
 
 
+#: Repetitions of one run: the core counts them in 64 bits.
+MOST_TIMES = 1 << 62
+
+
 def _count(name, value, least):
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < least:
-        raise ConfigError(f"{name}: given {shown(value)}; allowed: an integer >= {least}")
+    right = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not right or not least <= value <= MOST_TIMES:
+        raise ConfigError(f"{name}: given {shown(value)}; allowed: an integer >= {least}, up to 2**62")
     return int(value)
 
 

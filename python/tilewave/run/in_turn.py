@@ -11,7 +11,7 @@ import numpy as np
 from tilewave.errors import ConfigError, shown
 from tilewave.field.create import Scratch
 from tilewave.field.field import Field
-from tilewave.nest.bounds import Loops
+from tilewave.nest.bounds import Loops, loop_directions
 from tilewave.nest.nest import Nest
 from tilewave.plan.plan import CHOICES
 from tilewave.run.operands import copied, operands_of
@@ -223,11 +223,17 @@ def _parts(nests, over, reverse, steps, periodic, arguments, refused):
         if missing := [name for name in nest.arrays if name not in mine]:
             raise ConfigError(f"run: nest {nest.name!r} needs its array {missing[0]!r}")
         own_over, own_reverse = overs[k], reverses[k]
+        loop_directions([index for each in nests for index in each.indices], own_reverse)
         if overs is not over and isinstance(over, dict):
             own_over = {index: bounds for index, bounds in over.items() if index in nest.indices}
         if reverses is not reverse and isinstance(reverse, tuple):
             own_reverse = tuple(index for index in reverse if index in nest.indices)
         own_periodic = tuple(name for name in periodic if name in nest.indices)
+        for name in nest.arrays:
+            if not isinstance(mine[name], Field | np.ndarray | Scratch):
+                raise ConfigError(
+                    f"array {name!r}: given {type(mine[name]).__name__}; allowed: a field or a NumPy array"
+                )
         in_time = set(lacking_time(nest, mine))
         check_steps(nest, {name: mine[name] for name in nest.arrays}, int(steps))
         _check_reads(nest, in_time & everywhere, written)

@@ -4,7 +4,7 @@ import numpy as np
 
 from tilewave.errors import ConfigError
 from tilewave.field.field import Field
-from tilewave.field.values import digest
+from tilewave.field.values import digest, require_no_mask
 from tilewave.patterns.allreduces import allreduce
 
 
@@ -133,6 +133,7 @@ def _array_of(what, name, arguments, nests):
 
 
 def _checked_values(name, array, values, shape):
+    require_no_mask(f"inject: {name!r}", values)
     values = np.asarray(values)
     if values.shape != shape or not np.can_cast(values.dtype, array.dtype, "same_kind"):
         raise ConfigError(

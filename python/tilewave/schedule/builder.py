@@ -58,6 +58,8 @@ def build_schedule(generator: Callable[..., object], ranks: int, *arguments: Any
         raise ConfigError(f"build_schedule: ranks: given {shown(ranks)}; allowed: an integer >= 1")
     if rank is not None and rank not in range(ranks):
         raise ConfigError(f"build_schedule: rank: given {shown(rank)}; allowed: 0 to {ranks - 1}")
+    if not callable(generator):
+        raise ConfigError(f"build_schedule: generator: given {shown(generator)}; allowed: a function of a builder")
     functions, kernels, builders = [], [], []
     for number in range(ranks) if rank is None else [rank]:
         builders.append(ScheduleBuilder(number, int(ranks), functions, kernels))

@@ -11,6 +11,7 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ConfigError, KernelError
+from tilewave.field.values import require_no_mask
 from tilewave.patterns.function_text import code_text
 from tilewave.runtime.collective import collective, text_of
 from tilewave.schedule.calls import check as checked
@@ -193,6 +194,7 @@ def _memory(schedule, core, given):
         value = given[name]
         if not isinstance(value, np.ndarray):
             raise ConfigError(f"run_schedule: array {name!r}: given {type(value).__name__}; allowed: a NumPy array")
+        require_no_mask(f"run_schedule: array {name!r}", value)
         (lo, hi), value = array.storage, np.asarray(value)
         stored = tuple(h - l for l, h in zip(lo, hi, strict=True))
         if value.dtype != dtype or value.shape not in (stored, shape):

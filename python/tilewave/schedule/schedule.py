@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from typing import TYPE_CHECKING
 
 from tilewave import files
@@ -194,6 +195,8 @@ class Schedule:
             with its place, what is there and what is allowed. What is read is whole: it can be printed, checked and
             predicted. `tilewave.check` may still find mistakes in it.
         """
+        if not isinstance(path, str | os.PathLike):
+            raise ConfigError(f"Schedule.load: path: given {shown(path)}; allowed: the path of a saved schedule")
         try:
             found = json.loads(files.read(path))
         except (OSError, ValueError, RecursionError) as error:

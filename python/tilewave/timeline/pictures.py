@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tilewave import files
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, shown
 from tilewave.timeline.timeline import OPS, Timeline, _figure, _png, _unit
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ def save_timelines(path: FilePath, runs: Mapping[str, Any]) -> None:
     ConfigError
         For another ending, or what is no run.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise ConfigError(f"save_timelines: path: given {shown(path)}; allowed: a path that ends with .png")
     path = Path(path)
     if path.suffix != ".png":
         raise ConfigError(f"save_timelines: {path.name!r} was given; allowed endings: .png")

@@ -264,7 +264,7 @@ def test_values_before_a_run_are_those_of_init():
 @pytest.mark.parametrize(
     "init, words",
     [
-        ([1], "scratch: init of shape (1,) was given; allowed: a number, or a function of the indices"),
+        ([1], "scratch: init: given [1]; allowed: a number, or a function of the indices"),
         ("x", "scratch: init 'x' was given for float64: could not convert"),
         (1j, "scratch: init 1j was given for float64"),
         (10**400, "was given for float64: int too large"),
