@@ -66,7 +66,7 @@ IntMatrix to_int_rows(nb::handle rows, const std::string& what) {
     return r;
 }
 
-Matrix to_matrix(nb::handle rows, const std::string& what) {
+RationalMatrix to_matrix(nb::handle rows, const std::string& what) {
     std::vector<std::vector<Rational>> r;
     for (const nb::object& row : items(rows, what)) {
         const std::string name = item_of(what, r.size());
@@ -74,7 +74,7 @@ Matrix to_matrix(nb::handle rows, const std::string& what) {
         for (const nb::object& v : items(row, name)) entries.push_back(to_rational(v, item_of(name, entries.size())));
         r.push_back(std::move(entries));
     }
-    return Matrix(r);
+    return RationalMatrix(r);
 }
 
 GroupingKind to_grouping_kind(const std::string& name) {
@@ -111,7 +111,7 @@ nb::list from_int_rows(const IntMatrix& rows) {
     return r;
 }
 
-nb::list from_matrix(const Matrix& m) {
+nb::list from_matrix(const RationalMatrix& m) {
     const nb::object fraction = nb::module_::import_("fractions").attr("Fraction");
     nb::list r;
     for (int i = 0; i < m.rows(); ++i) {

@@ -1,5 +1,5 @@
-"""Checks who includes whom: a table of folders, each of which may use only those above it; and that one place names
-MPI.
+"""Checks who includes whom: a table of folders, each of which may use only those above it; that one place names MPI;
+and that no two files define types of one name.
 """
 
 import re
@@ -34,6 +34,7 @@ FOLDERS = {
     "bindings": "",
 }
 MAY_NAME_MPI = re.compile(r"src/transport/mpi(_entry|_leaving)?\.[ch]pp|bindings/mpi_library\.[ch]pp")
+TYPE = re.compile(r"(?:struct|class|union|enum(?: class)?) (?:alignas\([^)]*\) )?([\w:]+)(?! *<)[^;]*$")
 LEVEL = {folder: level for level, folder in enumerate(FOLDERS)}
 HOME = {header: folder for folder, headers in FOLDERS.items() for header in headers.split()}
 
@@ -78,6 +79,30 @@ def circles(graph):
     return found
 
 
+def types_of(path):
+    """(line number, name) of what a file defines that the linker takes for one type with others of that name."""
+    spaces = []
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if match := re.match(r"namespace ?([\w:]*) ?\{$", line):
+            spaces.append(match[1])
+        elif line.startswith("}  // namespace"):
+            spaces.pop()
+        elif (match := TYPE.match(line)) and "" not in spaces:
+            yield number, "::".join([*spaces, match[1]])
+
+
+def defined_twice(root):
+    """Types of one name in two files: functions that the compiler makes of them (a vector's push_back) are mixed up."""
+    first = {}
+    for folder in ("include", "src", "bindings", "tests/cpp", "examples"):
+        for path in sorted((root / folder).rglob("*.[ch]pp")):
+            file = path.relative_to(root).as_posix()
+            for number, name in types_of(path):
+                other = first.setdefault(name, file)
+                if other != file:
+                    yield f"{file}:{number}: {other} defines {name}, too; rename one, or put it into a namespace {{"
+
+
 def violations(root=ROOT):
     """All that is wrong in the tree at `root`, a line each, and the number of files that were looked at."""
     root = root.resolve()
@@ -103,6 +128,7 @@ def violations(root=ROOT):
                 if re.search(r"#include <mpi\.h>|\bMPI_[A-Z]", line)
             ]
     wrong += [" includes ".join(circle) for circle in circles(graph)]
+    wrong += defined_twice(root)
     return wrong, len(files)
 
 

@@ -150,7 +150,7 @@ private:
     }
 
     int n_, m_;
-    Matrix t_;
+    RationalMatrix t_;
     std::vector<int> basis_;
 };
 

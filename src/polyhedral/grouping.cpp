@@ -36,16 +36,16 @@ Grouping::Grouping(GroupingKind kind, int mapping_dim, std::vector<std::int64_t>
     for (std::int64_t m : factors_) cpus_ = narrow(Wide(cpus_) * m);
 }
 
-Matrix Grouping::p() const {
-    Matrix r = Matrix::diagonal({factors_.begin(), factors_.end()});
+RationalMatrix Grouping::p() const {
+    RationalMatrix r = RationalMatrix::diagonal({factors_.begin(), factors_.end()});
     if (kind_ == GroupingKind::hyperplane)
         for (int x = 0; x < dims(); ++x)
             if (x != mapping_dim_) r(mapping_dim_, x) = -factors_[x];
     return r;
 }
 
-Matrix Grouping::h() const {
-    Matrix r(dims(), dims());
+RationalMatrix Grouping::h() const {
+    RationalMatrix r(dims(), dims());
     for (int x = 0; x < dims(); ++x) {
         if (kind_ == GroupingKind::hyperplane) r(mapping_dim_, x) = 1;
         r(x, x) = Rational(1, factors_[x]);

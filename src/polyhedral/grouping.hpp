@@ -28,9 +28,9 @@ public:
     const std::vector<std::int64_t>& factors() const { return factors_; }
 
     /// P^G: diag(factors); for hyperplane groups row mapping_dim is -m_x besides its 1.
-    Matrix p() const;
+    RationalMatrix p() const;
     /// H^G = (P^G)^-1: diag(1/m_x); for hyperplane groups row mapping_dim is all ones.
-    Matrix h() const;
+    RationalMatrix h() const;
 
     /// floor(H^G tile).
     /// @pre tile.size() == dims() (ConfigError)

@@ -38,8 +38,8 @@ std::string to_string(Rational value) {
     return value.is_integer() ? num : num + "/" + std::to_string(value.den());
 }
 
-Matrix::Matrix(const std::vector<std::vector<Rational>>& rows)
-    : Matrix(int(rows.size()), rows.empty() ? 0 : int(rows[0].size())) {
+RationalMatrix::RationalMatrix(const std::vector<std::vector<Rational>>& rows)
+    : RationalMatrix(int(rows.size()), rows.empty() ? 0 : int(rows[0].size())) {
     for (int i = 0; i < rows_; ++i) {
         if (int(rows[i].size()) != cols_)
             throw ConfigError("row " + std::to_string(i) + " of a matrix has " + std::to_string(rows[i].size()) +
@@ -48,21 +48,21 @@ Matrix::Matrix(const std::vector<std::vector<Rational>>& rows)
     }
 }
 
-Matrix Matrix::identity(int n) {
+RationalMatrix RationalMatrix::identity(int n) {
     return diagonal(std::vector<Rational>(n, Rational(1)));
 }
 
-Matrix Matrix::diagonal(const std::vector<Rational>& entries) {
-    Matrix r(int(entries.size()), int(entries.size()));
+RationalMatrix RationalMatrix::diagonal(const std::vector<Rational>& entries) {
+    RationalMatrix r(int(entries.size()), int(entries.size()));
     for (int i = 0; i < r.rows(); ++i) r(i, i) = entries[i];
     return r;
 }
 
-Matrix operator*(const Matrix& a, const Matrix& b) {
+RationalMatrix operator*(const RationalMatrix& a, const RationalMatrix& b) {
     if (a.cols() != b.rows())
         throw ConfigError("a product of a matrix with " + std::to_string(a.cols()) + " columns and one with " +
                           std::to_string(b.rows()) + " rows was asked for; these must be equal");
-    Matrix r(a.rows(), b.cols());
+    RationalMatrix r(a.rows(), b.cols());
     for (int i = 0; i < a.rows(); ++i)
         for (int j = 0; j < b.cols(); ++j)
             for (int k = 0; k < a.cols(); ++k) r(i, j) = r(i, j) + a(i, k) * b(k, j);
@@ -71,7 +71,7 @@ Matrix operator*(const Matrix& a, const Matrix& b) {
 
 namespace {
 
-void require_square(const Matrix& a) {
+void require_square(const RationalMatrix& a) {
     if (a.rows() != a.cols() || a.rows() == 0)
         throw ConfigError("a " + std::to_string(a.rows()) + " x " + std::to_string(a.cols()) +
                           " matrix was given; a square one is allowed");
@@ -79,7 +79,7 @@ void require_square(const Matrix& a) {
 
 /// Gauss–Jordan: turns `a` into the identity and `b` into a^-1 b.
 /// @returns det(a); if it is 0, both matrices are left half done
-Rational reduce(Matrix& a, Matrix& b) {
+Rational reduce(RationalMatrix& a, RationalMatrix& b) {
     Rational determinant = 1;
     for (int k = 0; k < a.rows(); ++k) {
         int pivot = k;
@@ -104,22 +104,22 @@ Rational reduce(Matrix& a, Matrix& b) {
 
 }  // namespace
 
-Rational det(const Matrix& a) {
+Rational det(const RationalMatrix& a) {
     require_square(a);
-    Matrix work = a, none(a.rows(), 0);
+    RationalMatrix work = a, none(a.rows(), 0);
     return reduce(work, none);
 }
 
-Matrix inverse(const Matrix& a) {
+RationalMatrix inverse(const RationalMatrix& a) {
     require_square(a);
-    Matrix work = a, r = Matrix::identity(a.rows());
+    RationalMatrix work = a, r = RationalMatrix::identity(a.rows());
     if (reduce(work, r) == 0)
         throw ConfigError("the matrix " + to_string(a) +
                           " was given, which is singular; one with an inverse is allowed");
     return r;
 }
 
-std::string to_string(const Matrix& a) {
+std::string to_string(const RationalMatrix& a) {
     std::string s = "[";
     for (int i = 0; i < a.rows(); ++i) {
         s += i ? ", [" : "[";

@@ -65,21 +65,21 @@ std::string to_string(Rational value);
 using IntMatrix = std::vector<std::vector<std::int64_t>>;
 
 /// A dense matrix of fractions, row by row.
-class Matrix {
+class RationalMatrix {
 public:
-    Matrix() = default;
-    Matrix(int rows, int cols) : rows_(rows), cols_(cols), v_(std::size_t(rows) * cols) {}
+    RationalMatrix() = default;
+    RationalMatrix(int rows, int cols) : rows_(rows), cols_(cols), v_(std::size_t(rows) * cols) {}
     /// @pre all rows have the same length (ConfigError)
-    explicit Matrix(const std::vector<std::vector<Rational>>& rows);
+    explicit RationalMatrix(const std::vector<std::vector<Rational>>& rows);
 
-    static Matrix identity(int n);
-    static Matrix diagonal(const std::vector<Rational>& entries);
+    static RationalMatrix identity(int n);
+    static RationalMatrix diagonal(const std::vector<Rational>& entries);
 
     int rows() const { return rows_; }
     int cols() const { return cols_; }
     Rational& operator()(int i, int j) { return v_[std::size_t(i) * cols_ + j]; }
     Rational operator()(int i, int j) const { return v_[std::size_t(i) * cols_ + j]; }
-    friend bool operator==(const Matrix&, const Matrix&) = default;
+    friend bool operator==(const RationalMatrix&, const RationalMatrix&) = default;
 
 private:
     int rows_ = 0, cols_ = 0;
@@ -87,13 +87,13 @@ private:
 };
 
 /// @pre a.cols() == b.rows() (ConfigError)
-Matrix operator*(const Matrix& a, const Matrix& b);
+RationalMatrix operator*(const RationalMatrix& a, const RationalMatrix& b);
 /// @pre a is square (ConfigError)
-Rational det(const Matrix& a);
+Rational det(const RationalMatrix& a);
 /// @pre a is square (ConfigError)
 /// @pre det(a) != 0 (ConfigError)
-Matrix inverse(const Matrix& a);
+RationalMatrix inverse(const RationalMatrix& a);
 /// "[[1, -2], [0, 2]]".
-std::string to_string(const Matrix& a);
+std::string to_string(const RationalMatrix& a);
 
 }  // namespace tilewave

@@ -13,7 +13,7 @@ namespace {
 
 using Span = std::span<const std::int64_t>;
 
-Matrix regular(const Matrix& m, const char* name) {
+RationalMatrix regular(const RationalMatrix& m, const char* name) {
     if (m.rows() != m.cols() || m.rows() == 0)
         throw ConfigError(std::string(name) + " of a tiling was given with " + std::to_string(m.rows()) + " rows and " +
                           std::to_string(m.cols()) + " columns; a square matrix is allowed");
@@ -23,13 +23,13 @@ Matrix regular(const Matrix& m, const char* name) {
     return m;
 }
 
-Matrix diagonal_of_sizes(Span sizes) {
+RationalMatrix diagonal_of_sizes(Span sizes) {
     if (sizes.empty()) throw ConfigError("no tile sizes were given; 1 or more are allowed");
     for (std::size_t k = 0; k < sizes.size(); ++k)
         if (sizes[k] < 1)
             throw ConfigError("tile size " + std::to_string(sizes[k]) + " was given for index " + std::to_string(k) +
                               "; 1 or more is allowed");
-    return Matrix::diagonal({sizes.begin(), sizes.end()});
+    return RationalMatrix::diagonal({sizes.begin(), sizes.end()});
 }
 
 void require_dims(const char* what, std::size_t given, int allowed) {
@@ -38,7 +38,7 @@ void require_dims(const char* what, std::size_t given, int allowed) {
                           std::to_string(allowed) + "; equal numbers are allowed");
 }
 
-bool is_integer(const Matrix& m) {
+bool is_integer(const RationalMatrix& m) {
     for (int i = 0; i < m.rows(); ++i)
         for (int j = 0; j < m.cols(); ++j)
             if (!m(i, j).is_integer()) return false;
@@ -78,9 +78,9 @@ Wide product(const std::vector<std::int64_t>& row, const IntMatrix& d, std::size
 
 }  // namespace
 
-Tiling::Tiling(const Matrix& h) : Tiling(regular(h, "H"), inverse(regular(h, "H"))) {}
+Tiling::Tiling(const RationalMatrix& h) : Tiling(regular(h, "H"), inverse(regular(h, "H"))) {}
 
-Tiling Tiling::from_p(const Matrix& p) {
+Tiling Tiling::from_p(const RationalMatrix& p) {
     return {inverse(regular(p, "P")), p};
 }
 
@@ -88,7 +88,7 @@ Tiling Tiling::rectangular(Span sizes) {
     return from_p(diagonal_of_sizes(sizes));
 }
 
-Tiling::Tiling(Matrix h, Matrix p) : h_(std::move(h)), p_(std::move(p)) {
+Tiling::Tiling(RationalMatrix h, RationalMatrix p) : h_(std::move(h)), p_(std::move(p)) {
     const int n = h_.rows();
     for (int k = 0; k < n; ++k) {
         std::int64_t scale = 1;

@@ -18,17 +18,17 @@ public:
 
     /// @pre h is square with at least one row (ConfigError)
     /// @pre det(h) != 0 (ConfigError)
-    explicit Tiling(const Matrix& h);
+    explicit Tiling(const RationalMatrix& h);
     /// @pre p is square with at least one row (ConfigError)
     /// @pre det(p) != 0 (ConfigError)
-    static Tiling from_p(const Matrix& p);
+    static Tiling from_p(const RationalMatrix& p);
     /// P = diag(sizes).
     /// @pre sizes is not empty and each is >= 1 (ConfigError)
     static Tiling rectangular(std::span<const std::int64_t> sizes);
 
     int dims() const { return h_.rows(); }
-    const Matrix& h() const { return h_; }
-    const Matrix& p() const { return p_; }
+    const RationalMatrix& h() const { return h_; }
+    const RationalMatrix& p() const { return p_; }
 
     /// floor(H j).
     /// @pre j.size() == dims() (ConfigError)
@@ -61,12 +61,12 @@ public:
     IntMatrix tile_dependences(const IntMatrix& d) const;
 
 private:
-    Tiling(Matrix h, Matrix p);
+    Tiling(RationalMatrix h, RationalMatrix p);
     /// The constraints floor(H j) = t on (t, j).
     std::vector<Constraint> membership() const;
     Space joint(const Space& space) const;
 
-    Matrix h_, p_;
+    RationalMatrix h_, p_;
     IntMatrix scaled_;                 ///< row k of H times scale_[k]: integers
     std::vector<std::int64_t> scale_;  ///< the least common denominator of each row of H
     IntMatrix residues_;               ///< columns: a basis of all scaled_·j + diag(scale_)·z, integer j and z

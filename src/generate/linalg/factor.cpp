@@ -18,7 +18,7 @@ Array by_columns(std::int64_t item_bytes, const Box& owned) {
     return a;
 }
 
-TileGrid tiles_of(const BlockCyclic& layout, std::int64_t more) {
+PanelTiles tiles_of(const BlockCyclic& layout, std::int64_t more) {
     return {layout.rows.extent, layout.columns.extent, layout.columns.block, more};
 }
 

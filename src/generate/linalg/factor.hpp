@@ -26,7 +26,7 @@ Array by_columns(std::int64_t item_bytes, const Box& owned);
 /// @throws ConfigError where it does not lie by block columns on at most so many ranks; or is not square
 void require_block_columns(const BlockCyclic& layout, int ranks, bool square);
 /// The tiles of a matrix by block columns, and `more` tiles of its panels.
-TileGrid tiles_of(const BlockCyclic& layout, std::int64_t more);
+PanelTiles tiles_of(const BlockCyclic& layout, std::int64_t more);
 /// Where the triangles T of a rank's panels lie: block rows, and columns as those of the matrix.
 Box triangles_of(const BlockCyclic& layout, int rank);
 
@@ -77,7 +77,7 @@ protected:
 
     BlockCyclic layout_;
     FactorChoices choices_;
-    TileGrid tiles_;
+    PanelTiles tiles_;
     int grid_, me_, buffers_;
     TaskList list_;
 

@@ -4,7 +4,7 @@
 
 namespace tilewave {
 
-Array TileGrid::array(std::int64_t item_bytes, int buffers) const {
+Array PanelTiles::array(std::int64_t item_bytes, int buffers) const {
     const std::int64_t all = panels();
     Array a{item_bytes, {{0, 0, 0, 0}, {all, tile_rows() + more, block, block}}, {{0, 0, 0, 0}, {0, 0, 0, 0}}};
     if (all == 0) a.storage = a.owned;
@@ -12,7 +12,7 @@ Array TileGrid::array(std::int64_t item_bytes, int buffers) const {
     return a;
 }
 
-std::vector<Box> TileGrid::pieces(std::int64_t panel, std::int64_t t0, std::int64_t t1, std::int64_t items) const {
+std::vector<Box> PanelTiles::pieces(std::int64_t panel, std::int64_t t0, std::int64_t t1, std::int64_t items) const {
     std::vector<Box> all;
     const std::int64_t step = std::max<std::int64_t>(1, items / (block * block));
     for (std::int64_t t = t0; t < t1; t += step) all.push_back(region(panel, t, std::min(t1, t + step)));

@@ -11,7 +11,7 @@ namespace tilewave {
 
 /// How a matrix by block columns is cut into tiles; panel k is block column k, with the tiles from the diagonal down.
 /// Its array is [panel, tile row, row, column]: whole tiles lie together, short ones have room to spare.
-struct TileGrid {
+struct PanelTiles {
     std::int64_t rows = 0, columns = 0, block = 1;
     std::int64_t more = 0;  ///< tiles of a panel beside those of the matrix, behind them
     std::int64_t tile_rows() const { return (rows + block - 1) / block; }
@@ -33,7 +33,7 @@ struct TileGrid {
 /// The messages of lane 0.
 class PanelRing {
 public:
-    PanelRing(TaskList& list, const TileGrid& tiles, BroadcastTree tree, int ranks, int me, int buffers,
+    PanelRing(TaskList& list, const PanelTiles& tiles, BroadcastTree tree, int ranks, int me, int buffers,
               std::int32_t array, std::int64_t chunk_bytes)
         : list_(list),
           tiles_(tiles),
@@ -69,7 +69,7 @@ private:
     void hand_on(Chunk& chunk);
 
     TaskList& list_;
-    TileGrid tiles_;
+    PanelTiles tiles_;
     BroadcastTree tree_;
     int ranks_, me_, buffers_;
     std::int32_t array_;

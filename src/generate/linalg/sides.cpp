@@ -66,7 +66,7 @@ protected:
 
     BlockCyclic layout_, sides_;
     FactorChoices choices_;
-    TileGrid tiles_;
+    PanelTiles tiles_;
     int me_, buffers_;
     std::int64_t panels_;
     bool backward_;

@@ -186,7 +186,7 @@ const std::vector<int>& StencilGeometry::neighbours(int rank) const {
 // Of the values that array `a` gets at time `s`: what `target` reads of them from time `t` on, has not computed itself,
 // and `source` computes.
 void StencilGeometry::add_needed(int a, std::int64_t s, std::int64_t t, int source, int target,
-                                 std::vector<HaloPiece>& out) const {
+                                 std::vector<StencilPiece>& out) const {
     std::vector<Box> wanted;
     Box all;
     for (const StencilRead& r : stencil_.reads) {
@@ -211,8 +211,8 @@ void StencilGeometry::add_needed(int a, std::int64_t s, std::int64_t t, int sour
     }
 }
 
-std::vector<HaloPiece> StencilGeometry::pieces(int source, int target, std::int64_t t) const {
-    std::vector<HaloPiece> result;
+std::vector<StencilPiece> StencilGeometry::pieces(int source, int target, std::int64_t t) const {
+    std::vector<StencilPiece> result;
     if (block(source).empty() || block(target).empty()) return result;
     // Values of the steps since the last exchange; those from before the run are initial().
     const std::int64_t since = std::max({halo_.begin, t - halo_.steps, t - stencil_.deepest});
@@ -225,7 +225,7 @@ std::vector<HaloPiece> StencilGeometry::pieces(int source, int target, std::int6
 
 // With the elements beside the space, where the piece has all of the space along a loop that is not cut. They keep
 // their values, which are the same on both sides: sending them again is harmless, and may save packing.
-HaloPiece StencilGeometry::whole_rows(HaloPiece piece, const Array& there) const {
+StencilPiece StencilGeometry::whole_rows(StencilPiece piece, const Array& there) const {
     for (int k = 1; k < piece.region.dims(); ++k) {
         if (plan_.grid[k] > 1 || problem_.period(k) > 0 || piece.region.lo[k] > problem_.space.lo[k] ||
             piece.region.hi[k] < problem_.space.hi[k])
@@ -236,18 +236,18 @@ HaloPiece StencilGeometry::whole_rows(HaloPiece piece, const Array& there) const
     return piece;
 }
 
-std::vector<HaloMessage> StencilGeometry::grouped(int source, int target, std::vector<HaloPiece> pieces) const {
+std::vector<HaloMessage> StencilGeometry::grouped(int source, int target, std::vector<StencilPiece> pieces) const {
     std::vector<HaloMessage> result;
-    std::vector<HaloPiece> packed;
-    const auto bytes = [&](const HaloPiece& p) {
+    std::vector<StencilPiece> packed;
+    const auto bytes = [&](const StencilPiece& p) {
         return p.region.points() * problem_.arrays[static_cast<std::size_t>(p.array)].item_bytes;
     };
-    for (HaloPiece& p : pieces) {
+    for (StencilPiece& p : pieces) {
         const Array here = array(p.array, source), there = array(p.array, target);
-        const auto in_one_run = [&](const HaloPiece& q) {
+        const auto in_one_run = [&](const StencilPiece& q) {
             return source != target && one_run(q.region, there) && one_run(q.sent(), here);
         };
-        if (const HaloPiece rows = whole_rows(p, there); in_one_run(rows)) p = rows;
+        if (const StencilPiece rows = whole_rows(p, there); in_one_run(rows)) p = rows;
         const bool runs = in_one_run(p);
         if (!runs || (pieces.size() > 1 && bytes(p) < least_in_place_bytes)) {
             packed.push_back(p);
@@ -259,10 +259,10 @@ std::vector<HaloMessage> StencilGeometry::grouped(int source, int target, std::v
     }
     // Packed while the chunk before it travels.
     std::int64_t room = 0;
-    for (const HaloPiece& p : packed)
+    for (const StencilPiece& p : packed)
         for (const Box& part : chunks(p.region, problem_.arrays[static_cast<std::size_t>(p.array)].item_bytes,
                                       source == target ? most_message_bytes : plan_.chunk_bytes)) {
-            const HaloPiece one{p.array, part, p.beside};
+            const StencilPiece one{p.array, part, p.beside};
             if (source == target || bytes(one) > room || result.empty() || result.back().in_place) {
                 result.emplace_back();
                 room = std::max(plan_.chunk_bytes, bytes(one));
@@ -281,7 +281,7 @@ const std::vector<HaloMessage>& StencilGeometry::messages(int source, int target
     auto& [time, list] = found->second;
     if (fresh) list = grouped(source, target, pieces(source, target, t));
     for (HaloMessage& m : list)
-        for (HaloPiece& p : m.pieces) {
+        for (StencilPiece& p : m.pieces) {
             p.region.lo[0] += t - time;
             p.region.hi[0] += t - time;
         }
@@ -289,8 +289,8 @@ const std::vector<HaloMessage>& StencilGeometry::messages(int source, int target
     return list;
 }
 
-std::vector<HaloPiece> StencilGeometry::initial(int a, int source, int target) const {
-    std::vector<HaloPiece> result;
+std::vector<StencilPiece> StencilGeometry::initial(int a, int source, int target) const {
+    std::vector<StencilPiece> result;
     const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
     const Box points = most_reached(target), mine = owned(a, source);
     if (n.replicated || points.empty() || mine.empty()) return result;
@@ -323,9 +323,9 @@ std::vector<HaloPiece> StencilGeometry::initial(int a, int source, int target) c
         Box needed;
         for (const Box& w : wanted) needed = hull(needed, intersect(w, mine.shifted(beside)));
         if (needed.dims() == 0 || needed.empty()) continue;
-        const HaloPiece piece{a, needed, beside};
+        const StencilPiece piece{a, needed, beside};
         const bool known = std::any_of(result.begin(), result.end(),
-                                       [&](const HaloPiece& p) { return p.region == needed && p.beside == beside; });
+                                       [&](const StencilPiece& p) { return p.region == needed && p.beside == beside; });
         const bool own = source == target && beside == Index::filled(beside.n, 0);
         if (!known && !own) result.push_back(piece);
     }
@@ -339,7 +339,7 @@ std::pair<std::vector<Box>, Box> StencilGeometry::border(int rank, std::int64_t 
     readers.push_back(rank);
     for (const int reader : readers)
         for (const HaloMessage& m : messages(rank, reader, t + 1))
-            for (const HaloPiece& p : m.pieces) {
+            for (const StencilPiece& p : m.pieces) {
                 const Box sent = intersect(p.sent(), inner);
                 if (p.sent().lo[0] != t || sent.empty()) continue;
                 // Cut off where that leaves most.

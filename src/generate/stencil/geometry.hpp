@@ -12,7 +12,7 @@
 namespace tilewave {
 
 /// A box that goes from one rank to another, or from one end of a periodic loop to the other on one rank.
-struct HaloPiece {
+struct StencilPiece {
     int array = 0;
     Box region;    ///< as the receiver has it: in its halo
     Index beside;  ///< by how much, whole periods, that lies beside the points that the sender has computed
@@ -22,7 +22,7 @@ struct HaloPiece {
 
 /// Pieces that go as one message: a single one straight from and to the arrays, or several packed ones.
 struct HaloMessage {
-    std::vector<HaloPiece> pieces;
+    std::vector<StencilPiece> pieces;
     bool in_place = false;
 };
 
@@ -53,7 +53,7 @@ public:
     /// What `target` gets of `source` before the step of time `t`, which may be the same rank.
     const std::vector<HaloMessage>& messages(int source, int target, std::int64_t t) const;
     /// What `target` reads of the elements of array `a` that `source` owns, as they are before the run.
-    std::vector<HaloPiece> initial(int a, int source, int target) const;
+    std::vector<StencilPiece> initial(int a, int source, int target) const;
     /// The points of the block of `rank` that others, or its own halo, get after the step of time `t` and that are
     /// computed in it: [0] those, as disjoint boxes, [1] the rest of the block as one box.
     std::pair<std::vector<Box>, Box> border(int rank, std::int64_t t) const;
@@ -65,10 +65,11 @@ private:
     };
     std::vector<Image> images(const Box& region) const;
     Box owned(int a, int rank) const;
-    std::vector<HaloPiece> pieces(int source, int target, std::int64_t t) const;
-    HaloPiece whole_rows(HaloPiece piece, const Array& there) const;
-    std::vector<HaloMessage> grouped(int source, int target, std::vector<HaloPiece> pieces) const;
-    void add_needed(int a, std::int64_t s, std::int64_t t, int source, int target, std::vector<HaloPiece>& out) const;
+    std::vector<StencilPiece> pieces(int source, int target, std::int64_t t) const;
+    StencilPiece whole_rows(StencilPiece piece, const Array& there) const;
+    std::vector<HaloMessage> grouped(int source, int target, std::vector<StencilPiece> pieces) const;
+    void add_needed(int a, std::int64_t s, std::int64_t t, int source, int target,
+                    std::vector<StencilPiece>& out) const;
     Box widened(Box box, const Index& lo, const Index& hi) const;
 
     const SweepProblem& problem_;

@@ -168,10 +168,10 @@ void StencilWriter::note_lanes(Peer& peer, std::int64_t t) {
             return !intersect(box, region).empty();
         };
         for (const HaloMessage& m : geometry_.messages(peer.rank, rank_, t))
-            for (const HaloPiece& p : m.pieces)
+            for (const StencilPiece& p : m.pieces)
                 if (meets(read, p.region)) peer.needs[static_cast<std::size_t>(l)] = 1;
         for (const HaloMessage& m : geometry_.messages(rank_, peer.rank, t))
-            for (const HaloPiece& p : m.pieces)
+            for (const StencilPiece& p : m.pieces)
                 if (meets(mine, p.sent())) peer.gives[static_cast<std::size_t>(l)] = 1;
     }
 }
@@ -212,12 +212,12 @@ void StencilWriter::await(int lane, int other, std::int64_t t, int what) {
 void StencilWriter::write_prologue() {
     LaneBuilder& out = out_[0];
     std::vector<int> received, sent;
-    std::vector<HaloPiece> own;
+    std::vector<StencilPiece> own;
     for (const bool send : {false, true})
         for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
             for (const Peer& peer : peers_) {
                 int tag = 0;
-                for (const HaloPiece& p :
+                for (const StencilPiece& p :
                      send ? geometry_.initial(a, rank_, peer.rank) : geometry_.initial(a, peer.rank, rank_)) {
                     if (peer.rank == rank_) {
                         if (send) own.push_back(p);
@@ -233,7 +233,7 @@ void StencilWriter::write_prologue() {
                     }
                 }
             }
-    for (const HaloPiece& p : own) out.copy_beside(p.array, p.sent(), p.region);
+    for (const StencilPiece& p : own) out.copy_beside(p.array, p.sent(), p.region);
     for (const int m : received) out.finish_receive(m);
     for (const int m : sent) out.finish_send(m);
     prologue_ = lanes_ > 1 && !s_.lanes[0].empty();
@@ -244,12 +244,12 @@ int StencilWriter::post(int lane, int peer, bool send, const HaloMessage& m, int
     LaneBuilder& out = out_[static_cast<std::size_t>(lane)];
     (void)t;
     if (m.in_place) {
-        const HaloPiece& p = m.pieces[0];
+        const StencilPiece& p = m.pieces[0];
         return send ? out.post_send(peer, tag, p.array, p.sent(), plan_.synchronous, -1)
                     : out.post_receive(peer, tag, p.array, p.region, -1);
     }
     std::vector<LaneBuilder::Piece> pieces;
-    for (const HaloPiece& p : m.pieces) pieces.push_back({p.array, send ? p.sent() : p.region, -1});
+    for (const StencilPiece& p : m.pieces) pieces.push_back({p.array, send ? p.sent() : p.region, -1});
     const int id = out.add_aggregate(send, peer, tag, pieces, send && plan_.synchronous);
     for (int i = 1; send && i <= static_cast<int>(pieces.size()); ++i) out.add(Op::pack, id + i);
     out.add(send ? Op::post_send : Op::post_recv, id);
@@ -289,7 +289,7 @@ void StencilWriter::receive(int lane, std::int64_t t) {
 
 void StencilWriter::copy_own(int lane, std::int64_t t) {
     for (const HaloMessage& m : geometry_.messages(rank_, rank_, t))
-        for (const HaloPiece& p : m.pieces)
+        for (const StencilPiece& p : m.pieces)
             out_[static_cast<std::size_t>(lane)].copy_beside(p.array, p.sent(), p.region);
 }
 

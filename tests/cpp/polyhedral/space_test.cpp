@@ -20,8 +20,8 @@ using Kind = GroupingKind;
 
 const IntMatrix unit_2d = {{1, 0}, {0, 1}};
 
-Matrix of(const std::vector<std::vector<Rational>>& rows) {
-    return Matrix(rows);
+RationalMatrix of(const std::vector<std::vector<Rational>>& rows) {
+    return RationalMatrix(rows);
 }
 
 TEST(Rational, is_exact_and_in_lowest_terms) {
@@ -44,11 +44,11 @@ TEST(Rational, refuses_a_zero_denominator) {
     EXPECT_THROW(Rational(1) / Rational(0), ConfigError);
 }
 
-TEST(Matrix, inverse_and_determinant) {
-    const Matrix m = of({{0, 2, 1}, {1, 0, 0}, {0, Rational(1, 2), 3}});
+TEST(RationalMatrix, inverse_and_determinant) {
+    const RationalMatrix m = of({{0, 2, 1}, {1, 0, 0}, {0, Rational(1, 2), 3}});
     EXPECT_EQ(det(m), Rational(-11, 2));
-    EXPECT_EQ(m * inverse(m), Matrix::identity(3));
-    EXPECT_EQ(inverse(m) * m, Matrix::identity(3));
+    EXPECT_EQ(m * inverse(m), RationalMatrix::identity(3));
+    EXPECT_EQ(inverse(m) * m, RationalMatrix::identity(3));
     EXPECT_EQ(det(of({{1, 2}, {2, 4}})), 0);
     EXPECT_THROW(inverse(of({{1, 2}, {2, 4}})), ConfigError);
     EXPECT_THROW(inverse(of({{1, 2}})), ConfigError);

@@ -67,7 +67,8 @@ def test_imports(tmp_path, name, text, says):
 SOURCES = {
     "include/tilewave/plan.hpp": '#include "tilewave/machine.hpp"\n',
     "include/tilewave/machine.hpp": "",
-    "src/core/clock.hpp": "",
+    "src/core/clock.hpp": "namespace tilewave {\nstruct Piece;\nstruct Clock {\n};\n}  // namespace tilewave\n",
+    "src/core/piece.hpp": "namespace tilewave {\nstruct Piece {\n};\n}  // namespace tilewave\n",
     "src/plan/search.cpp": '#include "core/clock.hpp"\n#include "tilewave/plan.hpp"\n',
     "src/transport/mpi.cpp": "#include <mpi.h>\n",
 }
@@ -94,12 +95,17 @@ SOURCES = {
         ("src/loose.cpp", "", "src/loose.cpp: its folder is not in the table"),
         ("include/tilewave/other.hpp", "", "other.hpp: its folder is not in the table"),
         ("src/plan/search.cpp", "int x = MPI_SUCCESS;\n", "names MPI"),
+        (
+            "src/plan/search.cpp",
+            "namespace tilewave {\nnamespace {\nstruct Clock {};\n}  // namespace\nstruct Piece final {\n",
+            "src/plan/search.cpp:5: src/core/piece.hpp defines tilewave::Piece, too",
+        ),
     ],
 )
 def test_layers(tmp_path, name, text, says):
     tool = load("layers")
     tree(tmp_path, SOURCES)
-    assert tool.violations(tmp_path) == ([], 5)
+    assert tool.violations(tmp_path) == ([], 6)
     tree(tmp_path, {name: text})
     wrong, _ = tool.violations(tmp_path)
     assert any(says in line for line in wrong), wrong
