@@ -12,7 +12,7 @@ from tilewave.runtime import context as contexts
 from tilewave.run import prepare, prepared
 from tilewave.runtime.kept import Kept
 
-pytestmark = [pytest.mark.ranks([1, 2]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = [pytest.mark.mpi(ranks=[1, 2]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 
 SHAPE = (400, 12)
 
@@ -47,7 +47,6 @@ def added(values, low, high):
             values[i, j] = values[i-1, j] + 0.5 * values[i, j-1]
 
 
-@pytest.mark.mpi(ranks=[2])
 def test_windows_that_move_share_a_plan(counted):
     context, values = tw.Context(), start()
     A = tw.field(SHAPE, init=values, context=context)
@@ -156,7 +155,6 @@ def define():
     return again
 
 
-@pytest.mark.mpi(ranks=[2])
 def test_nests_made_in_functions_share_all(counted):
     context, values = tw.Context(), start(6, (9, 8))
     A = tw.field(values.shape, init=values, context=context)
@@ -178,7 +176,6 @@ def scaled(A, i, j):
     A[i, j] = A[i-1, j] * NUMBER + NUMBER
 
 
-@pytest.mark.mpi(ranks=[2])
 def test_a_number_that_changes_costs_no_kernel(counted, monkeypatch):
     context, values = tw.Context(), start(8, (9, 8))
     A = tw.field(values.shape, init=values, context=context)
@@ -193,7 +190,6 @@ def test_a_number_that_changes_costs_no_kernel(counted, monkeypatch):
     assert len(context._rates) == 2  # of these shapes, and of any
 
 
-@pytest.mark.mpi(ranks=[2])
 def test_a_number_that_differs_between_ranks_is_an_error(monkeypatch):
     context = tw.Context()
     A = tw.field((9, 8), init=lambda i, j: 1.0, context=context)

@@ -2,7 +2,7 @@
 
 A failure prints its seed; this runs that case alone, on every rank count:
 
-    TILEWAVE_SEED=123 python -m pytest tests/mpi/test_chain.py -k random
+    TILEWAVE_SEED=123 python -m pytest tests/mpi/test_chains_over_ranks.py -k random
 """
 
 import os
