@@ -32,8 +32,9 @@ def counted(monkeypatch):
     """How often ranks planned together, and how often a body was compiled."""
     plans, kernels = [], []
     decide, compiled = prepare._decide, prepared.compile_kernel
-    monkeypatch.setattr(prepare, "_decide", lambda *given: plans.append(1) or decide(*given))
-    monkeypatch.setattr(prepared, "compile_kernel", lambda *given: kernels.append(1) or compiled(*given))
+    monkeypatch.setattr(prepare, "_decide", lambda *given, **named: plans.append(1) or decide(*given, **named))
+    counted = lambda *given, **named: kernels.append(1) or compiled(*given, **named)
+    monkeypatch.setattr(prepared, "compile_kernel", counted)
     return plans, kernels
 
 
