@@ -116,7 +116,7 @@ class Call:
             self.wait, self.start, self.explain = _flag("wait", wait), _flag("start", start), _flag("explain", explain)
         with self:
             if not isinstance(algorithm, str) or not algorithm.isascii():
-                raise ConfigError(f"algorithm: given {shown(algorithm)}; allowed: a name, as 'auto'")
+                raise ConfigError(f"algorithm {shown(algorithm)} was given; allowed: a name")
             self.algorithm = algorithm
             self.chunk_bytes = _choice("chunk_bytes", chunk_bytes)
             self.buffers = _choice("buffers", buffers)

@@ -45,7 +45,7 @@ def test_steps_and_times_of_one_rank(bad):
 
 
 def test_names_of_algorithms_that_are_no_text():
-    with pytest.raises(tw.ConfigError, match="algorithm: given .*allowed: a name"):
+    with pytest.raises(tw.ConfigError, match="algorithm .* was given; allowed: a name"):
         patterns.broadcast(np.ones((2, 2)), algorithm="\udc80")
 
 
