@@ -103,7 +103,7 @@ def run(
     reverse : tuple of str
         Loop indices that run downwards; the loops stay nested in the order of the indices.
     steps : int, optional
-        Time steps, for a nest whose arrays are subscripted first with time at +0 or +1 and have no
+        Time steps, for a nest whose arrays are subscripted first with time, from -6 to +1, and have no
         such dimension: time step t+1 begins as a copy of time step t; the arrays end as the last time step.
     periodic : tuple of str
         Loop indices along which subscripts wrap: the loop runs over all elements of the arrays, which have equal

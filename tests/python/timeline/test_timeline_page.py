@@ -162,3 +162,8 @@ def test_nothing_of_a_name_becomes_code():
         "a <b> & </script>", [("</script><b>", timeline.events)], np.empty((0, 4)), [("x", "#000000", {0})], OPS, ""
     )
     assert "<b>" not in page and page.count("</script>") == 1
+
+
+def test_labels_of_the_axis_stand_at_their_ticks(reports):
+    axis = re.search(r"function drawAxis.*?\n}", reports[0].timeline._html().decode(), re.DOTALL).group()
+    assert "pen.moveTo(px, y)" in axis and re.search(r"fillText\(.*, px, y \+ 15\)", axis)
