@@ -4,9 +4,9 @@ A run has a number, TILEWAVE_TEST_RUN, random unless the environment gives it, a
 end if a test failed. It decides
 
 - which cases of a test with more than `MANY` of them run: `MANY`, or a `SHARE` if that is more;
-- what is added to the parameter ``seed`` of tests: a random test meets other problems in each run.
+- with --long, what is added to the parameter ``seed`` of tests: a random test meets other problems in each run.
 
-`TILEWAVE_TEST_RUN=0` runs all cases with the seeds as written, and so does --long, with new seeds.
+`TILEWAVE_TEST_RUN=0` runs all cases with the seeds as written; --long runs all of them, with new seeds.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class Plugin:
     """Draws the cases of a run."""
 
     def __init__(self, config):
+        self.new_seeds = config.getoption("--long")
         # Ranks under mpiexec are told which tests to run.
         self.all = config.getoption("--long") or number() == 0 or "TILEWAVE_MPI_CHILD" in os.environ
 
@@ -41,7 +42,7 @@ class Plugin:
         cases = collections.defaultdict(list)
         for item in items:
             if hasattr(item, "callspec"):
-                if isinstance(item.callspec.params.get("seed"), int):
+                if self.new_seeds and isinstance(item.callspec.params.get("seed"), int):
                     item.callspec.params["seed"] += number() * SEEDS_OF_A_RUN
                 if not item.get_closest_marker("long") and not item.get_closest_marker("exhaustive"):
                     cases[item.nodeid.partition("[")[0]].append(item.nodeid)

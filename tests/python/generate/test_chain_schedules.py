@@ -101,7 +101,8 @@ def test_two_sweeps_in_another_order_are_found(seed):
     i, j = dice.choice(first), dice.choice(last)
     lanes[0][i], lanes[0][j] = lanes[0][j], lanes[0][i]
     s.lanes = lanes
-    assert "right values" in str(_core.check(schedules)), f"seed {seed}"
+    found = str(_core.check(schedules))
+    assert "right values" in found or "before anything is there" in found, f"seed {seed}"
 
 
 def test_lanes_of_a_later_sweep_wait_for_those_before():

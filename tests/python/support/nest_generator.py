@@ -5,6 +5,7 @@ import dataclasses
 import random
 
 import numpy as np
+from tilewave.nest.parse import parse
 
 FLOATS, INTS = ("f4", "f8"), ("i4", "i8", "i1", "i2", "u1")
 WEIGHTS = {1: ("0.9",), 2: ("0.5", "0.4"), 3: ("0.4", "0.3", "0.25")}  # sums below 1: values stay finite
@@ -330,7 +331,7 @@ class Writer:
 
     def describe(self, text, statements):
         """Offsets of the arrays, and kinds, as the finished text has them."""
-        tree = ast.parse(text)
+        tree = parse(text)  # ranks that are threads generate at the same time
         zeros = dict.fromkeys(self.indices, 0)
         buffers = set()
         for node in ast.walk(tree):
