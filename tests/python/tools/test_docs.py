@@ -64,6 +64,7 @@ def anchors(text):
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("page", WRITTEN, ids=name_of)
 def test_limits(page):
     lines = page.read_text().splitlines()
