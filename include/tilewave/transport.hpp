@@ -26,7 +26,7 @@ struct NativeCall {
     Reduction op = Reduction::sum;
     std::vector<std::int64_t> columns;  ///< of each rank: spread, multi_reduce
     bool parts = false;
-    bool blocking = false;  ///< return when it is done
+    bool blocking = false;  ///< return when it is done, for benchmarks: no other thread may use the library meanwhile
 };
 
 /// The message of post_alarm(): work that stops.

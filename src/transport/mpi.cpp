@@ -1,6 +1,7 @@
 // Messages by MPI. This file and mpi_leaving are the only ones that name MPI.
 #include <dlfcn.h>
 #include <mpi.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -43,6 +45,7 @@ int wanted_level() {
 }
 
 void start() {
+    const MpiCall call;
     if (mpi_started()) return;
     int provided = 0;
     must(MPI_Init_thread(nullptr, nullptr, wanted_level(), &provided), "MPI_Init_thread");
@@ -218,6 +221,8 @@ void native_multi_reduce(const NativeCall& c, const Counts& parts, MPI_Comm comm
 class MpiTransport final : public Transport {
 public:
     MpiTransport(MPI_Comm from, std::int64_t piece) : owner_(std::this_thread::get_id()), piece_(piece) {
+        meet(from);  // what follows waits for other ranks
+        const MpiCall call;
         group_ = &group_of(from);
         place_ = static_cast<int>(group_->native_calls.size());
         group_->native_calls.push_back(0);
@@ -235,6 +240,8 @@ public:
         any_thread_ = level == MPI_THREAD_SERIALIZED || level == MPI_THREAD_MULTIPLE;
     }
     ~MpiTransport() override {
+        if (process_ != getpid()) return;  // a forked child: the library, and who was in it, are its parent's
+        const MpiCall call;
         int done = 0;
         MPI_Finalized(&done);
         if (done || mpi_abandoned() || failed()) return;
@@ -258,6 +265,8 @@ public:
     int max_tag() const override { return max_tag_; }
 
     std::vector<int> host_ranks() override {
+        meet(comm_);
+        const MpiCall call;
         MPI_Comm host;
         must(MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &host), "MPI_Comm_split_type");
         int n = 0;
@@ -275,6 +284,7 @@ public:
     }
 
     void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool synchronous) override {
+        const MpiCall call;
         MPI_Request request;
         const Bytes all(bytes, piece_);
         must(synchronous ? MPI_Issend(data, all.count(), all.type(), peer, tag, comm_, &request)
@@ -284,6 +294,7 @@ public:
     }
 
     void post_recv(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
+        const MpiCall call;
         MPI_Request request;
         const Bytes all(bytes, piece_);
         must(MPI_Irecv(data, all.count(), all.type(), peer, tag, comm_, &request), "MPI_Irecv");
@@ -295,6 +306,7 @@ public:
         for (auto* const numbers : {&ids_, &which_, &finished_}) numbers->reserve(messages);
     }
     bool there(int peer, int tag) override {
+        const MpiCall call;
         int yes = 0;
         must(MPI_Iprobe(peer, tag, comm_, &yes, MPI_STATUS_IGNORE), "MPI_Iprobe");
         return yes != 0;
@@ -302,9 +314,12 @@ public:
 
     bool native() const override { return true; }
     bool has_ended(int peer, bool before_native) override {
+        const MpiCall call;
         return rank_has_ended(*group_, place_, peer, before_native ? group_->native_calls[place()] : 0);
     }
     void post_native(int id, const NativeCall& call) override {
+        std::optional<MpiCall> alone;
+        if (!call.blocking) alone.emplace();
         ++group_->native_calls[place()];
         MPI_Request request = MPI_REQUEST_NULL;
         std::shared_ptr<Counts> parts;
@@ -324,6 +339,7 @@ public:
     }
 
     void post_native_message(int id, const MatrixView& matrix, bool send, int peer, bool buffered) override {
+        const MpiCall call;
         constexpr int tag = tags::native;
         MPI_Request request = MPI_REQUEST_NULL;
         if (send && buffered) keep_room(matrix.bytes());
@@ -342,12 +358,14 @@ public:
 
     bool alarms() const override { return true; }
     void post_alarm(int peer, const Alarm& alarm) override {
+        const MpiCall call;
         MPI_Request request;
         must(MPI_Isend(&own_alarms_.emplace_back(alarm), sizeof alarm, MPI_BYTE, peer, tags::alarm, comm_, &request),
              "MPI_Isend");
         add(no_id, request);
     }
     void take_alarms(std::vector<Alarm>& alarms) override {
+        const MpiCall call;
         while (true) {
             int there = 0;
             MPI_Status status;
@@ -360,6 +378,7 @@ public:
     }
 
     void poll(std::vector<int>& done) override {
+        const MpiCall call;
         done.insert(done.end(), finished_.begin(), finished_.end());
         finished_.clear();
         if (requests_.empty()) {
@@ -409,6 +428,7 @@ private:
     MpiGroup* group_ = nullptr;
     int place_ = 0;  // among the transports of the group
     std::thread::id owner_;
+    pid_t process_ = getpid();
     std::int64_t piece_;  // bytes that one call counts
     int rank_ = 0, size_ = 1, world_size_ = 1;
     bool any_thread_ = false;
@@ -438,6 +458,7 @@ std::unique_ptr<Transport> make_mpi_transport(std::optional<int> comm, std::int6
 
 MpiInfo mpi_info() {
     start();
+    const MpiCall call;
     MpiInfo info;
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int length = 0, version = 0, subversion = 0, level = 0;

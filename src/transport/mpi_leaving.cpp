@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -19,6 +20,12 @@ namespace {
 
 // Of messages on a group's communicator.
 constexpr int question = 1, answer = 2;
+
+// Needed after static objects are gone.
+std::mutex& library() {
+    static auto& mutex = *new std::mutex;
+    return mutex;
+}
 
 std::atomic<bool> abandoned{false};
 pid_t started_by = 0;  // a forked child inherits exit handlers, but is no rank
@@ -69,6 +76,14 @@ void answer_questions(MpiGroup& group) {
     });
 }
 
+// Between looks at what others have to do first, turn by turn: they may compute for long.
+void pause(int turn) {
+    if (turn < 1000)
+        std::this_thread::yield();
+    else
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+}
+
 // What MPI_Finalize does first is to free an attribute of this rank's own communicator.
 int leave_together(MPI_Comm, int, void*, void*) {
     if (abandoned) return MPI_SUCCESS;
@@ -78,19 +93,18 @@ int leave_together(MPI_Comm, int, void*, void*) {
     for (int all = 0, turn = 0; !all; ++turn) {
         if (MPI_Testall(static_cast<int>(left.size()), left.data(), &all, MPI_STATUSES_IGNORE) != MPI_SUCCESS) break;
         for (MpiGroup& group : groups()) answer_questions(group);
-        if (turn < 1000)
-            std::this_thread::yield();
-        else  // others may compute for long
-            std::this_thread::sleep_for(std::chrono::microseconds(200));
+        pause(turn);
     }
     return MPI_SUCCESS;
 }
 
 void finish() {
+    if (started_by != getpid()) return;
+    const MpiCall call;  // threads that still run come in no more
     int done = 0;
     MPI_Finalized(&done);
     // A rank that failed alone must not wait for the others in Finalize: they wait for it.
-    if (!done && !abandoned && started_by == getpid()) MPI_Finalize();
+    if (!done && !abandoned) MPI_Finalize();
 }
 
 }  // namespace
@@ -103,13 +117,38 @@ void must(int code, const char* call) {
     throw MpiError(std::string(call) + ": " + std::string(text, static_cast<std::size_t>(length)));
 }
 
+MpiCall::MpiCall() {
+    library().lock();
+}
+
+MpiCall::~MpiCall() {
+    library().unlock();
+}
+
+void meet(MPI_Comm comm) {
+    MPI_Request all_here;
+    {
+        const MpiCall call;
+        int between_groups = 0;
+        must(MPI_Comm_test_inter(comm, &between_groups), "MPI_Comm_test_inter");
+        if (between_groups)
+            throw ConfigError(
+                "comm: given an intercommunicator; allowed: a communicator of one group, such as its Merge() gives");
+        must(MPI_Ibarrier(comm, &all_here), "MPI_Ibarrier");
+    }
+    for (int turn = 0;; ++turn) {
+        {
+            const MpiCall call;
+            int here = 0;
+            must(MPI_Test(&all_here, &here, MPI_STATUS_IGNORE), "MPI_Test");
+            if (here) return;
+        }
+        pause(turn);
+    }
+}
+
 // Ranks of `from` have all the same groups of just these ranks.
 MpiGroup& group_of(MPI_Comm from) {
-    int between_groups = 0;
-    must(MPI_Comm_test_inter(from, &between_groups), "MPI_Comm_test_inter");
-    if (between_groups)
-        throw ConfigError(
-            "comm: given an intercommunicator; allowed: a communicator of one group, such as its Merge() gives");
     for (MpiGroup& group : groups()) {
         int same = MPI_UNEQUAL;
         must(MPI_Comm_compare(from, group.comm, &same), "MPI_Comm_compare");

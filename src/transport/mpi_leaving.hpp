@@ -1,4 +1,4 @@
-// How ranks leave MPI: together, and what a rank that has come to its end still answers.
+// How threads share MPI, and how ranks leave it: together, and what a rank that has come to its end still answers.
 #pragma once
 #include <mpi.h>
 
@@ -14,6 +14,23 @@ namespace tilewave {
 /// @throws MpiError where `code`, of `call`, is not MPI_SUCCESS
 void must(int code, const char* call);
 
+/// A thread's stay in the library, which below MULTIPLE takes one thread of a process at a time, whichever
+/// communicators they use; and in what this file and mpi.cpp keep for the process. Whoever is in waits for no message
+/// of another rank, takes no other lock and calls no Python, so that all others come in soon, also with the
+/// interpreter's lock in hand.
+class MpiCall {
+public:
+    MpiCall();
+    ~MpiCall();
+    MpiCall(const MpiCall&) = delete;
+    MpiCall& operator=(const MpiCall&) = delete;
+};
+
+/// Returns when all ranks of `comm` are here; other threads may be in the library meanwhile. A blocking collective call
+/// that follows waits only until each rank has the library for it. Collective over `comm`.
+/// @throws MpiError
+void meet(MPI_Comm comm);
+
 /// Ranks that have had a transport together: they leave MPI when all of them do.
 struct MpiGroup {
     MPI_Comm comm = MPI_COMM_NULL;
@@ -24,6 +41,7 @@ struct MpiGroup {
 };
 
 /// The group of just the ranks of `from`; lives to the end of the process. Collective over `from`.
+/// @pre an MpiCall is held, here and in rank_has_ended()
 /// @throws MpiError
 MpiGroup& group_of(MPI_Comm from);
 
