@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 CORE := $(shell find include src bindings cmake -type f) CMakeLists.txt
 
-.PHONY: demo test test-long dev check proofs lint docs clean
+.PHONY: demo test test-long dev check proofs mutants lint docs clean
 
 demo: $(VENV)/built
 	$(VENV)/bin/tilewave run -n 2 examples/01_first_nest.py
@@ -18,6 +18,11 @@ test-long: $(VENV)/built
 PART ?= 1/1
 proofs: $(VENV)/built
 	$(VENV)/bin/python tests/proofs.py --part $(PART)
+
+# Small faults put into a copy of the source, one at a time: which ones do tests not catch? make mutants ONLY=src/core
+ONLY ?=
+mutants: $(VENV)/built
+	$(VENV)/bin/python tests/mutants/run.py --part $(PART) $(ONLY)
 
 # The environment, with the package installed in it to be edited: a changed .py is used as it is, a changed .cpp compiled
 # alone.
