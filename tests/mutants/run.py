@@ -11,10 +11,12 @@ fails, an error and a hang catch the mutant. The exit status is 1 if one survive
 """
 
 import argparse
+import collections
 import importlib.util
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -34,6 +36,7 @@ BUILD_TIMEOUT_S = 3600.0
 PYTEST = (".venv/bin/python", "-m", "pytest", "-q", "-x", "-rfE", "-p", "no:cacheprovider")
 CPP_TESTS = ("build/cpp/tests/cpp/tilewave_tests", "--gtest_brief=1")
 GTEST = "gtest "
+STOPPED = [128 + number for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
 NO_TESTS = (4, 5)  # pytest's exit status for a selection that is wrong or empty
 
 
@@ -54,8 +57,10 @@ class Mutant:
         return self.file.endswith((".cpp", ".hpp"))
 
     @property
-    def of_cpp_tests(self):
-        return any(selection.startswith(GTEST) for selection in self.tests)
+    def needs(self):
+        """What its tests need built: (Python's package, the C++ tests)."""
+        of_cpp = [selection.startswith(GTEST) for selection in self.tests]
+        return not all(of_cpp), any(of_cpp)
 
     def text(self, root=ROOT):
         """The file's text with the fault in it."""
@@ -90,8 +95,9 @@ class Copy:
 
     def __init__(self, folder):
         self.root, self.processes, self.environment = folder / "tree", _processes(), dict(os.environ)
+        self.stale = False  # whether what is built is not of the source as it is
         self.root.mkdir(parents=True, exist_ok=True)
-        self.environment["TILEWAVE_TEST_RUN"] = "0"
+        self.environment.setdefault("TILEWAVE_TEST_RUN", "0")  # all cases
         for name in ("VIRTUAL_ENV", "PYTHONPATH", "MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
             self.environment.pop(name, None)
 
@@ -125,25 +131,36 @@ class Copy:
                 command, self.environment, watch=lambda: time.monotonic() > end,
                 cwd=self.root, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
             )  # fmt: skip
+            if status in STOPPED:  # by a signal to this process
+                raise KeyboardInterrupt
             output.seek(0)
             return status, output.read().decode(errors="replace")
 
-    def build(self, cpp_tests):
-        """(exit status, output) of building what has changed."""
-        status, output = self.run(["make", "dev"], BUILD_TIMEOUT_S)
-        if status or not cpp_tests:
-            return status, output
+    def build(self, python=True, cpp_tests=False):
+        """(exit status, output) of building what has changed: for Python, for the C++ tests."""
+        if python or not (library := next(self.root.glob("build/cp*/libtilewave.a"), None)):
+            status, output = self.run(["make", "dev"], BUILD_TIMEOUT_S)
+            library = next(self.root.glob("build/cp*/libtilewave.a"), None)
+        else:
+            status, output = self._cmake("--build", str(library.parent), "--target", "tilewave")
+        return self._build_cpp_tests(library) if cpp_tests and not status else (status, output)
+
+    def _build_cpp_tests(self, library):
         python = self.root / ".venv/bin/python"
-        (library,) = self.root.glob("build/cp*/libtilewave.a")
-        self.environment["PATH"] = f"{python.parent}:{os.environ['PATH']}"
-        if not (self.root / "build/cpp/build.ninja").exists():
+        if "TILEWAVE_BLAS" not in self.environment:
+            code = "from tilewave.linalg.blas import blas; print(blas().path)"
+            self.environment["TILEWAVE_BLAS"] = self.run([str(python), "-c", code], TIMEOUT_S)[1].strip()
             options = ["-DTILEWAVE_TESTS=ON", "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O1"]
             options += [f"-DPython_EXECUTABLE={python}", f"-DTILEWAVE_BUILT={library}"]
             options += shlex.split(os.environ.get("CMAKE_ARGS", ""))
-            status, output = self.run(["cmake", "-S", ".", "-B", "build/cpp", "-G", "Ninja", *options], BUILD_TIMEOUT_S)
-            code = "from tilewave.linalg.blas import blas; print(blas().path)"
-            self.environment["TILEWAVE_BLAS"] = self.run([str(python), "-c", code], TIMEOUT_S)[1].strip()
-        return (status, output) if status else self.run(["cmake", "--build", "build/cpp"], BUILD_TIMEOUT_S)
+            status, output = self._cmake("-S", ".", "-B", "build/cpp", "-G", "Ninja", *options)
+            if status:
+                return status, output
+        return self._cmake("--build", "build/cpp", "--target", "tilewave_tests")
+
+    def _cmake(self, *arguments):
+        self.environment["PATH"] = f"{self.root / '.venv/bin'}:{os.environ['PATH']}"
+        return self.run([str(self.root / ".venv/bin/cmake"), *arguments], BUILD_TIMEOUT_S)
 
 
 def outcome_of(copy, mutant):
@@ -166,6 +183,23 @@ def outcome_of(copy, mutant):
     return "NOT CAUGHT", mutant.wrong
 
 
+def tried(copy, mutant, unchanged):
+    """(what became of a mutant, why); the copy has the source as it is again afterwards, and may have to be built."""
+    status, output = 0, ""
+    try:
+        changed = mutant.text().encode()
+        if not unchanged:
+            copy.write(mutant.file, changed)
+            if mutant.compiled or copy.stale:
+                copy.stale = mutant.compiled
+                status, output = copy.build(*mutant.needs)
+        return ("does not build", output[-2000:]) if status else outcome_of(copy, mutant)
+    except ValueError as error:
+        return "does not apply", str(error)
+    finally:
+        copy.write(mutant.file, (ROOT / mutant.file).read_bytes())
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", help="of mutants, files or folders; all without them")
@@ -177,35 +211,20 @@ def main():
     chosen = [mutant for mutant in mutants() if mutant.belongs_to(given.names)][k - 1 :: n]
     if not chosen:
         parser.error(f"no mutant of {' '.join(given.names)}, part {given.part}")
-    cpp_tests = any(mutant.of_cpp_tests for mutant in chosen)
     copy = Copy(given.folder)
     copy.bring_up_to_date()
     print("building the copy, minutes the first time", flush=True)
-    status, output = copy.build(cpp_tests)
+    status, output = copy.build(True, any(cpp for _, cpp in (mutant.needs for mutant in chosen)))
     if status:
         sys.exit(f"{output[-3000:]}\nthe copy does not build")
-    counts, stale = {}, False
+    counts = collections.Counter()
     for mutant in chosen:
-        begin, original = time.monotonic(), (ROOT / mutant.file).read_bytes()
-        status = 0
-        try:
-            outcome, why = "", mutant.text().encode()
-            if not given.unchanged:
-                copy.write(mutant.file, why)
-                if mutant.compiled or stale:
-                    status, output = copy.build(cpp_tests)
-                    stale = mutant.compiled
-            outcome, why = ("does not build", output[-2000:]) if status else outcome_of(copy, mutant)
-        except ValueError as error:
-            outcome, why = "does not apply", str(error)
-        finally:
-            copy.write(mutant.file, original)
-        counts[outcome] = counts.get(outcome, 0) + 1
-        seconds = time.monotonic() - begin
-        print(f"{outcome:14} {mutant.name:34} {seconds:4.0f} s  {mutant.file}: {why}", flush=True)
+        begin = time.monotonic()
+        outcome, why = tried(copy, mutant, given.unchanged)
+        counts[outcome] += 1
+        print(f"{outcome:14} {mutant.name:34} {time.monotonic() - begin:4.0f} s  {mutant.file}: {why}", flush=True)
     print(", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())), f"of {len(chosen)}")
-    wanted = "NOT CAUGHT" if given.unchanged else "caught"
-    sys.exit(set(counts) != {wanted})
+    sys.exit(set(counts) != {"NOT CAUGHT" if given.unchanged else "caught"})
 
 
 if __name__ == "__main__":

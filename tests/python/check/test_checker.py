@@ -390,3 +390,52 @@ def test_await_of_what_every_counter_has_at_the_start():
     next(s for s in lanes[1] if s.op == "signal").count = 0
     made[0].lanes = lanes
     violation(made, "it only grows")
+
+
+def tasks_on(rank, lanes, messages):
+    """The part of one of two ranks: arrays 0, 1, 2, tasks 0 and 1 that write array 0, and messages of an array each
+    (array, whether it is sent, whether synchronously).
+    """
+    part, box = _core.Schedule(), ((0,), (4,))
+    part.rank, part.ranks = rank, 2
+    array = _core.Array()
+    array.item_bytes, array.storage, array.separate = 8, box, True
+    array.owned = box if rank == 0 else ((0,), (0,))
+    part.arrays = [array] * 3
+    if any(step[0] == "compute" for lane in lanes for step in lane):
+        part.works = [_core.Work(n, _core.TaskWork(writes=[_core.Region(0, box)])) for n in range(2)]
+    tiles, made = [_core.Tile() for _ in part.works], []
+    for number, tile in enumerate(tiles):
+        tile.work = number
+    for number, send, synchronous in messages:
+        message = _core.Message()
+        message.peer, message.tag, message.send, message.synchronous = 1 - rank, 1 + number, send, synchronous
+        message.array, message.region, message.bytes = number, box, 32
+        made.append(message)
+    part.tiles, part.messages = tiles, made
+    part.lanes = [[_core.Step(*step) for step in lane] for lane in lanes]
+    return part
+
+
+@pytest.mark.parametrize("waits_first", [True, False])
+def test_elements_that_change_while_they_are_sent(waits_first):
+    end = [("wait", 0), ("compute", 1)]
+    steps = [("compute", 0), ("post_send", 0), *(end if waits_first else end[::-1])]
+    receives = [("post_recv", 0), ("wait", 0)]
+    made = [tasks_on(0, [steps], [(0, True, False)]), tasks_on(1, [receives], [(0, False, False)])]
+    assert _core.check(made) is None if waits_first else violation(made, "while it is being sent")
+
+
+@pytest.mark.parametrize("synchronous", [True, False])
+def test_only_the_end_of_a_synchronous_send_tells_of_its_receive(synchronous):
+    """Rank 1 changes in lane 1, after a second message, what lane 0 has made before it receives the first one."""
+    sends = [("post_send", 0), ("wait", 0), ("post_send", 1), ("wait", 1)]
+    lanes = [
+        [("compute", 0), ("post_recv", 0), ("wait", 0)],
+        [("post_recv", 1), ("wait", 1), ("compute", 1)],
+    ]
+    made = [
+        tasks_on(rank, steps, [(1, rank == 0, synchronous), (2, rank == 0, False)])
+        for rank, steps in enumerate(([sends], lanes))
+    ]
+    assert _core.check(made) is None if synchronous else violation(made, "with no order after another write")

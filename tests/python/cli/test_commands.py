@@ -74,6 +74,16 @@ def test_options_end_at_the_script(launched):
     ]
 
 
+@pytest.mark.parametrize(
+    "options, argument, pointed_out",
+    [((), "-n", True), (("-n", 2), "-n", False), (("--threads", 2), "--threads=4", False), ((), "--size", False)],
+)
+def test_an_option_that_stands_behind_the_script_is_pointed_out(launched, options, argument, pointed_out):
+    done = invoke("run", *options, "script.py", argument)
+    assert done.exit_code == 7 and launched[0][1] == [argument]
+    assert ("stands behind the script" in done.output) == pointed_out
+
+
 @pytest.mark.parametrize("options, ranks", [((), 3), (("--hosts", "a,b"), 5), (("-n", 1, "--hosts", "a"), 1)])
 def test_ranks_that_are_not_given_follow_the_hosts(launched, options, ranks):
     assert invoke("run", *options, "script.py").exit_code == 7

@@ -75,6 +75,10 @@ def test_a_file_has_no_name_before_it_is_whole(tmp_path):
             lambda p: (np.save(p, np.zeros(100)), os.truncate(p, 500)),
             "is cut short: it has 500 bytes, an array of shape",
         ),
+        (
+            lambda p: (np.save(p, np.zeros(100)), os.truncate(p, p.stat().st_size - 1)),
+            "is cut short: it has 927 bytes, an array of shape",
+        ),
     ],
 )
 def test_what_is_no_file_of_an_array(tmp_path, make, words):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
+from tilewave import _core
 from tilewave.machine import kept_rates, stale
 from tilewave.plan.rate import Rate
 from tilewave.run import choosing
@@ -77,6 +78,20 @@ def test_rates_that_are_old_or_forgotten_are_measured_again(measured, monkeypatc
         kept_rates.forget(name)
     planned()
     assert len(measured) > count
+
+
+@pytest.mark.parametrize(
+    "age_s, good",
+    [(0.0, True), (kept_rates.MOST_AGE_S - 60, True), (kept_rates.MOST_AGE_S + 60, False), (-3600.0, False)],
+)
+def test_a_rate_is_good_for_some_time_from_when_it_was_kept_on(monkeypatch, tmp_path, age_s, good):
+    monkeypatch.setenv("TILEWAVE_CACHE_DIR", str(tmp_path))
+    context, now = tw.Context(threads=1), time.time()
+    with monkeypatch.context() as then:
+        then.setattr(time, "time", lambda: now - age_s)
+        assert kept_rates.keep("key", [(_core.Plan(), Rate(1e-9, 0.0, 0.0, "measured"))])
+    (found,) = kept_rates.read(context, ["key"])
+    assert (found is not None) == good
 
 
 def kept():

@@ -1,10 +1,13 @@
 """Grids that no powers of 2 describe: odd numbers of cells, thin boxes, flat cells."""
 
+import itertools
+
 import numpy as np
 import pytest
 from poisson_matrix import poisson_matrix
 
 from tilewave.multigrid import Poisson
+from tilewave.multigrid.axes import Axis
 from tilewave.multigrid.levels import all_grids, finest
 
 
@@ -50,6 +53,27 @@ def test_one_grid_is_solved_at_once():
 
 def _grids(shape, k=1.0, boundary="dirichlet", sigma=0.0):
     return all_grids(finest(shape, [1 / n for n in shape], [(boundary, boundary)] * len(shape), k, sigma))
+
+
+SIDES = [("periodic", "periodic"), *itertools.product(("dirichlet", "neumann"), repeat=2)]
+
+
+@pytest.mark.parametrize("boundary", SIDES)
+@pytest.mark.parametrize("cells", [2, 7, 8])
+def test_corrections_are_linear_between_centres(cells, boundary):
+    """And to 0 at a Dirichlet boundary; at one of Neumann a cell has its own value alone."""
+    axis = Axis(np.random.default_rng(cells).random(cells) + 0.5, boundary)
+    coarse = axis.halved()
+    low, high = axis.weights(coarse)
+    total, centres = axis.lengths.sum(), coarse.centres
+    below, above = (centres[-1] - total, centres[0] + total) if axis.periodic else (0.0, total)
+    places = [below, *centres, above]
+    for c in range(coarse.cells):
+        at, lower, upper = centres[c], axis.centres[2 * c], axis.centres[2 * c + 1 : 2 * c + 2]
+        beside = boundary[0] == "neumann" and c == 0, boundary[1] == "neumann" and c == coarse.cells - 1
+        assert np.isclose(low[c + 1], 0.0 if beside[0] else (at - lower) / (at - places[c]))
+        for there in upper:  # there is none in the last cell of an odd number
+            assert np.isclose(high[c + 1], 0.0 if beside[1] else (there - at) / (places[c + 2] - at))
 
 
 def test_coarse_faces_keep_what_flows():

@@ -71,6 +71,26 @@ def test_products_count_where_both_have_a_value():
     assert found["ai"] == math.fsum((points["A"] * points["i"]).ravel())
 
 
+@tw.nest
+def two_paths(A, B, i):
+    if A[i] > 0.3:
+        p = A[i] * 2.0  # noqa: F841 - reduced
+    if A[i] < 0.7:
+        q = A[i] * 3.0  # noqa: F841
+    B[i] = A[i]
+
+
+def test_a_point_counts_where_all_that_is_named_has_a_value():
+    A = np.random.default_rng(6).random(40)
+    asked = {"both": tw.sum("p + q"), "top": tw.max("q - p"), "p": tw.sum("p")}
+    found = tw.run(two_paths, A=A, B=np.zeros(40), reduce=asked)
+    has_p, has_q = A > 0.3, A < 0.7
+    assert 3 < sum(has_p & has_q) < min(sum(has_p), sum(has_q)) and sum(has_p | has_q) == 40
+    both, top, p = (found.results[name] for name in ("both", "top", "p"))
+    assert both == math.fsum((A * 2.0 + A * 3.0)[has_p & has_q]) and p == math.fsum((A * 2.0)[has_p])
+    assert top == (A * 3.0 - A * 2.0)[has_p & has_q].max()
+
+
 @pytest.mark.parametrize(
     "text, words",
     [

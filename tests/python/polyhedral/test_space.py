@@ -432,6 +432,8 @@ SPACE = core.Space.box([0, 0], [1, 1])
         (lambda: core.LinearSchedule([1]).step_of(GROUPING, [0, 0]), "grouping of 2"),
         (lambda: core.LinearSchedule.for_tiles("eager", 2, 0), "'eager'"),
         (lambda: core.LinearSchedule.for_tiles("blocking", 2, 2), "mapping dimension 2"),
+        (lambda: core.Space((1 << 32) + 1, [[1, 0], [-1, 9]]), "at most 32 bits is allowed"),
+        (lambda: core.Space.box([0], [3]).project(-(1 << 32)), "at most 32 bits is allowed"),
     ],
 )
 def test_refusals_say_what_was_given(call, message):
