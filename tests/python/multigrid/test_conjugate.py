@@ -1,5 +1,6 @@
 """Cycles as the preconditioner of conjugate gradients."""
 
+import types
 import warnings
 
 import numpy as np
@@ -9,6 +10,7 @@ from poisson_matrix import poisson_matrix
 
 from tilewave.errors import ConfigError
 from tilewave.multigrid import Poisson, poisson
+from tilewave.multigrid.conjugate import ConjugateGradients
 
 
 def jumps(shape, most=1e4, seed=0):
@@ -177,3 +179,16 @@ def test_iterations_that_come_to_a_stand_begin_anew():
     solver = Poisson(shape, (0.001, 0.1, 3.0), sigma=sigma, **options)
     solver.solve(f, method="cg", max_cycles=100)
     assert solver.history.converged, solver.history
+
+
+@pytest.mark.parametrize("hermitian", [True, False])
+def test_products_with_the_matrix_follow_from_those_before(hermitian):
+    """Conjugated where the matrix is Hermitian, not so where it is complex and symmetric."""
+    rng = np.random.default_rng(7)
+    matrix, u, p = (rng.standard_normal(n) + 1j * rng.standard_normal(n) for n in ((5, 5), 5, 5))
+    matrix, beta = matrix + (matrix.conj().T if hermitian else matrix.T), 0.7 - 0.4j
+    product = np.vdot if hermitian else np.dot
+    known = product(u, matrix @ u), beta * product(u, matrix @ p), beta, product(p, matrix @ p)
+    found = ConjugateGradients._product(types.SimpleNamespace(_hermitian=hermitian), *known)
+    direction = u + beta * p
+    assert np.isclose(found, product(direction, matrix @ direction))

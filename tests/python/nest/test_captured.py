@@ -156,3 +156,25 @@ def test_each_nest_has_its_own_numbers(kernels):
         tw.run(nest, A=A, context=context)
         assert A[1] == c
     assert len(kernels) == 1
+
+
+LARGE = 1
+
+
+@tw.nest
+def plus(A, B, i):
+    B[i] = A[i] + LARGE
+
+
+@pytest.mark.parametrize("number", [2**31 - 1, -(2**31), 2**53 + 1, 2**63, -(2**70)])
+def test_ints_of_any_size_are_what_numpy_makes_of_them(monkeypatch, number):
+    monkeypatch.setitem(globals(), "LARGE", number)
+    for dtype in ("f4", "f8", "i4", "i8"):
+        A, B = np.arange(3).astype(dtype), np.zeros(3, dtype)
+        if dtype[0] == "i" and not np.iinfo(dtype).min <= number <= np.iinfo(dtype).max:
+            with pytest.raises(tw.KernelError, match=f"Python integer {number} out of bounds for int"):
+                tw.run(plus, A=A, B=B)
+        else:
+            tw.run(plus, A=A, B=B)
+            with np.errstate(over="ignore"):
+                assert np.array_equal(B, A + number)

@@ -1,9 +1,11 @@
 """The text by which ranks compare a user's function: the same in every process, another for another function."""
 
+import functools
 import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 from tilewave.patterns.function_text import function_text
 
@@ -68,3 +70,20 @@ def test_of_objects_that_a_function_carries_the_type_counts():
     assert function_text(made(Counter(1))) == function_text(made(Counter(2)))
     assert function_text(made(Counter(1).add)) == function_text(made(Counter(2).add))
     assert function_text(Counter(1).add) != function_text(Counter(2).add)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda value: lambda a, b: a + b * value,
+        lambda value: lambda a, b, c=value: a + b * c,
+        lambda value: lambda a, b, *, c=value: a + b * c,
+        lambda value: functools.partial(np.add, value),
+        lambda value: functools.partial(np.add, where=value),
+        lambda value: lambda a, b: [a, {"k": (value,)}],
+    ],
+)
+def test_values_that_a_function_carries_tell_it_from_others(made):
+    assert function_text(made(1)) == function_text(made(1))
+    for other in (2, 1.0, "1", np.int64(1), np.ones(2)):
+        assert function_text(made(1)) != function_text(made(other))

@@ -6,6 +6,7 @@ import math
 
 import numba
 import pytest
+from local_ranks import on_ranks
 from numba import types
 
 import tilewave as tw
@@ -171,3 +172,20 @@ def test_planes_are_measured_in_rows_of_two_lengths_and_tiles_of_few(found, nest
         plan,
         found[0],
     )
+
+
+def test_rates_that_some_rank_has_otherwise_are_forgotten_by_all():
+    def on_rank(context):
+        same, other, some = (
+            rate.Rates([(_core.Plan(), rate.Rate(point_s, 0.0, 0.0, "measured"))])
+            for point_s in (1e-9, (2 + context.rank) * 1e-9, 3e-9)
+        )
+        if context.rank == 1:
+            some.forget()
+        fine = rate.agree(context, [same, other, some, rate.Rates()])
+        failed = rate.agree(context, None if context.rank == 2 else [same])
+        fewer = rate.agree(context, [same] * (1 + context.rank % 2))
+        return fine, failed, fewer, len(same.measured), other.measured, some.measured
+
+    results, errors = on_ranks(3, 1, on_rank)
+    assert not any(errors) and results == [(True, False, False, 1, [], [])] * 3
