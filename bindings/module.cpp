@@ -1,12 +1,15 @@
 // The Python module tilewave._core: plain bindings of include/tilewave, nothing of its own.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
 #include "runtime/tuning.hpp"
 #include "tilewave/dtype.hpp"
 #include "tilewave/error.hpp"
+#include "tilewave/fast_paths.hpp"
 #include "tilewave/limits.hpp"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 void bind_space(nb::module_& m);
 void bind_machine(nb::module_& m);
@@ -52,6 +55,17 @@ NB_MODULE(_core, m) {
     for (const tilewave::Dtype d : tilewave::all_dtypes)
         dtypes.append(nb::make_tuple(tilewave::to_string(d), tilewave::in_nests(d)));
     m.attr("dtypes") = nb::tuple(dtypes);
+    nb::dict paths;  // what each fast path does, by name
+#define TILEWAVE_PATH(name, text) paths[#name] = text;
+    TILEWAVE_FAST_PATHS(TILEWAVE_PATH)
+#undef TILEWAVE_PATH
+    m.attr("fast_paths") = paths;
+    m.def("paths_off", &tilewave::paths_off, "names"_a, "The fast paths of names between commas, a bit each.");
+    m.def("names_of", &tilewave::names_of, "off"_a, "The names of fast paths, with commas.");
+    m.def(
+        "without",
+        [](tilewave::PathsOff off, const std::string& name) { return (off & tilewave::paths_off(name)) != 0; }, "off"_a,
+        "name"_a, "Whether a fast path is among those that are switched off.");
     nb::register_exception_translator([](const std::exception_ptr& p, void*) {
         try {
             std::rethrow_exception(p);

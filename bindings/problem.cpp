@@ -67,7 +67,7 @@ void bind_problem_class(nb::module_& m) {
                const std::vector<std::tuple<std::int64_t, bool, Index, Index, int, bool>>& arrays,
                const std::vector<std::tuple<int, Index, bool, bool>>& accesses,
                const std::vector<std::pair<Index, std::int64_t>>& bounds, const std::vector<bool>& downwards,
-               bool sequential, const Index& periodic) {
+               bool sequential, const Index& periodic, PathsOff paths_off) {
                 new (p) SweepProblem{shape, space, {}, {}};
                 for (const auto& [bytes, replicated, own, axes, time_buffers, window] : arrays)
                     p->arrays.push_back({bytes, replicated, own, axes, time_buffers, window});
@@ -76,10 +76,11 @@ void bind_problem_class(nb::module_& m) {
                 for (const auto& [coefficients, constant] : bounds) p->bounds.push_back({coefficients, constant});
                 p->sequential = sequential;
                 p->periodic = periodic;
+                p->paths_off = paths_off;
                 p->settle(downwards);
             },
             "shape"_a, "space"_a, "arrays"_a, "accesses"_a, "bounds"_a, "downwards"_a, "sequential"_a,
-            "periodic"_a = Index())
+            "periodic"_a = Index(), "paths_off"_a = PathsOff{0})
         .def(
             "widen",
             [](SweepProblem& p, int array, const Index& lo, const Index& hi) {
@@ -135,6 +136,7 @@ void bind_problem_class(nb::module_& m) {
         .def_ro("space", &SweepProblem::space)
         .def_ro("sequential", &SweepProblem::sequential)
         .def_rw("once", &SweepProblem::once)
+        .def_rw("paths_off", &SweepProblem::paths_off)
         .def_rw("periodic", &SweepProblem::periodic)
         .def_prop_ro("loops",
                      [](const SweepProblem& p) {

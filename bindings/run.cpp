@@ -25,8 +25,8 @@ namespace {
 using Release = nb::call_guard<nb::gil_scoped_release>;
 
 std::shared_ptr<Context> make_context(std::unique_ptr<Transport> t, int threads, const std::string& call = "tw.Context",
-                                      const std::string& where = "") {
-    return std::make_shared<Context>(std::move(t), threads, Caller{call, where});
+                                      const std::string& where = "", const std::optional<std::string>& without = {}) {
+    return std::make_shared<Context>(std::move(t), threads, Caller{call, where}, without);
 }
 
 Statement::Kind kind_of(const std::string& kind) {
@@ -43,8 +43,12 @@ void bind_context(nb::module_& m) {
     nb::class_<LocalFabric>(m, "LocalFabric", "Ranks as threads of one process.").def(nb::init<int>(), "ranks"_a);
     nb::class_<Context>(m, "Context", "One rank's place in a group of ranks.")
         .def_static(
-            "local", [](LocalFabric& f, int rank, int threads) { return make_context(f.endpoint(rank), threads); },
-            "fabric"_a, "rank"_a, "threads"_a, Release())
+            "local",
+            [](LocalFabric& f, int rank, int threads, const std::optional<std::string>& without) {
+                return make_context(f.endpoint(rank), threads, "tw.Context", "", without);
+            },
+            "fabric"_a, "rank"_a, "threads"_a, "without"_a = nb::none(), Release(),
+            "`without`: names of fast paths, with commas; None: as TILEWAVE_WITHOUT says.")
         .def_static(
             "dry",
             [](int rank, int size, int threads) { return make_context(make_dry_transport(rank, size), threads); },
@@ -73,6 +77,7 @@ void bind_context(nb::module_& m) {
         .def_prop_ro("size", &Context::size)
         .def_prop_ro("threads", &Context::threads)
         .def_prop_ro("share", &Context::share)
+        .def_prop_ro("paths_off", &Context::paths_off)
         .def_prop_ro("oversubscribed", &Context::oversubscribed)
         .def_prop_ro("cpus", &Context::cpus)
         .def("machine", &Context::machine, Release())

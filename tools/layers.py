@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Folder of src/: the public headers (include/tilewave) that it implements. A folder may include itself and the folders
 # above it.
 FOLDERS = {
-    "core": "error index limits dtype",
+    "core": "error fast_paths index limits dtype",
     "data": "layout matrix block_cyclic transpose",
     "polyhedral": "scheme",
     "schedule": "schedule timeline",

@@ -8,6 +8,7 @@
 #include <typeindex>
 #include <vector>
 
+#include "tilewave/fast_paths.hpp"
 #include "tilewave/machine.hpp"
 #include "tilewave/transport.hpp"
 
@@ -31,8 +32,12 @@ public:
     /// Collective over the transport's ranks; costs a gather of their machines' names and the
     /// measuring of machine(): about 9 MB sent between two ranks.
     /// 0 threads: as many as the rank with the smallest share of its host's CPUs has there.
+    /// `without`: names of the fast paths to switch off, with commas; nothing: as the environment variable
+    /// TILEWAVE_WITHOUT says.
     /// @pre 0 <= threads <= max_lanes (ConfigError)
-    Context(std::unique_ptr<Transport> transport, int threads, const Caller& caller = {"Context", ""});
+    /// @pre the same fast paths are off on every rank (ConfigError)
+    Context(std::unique_ptr<Transport> transport, int threads, const Caller& caller = {"Context", ""},
+            const std::optional<std::string>& without = {});
     ~Context();
     Context(const Context&) = delete;  // fields, matrices and bound nests have its address
     Context& operator=(const Context&) = delete;
@@ -42,6 +47,8 @@ public:
     int threads() const { return threads_; }
     /// CPUs of each rank: those of its host, divided among the ranks there. The default number of threads.
     int share() const { return share_; }
+    /// The fast paths that are switched off here.
+    PathsOff paths_off() const { return paths_off_; }
     /// Options of every run on this context. Its polls also move the patterns in flight.
     Transport& transport();
     const std::shared_ptr<Exchange>& exchange() { return exchange_; }
@@ -87,8 +94,9 @@ public:
 private:
     void measure();
 
-    bool launched_;  // these two before `exchange_`, which takes the transport
+    bool launched_;  // these three before `exchange_`, which takes the transport
     int announced_on_host_;
+    PathsOff paths_off_ = 0;
     std::shared_ptr<Exchange> exchange_;
     int threads_, share_ = 1, rank_ = 0, size_ = 1;
     bool oversubscribed_ = false;

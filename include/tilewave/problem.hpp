@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "tilewave/fast_paths.hpp"
 #include "tilewave/layout.hpp"
 #include "tilewave/schedule.hpp"
 
@@ -53,6 +54,7 @@ struct SweepProblem {
     Index periodic = {};      ///< 1 for loop indices along which subscripts wrap, 0 for others; empty: none wraps
     /// How the elements at points + origin() are cut along each loop index; empty: into even blocks of the shape.
     std::vector<Cut> cuts = {};
+    PathsOff paths_off = 0;  ///< fast paths that plans, schedules and kernels of it do without
 
     /// The extent after which subscripts wrap along loop index k; 0: they do not.
     std::int64_t period(int k) const { return periodic.n > 0 && periodic[k] ? shape[k] : 0; }

@@ -28,7 +28,7 @@ void KeptExecution::make(const Schedule& schedule, std::span<const Binding> bind
     if (execution_) return execution_->restart();
     combine_.of_arrays.clear();
     for (const Combining& c : programs.combinings) combine_.of_arrays.push_back(combine_row(c.op, c.type));
-    nests_.emplace(schedule, programs.kernels);
+    nests_.emplace(schedule, programs.kernels, options.paths_off);
     tasks_.emplace(schedule, programs.operations);
     execution_.emplace(schedule, bindings_, Computers{&*nests_, &*tasks_}, combine_, transport, options_);
 }

@@ -7,6 +7,7 @@
 
 #include "core/clock.hpp"
 #include "execute/lanes.hpp"
+#include "tilewave/fast_paths.hpp"
 #include "tilewave/kernel.hpp"
 #include "tilewave/schedule.hpp"
 #include "tilewave/task.hpp"
@@ -35,6 +36,7 @@ struct ExecuteOptions {
     /// Lane 0's staged messages may lie in memory of the transport's own. @pre none goes on from a buffer that another
     /// one or the array has filled, none is combined (not checked)
     bool in_transport = false;
+    PathsOff paths_off = 0;          ///< fast paths that are switched off
     WindowMemory* window = nullptr;  ///< of the arrays that have planes (src/execute/rolling_window.hpp)
     int first_tag = 0;               ///< added to the tags of the schedule's messages
     std::int64_t first_time =

@@ -19,7 +19,8 @@ public:
         : ranks_(ranks), request_(request), machine_(machine), rows_across_(rows_across) {}
 
     std::vector<Alternative> of(const SweepProblem& problem) {
-        const bool free = !request_.row && (!request_.storage || *request_.storage == StorageKind::skewed);
+        const bool free = !request_.row && (request_.storage ? *request_.storage == StorageKind::skewed
+                                                             : !without(problem.paths_off, FastPath::skewed));
         if (free && rows_across_ && problem.window.along < 0) {
             if (const Index row = skewed_row(problem); row.n) {
                 if (!cuts_are_given(request_)) along_rows(problem, row);

@@ -52,7 +52,8 @@ PlanCandidates::PlanCandidates(const SweepProblem& problem, int ranks, const Pla
       sweeps_(by_rules.generator == GeneratorKind::sweep),
       stencils_(request.generator.value_or(GeneratorKind::stencil) == GeneratorKind::stencil &&
                 why_no_stencil(problem).empty()),
-      rows_depend_(!problem.sequential && !by_rules.independent_rows(problem)) {}
+      rows_depend_(!problem.sequential && !by_rules.independent_rows(problem)),
+      in_blocks_(!without(problem.paths_off, FastPath::temporal_blocks)) {}
 
 std::vector<int> PlanCandidates::mapping_dims() const {
     if (request_.mapping_dim) return {*request_.mapping_dim};
@@ -162,9 +163,9 @@ void PlanCandidates::stencils(const Add& add) const {
             plan.factors = m;
             plan.aggregate = request_.aggregate.value_or(1);
             for (const int steps : {1, 2, 4, 8}) {
-                if (request_.temporal_block
-                        ? steps > 1
-                        : steps > 1 && (plan.ranks() == 1 || problem_.once || steps > problem_.space.extent(0)))
+                if (request_.temporal_block ? steps > 1
+                                            : steps > 1 && (plan.ranks() == 1 || problem_.once || !in_blocks_ ||
+                                                            steps > problem_.space.extent(0)))
                     continue;
                 plan.temporal_block = request_.temporal_block.value_or(steps);
                 stencil_tiles(plan, add);
@@ -291,7 +292,7 @@ void PlanCandidates::temporal_blocking(Plan plan, const Add& add) const {
     Plan in_turn = plan;
     for (int k = 0; k < problem_.dims(); ++k) in_turn.factors[k] = k == 0 ? lanes : 1;
     for (const int steps : {1, 2, 4, 8}) {
-        if (std::max(steps, lanes) > problem_.space.extent(0)) continue;
+        if (std::max(steps, lanes) > problem_.space.extent(0) || (steps > 1 && !in_blocks_)) continue;
         if (lanes > 1 && steps > 1 && plan.factors[0] == 1) in_caches(plan, steps);
         // A step at a time, lanes follow each other from step to step; blocks of one step a lane would only add pauses:
         // the wave equation on 160 x 170 x 180 floats took 18.3 ms with them, 9.8 without.
@@ -407,7 +408,7 @@ void PlanCandidates::other_tiles(const Plan& plan, const Add& add) const {
 
 void PlanCandidates::other_steps_of_time(const Plan& plan, const Add& add) const {
     if (plan.generator == GeneratorKind::stencil) {
-        if (plan.ranks() == 1 || problem_.once) return;
+        if (plan.ranks() == 1 || problem_.once || !in_blocks_) return;
         for (const int steps : {plan.temporal_block / 2, plan.temporal_block + 1, plan.temporal_block * 2}) {
             Plan p = plan;
             p.temporal_block = steps;
@@ -415,7 +416,7 @@ void PlanCandidates::other_steps_of_time(const Plan& plan, const Add& add) const
         }
         return;
     }
-    if (plan.temporal_block == 1) return;
+    if (plan.temporal_block == 1 || !in_blocks_) return;
     for (const int steps : {plan.temporal_block / 2, plan.temporal_block * 2}) {
         Plan p = plan;
         p.temporal_block = steps;

@@ -52,6 +52,7 @@ private:
     double least_row_;
     bool sweeps_, stencils_;  // generators to choose from
     bool rows_depend_;        // kernels compute max_simd_rows of them at once, the rate was measured with as many
+    bool in_blocks_;          // time steps may be blocked
 };
 
 }  // namespace tilewave

@@ -315,7 +315,8 @@ Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& reques
     if (along >= 0) {
         plan.row = problem.window.row(n);
         // What is kept whole lies along the same rows, where it can.
-        if (problem.window.slant && storable(problem, plan.row)) plan.storage = StorageKind::skewed;
+        if (problem.window.slant && storable(problem, plan.row) && !without(problem.paths_off, FastPath::skewed))
+            plan.storage = StorageKind::skewed;
     }
     // Checked as they come: what follows divides by them and loops over them.
     std::vector<bool> whole;

@@ -542,7 +542,7 @@ WindowShape choose_window(const SweepProblem& problem) {
     }
     const std::vector<Index> deps = problem.dependences();
     for (const Index& d : deps) free = free && std::all_of(d.begin(), d.end(), [](auto x) { return x >= 0; });
-    if (!any || !free) return {};
+    if (!any || !free || without(problem.paths_off, FastPath::windows)) return {};
     const Box box = image(problem.loops, problem.space);
     for (const bool cut : {true, false})
         for (const int slant : {0, 1}) {

@@ -98,7 +98,8 @@ Box held(const SweepProblem& problem, const Plan& plan, int a, int rank) {
 
 bool streams(const SweepProblem& problem, double lanes, const Machine& machine) {
     if (problem.dims() < 2 || problem.sequential || problem.window.along >= 0 || problem.space.extent(0) < 2 ||
-        !problem.unit_dims()[0] || problem.has_parts_of_fields())
+        !problem.unit_dims()[0] || problem.has_parts_of_fields() ||
+        without(problem.paths_off, FastPath::temporal_blocks))
         return false;
     double points = 1;
     for (int k = 1; k < problem.dims(); ++k)
@@ -169,7 +170,7 @@ bool block_in_time(const SweepProblem& problem, const Machine& machine, int lane
     while (together && plan.temporal_block > 2 && deep_halo(problem, plan).along < 0)
         --plan.temporal_block;  // as many as the blocks are wide enough for
     plan.tile[i] = std::clamp<std::int64_t>(static_cast<std::int64_t>(layers / plan.temporal_block), 1, plan.tile[i]);
-    if (!together) return true;
+    if (!together || without(problem.paths_off, FastPath::aggregate)) return true;
     // The fewest messages, of n tiles a step, and the shortest time until the last rank has its first: B that minimises
     // n/B l + (ranks - 1) B t.
     const double tile_s = layer * static_cast<double>(plan.tile[i]) * machine.point_s;

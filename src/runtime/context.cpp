@@ -90,7 +90,9 @@ Pinning pin_plan(Transport& t, int threads, bool launched, int announced_on_host
     return p;
 }
 
-std::unique_ptr<Transport> checked(std::unique_ptr<Transport> t, int threads, const Caller& caller) {
+// The transport to use; `off`: the fast paths that are switched off.
+std::unique_ptr<Transport> checked(std::unique_ptr<Transport> t, int threads, const Caller& caller,
+                                   const std::optional<std::string>& without, PathsOff& off) {
     constexpr int first_tag = tags::collective;  // of a transport that has carried nothing yet
     Statement s;
     s.caller = caller;
@@ -103,9 +105,15 @@ std::unique_ptr<Transport> checked(std::unique_ptr<Transport> t, int threads, co
     else if (pinning != "on" && pinning != "off" && pinning != "auto")
         s.error = "TILEWAVE_PIN is '" + pinning +
                   "'; allowed: on, off, auto (pinned where a launcher started several lanes on a host)";
+    try {
+        off = paths_off(without ? *without : setting("TILEWAVE_WITHOUT", ""));
+        s.description = "TILEWAVE_WITHOUT '" + names_of(off) + "'";
+    } catch (const ConfigError& error) {
+        if (s.error.empty()) s.error = error.what();
+    }
     if (!s.error.empty()) s.kind = Statement::Kind::config;
     agree(*t, first_tag, s);
-    return share_memory(std::move(t), sharing == "on");
+    return share_memory(std::move(t), sharing == "on" && !tilewave::without(off, FastPath::shared));
 }
 
 void transfer(Transport& t, bool send, std::span<std::byte> data, int peer) {
@@ -263,10 +271,11 @@ const std::vector<int>& Context::cpus() const {
     return lanes_->cpus();
 }
 
-Context::Context(std::unique_ptr<Transport> transport, int threads, const Caller& caller)
+Context::Context(std::unique_ptr<Transport> transport, int threads, const Caller& caller,
+                 const std::optional<std::string>& without)
     : launched_(transport->launched()),
       announced_on_host_(transport->announced_on_host()),
-      exchange_(Exchange::make(checked(std::move(transport), threads, caller))),
+      exchange_(Exchange::make(checked(std::move(transport), threads, caller, without, paths_off_))),
       threads_(threads),
       options_(std::make_unique<ExecuteOptions>()) {
     exchange_->caller = caller;
@@ -282,6 +291,7 @@ Context::Context(std::unique_ptr<Transport> transport, int threads, const Caller
     set_cpus_ = std::move(p.set_cpus);
     lanes_ = std::make_unique<Lanes>(std::move(p.cpus));
     options_->crowded = oversubscribed_;
+    options_->paths_off = paths_off_;
     // Now, while all ranks are here: a pattern that needs the numbers must not stop to measure.
     if (size_ > 1 && this->transport().connected()) measure();
 }

@@ -163,7 +163,7 @@ HaloUpdate::HaloUpdate(Context& context, const HaloCall& call, std::shared_ptr<c
     for (const FieldStorage* f : call.fields) fields_.push_back(f->number());
     options_.record = false;
     options_.heartbeat = nullptr;
-    options_.in_transport = true;
+    options_.in_transport = !without(options_.paths_off, FastPath::in_transport);
     execution_ = std::make_unique<Execution>(schedule_, bindings_, Computers{}, nothing_, *port_, options_);
     if (kept()) aim(kept_tag_);  // a field that is closed before the first start leaves its memory here
 }

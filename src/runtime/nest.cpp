@@ -291,6 +291,7 @@ ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest reques
         }
         widen(problem, halos);
         problem.once = !kernel.reductions.empty();
+        problem.paths_off = context.paths_off();
         ways = alternatives(problem, context.size(), request, machine, true);
         mine.description = described(problem, loops, request, ways[0].plan, kernel, body);
         for (const auto& [lo, hi] : halos) mine.description += ", halos " + to_string(lo) + " and " + to_string(hi);

@@ -41,7 +41,8 @@ PatternOperation::PatternOperation(Context& context, PatternCall call, std::int6
         comparison_ = std::make_unique<Comparison>(exchange_->kept_port(), words_.said, words_.given);
     }
     if (call_.request.algorithm == Algorithm::native && port().native() && !call_.keep) enter_line();
-    const bool gives = words().said->statement.kind == Statement::Kind::fine && may_piggyback(call_, port()) &&
+    const bool gives = words().said->statement.kind == Statement::Kind::fine &&
+                       may_piggyback(call_, port(), context_.paths_off()) &&
                        (call_.kind != PatternKind::broadcast || context.rank() == call_.root) &&
                        call_.in.bytes() <= piggyback_limit_bytes(call_.kind, context.size());
     comparison().agreement.start(exchange_->tag(static_cast<int>(number % turns)), gives ? call_.in : MatrixView{},
@@ -223,7 +224,8 @@ void PatternOperation::prepare() {
                                      now.begin() + PatternTransfer::memory_numbers, now.end());
     if (!again_) made_ = make_problem();
     const PatternProblem& q = problem();
-    piggyback_ = may_piggyback(call_, port()) && std::all_of(q.columns.begin(), q.columns.end(), [&](std::int64_t n) {
+    piggyback_ = may_piggyback(call_, port(), context_.paths_off()) &&
+                 std::all_of(q.columns.begin(), q.columns.end(), [&](std::int64_t n) {
                      return (q.kind == PatternKind::multi_reduce ? call_.in.bytes() : q.rows * n * q.item_bytes) <=
                             piggyback_limit_bytes(q.kind, q.ranks);
                  });

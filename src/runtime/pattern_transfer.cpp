@@ -66,7 +66,7 @@ PatternTransfer::PatternTransfer(Context& context, Words words, const PatternPro
     }
     combine_ = call.op == Reduction::user ? Combine{join_user, nullptr, true}
                                           : Combine{combine_row(call.op, call.in.type), nullptr, false};
-    if (call.op != Reduction::user)
+    if (call.op != Reduction::user && !without(options_.paths_off, FastPath::straight_combines))
         combine_.straight = straight_combines(schedule_);  // a function gets all of a step in one call
     execution_ = std::make_unique<Execution>(schedule_, bindings_, Computers{}, combine_, *comparison->port, options_);
     if (!call.keep) {  // for the calls like this one

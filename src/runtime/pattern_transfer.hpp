@@ -57,6 +57,7 @@ public:
     /// Ready to run for `call`, which must live on, with messages that bear `tag`.
     void aim(PatternCall& call, int tag);
     Execution& execution() { return *execution_; }
+    const Combine& combine() const { return combine_; }
     std::int64_t buffer_bytes() const { return schedule_.buffer_bytes(); }
     /// Of all that it keeps between calls.
     std::int64_t memory_bytes() const { return buffer_bytes() + comparison_->agreement.memory_bytes(); }

@@ -53,10 +53,11 @@ MatrixView columns_of(MatrixView m, std::int64_t first, std::int64_t count) {
 
 }  // namespace
 
-bool may_piggyback(const PatternCall& c, const Transport& port) {
+bool may_piggyback(const PatternCall& c, const Transport& port, PathsOff off) {
     const PatternRequest& r = c.request;
     return (port.connected() || port.size() == 1) && !c.keep && c.op != Reduction::user && c.block == 0 &&
-           r.algorithm == Algorithm::automatic && r.chunk_bytes == 0 && r.buffers == 0;
+           r.algorithm == Algorithm::automatic && r.chunk_bytes == 0 && r.buffers == 0 &&
+           !without(off, FastPath::piggyback);
 }
 
 std::int64_t piggyback_limit_bytes(PatternKind kind, int p) {

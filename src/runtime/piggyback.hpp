@@ -2,13 +2,14 @@
 #pragma once
 #include <functional>
 
+#include "tilewave/fast_paths.hpp"
 #include "tilewave/patterns.hpp"
 
 namespace tilewave {
 
 /// Whether a call leaves it open how its matrices go and there are ranks to hear, so that small ones may go with the
 /// comparison.
-bool may_piggyback(const PatternCall& call, const Transport& port);
+bool may_piggyback(const PatternCall& call, const Transport& port, PathsOff off);
 /// The most bytes a rank's matrix may then have, on p ranks.
 std::int64_t piggyback_limit_bytes(PatternKind kind, int p);
 

@@ -233,6 +233,7 @@ def _findings():
     yield "Python", "info", f"{platform.python_version()}, {sys.executable}"
     yield from _core_and_mpi()
     yield from _cpus()
+    yield from _fast_paths()
     try:
         yield "llvmlite", "ok", importlib.metadata.version("llvmlite")
     except importlib.metadata.PackageNotFoundError:
@@ -299,6 +300,17 @@ def _core_and_mpi():
         if facts.cpus
         else "nothing is pinned with 2 ranks (TILEWAVE_PIN, or too few CPUs)",
     )
+
+
+def _fast_paths():
+    """Those that the environment switches off."""
+    from tilewave import ConfigError, _core
+
+    try:
+        if names := _core.names_of(_core.paths_off(os.environ.get("TILEWAVE_WITHOUT", ""))):
+            yield "fast paths", "note", f"TILEWAVE_WITHOUT switches off {names}"
+    except ConfigError as error:
+        yield "fast paths", "missing", str(error)
 
 
 def _lanes(facts):

@@ -178,6 +178,7 @@ def compile_kernel(
     staggered=None,
     captured=None,
     shapes=None,
+    off=0,
 ):
     """Compile a nest's body for the given types.
 
@@ -213,6 +214,8 @@ def compile_kernel(
         with the scalars, others of the same kinds where the kernel is used again.
     shapes : dict, optional
         From the name of a table to a shape. Small tables of shapes like these are looked up by permutations.
+    off : int
+        The fast paths that are switched off, `_core.paths_off`.
 
     Returns
     -------
@@ -229,7 +232,11 @@ def compile_kernel(
     if nest.values:  # their rows come one by one
         staggered = None
     choices = dataclasses.replace(
-        choices, bests=_told(nest, dtypes, choices, bests), staggered=staggered, layouts=layouts_of(nest, shapes or {})
+        choices,
+        bests=() if _core.without(off, "bests") else _told(nest, dtypes, choices, bests),
+        staggered=staggered,
+        layouts=layouts_of(nest, shapes or {}),
+        off=off,
     )
     return Kernel(
         _Recipe(nest, nest.code_signature() if captured else nest.signature(), nest.constants(), dtypes, slots, choices)
@@ -391,7 +398,7 @@ class _Recipe:
             _vector_bytes(),
             _lane_bytes(),
             _ahead_bytes(),
-            _way(),
+            None if _core.without(self.choices.off, "permuted") else _way(),
         )
 
     def key(self):

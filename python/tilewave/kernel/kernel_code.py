@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
+from tilewave._core import without
 from tilewave.kernel.bests import Bests
 from tilewave.kernel.emitter import SITES, Emitter
 from tilewave.kernel.environment import ByteTables
@@ -41,6 +42,7 @@ class Choices:
     ``staggered``: how rows whose points depend on each other may be computed at once; None: they may not.
     ``bests``: numbers of the written places whose largest ("max") or smallest ("min") integer in a row is returned.
     ``layouts``: of each table how its byte tables lie, None for one that has none.
+    ``off``: the fast paths that are switched off.
     """
 
     fastmath: bool
@@ -51,6 +53,7 @@ class Choices:
     bests: tuple = ()
     staggered: Staggered | None = None
     layouts: tuple = ()
+    off: int = 0
 
 
 @dataclass
@@ -78,7 +81,8 @@ def build_row(nest, dtypes, slots, constants, choices, vector_bytes, lane_bytes,
     if any(dtype.kind == "c" for dtype in dtypes.values()) or any(slot.type.is_complex for slot in slots):
         return row  # LLVM makes vectors of the parts
     width = vector_points(dtypes.values(), vector_bytes)
-    if choices.independent and row.vectors and together and width > 1 and not choices.long_rows:
+    wide = together and width > 1 and not choices.long_rows and not without(choices.off, "wide_rows")
+    if choices.independent and row.vectors and wide:
         return _Frame(nest, dtypes, slots, constants, choices, width, way=way).build()
     if choices.staggered and not choices.independent and can_jam(row.frame):
         _add_several_rows(row, nest, dtypes, slots, constants, choices, lane_bytes, ahead_bytes)
@@ -91,16 +95,20 @@ def _add_several_rows(row, nest, dtypes, slots, constants, choices, lane_bytes, 
     def frame(name):
         return _Frame(nest, dtypes, slots, constants, choices, into=row.module, name=name)
 
-    ways = []
-    streams = streams_of(row.frame, choices.staggered, row.frame.unused(), rows_of(lane_bytes))
+    ways, streams = [], None
+    if not without(choices.off, "simd_rows"):
+        streams = streams_of(row.frame, choices.staggered, row.frame.unused(), rows_of(lane_bytes))
     if streams:
         lanes = frame("tilewave_lanes")
         simd_rows_function(lanes, streams, lane_bytes, ahead_bytes)
         row.simd_rows_from = least_points(streams, lane_bytes)
         ways.append((lanes.row, 2, rows_of(lane_bytes), row.simd_rows_from))
-    jam = frame("tilewave_jam")
-    jam_function(jam, choices.staggered)
-    ways.append((jam.row, ROWS_TOGETHER, ROWS_TOGETHER, jam_points(choices.staggered)))
+    if not without(choices.off, "jammed_rows"):
+        jam = frame("tilewave_jam")
+        jam_function(jam, choices.staggered)
+        ways.append((jam.row, ROWS_TOGETHER, ROWS_TOGETHER, jam_points(choices.staggered)))
+    if not ways:
+        return
     jammed_rows_function(row.module, ROWS, len(nest.places), row.module.get_global(ROW), ways)
     row.several = True
 
@@ -143,6 +151,8 @@ class _Frame:
         self.open()
         lookups = lookups_to_check(self.nest, self.dtypes, self.slots) if self.independent else None
         rows = self._looked_up_rows(lookups) if self.independent else None
+        if without(self.choices.off, "row_check"):
+            lookups = None
         before = inside = len(self.e.sites)
         if rows:
             usual = self.row.append_basic_block("checked")

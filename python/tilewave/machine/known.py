@@ -56,6 +56,8 @@ def conditions(context):
     if _core.measure.native(context._core):
         found["mpi"] = _core.mpi_info()["library"].strip().splitlines()[0]
         found["settings"] = {k: v for k, v in sorted(os.environ.items()) if k.startswith(SETTINGS)}
+        if _core.without(context._off, "shared"):
+            found["settings"]["TILEWAVE_SHARED_MEMORY"] = "off"
     return json.loads(context._core.broadcast(json.dumps(found).encode()))
 
 

@@ -42,7 +42,8 @@ def explain(plan):
         *_faces(plan),
         *_grids(plan),
     ]
-    lines += ["", "Fixed by you", *_items(notes.get("fixed", {})), *_ranked(plan), "", "Not tried", *_not_tried(plan)]
+    lines += ["", "Fixed by you", *_items(notes.get("fixed", {})), *_without(notes.get("without")), *_ranked(plan)]
+    lines += ["", "Not tried", *_not_tried(plan)]
     return "\n".join(lines)
 
 
@@ -153,6 +154,11 @@ def _items(fixed):
         yield "  nothing"
     for name, value in fixed.items():
         yield f"  {name} = {tuple(value) if isinstance(value, list) else value}"
+
+
+def _without(names):
+    if names:
+        yield from ("", f"Fast paths that TILEWAVE_WITHOUT switches off: {names}")
 
 
 def _ranked(plan):

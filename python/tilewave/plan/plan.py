@@ -414,6 +414,7 @@ def choose(problem, ranks, threads, cpus, machine, rates, *, choices, fixed, pla
         },
         "machine": _numbers(machine, ranks),
         "sequential": problem.sequential,
+        "without": _core.names_of(problem.core.paths_off),
     }
     if cpus is not None:
         chosen.notes["cpus"] = cpus

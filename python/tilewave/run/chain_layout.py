@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tilewave import _core
 from tilewave.errors import ConfigError
 from tilewave.field.field import Field
 from tilewave.run.problem import make_problem
@@ -52,6 +53,7 @@ def wanted_layouts(ready, names, grid, halos=None):
         again=loops.again,
         halos=halos,
         periodic=loops.periodic,
+        off=ready.context._off,
     )
     return layouts_of(problem, names, grid)
 
@@ -148,6 +150,8 @@ def candidates(readies, shared):
         if layouts[k] is not None:
             wanted += [("plain", (), layouts[k][2]), layouts[k]]
     own = [] if differing_grids_or_storage(readies, shared) else [[{} for _ in readies]]
+    if _core.without(readies[0].context._off, "turns"):
+        return own
     found = _distinct(dict.fromkeys(wanted), readies, sharing, own)[:MOST_LAYOUTS]
     if not own and wanted:  # many small nests may be quicker on one rank, whatever the heaviest one wants
         found = _distinct([("plain", (), (1,) * len(wanted[0][2]))], readies, sharing, found)

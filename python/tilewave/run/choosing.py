@@ -39,6 +39,7 @@ def drafts(context, given):
         again=given.loops.again,
         halos=given.halos,
         periodic=given.loops.periodic,
+        off=context._off,
     )
     problem.core.once = bool(given.reductions)
     if given.plan is not None:
@@ -107,6 +108,7 @@ def _rows_across(given, problem):
         independent=True,
         captured=given.captured,
         shapes=shapes_of_tables(given),
+        off=problem.core.paths_off,
     ).vectors
 
 

@@ -150,6 +150,7 @@ def _as_before(context, given):
         again=loops.again,
         halos=given.halos,
         periodic=loops.periodic,
+        off=context._off,
     )
     problem.core.once = bool(given.reductions)
     for chosen in context._plans.get(_family(given, problem), ()):

@@ -149,6 +149,7 @@ def with_plan(given, draft, core):
         given.reductions.bests(),
         _staggered(sweep, operands),
         layouts_of(nest, shapes_of_tables(given)),
+        context._off,
     )
     kernel = draft.kernel
     slots = {slot.name: slot for slot in draft.kernel.slots} if draft.kernel else {}
@@ -174,7 +175,7 @@ def kernel_for(given, made_from):
         made_from,
     )
     if (kernel := kernels.get(key)) is None:
-        steps, independent, long_rows, same_row, bests, staggered, _ = made_from
+        steps, independent, long_rows, same_row, bests, staggered, _, off = made_from
         kernel = kernels[key] = compile_kernel(
             nest,
             given.dtypes,
@@ -188,6 +189,7 @@ def kernel_for(given, made_from):
             staggered=staggered,
             captured=given.captured,
             shapes=shapes_of_tables(given),
+            off=off,
         )
     return kernel
 

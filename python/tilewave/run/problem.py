@@ -57,11 +57,12 @@ class Problem:
     cut: tuple = ()
 
 
-def make_problem(nest, arrays, over, reverse, steps, again=frozenset(), halos=None, periodic=()):
+def make_problem(nest, arrays, over, reverse, steps, again=frozenset(), halos=None, periodic=(), off=0):
     """Read the loops and accesses of a run; pure.
 
     `halos`: by name of an array, (points before, points after) along its own dimensions that ranks keep beyond their
-    blocks at least. A NumPy array that is named there is like one that is written.
+    blocks at least. A NumPy array that is named there is like one that is written. `off`: the fast paths that are
+    switched off.
 
     Raises
     ------
@@ -87,9 +88,9 @@ def make_problem(nest, arrays, over, reverse, steps, again=frozenset(), halos=No
         if view.array in nest.written or view.array in (halos or {}) or not isinstance(arrays[view.array], np.ndarray)
     )
     facts = nest, spread, arrays, shapes, in_time, bounds, downwards
-    core = _core_problem(*facts, sequential=bool(sequential), again=again, periodic=periodic)
+    core = _core_problem(*facts, sequential=bool(sequential), again=again, periodic=periodic, off=off)
     if not sequential and (sequential := why_in_loop_order(spread, arrays, core)):
-        core = _core_problem(*facts, sequential=True, again=again, periodic=periodic)
+        core = _core_problem(*facts, sequential=True, again=again, periodic=periodic, off=off)
     if periodic and (why := sequential or _core.why_no_stencil(core)):
         with with_names(nest):
             raise ConfigError(
@@ -251,7 +252,7 @@ def _why_sequential(nest, in_time):
     return ""
 
 
-def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, *, sequential, again, periodic):
+def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, *, sequential, again, periodic, off):
     loops = nest.indices
     position = {name: k for k, name in enumerate(loops)}
     signs = [-1 if down else 1 for down in downwards]
@@ -318,6 +319,7 @@ def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, *, s
         list(downwards),
         sequential,
         tuple(int(name in periodic) for name in loops) if periodic else (),
+        off,
     )
     if apart:
         tell_scaled(nest, spread, arrays, core)

@@ -114,12 +114,13 @@ class Context:
         self.agree(problem)
         self._doing = ""
         self._fields = self._bound = self._chains = 0  # numbered
-        self._turns = Turns()
+        self._turns = Turns(_core.without(core.paths_off, "turns"))
         # What was prepared, checked, planned and measured for calls to come. Ranks need not keep the same: they agree
         # on what all have.
         self._prepared = Kept(MOST_PREPARED, MOST_PREPARED_BYTES, lambda prepared: prepared.sweep.bytes)
         self._calls, self._plans, self._rates = Kept(MOST_CALLS), Kept(MOST_PREPARED), Kept(MOST_RATES)
         self._solo = None
+        self._off = core.paths_off  # the fast paths that are switched off, a bit each
         self._machine_number = 0
         self._machine, self._own, self._part_of = None, None, part_of  # tilewave.machine
         self._warned = self._asked = False
@@ -161,6 +162,12 @@ class Context:
         return self._core.share
 
     @property
+    def without(self) -> tuple[str, ...]:
+        """Names of the fast paths that are switched off here, as the environment variable TILEWAVE_WITHOUT said when
+        the context was made (docs/guide/running.md). The same on every rank."""
+        return tuple(_core.names_of(self._off).split(", ")) if self._off else ()
+
+    @property
     def cpus(self) -> int:
         """CPUs that this rank's lanes are pinned to while they run; empty where nothing is pinned.
 
@@ -198,7 +205,8 @@ class Context:
     def solo(self) -> Context:
         """A context of only this rank, with as many threads; made at first use."""
         if self._solo is None:
-            self._solo = Context._of(_core.Context.local(_core.LocalFabric(1), 0, self.threads), part_of=self)
+            core = _core.Context.local(_core.LocalFabric(1), 0, self.threads, ",".join(self.without))
+            self._solo = Context._of(core, part_of=self)
         return self._solo
 
     def __enter__(self) -> Context:

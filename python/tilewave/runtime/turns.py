@@ -22,8 +22,9 @@ class Turns:
     """The runs of a context in their order. Whatever follows from them is the same on all ranks: they run the same
     calls, and times are those of the slowest rank."""
 
-    def __init__(self):
+    def __init__(self, off=False):
         self.recent = collections.deque(maxlen=LOOKED_BACK)
+        self.off = off  # no layout is looked for
 
     def cycle(self, last):
         """The prepared calls since the run before the last one of `last` that share a field with it, `last` first; only
@@ -92,7 +93,7 @@ class Turn:
             self.undisturbed = self.undisturbed + 1 if before is self else 0
             if self.undisturbed >= ENOUGH_UNDISTURBED:
                 self.base.start_anew()
-        elif moving_s > 0 and self.runs > 1 and not self.settled:
+        elif moving_s > 0 and self.runs > 1 and not self.settled and not turns.off:
             self._moved(turns, time_s, moving_s)
 
     def start_anew(self):

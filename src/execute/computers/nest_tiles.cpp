@@ -151,8 +151,8 @@ std::int64_t row_by_row(const Kernel& kernel, std::size_t places, char* const* p
 
 }  // namespace
 
-NestComputer::NestComputer(const Schedule& schedule, std::span<const Kernel> kernels)
-    : s_(schedule), nests_(schedule.works.size()), layers_(schedule.lanes.size()) {
+NestComputer::NestComputer(const Schedule& schedule, std::span<const Kernel> kernels, PathsOff off)
+    : s_(schedule), off_(off), nests_(schedule.works.size()), layers_(schedule.lanes.size()) {
     std::vector<char> used(s_.works.size(), 0);
     for (const Tile& t : s_.tiles) used[static_cast<std::size_t>(t.work)] = 1;
     for (std::size_t w = 0; w < s_.works.size(); ++w) {
@@ -272,7 +272,9 @@ std::intptr_t NestComputer::place_at(const ArrayMemory& memory, const Access& pl
 std::int64_t NestComputer::layers_apart(const ArrayMemory& memory, const Nest& nest, const TileRows& rows,
                                         const std::int64_t* next) const {
     const NestWork& work = *nest.work;
-    if (!work.layers_together || work.rows_depend || nest.kernel->uses_index || !rows.layers()) return 0;
+    if (!work.layers_together || work.rows_depend || nest.kernel->uses_index || !rows.layers() ||
+        without(off_, FastPath::layers))
+        return 0;
     std::int64_t apart = 0;
     for (std::size_t p = 0; p < work.places.size(); ++p) {
         const int a = work.places[p].array;
@@ -304,7 +306,8 @@ void NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest) {
         next[places + k] = 0;
     }
     const Index beside = work.beside(tile.box);
-    bool single = false;  // the row after this one is in another time buffer
+    // A row a call: the row after this one is in another time buffer, for example.
+    bool single = !nest.reduced.empty() || without(off_, FastPath::rows_together);
     for (std::size_t p = 0; p < places; ++p) {
         const int a = work.places[p].array;
         const bool time_buffers = s_.arrays[a].time_buffers > 0;
@@ -325,7 +328,7 @@ void NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest) {
     std::int64_t& left = run.points_to_poll(l);
     const bool together = work.rows_depend && kernel.rows != nullptr;
     double begin = now_s();
-    Batches batches(rows, layers_[static_cast<std::size_t>(l)].rows, single || !nest.reduced.empty(), together,
+    Batches batches(rows, layers_[static_cast<std::size_t>(l)].rows, single, together,
                     layers_apart(memory, nest, rows, next),
                     !kernel.values.empty() ? longest_value_row
                     : together             ? longest_simd_row

@@ -9,6 +9,7 @@
 #include "execute/computer.hpp"
 #include "execute/tuning.hpp"
 #include "schedule/tile_rows.hpp"
+#include "tilewave/fast_paths.hpp"
 
 namespace tilewave {
 
@@ -22,7 +23,7 @@ class NestComputer final : public Computer {
 public:
     /// @pre a kernel with a row function for every nest that has tiles (ConfigError)
     /// @pre at most max_places places, tables and bests (ConfigError)
-    NestComputer(const Schedule& schedule, std::span<const Kernel> kernels);
+    NestComputer(const Schedule& schedule, std::span<const Kernel> kernels, PathsOff off = 0);
 
     void compute(Run& run, int lane, const Tile& tile) override;
     std::vector<Reduced> reduced() const override;
@@ -65,6 +66,7 @@ private:
                               const std::int64_t* next) const;
 
     const Schedule& s_;
+    PathsOff off_;             // fast paths that are switched off
     std::vector<Nest> nests_;  // by work; those of tasks stay empty
     std::vector<LaneLayers> layers_;
 };

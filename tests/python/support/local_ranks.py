@@ -6,14 +6,15 @@ from tilewave import _core
 from tilewave.runtime.context import Context
 
 
-def on_ranks(ranks, threads, body, timeout_s=60):
-    """Run body(context) on each of some local ranks; results in rank order, or the first error."""
+def on_ranks(ranks, threads, body, timeout_s=60, without=None):
+    """Run body(context) on each of some local ranks; results in rank order, or the first error. `without`: names of
+    fast paths."""
     fabric = _core.LocalFabric(ranks)
     results, errors = [None] * ranks, [None] * ranks
 
     def work(rank):
         try:
-            results[rank] = body(Context._of(_core.Context.local(fabric, rank, threads)))
+            results[rank] = body(Context._of(_core.Context.local(fabric, rank, threads, without)))
         except BaseException as error:
             errors[rank] = error
 

@@ -1,0 +1,53 @@
+// The fast paths, each declared once. Their names in TILEWAVE_WITHOUT, in errors and in Python are made from this list.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace tilewave {
+
+// clang-format off
+/// X(name, what it does). Without a path results are the same, bit for bit. To add a path, add a line, and ask without()
+/// where it is taken. A plan's choice that the user gives is honoured also where its path is off. Calls of the BLAS
+/// library are no paths: their results differ in the last bits.
+#define TILEWAVE_FAST_PATHS(X) \
+    X(windows, "rolling windows: arrays that nobody reads after the run have memory for the rows still needed") \
+    X(rows_together, "several rows to a call of the kernel") \
+    X(layers, "the rows of neighbouring layers in turn, each layer a row behind the one before") \
+    X(simd_rows, "rows whose points depend on each other, a SIMD lane each") \
+    X(jammed_rows, "rows whose points depend on each other, interleaved") \
+    X(wide_rows, "rows of independent points in explicit vectors, with prefetches") \
+    X(permuted, "look-ups in small tables by permutations of bytes") \
+    X(row_check, "one check of a row's look-ups before its loop") \
+    X(bests, "a row's largest or smallest value by the kernel, for reductions") \
+    X(skewed, "storage in which the independent points across two loops are neighbours") \
+    X(temporal_blocks, "several time steps of a tile, or for one exchange of halos") \
+    X(aggregate, "the messages of several tiles as one") \
+    X(piggyback, "small matrices of patterns go with the comparison of the arguments") \
+    X(shared, "shared memory between the ranks of a host") \
+    X(turns, "one layout of the fields for nests in turn") \
+    X(straight_combines, "the last combination of a pattern writes where the result goes") \
+    X(in_transport, "exchanges of halos pack into the transport's memory")
+// clang-format on
+
+/// One of them.
+enum class FastPath : int {
+#define TILEWAVE_PATH(name, text) name,
+    TILEWAVE_FAST_PATHS(TILEWAVE_PATH)
+#undef TILEWAVE_PATH
+};
+
+/// Those that are switched off, a bit each.
+using PathsOff = std::uint32_t;
+
+/// Whether a path is among those that are switched off.
+constexpr bool without(PathsOff off, FastPath path) {
+    return (off >> static_cast<int>(path) & 1) != 0;
+}
+
+/// The paths of names between commas, as in "windows,shared"; of an empty text none.
+/// @throws ConfigError for a name that no path has
+PathsOff paths_off(const std::string& names);
+/// Their names, in the order of the list, with commas.
+std::string names_of(PathsOff off);
+
+}  // namespace tilewave
