@@ -31,9 +31,10 @@ class ThreadRanks(int):
 
 class _Here(threading.local):
     rank = None  # the `_Rank` that this thread is
+    without = None  # names of the fast paths that contexts do without
 
 
-_here = _Here()
+here = _Here()
 
 
 class _Rank:
@@ -48,7 +49,7 @@ class _Rank:
 
         fabric = self.group.fabric(self.made)
         self.made += 1
-        return _core.Context.local(fabric, self.number, threads or 1)
+        return _core.Context.local(fabric, self.number, threads or 1, here.without)
 
 
 class _Group:
@@ -84,26 +85,26 @@ def _seams():
         return
 
     def make_of_thread(self, comm, threads, _call):
-        if _here.rank is None or comm is not None:
+        if here.rank is None or comm is not None:
             return make(self, comm, threads, _call)
         self._doing, problem = _call, None
         try:
             threads = module._threads(threads)
         except errors.ConfigError as error:
             problem, threads = error, 1
-        return self._set_up(_here.rank.core(threads), problem)
+        return self._set_up(here.rank.core(threads), problem)
 
     class Default:
         """The default context of this thread's rank, else of the process."""
 
         @property
         def context(self):
-            return _here.rank.default if _here.rank else default.context
+            return here.rank.default if here.rank else default.context
 
         @context.setter
         def context(self, value):
-            if _here.rank:
-                _here.rank.default = value
+            if here.rank:
+                here.rank.default = value
             else:
                 default.context = value
 
@@ -111,11 +112,11 @@ def _seams():
         """Held while a thread of no rank makes a context: ranks make theirs together."""
 
         def __enter__(self):
-            if _here.rank is None:
+            if here.rank is None:
                 making.acquire()
 
         def __exit__(self, *_):
-            if _here.rank is None:
+            if here.rank is None:
                 making.release()
 
     module.Context._make, module._default, module._making = make_of_thread, Default(), Making()
@@ -194,7 +195,7 @@ def _of_ranks(fixturedef):
 
 
 def _work(item, rank, errors):
-    _here.rank = rank
+    here.rank = rank
     finish = []
     try:
         names = inspect.signature(item.obj).parameters

@@ -22,6 +22,7 @@ import tilewave as tw
 from tilewave.kernel import jammed_rows
 from body_generator import load
 from nest_problems import HEADER, PROBLEMS_OF_A_BODY, make_problem, random_plan
+from random_paths import random_paths, switched_off
 from nest_results import Results, plain_results, random_results, start_of, wrong_results
 
 pytestmark = [pytest.mark.ranks([1, 2, 3, 4]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
@@ -73,19 +74,22 @@ def test_many_random_nests(seeds, mpi_ranks, tmp_path):
 
 def run_all(seeds, ranks, folder):
     """Run the cases of this rank count, a quarter of the seeds, and fail with all that went wrong."""
-    context = tw.Context()
-    assert context.size == ranks
     mine = [seed for seed in seeds if ASKED or seed // PROBLEMS_OF_A_BODY % 4 == ranks - 1]
     problems = [make_problem(seed) for seed in mine]
     bodies = {problem.body.name: problem.body.text for problem in problems}
     text = HEADER + "".join(f"\n\n@declared\n{body}" for body in bodies.values())
     module = load(folder, f"random_nests_{title(seeds).replace('-', '_')}", text)
     failures, kinds = [], collections.Counter()
+    context = off = None
     for problem in problems:
+        if off != (off := random_paths(problem.seed // PROBLEMS_OF_A_BODY)) or context is None:
+            with switched_off(off):
+                context = tw.Context()
+            assert context.size == ranks and ",".join(context.without) == off
         kinds.update(problem.kinds | {"all"})
         nest = getattr(module, problem.body.name)
         # Shown when a rank crashes or hangs: pytest's own capture is lost then.
-        print(f"random nest, seed {problem.seed}", file=sys.__stderr__, flush=True)
+        print(f"random nest, seed {problem.seed}, without {off}", file=sys.__stderr__, flush=True)
         if what := failure(problem, nest, context, kinds):
             failures.append((problem.seed, what))
     for kind, count in sorted(kinds.items()):
@@ -105,7 +109,7 @@ def failure(problem, nest, context, kinds):
         return "\n".join(
             [
                 f"seed {problem.seed}: {what}",
-                f"on {context.size} rank(s), run with {plan}",
+                f"on {context.size} rank(s) without {context.without}, run with {plan}",
                 str(problem),
                 str(results),
                 *([f"plan {report.plan}"] if report is not None else []),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from random_paths import random_paths, switched_off
 from random_stencils import stencil_case
 
 import tilewave as tw
@@ -18,7 +19,9 @@ pytestmark = [
 @pytest.mark.parametrize("together", [None, 3])
 def test_random_stencils(seed, together):
     case = stencil_case(seed)
-    arrays = case.fields()
+    with switched_off(off := random_paths(f"{seed} {together}")):
+        context = tw.Context()
+    arrays = case.fields(context)
     choices = {"generator": "stencil", "temporal_block": together} if together else {}
     tw.run(
         case.nest(),
@@ -26,8 +29,9 @@ def test_random_stencils(seed, together):
         steps=case.steps,
         periodic=case.periodic,
         over=case.over or None,
+        context=context,
         **choices,
     )
     for name, expected in case.expected().items():
         whole = arrays[name].gather()
-        assert whole is None or np.array_equal(whole, expected, equal_nan=True), f"{case}: array {name}"
+        assert whole is None or np.array_equal(whole, expected, equal_nan=True), f"{case}: array {name}, without {off}"

@@ -8,6 +8,7 @@ import pytest
 import tilewave as tw
 from bound_cases import RANKS, across, divide, filled, heat, residual, results, same, smooth
 from random_chains import RandomChain, SteppingChain
+from random_paths import random_paths
 from tilewave.errors import ConfigError, KernelError
 from tilewave.run import steps
 
@@ -49,7 +50,7 @@ def test_random_chains(ranks, threads):
             print(f"random chain, seed {seed}")
             assert not RandomChain(seed).differs(context)
 
-    results(ranks, threads, body, 300)
+    results(ranks, threads, body, 300, random_paths(f"chains {ranks} {threads}"))
 
 
 @pytest.mark.parametrize("ranks, threads", [(1, 1), (1, 2), (2, 1), (3, 2), (4, 1), (6, 1)])
@@ -59,7 +60,7 @@ def test_random_chains_that_step_in_time(ranks, threads):
             print(f"random chain in time, seed {seed}")
             assert not SteppingChain(seed).differs(context)
 
-    results(ranks, threads, body, 300)
+    results(ranks, threads, body, 300, random_paths(f"chains in time {ranks} {threads}"))
 
 
 @pytest.mark.long

@@ -60,9 +60,9 @@ def filled(context, shape, dtype="f8", history=0):
     )
 
 
-def results(ranks, threads, body, timeout_s=120):
+def results(ranks, threads, body, timeout_s=120, without=None):
     """What body gives on each rank; raises the first error."""
-    found, errors = on_ranks(ranks, threads, body, timeout_s)
+    found, errors = on_ranks(ranks, threads, body, timeout_s, without)
     for error in errors:
         if error is not None:
             raise error
