@@ -9,6 +9,7 @@ from tilewave_bench.multigrid import multigrid
 from tilewave_bench.nests import nests
 from tilewave_bench.paper import paper
 from tilewave_bench.partitions import partitions
+from tilewave_bench.paths import paths
 from tilewave_bench.patterns import patterns
 from tilewave_bench.planning import planning
 from tilewave_bench.stencils import stencils
@@ -26,6 +27,7 @@ NAMES = {
     "nests": nests,
     "paper": paper,
     "partitions": partitions,
+    "paths": paths,
     "patterns": patterns,
     "plan": planning,
     "qr": qr,

@@ -25,7 +25,7 @@ from tilewave_bench.nests_bodies import linear, recurrence, roots, sor
 from tilewave_bench.nests_chain import chains
 from tilewave_bench.nests_plain import numba_loops, plain_loops
 from tilewave_bench.nests_race import chart, compare, lanes, must_equal, race, rank_rows, skipped
-from tilewave_bench.results import on_ranks, publish, row
+from tilewave_bench.results import on_ranks, publish, row, warn_of_load
 
 RANKS = "tilewave_bench.nests_ranks"
 
@@ -227,11 +227,7 @@ def nests(json_path=None, quick=False, args=()):
     chosen = options.case.split(",")
     if unknown := [name for name in chosen if name not in CASES]:
         raise SystemExit(f"bench nests: no case {unknown[0]!r}; there are: {', '.join(CASES)}")
-    if (load := os.getloadavg()[0]) > 0.5:
-        print(
-            f"bench nests: load {load:.1f}: while other work is running, no figure on two threads is good",
-            file=sys.stderr,
-        )
+    warn_of_load("nests")
     rows = []
     for name in chosen:
         rows += CASES[name](quick)

@@ -59,6 +59,12 @@ def machine():
     }
 
 
+def warn_of_load(name):
+    """Say so where other work is running."""
+    if (load := os.getloadavg()[0]) > 0.5:
+        print(f"bench {name}: load {load:.1f}: while other work is running, no figure is good", file=sys.stderr)
+
+
 def publish(name, rows, json_path):
     """Show the rows; write them where asked."""
     from rich.console import Console
@@ -78,6 +84,11 @@ def publish(name, rows, json_path):
             "" if r.fraction_of_limit is None else f"{r.fraction_of_limit:.3f}",
         )
     Console(width=None if sys.stdout.isatty() else 130).print(table)
+    write(name, rows, json_path)
+
+
+def write(name, rows, json_path):
+    """Write the rows where asked."""
     if json_path:
         data = {"bench": name, "machine": machine(), "rows": [dataclasses.asdict(r) for r in rows]}
         Path(json_path).write_text(json.dumps(data, indent=1) + "\n")
