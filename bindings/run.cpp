@@ -13,6 +13,7 @@
 #include "execute/executor.hpp"
 #include "mpi_library.hpp"
 #include "runtime/bound_sweep.hpp"
+#include "runtime/exchange.hpp"
 #include "runtime/prepared_sweep.hpp"
 #include "runtime/slowest.hpp"
 
@@ -39,8 +40,34 @@ Statement::Kind kind_of(const std::string& kind) {
     return Statement::Kind::internal;
 }
 
+/// A context's lock of calls, used as Python's RLock is.
+struct CallLock {
+    std::shared_ptr<Exchange> exchange;
+
+    bool acquire(bool blocking) const {
+        auto& calls = exchange->calls;
+        if (calls.try_lock()) return true;
+        if (!blocking) return false;
+        while (true) {
+            {
+                const nb::gil_scoped_release release;
+                if (calls.try_lock_for(std::chrono::milliseconds(50))) return true;
+            }
+            if (PyErr_CheckSignals() != 0) throw nb::python_error();
+        }
+    }
+    void release() const { exchange->calls.unlock(); }
+};
+
 void bind_context(nb::module_& m) {
-    nb::class_<LocalFabric>(m, "LocalFabric", "Ranks as threads of one process.").def(nb::init<int>(), "ranks"_a);
+    nb::class_<CallLock>(m, "CallLock", "Of the thread whose call on a context is under way; it may take it again.")
+        .def("acquire", &CallLock::acquire, "blocking"_a = true)
+        .def("release", &CallLock::release)
+        .def("__enter__", [](const CallLock& lock) { return lock.acquire(true); })
+        .def("__exit__", [](const CallLock& lock, const nb::args&) { lock.release(); });
+    nb::class_<LocalFabric>(m, "LocalFabric", "Ranks as threads of one process.")
+        .def(nb::init<int, int, int>(), "ranks"_a, "ranks_per_host"_a = 1,
+             "max_tag"_a = std::numeric_limits<int>::max());
     nb::class_<Context>(m, "Context", "One rank's place in a group of ranks.")
         .def_static(
             "local",
@@ -80,6 +107,7 @@ void bind_context(nb::module_& m) {
         .def_prop_ro("paths_off", &Context::paths_off)
         .def_prop_ro("oversubscribed", &Context::oversubscribed)
         .def_prop_ro("cpus", &Context::cpus)
+        .def("call_lock", [](Context& c) { return CallLock{c.exchange()}; })
         .def("machine", &Context::machine, Release())
         .def("use_machine", &Context::use_machine, "machine"_a)
         .def_prop_rw(
@@ -130,7 +158,7 @@ void bind_context(nb::module_& m) {
                 });
             },
             "callback"_a)
-        .def("end", &Context::end)
+        .def("end", &Context::end, Release())
         .def_prop_ro("ended", &Context::ended)
         .def(
             "agree",

@@ -1,5 +1,6 @@
 // How bytes move between ranks: one narrow interface, three implementations (MPI, local, dry).
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -122,7 +123,7 @@ public:
     virtual void post_native_message(int id, const MatrixView& matrix, bool send, int peer, bool buffered = false);
 
 private:
-    bool failed_ = false;
+    std::atomic<bool> failed_{false};
 };
 
 inline bool Transport::try_send(const MatrixView&, std::int64_t, std::int64_t, int, int) {
@@ -154,8 +155,9 @@ std::unique_ptr<Transport> share_memory(std::unique_ptr<Transport> inner, bool w
 /// Ranks as threads of one process. Sends complete when they are received.
 class LocalFabric {
 public:
-    /// Every `ranks_per_host` neighbouring ranks share memory, as on one host. @pre ranks >= 1 (ConfigError)
-    explicit LocalFabric(int ranks, int ranks_per_host = 1);
+    /// Every `ranks_per_host` neighbouring ranks share memory, as on one host. Tags are at most `max_tag`.
+    /// @pre ranks >= 1 (ConfigError)
+    explicit LocalFabric(int ranks, int ranks_per_host = 1, int max_tag = std::numeric_limits<int>::max());
     ~LocalFabric();
     std::unique_ptr<Transport> endpoint(int rank);
 

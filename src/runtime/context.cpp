@@ -428,7 +428,7 @@ bool agree(Context& context, std::shared_ptr<const Said> said) {
         keep_for_ever(meeting.release());
         throw;
     }
-    exchange.ended = std::max(exchange.ended, agreement.ended());
+    if (agreement.ended() >= 0) exchange.ended = agreement.ended();
     exchange.meeting = std::move(meeting);
     agreement.raise();
     return agreement.value(0) > 0 && agreement.value(0) == -agreement.value(1);

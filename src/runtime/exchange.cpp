@@ -122,6 +122,7 @@ std::shared_ptr<Exchange> Exchange::make(std::unique_ptr<Transport> inner) {
     std::shared_ptr<Exchange> e(new Exchange);
     e->inner_ = std::move(inner);
     e->spare = std::make_shared<SpareMemory>(std::int64_t{e->inner_->size() > 1 ? 64 : 256} << 20);
+    e->kept_tags = std::make_shared<KeptTags>(e->operation_tags() - first_kept);
     e->main_ = std::make_unique<Port>(nullptr, e.get(), true);
     e->alarms = std::make_unique<Alarms>(*e->main_);
     e->main_->meanwhile = [alarms = e->alarms.get()] { (void)alarms->heard(); };  // throws where a rank has left

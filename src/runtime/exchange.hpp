@@ -12,6 +12,7 @@
 #include "data/memory.hpp"
 #include "execute/alarms.hpp"
 #include "execute/mailroom.hpp"
+#include "runtime/kept_tags.hpp"
 #include "tilewave/context.hpp"
 
 namespace tilewave {
@@ -52,15 +53,18 @@ public:
     std::function<std::string()> where;
     std::string where_of(const Caller& c) const { return c.where.empty() && where ? where() : c.where; }
     /// The rank that has ended, as this one has learned; -1: none.
-    int ended = -1;
+    std::atomic<int> ended{-1};
     /// Whether this rank has waited for a rank that had ended: what is in flight may never be over.
-    bool in_vain = false;
+    std::atomic<bool> in_vain{false};
     /// @throws MpiError where a rank has ended
     void refuse_if_ended(const Caller& caller) const;
     /// For blocking agreements, one after another; its user takes it out while it needs it.
     std::unique_ptr<Comparison> meeting;
-    /// The next number of a pattern that may be run again.
-    std::int64_t kept = 0;
+    /// Of what may be run again.
+    std::shared_ptr<KeptTags> kept_tags;
+    /// Held by the thread whose call is under way. What only waits, sends or receives does without it: another thread's
+    /// call may wait for just that.
+    std::recursive_timed_mutex calls;
     /// The library's own calls must be made in one order on all ranks. Who may make one takes a
     /// place in line when it is started, and leaves when it has made it or will not.
     std::int64_t enter_line();
@@ -79,7 +83,10 @@ public:
         std::vector<std::shared_ptr<PatternTransfer>> idle;
     } transfers;
     /// Receives of buffered sends by (rank, tag), in order: the first alone may post.
-    std::map<std::pair<int, int>, std::deque<Operation*>> receivers;
+    struct {
+        std::mutex lock;
+        std::map<std::pair<int, int>, std::deque<Operation*>> queues;
+    } receivers;
 
     static std::shared_ptr<Exchange> make(std::unique_ptr<Transport> inner);
     ~Exchange();
@@ -102,6 +109,12 @@ public:
     bool move();
     /// The least number in flight; the largest there is where none is.
     std::int64_t oldest();
+    /// what(), while no thread advances what is in flight.
+    template <class What>
+    std::string at_rest(What what) {
+        const std::scoped_lock guard(advancing_);
+        return what();
+    }
     bool busy() const { return in_flight() > 0; }
     /// A rank that has ended and that something under way here waits for; -1: none is known. Asks the ranks in question
     /// the first time, so a later call knows more.

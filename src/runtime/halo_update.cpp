@@ -80,16 +80,17 @@ bool all_at_home(const HaloCall& call) {
     return std::all_of(call.fields.begin(), call.fields.end(), [](const FieldStorage* f) { return f->at_home(); });
 }
 
-// Its own for all ranks: a tag that no other update or pattern has.
-int new_kept_tag(Context& context) {
-    Exchange& exchange = *context.exchange();
-    std::vector<std::int64_t> kept{-exchange.kept};
-    allreduce_min(context.transport(), kept);
-    exchange.kept = -kept[0] + 1;
-    if (-kept[0] >= exchange.operation_tags() - Exchange::first_kept)
-        throw ConfigError("this context has had " + std::to_string(-kept[0]) +
-                          " patterns and exchanges with start=False, the most there can be; make a new context");
-    return exchange.tag(Exchange::first_kept + static_cast<int>(-kept[0]));
+// One that no other update or pattern has, on no rank.
+KeptTag new_kept_tag(Context& context) {
+    const auto& tags = context.exchange()->kept_tags;
+    for (std::int64_t least = 0;;) {
+        const std::int64_t mine = tags->free_from(least);
+        std::vector<std::int64_t> all{mine, -mine};
+        allreduce_min(context.transport(), all);
+        least = -all[1];
+        tags->must_be_there(least);
+        if (all[0] == least) return {tags, least};
+    }
 }
 
 // All that a first call needs; the ranks agree on the call, and that all have the memory for it.
@@ -99,11 +100,11 @@ std::shared_ptr<HaloUpdate> prepare(Context& context, const HaloCall& call, bool
     agree(context, said);
     for (FieldStorage* field : call.fields) field->return_home();
     if (made) return made;
-    const int kept_tag = keeps ? new_kept_tag(context) : 0;
+    KeptTag kept_tag = keeps ? new_kept_tag(context) : KeptTag();
     Statement mine;
     mine.caller = said->statement.caller;
     try {
-        made = std::make_shared<HaloUpdate>(context, call, said, kept_tag);
+        made = std::make_shared<HaloUpdate>(context, call, said, std::move(kept_tag));
     } catch (const std::bad_alloc&) {
         mine.kind = Statement::Kind::resources;
         mine.error =
@@ -133,6 +134,12 @@ std::shared_ptr<HaloUpdate> begun(Context& context, const HaloCall& call) {
     return update;
 }
 
+// What another thread's call does with the fields is over before, or begins later.
+void begin_kept(HaloUpdate& update) {
+    const auto turn = take_turn(update.context());
+    update.begin_kept();
+}
+
 // Of an update that nobody else moves on.
 void run_to_the_end(const std::shared_ptr<HaloUpdate>& update) {
     Context& context = update->context();
@@ -147,12 +154,12 @@ void run_to_the_end(const std::shared_ptr<HaloUpdate>& update) {
 
 }  // namespace
 
-HaloUpdate::HaloUpdate(Context& context, const HaloCall& call, std::shared_ptr<const Said> said, int kept_tag)
+HaloUpdate::HaloUpdate(Context& context, const HaloCall& call, std::shared_ptr<const Said> said, KeptTag kept_tag)
     : context_(context),
       exchange_(context.exchange()),
       storages_(call.fields),
       axes_(call.axes),
-      kept_tag_(kept_tag),
+      kept_tag_(std::move(kept_tag)),
       said_(std::move(said)),
       schedule_(schedule_of(context, call)),
       bindings_(schedule_.arrays.size()),
@@ -165,7 +172,7 @@ HaloUpdate::HaloUpdate(Context& context, const HaloCall& call, std::shared_ptr<c
     options_.heartbeat = nullptr;
     options_.in_transport = !without(options_.paths_off, FastPath::in_transport);
     execution_ = std::make_unique<Execution>(schedule_, bindings_, Computers{}, nothing_, *port_, options_);
-    if (kept()) aim(kept_tag_);  // a field that is closed before the first start leaves its memory here
+    if (kept()) aim_kept();  // a field that is closed before the first start leaves its memory here
 }
 
 bool HaloUpdate::serves(const HaloCall& call) const {
@@ -190,7 +197,7 @@ void HaloUpdate::begin(std::int64_t its_number, bool agrees) {
     Exchange& exchange = *exchange_;
     number = its_number;
     aim(exchange.tag(Exchange::first_data + static_cast<int>(number % Exchange::turns)));
-    stage_ = agrees ? Stage::agreeing : Stage::running;
+    go_to(agrees ? Stage::agreeing : Stage::running);
     if (!agrees) return;
     exchange.caller = said_->statement.caller;
     agreement_.start(exchange.tag(static_cast<int>(number % Exchange::turns)), {}, said_->statement.caller.where,
@@ -205,8 +212,8 @@ void HaloUpdate::begin_kept() {
     for (FieldStorage* field : storages_)
         if (field->data()) field->return_home();
     number = -1;  // its tag is its own
-    aim(kept_tag_);
-    stage_ = Stage::running;
+    aim_kept();
+    go_to(Stage::running);
 }
 
 bool HaloUpdate::advance() {
@@ -215,7 +222,7 @@ bool HaloUpdate::advance() {
             if (!agreement_.advance()) return false;
             if (agreement_.ended() >= 0) exchange_->ended = agreement_.ended();
             agreement_.raise();
-            stage_ = Stage::running;
+            go_to(Stage::running);
         }
         if (stage_ == Stage::running && !execution_->advance()) return false;
     } catch (const MpiError&) {
@@ -225,8 +232,8 @@ bool HaloUpdate::advance() {
     } catch (...) {
         error_ = std::current_exception();
     }
-    stage_ = Stage::over;
     if (!kept() && !error_) std::fill(holds_.begin(), holds_.end(), nullptr);
+    go_to(Stage::over);
     return true;
 }
 
@@ -264,12 +271,12 @@ void HaloHandle::wait() {
 }
 
 void HaloHandle::start() {
-    update_->begin_kept();
+    begin_kept(*update_);
     update_->context().exchange()->add(update_);
 }
 
 void HaloHandle::run() {
-    update_->begin_kept();
+    begin_kept(*update_);
     run_to_the_end(update_);
 }
 

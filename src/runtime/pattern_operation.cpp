@@ -13,14 +13,17 @@ namespace {
 constexpr std::int64_t turns = Exchange::turns;
 
 // Places of the numbers that ranks compare. The memory's come first, as numbers that nobody gives are not sent when
-// they are the last: columns of each rank; where each part lies in the whole; columns of the whole, and their negative.
-constexpr std::size_t contiguous = PatternTransfer::memory_numbers, kept_number = contiguous + 1,
-                      columns = contiguous + 2;
+// they are the last: columns of each rank; where each part lies in the whole; columns of the whole, and their negative;
+// what a call with start=False proposes for its tag, and its negative.
+constexpr std::size_t contiguous = PatternTransfer::memory_numbers, columns = contiguous + 1;
 std::size_t place_inside(int ranks) {
     return columns + static_cast<std::size_t>(ranks);
 }
 std::size_t whole_columns(int ranks) {
     return columns + 2 * static_cast<std::size_t>(ranks);
+}
+std::size_t kept_place(int ranks) {
+    return whole_columns(ranks) + 2;
 }
 
 }  // namespace
@@ -33,11 +36,12 @@ Caller caller_of(const PatternCall& call) {
 PatternOperation::PatternOperation(Context& context, PatternCall call, std::int64_t its_number)
     : context_(context), exchange_(context.exchange()), call_(std::move(call)) {
     number = its_number;
+    tag_ = Exchange::first_data + static_cast<int>(number % turns);
     if (call_.error.empty() && !call_.keep) transfer_ = PatternTransfer::take(*exchange_, PatternTransfer::key(call_));
     if (transfer_ && !make_result_again()) transfer_.reset();
     if (!transfer_) {  // no such call was found right before
         speak();
-        if (call_.keep) words_.given[kept_number] = -exchange_->kept++;
+        if (call_.keep) propose_tag(0);
         comparison_ = std::make_unique<Comparison>(exchange_->kept_port(), words_.said, words_.given);
     }
     if (call_.request.algorithm == Algorithm::native && port().native() && !call_.keep) enter_line();
@@ -74,7 +78,7 @@ void PatternOperation::speak() {
     const int p = context_.size();
     const auto mine = static_cast<std::size_t>(context_.rank());
     auto& values = words_.given;
-    values.assign(whole_columns(p) + 2, Agreement::none);
+    values.assign(kept_place(p) + 2, Agreement::none);
     values[0] = values[1] = 0;
     const bool gets =
         call_.kind != PatternKind::broadcast && (call_.kind != PatternKind::reduce || context_.rank() == call_.root);
@@ -103,6 +107,7 @@ bool PatternOperation::advance() {
     leave_line();
     if (begin_ > 0) time_s_ = now_s() - begin_;
     if (ran_ && !call_.keep) PatternTransfer::give_back(*exchange_, std::move(transfer_));
+    over_.store(true, std::memory_order_release);
     return true;
 }
 
@@ -113,6 +118,7 @@ bool PatternOperation::step() {
             if (!comparison().agreement.advance()) return false;
             if (agreed().ended() >= 0) exchange_->ended = agreed().ended();
             agreed().raise();
+            if (call_.keep && !take_kept_tag()) return true;
             prepare();
             if (piggyback_) {
                 get_memory();
@@ -206,15 +212,28 @@ void PatternOperation::check_places(const PatternProblem& q) {
                           ": algorithm 'mpi' was given with a function; allowed: the other algorithms");
 }
 
-void PatternOperation::take_tag() {
-    tag_ = Exchange::first_data + static_cast<int>(number % turns);
-    if (!call_.keep) return;
-    const std::int64_t kept = -agreed().value(kept_number);
-    exchange_->kept = std::max(exchange_->kept, kept + 1);
-    if (kept >= exchange_->operation_tags() - Exchange::first_kept)
-        throw ConfigError("this context has had " + std::to_string(kept) +
-                          " patterns with start=False, the most there can be; make a new context");
-    tag_ = Exchange::first_kept + static_cast<int>(kept);
+void PatternOperation::propose_tag(std::int64_t least) {
+    const std::int64_t mine = exchange_->kept_tags->free_from(least);
+    const std::size_t place = kept_place(context_.size());
+    words_.given[place] = mine;
+    words_.given[place + 1] = -mine;
+}
+
+// False: the ranks have proposed different ones, and go on comparing.
+bool PatternOperation::take_kept_tag() {
+    const std::size_t place = kept_place(context_.size());
+    const std::int64_t least = agreed().value(place), most = -agreed().value(place + 1);
+    exchange_->kept_tags->must_be_there(most);
+    if (least == most) {
+        kept_tag_ = KeptTag(exchange_->kept_tags, most);
+        tag_ = Exchange::first_kept + kept_tag_.number();
+        return true;
+    }
+    propose_tag(most);
+    Agreement& agreement = comparison().agreement;
+    agreement.restate(words_.said, words_.given);
+    agreement.start(exchange_->tag(tag_), {}, call_.caller.where, &exchange_->where);
+    return false;
 }
 
 // All ranks come to the same here: what was agreed, rank 0's numbers and nothing else decide.
@@ -240,7 +259,6 @@ void PatternOperation::prepare() {
         if (piggyback_) plan.why += "; so small that all goes with the comparison of the arguments";
         plan_ = std::make_shared<PatternPlan>(std::move(plan));
     }
-    take_tag();
 }
 
 // What the call needs on this rank. Where it throws, the comparison is still there.
@@ -299,6 +317,7 @@ void PatternOperation::agree_on_memory() {
 
 void PatternOperation::begin() {
     begin_ = now_s();
+    over_.store(false, std::memory_order_relaxed);
     native_posted_ = false;
     stage_ = Stage::running;
 }

@@ -1,5 +1,6 @@
 // One pattern under way on this rank: agreeing with the other ranks, moving matrices, agreeing on the end.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,7 +21,7 @@ public:
     PatternOperation(Context& context, PatternCall call, std::int64_t number);
     bool advance() override;
 
-    bool over() const { return stage_ == Stage::over; }
+    bool over() const { return over_.load(std::memory_order_acquire); }
     void raise() const {
         if (error_) std::rethrow_exception(error_);
     }
@@ -55,7 +56,8 @@ private:
     void agree_on_memory();
     void check_places(const PatternProblem& q);
     PatternProblem make_problem();
-    void take_tag();
+    void propose_tag(std::int64_t least);
+    bool take_kept_tag();
     void begin();
     void enter_line() { place_ = exchange_->enter_line(); }
     void leave_line() {
@@ -82,6 +84,7 @@ private:
     PatternProblem made_;  // what all ranks have said, together, unless it is the same again
     bool again_ = false;   // as in the call that the transfer is from
     int tag_ = 0;
+    KeptTag kept_tag_;
     std::int64_t staged_ = 0;  // bytes
     NativePattern native_;
     bool native_posted_ = false;
@@ -90,6 +93,7 @@ private:
     std::int64_t place_ = -1;  // in line for the library's calls
     std::vector<int> done_;
     Stage stage_ = Stage::agreeing;
+    std::atomic<bool> over_{false};  // the last that the thread that advances it writes
     double begin_ = 0, time_s_ = 0;
     std::exception_ptr error_;
 };

@@ -37,6 +37,11 @@ void finish(const std::shared_ptr<PatternOperation>& operation, Memory memory) {
     operation->raise();
 }
 
+void begin_again(PatternOperation& operation) {
+    const auto turn = take_turn(operation.context());
+    operation.start();
+}
+
 std::shared_ptr<PatternOperation> make_operation(Context& context, PatternCall call) {
     const Caller caller = caller_of(call);
     const auto number = take_number(context, [&] { return caller; });
@@ -80,12 +85,12 @@ void PatternHandle::wait() {
 }
 
 void PatternHandle::start() {
-    operation_->start();
+    begin_again(*operation_);
     operation_->exchange()->add(operation_);
 }
 
 void PatternHandle::run() {
-    operation_->start();
+    begin_again(*operation_);
     finish(operation_, [this] { return operation_->memory(); });
 }
 

@@ -1,6 +1,7 @@
 // Buffered sends and their receives. On the wire: a head with the first bytes of the matrix in one
 // message, the rest in pieces; all with one tag, so a link's order says which is which.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "data/memory.hpp"
@@ -124,6 +125,7 @@ public:
           from_(from),
           tag_(tag),
           memory_(std::move(memory)) {
+        const std::scoped_lock guard(exchange_->receivers.lock);
         queue().push_back(this);
     }
     bool advance() override {
@@ -134,10 +136,11 @@ public:
             exchange_->main().mark_failed();
             stay_for_ever();
             if (!released_) release();
-            return over_ = true;
+            over_.store(true, std::memory_order_release);
+            return true;
         }
     }
-    bool over() const { return over_; }
+    bool over() const { return over_.load(std::memory_order_acquire); }
     void raise() const {
         if (error_) std::rethrow_exception(error_);
     }
@@ -147,12 +150,17 @@ public:
     }
 
 private:
-    std::deque<Operation*>& queue() { return exchange_->receivers[{from_, tag_}]; }
+    // Under the lock of the receivers.
+    std::deque<Operation*>& queue() { return exchange_->receivers.queues[{from_, tag_}]; }
+    bool is_first() {
+        const std::scoped_lock guard(exchange_->receivers.lock);
+        return queue().front() == this;
+    }
     int wire() const { return exchange_->tag(Exchange::first_send + tag_); }
 
     bool step() {
         if (stage_ == 0) {
-            if (queue().front() != this) return false;  // an earlier one reads this tag's messages
+            if (!is_first()) return false;  // an earlier one reads this tag's messages
             port_->post_recv(0, first_, first_bytes, from_, wire());
             stage_ = 1;
         }
@@ -217,16 +225,17 @@ private:
         free_.push_back(b);
     }
     void release() {
+        const std::scoped_lock guard(exchange_->receivers.lock);
         auto& q = queue();
         q.erase(std::find(q.begin(), q.end(), this));
-        if (q.empty()) exchange_->receivers.erase({from_, tag_});
+        if (q.empty()) exchange_->receivers.queues.erase({from_, tag_});
         released_ = true;
     }
     bool finish() {
         if (!released_) release();
         staging_.clear();
         memory_.reset();
-        over_ = true;
+        over_.store(true, std::memory_order_release);
         return true;
     }
 
@@ -241,7 +250,8 @@ private:
     std::vector<std::shared_ptr<std::byte[]>> staging_;
     std::vector<std::size_t> free_;
     std::map<std::size_t, std::size_t> used_;  // piece -> its staging buffer
-    bool wrong_ = false, over_ = false, released_ = false;
+    bool wrong_ = false, released_ = false;
+    std::atomic<bool> over_{false};  // the last that the thread that advances it writes
     std::vector<int> done_;
     std::exception_ptr error_;
 };

@@ -1,6 +1,8 @@
 // Waiting for what is in flight: moves everything on, politely, and lets the interpreter look around.
 #pragma once
+#include <chrono>
 #include <cstdio>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -73,12 +75,13 @@ void wait_until(Context& context, Ready ready, What what, double fraction, Backo
             if (ended >= 0 && ended == before) {
                 context.exchange()->in_vain = true;
                 throw MpiError("rank " + std::to_string(ended) + " has ended; rank " + std::to_string(context.rank()) +
-                               " waits " + what());
+                               " waits " + context.exchange()->at_rest(what));
             }
         }
         if (told || now - since < patience_s()) continue;
         told = true;
-        const std::string text = "tilewave: rank " + std::to_string(context.rank()) + " waits " + what();
+        const std::string text =
+            "tilewave: rank " + std::to_string(context.rank()) + " waits " + context.exchange()->at_rest(what);
         if (options.stalled)
             options.stalled(text);
         else
@@ -91,6 +94,15 @@ void wait_until(Context& context, Ready ready, What what) {
     InsideReduction::refuse();
     wait_until(context, std::move(ready), std::move(what), 0,
                context.options().crowded ? Backoff::Kind::shared : Backoff::Kind::dedicated);
+}
+
+/// Holds the context's calls back until it is destroyed, first waiting for another thread's to end.
+/// @throws Interrupted when the heartbeat asks for it
+inline std::unique_lock<std::recursive_timed_mutex> take_turn(Context& context) {
+    std::unique_lock turn(context.exchange()->calls, std::try_to_lock);
+    while (!turn.owns_lock() && !turn.try_lock_for(std::chrono::milliseconds(50)))
+        if (context.options().heartbeat && context.options().heartbeat(0)) throw Interrupted();
+    return turn;
 }
 
 /// The number of a call that begins: on every rank the same. `who` gives its caller, where that is needed.

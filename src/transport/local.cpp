@@ -46,9 +46,9 @@ bool take(std::vector<Pending>& list, int from, int tag, Pending& out) {
 }  // namespace
 
 struct LocalFabric::Shared {
-    Shared(int n, int host) : boxes(static_cast<std::size_t>(n)), ranks_per_host(host) {}
+    Shared(int n, int host, int tag) : boxes(static_cast<std::size_t>(n)), ranks_per_host(host), max_tag(tag) {}
     std::vector<Mailbox> boxes;
-    int ranks_per_host;
+    int ranks_per_host, max_tag;
 };
 
 namespace {
@@ -58,6 +58,7 @@ public:
     LocalTransport(std::shared_ptr<LocalFabric::Shared> shared, int rank) : shared_(std::move(shared)), rank_(rank) {}
     ~LocalTransport() override { shared_->boxes[static_cast<std::size_t>(rank_)].ended = true; }
     int rank() const override { return rank_; }
+    int max_tag() const override { return shared_->max_tag; }
     int size() const override { return static_cast<int>(shared_->boxes.size()); }
     bool has_ended(int peer, bool) override { return shared_->boxes[static_cast<std::size_t>(peer)].ended; }
     std::vector<int> host_ranks() override {
@@ -163,10 +164,10 @@ private:
 
 }  // namespace
 
-LocalFabric::LocalFabric(int ranks, int ranks_per_host) {
+LocalFabric::LocalFabric(int ranks, int ranks_per_host, int max_tag) {
     if (ranks < 1)
         throw ConfigError("a fabric of " + std::to_string(ranks) + " ranks was asked for; at least 1 is allowed");
-    shared_ = std::make_shared<Shared>(ranks, std::max(ranks_per_host, 1));
+    shared_ = std::make_shared<Shared>(ranks, std::max(ranks_per_host, 1), max_tag);
 }
 LocalFabric::~LocalFabric() = default;
 

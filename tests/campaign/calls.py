@@ -58,6 +58,7 @@ class Calls:
     """Made on every rank alike; `table` has (function, arguments) by name."""
 
     def __init__(self, folder):
+        self.folder = folder
         self.A = tw.field(SHAPE, "f8", init=1.0)
         self.B = tw.field(SHAPE, "f8", init=2.0)
         self.u = tw.field(SHAPE, "f8", init=1.0)
@@ -101,6 +102,56 @@ class Calls:
             self.table["save"] = (self.A.save, {"path": path})
             self.table["load"] = (tw.load, {"path": path})
             self.A.save(path)
+
+    def others(self):
+        """By name (function, two objects of one shape): no rank may be given one of them and another rank the other."""
+        g = np.eye(12) + 0.1
+        fields = [tw.field((12, 12), "f8", init=1.0) for _ in range(2)]
+        halos = [tw.field((12, 12), "f8", init=1.0, halo=1) for _ in range(2)]
+        matrices = [tw.linalg.matrix(g) for _ in range(3)]
+        third, both = matrices[2], matrices[:2]
+        lu, cholesky, qr = ([f(m) for m in both] for f in (tw.linalg.lu, tw.linalg.cholesky, tw.linalg.qr))
+        bound = [tw.bind(relax, A=each) for each in fields]
+        chains = [tw.chain([each]) for each in bound]
+        solvers = [tw.multigrid.Poisson((12, 12), spacing=1 / 13) for _ in range(2)]
+        where = os.path.join(self.folder, "other.npy")
+        return {
+            "run": (lambda A: tw.run(relax, A=A), fields),
+            "run steps": (lambda u: tw.run(steps_of, u=u, steps=2), fields),
+            "bind": (lambda A: tw.bind(relax, A=A), fields),
+            "bound run": (lambda step: step.run(), bound),
+            "chain": (lambda step: tw.chain([step]), bound),
+            "chain run": (lambda cycle: cycle.run(times=2), chains),
+            "gather": (lambda A: A.gather(), fields),
+            "copy": (lambda A: A.copy(), fields),
+            "fill": (lambda A: A.fill(1.0), fields),
+            "get item": (lambda A: A[3, 4], fields),
+            "save": (lambda A: A.save(where), fields),
+            "sum": (tw.sum, fields),
+            "dot": (lambda A: tw.dot(fields[0], A), fields),
+            "exchange": (tw.exchange, halos),
+            "prepare an exchange": (lambda u: tw.exchange(u, start=False), halos),
+            "poisson": (lambda solver: solver.solve(fields[0], tol=1e-2), solvers),
+            "poisson of": (lambda f: solvers[0].solve(f, tol=1e-2), fields),
+            "matrix of a field": (lambda A: tw.linalg.matrix((12, 12), init=A), fields),
+            "matrix gather": (lambda a: a.gather(), both),
+            "redistribute": (lambda a: a.redistribute("cyclic", 2), both),
+            "matmul left": (lambda a: tw.linalg.matmul(a, third), both),
+            "matmul right": (lambda b: tw.linalg.matmul(third, b), both),
+            "matmul c": (lambda c: tw.linalg.matmul(third, third, c=c), both),
+            "lu": (tw.linalg.lu, both),
+            "cholesky": (tw.linalg.cholesky, both),
+            "qr": (tw.linalg.qr, both),
+            "inv": (tw.linalg.inv, both),
+            "lstsq": (lambda a: tw.linalg.lstsq(a, third), both),
+            "solve_triangular": (lambda a: tw.linalg.solve_triangular(a, third), both),
+            "lu solve": (lambda f: f.solve(third), lu),
+            "lu solve of": (lambda b: lu[0].solve(b), both),
+            "lu det": (lambda f: f.det(), lu),
+            "cholesky solve": (lambda f: f.solve(third), cholesky),
+            "qr solve": (lambda f: f.solve(third), qr),
+            "qr q": (lambda f: f.q(), qr),
+        }
 
     def parameters(self, name):
         """Those of a call, and for a nest its choices of a plan."""

@@ -1,6 +1,7 @@
 """Run on every rank: ``program.py WHAT FOLDER FIRST SHARE SEED``. Writes what happened, a line of JSON a case.
 
-WHAT is ``bad`` (one argument is bad on one rank), ``mismatch`` (ranks call different functions) or ``growth``.
+WHAT is ``bad`` (one argument is bad on one rank), ``mismatch`` (ranks call different functions), ``others`` (ranks give
+one function different objects of one shape) or ``growth``.
 Cases before FIRST are left out; of the others a SHARE, drawn by SEED, runs.
 """
 
@@ -74,8 +75,26 @@ def mismatches(calls):
                 yield f"{first} against {second}", (first, second)
 
 
+def other_objects(calls):
+    for name, (function, objects) in calls.others().items():
+        yield f"{name} of other objects", (lambda given, f=function: _agreed(f, given), *objects)
+
+
+def _agreed(function, given):
+    """A call that all ranks are to refuse."""
+    try:
+        function(given)
+    except tw.ConfigError as error:
+        if not getattr(error, "agreed", False):
+            raise RuntimeError(f"on this rank alone: {error}") from None
+        return
+    raise RuntimeError("not refused")
+
+
 def call_of(calls, case, mine):
     """What this rank calls: `mine` says whether it is the one that differs."""
+    if callable(case[0]):
+        return case[0], {"given": case[1 + mine]}
     if len(case) == 2:
         return calls.table[case[mine]]
     name, parameter, label = case
@@ -143,7 +162,8 @@ def main():
     if what == "growth":
         growth(log, first)
     else:
-        campaign({"bad": bad_arguments, "mismatch": mismatches}[what], calls, log, first, share, seed)
+        kinds = {"bad": bad_arguments, "mismatch": mismatches, "others": other_objects}
+        campaign(kinds[what], calls, log, first, share, seed)
     log.write(end=True)
 
 

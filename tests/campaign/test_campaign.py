@@ -126,6 +126,17 @@ def test_some_wrong_calls(tmp_path, what, ranks):
     campaign(tmp_path, what, ranks, SHARE if what == "bad" else 2 * SHARE)
 
 
+@pytest.mark.parametrize("ranks", [2])
+def test_other_objects_of_one_shape(tmp_path, ranks):
+    campaign(tmp_path, "others", ranks, 1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ranks", [3, 4])
+def test_other_objects_on_more_ranks(tmp_path, ranks):
+    campaign(tmp_path, "others", ranks, 1)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 @pytest.mark.parametrize("what", ["bad", "mismatch"])
@@ -180,16 +191,22 @@ def test_many_faults(tmp_path, kind):
     faults(tmp_path, [kind], [2, 3, 4], 12)
 
 
-def memory_limits(tmp_path, ranks, count):
-    """Calls of all families while memory ends on one rank."""
+def random_calls(tmp_path, program, ranks, count):
+    """Cases of a program that draws them itself, all right and none hung: rank 0's outcomes, and the seed."""
     seed = secrets.randbelow(10**6)
-    launched = Launched("memory.py", ranks, seed, count, tmp_path, folder=tmp_path)
+    launched = Launched(program, ranks, seed, count, tmp_path, folder=tmp_path)
     code = launched.end()
     cases, found = wrong(tmp_path, ranks)
     ended = [bool(lines and lines[-1].get("end")) for lines in records(tmp_path, ranks)]
-    outcomes = [line["outcome"] for line in records(tmp_path, ranks)[0] if "outcome" in line]
-    print(f"memory: {cases} cases on {ranks} ranks, {outcomes.count('memory')} errors, {len(found)} wrong; seed {seed}")
+    print(f"{program}: {cases} cases on {ranks} ranks, {len(found)} wrong; seed {seed}")
     assert code == 0 and all(ended) and not found, "\n".join([f"seed {seed}, code {code}", *found[:6], launched.text()])
+    return [line["outcome"] for line in records(tmp_path, ranks)[0] if "outcome" in line], seed
+
+
+def memory_limits(tmp_path, ranks, count):
+    """Calls of all families while memory ends on one rank."""
+    outcomes, seed = random_calls(tmp_path, "memory.py", ranks, count)
+    print(f"memory: {outcomes.count('memory')} errors")
     assert set(outcomes) <= {"ok", "memory"}, f"seed {seed}: {set(outcomes)}"
 
 
@@ -201,6 +218,24 @@ def test_some_memory_limits(tmp_path):
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_many_memory_limits(tmp_path, ranks):
     memory_limits(tmp_path, ranks, 400)
+
+
+def two_threads(tmp_path, ranks, count):
+    """Calls of all families in two threads, each on a context of its own."""
+    outcomes, seed = random_calls(tmp_path, "threads.py", ranks, count)
+    assert set(outcomes) == {"ok"}, f"seed {seed}: {set(outcomes)}"
+
+
+def test_two_threads(tmp_path):
+    two_threads(tmp_path, 2, 4)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("shared", ["on", "off"])
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_two_threads_for_long(tmp_path, monkeypatch, ranks, shared):
+    monkeypatch.setenv("TILEWAVE_SHARED_MEMORY", shared)
+    two_threads(tmp_path, ranks, 60)
 
 
 @pytest.mark.long

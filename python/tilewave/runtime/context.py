@@ -107,7 +107,7 @@ class Context:
     def _set_up(self, core, problem=None, part_of=None):
         interrupts.install()
         self._core = core
-        self._lock = threading.RLock()  # of the thread whose call is under way
+        self._lock = core.call_lock()  # of the thread whose call is under way
         self._process = os.getpid()
         core.on_where(collective.where)
         self._agreements, self._numbered = 0, (0, 0)

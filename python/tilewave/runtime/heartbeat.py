@@ -12,12 +12,12 @@ class Heartbeat:
 
     def __init__(self, core):
         self.progress = Progress(core.rank == 0)
-        self.pending = None
+        self.pending = None  # (thread, what interrupts its call)
         core.on_heartbeat(self._beat)
 
     def _beat(self, fraction):
         if fraction < 0:  # the end of a run: to be called has let pending signals be handled
-            return self.pending is not None or interrupts.pending() is not None
+            return self._pending() is not None or interrupts.pending() is not None
         try:
             if threading.current_thread() is threading.main_thread():
                 signal.getsignal(signal.SIGINT)  # any bytecode lets pending signals be handled
@@ -26,13 +26,17 @@ class Heartbeat:
             self.progress.at(fraction)
             return interrupts.pending() is not None
         except BaseException as error:  # KeyboardInterrupt, or what a handler raises
-            self.pending = error
+            self.pending = threading.get_ident(), error
             return True
+
+    def _pending(self):
+        """What interrupts the call of this thread: threads may wait on one context at the same time."""
+        return self.pending[1] if self.pending is not None and self.pending[0] == threading.get_ident() else None
 
     def done(self):
         """End the progress line; raise what interrupted the run on this rank."""
         if self.progress.of:
             self.progress.end()
-        if self.pending is not None:
-            pending, self.pending = self.pending, None
-            raise pending
+        if self.pending is not None and (error := self._pending()) is not None:
+            self.pending = None
+            raise error
