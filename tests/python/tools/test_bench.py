@@ -30,7 +30,7 @@ HERE = {"args": ["--where", "2x1"]}
         ("nests", NESTS),
         ("paper", {}),
         ("partitions", HERE),
-        ("paths", {}),
+        ("paths", {"args": ["--path", "layers,piggyback"]}),
         ("patterns", {}),
         ("plan", HERE),
         pytest.param("qr", HERE, marks=pytest.mark.skipif(not hasattr(tw.linalg, "qr"), reason="no QR factors")),
