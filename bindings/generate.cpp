@@ -28,7 +28,7 @@ void bind_generate(nb::module_& m) {
           "The part of one rank in a stencil.");
     m.def("nest_schedule", &nest_schedule, "problem"_a, "plan"_a, "rank"_a, "ranks"_a = 0,
           nb::call_guard<nb::gil_scoped_release>(), "The part of one rank in a nest, by the plan's generator.");
-    m.def("nest_steps", &nest_steps, "problem"_a, "plan"_a, "Time steps of the schedules of all ranks.");
+    m.def("nest_waves", &nest_waves, "problem"_a, "plan"_a, "Waves of the schedules of all ranks.");
     m.def("sweep_among", &sweep_among, "problem"_a, "plan"_a, "rank"_a, "ranks"_a, "peers"_a,
           "The same, asking these ranks for messages in place of the neighbours.");
     m.def("sweep_neighbours", &sweep_neighbours, "problem"_a, "plan"_a, "rank"_a,
@@ -40,7 +40,7 @@ void bind_generate(nb::module_& m) {
         [](const std::vector<Schedule>& schedules, std::int64_t times) { return unrolled(schedules, times); },
         "schedules"_a, "times"_a,
         "The schedules of all ranks with so many repetitions of their blocks, one behind the other.");
-    m.def("sweep_steps", &sweep_steps, "problem"_a, "plan"_a, "Time steps of the whole sweep.");
+    m.def("sweep_waves", &sweep_waves, "problem"_a, "plan"_a, "Waves of the whole sweep.");
     m.def(
         "chain",
         [](const std::vector<SweepProblem>& problems, const std::vector<Plan>& plans,

@@ -446,7 +446,7 @@ void bind_sweep(nb::module_& m) {
         .def_ro("ranks", &Report::ranks)
         .def_ro("threads", &Report::threads)
         .def_ro("points", &Report::points)
-        .def_ro("steps", &Report::steps)
+        .def_ro("waves", &Report::waves)
         .def_ro("buffer_bytes", &Report::buffer_bytes)
         .def_ro("time_s", &Report::time_s)
         .def_ro("moving_s", &Report::moving_s)

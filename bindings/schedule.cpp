@@ -133,7 +133,7 @@ void bind_data(nb::module_& m) {
     nb::class_<Tile>(m, "Tile", "One box of points that a compute step computes.")
         .def(nb::init<>())
         .def_rw("coord", &Tile::coord)
-        .def_rw("time", &Tile::time)
+        .def_rw("wave", &Tile::wave)
         .def_rw("slice", &Tile::slice)
         .def_rw("work", &Tile::work)
         .def_rw("box", &Tile::box);

@@ -220,13 +220,13 @@ void bind_grouping(nb::module_& m) {
             "    Sorted columns, without the zero vector.");
 }
 
-std::int64_t steps(const LinearSchedule& s, nb::handle tiles, const Grouping* grouping) {
+std::int64_t waves(const LinearSchedule& s, nb::handle tiles, const Grouping* grouping) {
     if (nb::isinstance<Space>(tiles)) {
         const Space& space = nb::cast<const Space&>(tiles);
-        return grouping ? s.steps(*grouping, space) : s.steps(space);
+        return grouping ? s.waves(*grouping, space) : s.waves(space);
     }
     const IntMatrix listed = to_int_rows(tiles, "tiles");
-    return grouping ? s.steps(*grouping, listed) : s.steps(listed);
+    return grouping ? s.waves(*grouping, listed) : s.waves(listed);
 }
 
 void bind_linear_schedule(nb::module_& m) {
@@ -257,19 +257,19 @@ void bind_linear_schedule(nb::module_& m) {
             "pi", [](const LinearSchedule& s) { return from_ints(s.pi()); }, "The weights of the coordinates.")
         .def(
             "time", [](const LinearSchedule& s, nb::handle v) { return s.time(to_ints(v, "v")); }, "v"_a,
-            "The step pi.v of a tile or group.")
+            "The wave pi.v of a tile or group.")
         .def(
-            "step_of",
+            "wave_of",
             [](const LinearSchedule& s, const Grouping& grouping, nb::handle tile) {
-                return s.step_of(grouping, to_ints(tile, "tile"));
+                return s.wave_of(grouping, to_ints(tile, "tile"));
             },
-            "grouping"_a, "tile"_a, "The step of the group that holds a tile.")
-        .def("steps", &steps, "tiles"_a, "grouping"_a = nb::none(),
-             "Number of time steps from the first to the last tile [athanasaki2002].\n\n"
+            "grouping"_a, "tile"_a, "The wave of the group that holds a tile.")
+        .def("waves", &waves, "tiles"_a, "grouping"_a = nb::none(),
+             "Number of waves from the first to the last tile [athanasaki2002].\n\n"
              "Parameters\n----------\n"
              "tiles : Space or sequence of tiles\n"
              "    A Space counts with all its points; a box is taken in closed form.\n"
-             "grouping : Grouping, optional\n    Count the steps of the groups of these tiles.");
+             "grouping : Grouping, optional\n    Count the waves of the groups of these tiles.");
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ struct Report {
     Plan plan;
     int ranks = 1, threads = 1;     ///< that the plan has work for
     std::int64_t points = 0;        ///< computed over all ranks
-    std::int64_t steps = 0;         ///< time steps of the linear schedule
+    std::int64_t waves = 0;         ///< of tiles: steps of the linear schedule, not time steps of a problem
     std::int64_t buffer_bytes = 0;  ///< staging memory of this rank, and its rolling windows
     double time_s = 0;              ///< slowest rank: from the first step of the schedule to the last
     double moving_s = 0;       ///< slowest rank: bringing arrays into the plan's layout and order, and NumPy's back

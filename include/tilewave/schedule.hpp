@@ -40,7 +40,7 @@ struct Step {
 /// What one compute step does: a box of points of a nest, or a whole task.
 struct Tile {
     Index coord = {};        ///< in the global tile space
-    std::int64_t time = 0;   ///< time step of the linear schedule
+    std::int64_t wave = 0;   ///< step of the linear schedule
     std::int32_t slice = 0;  ///< number of the slice within the tile
     Box box = {};            ///< global points of the nest; empty for a task
     std::int32_t work = 0;   ///< which of Schedule::works it belongs to

@@ -20,7 +20,7 @@ struct Event {
     std::int32_t send;       ///< 1 for a step of a send, 0 of a receive
     std::int32_t slice;
     std::int32_t tile[max_dims];  ///< coordinates, -1 without one
-    std::int64_t time_step;       ///< of the linear schedule, -1 without one
+    std::int64_t wave;            ///< of the tile, -1 without one
     std::int64_t bytes;
     double begin_s, end_s;
 };

@@ -10,6 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tilewave import units
+
 
 @dataclasses.dataclass
 class Row:
@@ -65,6 +67,19 @@ def warn_of_load(name):
         print(f"bench {name}: load {load:.1f}: while other work is running, no figure is good", file=sys.stderr)
 
 
+#: Units of rows that are times, and their seconds.
+SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+
+
+def shown(rows):
+    """(median, spread, unit) of each row as text: all times of a table have one unit."""
+    times = [value * SECONDS[r.unit] for r in rows if r.unit in SECONDS for value in (r.value, r.spread) if value]
+    name, size = units.unit_of(times, units.TIMES)
+    for r in rows:
+        scale, unit = (SECONDS[r.unit] / size, name) if r.unit in SECONDS else (1.0, r.unit)
+        yield *("" if value is None else units.number(value * scale) for value in (r.value, r.spread)), unit
+
+
 def publish(name, rows, json_path):
     """Show the rows; write them where asked."""
     from rich.console import Console
@@ -73,13 +88,13 @@ def publish(name, rows, json_path):
     table = Table(title=f"tilewave bench {name}", title_justify="left")
     for head in ("case", "contender", "median", "spread", "unit", "ratio", "of limit"):
         table.add_column(head, justify="right" if head in ("median", "spread") else "left")
-    for r in rows:
+    for r, (value, spread, unit) in zip(rows, shown(rows), strict=True):
         table.add_row(
             r.case,
             r.contender,
-            "" if r.value is None else f"{r.value:.4g}",
-            "" if r.spread is None else f"{r.spread:.2g}",
-            r.unit,
+            value,
+            spread,
+            unit,
             "" if r.ratio_to_contender is None else f"{r.ratio_to_contender:.3f}",
             "" if r.fraction_of_limit is None else f"{r.fraction_of_limit:.3f}",
         )

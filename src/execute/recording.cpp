@@ -231,7 +231,7 @@ Timeline timeline_of(const Recorded& recorded, const BlockTimes& times,
             Timeline one = timeline_of(schedule, recording);
             all.dims = one.dims;
             for (Event& e : one.events) {
-                if (e.time_step >= 0) e.time_step += number * times.steps;
+                if (e.wave >= 0) e.wave += number * times.waves;
                 if (e.tile[0] >= 0) e.tile[0] += static_cast<std::int32_t>(number * times.tiles);
                 all.events.push_back(e);
             }

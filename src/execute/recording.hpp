@@ -57,7 +57,7 @@ Recorded gather(Transport& transport, const Notes& notes, const TransferTime& tr
 
 /// Of one block of steps, in the numbers of its tiles: what each block before it adds to them.
 struct BlockTimes {
-    std::int64_t tiles = 0, steps = 0;  ///< along time; of the linear schedule
+    std::int64_t tiles = 0, waves = 0;  ///< tiles along time
 };
 
 /// The events of all ranks of it, of the blocks that are kept; of their schedules, by rank and kind, each is made in

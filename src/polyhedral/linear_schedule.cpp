@@ -21,7 +21,7 @@ struct Range {
         most = std::max(most, time);
     }
     std::int64_t width() const { return least > most ? 0 : narrow(Wide(most) - least); }
-    std::int64_t steps() const { return least > most ? 0 : width() + 1; }
+    std::int64_t waves() const { return least > most ? 0 : width() + 1; }
 };
 
 std::vector<std::int64_t> weights(int n, int mapping_dim, std::int64_t there, std::int64_t elsewhere) {
@@ -31,16 +31,16 @@ std::vector<std::int64_t> weights(int n, int mapping_dim, std::int64_t there, st
 }
 
 template <class Time>
-std::int64_t steps_of(const Tiles& tiles, const Time& time) {
+std::int64_t waves_of(const Tiles& tiles, const Time& time) {
     Range range;
     for (const auto& t : tiles) range.add(time(Span(t)));
-    return range.steps();
+    return range.waves();
 }
 
 /// For times that are a sum of one function of each coordinate: over a box, each coordinate
 /// adds its own range. `ends_suffice`: those functions are monotone.
 template <class Time>
-std::int64_t steps_of(const Space& tiles, bool ends_suffice, const Time& time) {
+std::int64_t waves_of(const Space& tiles, bool ends_suffice, const Time& time) {
     if (tiles.is_box()) {
         std::vector<std::int64_t> corner;
         for (int k = 0; k < tiles.dims(); ++k) corner.push_back(tiles.bounds(k, corner).first);
@@ -60,7 +60,7 @@ std::int64_t steps_of(const Space& tiles, bool ends_suffice, const Time& time) {
     }
     Range range;
     tiles.for_each_point([&](Span t) { range.add(time(t)); });
-    return range.steps();
+    return range.waves();
 }
 
 }  // namespace
@@ -93,7 +93,7 @@ std::int64_t LinearSchedule::time(Span v) const {
     return narrow(sum);
 }
 
-std::int64_t LinearSchedule::step_of(const Grouping& grouping, Span tile) const {
+std::int64_t LinearSchedule::wave_of(const Grouping& grouping, Span tile) const {
     if (grouping.dims() != int(pi_.size()))
         throw ConfigError("a grouping of " + std::to_string(grouping.dims()) +
                           " dimensions was given to a schedule of " + std::to_string(pi_.size()) +
@@ -101,23 +101,23 @@ std::int64_t LinearSchedule::step_of(const Grouping& grouping, Span tile) const 
     return time(grouping.group_of(tile));
 }
 
-std::int64_t LinearSchedule::steps(const Space& tiles) const {
-    return steps_of(tiles, true, [&](Span t) { return time(t); });
+std::int64_t LinearSchedule::waves(const Space& tiles) const {
+    return waves_of(tiles, true, [&](Span t) { return time(t); });
 }
 
-std::int64_t LinearSchedule::steps(const Tiles& tiles) const {
-    return steps_of(tiles, [&](Span t) { return time(t); });
+std::int64_t LinearSchedule::waves(const Tiles& tiles) const {
+    return waves_of(tiles, [&](Span t) { return time(t); });
 }
 
-std::int64_t LinearSchedule::steps(const Grouping& grouping, const Space& tiles) const {
+std::int64_t LinearSchedule::waves(const Grouping& grouping, const Space& tiles) const {
     // A coordinate enters by its own group number and, in hyperplane groups, by the sum:
     // weights of one sign make that monotone.
     const bool same_sign = std::ranges::all_of(pi_, [](auto w) { return w >= 0; });
-    return steps_of(tiles, same_sign, [&](Span t) { return step_of(grouping, t); });
+    return waves_of(tiles, same_sign, [&](Span t) { return wave_of(grouping, t); });
 }
 
-std::int64_t LinearSchedule::steps(const Grouping& grouping, const Tiles& tiles) const {
-    return steps_of(tiles, [&](Span t) { return step_of(grouping, t); });
+std::int64_t LinearSchedule::waves(const Grouping& grouping, const Tiles& tiles) const {
+    return waves_of(tiles, [&](Span t) { return wave_of(grouping, t); });
 }
 
 }  // namespace tilewave

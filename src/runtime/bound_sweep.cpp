@@ -194,7 +194,7 @@ BoundRun BoundSweep::run(const std::shared_ptr<const Said>& said, std::optional<
 
     BoundRun ran;
     ran.points = given_steps ? sweep_.points_ / block_steps * steps : sweep_.points_;
-    ran.steps = sweep_.steps_ * blocks.whole + (rest ? rest->steps.steps() : 0);
+    ran.waves = sweep_.waves_ * blocks.whole + (rest ? rest->steps.waves() : 0);
     ran.buffer_bytes = std::max(sweep_.schedule_.buffer_bytes(), rest ? rest->steps.schedule().buffer_bytes() : 0) +
                        (sweep_.window_ ? sweep_.window_->bytes() : 0);
     ran.time_s = end.time_s;
@@ -211,7 +211,7 @@ Report BoundSweep::report(const BoundRun& ran) const {
     report.ranks = report.plan.ranks();
     report.threads = report.plan.lanes();
     report.points = ran.points;
-    report.steps = ran.steps;
+    report.waves = ran.waves;
     report.buffer_bytes = ran.buffer_bytes;
     report.time_s = ran.time_s;
     report.moving_s = ran.moving_s;

@@ -16,7 +16,7 @@ namespace tilewave {
 
 /// What one run of a bound sweep was; the rest of a Report follows from its plan. Equal on all ranks.
 struct BoundRun {
-    std::int64_t points = 0, steps = 0;  ///< computed over all ranks; of the linear schedule
+    std::int64_t points = 0, waves = 0;  ///< over all ranks
     std::int64_t buffer_bytes = 0;       ///< as Report::buffer_bytes
     double time_s = 0, moving_s = 0, call_s = 0;
     bool interrupted = false;

@@ -28,7 +28,7 @@ ChainedSweep::ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps,
         if (!turned_arrays(sweep.problem_).empty())
             operations_.push_back(turn_in_schedule(sweep.problem_, sweep.problem_.space.extent(0)));
         points_ += sweep.points_;
-        steps_ += sweep.steps_;
+        waves_ += sweep.waves_;
         // Equal blocks and halos in another order of memory: a field cannot lie in both.
         for (std::size_t j = 0; j < i; ++j)
             for (std::size_t a = 0; a < sweep.orders_.size(); ++a)
@@ -135,7 +135,7 @@ BoundRun ChainedSweep::run(const std::shared_ptr<const Said>& said, std::int64_t
 
     BoundRun ran;
     ran.points = points_ * times;
-    ran.steps = steps_ * times;
+    ran.waves = waves_ * times;
     ran.buffer_bytes = schedule_.buffer_bytes();
     ran.time_s = end.time_s;
     ran.moving_s = end.moving_s;

@@ -43,7 +43,7 @@ private:
     std::vector<std::int64_t> no_time_;  // by array: none has time as a dimension
     KeptExecution kept_, kept_repeated_;
     std::exception_ptr lacking_;
-    std::int64_t points_ = 0, steps_ = 0;
+    std::int64_t points_ = 0, waves_ = 0;
 };
 
 }  // namespace tilewave

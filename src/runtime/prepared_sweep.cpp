@@ -36,7 +36,7 @@ PreparedSweep::PreparedSweep(Context& context, SweepProblem problem, Plan plan)
       problem_(completed(std::move(problem))),
       plan_(std::move(plan)),
       schedule_(nest_schedule(problem_, plan_, context.rank(), context.size())),
-      steps_(nest_steps(problem_, plan_)),
+      waves_(nest_waves(problem_, plan_)),
       points_(points_of(schedule_)) {
     for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
         orders_.push_back(in_window(a) ? 0 : memory_orders(problem_, plan_, a, context.size()));

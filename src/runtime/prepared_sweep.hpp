@@ -132,7 +132,7 @@ private:
     SweepProblem problem_;
     Plan plan_;
     Schedule schedule_;
-    std::int64_t steps_, points_;
+    std::int64_t waves_, points_;
     std::vector<std::uint64_t> orders_;      // by array: of all ranks' memory
     std::unique_ptr<RollingWindow> window_;  // where there are rolling-window arrays
     std::unique_ptr<Schedule> repeated_;     // where it was asked for

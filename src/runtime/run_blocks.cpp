@@ -15,7 +15,7 @@ RestOfSteps::RestOfSteps(const SweepProblem& problem, const Plan& plan, std::int
     : problem_(problem.with_steps(extent)), plan_(plan) {
     plan_.tile[0] = problem.sequential ? extent : std::min(plan.tile[0], extent);
     schedule_ = nest_schedule(problem_, plan_, rank, ranks);
-    steps_ = nest_steps(problem_, plan_);
+    waves_ = nest_waves(problem_, plan_);
 }
 
 StepBlocks StepBlocks::of(const SweepProblem& problem, const Plan& plan, std::int64_t steps) {

@@ -28,13 +28,13 @@ public:
     const SweepProblem& problem() const { return problem_; }
     const Plan& plan() const { return plan_; }
     std::int64_t extent() const { return problem_.space.extent(0); }
-    std::int64_t steps() const { return steps_; }  ///< of the linear schedule
+    std::int64_t waves() const { return waves_; }
 
 private:
     SweepProblem problem_;
     Plan plan_;
     Schedule schedule_;
-    std::int64_t steps_ = 0;
+    std::int64_t waves_ = 0;
 };
 
 /// Which of the schedules of a run.

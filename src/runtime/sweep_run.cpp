@@ -186,7 +186,7 @@ Report PreparedSweep::Run::report(const RunEnding& end, const Outcome& outcome) 
     report.ranks = plan().ranks();
     report.threads = plan().lanes();
     report.points = given_steps_ ? sweep_.points_ / block_steps_ * steps_ : sweep_.points_;
-    report.steps = sweep_.steps_ * blocks_.whole + (rest ? sweep_.rest_->steps() : 0);
+    report.waves = sweep_.waves_ * blocks_.whole + (rest ? sweep_.rest_->waves() : 0);
     report.buffer_bytes =
         std::max(sweep_.schedule_.buffer_bytes(), rest ? sweep_.rest_->schedule().buffer_bytes() : 0) +
         (sweep_.window_ ? sweep_.window_->bytes() : 0);
@@ -223,7 +223,7 @@ void PreparedSweep::Run::add_timeline(Report& report, const Notes& notes) const 
     if (t.rank() > 0) return;
     report.parts = all.parts;
     report.lanes = all.lanes;
-    const BlockTimes times{ceil_div(block_steps_, plan().tile[0]), sweep_.steps_};
+    const BlockTimes times{ceil_div(block_steps_, plan().tile[0]), sweep_.waves_};
     struct Kind {
         SweepProblem problem;
         Plan plan;

@@ -42,7 +42,7 @@ Event event_of(const Schedule& s, int lane, std::size_t index, double begin_s, d
         const Tile& where = s.tiles[static_cast<std::size_t>(tile)];
         for (int k = 0; k < where.coord.n; ++k) e.tile[k] = static_cast<std::int32_t>(where.coord[k]);
         e.slice = where.slice;
-        e.time_step = where.time;
+        e.wave = where.wave;
     }
     return e;
 }
@@ -250,10 +250,10 @@ std::string Timeline::chrome_json() const {
         const std::string tile = tile_text(e, dims);
         const char* op = to_string(static_cast<Op>(e.op));
         out.add(R"({"ph":"X","cat":"step","name":"%s%s%s","pid":%d,"tid":%d,"ts":%.3f,"dur":%.3f,"args":{"step":%d,)"
-                R"("tile":"%s","slice":%d,"time_step":%lld,"bytes":%lld,"peer":%d,"tag":%d}})",
+                R"("tile":"%s","slice":%d,"wave":%lld,"bytes":%lld,"peer":%d,"tag":%d}})",
                 op, tile.empty() ? "" : " ", tile.c_str(), e.rank, e.lane, e.begin_s * 1e6,
-                std::max(0.0, e.end_s - e.begin_s) * 1e6, e.step, tile.c_str(), e.slice,
-                static_cast<long long>(e.time_step), static_cast<long long>(e.bytes), e.peer, e.tag);
+                std::max(0.0, e.end_s - e.begin_s) * 1e6, e.step, tile.c_str(), e.slice, static_cast<long long>(e.wave),
+                static_cast<long long>(e.bytes), e.peer, e.tag);
     }
     int id = 0;
     for (const Request& r : requests) {

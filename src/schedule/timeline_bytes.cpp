@@ -179,8 +179,8 @@ std::string timeline_bytes(const Timeline& timeline) {
         const std::int64_t begin = tick(e.begin_s), until = tick(e.end_s);
         static_assert(max_dims == 4);
         out.record(kind_of(e),
-                   {e.lane, e.peer, e.tag, e.send, e.slice, e.tile[0], e.tile[1], e.tile[2], e.tile[3], e.time_step,
-                    e.bytes, e.step - step - 1, begin - end, until - begin},
+                   {e.lane, e.peer, e.tag, e.send, e.slice, e.tile[0], e.tile[1], e.tile[2], e.tile[3], e.wave, e.bytes,
+                    e.step - step - 1, begin - end, until - begin},
                    event_strided);
         step = e.step;
         end = until;

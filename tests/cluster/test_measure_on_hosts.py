@@ -74,7 +74,7 @@ def test_a_context_alone_knows_the_hosts_and_their_network(tmp_path, cluster_too
     assert done.returncode == 0, done.stdout + done.stderr
     first, *text = done.stdout.splitlines()
     assert first.startswith("[0, 1, 1] ") and 0.5 < float(first.split()[3]) / LINE_BYTES_S < 2, first
-    assert "nothing measured: on one host 5 us and 1e+04 MB/s (assumed); between hosts" in "\n".join(text), text
+    assert "nothing measured: on one host 5 µs and 10 GB/s (assumed); between hosts" in "\n".join(text), text
 
 
 def test_a_machine_of_another_rate_is_not_used(tmp_path, cluster_tool, cluster_name):

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import typer
 
+from tilewave.units import seconds
+
 PING_TIMEOUT_S = 60.0
 THREADS_HELP = "Lanes (CPUs) of each rank. Default: the CPUs allowed on its host, shared by the ranks there."
 
@@ -291,7 +293,7 @@ def _core_and_mpi():
             f"the ranks see a world of {facts.size}, not 2: mpiexec and the MPI library do not belong together",
         )
         return
-    yield "2-rank ping", "ok", f"{facts.latency_s * 1e6:.2f} µs one way, 8 bytes"
+    yield "2-rank ping", "ok", f"{seconds(facts.latency_s)} one way, 8 bytes"
     yield "lanes", "info", _lanes(facts)
     yield (
         "pinning",

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import sysconfig
 
+from tilewave import units
 from tilewave.launch import processes
 from tilewave.launch.endings import Endings
 
@@ -211,7 +212,7 @@ def most_ranks(hosts=()):
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return (
         max(min(memory // RANK_BYTES, MOST_RANKS), 1),
-        f" on this host, which has {memory / (1 << 30):.3g} GB of memory; a rank takes {RANK_BYTES >> 20} MB and more",
+        f" on this host, which has {units.size(memory)} of memory; a rank takes {units.size(RANK_BYTES)} and more",
     )
 
 

@@ -7,7 +7,7 @@ import json
 import weakref
 from typing import Any
 
-from tilewave import _core
+from tilewave import _core, units
 from tilewave.errors import ConfigError
 from tilewave.linalg.checks import MOST_AHEAD, require_integer, require_one_of
 from tilewave.linalg.layout import Layout
@@ -85,8 +85,8 @@ class FactorPlan:
         return "\n".join([str(self), *lines_of_compared(self.compared, self.messages)])
 
     def __str__(self) -> str:
-        predicted = "" if self.predicted_s is None else f"; predicted {self.predicted_s:.6f} s"
-        return f"{self._core()}; {self.memory_bytes} bytes beyond the matrices{predicted}"
+        predicted = "" if self.predicted_s is None else f"; predicted {units.seconds(self.predicted_s)}"
+        return f"{self._core()}; {units.size(self.memory_bytes)} beyond the matrices{predicted}"
 
 
 @dataclasses.dataclass(frozen=True)

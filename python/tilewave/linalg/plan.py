@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 from typing import Any
 
-from tilewave import _core
+from tilewave import _core, units
 from tilewave.linalg.prediction import Foretold
 from tilewave.timeline.parts import Parts
 from tilewave.timeline.timeline import Timeline
@@ -23,10 +23,12 @@ def lines_of_compared(compared, messages):
     """What was compared, (seconds, bytes, text) each, as lines of an explanation; and what messages cost."""
     if not compared:
         return ["one plan was possible: nothing was compared"]
-    lines = [f"{len(compared)} plans were played against the machine's numbers; seconds, bytes:"]
+    lines = [f"{len(compared)} plans were played against the machine's numbers: time, bytes beyond the matrices"]
     if messages:
         lines.insert(0, messages)
-    lines += [f"  {time_s:10.6f} {memory_bytes:12d}  {text}" for time_s, memory_bytes, text in compared[:MOST_LISTED]]
+    times, sizes, texts = zip(*compared[:MOST_LISTED], strict=True)
+    (unit, cells), (of, memory) = units.column(times, units.TIMES), units.column(sizes, units.BYTES)
+    lines += [f"  {a} {unit}  {b} {of}  {text}" for a, b, text in zip(cells, memory, texts, strict=True)]
     if any(before[0] > after[0] for before, after in itertools.pairwise(compared)):
         lines.append("  ... in this order, as those whose times are hard to foretell must be 5 % faster")
     if len(compared) > MOST_LISTED:
@@ -116,8 +118,8 @@ class MatmulPlan:
         return "\n".join(lines + lines_of_compared(self.compared, self.messages))
 
     def __str__(self) -> str:
-        predicted = "" if self.predicted_s is None else f"; predicted {self.predicted_s:.6f} s"
-        return f"{self._core()}; {self.memory_bytes} bytes beyond the matrices{predicted}"
+        predicted = "" if self.predicted_s is None else f"; predicted {units.seconds(self.predicted_s)}"
+        return f"{self._core()}; {units.size(self.memory_bytes)} beyond the matrices{predicted}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,4 +157,4 @@ class MatmulReport(Foretold):
         return self.plan.predicted_s
 
     def __str__(self) -> str:
-        return f"{self.plan}\nmeasured {self.time_s:.6f} s, {self.flops_per_s / 1e9:.3f} GFlop/s"
+        return f"{self.plan}\nmeasured {units.seconds(self.time_s)}, {units.text(self.flops_per_s, units.FLOPS)}"

@@ -9,7 +9,7 @@ import platform
 import socket
 from pathlib import Path
 
-from tilewave import _core, files
+from tilewave import _core, files, units
 from tilewave.errors import ConfigError
 from tilewave.kernel import cache as kernel_cache
 from tilewave.machine.machine import Machine, read
@@ -190,7 +190,7 @@ def messages(context):
     if len(set(hosts)) > 1:
         kinds.append(("between hosts", core.other_host, "" if date else " (as the context was made)"))
     costs = "; ".join(
-        f"{where} {1e6 * link.latency_s:.3g} us and {1e-6 / link.byte_s:.4g} MB/s{how}" for where, link, how in kinds
+        f"{where} {units.seconds(link.latency_s)} and {units.rate(link.byte_s)}{how}" for where, link, how in kinds
     )
     return costs and f"messages, {f'measured {date}' if date else 'nothing measured'}: {costs}"
 

@@ -1,27 +1,18 @@
 """A machine for people: tables and pictures."""
 
+import math
+
 from tilewave import files
+from tilewave.units import BYTES, RATES, TIMES, cells, rate, seconds, size
 
 
-def seconds(value):
-    """A time with a unit that keeps it short."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if abs(value) >= 0.9995 * scale:  # three digits of less are below 1000 of the next smaller unit
-            return f"{value / scale:.3g} {unit}"
-    return f"{value * 1e9:.3g} ns"
+def _rates(byte_s):
+    """A column of seconds a byte, as bytes a second."""
+    return cells((1 / value if value > 0 else math.inf for value in byte_s), RATES)
 
 
-def size(value):
-    """Bytes, in powers of 1024 where that is short."""
-    for unit, scale in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
-        if value >= scale:
-            return f"{value / scale:.4g} {unit}"
-    return f"{value:.4g} B"
-
-
-def rate(byte_s):
-    """Seconds a byte as bytes a second."""
-    return f"{1e-6 / byte_s:.4g} MB/s" if byte_s > 1e-9 else f"{1e-9 / byte_s:.4g} GB/s"
+def _columns(*columns):
+    return list(zip(*columns, strict=True))
 
 
 def _part(value):
@@ -29,7 +20,7 @@ def _part(value):
 
 
 def _busy(value):
-    return f"{1e9 * value:.3g} ns"
+    return seconds(value)
 
 
 def _sizes(values):
@@ -52,11 +43,13 @@ LINK_ROWS = (
 def tables(m):
     """(title, heads, rows of text): all that `str` and the command line show."""
     spread = {name: f"± {50 * value:.0f} %" for name, value in m.spread.items()}
-    rows = [
-        ("step of a schedule", seconds(m.step_s), spread.get("step_s", "")),
-        ("hand-over between lanes", seconds(m.hand_over_s), spread.get("hand_over_s", "")),
-        ("poll that finds nothing", seconds(m.poll_s), spread.get("poll_s", "")),
-    ]
+    names = {
+        "step_s": "step of a schedule",
+        "hand_over_s": "hand-over between lanes",
+        "poll_s": "poll that finds nothing",
+    }
+    times = cells((getattr(m, name) for name in names), TIMES)
+    rows = [(label, time, spread.get(name, "")) for (name, label), time in zip(names.items(), times, strict=True)]
     yield _title(m), ("a rank", "", "spread"), rows
     kinds = [(name, link) for name, link in (("same_host", m.same_host), ("other_host", m.other_host)) if link]
     if kinds:
@@ -72,7 +65,7 @@ def tables(m):
             yield (
                 "",
                 (f"{name.replace('_', ' ')}: bytes", "one way", "rate"),
-                [(size(x), seconds(y), rate(y / x)) for x, y in zip(c.x, c.y, strict=True)],
+                _columns(cells(c.x, BYTES), cells(c.y, TIMES), _rates(y / x for x, y in zip(c.x, c.y, strict=True))),
             )
             if link.overlap:
                 title = f"{name.replace('_', ' ')}: {size(link.overlap[0]['bytes'])} while ranks compute"
@@ -91,25 +84,28 @@ def tables(m):
         yield (
             "",
             ("a lane's bytes", *(f"{n} busy lane{'s' * (n > 1)}" for n in lanes)),
-            [(size(x), *(rate(m.memory[n - 1].flat().at(x)) for n in lanes)) for x in m.memory[0].x],
+            _columns(
+                cells(m.memory[0].x, BYTES),
+                *(_rates(m.memory[n - 1].flat().at(x) for x in m.memory[0].x) for n in lanes),
+            ),
         )
     if m.copy_byte_s.x:
         yield (
             "",
             ("bytes next to each other", "packing"),
-            [(size(x), rate(y)) for x, y in zip(m.copy_byte_s.x, m.copy_byte_s.y, strict=True)],
+            _columns(cells(m.copy_byte_s.x, BYTES), _rates(m.copy_byte_s.y)),
         )
     if m.kernels:
         yield (
             "",
             ("kernel", "a point", "a row", "a tile", "tiles"),
             [
-                (
-                    name,
-                    *(seconds(k[key]) for key in ("point_s", "row_s", "tile_s")),
-                    "x".join(map(str, k.get("tile", ()))),
+                *zip(
+                    m.kernels,
+                    *(cells((k[key] for k in m.kernels.values()), TIMES) for key in ("point_s", "row_s", "tile_s")),
+                    ("x".join(map(str, k.get("tile", ()))) for k in m.kernels.values()),
+                    strict=True,
                 )
-                for name, k in m.kernels.items()
             ],
         )
 

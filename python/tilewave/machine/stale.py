@@ -10,7 +10,7 @@ import dataclasses
 import json
 import os
 
-from tilewave import _core
+from tilewave import _core, units
 from tilewave.machine import host as measure_host
 from tilewave.machine import kept_rates, known
 from tilewave.machine import links as measure_links
@@ -250,27 +250,31 @@ def _told(nest, suspect, context, predicted, core, again):
     for name, label in _SHOWN.items():
         found_s, expected_s = getattr(core.parts, name), getattr(predicted.parts, name)
         if max(found_s, expected_s) > 0.05 * max(core.time_s, predicted.time_s):
-            shown.append(f"{label} {found_s * 1e3:.3g} ms (predicted {expected_s * 1e3:.3g})")
+            shown.append((label, found_s, expected_s))
     machine, own, kept = context._machine, known.own_constants(context), ""
     if suspect.link:
         link = getattr(machine, suspect.link)
         number, fresh = (
-            (f"{link.latency_s:.3g} s", f"{own.latency_s:.3g} s")
+            (units.seconds(link.latency_s), units.seconds(own.latency_s))
             if suspect.name == "latency"
-            else (f"{1e-6 / link.byte_s:.4g} MB/s", f"{1e-6 / own.byte_s:.4g} MB/s")
+            else (units.rate(link.byte_s), units.rate(own.byte_s))
         )
         kept = f"; the machine's number is {number}, and {fresh} was measured when this context was made"
     elif suspect.name == "hand-over":
-        kept = f"; the machine's number is {machine.hand_over_s:.3g} s"
+        kept = f"; the machine's number is {units.seconds(machine.hand_over_s)}"
     shape = f"-n {context.size}" + (f" --threads {context.threads}" if context.threads > 1 else "")
     end = f"measure again with `tilewave measure {shape}`, or let TILEWAVE_MACHINE=auto do it"
     if again:
         end = "it is measured again at the next call"
     elif suspect.name == "rate":
         end = "a new process measures it again, and so does TILEWAVE_MACHINE=auto"
+    times = [core.time_s, predicted.time_s, *(time_s for _, *both in shown for time_s in both)]
+    unit, scale = units.unit_of(times, units.TIMES)
+    took, wanted, *each = (units.number(time_s / scale) for time_s in times)
+    parts = [f"{label} {each[2 * k]} {unit} (predicted {each[2 * k + 1]})" for k, (label, *_) in enumerate(shown)]
     return (
-        f"nest {nest.name!r} took {core.time_s * 1e3:.4g} ms where {predicted.time_s * 1e3:.4g} ms was predicted, "
-        f"and not for the first time: {', '.join(shown)}. What looks stale is the {suspect.text}{kept}; {end}"
+        f"nest {nest.name!r} took {took} {unit} where {wanted} {unit} was predicted, "
+        f"and not for the first time: {', '.join(parts)}. What looks stale is the {suspect.text}{kept}; {end}"
     )
 
 

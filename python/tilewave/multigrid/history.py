@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tilewave import files
+from tilewave import files, units
 
 if TYPE_CHECKING:
     from tilewave.annotations import FilePath
@@ -60,4 +60,5 @@ class History:
 
     def __str__(self) -> str:
         end = "converged" if self.converged else "not converged"
-        return f"{self.cycles} cycles, {end}, norm {self.norms[-1]:.3g}, {self.factor:.3f} a cycle, {self.time_s:.3g} s"
+        took = units.seconds(self.time_s)
+        return f"{self.cycles} cycles, {end}, norm {self.norms[-1]:.3g}, {self.factor:.3f} a cycle, {took}"

@@ -1,24 +1,122 @@
 """Why a plan was chosen, as text."""
 
-from tilewave import _core
+import math
+
+from tilewave import _core, units
 from tilewave.timeline.parts import PARTS
 
 POLL_PERIOD_S = _core.Plan().poll_period_s  # by rule
-ROUNDED_UP = 0.9995  # of a unit, from which on three digits are the next unit's 1
+
+#: Choices that are about messages: of one rank they do nothing, but for the order of tiles.
+OF_MESSAGES = (
+    "grid",
+    "schedule",
+    "lookahead",
+    "chunk_bytes",
+    "aggregate",
+    "poll_period_s",
+    "helper",
+    "synchronous",
+)
+OF_LANES = ("factors", "grouping", "slices")
+OF_SWEEPS = ("mapping_dim", "grouping", "slices", "lookahead", "aggregate", "skew")
+
+
+def in_effect(choices, extents=()):
+    """The names of the choices that do something in a plan, in their order.
+
+    Parameters
+    ----------
+    choices : dict
+        All choices of the plan, by name.
+    extents : sequence of int
+        Of the loops, where they are known.
+
+    Returns
+    -------
+    list of str
+    """
+    idle = set()
+    ranks, lanes = math.prod(choices["grid"]), math.prod(choices["factors"])
+    if ranks == 1:
+        idle.update(OF_MESSAGES)
+    if lanes == 1:
+        idle.update(OF_LANES)
+    if choices["generator"] != "sweep":
+        idle.update(OF_SWEEPS)
+    if choices["schedule"] != "overlapping":
+        idle.add("lookahead")
+    if choices["grouping"] != "vertical":
+        idle.add("slices")
+    one_tile = len(extents) == len(choices["tile"]) and all(t >= n for t, n in zip(choices["tile"], extents))
+    if ranks == lanes == 1 and one_tile:
+        idle.add("mapping_dim")
+    if not choices["row"] and choices["storage"] == "plain":
+        idle.update(("row", "storage"))
+    if not choices["skew"]:
+        idle.add("skew")
+    idle.update(name for name in ("temporal_block", "aggregate", "slices", "lookahead") if choices[name] == 1)
+    idle.update(name for name in ("helper", "synchronous") if not choices[name])
+    return [name for name in choices if name not in idle]
+
+
+def sentence(plan, verb):
+    """What was chosen, and why, in words: "relax runs on 2 ranks ...".
+
+    Parameters
+    ----------
+    plan : Plan
+    verb : str
+        "runs", "ran".
+    """
+    notes, ranks, lanes = plan.notes, math.prod(plan.grid), math.prod(plan.factors)
+    where = f"{ranks} rank{'s' * (ranks > 1)}"
+    if lanes > 1 or plan.helper:
+        where += f"{' with' if ranks == 1 else ', each with'} {lanes} lane{'s' * (lanes > 1)}"
+        where += " and a helper" * plan.helper
+    how = f"in tiles of {_by(plan.tile)}"
+    if plan.generator == "stencil":
+        how = "all points of a time step together"
+    if plan.temporal_block > 1:
+        how += f", {plan.temporal_block} time steps at a time"
+    if ranks > 1:
+        how += (
+            f" on a process grid of {_by(plan.grid)}, "
+            f"{'while messages travel' if plan.schedule == 'overlapping' else 'between messages'}"
+        )
+    return f"{notes.get('nest') or 'The nest'} {verb} on {where}, {how}{_because(plan)}."
+
+
+def _because(plan):
+    """Why this plan and no other; empty where nothing is known."""
+    notes = plan.notes
+    if not notes:
+        return ""
+    if notes.get("given_whole"):
+        return ": the plan was given"
+    if sequential := notes.get("sequential"):
+        return f": the order of the loops is kept, because of {sequential}"
+    if notes.get("chosen_for"):
+        return ": the plan of a run before"
+    fixed = notes.get("fixed") or {}
+    of = f"{notes['considered']} plans" if notes.get("considered", 0) > 1 else ""
+    if not of:
+        return ": the only plan" + (f" with the given {', '.join(fixed)}" if fixed else "")
+    return f": predicted to be the fastest of {of}" + (f" with the given {', '.join(fixed)}" if fixed else "")
 
 
 def explain(plan):
     """The plan, the numbers it was chosen with, the others and why they lost, what was not tried; see
     `Plan.explain`.
     """
-    lines = ["The plan", *("  " + line for line in str(plan).splitlines())]
+    lines = [sentence(plan, "runs"), "", "The plan", *("  " + line for line in str(plan).splitlines())]
     if plan.memory_bytes is not None:
         copies = plan.notes.get("replicated", {})
-        whole = (f"{name} whole ({_bytes(count)})" for name, count in copies.items())
+        whole = (f"{name} whole ({units.size(count)})" for name, count in copies.items())
         of = ["its parts of the fields, and staging", *whole]
-        lines.append(f"  {'memory':12} {_bytes(plan.memory_bytes)} on the rank that needs most: {', '.join(of)}")
+        lines.append(f"  {'memory':14} {units.size(plan.memory_bytes)} on the rank that needs most: {', '.join(of)}")
     if plan.predicted:
-        lines += ["", "Where the time goes (average of the lanes)", "  " + _parts(plan.predicted.parts)]
+        lines += ["", "Where the time goes (average of the lanes)", *_parts(plan.predicted.parts)]
     notes = plan.notes
     if not notes:
         return "\n".join([*lines, "", "Nothing is known of how it was chosen: it was made by hand."])
@@ -58,24 +156,22 @@ def of_cpus(plan):
 
 def _rate(rate):
     if rate:
-        yield (
-            f"  {_time(rate['point_s'])} a point, {_time(rate['row_s'])} a row, {_time(rate['tile_s'])} a tile, on "
-            "one lane "
-            f"while all compute; {rate['note']}"
-        )
+        point, row, tile = (units.seconds(rate[name]) for name in ("point_s", "row_s", "tile_s"))
+        yield f"  {point} a point, {row} a row, {tile} a tile, on one lane while all compute; {rate['note']}"
 
 
 def _ways(ways):
     if ways:
         yield from ("", "Ways in which loops and arrays may lie, each with its best plan")
-        for way in ways:
+        times = _times(way["time_s"] for way in ways)
+        for way, time in zip(ways, times, strict=True):
             brought = (
-                f", and {_time(way['bringing_s'])} to bring NumPy arrays into that order and back"
+                f", and {units.seconds(way['bringing_s'])} to bring NumPy arrays into that order and back"
                 if way["bringing_s"]
                 else ""
             )
             alone, taken = ", rank 0 for all" if way["on_one_rank"] else "", ": taken" if way["taken"] else ""
-            yield f"  {_time(way['time_s']):>10}  {_way(way['choices'])}{alone}{brought}{taken}"
+            yield f"  {time}  {_way(way['choices'])}{alone}{brought}{taken}"
 
 
 def _way(choices):
@@ -91,28 +187,29 @@ def _way(choices):
 
 def _turns(turns):
     if turns:
+        together, moving = _times((turns["together_s"], turns["moving_s"]))
         yield from (
             "",
             "Layout of fields",
-            f"  one for {', '.join(turns['nests'])}, which use the same fields in turn: {_time(turns['together_s'])} "
-            "a turn of all so; "
-            f"{_time(turns['moving_s'])} with plans of their own, as fields then move between them",
+            f"  one for {', '.join(turns['nests'])}, which use the same fields in turn: {together} a turn of all so; "
+            f"{moving} with plans of their own, as fields then move between them",
         )
 
 
 def _machine(machine):
-    for name in ("hand_over_s", "poll_s", "step_s"):
-        if name in machine:
-            yield f"  {MEANINGS[name]:34} {_time(machine[name])}"
+    known = [name for name in MEANINGS if name in machine]
+    for name, time in zip(known, _times(machine[name] for name in known), strict=True):
+        yield f"  {MEANINGS[name]:34} {time}"
     if "cache_bytes" in machine:
-        yield f"  {'cache of a core':34} {_bytes(machine['cache_bytes'])}"
+        yield f"  {'cache of a core':34} {units.size(machine['cache_bytes'])}"
     for name, label in (("same_host", "on one host"), ("other_host", "between hosts")):
         if link := machine.get(name):
-            rate = "unlimited" if link["bandwidth_bytes_s"] is None else f"{link['bandwidth_bytes_s'] / 1e6:.4g} MB/s"
+            limit = link["bandwidth_bytes_s"]
+            rate = "unlimited" if limit is None else units.text(limit, units.RATES)
+            latency, send, receive = (units.seconds(link[each]) for each in ("latency_s", "send_s", "receive_s"))
             yield (
-                f"  messages {label:25} {_time(link['latency_s'])} latency, {rate}, {_time(link['send_s'])} to post a "
-                "send, "
-                f"{_time(link['receive_s'])} a receive, {100 * link['hidden_polled']:.0f} % hidden behind computing"
+                f"  messages {label:25} {latency} latency, {rate}, {send} to post a send, {receive} a receive, "
+                f"{100 * link['hidden_polled']:.0f} % hidden behind computing"
             )
 
 
@@ -121,12 +218,13 @@ def _faces(plan):
     faces = plan.predicted.faces if plan.predicted else []
     if faces:
         yield from ("", f"Faces of the process grid {_by(plan.grid)}: what a rank in the middle sends in a run")
-    for face in faces:
+    copies, transfers = (_times(getattr(face, name) for face in faces) for name in ("copy_s", "transfer_s"))
+    for face, copy, transfer in zip(faces, copies, transfers, strict=True):
         way = "(" + ", ".join(f"{step:+d}" if step else "0" for step in face.direction) + ")"
-        how = f"{_time(face.copy_s)} to pack and unpack" if face.packed else "in place"
+        how = f"{copy} to pack and unpack" if face.packed else "in place"
         yield (
-            f"  to {way:12} {face.messages} message{'s' * (face.messages != 1)}, {_bytes(face.bytes)}, "
-            f"{_bytes(face.run_bytes)} contiguous: {how}, {_time(face.transfer_s)} of messages"
+            f"  to {way:12} {face.messages} message{'s' * (face.messages != 1)}, {units.size(face.bytes)}, "
+            f"{units.size(face.run_bytes)} contiguous: {how}, {transfer} of messages"
         )
 
 
@@ -138,8 +236,9 @@ def _grids(plan):
         best[grid] = min(best.get(grid, record["time_s"]), record["time_s"])
     if len(best) > 1:
         yield from ("", "Process grids, each with the best plan that was played")
-    for grid, time_s in sorted(best.items(), key=lambda one: one[1]) if len(best) > 1 else ():
-        yield f"  {_by(grid):12} {_time(time_s)}{': taken' if grid == tuple(plan.grid) else ''}"
+    listed = sorted(best.items(), key=lambda one: one[1]) if len(best) > 1 else []
+    for (grid, _), time in zip(listed, _times(time_s for _, time_s in listed), strict=True):
+        yield f"  {_by(grid):12} {time}{': taken' if grid == tuple(plan.grid) else ''}"
 
 
 MEANINGS = {
@@ -174,37 +273,51 @@ def _ranked(plan):
         )
         return
     yield from ("", f"{notes.get('considered')} plans estimated, {len(plan.ranked)} played; the best first")
-    for number, record in enumerate(plan.ranked, 1):
-        yield f"  {number:2}. {_time(record['time_s']):>10}  {_short(record['choices'])}"
-        yield f"      {record['reason'] or 'taken: ' + _parts_of(record['parts'])}"
+    times = _times(record["time_s"] for record in plan.ranked)
+    for number, (record, time) in enumerate(zip(plan.ranked, times, strict=True), 1):
+        yield f"  {number:2}. {time}  {short(record['choices'], notes.get('extents', ()))}"
+        yield f"      {record['reason'] or 'taken'}"
 
 
-def _short(c):
-    text = f"grid {_by(c['grid'])}, mapping dimension {c['mapping_dim']}, tile {_by(c['tile'])}, {c['schedule']}"
-    lanes = 1
-    for m in c["factors"]:
-        lanes *= m
-    if lanes > 1:
-        text += f", lanes {_by(c['factors'])} {c['grouping']}"
-    if c["slices"] > 1:
-        text += f", {c['slices']} slices"
-    if c["temporal_block"] > 1:
-        text += f", temporal blocks of {c['temporal_block']} steps"
-    if c["aggregate"] > 1:
-        text += f", messages of {c['aggregate']} tiles together"
-    if c["skew"]:
-        text += f", cut along the sum of loops {c['skew'][0]} and {c['skew'][1]}"
-    if c["helper"]:
-        text += ", a helper"
-    if c["synchronous"]:
-        text += ", synchronous sends"
-    if c["poll_period_s"] not in (POLL_PERIOD_S, 0 if c["helper"] else None):
-        text += f", polls every {_time(c['poll_period_s'])}" if c["poll_period_s"] else ", no polls in tiles"
-    return (
-        text
-        + (f", look-ahead {c['lookahead']}" if c["lookahead"] > 1 else "")
-        + f", chunks of {_bytes(c['chunk_bytes'])}"
-    )
+def short(c, extents=()):
+    """The choices that do something, in a line.
+
+    Parameters
+    ----------
+    c : dict
+        All choices, by name.
+    extents : sequence of int
+        Of the loops, where they are known.
+    """
+    texts = {
+        "grid": lambda: f"grid {_by(c['grid'])}",
+        "mapping_dim": lambda: f"mapping dimension {c['mapping_dim']}",
+        "tile": lambda: f"tile {_by(c['tile'])}",
+        "schedule": lambda: c["schedule"],
+        "factors": lambda: f"lanes {_by(c['factors'])}",
+        "grouping": lambda: c["grouping"],
+        "slices": lambda: f"{c['slices']} slices",
+        "generator": lambda: "stencil" if c["generator"] == "stencil" else "",
+        "temporal_block": lambda: f"temporal blocks of {c['temporal_block']} time steps",
+        "aggregate": lambda: f"messages of {c['aggregate']} tiles together",
+        "row": lambda: f"rows along {tuple(c['row'])}" if c["row"] else "",
+        "storage": lambda: f"{c['storage']} storage",
+        "skew": lambda: f"cut along the sum of loops {c['skew'][0]} and {c['skew'][1]}",
+        "helper": lambda: "a helper",
+        "synchronous": lambda: "synchronous sends",
+        "poll_period_s": lambda: _polls(c),
+        "lookahead": lambda: f"look-ahead {c['lookahead']}",
+        "chunk_bytes": lambda: f"chunks of {units.size(c['chunk_bytes'])}",
+    }
+    names = in_effect(c, extents)
+    return ", ".join(filter(None, (text() for name, text in texts.items() if name in names)))
+
+
+def _polls(c):
+    """How often the transport is polled in a tile, where that is not the usual."""
+    if c["poll_period_s"] in (POLL_PERIOD_S, 0 if c["helper"] else None):
+        return ""
+    return f"polls every {units.seconds(c['poll_period_s'])}" if c["poll_period_s"] else "no polls in tiles"
 
 
 def _not_tried(plan):
@@ -228,28 +341,16 @@ def _not_tried(plan):
 
 
 def _parts(parts):
-    return ", ".join(
-        f"{label} {_time(getattr(parts, name))}" for name, label in PARTS.items() if getattr(parts, name) > 0
-    )
-
-
-def _parts_of(record):
-    return ", ".join(f"{label} {_time(record[name])}" for name, label in PARTS.items() if record[name] > 0)
+    names = [name for name in PARTS if getattr(parts, name) > 0]
+    for name, time in zip(names, _times(getattr(parts, name) for name in names), strict=True):
+        yield f"  {PARTS[name]:10} {time}"
 
 
 def _by(entries):
     return "x".join(map(str, entries))
 
 
-def _time(seconds):
-    for scale, unit in ((1, "s"), (1e3, "ms"), (1e6, "us")):
-        if seconds * scale >= ROUNDED_UP:
-            return f"{seconds * scale:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
-
-
-def _bytes(count):
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
-        if count >= ROUNDED_UP * size:
-            return f"{count / size:.3g} {unit}"
-    return f"{count} bytes"
+def _times(seconds):
+    """A column of times with its unit."""
+    unit, cells = units.column(seconds, units.TIMES)
+    return [f"{cell} {unit}" for cell in cells]

@@ -10,10 +10,10 @@ import math
 import textwrap
 from typing import TYPE_CHECKING
 
-from tilewave import _core, files
+from tilewave import _core, files, units
 from tilewave.errors import ConfigError, shown
 from tilewave.notices import warn
-from tilewave.plan.explain import explain
+from tilewave.plan.explain import explain, in_effect, short
 from tilewave.timeline.parts import PARTS, Face, Parts, Predicted
 from tilewave.timeline.timeline import html_table
 from tilewave.value import Value, plain_copy
@@ -146,9 +146,9 @@ class Plan(Value):
         self.notes |= {name: value for name, value in other.notes.items() if name not in ("rate", "machine")}
 
     def _repr_html_(self):
-        rows = [(name, getattr(self, name)) for name in CHOICES]
+        rows = [(name, getattr(self, name)) for name in self._in_effect()]
         if self.predicted:
-            rows.append(("predicted", f"{self.predicted.time_s:.6g} s"))
+            rows.append(("predicted", units.seconds(self.predicted.time_s)))
         why = html.escape(self.explain())
         return f"{html_table(rows)}<details><summary>Why this plan</summary><pre>{why}</pre></details>"
 
@@ -166,6 +166,14 @@ class Plan(Value):
         for name in CHOICES:
             _assign(core, name, getattr(self, name))
         return core
+
+    def _in_effect(self):
+        """The names of the choices that do something in this plan."""
+        return in_effect({name: getattr(self, name) for name in CHOICES}, self.notes.get("extents", ()))
+
+    def _short(self):
+        """These choices in a line."""
+        return short({name: getattr(self, name) for name in CHOICES}, self.notes.get("extents", ()))
 
     def _number(self):
         """Stands for the choices: equal where they are, above 0."""
@@ -207,9 +215,9 @@ class Plan(Value):
             raise ConfigError(f"{path} is no saved plan: {error}") from None
 
     def __str__(self) -> str:
-        lines = [f"{name:12} {getattr(self, name)}" for name in CHOICES]
+        lines = [f"{name:14} {getattr(self, name)}" for name in self._in_effect()]
         if self.predicted:
-            lines.append(f"{'predicted':12} {self.predicted.time_s:.6g} s")
+            lines.append(f"{'predicted':14} {units.seconds(self.predicted.time_s)}")
         return "\n".join(lines)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from tilewave import units
 from tilewave.errors import ConfigError
 from tilewave.field.field import is_left
 from tilewave.nest.nest import Nest
@@ -131,9 +132,8 @@ class Chain:
         how = f"one after another: {self.separate}" if self.separate else "one schedule, without agreement in between"
         lines = [f"{len(self.nests)} nests, {how}"]
         for k, (bound, plan) in enumerate(zip(self.nests, self.plans, strict=True)):
-            lines.append(
-                f"  {k + 1} {bound.nest.name}: predicted {plan.predicted.time_s:.4g} s by itself; {plan._to_core()}"
-            )
+            predicted = units.seconds(plan.predicted.time_s)
+            lines.append(f"  {k + 1} {bound.nest.name}: predicted {predicted} by itself; {plan._short()}")
         return "\n".join(lines)
 
     def _schedules(self, context):

@@ -5,6 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from tilewave import units
+from tilewave.run.report import row_of_times
+
 if TYPE_CHECKING:
     from typing import Any
 
@@ -105,10 +108,9 @@ class ChainReport:
         yield "nests", ", ".join(self.nests)
         yield "run as", f"one after another: {self.separate}" if self.separate else "one schedule"
         yield "repetitions", f"{self.repetitions}{', then the condition held' if self.reached else ''}"
-        yield "measured time", f"{self.measured.time_s:.6g} s, whole call {self.measured.call_s:.6g} s"
-        if self.measured.moving_s > 0:
-            yield "moving fields", f"{self.measured.moving_s * 1e3:.3g} ms"
-        yield "points", f"{self.points} ({self.points_per_s:.4g} /s)"
+        yield "measured time", units.seconds(self.measured.time_s)
+        yield "whole call", row_of_times(self.measured)
+        yield "points", f"{self.points} ({units.text(self.points_per_s, units.POINTS)})"
         for name, value in self.results.items():
             yield name, str(value)
 
@@ -118,7 +120,7 @@ class ChainReport:
     def __repr__(self) -> str:
         return (
             f"<tilewave.ChainReport of {', '.join(self.nests)}: {self.repetitions} repetition(s), {self.points} points "
-            f"in {self.measured.time_s:.6g} s ({self.points_per_s:.4g} /s)>"
+            f"in {units.seconds(self.measured.time_s)} ({units.text(self.points_per_s, units.POINTS)})>"
         )
 
 

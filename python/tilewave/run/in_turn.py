@@ -1,23 +1,30 @@
-"""Several nests in one time step: each step runs them one after another."""
+"""Time steps that are run one by one: of several nests, or with sources and receivers between them."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
+import types
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tilewave import _core, units
 from tilewave.errors import ConfigError, shown
 from tilewave.field.create import Scratch
 from tilewave.field.field import Field
 from tilewave.nest.bounds import Loops, loop_directions
 from tilewave.nest.nest import Nest
 from tilewave.plan.plan import CHOICES
+from tilewave.run.chain_report import ChainTimes
+from tilewave.run.memory_bound import moved_by
 from tilewave.run.operands import copied, operands_of
 from tilewave.run.points import Points
 from tilewave.run.prepare import prepare
 from tilewave.run.problem import check_steps, depth_of, lacking_time
+from tilewave.run.report import Report, row_of_times
+from tilewave.timeline.parts import Parts, Predicted
 
 if TYPE_CHECKING:
     from tilewave.annotations import Array
@@ -55,6 +62,8 @@ class StepsReport:
         Time steps.
     predicted_s, time_s : float
         Sums over nests.
+    measured : ChainTimes
+        ``measured.time_s``, and what the call took besides.
     points : int
     points_per_s : float
     recorded : dict
@@ -65,34 +74,89 @@ class StepsReport:
     steps: int
     predicted_s: float
     time_s: float
+    measured: ChainTimes
     points: int
     points_per_s: float
     recorded: dict[str, Array]
 
-    def __init__(self, turns: list[Turn], steps: int, recorded: dict[str, Array]) -> None:
-        self.turns, self.steps, self.recorded = turns, steps, recorded
+    def __init__(self, turns: list[Turn], steps: int, recorded: dict[str, Array], measured: ChainTimes) -> None:
+        self.turns, self.steps, self.recorded, self.measured = turns, steps, recorded, measured
         self.predicted_s, self.time_s = sum(turn.predicted_s for turn in turns), sum(turn.time_s for turn in turns)
         self.points = sum(turn.points for turn in turns)
         self.points_per_s = self.points / self.time_s if self.time_s > 0 else 0.0
 
     def __str__(self) -> str:
+        times = [(turn.predicted_s, turn.time_s) for turn in self.turns] + [(self.predicted_s, self.time_s)]
+        unit, cells = units.column((time_s for pair in times for time_s in pair), units.TIMES)
+        names = [turn.nest for turn in self.turns] + ["all"]
+        points = [str(turn.points) for turn in self.turns] + [str(self.points)]
+        width, digits = max(16, *map(len, names)), len(points[-1])
         rows = [
-            f"{self.steps} time steps, {len(self.turns)} nests in turn: {self.time_s:.4g} s, predicted "
-            f"{self.predicted_s:.4g} s, "
-            f"{self.points} points, {self.points_per_s:.4g} /s"
+            f"{self.steps} time steps, in each {len(self.turns)} nests one after another",
+            f"{'nest':{width}} predicted | measured, {unit} | points",
         ]
-        width = max(len(turn.nest) for turn in self.turns)
-        rows += [
-            f"  {turn.nest:{width}}  {turn.time_s:.4g} s, predicted {turn.predicted_s:.4g} s, {turn.points} points"
-            for turn in self.turns
-        ]
+        for k, name in enumerate(names):
+            rows.append(f"{name:{width}} {cells[2 * k]} | {cells[2 * k + 1]} | {points[k]:>{digits}}")
+        rows.append(f"{'whole call':{width}} {row_of_times(self.measured)}")
+        rows.append(f"{'points':{width}} {self.points} ({units.text(self.points_per_s, units.POINTS)})")
         return "\n".join(rows)
 
     def __repr__(self) -> str:
-        return f"StepsReport({', '.join(turn.nest for turn in self.turns)}: {self.steps} steps, {self.time_s:.4g} s)"
+        names = ", ".join(turn.nest for turn in self.turns)
+        return f"StepsReport({names}: {self.steps} steps, {units.seconds(self.time_s)})"
 
 
-def run_in_turn(nests, context, *, over, reverse, steps, periodic, fastmath, arguments, refused, run_ready, points):
+class _Sum:
+    """What the runs of one nest in all time steps come to, as the core reports of one run."""
+
+    def __init__(self, ready):
+        self.time_s = self.moving_s = self.call_s = self.after_s = 0.0
+        self.points = self.waves = self.buffer_bytes = 0
+        self.ranks, self.threads = ready.sweep.plan.ranks, ready.sweep.plan.lanes
+        self.parts, self._lanes, self.reduced = dict.fromkeys(_PARTS, 0.0), {}, ()
+        self._overlap, self.timeline = [], _core.Timeline()
+
+    def add(self, core, after_s):
+        """One more time step."""
+        self.after_s += after_s
+        for name in ("time_s", "moving_s", "call_s", "points", "waves"):
+            setattr(self, name, getattr(self, name) + getattr(core, name))
+        self.buffer_bytes, self.ranks, self.threads = core.buffer_bytes, core.ranks, core.threads
+        for name in _PARTS:
+            self.parts[name] += getattr(core.parts, name)
+        for lane in core.lanes:
+            times = self._lanes.setdefault((lane.rank, lane.lane), dict.fromkeys(_LANE_TIMES, 0.0))
+            for name in _LANE_TIMES:
+                times[name] += getattr(lane, name)
+        if not math.isnan(core.overlap_ratio):
+            self._overlap.append(core.overlap_ratio)
+        self._last = core
+
+    def report(self, ready, steps, recorded, report_of):
+        """The `Report` of all steps; its timeline is that of the last one."""
+        if steps:
+            self.timeline = self._last.timeline
+        self.points_per_s = self.points / self.time_s if self.time_s > 0 else 0.0
+        self.overlap_ratio = sum(self._overlap) / len(self._overlap) if self._overlap else math.nan
+        self.parts = types.SimpleNamespace(**self.parts)
+        self.lanes = [types.SimpleNamespace(rank=r, lane=l, **times) for (r, l), times in self._lanes.items()]
+        given = report_of(ready, self, self.after_s)
+        moved, elements = moved_by(ready, self.points // max(steps, 1))
+        given.update(moved=(moved * steps, elements), recorded=recorded)
+        given["loops"][ready.problem.nest.time] = (0, steps)
+        one = given["plan"].predicted
+        parts = Parts(**{name: steps * getattr(one.parts, name) for name in _PARTS})
+        given["predicted"] = Predicted(steps * one.time_s, parts, lambda: one.timeline._core, lambda: one.faces)
+        return Report(**given)
+
+
+_PARTS = tuple(field.name for field in dataclasses.fields(Parts))
+_LANE_TIMES = ("compute_s", "pack_s", "wait_s", "post_s", "total_s")
+
+
+def run_in_turn(
+    nests, context, *, over, reverse, steps, periodic, fastmath, arguments, refused, begun, points, run_ready, report_of
+):
     """Run nests one after another in each time step; part of a collective call: ``yield from`` it.
 
     Parameters
@@ -104,14 +168,19 @@ def run_in_turn(nests, context, *, over, reverse, steps, periodic, fastmath, arg
         As in `run`, for the nests that have the indices.
     refused : dict
         What was given and is not supported here, by name.
-    run_ready : function
-        Runs what `prepare` has made, as part of a collective call, and returns the core's report and seconds.
+    begun : float
+        When the call began, by time.perf_counter().
     points : (dict or None, dict or None)
         What is added after each step, and what is recorded.
+    run_ready : function
+        Runs what `prepare` has made, as part of a collective call, and returns the core's report and seconds.
+    report_of : function
+        The arguments of the `Report` of such a run, by name.
 
     Returns
     -------
-    StepsReport
+    Report or StepsReport
+        Of one nest, of several.
     """
     error, parts, histories, description, at_points = None, [], {}, "", None
     try:
@@ -133,8 +202,11 @@ def run_in_turn(nests, context, *, over, reverse, steps, periodic, fastmath, arg
         Turn(part.nest.name, one.plan, one.plan.predicted.time_s * steps, 0.0, 0)
         for part, one in zip(parts, ready, strict=True)
     ]
+    alone = _Sum(ready[0]) if len(ready) == 1 else None
+    moving_s = call_s = 0.0
     changing = {name for part in parts for name in part.nest.written}
-    recording, context._core.record = context._core.record, False
+    recording = context._core.record
+    context._core.record = recording and alone is not None
     try:
         for step in range(steps):
             for part, one, turn in zip(parts, ready, turns, strict=True):
@@ -145,7 +217,11 @@ def run_in_turn(nests, context, *, over, reverse, steps, periodic, fastmath, arg
                     one.look_again()
                 elif changing & {*part.nest.tables}:
                     one.look_again()
-                core, _ = yield from run_ready(part.nest, one, time.perf_counter())
+                core, after_s = yield from run_ready(part.nest, one, begun)
+                begun = time.perf_counter()
+                if alone:
+                    alone.add(core, after_s)
+                moving_s, call_s = moving_s + core.moving_s + after_s, call_s + core.call_s + after_s
                 for name in part.loops.again:
                     if part.arguments[name].__class__ is Field and part.arguments[name].history:
                         part.arguments[name]._storage.join_steps()
@@ -155,7 +231,10 @@ def run_in_turn(nests, context, *, over, reverse, steps, periodic, fastmath, arg
     finally:
         context._core.record = recording
     at_points.finish(context)
-    return StepsReport(turns, int(steps), at_points.recorded)
+    if alone:
+        return alone.report(ready[0], int(steps), at_points.recorded, report_of)
+    time_s = sum(turn.time_s for turn in turns)
+    return StepsReport(turns, int(steps), at_points.recorded, ChainTimes(time_s, moving_s, call_s))
 
 
 @dataclasses.dataclass

@@ -7,9 +7,10 @@ import functools
 import math
 from typing import TYPE_CHECKING
 
+from tilewave import units
 from tilewave.errors import ConfigError
 from tilewave.notices import warn
-from tilewave.plan.explain import of_cpus
+from tilewave.plan.explain import of_cpus, sentence
 from tilewave.run.memory_bound import bound_of
 from tilewave.timeline.parts import PARTS, Parts, Played, Predicted
 from tilewave.timeline.timeline import Timeline, html_table
@@ -17,7 +18,7 @@ from tilewave.timeline.timeline import Timeline, html_table
 if TYPE_CHECKING:
     from typing import Any
 
-    from tilewave.annotations import FilePath
+    from tilewave.annotations import Array, FilePath
     from tilewave.plan.plan import Plan
     from tilewave.run.memory_bound import Bound
 
@@ -34,8 +35,10 @@ class Measured:
         and back.
         0 where nothing had to move.
     call_s : float
-        Of the slowest rank: the whole call to the end of its part of the run: checks, planning where it was the first
-        such call, moving, computing.
+        Of the slowest rank: the whole call to the end of its part of the run. It is what `time_s`, `moving_s` and
+        `rest_s` add up to.
+    rest_s : float
+        What else the call took: checks, planning and compiling where it was the first such call, agreement of ranks.
     parts : Parts
         On rank 0, where the timeline was recorded: where the lanes' time went, on average; None elsewhere.
     """
@@ -45,8 +48,14 @@ class Measured:
     call_s: float
 
     def __init__(self, core: Any, after_s: float = 0.0) -> None:
-        self.time_s, self.moving_s, self.call_s = core.time_s, core.moving_s + after_s, core.call_s + after_s
+        self.time_s, self.moving_s = core.time_s, core.moving_s + after_s
+        # The slowest rank of a part may not be that of the whole.
+        self.call_s = max(core.call_s + after_s, self.time_s + self.moving_s)
         self._core = core
+
+    @property
+    def rest_s(self) -> float:
+        return self.call_s - self.time_s - self.moving_s
 
     @functools.cached_property
     def parts(self) -> Parts | None:  # made when they are asked for, as most runs of small nests are not
@@ -60,9 +69,20 @@ class Measured:
         return f"Measured(time_s={self.time_s:.6g}, moving_s={self.moving_s:.6g}, call_s={self.call_s:.6g})"
 
 
+def row_of_times(measured: Any) -> str:
+    """Run + moving + what else = call, in one unit; of what has `time_s`, `moving_s` and `call_s`."""
+    parts = {"run": measured.time_s, "moving": measured.moving_s}
+    parts["planning, checks"] = max(measured.call_s - sum(parts.values()), 0.0)
+    unit, shown, whole = units.total(parts.values(), units.TIMES)
+    listed = [
+        f"{name} {text}" for (name, value), text in zip(parts.items(), shown, strict=True) if value or name == "run"
+    ]
+    return f"{' + '.join(listed)} = {whole} {unit}"
+
+
 @dataclasses.dataclass(frozen=True)
 class LaneTimes:
-    """Seconds of one lane by kind of step."""
+    """Seconds of one lane by kind of step; `idle_s` is what is left of the run, before, between and after them."""
 
     rank: int
     lane: int
@@ -71,6 +91,7 @@ class LaneTimes:
     wait_s: float
     post_s: float
     total_s: float
+    idle_s: float = 0.0
 
 
 class Report:
@@ -89,8 +110,9 @@ class Report:
     overlap_ratio : float
         Hidden communication time over hideable communication time, 0 to 1; NaN without messages. Waits for messages
         that both sides have posted are not hidden, however long. The formula is in docs/guide/plans.md.
-    steps : int
-        Time steps of the linear schedule (athanasaki2002).
+    waves : int
+        Of tiles that may run at the same time: steps of the linear schedule (athanasaki2002), not time steps of a
+        problem.
     ranks, threads : int
     buffer_bytes : int
         Staging memory of this rank.
@@ -103,6 +125,8 @@ class Report:
         The dependence that kept the points in the order of the loops, on one lane; empty if none did.
     results : dict
         Of ``reduce=``: a NumPy scalar, or the subscripts of an element, by name; None where no point counts.
+    recorded : dict
+        Of ``record=``: from the names of arrays to (time steps, points) values, on every rank.
     loops : dict
         From each loop index to its range, half-open.
     cut : tuple of str
@@ -126,12 +150,13 @@ class Report:
     points: int
     points_per_s: float
     overlap_ratio: float
-    steps: int
+    waves: int
     ranks: int
     threads: int
     buffer_bytes: int
     sequential: str
     results: dict[str, Any]
+    recorded: dict[str, Array]
     loops: dict[str, tuple[int, int]]
     cut: tuple[str, ...]
     stored: tuple[str, ...]
@@ -147,6 +172,8 @@ class Report:
         on_one_rank: bool = False,
         stored: tuple[str, ...] = (),
         results: dict[str, Any] | None = None,
+        recorded: dict[str, Array] | None = None,
+        predicted: Predicted | None = None,
         loops: dict[str, tuple[int, int]] | None = None,
         cut: tuple[str, ...] = (),
         after_s: float = 0.0,
@@ -156,13 +183,13 @@ class Report:
         self.loops, self.cut = loops or {}, cut
         self.sequential, self.on_one_rank, self.stored = sequential, on_one_rank, stored
         self.replicated = plan.notes.get("replicated", {})
-        self.results = results or {}
-        self._planned, self.predicted = plan, plan.predicted
+        self.results, self.recorded = results or {}, recorded or {}
+        self._planned, self.predicted = plan, predicted or plan.predicted
         self.measured = Measured(core, after_s)
         self.points = core.points
         self.points_per_s = core.points_per_s
         self.overlap_ratio = core.overlap_ratio
-        self.steps = core.steps
+        self.waves = core.waves
         self.ranks, self.threads = core.ranks, core.threads
         self.buffer_bytes = core.buffer_bytes
         self._core, self._moved, self._machine = core, moved, machine
@@ -224,24 +251,21 @@ class Report:
     @functools.cached_property
     def lanes(self) -> list[LaneTimes]:
         """Time split of each lane (rank 0)."""
-        fields = [f.name for f in dataclasses.fields(LaneTimes)]
-        return [LaneTimes(*(getattr(s, name) for name in fields)) for s in self._core.lanes]
+        run_s = self.measured.parts.total_s if self.measured.parts else 0.0
+        fields = [f.name for f in dataclasses.fields(LaneTimes) if f.name != "idle_s"]
+        return [
+            LaneTimes(*(getattr(s, name) for name in fields), idle_s=max(run_s - s.total_s, 0.0))
+            for s in self._core.lanes
+        ]
 
     def _rows(self):
         p = self._planned
-        yield (
-            "plan",
-            (
-                f"grid {p.grid}, tile {p.tile}, mapping dimension {p.mapping_dim}, "
-                f"{p.grouping}, {p.schedule}, look-ahead {p.lookahead}, slices {p.slices}"
-            ),
-        )
+        yield "", sentence(p, "ran")
+        yield "choices", p._short()
         if self.loops:
             yield "loops", ", ".join(f"{index} in range({low}, {high})" for index, (low, high) in self.loops.items())
         if self.cut:
             yield "cut short", "; ".join(self.cut)
-        if p.row or p.storage != "plain":
-            yield "rows", f"along {p.row or 'the last dimension'}, {p.storage} storage"
         if turns := self.plan.notes.get("turns"):
             yield "layout of fields", f"one for nests that take turns: {', '.join(turns['nests'])}"
         if self.sequential:
@@ -254,7 +278,7 @@ class Report:
                 f"{', '.join(self.stored)}: a rolling window is not enough for this nest, plan and arrays",
             )
         if self.replicated:
-            copies = ", ".join(f"{name} ({count / 1e6:.3g} MB)" for name, count in self.replicated.items())
+            copies = ", ".join(f"{name} ({units.size(count)})" for name, count in self.replicated.items())
             yield "copied whole", f"{copies}: every rank reads all of it"
         idle = self._planned.notes.get("ranks", self.ranks) - self.ranks
         yield (
@@ -265,56 +289,60 @@ class Report:
             yield "lanes", told
         if block := self.plan.notes.get("block"):
             yield "time steps", f"{self.plan.notes['extents'][0]}, prepared {block} at a time"
-        if self.predicted:
-            yield "predicted time", f"{self.predicted.time_s:.6g} s"
-        yield "measured time", f"{self.measured.time_s:.6g} s in {self.steps} steps"
-        if self.measured.moving_s > 0:
-            yield (
-                "moving fields",
-                f"{self.measured.moving_s * 1e3:.3g} ms before and after it, whole call "
-                f"{self.measured.call_s * 1e3:.3g} ms",
-            )
-        if bound := self.bound:
-            lanes = f"{bound.lanes} lane{'s' * (bound.lanes > 1)} a host, {bound.working_set_bytes / 2**20:.3g} MB"
-            yield (
-                "memory's bound",
-                (
-                    f"{bound.time_s:.6g} s, {bound.bytes_per_point:.3g} bytes a point at "
-                    f"{1e-9 / bound.byte_s:.3g} GB/s ({lanes}): "
-                    f"{100 * bound.fraction:.0f} % of the run"
-                ),
-            )
+        yield from self._times()
         yield from self._parts()
-        yield "points", f"{self.points} ({self.points_per_s:.4g} /s)"
+        yield "whole call", row_of_times(self.measured)
+        yield "points", f"{self.points} ({units.text(self.points_per_s, units.POINTS)})"
         for name, value in self.results.items():
             yield name, str(value)
         yield "overlap ratio", ("no messages" if math.isnan(self.overlap_ratio) else f"{self.overlap_ratio:.3f}")
-        for lane in self.lanes:
-            total = max(lane.total_s, 1e-12)
-            parts = ", ".join(
-                f"{name} {100 * getattr(lane, name + '_s') / total:.1f} %"
-                for name in ("compute", "pack", "wait", "post")
+        yield from self._lane_shares()
+
+    def _times(self):
+        """The run as it was predicted, as it was, and what the memory allows."""
+        bound, found = self.bound, {"measured time": (self.measured.time_s, f" in {self.waves} waves of tiles")}
+        if self.predicted:
+            found = {"predicted time": (self.predicted.time_s, ""), **found}
+        if bound:
+            lanes = f"{bound.lanes} lane{'s' * (bound.lanes > 1)} a host, {units.size(bound.working_set_bytes)}"
+            found["memory's bound"] = (
+                bound.time_s,
+                f", {units.number(bound.bytes_per_point)} bytes a point at {units.rate(bound.byte_s)} ({lanes}): "
+                f"{100 * bound.fraction:.0f} % of the run",
             )
-            yield f"rank {lane.rank} lane {lane.lane}", parts
+        unit, cells = units.column((time_s for time_s, _ in found.values()), units.TIMES)
+        for (name, (_, more)), cell in zip(found.items(), cells, strict=True):
+            yield name, f"{cell} {unit}{more}"
 
     def _parts(self):
         """Where the lanes' time went, as it was predicted and as it was."""
         if not self.predicted or not self.measured.parts:
             return
-        yield "part of the time", "predicted | measured, ms, average of the lanes"
-        for name, label in PARTS.items():
-            ours, theirs = (1e3 * getattr(parts, name) for parts in (self.predicted.parts, self.measured.parts))
-            if max(ours, theirs) > 0:
-                yield f"  {label}", f"{ours:9.3f} | {theirs:9.3f}"
+        both = [[getattr(parts, name) for name in PARTS] for parts in (self.predicted.parts, self.measured.parts)]
+        unit, cells = units.column([*both[0], *both[1]], units.TIMES)
+        yield "part of the time", f"predicted | measured, {unit}, average of the lanes"
+        for k, label in enumerate(PARTS.values()):
+            if max(both[0][k], both[1][k]) > 0:
+                yield f"  {label}", f"{cells[k]} | {cells[len(PARTS) + k]}"
+
+    def _lane_shares(self):
+        """Where the run's time went in each lane."""
+        if self.lanes:
+            kinds = ("compute", "pack", "wait", "post")
+            yield "% of the run", " | ".join(f"{kind:>7}" for kind in (*kinds, "idle"))
+        for lane in self.lanes:
+            found = units.shares((getattr(lane, f"{kind}_s") for kind in kinds), self.measured.parts.total_s)
+            yield f"  rank {lane.rank} lane {lane.lane}", " | ".join(f"{share:>7}" for share in found)
 
     def __str__(self) -> str:
-        return "\n".join(f"{name:16} {text}" for name, text in self._rows())
+        return "\n".join(f"{name:16} {text}".rstrip() if name else text for name, text in self._rows())
 
     def __repr__(self) -> str:
         name = self._planned.notes.get("nest")
+        took, rate = units.seconds(self.measured.time_s), units.text(self.points_per_s, units.POINTS)
         return (
-            f"<tilewave.Report{f' of {name}' if name else ''}: {self.points} points in {self.measured.time_s:.6g} s "
-            f"({self.points_per_s:.4g} /s), {self.ranks} rank(s) x {self.threads} thread(s)>"
+            f"<tilewave.Report{f' of {name}' if name else ''}: {self.points} points in {took} ({rate}), "
+            f"{self.ranks} rank(s) x {self.threads} thread(s)>"
         )
 
     def _repr_html_(self):

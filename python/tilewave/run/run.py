@@ -51,13 +51,13 @@ def run(
     plan: Plan | None = None,
     fastmath: bool = False,
     reduce: Mapping[str, Reduction] | None = None,
-    inject: None = None,
-    record: None = None,
+    inject: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
+    record: Mapping[str, npt.ArrayLike] | None = None,
     **arguments: Any,
 ) -> Report: ...
 @overload
 def run(
-    nest: Nest | Sequence[Nest],
+    nest: Sequence[Nest],
     *,
     context: Context | None = None,
     over: Over | Sequence[Over | None] | None = None,
@@ -132,7 +132,8 @@ def run(
     Returns
     -------
     Report
-        A `StepsReport` for several nests, and with `inject` or `record`: time steps are then run one by one.
+        A `StepsReport` for a tuple of nests. For several nests, and with `inject` or `record`, time steps are run one
+        by one: the times of the report are those of all steps, its timeline is that of the last one.
 
     Raises
     ------
@@ -168,8 +169,10 @@ def run(
                 fastmath=fastmath,
                 arguments=arguments,
                 refused=refused,
-                run_ready=run_ready,
+                begun=begun,
                 points=(inject, record),
+                run_ready=run_ready,
+                report_of=report_arguments,
             )
         )
     loops = Loops(over, reverse, steps, periodic=_plain(periodic))
@@ -315,7 +318,7 @@ def run_on_one_rank(nest, ready, begun):
         numbers["reduced"] = [(r.any, r.at, r.bytes.hex()) for r in core.reduced]
         numbers.update(
             (name, getattr(core, name))
-            for name in ("time_s", "moving_s", "call_s", "points", "points_per_s", "steps", "buffer_bytes")
+            for name in ("time_s", "moving_s", "call_s", "points", "points_per_s", "waves", "buffer_bytes")
         )
     numbers = json.loads(context._core.broadcast(json.dumps(numbers).encode()))
     after_s = numbers.pop("after_s")

@@ -35,7 +35,7 @@ def _dtype(value, where):
 
 
 #: Fields of the core's classes, in the order in which files hold them, each with its kind.
-TILE = {"coord": _INDEX, "time": LONG, "slice": INT, "box": _BOX, "work": INT}
+TILE = {"coord": _INDEX, "wave": LONG, "slice": INT, "box": _BOX, "work": INT}
 MESSAGE = {
     "peer": INT,
     "tag": INT,

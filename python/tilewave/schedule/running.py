@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tilewave import _core
+from tilewave import _core, units
 from tilewave.errors import ConfigError, KernelError
 from tilewave.field.values import require_no_mask
 from tilewave.patterns.function_text import code_text
@@ -51,7 +51,7 @@ class ScheduleRun:
         self.timeline = Timeline(core.timeline)
 
     def __repr__(self) -> str:
-        return f"<tilewave.ScheduleRun {self.time_s:.6g} s>"
+        return f"<tilewave.ScheduleRun {units.seconds(self.time_s)}>"
 
 
 @collective("tw.run_schedule")

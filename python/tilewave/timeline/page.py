@@ -88,8 +88,8 @@ def _details(lanes):
     columns = {
         "step": events["step"],
         "tile": None,
-        "time step": events["time_step"],
-        "slice": np.where(events["time_step"] < 0, -1, events["slice"]),
+        "wave": events["wave"],
+        "slice": np.where(events["wave"] < 0, -1, events["slice"]),
         "other rank": events["peer"],
         "tag": events["tag"],
         "bytes": np.where(events["bytes"] > 0, events["bytes"], -1),

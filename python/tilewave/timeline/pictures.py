@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tilewave import files
+from tilewave import files, units
 from tilewave.errors import ConfigError, shown
 from tilewave.timeline.timeline import OPS, Timeline, _figure, _png, _unit
 
@@ -90,7 +90,9 @@ def draw_timelines(runs):
                 axes.set_axis_off()
                 continue
             _draw(axes, timeline, scale)
-            axes.set_title(f"{name}: {what} {_end(timeline) * scale:.4g} {unit}".replace(":  ", ": "), fontsize=10)
+            axes.set_title(
+                f"{name}: {what} {units.number(_end(timeline) * scale)} {unit}".replace(":  ", ": "), fontsize=10
+            )
         grid[-1, column].set_xlabel(f"time ({unit})")
     grid[0, 0].set_xlim(0, longest * scale)
     _legend(figure)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import html
 import io
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tilewave import _core, files
+from tilewave import _core, files, units
 from tilewave.errors import ConfigError
 from tilewave.timeline.page import page
 
@@ -58,7 +59,7 @@ EVENT = np.dtype(
         ("send", "i4"),
         ("slice", "i4"),
         ("tile", "i4", 4),
-        ("time_step", "i8"),
+        ("wave", "i8"),
         ("bytes", "i8"),
         ("begin_s", "f8"),
         ("end_s", "f8"),
@@ -85,7 +86,7 @@ class Timeline:
     Attributes
     ----------
     events : numpy structured array
-        rank, lane, step, op (index into `OPS`), peer, tag, send, slice, tile, time_step, bytes,
+        rank, lane, step, op (index into `OPS`), peer, tag, send, slice, tile, wave, bytes,
         begin_s, end_s: seconds since the run began. -1 where a column does not apply.
     requests : numpy structured array
         rank, lane, peer, tag, send, bytes, posted_s, completed_s.
@@ -163,12 +164,11 @@ class Timeline:
                 for r, l in self._lanes()
                 for what, t in (("predicted", predicted), ("measured", self))
             ]
+            both = [[getattr(parts, name) for name in PART_NAMES] for parts in (predicted.parts(), self.parts())]
+            unit, cells = units.column([*both[0], *both[1]], units.TIMES)
             numbers = html_table(
-                (
-                    [name] + [f"{getattr(p, part) * 1e3:.3f}" for p in (predicted.parts(), self.parts())]
-                    for part, name in PART_NAMES.items()
-                ),
-                ["", "predicted ms", "measured ms"],
+                zip(PART_NAMES.values(), cells[: len(PART_NAMES)], cells[len(PART_NAMES) :], strict=True),
+                ["", f"predicted {unit}", f"measured {unit}"],
             )
             return _page("Predicted and measured", bars, np.empty((0, 4)), numbers).encode()
 
@@ -317,13 +317,16 @@ class Timeline:
         return figure
 
     def _html(self):
+        run_s, lanes = self.parts().total_s, self.split()
+        times = [
+            [s.compute_s, s.pack_s, s.wait_s, s.post_s, max(run_s - s.total_s, 0.0), max(run_s, s.total_s)]
+            for s in lanes
+        ]
+        unit, cells = units.column(itertools.chain(*times), units.TIMES)
+        kinds = ("compute", "pack", "wait", "post", "idle", "run")
         numbers = html_table(
-            (
-                [s.rank, s.lane]
-                + [f"{value * 1e3:.3f}" for value in (s.compute_s, s.pack_s, s.wait_s, s.post_s, s.total_s)]
-                for s in self.split()
-            ),
-            ["rank", "lane", "compute ms", "pack ms", "wait ms", "post ms", "total ms"],
+            ([s.rank, s.lane, *cells[k * len(kinds) : (k + 1) * len(kinds)]] for k, s in enumerate(lanes)),
+            ["rank", "lane", *(f"{kind} {unit}" for kind in kinds)],
         )
         return _page(
             "Tilewave timeline",
@@ -388,7 +391,6 @@ def _page(title, bars, paths, table):
 
 
 def _unit(longest_s):
-    for scale, unit in ((1, "s"), (1e3, "ms")):
-        if longest_s * scale >= 1:
-            return scale, unit
-    return 1e6, "µs"
+    """What seconds are multiplied with for an axis, and its unit."""
+    name, size = units.unit_of([longest_s], units.TIMES)
+    return 1 / size, name

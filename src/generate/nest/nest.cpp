@@ -11,8 +11,8 @@ Schedule nest_schedule(const SweepProblem& problem, const Plan& plan, int rank, 
                                                     : sweep(problem, plan, rank, ranks);
 }
 
-std::int64_t nest_steps(const SweepProblem& problem, const Plan& plan) {
-    if (plan.generator == GeneratorKind::sweep) return sweep_steps(problem, plan);
+std::int64_t nest_waves(const SweepProblem& problem, const Plan& plan) {
+    if (plan.generator == GeneratorKind::sweep) return sweep_waves(problem, plan);
     return stencil_of(problem).timed ? problem.space.extent(0) : 1;
 }
 

@@ -9,8 +9,8 @@ namespace tilewave {
 /// @pre as sweep() and stencil() (ConfigError)
 Schedule nest_schedule(const SweepProblem& problem, const Plan& plan, int rank, int ranks = 0);
 
-/// Time steps of the linear schedule of all ranks: Tile::time is below this.
-std::int64_t nest_steps(const SweepProblem& problem, const Plan& plan);
+/// Waves of all ranks: Tile::wave is below this.
+std::int64_t nest_waves(const SweepProblem& problem, const Plan& plan);
 
 /// `block`, a rank's schedule of `problem`, as a block of time steps that repeats: repetition k is of the steps k
 /// blocks later. Steps wait for those of other lanes of the repetition before that touch the same elements. Pure; costs

@@ -330,7 +330,7 @@ void StencilWriter::compute(int lane, std::int64_t t, const Box& box, bool tiled
         Tile tile;
         tile.coord = Index::filled(one.dims(), 0);
         for (int k = 0; k < one.dims(); ++k) tile.coord[k] = floor_div(one.lo[k] - problem_.space.lo[k], plan_.tile[k]);
-        tile.time = t - begin_;
+        tile.wave = t - begin_;
         tile.box = one;
         out_[static_cast<std::size_t>(lane)].add(Op::compute, static_cast<std::int32_t>(s_.tiles.size()));
         s_.tiles.push_back(tile);

@@ -461,7 +461,7 @@ std::vector<int> sweep_neighbours(const SweepProblem& problem, const Plan& plan,
     return SweepGeometry(problem, plan).neighbours(rank);
 }
 
-std::int64_t sweep_steps(const SweepProblem& problem, const Plan& plan) {
+std::int64_t sweep_waves(const SweepProblem& problem, const Plan& plan) {
     const SweepGeometry geometry(problem, plan);
     const auto [first, last] = geometry.first_and_last_time();
     return last < first ? 0 : last - first + 1;

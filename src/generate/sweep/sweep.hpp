@@ -22,7 +22,7 @@ std::vector<int> sweep_neighbours(const SweepProblem& problem, const Plan& plan,
 /// sweep() that asks `peers`, ascending, for messages in place of the neighbours: a test asks all ranks.
 Schedule sweep_among(const SweepProblem& problem, const Plan& plan, int rank, int ranks, const std::vector<int>& peers);
 
-/// Time steps of the whole sweep under the plan's linear schedule.
-std::int64_t sweep_steps(const SweepProblem& problem, const Plan& plan);
+/// Waves of the whole sweep: steps of the plan's linear schedule.
+std::int64_t sweep_waves(const SweepProblem& problem, const Plan& plan);
 
 }  // namespace tilewave

@@ -155,7 +155,7 @@ TEST(Grouping, step_table_2d) {
                                            {4, 0, 1, {3, 1}, {4, 0}},
                                            {4, 1, 0, {1, 2}, {3, 1}},
                                            {4, 1, 1, {0, 3}, {3, 1}}}) {
-        EXPECT_EQ(schedule.step_of(g, row.tile), row.step);
+        EXPECT_EQ(schedule.wave_of(g, row.tile), row.step);
         EXPECT_EQ(g.node_of(row.tile), Ints{row.node});
         EXPECT_EQ(g.cpu_of(row.tile), row.cpu);
         EXPECT_EQ(g.group_of(row.tile), row.group);
@@ -169,10 +169,10 @@ TEST(Grouping, worked_example_3d) {
     const auto schedule = LinearSchedule::for_groups(ScheduleKind::overlapping, g);
     EXPECT_EQ(schedule.pi(), (Ints{1, 1, 1}));
     const Space tiles = Space::box(Ints{0, 0, 0}, Ints{7, 4, 30});  // 8 × 5 × 31 tiles
-    EXPECT_EQ(schedule.steps(g, tiles), 3 * 8 / 2 + 2 * 5 + 31 - 4);
-    EXPECT_EQ(schedule.steps(g, tiles.points()), schedule.steps(g, tiles));
+    EXPECT_EQ(schedule.waves(g, tiles), 3 * 8 / 2 + 2 * 5 + 31 - 4);
+    EXPECT_EQ(schedule.waves(g, tiles.points()), schedule.waves(g, tiles));
     EXPECT_EQ(pipeline_steps(ScheduleKind::overlapping, Kind::hyperplane, {{2, 1, 31}, {4, 5, 1}, {2, 1, 1}, 2}),
-              schedule.steps(g, tiles));
+              schedule.waves(g, tiles));
 }
 
 TEST(Grouping, negative_tiles_round_down) {
@@ -206,7 +206,7 @@ TEST(Cost, steps_are_those_of_the_schedules) {
     for (Kind kind : {Kind::hyperplane, Kind::vertical})
         for (ScheduleKind schedule : {ScheduleKind::blocking, ScheduleKind::overlapping}) {
             const Grouping g(kind, 0, {1, 2});
-            const auto steps = LinearSchedule::for_groups(schedule, g).steps(g, tiles);
+            const auto steps = LinearSchedule::for_groups(schedule, g).waves(g, tiles);
             EXPECT_EQ(pipeline_steps(schedule, kind, {{20, 2}, {1, 3}, {1, 2}, 0}), steps);
         }
 }

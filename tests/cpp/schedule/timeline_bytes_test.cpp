@@ -38,9 +38,9 @@ Timeline any_timeline(std::mt19937& dice, int events) {
         for (int k = 0; k < 3; ++k)
             e.tile[k] = i * k + static_cast<std::int32_t>(
                                     any(0, 20) == 0 ? any(-2147483648LL, 2147483647LL - 3LL * events) : 0);
-        e.time_step = any(0, 20) == 0
-                          ? any(std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max())
-                          : i;
+        e.wave = any(0, 20) == 0
+                     ? any(std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max())
+                     : i;
         e.bytes = 256 * any(0, 2);
         e.begin_s = zero + static_cast<double>(now) * 1e-9;
         now += any(0, 100'000);
@@ -59,8 +59,8 @@ void expect_equal(const Timeline& a, const Timeline& b, std::size_t event, std::
     ASSERT_EQ(a.requests.size(), b.requests.size() + request);
     for (std::size_t i = 0; i < b.events.size(); ++i) {
         const Event &x = a.events[i + event], &y = b.events[i];
-        ASSERT_EQ(std::tie(x.rank, x.lane, x.step, x.op, x.peer, x.tag, x.send, x.slice, x.time_step, x.bytes),
-                  std::tie(y.rank, y.lane, y.step, y.op, y.peer, y.tag, y.send, y.slice, y.time_step, y.bytes))
+        ASSERT_EQ(std::tie(x.rank, x.lane, x.step, x.op, x.peer, x.tag, x.send, x.slice, x.wave, x.bytes),
+                  std::tie(y.rank, y.lane, y.step, y.op, y.peer, y.tag, y.send, y.slice, y.wave, y.bytes))
             << i;
         for (int k = 0; k < max_dims; ++k) ASSERT_EQ(x.tile[k], y.tile[k]) << i;
         ASSERT_NEAR(x.begin_s, y.begin_s, near);

@@ -152,7 +152,7 @@ def findings(monkeypatch, answer):
 def test_doctor_shows_what_the_ping_found(monkeypatch):
     found = findings(monkeypatch, (facts(quota=1.5), None))
     assert found["MPI library"] == ("ok", "MPICH 5 (MPI 5.0)")
-    assert found["2-rank ping"] == ("ok", "1.50 µs one way, 8 bytes")
+    assert found["2-rank ping"] == ("ok", "1.5 µs one way, 8 bytes")
     assert found["lanes"][1].endswith("; a control group allows the time of 1.5 CPUs")
     assert found["lanes"][1].startswith("2 for one rank, 1 for each of 2")
     assert found["pinning"] == ("info", "rank 0 of 2 pins its lanes to CPUs [0]")

@@ -21,9 +21,9 @@ def compare(name, problem, plan, ranks):
         assert own == asked, f"{name}, rank {rank} of {ranks}, {plan}"
         messages = {m.peer for m in _core.sweep(problem, plan, rank, ranks).messages if m.aggregate < 0}
         assert messages <= set(_core.sweep_neighbours(problem, plan, rank)), f"{name}, rank {rank}, {plan}"
-    times = [t.time for r in everyone for t in _core.sweep(problem, plan, r, ranks).tiles]
+    times = [t.wave for r in everyone for t in _core.sweep(problem, plan, r, ranks).tiles]
     steps = max(times) - min(times) + 1 if times else 0
-    assert _core.sweep_steps(problem, plan) == steps, f"{name}, {ranks} ranks, {plan}"
+    assert _core.sweep_waves(problem, plan) == steps, f"{name}, {ranks} ranks, {plan}"
 
 
 def on_more_ranks(case):
@@ -89,7 +89,7 @@ def test_a_rank_of_many_has_few_neighbours(ranks):
     assert _core.sweep_neighbours(problem, plan, middle) == [middle - 1, middle + 1]
     schedule = _core.sweep(problem, plan, middle, ranks)
     assert {m.peer for m in schedule.messages} == {middle - 1, middle + 1}
-    assert _core.sweep_steps(problem, plan) >= ranks
+    assert _core.sweep_waves(problem, plan) >= ranks
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -34,50 +34,27 @@ def section(text, head):
     return lines[at + 1 : end]
 
 
-@pytest.mark.parametrize(
-    "seconds, text",
-    [(2.5, "2.5 s"), (1, "1 s"), (0.99951, "1 s"), (0.99949, "999 ms"), (9.996e-4, "1 ms"),
-     (4e-3, "4 ms"), (2e-6, "2 us"), (3.21e-8, "32.1 ns"), (0, "0 ns")],
-)
-def test_times_have_units_that_keep_them_short(seconds, text):
-    assert explaining._time(seconds) == text
-
-
-@pytest.mark.parametrize(
-    "count, text",
-    [
-        (0, "0 bytes"),
-        (999, "999 bytes"),
-        (1000, "1 KB"),
-        (999_499, "999 KB"),
-        (999_999, "1 MB"),
-        (2_500_000, "2.5 MB"),
-        (7 * 10**9, "7 GB"),
-    ],
-)
-def test_bytes_have_units_too(count, text):
-    assert explaining._bytes(count) == text
-
-
 def test_a_plan_by_hand_says_that_nothing_is_known():
     plan = tw.Plan((1, 1), 0, (4, 4), (1, 1))
     text = plan.explain()
     assert text.endswith("Nothing is known of how it was chosen: it was made by hand.")
     assert "Where the time goes" not in text and "memory" not in text
     plan.memory_bytes = 5000
-    assert "memory       5 KB on the rank that needs most: its parts of the fields, and staging\n" in plan.explain()
+    line = "memory         4.88 KB on the rank that needs most: its parts of the fields, and staging\n"
+    assert line in plan.explain()
 
 
 def test_replicated_arrays_count_in_the_memory(plan):
     plan.notes["replicated"] = {"table": 4_000, "other": 12}
-    assert "and staging, table whole (4 KB), other whole (12 bytes)" in plan.explain()
+    assert "and staging, table whole (3.91 KB), other whole (12 bytes)" in plan.explain()
 
 
 def test_the_parts_that_take_no_time_are_left_out(plan):
-    line = section(plan.explain(), "Where the time goes")[0]
+    lines = section(plan.explain(), "Where the time goes")
     parts = plan.predicted.parts
-    for name, label in plans.PARTS.items():
-        assert (f"{label} " in line) == (getattr(parts, name) > 0)
+    shown = [label for name, label in plans.PARTS.items() if getattr(parts, name) > 0]
+    assert [line.split()[0] for line in lines] == shown
+    assert len({line.split()[-1] for line in lines}) == 1  # one unit
 
 
 def test_ways_in_which_loops_may_lie(plan):
@@ -92,9 +69,9 @@ def test_ways_in_which_loops_may_lie(plan):
     ]
     lines = section(plan.explain(), "Ways in which")
     assert lines == [
-        "        1 ms  points of a row (1, -1) are neighbours in memory, and 2 ms to bring NumPy arrays into that "
+        "  1 ms  points of a row (1, -1) are neighbours in memory, and 2 ms to bring NumPy arrays into that "
         "order and back: taken",
-        "        5 ms  arrays are row-major, tiles are cut along the sum of loops 0 and 1, rank 0 for all",
+        "  5 ms  arrays are row-major, tiles are cut along the sum of loops 0 and 1, rank 0 for all",
     ]
     assert "skewed storage: rows along" not in plan.explain() and "plain storage:" not in plan.explain()
 
@@ -110,9 +87,9 @@ def test_the_machines_links(plan):
     plan.notes["machine"].update(same_host=link, other_host={**link, "bandwidth_bytes_s": None})
     lines = section(plan.explain(), "The machine's numbers")
     assert [line for line in lines if line.startswith("  messages")] == [
-        "  messages on one host               2 us latency, 1000 MB/s, 300 ns to post a send, 200 ns a receive, 38 % "
+        "  messages on one host               2 µs latency, 1 GB/s, 300 ns to post a send, 200 ns a receive, 38 % "
         "hidden behind computing",
-        "  messages between hosts             2 us latency, unlimited, 300 ns to post a send, 200 ns a receive, 38 % "
+        "  messages between hosts             2 µs latency, unlimited, 300 ns to post a send, 200 ns a receive, 38 % "
         "hidden behind computing",
     ]
 
@@ -122,8 +99,8 @@ def test_faces_and_grids(plan):
     plan.predicted = Predicted(plan.predicted.time_s, plan.predicted.parts, faces=faces)
     plan.grid = (2, 2)
     assert section(plan.explain(), "Faces of the process grid 2x2") == [
-        "  to (+1, 0)      1 message, 800 bytes, 8 bytes contiguous: 2 us to pack and unpack, 3 us of messages",
-        "  to (+1, -1)     4 messages, 64 bytes, 64 bytes contiguous: in place, 1 us of messages",
+        "  to (+1, 0)      1 message, 800 bytes, 8 bytes contiguous: 2 µs to pack and unpack, 3 µs of messages",
+        "  to (+1, -1)     4 messages, 64 bytes, 64 bytes contiguous: in place, 1 µs of messages",
     ]
     assert "Process grids, each" not in plan.explain()
     plan.ranked = [copy.deepcopy(plan.ranked[0]) for _ in range(3)]
@@ -132,32 +109,95 @@ def test_faces_and_grids(plan):
     assert section(plan.explain(), "Process grids, each") == ["  2x2          1 ms: taken", "  1x4          2 ms"]
 
 
+def by_name(**change):
+    """The choices of a usual plan on two ranks, but for these."""
+    usual = tw.Plan((2, 1), 0, (5, 6), (1, 1), grouping="vertical")
+    return dict(zip(plans.CHOICES, usual.choices(), strict=True)) | change
+
+
 @pytest.mark.parametrize(
     "change, words",
     [
-        ({}, "grid 1x1, mapping dimension 0, tile 5x6, overlapping, chunks of 262 KB"),
-        ({"factors": (2, 1)}, ", lanes 2x1 vertical"),
-        ({"slices": 3}, ", 3 slices"),
-        ({"temporal_block": 4}, ", temporal blocks of 4 steps"),
+        ({}, "grid 2x1, mapping dimension 0, tile 5x6, overlapping, chunks of 256 KB"),
+        ({"factors": (2, 1)}, ", lanes 2x1, vertical"),
+        ({"factors": (2, 1), "slices": 3}, ", 3 slices"),
+        ({"temporal_block": 4}, ", temporal blocks of 4 time steps"),
         ({"aggregate": 5}, ", messages of 5 tiles together"),
         ({"skew": (0, 1)}, ", cut along the sum of loops 0 and 1"),
-        ({"helper": True}, ", a helper, polls every 50 us"),
+        ({"row": (1, -1), "storage": "skewed"}, ", rows along (1, -1), skewed storage"),
+        ({"helper": True}, ", a helper, chunks"),
         ({"helper": True, "poll_period_s": 0.0}, ", a helper, chunks"),
         ({"synchronous": True}, ", synchronous sends"),
         ({"poll_period_s": 1e-3}, ", polls every 1 ms"),
         ({"poll_period_s": 0.0}, ", no polls in tiles"),
         ({"lookahead": 2}, ", look-ahead 2"),
+        ({"generator": "stencil"}, "grid 2x1, tile 5x6, overlapping, stencil, chunks of 256 KB"),
     ],
 )
 def test_a_plan_in_a_line_names_what_is_not_usual(change, words):
-    usual = tw.Plan((1, 1), 0, (5, 6), (1, 1), grouping="vertical")
-    found = explaining._short(dict(zip(plans.CHOICES, (copy.copy(usual).choices()))) | change)
-    plain = explaining._short(dict(zip(plans.CHOICES, usual.choices())))
-    if words == ", a helper, polls every 50 us":  # the usual period is named of no plan
-        assert ", a helper" in found and "polls" not in found
-    else:
-        assert words in found
-    assert all(part in found or "poll" in part for part in plain.split(", "))
+    assert words in explaining.short(by_name(**change))
+
+
+MESSAGES = {"grid", "schedule", "chunk_bytes", "poll_period_s"}
+TILES = {"mapping_dim", "tile", "generator"}
+
+
+@pytest.mark.parametrize(
+    "change, extents, names",
+    [
+        ({}, (), TILES | MESSAGES),
+        ({"grid": (1, 1), "lookahead": 3, "aggregate": 2, "helper": True}, (), TILES),
+        ({"grid": (1, 1)}, (6, 6), TILES),  # two tiles, whose order the mapping dimension decides
+        ({"grid": (1, 1)}, (5, 6), TILES - {"mapping_dim"}),
+        ({"grid": (1, 1), "factors": (2, 1)}, (5, 6), TILES | {"factors", "grouping"}),
+        ({"factors": (1, 2), "slices": 2, "grouping": "hyperplane"}, (), TILES | MESSAGES | {"factors", "grouping"}),
+        ({"factors": (1, 2), "slices": 2}, (), TILES | MESSAGES | {"factors", "grouping", "slices"}),
+        ({"slices": 2}, (), TILES | MESSAGES),
+        ({"schedule": "blocking", "lookahead": 2, "synchronous": True}, (), TILES | MESSAGES | {"synchronous"}),
+        (
+            {"generator": "stencil", "lookahead": 2, "factors": (1, 2)},
+            (),
+            TILES - {"mapping_dim"} | MESSAGES | {"factors"},
+        ),
+    ],
+)
+def test_choices_that_do_nothing_are_left_out(change, extents, names):
+    assert set(explaining.in_effect(by_name(**change), extents)) == names
+    plan = tw.Plan(**by_name(**change))
+    plan.notes = {"extents": extents} if extents else {}
+    assert {line.split()[0] for line in str(plan).splitlines()} == names
+
+
+@pytest.mark.parametrize(
+    "change, notes, text",
+    [
+        ({}, {}, "The nest ran on 2 ranks, in tiles of 5x6 on a process grid of 2x1, while messages travel."),
+        ({"grid": (1, 1)}, {"nest": "relax"}, "relax ran on 1 rank, in tiles of 5x6: the only plan."),
+        ({"grid": (1, 1)}, {"given_whole": True}, "The nest ran on 1 rank, in tiles of 5x6: the plan was given."),
+        (
+            {"grid": (1, 1), "factors": (2, 1)},
+            {"considered": 7, "fixed": {"threads": 2}},
+            "The nest ran on 1 rank with 2 lanes, in tiles of 5x6: predicted to be the fastest of 7 plans with the "
+            "given threads.",
+        ),
+        (
+            {"schedule": "blocking", "helper": True},
+            {"chosen_for": [3]},
+            "The nest ran on 2 ranks, each with 1 lane and a helper, in tiles of 5x6 on a process grid of 2x1, between "
+            "messages: the plan of a run before.",
+        ),
+        (
+            {"grid": (1, 1), "generator": "stencil", "temporal_block": 3},
+            {"sequential": "A[i-1]"},
+            "The nest ran on 1 rank, all points of a time step together, 3 time steps at a time: the order of the "
+            "loops is kept, because of A[i-1].",
+        ),
+    ],
+)
+def test_a_plan_in_a_sentence(change, notes, text):
+    plan = tw.Plan(**by_name(**change))
+    plan.notes = notes
+    assert explaining.sentence(plan, "ran") == text
 
 
 @pytest.mark.parametrize(

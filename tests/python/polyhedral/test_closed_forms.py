@@ -28,7 +28,7 @@ def test_pipeline_steps_are_those_of_the_schedule(kind, schedule, along, across)
     g = core.Grouping(kind, 0, [1, 2])
     s = core.LinearSchedule.for_groups(schedule, g)
     tiles = list(grid(along, across))
-    assert core.cost.pipeline_steps(schedule, kind, pairs(along, across)) == s.steps(tiles, g)
+    assert core.cost.pipeline_steps(schedule, kind, pairs(along, across)) == s.waves(tiles, g)
 
 
 @pytest.mark.parametrize(

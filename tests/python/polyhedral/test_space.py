@@ -222,7 +222,7 @@ def test_step_table_2d():
     schedule = core.LinearSchedule.for_groups("overlapping", g)
     table = {}
     for tile in grid(5, 4):
-        table.setdefault(schedule.step_of(g, tile), {})[(*g.node_of(tile), g.cpu_of(tile))] = tile
+        table.setdefault(schedule.wave_of(g, tile), {})[(*g.node_of(tile), g.cpu_of(tile))] = tile
     assert [table[t] for t in range(5)] == [
         {(0, 0): (0, 0)},
         {(0, 0): (1, 0), (0, 1): (0, 1)},
@@ -242,7 +242,7 @@ def test_worked_grouping_3d():
     for j1, j2, j3 in [(2, 1, 1), (4, 3, 5), (8, 2, 7), (6, 6, 100)]:
         expected = 3 * j1 // 2 + 2 * j2 + j3 - 4
         space = core.Space.box([0] * 3, [j1 - 1, j2 - 1, j3 - 1])
-        assert schedule.steps(space, g) == schedule.steps(space.points(), g) == expected
+        assert schedule.waves(space, g) == schedule.waves(space.points(), g) == expected
         tiles = core.cost.TileGrid(tiles=(2, 1, j3), nodes=(j1 // 2, j2, 1), factors=(2, 1, 1), mapping_dim=2)
         assert core.cost.pipeline_steps("overlapping", "hyperplane", tiles) == expected
 
@@ -351,7 +351,7 @@ def test_groups_depend_on_earlier_steps(seed, kind, schedule):
     for tile in itertools.product(range(4), repeat=n):
         for d in ds:
             later = tuple(t + x for t, x in zip(tile, d, strict=True))
-            ahead = s.step_of(g, later) - s.step_of(g, tile)
+            ahead = s.wave_of(g, later) - s.wave_of(g, tile)
             if g.node_of(later) != g.node_of(tile):
                 least = 2 if schedule == "overlapping" else 1
             else:  # only a vertical group holds a tile and what it depends on
@@ -373,16 +373,16 @@ def test_steps_are_counted_as_by_enumeration(seed, kind, schedule):
     for s in (core.LinearSchedule.for_groups(schedule, g), core.LinearSchedule(weights)):
         for tiles in (box, core.Space(n, rows), t.tiles(core.Space(n, rows))):
             listed = tiles if isinstance(tiles, list) else tiles.points()
-            steps = [s.step_of(g, v) for v in listed]
-            assert s.steps(tiles, g) == (max(steps) - min(steps) + 1 if steps else 0), (lo, s.pi)
+            steps = [s.wave_of(g, v) for v in listed]
+            assert s.waves(tiles, g) == (max(steps) - min(steps) + 1 if steps else 0), (lo, s.pi)
             steps = [s.time(v) for v in listed]
-            assert s.steps(tiles) == (max(steps) - min(steps) + 1 if steps else 0), (lo, s.pi)
+            assert s.waves(tiles) == (max(steps) - min(steps) + 1 if steps else 0), (lo, s.pi)
 
 
 def test_steps_of_weights_of_both_signs():
     # Steps 0, -1, -2, -1 along the second index: the least is inside the box.
     g, s = core.Grouping("hyperplane", 0, [1, 3]), core.LinearSchedule([-1, 2])
-    assert s.steps(core.Space.box([0, 0], [0, 3]), g) == 3
+    assert s.waves(core.Space.box([0, 0], [0, 3]), g) == 3
 
 
 # --- refusals -------------------------------------------------------------------------------
@@ -429,7 +429,7 @@ SPACE = core.Space.box([0, 0], [1, 1])
         (lambda: GROUPING.group_dependences([[1]]), "1 rows"),
         (lambda: core.LinearSchedule([]), "empty"),
         (lambda: core.LinearSchedule([1]).time([1, 2]), "2 components"),
-        (lambda: core.LinearSchedule([1]).step_of(GROUPING, [0, 0]), "grouping of 2"),
+        (lambda: core.LinearSchedule([1]).wave_of(GROUPING, [0, 0]), "grouping of 2"),
         (lambda: core.LinearSchedule.for_tiles("eager", 2, 0), "'eager'"),
         (lambda: core.LinearSchedule.for_tiles("blocking", 2, 2), "mapping dimension 2"),
         (lambda: core.Space((1 << 32) + 1, [[1, 0], [-1, 9]]), "at most 32 bits is allowed"),

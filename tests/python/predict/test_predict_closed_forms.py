@@ -51,7 +51,7 @@ def sweep_of(grid, schedule, grouping, slices=1, lookahead=1):
         ranks *= g
     schedules = [_core.sweep(problem, plan, r) for r in range(ranks)]
     assert _core.check(schedules) is None
-    return schedules, _core.sweep_steps(problem, plan)
+    return schedules, _core.sweep_waves(problem, plan)
 
 
 def text(grid):

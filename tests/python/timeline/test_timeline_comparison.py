@@ -8,7 +8,7 @@ from local_ranks import on_ranks
 from sweeps import random_case, schedules
 
 import tilewave as tw
-from tilewave import _core
+from tilewave import _core, units
 from tilewave.errors import ConfigError
 from tilewave.timeline.timeline import PART_NAMES, Timeline
 
@@ -65,10 +65,11 @@ def test_comparison(tmp_path):
     slow.save_comparison(tmp_path / "both.html", fast)
     assert (tmp_path / "both.png").read_bytes()[:4] == b"\x89PNG"
     page = (tmp_path / "both.html").read_text()
-    assert (
-        f"<td>compute</td><td>{fast.parts().compute_s * 1e3:.3f}</td><td>{slow.parts().compute_s * 1e3:.3f}</td>"
-        in page
-    )
+    times = [getattr(parts, name) for parts in (fast.parts(), slow.parts()) for name in PART_NAMES]
+    unit, cells = units.column(times, units.TIMES)
+    at = list(PART_NAMES).index("compute_s")
+    assert f"<td>compute</td><td>{cells[at]}</td><td>{cells[at + len(PART_NAMES)]}</td>" in page
+    assert f"<th>predicted {unit}</th><th>measured {unit}</th>" in page
     figure = slow.draw_comparison(fast)
     labels = [t.get_text() for t in figure.axes[0].get_yticklabels()]
     assert labels[:2] == ["rank 0 lane 0 predicted", "rank 0 lane 0 measured"]
