@@ -159,6 +159,18 @@ def test_any_plan_and_any_nest_between(ranks):
     all_equal(ranks, 1, body)
 
 
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_the_same_call_after_another_nest_has_read_more_of_the_past(ranks):
+    """The field then keeps more time steps than the call found when it was checked and planned."""
+
+    def body(context):
+        u = Both(context, "u", {})
+        for nest in (heat, heat, wave, heat, wave, heat):
+            u.run(nest, 2)
+
+    all_equal(ranks, 1, body)
+
+
 def test_on_one_rank_of_several():
     def body(context):
         both = Both(context, "u", {"u": 2}, (9,))

@@ -2,12 +2,14 @@
 
 import json
 import re
+import types
 
 import numpy as np
 import pytest
 
 import tilewave as tw
 from tilewave.errors import ConfigError
+from tilewave.schedule.regions import one_run
 from tilewave.schedule.schedule import VERSION
 
 
@@ -209,6 +211,10 @@ def message(data, field, value):
         (lambda d: d["arrays"].append(d["arrays"][0]), "allowed: a name for each"),
         (lambda d: d["arrays"][0].__setitem__(2, "nonsense"), "arrays[0][2]: given 'nonsense'; allowed: a NumPy dtype"),
         (lambda d: d["arrays"][0].__setitem__(2, "<f4"), "item_bytes: given 8; allowed: 4, as array 'A' is float32"),
+        (
+            lambda d: d["arrays"][0].__setitem__(2, "<c16"),
+            "item_bytes: given 8; allowed: 16, as array 'A' is complex128",
+        ),
         (lambda d: d["arrays"][0].__setitem__(1, [5]), "arrays[0].storage: given [(0,), (12,)]; allowed: within"),
         (lambda d: d["schedules"][0].update(ranks=10**30), "schedules[0].ranks: given 1000"),
         (lambda d: d["schedules"][0].update(ranks=True), "schedules[0].ranks: given True"),
@@ -406,3 +412,18 @@ def test_of_a_chain(tmp_path):
     apart = tw.chain([tw.bind(heat, u=u, steps=0)])
     with pytest.raises(ConfigError, match="no single schedule: nest 1, 'heat', runs no time step; allowed: the sched"):
         tw.schedule(apart)
+
+
+def test_a_region_is_one_run_where_its_elements_follow_each_other():
+    """Of what the rank stores; brute force, axes of one element among the others."""
+    rng = np.random.default_rng(11)
+    for _ in range(400):
+        shape = tuple(int(n) for n in rng.integers(1, 4, rng.integers(1, 5)))
+        array = types.SimpleNamespace(storage=types.SimpleNamespace(lo=(0,) * len(shape), hi=shape))
+        lo = tuple(int(rng.integers(0, n)) for n in shape)
+        hi = tuple(int(rng.integers(l + 1, n + 1)) for l, n in zip(lo, shape, strict=True))
+        numbers = np.arange(np.prod(shape)).reshape(shape)[tuple(map(slice, lo, hi))].ravel()
+        together = bool((np.diff(numbers) == 1).all())
+        assert one_run(types.SimpleNamespace(array=array, lo=lo, hi=hi)) <= together, (shape, lo, hi)
+        if 1 not in shape:
+            assert one_run(types.SimpleNamespace(array=array, lo=lo, hi=hi)) == together, (shape, lo, hi)

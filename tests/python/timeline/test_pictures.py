@@ -1,9 +1,12 @@
 """One picture of several runs: bars, titles, a line for each message."""
 
+import collections
+
 import numpy as np
 import pytest
 import tilewave as tw
 from local_ranks import on_ranks
+from matplotlib.colors import to_hex
 from tilewave.timeline.pictures import draw_timelines
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
@@ -63,6 +66,25 @@ def test_runs_of_nests_and_bare_timelines():
     assert [bool(axes.get_title()) for axes in figure.axes] == [True, False, True, True]
     assert np.isclose(figure.axes[0].get_xlim()[0], 0)
     assert draw_timelines({"bare": results[0].timeline}).axes[0].get_title().startswith("bare: ")
+
+
+def test_below_each_lane_are_its_messages():
+    def body(context):
+        A = tw.field((16, 64), "f8", init=lambda i, j: 1.0, context=context)
+        return tw.run(add, A=A, grid=(3, 1), tile=(5, 8), context=context)
+
+    results, errors = on_ranks(3, 1, body)
+    assert not any(errors), errors
+    timeline = results[0].timeline
+    lines = {"#3060a0": 0, "#8060b0": 1}  # receives, sends
+    found = collections.Counter()
+    for bars in timeline.draw().axes[0].collections:
+        colours = {to_hex(colour) for colour in bars.get_facecolor()}
+        for path in bars.get_paths() if colours and colours <= {*lines} else ():
+            rank = int(path.vertices[:, 1].min())  # one lane a rank: lane r is at r
+            found[rank, lines[min(colours)]] += 1
+    wanted = collections.Counter((int(r["rank"]), int(r["send"])) for r in timeline.requests)
+    assert found == wanted and len(wanted) == 4  # rank 0 sends, 1 does both, 2 receives
 
 
 @pytest.mark.parametrize("runs", [{}, [1], {"a": 3}])
