@@ -46,6 +46,7 @@ PAIRS = np.zeros((4, 6), [("x", "f8")])
         (PAIRS, "dtype .*x"),
     ],
 )
+@pytest.mark.exhaustive
 def test_matrices(context, matrix, words):
     on_each_rank(context, f"broadcast: .*{words}", "broadcast", A.copy(), matrix)
     for pattern in ("reduce", "spread", "multi_reduce"):

@@ -40,6 +40,16 @@ TEST(SpareMemory, pieces_of_one_block_are_apart) {
             ASSERT_EQ(held[i][at], std::byte(i)) << "block " << i;
 }
 
+TEST(SpareMemory, little_does_not_take_a_large_block) {
+    const auto spare = std::make_shared<SpareMemory>(std::int64_t{64} << 20);
+    for (const std::int64_t bytes : {8 << 20, 16 << 20}) (void)spare->lend(bytes);
+    EXPECT_EQ(spare->kept_bytes(), 24 << 20);
+    const auto little = spare->lend(1000), half = spare->lend(8 << 20);
+    EXPECT_EQ(spare->kept_bytes(), 16 << 20);
+    const auto other_half = spare->lend(8 << 20);
+    EXPECT_EQ(spare->kept_bytes(), 0) << "at most twice as large";
+}
+
 TEST(SpareMemory, keeps_no_more_than_it_may) {
     auto spare = std::make_shared<SpareMemory>(10 << 20);
     {

@@ -220,6 +220,7 @@ NAN, INFINITE = float("nan"), float("inf")
         (changed("kernels", to=[]), ["field kernels: found []; allowed: an object"]),
     ],
 )
+@pytest.mark.exhaustive
 def test_bad_files(tmp_path, text, words):
     path = tmp_path / "bad.json"
     path.write_text(text)

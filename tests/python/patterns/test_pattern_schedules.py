@@ -393,3 +393,19 @@ def test_combine_steps_that_write_into_arrays_at_once_leave_buffers_that_nobody_
         violation = _core.check(made)
         assert violation is None, f"{violation}; {case}"
     assert found > 1000, f"{found} pairs, {kept} that stay as they are"
+
+
+@pytest.mark.parametrize("forwards", [False, True])
+def test_a_combine_step_leaves_the_buffer_that_is_read_once_more(forwards):
+    s, box = _core.Schedule(), ((0,), (4,))
+    array = _core.Array()
+    array.item_bytes, array.storage, array.owned = 8, box, box
+    s.ranks, s.arrays, s.buffers = 2, [array], [32]
+    messages = [_core.Message(), _core.Message()]
+    for message, send in zip(messages, (False, True), strict=True):
+        message.peer, message.tag, message.send, message.buffer, message.region = 1, 3, send, 0, box
+        message.bytes = 32
+    steps = [("post_recv", 0), ("wait", 0), ("combine", 0, _core.combine_array_left), ("unpack", 0)]
+    steps += [("post_send", 1), ("wait", 1)] if forwards else [("post_recv", 0), ("wait", 0)]
+    s.messages, s.lanes = messages, [[_core.Step(*step) for step in steps]]
+    assert _core.straight_combines(s) == [0, 0, 0 if forwards else 3, 0, 0, 0]

@@ -32,6 +32,7 @@ def space(*extents, first=3):
         ((1000, 10), (7, 10), True, False),
     ],
 )
+@pytest.mark.exhaustive
 def test_extents_may_double_and_time_steps_do_not_count(was, now, in_time, same):
     assert alike(was, space(*now), in_time) is same
 

@@ -436,6 +436,7 @@ SPACE = core.Space.box([0, 0], [1, 1])
         (lambda: core.Space.box([0], [3]).project(-(1 << 32)), "at most 32 bits is allowed"),
     ],
 )
+@pytest.mark.exhaustive
 def test_refusals_say_what_was_given(call, message):
     with pytest.raises(ConfigError, match=message) as error:
         call()
