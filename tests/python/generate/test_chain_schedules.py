@@ -173,3 +173,18 @@ def test_lanes_of_a_repetition_wait_for_the_one_before():
         text = str(_core.check(schedules))
         found += "where the block is repeated" in text
     assert found > 5
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_messages_of_different_sweeps_have_different_tags(rank):
+    """Lanes of sweeps that share no array may be anywhere: nothing else says which message is whose."""
+    accesses = [(0, (0, 0), True, False), (0, (-1, 0), False, False), (0, (1, 0), False, False)]
+    array = 8, False, (), (), 0, False
+    problems, plans = [], []
+    for tile in (1, 2, 4):
+        problems.append(_core.SweepProblem((9, 8), ((1, 0), (8, 8)), [array], accesses, [], [False, False], False))
+        plans.append(_core.Plan())
+        plans[-1].grid, plans[-1].mapping_dim, plans[-1].tile, plans[-1].factors = (2, 1), 1, (1, tile), (1, 1)
+    made = _core.chain(problems, plans, [[0], [1], [2]], rank, 2)
+    tags = [{m.tag for m in made.messages if m.array == number} for number in range(3)]
+    assert all(tags) and sum(map(len, tags)) == len(set().union(*tags)), tags
