@@ -102,3 +102,14 @@ def test_strided_runs_cost_what_the_machine_says():
     assert len(faces) == 1 and faces[0].packed
     assert faces[0].copy_s == pytest.approx(2 * faces[0].bytes * 2e-9)
     assert np.isfinite(faces[0].transfer_s)
+
+
+@pytest.mark.parametrize("storage, row, run_bytes", [("plain", (), 8), ("skewed", (1, 0), 64)])
+def test_a_face_is_contiguous_where_storage_goes_along_it(storage, row, run_bytes):
+    """Faces of 8 points along the first axis, 1 along the second."""
+    p = _core.SweepProblem((32, 24), ((0, 1), (32, 24)), [(8, False)], [(0, (0, -1))])
+    plan = _core.Plan()
+    plan.grid, plan.tile, plan.factors, plan.mapping_dim = (1, 2), (8, 12), (1, 1), 0
+    plan.storage, plan.row = storage, row
+    (face,) = _core.face_costs(p, plan, _core.Machine())
+    assert (face.messages, face.bytes, face.run_bytes, face.packed) == (4, 4 * 64, run_bytes, run_bytes == 8)

@@ -270,6 +270,18 @@ def test_factors_against_enumeration():
         assert cost <= 1.34 * least and (cost == least or lanes & (lanes - 1)), (lanes, grid, m, cost, least)
 
 
+def test_no_dimension_has_more_lanes_than_a_block_has_points():
+    """Lanes that find no place are left out."""
+    for shape, grid, lanes, factors in (
+        ((500, 3, 500), (1, 1, 1), 16, (8, 2, 1)),
+        ((3, 3, 500), (1, 1, 1), 4, (2, 2, 1)),
+        ((3, 3, 500), (1, 1, 1), 64, (2, 2, 1)),
+        ((12, 1, 500), (2, 1, 1), 16, (4, 1, 1)),
+        ((5, 7, 500), (1, 1, 1), 35, (5, 7, 1)),
+    ):
+        assert tuple(_core.best_factors(problem(*shape), grid, 2, lanes)) == factors, (shape, grid, lanes)
+
+
 def test_lanes_that_share_the_memory_or_have_little_to_do_are_fewer():
     m = machine()
     bound = 4 * 2e-10

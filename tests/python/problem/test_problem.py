@@ -1,5 +1,6 @@
 """Problems and plans that make no sense: each is refused with what was given and what is allowed."""
 
+import itertools
 import re
 
 import pytest
@@ -188,3 +189,17 @@ def test_a_plan_of_the_stencil_generator(choices, words):
 def test_kinds_have_names(name):
     with pytest.raises(ConfigError, match=f"{name} 'other' was given; allowed: '"):
         setattr(_core.Plan(), name, "other")
+
+
+def test_storage_is_skewed_for_rows_whose_points_are_independent():
+    """No dependence leads from a point to another one of its row; with two along axes rows are diagonals."""
+    found, offsets = set(), [(-1, 0, 0), (0, -1, 0), (0, 0, -1), (-1, 0, 1), (0, -1, -1), (-1, -1, 0)]
+    for reads in itertools.product(offsets, repeat=3):
+        p = _core.SweepProblem((40, 50, 60), ((1, 1, 1), (40, 50, 59)), [(4, False)], [(0, read) for read in reads])
+        row = _core.skewed_row(p)
+        found.add(tuple(row))
+        for dependence in p.dependences if any(row) else ():
+            assert not any(tuple(c * r for r in row) == tuple(dependence) for c in (-2, -1, 1, 2)), (reads, row)
+    assert () in found and any(-1 in row for row in found), found
+    p = _core.SweepProblem((64, 64), ((1, 1), (64, 64)), [(4, False)], [(0, (-1, 0)), (0, (0, -1))])
+    assert tuple(_core.skewed_row(p)) in ((-1, 1), (1, -1))
