@@ -272,6 +272,26 @@ def test_wrong_calls():
     assert errors == [None, None]
 
 
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_prepared_exchanges_in_flight_have_messages_of_their_own(ranks):
+    """Each has a tag to itself: whatever rank starts which one first, no values come into another field."""
+
+    def body(context):
+        fields = [tw.field(np.arange(20.0) + 100 * k, halo=2, periodic=(0,), context=context) for k in range(3)]
+        handles = [tw.exchange(f, start=False) for f in fields]
+        for turn in range(3):
+            for k in range(3):
+                handles[(k + turn + context.rank) % 3].start()
+            for handle in handles:
+                handle.wait()
+            for k, f in enumerate(fields):
+                first, end = f.owned[0].start - 2, f.owned[0].stop + 2
+                assert np.array_equal(f.local, np.arange(first, end) % 20 + 100 * k), (turn, k, f.local)
+
+    _, errors = on_ranks(ranks, 1, body)
+    assert not any(errors), errors
+
+
 def test_several_exchanges_in_flight():
     def body(context):
         fields = [tw.field(np.arange(20.0) + k, halo=2, periodic=(0,), context=context) for k in range(4)]

@@ -159,6 +159,29 @@ def test_any_plan_and_any_nest_between(ranks):
     all_equal(ranks, 1, body)
 
 
+@tw.nest
+def far(u, t, i):
+    u[t+1, i] = 0.5 * u[t, i-1] + 0.25 * u[t-1, i+3] - 0.125 * u[t-2, i-4] + t
+
+
+@tw.nest
+def mirrored(u, t, i):
+    u[t+1, i] = 0.5 * u[t, i+1] + 0.25 * u[t-1, i-3] - 0.125 * u[t-2, i+4] + t
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_halos_of_several_steps_reach_as_far_as_the_past_is_read(ranks):
+    """3 elements further on two steps before are 2 a step, 4 three steps before are 2, too."""
+
+    def body(context):
+        for nest in (far, mirrored):
+            for together in (1, 2, 3, 5):
+                u = Both(context, "u", {"u": 2}, (61,))
+                u.run(nest, 11, generator="stencil", temporal_block=together, grid=(1, ranks))
+
+    all_equal(ranks, 1, body)
+
+
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_the_same_call_after_another_nest_has_read_more_of_the_past(ranks):
     """The field then keeps more time steps than the call found when it was checked and planned."""
