@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cmath>
 #include <complex>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -106,6 +107,8 @@ public:
     /// Rank 0 gets the whole array, row-major, in `out`; `out` is unused elsewhere. Collective.
     /// @throws OutOfResources on every rank where one has not the memory
     void gather(std::byte* out, int back = 0);
+    /// The same where place() gives `out`, as part of the agreement: it may throw std::bad_alloc.
+    void gather(const std::function<std::byte*()>& place, int back = 0);
     /// Reduces all elements, or their squares or magnitudes as doubles, to one number, the same on every rank.
     /// Of complex elements what.type is that of a part: `part` says which is reduced; squares are of both.
     /// Collective.
@@ -189,10 +192,14 @@ public:
         } while (next_point(at, mine));
     }
     /// The whole array, row-major, on rank 0; empty elsewhere. Collective.
+    /// @throws OutOfResources on every rank where one has not the memory
     std::vector<T> gather() {
-        std::vector<T> whole(
-            storage_.context().rank() == 0 ? static_cast<std::size_t>(storage_.layout().whole().points()) : 0);
-        storage_.gather(reinterpret_cast<std::byte*>(whole.data()));
+        std::vector<T> whole;
+        storage_.gather([&] {
+            if (storage_.context().rank() == 0)
+                whole.resize(static_cast<std::size_t>(storage_.layout().whole().points()));
+            return reinterpret_cast<std::byte*>(whole.data());
+        });
         return whole;
     }
     /// The sum of all elements: exact and rounded once to double, or int64 modulo 2^64. Collective.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <complex>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -50,6 +51,10 @@ public:
     /// A copy in another layout. Collective.
     /// @pre equal extents and layouts on all ranks (ConfigError on every rank)
     MatrixStorage redistributed(const BlockCyclic& layout) const;
+    /// Rank 0 gets the whole matrix, column by column, in the memory that place() gives and whose lack it throws as
+    /// std::bad_alloc; it is called on every rank. Collective.
+    /// @throws OutOfResources on every rank where one has not the memory
+    void gather(const std::function<std::byte*()>& place) const;
     Binding binding() const;
     /// "a matrix of 5 x 4 float64 on 2 x 1 ranks, blocks of 3 x 0": what must be equal on all ranks.
     std::string text() const;
@@ -85,10 +90,16 @@ public:
     /// A copy in another layout. Collective.
     Matrix redistributed(const BlockCyclic& layout) const { return Matrix(storage_.redistributed(layout)); }
     /// The whole matrix, column by column, on rank 0; empty elsewhere. Collective.
+    /// @throws OutOfResources on every rank where one has not the memory
     std::vector<T> gather() const {
-        const Axis& rows = storage_.layout().rows;
-        Matrix whole(storage_.redistributed({{rows.extent, 1, 0}, {storage_.layout().columns.extent, 1, 0}}));
-        return {whole.local(), whole.local() + whole.storage_.rows() * whole.storage_.columns()};
+        std::vector<T> whole;
+        storage_.gather([&] {
+            if (storage_.context().rank() == 0)
+                whole.resize(
+                    static_cast<std::size_t>(storage_.layout().rows.extent * storage_.layout().columns.extent));
+            return reinterpret_cast<std::byte*>(whole.data());
+        });
+        return whole;
     }
 
 private:

@@ -230,9 +230,13 @@ void FieldStorage::join_steps() {
 }
 
 void FieldStorage::gather(std::byte* out, int back) {
-    const Binding to{out, row_major_strides(layout_.whole(), item_bytes_)};
+    gather([out] { return out; }, back);
+}
+
+void FieldStorage::gather(const std::function<std::byte*()>& place, int back) {
     std::unique_ptr<Move> move;
     get_ready(*context_, "gathering a field", [&] {
+        const Binding to{place(), row_major_strides(layout_.whole(), item_bytes_)};
         move = std::make_unique<Move>(
             *context_,
             gather_schedule(layout_, item_bytes_, context_->rank(), context_->size(), 1 << 20, order_.stride),

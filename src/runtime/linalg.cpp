@@ -218,6 +218,14 @@ MatrixStorage MatrixStorage::redistributed(const BlockCyclic& layout) const {
     return std::move(*made);
 }
 
+void MatrixStorage::gather(const std::function<std::byte*()>& place) const {
+    std::byte* to = nullptr;
+    agreed(*context_, "gather", text(), [&] { to = place(); });
+    MatrixStorage whole = redistributed({{layout_.rows.extent, 1, 0}, {layout_.columns.extent, 1, 0}});
+    if (const auto bytes = whole.rows() * whole.columns() * item_bytes(type_); bytes > 0)
+        std::memcpy(to, whole.data(), static_cast<std::size_t>(bytes));
+}
+
 ProductReport multiply(const MatrixStorage& a, const MatrixStorage& b, MatrixStorage& c,
                        const ProductOptions& options) {
     Context& context = c.context();

@@ -30,13 +30,15 @@ class Endings:
         self._notes, self._ranks, self._since, self.late = notes, ranks, {}, False
         self._soon = time.monotonic() + BEGINNING_S
         self._job, self._alive = None, {}  # descriptors of mpiexec and of ranks
+        self._starting, self._looked, self._files = {}, 0.0, set()  # process ids; MPI's files that ranks have had
         self._began, self._spoken = set(), set()  # ranks that have begun; that have said how they end
         self.left = None  # rank and exit code of the first that called os._exit
         self.failed, self.silent = [], []  # notes of those that failed; ranks that ended silently before any failed
         self.vain = []  # ranks that came to their ends without MPI, while others wait in MPI_Init for them
 
     def close(self):
-        """Give back what is open."""
+        """Give back what is open, and remove what ranks that are gone have left in /dev/shm."""
+        processes.remove(self._files)
         for handle in (*self._alive.values(), self._job):
             if handle is not None:
                 os.close(handle)
@@ -73,11 +75,13 @@ class Endings:
         for pid, rank, how in notes:
             if how == "start" and int(rank) not in self._began:
                 self._began.add(int(rank))
+                self._starting[int(rank)] = int(pid)
                 if (handle := processes.handle_of(int(pid))) is not None:
                     self._alive[int(rank)] = handle
         ended = [rank for rank, handle in self._alive.items() if processes.has_ended(handle)]
         for rank in ended:
             os.close(self._alive.pop(rank))
+        self._look_for_files()
         # Who ends after a failure was ended because of it.
         if not self.failed and not self.silent:
             self.silent = [self.left[0]] if self.left else sorted(set(ended) - self._spoken)
@@ -85,6 +89,18 @@ class Endings:
         reasons = [how for _, _, how in self.failed] + ["silent"] * bool(self.silent) + ["vain"] * bool(self.vain)
         self.late = any(now - self._since.setdefault(how, now) > GRACE_S[how] for how in reasons)
         return self.late
+
+    def _look_for_files(self):
+        """MPI's file has a name until the ranks make a context, or end as they should; who is killed leaves it."""
+        now = time.monotonic()
+        if now < self._looked + (0.02 if now < self._soon else 1):
+            return
+        self._looked = now
+        for rank, pid in list(self._starting.items()):
+            named, nameless = processes.mpi_files(pid)
+            self._files |= named
+            if nameless or rank in self._spoken:
+                del self._starting[rank]
 
     def result(self, code):
         """The job's exit code, given that of mpiexec; says what mpiexec does not."""

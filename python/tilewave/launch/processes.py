@@ -14,6 +14,7 @@ import time
 import uuid
 
 TAG = "TILEWAVE_LAUNCH"  # environment variable with the ids of the launches a process belongs to
+_MPI_FILE = re.compile(r"(/dev/shm/mpich_(?:shm|vci)_\w+)( \(deleted\))?$", re.MULTILINE)
 PATIENCE_S = 5.0  # how long ranks may take to end themselves after Ctrl-C
 
 
@@ -130,6 +131,22 @@ def tagged(tag):
     return found
 
 
+def mpi_files(pid):
+    """Paths of MPI's files in /dev/shm that a process has mapped: those that have names, those that have lost them."""
+    named, nameless = set(), set()
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/maps", errors="replace") as maps:
+        for path, deleted in _MPI_FILE.findall(maps.read()):
+            (nameless if deleted else named).add(path)
+    return named, nameless
+
+
+def remove(files):
+    """Remove files, of which some may be gone."""
+    for path in files:
+        with contextlib.suppress(OSError):
+            os.remove(path)
+
+
 def kill(tag, seconds=5.0):
     """Kill the processes that carry `tag` and wait for their end; return those that stay.
 
@@ -138,15 +155,12 @@ def kill(tag, seconds=5.0):
     end, files = time.monotonic() + seconds, set()
     while (running := tagged(tag)) and time.monotonic() < end:
         for pid in running:
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/maps", errors="replace") as maps:
-                files.update(re.findall(r"/dev/shm/mpich_shm_\w+$", maps.read(), re.MULTILINE))
+            files |= mpi_files(pid)[0]
         for pid in running:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.02)
-    for path in files:
-        with contextlib.suppress(OSError):
-            os.remove(path)
+    remove(files)
     return running
 
 

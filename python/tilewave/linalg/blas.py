@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import sys
 import sysconfig
@@ -64,14 +65,13 @@ def _path(given):
 
 
 def _openblas():
-    try:
-        import scipy_openblas32
-    except ImportError:
+    package = importlib.util.find_spec("scipy_openblas32")  # to import it would load the library, with threads
+    if package is None or package.origin is None:
         raise ConfigError(
             f"BLAS: the package scipy-openblas32 is missing; allowed: pip install scipy-openblas32, or a library by "
             f"{VARIABLE}=PATH"
-        ) from None
-    return str(Path(scipy_openblas32.__file__).parent / "lib" / "libscipy_openblas.so")
+        )
+    return str(Path(package.origin).parent / "lib" / "libscipy_openblas.so")
 
 
 def _mkl():

@@ -1,14 +1,15 @@
 #include "execute/blas/library.hpp"
 
 #include <dlfcn.h>
+#include <pthread.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <optional>
 #include <vector>
 
+#include "execute/cpu_set.hpp"
 #include "tilewave/error.hpp"
 
 namespace tilewave {
@@ -25,26 +26,44 @@ using Geqrt = void (*)(const int*, const int*, const int*, void*, const int*, vo
 using Trsm = void (*)(const char*, const char*, const char*, const char*, const int*, const int*, const void*,
                       const void*, const int*, void*, const int*, std::size_t, std::size_t, std::size_t, std::size_t);
 
-// A library's threads are made when it is loaded, as many as these variables say.
-class OneThreadMeanwhile {
+// OpenBLAS starts threads when it is loaded, for good: as many as the thread that loads it may use CPUs, whatever the
+// environment says. Its variables are not touched, as other threads may be reading the environment.
+class OnOneCpu {
 public:
-    OneThreadMeanwhile() {
-        for (std::size_t i = 0; i < std::size(names); ++i) {
-            if (const char* value = std::getenv(names[i])) old_[i] = value;
-            setenv(names[i], "1", 1);
+    OnOneCpu() : before_(CpuSet::of_thread()) {
+        for (int cpu = 0; before_ && cpu < before_->size(); ++cpu) {
+            if (!before_->has(cpu)) continue;
+            CpuSet one(cpu + 1);
+            one.add(cpu);
+            set(one);
+            return;
         }
     }
-    ~OneThreadMeanwhile() {
-        for (std::size_t i = 0; i < std::size(names); ++i)
-            if (old_[i])
-                setenv(names[i], old_[i]->c_str(), 1);
-            else
-                unsetenv(names[i]);
+    ~OnOneCpu() {
+        if (before_) set(*before_);
     }
+    OnOneCpu(const OnOneCpu&) = delete;
+    OnOneCpu& operator=(const OnOneCpu&) = delete;
 
 private:
-    static constexpr const char* names[] = {"OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"};
-    std::optional<std::string> old_[std::size(names)];
+    // Where it is refused, threads are there that nobody uses.
+    static void set(const CpuSet& cpus) { (void)pthread_setaffinity_np(pthread_self(), cpus.bytes(), cpus.get()); }
+    std::optional<CpuSet> before_;
+};
+
+// One thread for the calls of this thread, and then as many as before.
+class OneThread {
+public:
+    explicit OneThread(int (*set_local)(int)) : set_local_(set_local), before_(set_local ? set_local(1) : 0) {}
+    ~OneThread() {
+        if (set_local_) (void)set_local_(before_);
+    }
+    OneThread(const OneThread&) = delete;
+    OneThread& operator=(const OneThread&) = delete;
+
+private:
+    int (*set_local_)(int);
+    int before_;
 };
 
 void* find(void* library, const std::string& name) {
@@ -54,12 +73,10 @@ void* find(void* library, const std::string& name) {
 }
 
 void one_thread(void* library) {
-    // MKL takes its parts at the first call: those without threads of their own, with 32-bit integers.
-    constexpr int sequential = 1, lp64 = 0;  // mkl_service.h
-    for (const auto& [name, part] :
-         {std::pair{"MKL_Set_Threading_Layer", sequential}, {"MKL_Set_Interface_Layer", lp64}})
-        if (void* f = find(library, name)) reinterpret_cast<int (*)(int)>(f)(part);
-    for (const char* name : {"openblas_set_num_threads", "MKL_Set_Num_Threads", "bli_thread_set_num_threads"})
+    // MKL takes its parts at the first call: those with 32-bit integers.
+    constexpr int lp64 = 0;  // mkl_service.h
+    if (void* f = find(library, "MKL_Set_Interface_Layer")) reinterpret_cast<int (*)(int)>(f)(lp64);
+    for (const char* name : {"openblas_set_num_threads", "bli_thread_set_num_threads"})
         if (void* f = find(library, name)) reinterpret_cast<void (*)(int)>(f)(1);
 }
 
@@ -128,7 +145,7 @@ int leading_of(const BlasMatrix& m, const char* name) {
 std::shared_ptr<const Blas> Blas::load(const std::string& path) {
     void* library = nullptr;
     {
-        const OneThreadMeanwhile meanwhile;
+        const OnOneCpu meanwhile;
         library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     }
     if (!library)
@@ -141,6 +158,7 @@ std::shared_ptr<const Blas> Blas::load(const std::string& path) {
     one_thread(library);
     std::shared_ptr<Blas> made(new Blas);
     made->path_ = path;
+    made->set_local_ = reinterpret_cast<int (*)(int)>(find(library, "MKL_Set_Num_Threads_Local"));
     for (const Dtype type : {Dtype::f4, Dtype::f8, Dtype::c8, Dtype::c16}) {
         const auto get = [&](const char* what) {
             const std::string name = "sdcz"[letter(type)] + std::string(what) + "_";
@@ -172,6 +190,7 @@ void Blas::product(Dtype type, Complex alpha, const BlasMatrix& a, const BlasMat
     const Operand left(a, "A"), right(b, "B"), result(c, "C");
     const int m = narrow(c.rows), n = narrow(c.columns), k = narrow(a.columns);
     const Scalar by(type, alpha), old(type, beta);
+    const OneThread one_thread(set_local_);
     reinterpret_cast<Gemm>(gemm_[letter(type)])(&left.trans, &right.trans, &m, &n, &k, by.bytes, a.data, &left.leading,
                                                 b.data, &right.leading, old.bytes, c.data, &result.leading, 1, 1);
 }
@@ -180,6 +199,7 @@ std::int64_t Blas::potrf(Dtype type, const BlasMatrix& a) const {
     if (a.rows == 0) return 0;
     const int n = narrow(a.rows), leading = leading_of(a, "A");
     int info = 0;
+    const OneThread one_thread(set_local_);
     reinterpret_cast<Potrf>(potrf_[letter(type)])("L", &n, a.data, &leading, &info, 1);
     return info;
 }
@@ -188,6 +208,7 @@ std::int64_t Blas::getrf(Dtype type, const BlasMatrix& a, int* pivots) const {
     if (a.rows == 0 || a.columns == 0) return 0;
     const int m = narrow(a.rows), n = narrow(a.columns), leading = leading_of(a, "A");
     int info = 0;
+    const OneThread one_thread(set_local_);
     reinterpret_cast<Getrf>(getrf_[letter(type)])(&m, &n, a.data, &leading, pivots, &info);
     return info;
 }
@@ -202,6 +223,7 @@ void Blas::geqrt(Dtype type, const BlasMatrix& a, const BlasMatrix& t) const {
     std::vector<std::byte> work(static_cast<std::size_t>(item_bytes(type)) * static_cast<std::size_t>(k) *
                                 static_cast<std::size_t>(n));
     int info = 0;
+    const OneThread one_thread(set_local_);
     reinterpret_cast<Geqrt>(geqrt_[letter(type)])(&m, &n, &k, a.data, &of_a, t.data, &of_t, work.data(), &info);
 }
 
@@ -219,6 +241,7 @@ void Blas::trsm(Dtype type, Side side, const TriangularSystem& system, const Bla
     const int m = narrow(b.rows), n = narrow(b.columns), of_a = leading_of(turned ? a.transposed() : a, "A"),
               of_b = leading_of(b, "B");
     const Scalar one(type, {1, 0});
+    const OneThread one_thread(set_local_);
     reinterpret_cast<Trsm>(trsm_[letter(type)])(side == Side::right ? "R" : "L", system.upper != turned ? "U" : "L",
                                                 &op, system.unit ? "U" : "N", &m, &n, one.bytes, a.data, &of_a, b.data,
                                                 &of_b, 1, 1, 1, 1);

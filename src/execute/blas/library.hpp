@@ -28,8 +28,8 @@ struct Complex {
 class Blas {
 public:
     /// Loads a shared library whose integers have 32 bits, such as libscipy_openblas.so, libopenblas.so or
-    /// libmkl_rt.so, and sets it to one thread. Nothing that another module has loaded is changed: its symbols stay its
-    /// own.
+    /// libmkl_rt.so, and sets it to one thread; MKL is set so for calls from here alone, as the program may use it,
+    /// too. Nothing that another module has loaded is changed: its symbols stay its own.
     /// @throws ConfigError where it cannot be loaded or lacks a function
     static std::shared_ptr<const Blas> load(const std::string& path);
 
@@ -68,6 +68,7 @@ private:
                  const BlasMatrix& c) const;
     // By type: s, d, c, z.
     void *gemm_[4] = {}, *potrf_[4] = {}, *trsm_[4] = {}, *getrf_[4] = {}, *geqrt_[4] = {};
+    int (*set_local_)(int) = nullptr;  // MKL's: threads of this thread's calls; returns those of before
     std::string path_;
 };
 

@@ -132,19 +132,13 @@ TEST(MemoryLimits, OfMatrices) {
                 return [a = matrix(context), rows] { (void)a->redistributed(rows); };
             },
             "redistributed");
+        end_memory(ranks, [&](Context& context) { return [a = matrix(context)] { (void)a->gather(); }; }, "gather");
     }
 }
 
 TEST(MemoryLimits, OfFields) {
     for (const int ranks : {2, 3}) {
-        end_memory(
-            ranks,
-            [](Context& context) {
-                return [a = field_of(context), whole = std::make_shared<std::vector<double>>(120 * 90)] {
-                    a->storage().gather(reinterpret_cast<std::byte*>(whole->data()));
-                };
-            },
-            "gather");
+        end_memory(ranks, [](Context& context) { return [a = field_of(context)] { (void)a->gather(); }; }, "gather");
         end_memory(
             ranks,
             [](Context& context) {

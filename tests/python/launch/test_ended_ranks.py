@@ -178,3 +178,21 @@ def test_a_program_that_a_rank_starts_is_a_program_of_one_rank(run, tmp_path):
     """,
     )
     assert code == 0 and out == "1 3.0\n1 3.0\n", out + err
+
+
+@pytest.mark.parametrize("ends", ["os.kill(os.getpid(), 9)", "os._exit(3)"])
+def test_a_rank_that_is_killed_before_a_context_leaves_no_file(tmp_path, ends):
+    """MPI's file has a name then, and nobody takes it away: the launcher does."""
+    pytest.importorskip("mpi4py")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, re, sys, time\nfrom mpi4py import MPI\n"
+        "mine = re.findall(r'/dev/shm/mpich_shm_\\w+', open('/proc/self/maps').read())\n"
+        "open(f'file-{MPI.COMM_WORLD.rank}', 'w').write(mine[0])\n"
+        f"time.sleep(0.5)\nif MPI.COMM_WORLD.rank == 1: {ends}\ntime.sleep(30)\n"
+    )
+    command = [sys.executable, "-m", "tilewave.cli.commands", "run", "-n", "2", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    files = {(tmp_path / f"file-{rank}").read_text() for rank in range(2)}
+    assert done.returncode != 0 and len(files) == 1
+    assert not os.path.exists(files.pop())

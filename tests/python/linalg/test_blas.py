@@ -1,7 +1,9 @@
 """The library that products call: found, refused, without a trace in the process."""
 
+import ctypes
 import os
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -61,16 +63,50 @@ def test_rates_are_measured_once():
     assert product_rate(np.dtype("f8"), 0, 0, 0).amount_s > 0 and copy_rate(np.dtype("f4")).amount_s > 0
 
 
-def test_mkl_runs_in_one_thread():
-    """Where the package mkl is installed: its parts without threads, and the environment as it was."""
-    before = dict(os.environ)
+FAKE = """
+static __thread int mine = 5;
+int seen = 0, everywhere = 0;
+int MKL_Set_Num_Threads_Local(int n) { int before = mine; mine = n; return before; }
+void MKL_Set_Num_Threads(int n) { everywhere = n; }
+int MKL_Set_Threading_Layer(int layer) { everywhere = 100 + layer; return layer; }
+#define FUNCTIONS(p) void p##gemm_(void) { seen = mine; } \\
+    void p##potrf_(void) {} void p##trsm_(void) {} void p##getrf_(void) {} void p##geqrt_(void) {}
+FUNCTIONS(s) FUNCTIONS(d) FUNCTIONS(c) FUNCTIONS(z)
+"""
+
+
+def test_mkls_threads_are_set_for_calls_from_here_alone(tmp_path):
+    (tmp_path / "fake.c").write_text(FAKE)
+    path = str(tmp_path / "libfake.so")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", path, tmp_path / "fake.c"], check=True)
+    tw.linalg.use_blas(path)
+    assert product_rate(np.dtype("f8"), 5, 6, 7).amount_s >= 0
+    library = ctypes.CDLL(path)
+    assert ctypes.c_int.in_dll(library, "seen").value == 1  # thread in a call
+    assert library.MKL_Set_Num_Threads_Local(5) == 5  # as before in this thread
+    assert ctypes.c_int.in_dll(library, "everywhere").value == 0
+
+
+def test_loading_starts_no_threads_and_leaves_the_threads_cpus():
+    program = """
+import os
+import tilewave as tw
+def now(): return len(os.listdir("/proc/self/task")), os.sched_getaffinity(0), dict(os.environ)
+before = now()
+tw.linalg.use_blas("openblas")
+assert now() == before
+"""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("OPENBLAS", "OMP", "GOTO"))}
+    subprocess.run([sys.executable, "-c", program], env=env, check=True, timeout=60)
+
+
+def test_mkl_is_as_it_was_for_others():
+    """Where the package mkl is installed: for others in the process its threads are as they were."""
     try:
         path = tw.linalg.use_blas("mkl")
     except tw.ConfigError as error:
         pytest.skip(str(error))
+    most = ctypes.CDLL(path).MKL_Get_Max_Threads()
     a = np.random.default_rng(0).normal(size=(200, 200))
     assert np.allclose(a @ tw.linalg.lu(a).solve(np.eye(200)), np.eye(200))
-    with open("/proc/self/maps") as file:
-        parts = {line.split("/")[-1] for line in file if "libmkl_" in line}
-    assert path.rsplit(".so", 1)[0].endswith("libmkl_rt") and dict(os.environ) == before
-    assert any("sequential" in part for part in parts) and not any("intel_thread" in part for part in parts)
+    assert ctypes.CDLL(path).MKL_Get_Max_Threads() == most
