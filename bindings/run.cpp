@@ -12,6 +12,7 @@
 #include "data/checksum.hpp"
 #include "execute/executor.hpp"
 #include "mpi_library.hpp"
+#include "runtime/agreement.hpp"
 #include "runtime/bound_sweep.hpp"
 #include "runtime/exchange.hpp"
 #include "runtime/prepared_sweep.hpp"
@@ -160,6 +161,8 @@ void bind_context(nb::module_& m) {
             "callback"_a)
         .def("end", &Context::end, Release())
         .def_prop_ro("ended", &Context::ended)
+        .def_prop_ro(
+            "started", [](Context& c) { return c.exchange()->started; }, "Calls so far, on every rank as many.")
         .def(
             "agree",
             [](Context& c, const std::string& kind, const std::string& error, const std::string& description,
@@ -230,6 +233,8 @@ void bind_context(nb::module_& m) {
     m.def("load_mpi", &python::load_mpi, "path"_a);
     m.def("loaded_mpi", &python::loaded_mpi);
     m.def("mpi_started", &mpi_started);
+    m.def("keep_interrupt", &keep_interrupt, "keep"_a, "Of this thread, until the next agreement that it begins.");
+    m.def("interrupt_kept", &interrupt_kept);
     m.def("abandon_mpi", &abandon_mpi);
     m.def("allowed_cpus", &allowed_cpus);
     m.def("cpu_quota", [](const std::string& root) { return cpu_quota(root).cpus; }, "root"_a = "");

@@ -80,10 +80,13 @@ def _seams():
     from tilewave import errors
     from tilewave.runtime import context as module
 
+    from tilewave.runtime import interrupts
+
     make, default, making = module.Context._make, module._default, module._making
     if make.__name__ == "make_of_thread":
         return
 
+    @interrupts.keeps
     def make_of_thread(self, comm, threads, _call):
         if here.rank is None or comm is not None:
             return make(self, comm, threads, _call)

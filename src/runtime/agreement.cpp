@@ -7,6 +7,7 @@
 #include <mutex>
 #include <new>
 #include <system_error>
+#include <utility>
 
 #include "core/binomial.hpp"
 #include "data/rows.hpp"
@@ -59,6 +60,8 @@ bool has_memory_left() {
     return memory != nullptr;
 }
 
+thread_local bool kept_interrupt = false;
+
 constexpr std::int64_t padded(std::int64_t bytes) {
     return (bytes + 7) / 8 * 8;
 }
@@ -71,6 +74,14 @@ Said::Said(Statement what)
 std::string text_of_end(int ended, int rank, const std::string& call, const std::string& where) {
     return "rank " + std::to_string(ended) + " has ended; rank " + std::to_string(rank) + " calls " +
            with_where(call, where);
+}
+
+void keep_interrupt(bool keep) {
+    kept_interrupt = keep;
+}
+
+bool interrupt_kept() {
+    return kept_interrupt;
 }
 
 void keep_for_ever(void* memory) noexcept {
@@ -145,6 +156,8 @@ void Agreement::start(int tag, const MatrixView& piggyback, std::string where,
     round_ = -1;
     done_ids_ = 0;
     mine_.kind = said_->statement.kind;
+    interrupted_ = mine_.kind == Statement::Kind::fine && std::exchange(kept_interrupt, false);
+    if (interrupted_) mine_.kind = Statement::Kind::interrupt;
     lacks_ = mine_.kind == Statement::Kind::fine && !has_memory_left();
     if (lacks_) mine_.kind = Statement::Kind::resources;
     wrong_ = mine_.kind != Statement::Kind::fine;
@@ -316,7 +329,9 @@ void Agreement::join(const Text& other) {
                with_where(t.call + (shown ? "(" + text + ")" : ""), t.where);
     };
     const int here = weight(all_), there = weight(other);
-    if (std::max(here, there) < 3 && std::strcmp(all_.call, other.call) != 0) {
+    // An error between the parts of a call names none: the others are at any part.
+    const bool named = all_.call[0] != 0 && other.call[0] != 0;
+    if (std::max(here, there) < 3 && named && std::strcmp(all_.call, other.call) != 0) {
         both(Verdict::functions, "the ranks called different functions: " + one(all_) + "; " + one(other) +
                                      "; all ranks must make the same calls in the same order");
     } else if (there > here || (there == here && there > 1 && other.head.rank < all_.head.rank)) {
@@ -339,7 +354,9 @@ void Agreement::with_texts() {
     std::memset(all_.text, 0, sizeof all_.text);
     all_.head = mine_;
     all_.verdict = Text::Verdict::said;
-    if (lacks_)
+    if (interrupted_)
+        std::snprintf(all_.text, sizeof all_.text, "rank %d was interrupted", port_.rank());
+    else if (lacks_)
         std::snprintf(all_.text, sizeof all_.text, "memory ran out on rank %d; nothing was done", port_.rank());
     else
         write(all_.text, sizeof all_.text,

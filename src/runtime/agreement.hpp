@@ -124,7 +124,7 @@ private:
     std::vector<int> children_;  // in a tree of the ranks
     std::size_t heard_ = 0;      // of them have said theirs
     int next_ = 0, pending_ = 0;
-    bool lacks_ = false;  // this rank has no memory
+    bool lacks_ = false, interrupted_ = false;  // this rank has no memory; it keeps an interrupt
     std::vector<int> done_;
 };
 
@@ -136,6 +136,11 @@ struct Comparison {
     std::unique_ptr<Transport> port;
     Agreement agreement;
 };
+
+/// Of this thread: an interrupt that ranks can stop for together only. The next agreement that the thread begins, and
+/// for which nothing is wrong here, takes it and throws Interrupted on every rank.
+void keep_interrupt(bool keep);
+bool interrupt_kept();
 
 /// Of memory that nobody frees, as messages may still come there when nobody waits: leak checkers find it here.
 void keep_for_ever(void* memory) noexcept;

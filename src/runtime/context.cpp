@@ -418,8 +418,7 @@ bool agree(Context& context, std::shared_ptr<const Said> said) {
     agreement.start(exchange.tag(static_cast<int>(number % Exchange::turns)), {}, mine.caller.where, &exchange.where);
     try {
         wait_until(
-            context, [&] { return agreement.advance(); }, [&] { return agreement.waits(); }, only_insisting,
-            Backoff::Kind::idle);
+            context, [&] { return agreement.advance(); }, [&] { return agreement.waits(); }, Backoff::Kind::idle);
     } catch (const MpiError&) {
         keep_for_ever(meeting.release());
         context.transport().mark_failed();

@@ -31,7 +31,7 @@ private:
     }
 };
 
-/// What the heartbeat is told by waits that end early only for a caller who insists: other ranks rely on them.
+/// What the heartbeat is told by waits: other ranks rely on them, so that only a caller who insists ends them early.
 constexpr double only_insisting = 2;
 
 /// Where nothing has moved for so long, ranks that have ended are looked for, which costs a message to each of those
@@ -39,10 +39,10 @@ constexpr double only_insisting = 2;
 constexpr double look_for_ended_s = 1;
 
 /// Until ready(). `what` says for what this rank waits, "in tw.run, for rank 1", once a wait is suspiciously long.
-/// @throws MpiError, where a rank that is waited for has ended, too; Interrupted when the heartbeat, given `fraction`,
+/// @throws MpiError, where a rank that is waited for has ended, too; Interrupted when the heartbeat
 /// asks for it
 template <class Ready, class What>
-void wait_until(Context& context, Ready ready, What what, double fraction, Backoff::Kind kind) {
+void wait_until(Context& context, Ready ready, What what, Backoff::Kind kind) {
     const ExecuteOptions& options = context.options();
     Backoff backoff(kind);
     double since = 0, looked = now_s(), look = 0;
@@ -61,7 +61,7 @@ void wait_until(Context& context, Ready ready, What what, double fraction, Backo
         const double now = now_s();
         if (options.heartbeat && now - looked >= 0.05) {
             looked = now;
-            if (options.heartbeat(fraction)) throw Interrupted();
+            if (options.heartbeat(only_insisting)) throw Interrupted();
         }
         if (moved) continue;
         if (since == 0) {
@@ -92,7 +92,7 @@ void wait_until(Context& context, Ready ready, What what, double fraction, Backo
 template <class Ready, class What>
 void wait_until(Context& context, Ready ready, What what) {
     InsideReduction::refuse();
-    wait_until(context, std::move(ready), std::move(what), 0,
+    wait_until(context, std::move(ready), std::move(what),
                context.options().crowded ? Backoff::Kind::shared : Backoff::Kind::dedicated);
 }
 

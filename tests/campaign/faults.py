@@ -16,6 +16,16 @@ if kind.startswith("before") and int(os.environ["PMI_RANK"]) == rng.randrange(in
 import numpy as np
 
 import tilewave as tw
+from tilewave.runtime import interrupts
+
+
+def in_a_call(number, frame):
+    """Ctrl-C between calls is the program's: this one goes on."""
+    if interrupts._inside(frame):
+        raise KeyboardInterrupt
+
+
+signal.signal(signal.SIGINT, in_a_call)
 
 
 @tw.nest
@@ -40,6 +50,8 @@ ends = kind in ("exit 0", "exit 3", "os._exit 0", "kill")
 halos = tw.field((40, 40), init=1.0, halo=1, periodic=(0, 1), grid=(size, 1))
 exchange = tw.exchange(halos, start=False)
 spread = tw.patterns.spread(np.ones((30, 30)), start=False)
+solver = tw.multigrid.Poisson((20, 20))
+square = tw.linalg.matrix(np.eye(60) + 1.0)
 
 
 def pass_around():
@@ -47,8 +59,20 @@ def pass_around():
     tw.patterns.receive(np.empty((9, 9)), source=(rank - 1) % size)
 
 
+def of_parts(choice):
+    """Calls of several collective ones."""
+    if choice == 0:
+        solver.solve(np.ones((20, 20)), method=rng.choice(["cycles", "cg"]))
+    elif choice == 1:
+        tw.patterns.allreduce(matrix)
+    elif choice == 2:
+        tw.linalg.lu(square).solve(square)
+    else:
+        tw.exchange(halos)
+
+
 def random_call(at=-1):
-    choice = rng.randrange(10 if ends else 6)
+    choice = rng.randrange(10 if ends else 9 if kind == "interrupt" else 6)
     if choice == 0:
         tw.run(relax, A=A, at=at)
     elif choice == 1:
@@ -67,6 +91,8 @@ def random_call(at=-1):
         tw.patterns.broadcast(matrix, wait=False).wait()
     elif choice == 9:
         pass_around()
+    elif kind == "interrupt":
+        of_parts(rng.randrange(4))
     else:
         tw.run(relax, A=A, over={"i": (1, rng.randrange(2, 300))}, at=at)
 

@@ -160,7 +160,7 @@ def fault(folder, kind, ranks, seed):
         return f"{case}: hung\n{launched.text()}"
     if kind in ENDS and code == 0:
         return f"{case}: exit code 0\n{launched.text()}"
-    if kind in ("body", "memory") and code != 0:
+    if kind in ("body", "memory", "interrupt") and code != 0:
         return f"{case}: exit code {code}\n{launched.text()}"
     if left := shared_files.orphans(before):
         return f"{case}: left {left}"

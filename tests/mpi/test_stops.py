@@ -2,7 +2,6 @@
 
 import gc
 import resource
-import signal
 
 import numpy as np
 import pytest
@@ -43,13 +42,13 @@ def works(context):
     assert whole is None or np.array_equal(whole, plain)
 
 
-def test_an_interrupt_in_a_run_shorter_than_a_beat(context):
+def test_an_interrupt_before_the_ranks_agree(context):
     A = field(context)
     tw.run(sweep, A=A, context=context)
     for rank in range(context.size):
-        with pytest.raises(KeyboardInterrupt), interrupts.held():
+        with pytest.raises(KeyboardInterrupt):
             if context.rank == rank:
-                signal.raise_signal(signal.SIGINT)
+                interrupts.keep(KeyboardInterrupt())
             tw.run(sweep, A=A, context=context)
         works(context)
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilewave import _core
-from tilewave.errors import ERRORS, ConfigError
+from tilewave.errors import ConfigError
 from tilewave.field.field import Field
-from tilewave.runtime import collective
+from tilewave.runtime import collective, interrupts
 
 if TYPE_CHECKING:
     from tilewave.runtime.context import Context
@@ -102,6 +102,7 @@ class Exchange:
     def buffer_bytes(self) -> int:
         return self._core.buffer_bytes
 
+    @interrupts.keeps
     def test(self) -> bool:
         """Move things on; True when it is over.
 
@@ -110,8 +111,9 @@ class Exchange:
         ConfigError, MpiError
             As `wait`.
         """
-        return self._guard(self._core.test)
+        return self._context._together(self._core.test)
 
+    @interrupts.keeps
     def wait(self) -> None:
         """Wait until it is over.
 
@@ -120,8 +122,9 @@ class Exchange:
         ConfigError, MpiError
             The same on every rank.
         """
-        self._guard(self._core.wait)
+        self._context._together(self._core.wait)
 
+    @interrupts.keeps
     def start(self) -> None:
         """Go once more; made with ``start=False``.
 
@@ -130,23 +133,16 @@ class Exchange:
         Collective. The arguments are not compared again: it costs only the messages. A field that a run has moved is
         brought back first.
         """
-        self._guard(self._core.start)
+        self._context._together(self._core.start)
         return self
 
+    @interrupts.keeps
     def run(self) -> None:
         """`start` and `wait` in one."""
-        self._guard(self._run)
-
-    def _guard(self, call):
-        context = self._context
-        try:
-            return call()
-        except (*ERRORS, MemoryError) as error:
-            raise context._of_all(error) from None
-        finally:
-            context._heart.done()
+        self._context._together(self._run)
 
 
+@interrupts.keeps
 def exchange(
     *fields: Field, corners: bool = True, wait: bool = True, start: bool = True, context: Context | None = None
 ) -> Exchange | None:
@@ -205,13 +201,11 @@ def exchange(
     axes = 1 if corners is False else MOST_AXES
     try:
         if wait is not False and start is not False:  # whatever they are: what is wrong is said to all ranks
-            return _core.run_exchange(context._core, storages, axes, error, "tw.exchange")
-        core = _core.start_exchange(context._core, storages, axes, error, "tw.exchange", start is False)
-    except (*ERRORS, MemoryError) as problem:
-        raise context._of_all(problem) from None
+            return context._together(_core.run_exchange, context._core, storages, axes, error, "tw.exchange")
+        given = context._core, storages, axes, error, "tw.exchange", start is False
+        core = context._together(_core.start_exchange, *given)
     finally:
         lock.release()
-        context._heart.done()
     return Exchange(fields, context, core)
 
 

@@ -16,6 +16,7 @@ from tilewave.field.time_buffer import TimeBuffer
 from tilewave.field.values import as_index_error, digest, fill, fits, named, problem_of, require_no_mask
 from tilewave.notices import warn
 from tilewave.patterns.calls import spread
+from tilewave.runtime import interrupts
 from tilewave.runtime.collective import collective, holds_context
 
 if TYPE_CHECKING:
@@ -282,6 +283,7 @@ class Field:
         ).reshape(selection.counts)
         self._view(0)[here] = whole[there]
 
+    @interrupts.keeps
     def __getitem__(self, given: Any) -> Any:
         """Elements by global index, on every rank; collective.
 
@@ -309,6 +311,7 @@ class Field:
         """
         return as_index_error(lambda: self._get(given))
 
+    @interrupts.keeps
     def __setitem__(self, given: Any, value: Any) -> None:
         """Set elements by global index; collective.
 
@@ -396,6 +399,7 @@ class Field:
         yield f"field {self._number}, {text}"
         local[...] = values
 
+    @interrupts.keeps
     def save(self, path: FilePath) -> None:
         """Write a .npy file, each rank its own part; collective.
 

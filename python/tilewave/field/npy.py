@@ -11,6 +11,7 @@ import numpy as np
 
 from tilewave import files
 from tilewave.errors import ConfigError, shown
+from tilewave.nest.parse import one_at_a_time
 
 PIECE_BYTES = 8 << 20  # of a block, copied to memory in the order of the file before it is written
 
@@ -145,7 +146,8 @@ def opened(path, dtypes):
                 )
                 if read is None:
                     raise ValueError(f"its format is {version}; allowed: 1.0 and 2.0")
-                shape, fortran, dtype = read(file)
+                with one_at_a_time:  # NumPy parses it
+                    shape, fortran, dtype = read(file)
                 first = file.tell()
         except (ValueError, EOFError, SyntaxError, tokenize.TokenError) as problem:  # of a damaged header
             raise ConfigError(f"load: {path!r} is no .npy file that can be read: {problem}") from None

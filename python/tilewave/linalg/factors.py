@@ -215,8 +215,7 @@ class FactorRun:
             done = self._core.run(places, self._dtype.itemsize)
         except (ConfigError, KernelError, MemoryError) as problem:
             raise context._shared(problem) from None
-        if done.interrupted:
-            raise KeyboardInterrupt("another rank was interrupted" if context.size > 1 else "")
+        context._finished(done)
         if self.pivots is not None:
             self._core.copy_pivots(self.pivots.ctypes.data)
         parts = Parts.of(done.parts) if context.rank == 0 else None

@@ -128,8 +128,7 @@ def matmul(
         done = run.run(places, a.dtype.itemsize)
     except (ConfigError, KernelError, MemoryError) as problem:
         raise context._shared(problem) from None
-    if done.interrupted:
-        raise KeyboardInterrupt("another rank was interrupted" if context.size > 1 else "")
+    context._finished(done)
     if back is not None:
         back(parts[2], c.local)
     on_zero, rates = context.rank == 0, functools.partial(case.rates, library, a.dtype.name)

@@ -9,26 +9,11 @@ from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
 from tilewave.field.values import digest, named, require_no_mask
 from tilewave.multigrid.coefficients import OUTSIDE
-from tilewave.runtime.collective import collective
 
 #: Of what couples cells, so that sums, inverses and squares of these are doubles.
 LEAST_COEFFICIENT, MOST_COEFFICIENT = 1e-200, 1e200
 #: Where sigma alone fixes the mean: its own, in terms of what couples cells most.
 LEAST_SIGMA = 1e-14
-
-
-@collective("tw.multigrid.Poisson")
-def agreed(check, *, context=None):
-    """What `check` gives on every rank; or the error of any rank that it raises on, or that the ranks differ.
-
-    Parameters
-    ----------
-    check : function
-        Gives (value, text); the text must be equal on all ranks.
-    """
-    value, text = check()
-    yield text
-    return value
 
 
 def read_shape(shape):

@@ -9,6 +9,7 @@ import numpy as np
 
 from tilewave.errors import ConfigError
 from tilewave.field.create import field
+from tilewave.field.field import make
 from tilewave.multigrid import given
 from tilewave.multigrid.conjugate import ConjugateGradients
 from tilewave.multigrid.cycle import CYCLES, SMOOTHERS, Cycle
@@ -19,13 +20,13 @@ from tilewave.notices import warn
 from tilewave.run import reduction
 from tilewave.run.bind import bind
 from tilewave.run.chain import chain
-from tilewave.runtime.context import default_context
+from tilewave.runtime.collective import collective, holds_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from tilewave.annotations import Array, Shape
+    from tilewave.annotations import Array, Collective, Shape
     from tilewave.field.field import Field
     from tilewave.runtime.context import Context
 
@@ -37,10 +38,13 @@ WORTHWHILE = 0.5
 MOST_SWEEPS = 100
 #: Without fixed values and sigma, the sum of f over the cells in terms of its 2-norm and the root of their number.
 MOST_SUM = 1e-10
+#: Doubles that every rank has for each place along an axis: lengths of cells and faces on all grids.
+LINES = 8
 #: Of the 2-norm of f, if it is not 0: squares of residuals that are 1e-15 of it are doubles, too.
 LEAST_NORM, MOST_NORM = 1e-130, 1e150
 
 
+@holds_context
 class Poisson:
     """Solver of -div(k grad u) + sigma u = f on a box of cells; collective.
 
@@ -95,6 +99,7 @@ class Poisson:
     dtype: np.dtype[Any]
     history: History | None
 
+    @collective("tw.multigrid.Poisson", whole=True)
     def __init__(
         self,
         shape: Shape,
@@ -109,13 +114,12 @@ class Poisson:
         post: int = 2,
         grid: Sequence[int] | None = None,
         context: Context | None = None,
-    ) -> None:
+    ) -> Collective[None]:
         equation = shape, spacing, boundary, k, sigma
         method = {"cycle": cycle, "smoother": smoother, "pre": pre, "post": post, "grid": grid}
-        checked = given.agreed(
-            lambda: _checked(*equation, **method, ranks=(context or default_context()).size), context=context
-        )
-        self.context = default_context() if context is None else context
+        checked, text = _checked(*equation, **method, context=context)
+        yield text  # noqa: PLE0100 - `collective` runs it to its end
+        self.context = context
         self.shape, boundary, k, sigma, cycle, smoother, pre, post, grid, grids = checked
         kind = sigma.dtype.kind if isinstance(sigma, np.ndarray) else "c" if isinstance(sigma, complex) else "f"
         self.dtype = np.dtype("c16" if kind == "c" else "f8")
@@ -133,6 +137,7 @@ class Poisson:
         """Shapes of the grids, the finest first."""
         return [grid.shape for grid in self._levels]
 
+    @collective("tw.multigrid.Poisson.solve", whole=True)
     def solve(
         self,
         f: Field | Array,
@@ -140,7 +145,7 @@ class Poisson:
         x0: Field | Array | None = None,
         max_cycles: int | None = None,
         method: str = "cycles",
-    ) -> Field:
+    ) -> Collective[Field]:
         """Solve for one right-hand side; collective.
 
         Parameters
@@ -177,9 +182,8 @@ class Poisson:
         Collective. Without fixed values and sigma, of all solutions the one whose mean is 0.
         """
         most = max_cycles
-        f, x0, tol, max_cycles, method = given.agreed(
-            lambda: self._checked_call(f, x0, tol, max_cycles, method), context=self.context
-        )
+        (f, x0, tol, max_cycles, method), text = self._checked_call(f, x0, tol, max_cycles, method)
+        yield text
         size = self._take_right_side(f)
         u = self._levels[0].u
         u.fill(0.0)
@@ -205,7 +209,8 @@ class Poisson:
             warn(_not_enough(self.history, method, tol, size))
         return self._handed_over(u)
 
-    def precondition(self, r: Field | Array) -> Field:
+    @collective("tw.multigrid.Poisson.precondition", whole=True)
+    def precondition(self, r: Field | Array) -> Collective[Field]:
         """One cycle from 0 for the right side `r`: an approximate solution; collective.
 
         Parameters
@@ -228,7 +233,8 @@ class Poisson:
         as restriction is not quite the transpose of a linear correction: flexible conjugate gradients and GMRES allow
         for that.
         """
-        (r,) = given.agreed(lambda: self._checked_residual(r), context=self.context)
+        r = given.of_shape("r", r, self.shape, self.dtype)
+        yield ""
         self._take_right_side(r)
         self._levels[0].u.fill(0.0)
         if "precondition" not in self._chains:
@@ -253,9 +259,10 @@ class Poisson:
 
         return LinearOperator((size, size), apply, dtype=self.dtype)
 
-    def plan(self) -> str:
+    @collective("tw.multigrid.Poisson.plan", whole=True)
+    def plan(self) -> Collective[str]:
         """How a cycle runs, nest by nest, as text; collective."""
-        given.agreed(lambda: (None, "plan"), context=self.context)
+        yield ""
         return self._cycles().explain()
 
     def _cycles(self):
@@ -301,9 +308,6 @@ class Poisson:
             )
         return (f, x0, tol, max_cycles, method), f"x0 {x0 is not None}, tol {tol}, at most {max_cycles}, {method}"
 
-    def _checked_residual(self, r):
-        return (given.of_shape("r", r, self.shape, self.dtype),), "precondition"
-
     def _take(self, into, values):
         bind(self._cycle.nests.take, f=into, given=values, **self._cycle.on).run()
 
@@ -342,6 +346,12 @@ class Poisson:
         return x
 
 
+def _require_room(shape, context):
+    """Refuse what this rank has no memory for before any is filled: its part of a field, and the lines of all axes."""
+    make(context, shape, np.dtype("f8"))
+    np.empty((LINES, sum(shape)))
+
+
 def _free(boundary):
     """Whether no side fixes values."""
     return all(side != "dirichlet" for sides in boundary for side in sides)
@@ -357,9 +367,10 @@ def _not_enough(history, method, tol, size):
     )
 
 
-def _checked(shape, spacing, boundary, k, sigma, *, cycle, smoother, pre, post, grid, ranks):
+def _checked(shape, spacing, boundary, k, sigma, *, cycle, smoother, pre, post, grid, context):
     """The arguments of a solver and its grids, and their text."""
     shape = given.read_shape(shape)
+    _require_room(shape, context)
     spacings, boundary = given.read_spacing(spacing, shape), given.read_boundary(boundary, len(shape))
     k, sigma = given.read_coefficient(k, shape), given.read_sigma(sigma, shape)
     given.check_range(k, spacings, sigma, _free(boundary))
@@ -367,7 +378,7 @@ def _checked(shape, spacing, boundary, k, sigma, *, cycle, smoother, pre, post, 
     pre, post = given.count("pre", pre, MOST_SWEEPS), given.count("post", post, MOST_SWEEPS)
     if pre + post == 0:
         raise ConfigError("multigrid: pre and post are both 0; allowed: at least one sweep")
-    grid = grid_of(grid, len(shape), ranks)
+    grid = grid_of(grid, len(shape), context.size)
     grids = all_grids(finest(shape, spacings, boundary, k, sigma))
     text = f"{shape} {spacings} {boundary} {given.text_of(k)} {given.text_of(sigma)} {cycle} {smoother} "
     text += f"{pre} {post} {grid}"

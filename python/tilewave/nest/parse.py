@@ -3,18 +3,18 @@
 import ast
 import threading
 
-_lock = threading.Lock()
+one_at_a_time = threading.Lock()
 
 
 def parse(text, mode="exec"):
     """The syntax tree of a text, as `ast.parse` gives it: two threads at once could get a SystemError
     ("AST constructor recursion depth mismatch").
     """
-    with _lock:
+    with one_at_a_time:
         return ast.parse(text, mode=mode)
 
 
 def compiled(tree, file, flags):
     """The code of a syntax tree; the same care."""
-    with _lock:
+    with one_at_a_time:
         return compile(tree, file, "exec", flags, dont_inherit=True)

@@ -70,26 +70,22 @@ def allreduce(
     Collective: the messages of the two patterns. The order of the combination is that of the first one. [dawson2000]
     """
     here = context_of(context) or collective.find(context, (M,), {})[0]
-    with interrupts.held():  # a rank that stopped between the two patterns would leave the others waiting
-        outer, here._doing = (
-            here._doing,
-            "tw.patterns.allreduce",
-        )  # so that ranks that call one of the two themselves differ
-        try:
-            return _allreduce(
-                M,
-                op,
-                out,
-                algorithm,
-                chunk_bytes=chunk_bytes,
-                buffers=buffers,
-                wait=wait,
-                start=start,
-                explain=explain,
-                context=context,
-            )
-        finally:
-            here._doing = outer
+    outer, here._doing = here._doing, "tw.patterns.allreduce"  # so that ranks that call one of the two differ
+    try:
+        return _allreduce(
+            M,
+            op,
+            out,
+            algorithm,
+            chunk_bytes=chunk_bytes,
+            buffers=buffers,
+            wait=wait,
+            start=start,
+            explain=explain,
+            context=context,
+        )
+    finally:
+        here._doing = outer
 
 
 def _allreduce(M, op, out, algorithm, *, chunk_bytes, buffers, wait, start, explain, context):
@@ -173,12 +169,14 @@ class AllreduceHandle:
     def time_s(self) -> float:
         return sum(handle.time_s for handle in self._handles)
 
+    @interrupts.keeps
     def start(self) -> AllreduceHandle:
         """Go once more on the same memory; made with ``start=False``."""
         self._handles[0].start()
         self._at = 0
         return self
 
+    @interrupts.keeps
     def test(self) -> bool:
         """Move things on; True when it is over."""
         while self._at is not None:
@@ -187,6 +185,7 @@ class AllreduceHandle:
             self._next()
         return True
 
+    @interrupts.keeps
     def wait(self) -> Any:
         """Wait until it is over; what the blocking call returns."""
         while self._at is not None:
@@ -194,6 +193,7 @@ class AllreduceHandle:
             self._next()
         return self._call.outcome()
 
+    @interrupts.keeps
     def run(self) -> Any:
         """`start` and `wait` in one; what the blocking call returns."""
         return self.start().wait()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilewave import _core
-from tilewave.errors import ERRORS, ConfigError, shown
+from tilewave.errors import ConfigError, shown
 from tilewave.patterns.function_text import function_text
 from tilewave.patterns.handle import Handle
 from tilewave.patterns.matrix import number_of, outer_text, view
@@ -33,6 +33,7 @@ def pattern(function: Callable[P, R]) -> Callable[P, R]:
     """Decorator of a pattern: arguments that it does not take are an error of all ranks."""
 
     @functools.wraps(function)
+    @interrupts.keeps
     def call(*arguments, **keywords):
         try:
             return function(*arguments, **keywords)
@@ -75,12 +76,9 @@ def run_plain(  # noqa: PLR0917 - positions, as the time between calls counts he
     if not context._lock.acquire(False):
         return False
     try:
-        return _core.run_plain(context._core, kind, M, out, root, op, algorithm, context._doing)
-    except (*ERRORS, MemoryError) as problem:
-        raise context._of_all(problem) from None
+        return context._together(_core.run_plain, context._core, kind, M, out, root, op, algorithm, context._doing)
     finally:
         context._lock.release()
-        context._heart.done()
 
 
 class Call:
@@ -176,8 +174,7 @@ class Call:
         outer = context._doing
         context._doing = outer or f"tw.patterns.{self.kind}"
         try:
-            with interrupts.held():
-                return self._go(result, memory)
+            return self._go(result, memory)
         finally:
             context._doing = outer
             context._lock.release()
@@ -186,34 +183,30 @@ class Call:
         error = encodable(f"{self.name}: {self.error}") if self.error else ""
         self.result = result
         own = self.allocate if self.kind == "spread" and result is None else None
-        try:
-            core = _core.start_pattern(
-                self.context._core,
-                self.kind,
-                self.matrix,
-                self.out,
-                self.root,
-                self.op,
-                self.user,
-                self.block,
-                self.part_inside,
-                self.algorithm,
-                self.chunk_bytes,
-                self.buffers,
-                not self.start,
-                error,
-                self.lacks_memory,
-                own,
-                [memory, self],
-                collective.where(),
-                self.user_name,
-                self.outer,
-                self.context._doing,
-            )
-        except (*ERRORS, MemoryError) as problem:
-            raise self.context._of_all(problem) from None
-        finally:
-            self.context._heart.done()
+        core = self.context._together(
+            _core.start_pattern,
+            self.context._core,
+            self.kind,
+            self.matrix,
+            self.out,
+            self.root,
+            self.op,
+            self.user,
+            self.block,
+            self.part_inside,
+            self.algorithm,
+            self.chunk_bytes,
+            self.buffers,
+            not self.start,
+            error,
+            self.lacks_memory,
+            own,
+            [memory, self],
+            collective.where(),
+            self.user_name,
+            self.outer,
+            self.context._doing,
+        )
         handle = Handle(self, core)
         if self.start:
             return handle.wait() if self.wait else handle

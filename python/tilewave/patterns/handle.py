@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tilewave.errors import ERRORS
+from tilewave.runtime import interrupts
 
 if TYPE_CHECKING:
     from typing import Any
@@ -29,10 +29,7 @@ class Handle:
 
     def __init__(self, call: Any, core: Any) -> None:
         self._call, self._context, self._core, self._explain = call, call.context, core, call.explain
-        self._run_core, self._heart = (
-            core.run,
-            call.context._heart,
-        )  # looked up once: of small matrices they are much of the time
+        self._run_core = core.run  # looked up once: of small matrices that is much of the time
 
     @property
     def algorithm(self) -> str:
@@ -58,6 +55,7 @@ class Handle:
     def time_s(self) -> float:
         return self._core.time_s
 
+    @interrupts.keeps
     def test(self) -> bool:
         """Move things on; True when it is over.
 
@@ -66,8 +64,9 @@ class Handle:
         ConfigError, KernelError, MpiError
             As `wait`.
         """
-        return self._guard(self._core.test)
+        return self._context._together(self._core.test)
 
+    @interrupts.keeps
     def wait(self) -> Any:
         """Wait until it is over; what the blocking call returns.
 
@@ -76,12 +75,13 @@ class Handle:
         ConfigError, KernelError, MpiError
             The same on every rank.
         """
-        self._guard(self._core.wait)
+        self._context._together(self._core.wait)
         if self._explain and self._context.rank == 0:
             print(self.explain())
             self._explain = False
         return self._call.outcome()
 
+    @interrupts.keeps
     def start(self) -> Handle:
         """Go once more on the same memory; made with ``start=False``.
 
@@ -89,27 +89,15 @@ class Handle:
         -----
         Collective. The arguments are not compared again: it costs only the transfer.
         """
-        self._guard(self._core.start)
+        self._context._together(self._core.start)
         return self
 
+    @interrupts.keeps
     def run(self) -> Any:
         """`start` and `wait` in one; what the blocking call returns."""
-        try:
-            self._run_core()
-        except (*ERRORS, MemoryError) as error:
-            raise self._context._of_all(error) from None
-        finally:
-            self._heart.done()
+        self._context._together(self._run_core)
         return self._call.outcome()
 
     def explain(self) -> str:
         """The choice and its reason, as text."""
         return f"{self._core.plan}\n  because: {self.why}"
-
-    def _guard(self, call):
-        try:
-            return call()
-        except (*ERRORS, MemoryError) as error:
-            raise self._context._of_all(error) from None
-        finally:
-            self._context._heart.done()

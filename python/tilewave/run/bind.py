@@ -17,6 +17,7 @@ from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
 from tilewave.run.bound_way import NAME, Way
 from tilewave.run.prepare import prepare
+from tilewave.runtime import interrupts
 from tilewave.runtime.collective import collective, holds_context
 from tilewave.runtime.kept import Kept
 
@@ -183,6 +184,7 @@ class Bound:
         yield f"bound nest {self._number}"
         return self._first.ready
 
+    @interrupts.keeps
     def run(self, *, steps: int | None = None, context: Context | None = None, **scalars: Any) -> Report:
         """Run the nest; collective.
 

@@ -6,11 +6,9 @@ import functools
 import numpy as np
 
 from tilewave import _core
-from tilewave.errors import ERRORS
 from tilewave.run.operands import copied, operands_of
 from tilewave.run.report import Report
 from tilewave.run.run import explain, report_arguments, run_ready
-from tilewave.runtime import interrupts
 from tilewave.runtime.collective import plain
 
 #: What a run is called among the ranks.
@@ -123,25 +121,18 @@ class Call:
         self.way, self.outside, self._steps, self._environment = way, way.given.nest._outside(), steps, environment
         ready = way.ready
         self._said = _core.BoundCall(NAME, plain(description))
-        self._core, self._context, self._heart = way._core, ready.context, ready.context._heart
+        self._core, self._context = way._core, ready.context
         self._ran, self._fields = ready.turn.ran, ready.fields
 
     def run(self):
         """The run, from the ranks' agreement on; collective. Other threads must not call meanwhile."""
-        context, heart = self._context, self._heart
+        context = self._context
         outer, context._doing = context._doing, NAME
         try:
-            with interrupts.held():
-                heart.progress.of = self.way.given.nest.name
-                try:
-                    ran = self._core.run(self._said, self._steps, self._environment[1])
-                except (*ERRORS, MemoryError) as error:
-                    raise context._of_all(error) from None
-                finally:
-                    heart.done()
-                self._ran(context._turns, self._fields, ran.time_s, ran.moving_s)
-                if ran.interrupted:
-                    raise KeyboardInterrupt("another rank was interrupted" if context.size > 1 else "")
+            context._heart.progress.of = self.way.given.nest.name
+            ran = context._together(self._core.run, self._said, self._steps, self._environment[1])
+            self._ran(context._turns, self._fields, ran.time_s, ran.moving_s)
+            context._finished(ran)
         finally:
             context._doing = outer
         return LazyReport(functools.partial(self._report, ran), (ran.time_s, ran.moving_s, ran.points))

@@ -13,6 +13,7 @@ from tilewave.run.bind import Bound
 from tilewave.run.chain_body import Ran, check_shared, make_body
 from tilewave.run.chain_report import ChainReport, joined
 from tilewave.run.chain_request import NAME, Request
+from tilewave.runtime import interrupts
 from tilewave.runtime.collective import collective, holds_context
 from tilewave.runtime.kept import Kept
 
@@ -30,6 +31,7 @@ MOST_BODIES = 8
 MOST_CALLS = 32
 
 
+@interrupts.keeps
 def chain(nests: Sequence[Bound], *, context: Context | None = None) -> Chain:
     """Make bound nests one schedule that runs as often as asked; collective.
 
@@ -148,6 +150,7 @@ class Chain:
         yield f"chain {self._number}"
         return self._first
 
+    @interrupts.keeps
     def run(
         self,
         times: int | None = None,

@@ -9,7 +9,6 @@ from tilewave.errors import ERRORS, ConfigError
 from tilewave.field.field import Field
 from tilewave.run.bound_way import Way
 from tilewave.run.chain_layout import candidates, fit, memory_of, shared_arrays, written_by
-from tilewave.runtime import interrupts
 
 #: A layout is taken, and no other one tried, where the nests take at most so many times what they take with plans of
 #: their own.
@@ -133,17 +132,8 @@ class OneSchedule:
     def repeat(self, times, request):
         """So many repetitions; collective."""
         environments = request.environments(self)
-        context, heart = self.context, self.context._heart
-        with interrupts.held():
-            heart.progress.of = self._name
-            try:
-                ran = self._core.run(request.said, times, environments)
-            except (*ERRORS, MemoryError) as error:
-                raise context._of_all(error) from None
-            finally:
-                heart.done()
-            if ran.interrupted:
-                raise KeyboardInterrupt("another rank was interrupted" if context.size > 1 else "")
+        self.context._heart.progress.of = self._name
+        ran = self.context._finished(self.context._together(self._core.run, request.said, times, environments))
         return Ran(ran.time_s, ran.moving_s, ran.points, lambda: self._results(ran), self._core.buffer_bytes)
 
     def _results(self, ran):

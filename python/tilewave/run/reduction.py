@@ -10,6 +10,7 @@ import numpy as np
 
 from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
+from tilewave.runtime import interrupts
 from tilewave.runtime.collective import collective
 
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ def _of_names_or_fields(function: Callable[P, Any]) -> Callable[P, Any]:
     of_fields = collective(f"tw.{kind}")(functools.wraps(function)(of_fields))
 
     @functools.wraps(function)
+    @interrupts.keeps
     def call(*arguments, **keywords):
         names = [*arguments, *keywords.values()]
         if not names or not isinstance(names[0], str):

@@ -223,8 +223,7 @@ def run_ready(nest, ready, begun):
         ready.turn.ran(
             context._turns, ready.fields, core.time_s, 0.0 if ready.replicated or ready.stored else core.moving_s
         )
-    if core.interrupted:
-        raise KeyboardInterrupt("another rank was interrupted" if context.size > 1 else "")
+    context._finished(core)
     if context.rank == 0:
         context._watch.ran(nest, ready, core)
     return core, after_s

@@ -12,13 +12,15 @@ A new one is a generator under `collective`::
 
 The text need not name the function. What `yield` gives back is whether all ranks have the same ready, where it was
 given ``(text, number)``. A later ``yield`` is one more agreement; what a later local part raises, the function
-catches and yields itself: ``yield error``. A helper that agrees is a generator, too: ``ready = yield from
-prepare(...)``. The context is that of ``context=``, else that of the first field among the arguments, else the
-default one; a function that has the parameter ``context`` is given it. What an argument holds is checked before the
-first ``yield``, never in the decorator's call: so no argument raises on one rank only.
+catches and yields itself: ``yield error``. A function that makes other collective calls behind its first agreement is
+``@collective(name, whole=True)``: it agrees once more at its end, and an error between the calls is one of all ranks.
+A helper that agrees is a generator, too: ``ready = yield from prepare(...)``. The context is that of ``context=``, else
+that of the first field among the arguments, else the default one; a function that has the parameter ``context`` is
+given it. What an argument holds is checked before the first ``yield``, never in the decorator's call: so no argument
+raises on one rank only.
 
-Around all of that, Ctrl-C is kept until the ranks agree, and then raised on all of them, and calls from other threads
-wait.
+Around all of that, Ctrl-C is kept until the ranks agree, and then raised on all of them
+(`tilewave.runtime.interrupts`), and calls from other threads wait.
 Costs less than 2 us in addition to the agreement.
 """
 
@@ -32,7 +34,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from tilewave import notices
-from tilewave.errors import ERRORS, ConfigError
+from tilewave.errors import ERRORS, ConfigError, MpiError
 from tilewave.runtime import interrupts
 
 if TYPE_CHECKING:
@@ -62,21 +64,24 @@ def without_context(function: F) -> F:
     return function
 
 
-def collective(name: str) -> Callable[[Callable[P, Generator[Any, Any, R]]], Callable[P, R]]:
+def collective(name: str, *, whole: bool = False) -> Callable[[Callable[P, Generator[Any, Any, R]]], Callable[P, R]]:
     """Make a collective function of a generator; see the module's text.
 
     Parameters
     ----------
     name : str
         As users write it, "tw.field": it must be the same on every rank, and errors show it.
+    whole : bool
+        Its parts, behind its first agreement, are other collective calls and what is local between them.
     """
 
     def decorate(function):
         place = _place_of_context(function)
 
         @functools.wraps(function)
+        @interrupts.keeps
         def call(*arguments, **keywords):
-            return _call(name, function, place, arguments, keywords)
+            return _call(name, function, place, whole, arguments, keywords)
 
         call.__signature__ = inspect.signature(function)
         return call
@@ -93,7 +98,8 @@ def _place_of_context(function):
     return -1 if by_name else list(parameters).index("context")
 
 
-def _call(name, function, place, arguments, keywords):
+@interrupts.keeps
+def _call(name, function, place, whole, arguments, keywords):
     given = keywords.get("context") if place is not None else None
     if place is not None and 0 <= place < len(arguments):
         given, arguments = arguments[place], list(arguments)
@@ -108,41 +114,57 @@ def _call(name, function, place, arguments, keywords):
         error = wait_for_turn(context, name) or error
     outer, context._doing = context._doing, name
     try:
-        with interrupts.held():
-            if error is None:
-                try:
-                    steps = function(*arguments, **keywords)
-                except TypeError as problem:
-                    refuse(context, problem)
-                try:
-                    said = next(steps)
-                except StopIteration as done:
-                    return done.value
-                except BaseException as problem:
-                    error = problem
-            if error is not None:
-                said = error
-            while True:
-                try:
-                    if said.__class__ is str:
-                        same = context.agree(None, said)
-                    elif said.__class__ is tuple:
-                        same = context.agree(None, *said)
-                    else:
-                        same = context.agree(_wrong(name, said))
-                except BaseException as problem:
-                    if error is not None:
-                        raise
-                    step, same = steps.throw, problem  # a later agreement: the function may know what to do
-                else:
-                    step = steps.send
-                try:
-                    said = step(same)
-                except StopIteration as done:
-                    return done.value
+        steps = None
+        if error is None:
+            try:
+                steps = function(*arguments, **keywords)
+            except TypeError as problem:
+                refuse(context, problem)
+        return _steps(name, context, whole, steps, error)
+    except KeyboardInterrupt as interrupt:
+        raise context._interrupt(interrupt) from None
     finally:
         context._doing = outer
         lock.release()
+        context._heart.done()
+
+
+def _steps(name, context, whole, steps, error):
+    """What the generator returns, from agreement to agreement; None for one that an error of this rank leaves out."""
+    step, same, begun = None if steps is None else steps.send, None, False
+    while True:
+        if error is None:
+            try:
+                said = step(same)
+            except StopIteration as done:
+                if whole:
+                    context.agree()
+                return done.value
+            except BaseException as problem:
+                if begun and not (whole and _of_this_rank(problem)):
+                    raise
+                error = problem
+        try:
+            if error is not None:
+                context.agree(_wrong(name, error), _call="" if begun else None)
+            if said.__class__ is str:
+                same = context.agree(None, said)
+            elif said.__class__ is tuple:
+                same = context.agree(None, *said)
+            else:
+                same = context.agree(_wrong(name, said))
+            step = steps.send
+        except BaseException as problem:
+            if error is not None:
+                raise
+            step, same = steps.throw, problem  # a later agreement: the function may know what to do
+        begun = True
+
+
+def _of_this_rank(error):
+    """Whether the others have not been told of it, and can be."""
+    told = getattr(error, "agreed", False) or getattr(error, "at_once", False)
+    return not told and not isinstance(error, MpiError)
 
 
 def find(given, arguments, keywords):
@@ -153,8 +175,8 @@ def find(given, arguments, keywords):
         return given, None  # a Context is its own; a field's is another
     error = None if given is None else ConfigError(f"context: given {type(given).__name__}; allowed: tilewave.Context")
     for value in (*arguments, *keywords.values()):
-        if value.__class__ in _holders:
-            return value.context, error
+        if value.__class__ in _holders and (context := getattr(value, "context", None)) is not None:
+            return context, error  # one that is being made has none yet
     return _default(), error
 
 
@@ -185,13 +207,21 @@ def wait_for_turn(context, name):
 
 def _wrong(name, problem):
     """What a local part has raised, or None, as all ranks raise it."""
-    if isinstance(problem, ERRORS) or not isinstance(problem, _WRONG_ARGUMENTS):
+    if isinstance(problem, ERRORS) or not (isinstance(problem, _WRONG_ARGUMENTS) or _of_program(problem)):
         return problem
     error = ConfigError(
         f"{name}: {type(problem).__name__}: {text_of(problem)}; allowed: arguments as its documentation says"
     )
     error.__cause__ = problem
     return error
+
+
+def _of_program(problem):
+    """Whether what was given has raised it, in Python of its own."""
+    at = problem.__traceback__ if isinstance(problem, Exception) and not isinstance(problem, MemoryError) else None
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    return at is not None and not at.tb_frame.f_code.co_filename.startswith(notices.HERE)
 
 
 def text_of(error):

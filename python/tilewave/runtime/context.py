@@ -59,12 +59,18 @@ class Context:
     process wait for each other on one rank; on several they are an error on all, as their order could differ.
     """
 
+    @interrupts.keeps
     def __init__(self, comm: Any = None, threads: int | None = None, *, _call: str = "tw.Context") -> None:
         with _making:
-            self._make(comm, threads, _call)
+            try:
+                self._make(comm, threads, _call)
+            except KeyboardInterrupt as error:
+                raise interrupts.of_call(error) from None
 
+    @interrupts.keeps
     def _make(self, comm, threads, _call):
         self._doing = _call
+        interrupts.install()
         if comm is not None and hasattr(comm, "py2f") and not comm:  # nobody waits for this rank on it
             raise ConfigError(
                 "comm: given MPI.COMM_NULL, as Split gives ranks without a color; allowed: a communicator that this "
@@ -87,11 +93,10 @@ class Context:
             return
         load_mpi()
         _meet(comm, problem, _call)
-        with interrupts.held():
-            core = _core.Context.mpi(None if comm is None else comm.py2f(), threads, _call, collective.where())
-            if comm is None and meeting.core is None and core.size > 1:
-                meeting.core = core
-            self._set_up(core, problem)
+        core = _core.Context.mpi(None if comm is None else comm.py2f(), threads, _call, collective.where())
+        if comm is None and meeting.core is None and core.size > 1:
+            meeting.core = core
+        self._set_up(core, problem)
         if meeting.core is core:
             meeting.lock = self._lock
         check_launch_size(comm)
@@ -104,13 +109,14 @@ class Context:
         self._set_up(core, part_of=part_of)
         return self
 
+    @interrupts.keeps
     def _set_up(self, core, problem=None, part_of=None):
         interrupts.install()
         self._core = core
         self._lock = core.call_lock()  # of the thread whose call is under way
         self._process = os.getpid()
         core.on_where(collective.where)
-        self._agreements, self._numbered = 0, (0, 0)
+        self._numbered = 0, 0
         self.agree(problem)
         self._doing = ""
         self._fields = self._bound = self._chains = 0  # numbered
@@ -124,7 +130,7 @@ class Context:
         self._machine_number = 0
         self._machine, self._own, self._part_of = None, None, part_of  # tilewave.machine
         self._warned = self._asked = False
-        self._heart = Heartbeat(core)
+        self._heart = Heartbeat(core, core.size == 1 and part_of is None)
         self._watch = Watch()
         open_contexts.add(self)
         if core.oversubscribed and core.rank == 0 and planning.wanted is None:
@@ -135,6 +141,7 @@ class Context:
             )
         if part_of is None:
             known.adopt(self)
+        self._heart.done()
 
     @property
     def context(self) -> Context:
@@ -218,7 +225,10 @@ class Context:
         if kind is None:
             self.close()
 
-    def agree(self, error: BaseException | None = None, description: str = "", prepared: int = 0) -> bool:
+    @interrupts.keeps
+    def agree(
+        self, error: BaseException | None = None, description: str = "", prepared: int = 0, *, _call: str | None = None
+    ) -> bool:
         """Go on together, or raise one error on every rank.
 
         Parameters
@@ -240,14 +250,13 @@ class Context:
         ConfigError, KernelError, MpiError, InternalError
             The error of the lowest rank that has one, marked ``agreed``; ConfigError when the
             descriptions differ.
+        KeyboardInterrupt
+            On every rank, where one keeps an interrupt and has no error.
 
         Notes
         -----
         Collective; one small allreduce when all is well.
         """
-        self._agreements += 1
-        if error is None:
-            error = interrupts.take()
         kind, text = _statement(error, self)
         try:
             return self._core.agree(
@@ -255,26 +264,48 @@ class Context:
                 text,
                 collective.plain(description) if not description.isascii() else description,
                 prepared,
-                self._doing or "agree",
+                (self._doing or "agree") if _call is None else _call,
             )
         except (*ERRORS, MemoryError) as agreed:
             # Our own errors say it all; another's keeps its traceback on the rank that had it.
             raise self._shared(agreed) from None if isinstance(error, ERRORS) else error
         except KeyboardInterrupt as agreed:
-            raise (error if isinstance(error, KeyboardInterrupt) else agreed) from None
+            raise self._interrupt(error if isinstance(error, KeyboardInterrupt) else agreed) from None
 
     def _next_number(self):
-        """The number of something that all ranks make in a collective call, to know it by: agreements so far, and those
-        made since. What one rank alone could not make is forgotten with the next agreement, so ranks number alike.
+        """The number of something that all ranks make in a collective call, to know it by: calls so far, and those made
+        since. What one rank alone could not make is forgotten with the next call, so ranks number alike.
         """
+        started = self._core.started
         before, count = self._numbered
-        count = count + 1 if before == self._agreements else 1
-        self._numbered = self._agreements, count
-        return f"{self._agreements}.{count}"
+        self._numbered = started, count + 1 if before == started else 1
+        return ".".join(map(str, self._numbered))
 
     def _interrupted(self):
         """Whether Ctrl-C is kept for the next agreement."""
-        return interrupts.pending() is not None
+        return interrupts.pending()
+
+    def _interrupt(self, raised):
+        """What a call ends with that `raised` has ended, an interrupt of some rank; marked, if every rank raises it."""
+        return raised if getattr(raised, "at_once", False) else self._shared(interrupts.of_call(raised))
+
+    def _finished(self, ran):
+        """What a run was, where no rank has stopped it."""
+        if ran.interrupted:
+            raise self._interrupt(KeyboardInterrupt("a rank was interrupted"))
+        return ran
+
+    @interrupts.keeps
+    def _together(self, call, *arguments):
+        """A call of the core that ranks make together: its errors are marked, and interrupts end here."""
+        try:
+            return call(*arguments)
+        except (*ERRORS, MemoryError) as error:
+            raise self._of_all(error) from None
+        except KeyboardInterrupt as error:
+            raise self._interrupt(error) from None
+        finally:
+            self._heart.done()
 
     def _shared(self, error):
         """Mark an error that every rank of this context raises, and return it."""
@@ -318,12 +349,13 @@ def _meet(comm, problem, call, description=""):
     if core is None or comm is not None and comm.Get_size() != core.size:
         return
     place = Context.__new__(Context)  # no more of one than agree() needs
-    place._core, place._doing, place._agreements = core, call, 0
+    place._core, place._doing = core, call
     with meeting.lock:
         place.agree(problem, description)
 
 
 @collective.without_context
+@interrupts.keeps
 def default_context() -> Context:
     """The context of all ranks of the launch, made when first needed."""
     if _default.context is None:
@@ -335,6 +367,7 @@ def default_context() -> Context:
     return _default.context
 
 
+@interrupts.keeps
 def set_default(context: Context | None = None, *, comm: Any = None, threads: int | None = None) -> None:
     """Choose the context of all calls that are given none and no field; collective.
 

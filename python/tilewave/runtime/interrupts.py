@@ -1,106 +1,113 @@
-"""Ctrl-C while ranks work together: kept until all of them can stop at the same place."""
+"""Ctrl-C while ranks work together: kept until all of them can stop at the same call.
 
-import os
+An interrupt that comes inside a function marked by `keeps`, or inside what that calls, is kept. The next agreement that
+the thread begins raises it on every rank: one of the same call, else that of the next call. Runs look for it as they
+compute, and stop on all ranks. A call of one rank raises it at its end. Anywhere else an interrupt is raised at once.
+"""
+
+from __future__ import annotations
+
 import signal
 import threading
 import time
-from _thread import get_ident
+from typing import TYPE_CHECKING
+
+from tilewave import _core
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType, FrameType
+    from typing import Any, TypeVar
+
+    F = TypeVar("F", bound=Callable[..., Any])
 
 # A launcher may pass a terminal's Ctrl-C on to ranks that had it already; a later one is from somebody who waits no
 # longer.
 AGAIN_S = 1.0
 
 
+class _Kept(threading.local):
+    """Of a thread: what the program's handler has raised, until that is raised in a call or dropped."""
+
+    error: BaseException | None = None
+    since = 0.0  # by time.monotonic()
+
+
 class _State:
-    depth = 0  # collective calls under way in the main thread, one inside another
-    error = None  # what the program's own handler raised meanwhile
-    since = 0.0  # when, by time.monotonic()
-    handler = None  # the program's own, called by ours
-    main = 0  # the main thread's number
+    handler: Any = None  # the program's, called by ours
 
 
-def install():
-    """Defer interrupts in collective calls from now on.
+_kept = _Kept()
+_codes: set[CodeType] = set()
+
+
+def keeps(function: F) -> F:
+    """Decorator of what ranks call together: an interrupt inside is kept. Costs nothing in a call."""
+    _codes.add(function.__code__)
+    return function
+
+
+def install() -> None:
+    """Keep interrupts in collective calls from now on.
 
     Notes
     -----
     Not collective. More than once is fine. Does nothing outside the main thread, where Python handles no signals, or
-    where the
-    program ignores SIGINT. The handler that the program has set stays in use: what it raises is what is deferred.
+    where the program ignores SIGINT. The handler that the program has set stays in use: what it raises is what is kept.
     """
-    if _State.handler is not None or not _in_main_thread():
+    if _State.handler is not None or threading.current_thread() is not threading.main_thread():
         return
     handler = signal.getsignal(signal.SIGINT)
     if callable(handler):
         _State.handler = handler
-        signal.signal(signal.SIGINT, _received)
+        signal.signal(signal.SIGINT, received)
 
 
-def _received(number, frame):
-    """Handle SIGINT: now, or at the end of the collective calls under way."""
-    if _State.depth == 0 or (_State.error is not None and time.monotonic() - _State.since > AGAIN_S):
-        _State.error = None
-        _State.handler(number, frame)
+def received(number: int, frame: FrameType | None) -> None:
+    """Handle SIGINT of the program that is at this frame."""
+    again = _kept.error is not None
+    if again and time.monotonic() - _kept.since <= AGAIN_S:
         return
     try:
         _State.handler(number, frame)
     except BaseException as error:
-        if _State.error is None:
-            _State.error, _State.since = error, time.monotonic()
-
-
-class _Held:
-    def __enter__(self):
-        if _in_main_thread():
-            _State.depth += 1
-
-    def __exit__(self, kind, error, trace):
-        if not _in_main_thread():
+        if not again and _inside(frame):
+            keep(error)
             return
-        _State.depth -= 1
-        if _State.depth == 0 and _State.error is not None:
-            raise take()
+        take()
+        error.at_once = True  # of this rank alone
+        raise
 
 
-_held = _Held()
+def _inside(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code in _codes:
+            return True
+        frame = frame.f_back
+    return False
 
 
-def held():
-    """Around a collective call: an interrupt that comes meanwhile is kept, and raised at the outermost end unless it
-    was taken.
-
-    Returns
-    -------
-    context manager
-        May stand inside another one; costs less than a microsecond.
-
-    Notes
-    -----
-    A second interrupt, more than `AGAIN_S` seconds after the first, is raised at once.
-    """
-    return _held
+def keep(error: BaseException) -> None:
+    """Keep an interrupt of the calling thread; `error` is what a handler raised."""
+    _kept.error, _kept.since = error, time.monotonic()
+    _core.keep_interrupt(True)
 
 
-def pending():
-    """The error to raise for an interrupt that is kept for the calling thread; None where there is none."""
-    return _State.error if _State.error is not None and _in_main_thread() else None
+def pending() -> bool:
+    """Whether the calling thread keeps an interrupt that no agreement has taken."""
+    return _core.interrupt_kept()
 
 
-def take():
-    """The same as `pending`; nothing is pending afterwards."""
-    error = pending()
-    if error is not None:
-        _State.error = None
+def take() -> BaseException | None:
+    """What was kept in the calling thread; nothing is kept afterwards."""
+    error, _kept.error = _kept.error, None
+    _core.keep_interrupt(False)
     return error
 
 
-def _in_main_thread():
-    return get_ident() == _State.main
-
-
-def _look_for_main_thread():
-    _State.main = threading.main_thread().ident
-
-
-_look_for_main_thread()
-os.register_at_fork(after_in_child=_look_for_main_thread)  # the thread that forked is the child's
+def of_call(raised: BaseException) -> BaseException:
+    """What a call ends with that an interrupt of some rank has ended by `raised`: what this rank's own handler has
+    raised, where that is no KeyboardInterrupt. Nothing is kept afterwards: all ranks may have had the same Ctrl-C.
+    """
+    kept = take()
+    return raised if kept is None or isinstance(kept, KeyboardInterrupt) else kept

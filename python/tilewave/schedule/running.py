@@ -134,9 +134,7 @@ def run_schedule(
         raise context._shared(error) from tasks.error
     finally:
         context._heart.done()
-    if made.interrupted:
-        raise KeyboardInterrupt("another rank was interrupted" if context.size > 1 else "")
-    return ScheduleRun(made, context.rank)
+    return ScheduleRun(context._finished(made), context.rank)
 
 
 def _compare(context, core):

@@ -191,7 +191,7 @@ def test_a_bad_argument_on_one_rank_is_an_error_of_all():
             Poisson((8, 8 + context.rank), context=context)
         solver = Poisson((8, 8), context=context)
         for _ in range(2):  # before there is a plan, and then
-            with pytest.raises(ConfigError, match="different arguments"):
+            with pytest.raises(ConfigError, match="different functions"):
                 solver.plan() if context.rank == 1 else solver.solve(np.ones((8, 8)))
             solver.plan()
         for wrong in (np.ones((8, 9)), np.ones((8, 8), "c16"), None):

@@ -5,16 +5,17 @@ import pytest
 import tilewave as tw
 from local_ranks import on_ranks
 from tilewave import patterns
+from tilewave.machine.known import share
 
 
 @tw.nest
 def relax(A, i, j):
-    A[i, j] = 0.5 * (A[i-1, j] + A[i, j-1])
+    A[i, j] = 0.5 * (A[i - 1, j] + A[i, j - 1])
 
 
 @tw.nest
 def star(u, t, i, j):
-    u[t+1, i, j] = 0.5 * (u[t, i-1, j] + u[t, i, j+1])
+    u[t + 1, i, j] = 0.5 * (u[t, i - 1, j] + u[t, i, j + 1])
 
 
 class Strange:
@@ -99,3 +100,132 @@ def test_a_factor_is_not_overwritten():
         with pytest.raises(tw.ConfigError, match="would be overwritten"):
             tw.linalg.lu(factor, overwrite_a=True)
     assert np.allclose(tw.linalg.lu(a).solve(np.ones(6)), np.linalg.solve(np.eye(6) * 4 + 1, np.ones(6)))
+
+
+class Odd:
+    """Raises whatever it is asked for; what it raises has a text that cannot be encoded."""
+
+    def _raises(self, *_):
+        raise OSError("odd \udc80")
+
+    __iter__ = __len__ = __index__ = __int__ = __float__ = __complex__ = __bool__ = __array__ = __getitem__ = _raises
+    __eq__ = __hash__ = __lt__ = __str__ = __repr__ = __fspath__ = __call__ = __contains__ = _raises
+
+
+class OddTuple(tuple):
+    """A tuple that can be counted, but not gone through."""
+
+    def __iter__(self):
+        raise OSError("odd \udc80")
+
+
+def odd_values():
+    """Those that a check may meet unprepared, by name."""
+    objects = np.empty(1, object)
+    objects[0] = Odd()
+    return {
+        "odd": Odd(),
+        "odd tuple": OddTuple((1, 2)),
+        "odd list": [Odd()],
+        "odd dict": {"A": Odd()},
+        "surrogates": "\udc80",
+        "surrogate key": {"\udc80": 1},
+        "large": 2**64,
+        "objects": objects,
+    }
+
+
+def of_all_families(context):
+    """By name a collective function and arguments that are right; by name as well, so that each can be replaced."""
+    c, g = context, np.eye(4) * 4
+    A, B = (tw.field((9, 9), init=1.0, halo=1, context=c) for _ in range(2))
+    G = tw.linalg.matrix(g, context=c)
+    L, Q = tw.linalg.lu(G), tw.linalg.qr(G)
+    bound = tw.bind(relax, A=A)
+    chain, solver = tw.chain([bound]), tw.multigrid.Poisson((4, 4), context=c)
+    M = np.ones((2, 2 * c.size))
+    shared = {"algorithm": "auto", "chunk_bytes": None, "buffers": None, "wait": True, "start": True, "explain": False}
+    shared |= {"context": c}
+    nest = {"nest": relax, "A": A, "over": None, "reverse": (), "steps": None, "periodic": (), "fastmath": False}
+    nest |= {"reduce": None, "plan": None, "context": c}
+    linalg, wish = tw.linalg, {"overwrite_a": False, "block": None}
+    return {
+        "barrier": (tw.barrier, {"context": c}),
+        "field": (
+            tw.field,
+            {"shape": (4, 4), "dtype": "f8", "init": 1.0, "keep": "all", "history": 0, "halo": None, "periodic": None}
+            | {"grid": None, "blocks": None, "context": c},
+        ),
+        "fill": (A.fill, {"value": 1.0}),
+        "elements": (A.__getitem__, {"given": (1, 2)}),
+        "set elements": (A.__setitem__, {"given": (1, 2), "value": 1.0}),
+        "exchange": (lambda field, **more: tw.exchange(field, **more), {"field": A, "corners": True, "wait": True}),
+        "sum": (tw.sum, {"array": B}),
+        "norm": (tw.norm, {"array": B, "ord": 2}),
+        "dot": (tw.dot, {"array": A, "other": B}),
+        "run": (tw.run, nest | {"inject": None, "record": None}),
+        "plan": (tw.plan, {name: value for name, value in nest.items() if name not in ("fastmath", "plan")}),
+        "bind": (tw.bind, nest),
+        "bound": (bound.run, {"steps": None, "context": c}),
+        "chain": (tw.chain, {"nests": [bound], "context": c}),
+        "chain run": (chain.run, {"times": 1, "until": None, "every": 1, "scalars": None}),
+        "schedule": (tw.schedule, {"nest": relax, "A": A, "context": c}),
+        "broadcast": (patterns.broadcast, {"M": M, "root": 0} | shared),
+        "reduce": (patterns.reduce, {"M": M, "root": 0, "op": "sum", "out": None} | shared),
+        "spread": (patterns.spread, {"M": M, "out": None, "block": None} | shared),
+        "multi_reduce": (patterns.multi_reduce, {"M": M, "out": None, "op": "sum", "block": None} | shared),
+        "allreduce": (patterns.allreduce, {"M": M, "op": "sum", "out": None} | shared | {"algorithm": "tree"}),
+        "matrix": (
+            linalg.matrix,
+            {"shape": (4, 4), "dtype": "f8", "init": g, "layout": "rows", "block": None, "context": c},
+        ),
+        "redistribute": (G.redistribute, {"layout": "cyclic", "block": 2, "grid": None}),
+        "matmul": (linalg.matmul, {"a": G, "b": G, "c": None, "alpha": 1.0, "beta": 0.0, "algorithm": "auto"}),
+        "lu": (linalg.lu, {"a": G} | wish),
+        "cholesky": (linalg.cholesky, {"a": G} | wish),
+        "qr": (linalg.qr, {"a": G, "mode": "economic"} | wish),
+        "inv": (linalg.inv, {"a": G, "block": None}),
+        "lstsq": (linalg.lstsq, {"a": G, "b": G}),
+        "solve_triangular": (linalg.solve_triangular, {"a": G, "b": G, "lower": True, "unit_diagonal": False}),
+        "lu solve": (L.solve, {"b": G}),
+        "apply": (Q.apply, {"b": G}),
+        "Poisson": (
+            tw.multigrid.Poisson,
+            {"shape": (4, 4), "spacing": 1.0, "boundary": "dirichlet", "k": 1.0, "sigma": 0.0, "cycle": "V", "pre": 1}
+            | {"smoother": "jacobi", "post": 1, "grid": None, "context": c},
+        ),
+        "Poisson solve": (
+            solver.solve,
+            {"f": np.ones((4, 4)), "tol": 1.0, "x0": None, "max_cycles": 1, "method": "cg"},
+        ),
+        "precondition": (solver.precondition, {"r": np.ones((4, 4))}),
+    }
+
+
+def end_of(function, given):
+    try:
+        function(**given)
+    except tw.ConfigError as error:
+        return str(error) if error.agreed else f"of this rank alone: {error!r}"
+    except BaseException as error:
+        marked = getattr(error, "agreed", False) and not isinstance(error, tw.InternalError)
+        return type(error).__name__ if marked else f"of this rank alone: {type(error).__name__}: {str(error)!a}"
+    return "fine"
+
+
+@pytest.mark.ranks([2])
+def test_odd_arguments_of_one_rank_in_every_family():
+    context, found = tw.set_default(threads=1), {}
+    for name, (function, good) in of_all_families(context).items():
+        for parameter in good:
+            for odd, value in odd_values().items():
+                if name in ("sum", "norm", "dot") and isinstance(value, str):
+                    continue  # of a nest's array by its name, which is no collective call
+                case = f"{name}({parameter}={odd})"
+                found[case] = end_of(function, good | ({parameter: value} if context.rank else {}))
+                context.agree(None, case)  # the ranks are where they were
+        found[name] = end_of(function, good)
+    zero, one = share(context, found)
+    wrong = {case: (zero[case], one[case]) for case in zero if zero[case] != one[case] or "alone" in zero[case]}
+    wrong |= {case: end for case, end in zero.items() if "(" not in case and end != "fine"}
+    assert not wrong, "\n".join(f"{case}: {ends}" for case, ends in wrong.items())

@@ -28,62 +28,71 @@ def interrupt():
     signal.raise_signal(signal.SIGINT)
 
 
+@interrupts.keeps
+def together(call, *arguments):
+    """As in a collective call."""
+    return call(*arguments)
+
+
 def test_outside_of_collective_calls_it_comes_at_once():
     with pytest.raises(KeyboardInterrupt):
         interrupt()
-    assert interrupts.pending() is None
+    assert not interrupts.pending()
 
 
-def test_it_is_raised_at_the_outermost_end():
-    reached = []
-    with pytest.raises(KeyboardInterrupt), interrupts.held():
-        with interrupts.held():
-            interrupt()
-            interrupt()  # a launcher may pass on what the terminal has sent
-        reached.append(interrupts.pending())
-    assert isinstance(reached[0], KeyboardInterrupt) and interrupts.pending() is None
+def test_inside_it_is_kept_and_later_ones_of_the_same_moment_are_dropped():
+    together(interrupt)
+    together(together, interrupt)  # a launcher may pass on what the terminal has sent
+    interrupt()
+    assert interrupts.pending()
+    assert isinstance(interrupts.take(), KeyboardInterrupt)
+    assert interrupts.take() is None and not interrupts.pending()
 
 
-def test_what_was_taken_is_not_raised():
-    with interrupts.held():
-        interrupt()
-        assert isinstance(interrupts.take(), KeyboardInterrupt)
-        assert interrupts.take() is None
-
-
-def test_an_error_and_an_interrupt():
-    with pytest.raises(KeyboardInterrupt) as caught, interrupts.held():
-        interrupt()
-        raise ValueError("beside it")
-    assert isinstance(caught.value.__context__, ValueError)
-
-
-def test_a_later_one_is_raised_at_once(monkeypatch):
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_later_one_is_raised_at_once(monkeypatch, inside):
     monkeypatch.setattr(interrupts, "AGAIN_S", 0.0)
-    reached = []
-    with pytest.raises(KeyboardInterrupt), interrupts.held():
-        interrupt()
-        reached.append(1)
-        interrupt()
-        reached.append(2)
-    assert reached == [1] and interrupts.pending() is None
+    together(interrupt)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        together(interrupt) if inside else interrupt()
+    assert caught.value.at_once and not interrupts.pending()
 
 
-def test_other_threads_hold_nothing():
+def test_the_next_agreement_raises_it_and_the_end_of_a_call_of_one_rank():
+    context = tw.Context(threads=1)
+    solo = context.solo()
+    together(interrupt)
+    with pytest.raises(KeyboardInterrupt, match="rank 0 was interrupted"):
+        context.agree(None, "a text")
+    context.agree(None, "a text")
+    together(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        context._heart.done()
+    assert not interrupts.pending()
+    together(interrupt)
+    solo._heart.done()  # a part of a call of several ranks
+    assert interrupts.pending()
+
+
+def test_an_error_comes_before_it():
+    context = tw.Context(threads=1)
+    together(interrupt)
+    with pytest.raises(ValueError, match="beside it"):
+        context.agree(tw.ConfigError("beside it"))
+    assert interrupts.pending()
+
+
+def test_of_other_threads_none_is_kept():
     found = []
 
     def work():
-        with interrupts.held():
-            found.append(interrupts._State.depth)
-            found.append(interrupts.pending())
+        found.append((interrupts.pending(), interrupts.take()))
 
-    with interrupts.held():
-        interrupt()
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
-        assert interrupts.take() is not None
-    assert found == [1, None] and interrupts._State.depth == 0
+    together(interrupt)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [(False, None)] and interrupts.take() is not None
 
 
 @pytest.fixture
@@ -101,30 +110,25 @@ def test_a_handler_that_raises_nothing_interrupts_nothing(fresh):
     seen = []
     signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
     interrupts.install()
-    with interrupts.held():
-        interrupt()
-    assert seen == [signal.SIGINT] and interrupts.pending() is None
+    together(interrupt)
+    assert seen == [signal.SIGINT] and not interrupts.pending()
 
 
-def test_what_a_handler_of_the_program_raises_is_kept(fresh):
+def test_what_a_handler_of_the_program_raises_is_raised_on_its_rank(fresh):
+    context = tw.Context(threads=1)
+    interrupts._State.handler = None
     signal.signal(signal.SIGINT, mine)
     interrupts.install()
-    seen = []
-    with pytest.raises(RuntimeError, match="mine"), interrupts.held():
-        interrupt()
-        seen.append(1)
-    assert seen == [1]
+    with pytest.raises(RuntimeError, match="mine"):
+        together(lambda: (interrupt(), tw.barrier(context=context)))
 
 
 def test_a_handler_that_is_set_later_is_left_alone(fresh):
     interrupts.install()
     signal.signal(signal.SIGINT, mine)
     interrupts.install()
-    seen = []
-    with pytest.raises(RuntimeError, match="mine"), interrupts.held():
-        interrupt()
-        seen.append(1)
-    assert seen == []
+    with pytest.raises(RuntimeError, match="mine"):
+        together(interrupt)
 
 
 def test_who_ignores_it_goes_on_doing_so(fresh):
@@ -143,7 +147,7 @@ def test_other_threads_install_nothing(fresh):
 
 @tw.nest
 def averages(A, B, i, j):
-    A[i, j] = 0.25 * A[i-1, j] + 0.5 * A[i, j-1] + B[i, j]
+    A[i, j] = 0.25 * A[i - 1, j] + 0.5 * A[i, j - 1] + B[i, j]
 
 
 def interrupted_call(monkeypatch, module, name, call):
