@@ -186,8 +186,9 @@ def outcome_of(copy, mutant):
 def tried(copy, mutant, unchanged):
     """(what became of a mutant, why); the copy has the source as it is again afterwards, and may have to be built."""
     status, output = 0, ""
+    original = (copy.root / mutant.file).read_bytes()
     try:
-        changed = mutant.text().encode()
+        changed = mutant.text(copy.root).encode()
         if not unchanged:
             copy.write(mutant.file, changed)
             if mutant.compiled or copy.stale:
@@ -197,7 +198,7 @@ def tried(copy, mutant, unchanged):
     except ValueError as error:
         return "does not apply", str(error)
     finally:
-        copy.write(mutant.file, (ROOT / mutant.file).read_bytes())
+        copy.write(mutant.file, original)
 
 
 def main():

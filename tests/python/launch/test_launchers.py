@@ -84,9 +84,9 @@ def test_copies_that_srun_started_are_refused_in_each(monkeypatch, rank):
     with pytest.raises(ConfigError, match="2 processes that know nothing of each other.*srun --mpi=pmi2"):
         launchers.refuse_copies()
     for fine in (
-        {"PMI_RANK": rank, "PMI_SIZE": "2", "PMI_FD": "9"},
         {"SLURM_JOB_ID": "7", "SLURM_STEP_NUM_TASKS": "1"},  # one process alone
         {"SLURM_JOB_ID": "7", "SLURM_STEP_NUM_TASKS": "many"},
+        {"SLURM_STEP_NUM_TASKS": "2", "PMI_RANK": rank, "PMI_SIZE": "2", "PMI_FD": "9"},
     ):
         started_by(monkeypatch, **fine)
         launchers.refuse_copies()
