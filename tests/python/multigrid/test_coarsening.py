@@ -60,6 +60,7 @@ SIDES = [("periodic", "periodic"), *itertools.product(("dirichlet", "neumann"), 
 
 @pytest.mark.parametrize("boundary", SIDES)
 @pytest.mark.parametrize("cells", [2, 7, 8])
+@pytest.mark.exhaustive
 def test_corrections_are_linear_between_centres(cells, boundary):
     """And to 0 at a Dirichlet boundary; at one of Neumann a cell has its own value alone."""
     axis = Axis(np.random.default_rng(cells).random(cells) + 0.5, boundary)

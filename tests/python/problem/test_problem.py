@@ -140,6 +140,7 @@ def plan(**choices):
         (dict(generator="stencil"), "generator stencil was given; allowed: sweep, as of this nest"),
     ],
 )
+@pytest.mark.exhaustive
 def test_a_plan_that_makes_no_sense(choices, words):
     with pytest.raises(ConfigError, match=re.escape(words)):
         plan(**choices).validate(simple(), 2)
