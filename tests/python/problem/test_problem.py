@@ -204,3 +204,20 @@ def test_storage_is_skewed_for_rows_whose_points_are_independent():
     assert () in found and any(-1 in row for row in found), found
     p = _core.SweepProblem((64, 64), ((1, 1), (64, 64)), [(4, False)], [(0, (-1, 0)), (0, (0, -1))])
     assert tuple(_core.skewed_row(p)) in ((-1, 1), (1, -1))
+
+
+@pytest.mark.parametrize("reads, together", [([-1], True), ([-2, 0], True), ([1, -1], False), ([1], False), ([2], False)])
+def test_faces_go_together_only_where_no_rank_reads_what_later_ones_compute(reads, together):
+    """A rank would wait for the aggregate of the next one, which waits for its own."""
+    accesses = [(0, (1, 0), True, False), *((0, (0, by), False, False) for by in reads)]
+    arrays = [(4, False, (64,), (1,), 2, False)]
+    p = _core.SweepProblem((10, 64), ((0, 2), (10, 62)), arrays, accesses, [], [False] * 2, False)
+    wish = _core.PlanRequest()
+    wish.threads, wish.grid, wish.generator = 1, (1, 2), "sweep"
+    plan = _core.make_plan(p, 2, wish, _core.Machine())
+    plan.aggregate = 2
+    if together:
+        plan.validate(p, 2)
+    else:
+        with pytest.raises(ConfigError, match="aggregate 2 was given; allowed here is 1: ranks read what later ones"):
+            plan.validate(p, 2)
