@@ -206,7 +206,9 @@ def test_storage_is_skewed_for_rows_whose_points_are_independent():
     assert tuple(_core.skewed_row(p)) in ((-1, 1), (1, -1))
 
 
-@pytest.mark.parametrize("reads, together", [([-1], True), ([-2, 0], True), ([1, -1], False), ([1], False), ([2], False)])
+@pytest.mark.parametrize(
+    "reads, together", [([-1], True), ([-2, 0], True), ([1, -1], False), ([1], False), ([2], False)]
+)
 def test_faces_go_together_only_where_no_rank_reads_what_later_ones_compute(reads, together):
     """A rank would wait for the aggregate of the next one, which waits for its own."""
     accesses = [(0, (1, 0), True, False), *((0, (0, by), False, False) for by in reads)]
