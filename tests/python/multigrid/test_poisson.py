@@ -213,6 +213,19 @@ def test_a_bad_argument_on_one_rank_is_an_error_of_all():
     assert found_on(2, body) == [True, False]
 
 
+@pytest.mark.parametrize(
+    "shape, error", [((2**62,), ConfigError), ((2**31, 2**31), ConfigError), ((2**40, 2), MemoryError)]
+)
+def test_what_no_rank_has_room_for_is_refused_before_memory_is_filled(shape, error):
+    def body(context):
+        with pytest.raises(error) as caught:
+            Poisson(shape, k=lambda *_: pytest.fail("too late"), context=context)
+        return str(caught.value)
+
+    first, second = found_on(2, body)
+    assert first == second and "field: " in first
+
+
 def test_the_plan_names_all_nests():
     text = Poisson((8, 8)).plan()
     names = ("relax", "residual", "restrict", "correct", "solve")
