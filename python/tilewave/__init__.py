@@ -1,5 +1,7 @@
 """Tilewave: loop nests with dependences on clusters, the communication hidden."""
 
+import sys
+
 from tilewave import linalg, multigrid, patterns
 from tilewave._core import Grouping, LinearSchedule, Space, Tiling
 from tilewave.errors import ConfigError, InternalError, KernelError, MpiError
@@ -16,6 +18,7 @@ from tilewave.run.chain import Chain, chain
 from tilewave.run.chain_report import ChainReport
 from tilewave.run.measuring import measure
 from tilewave.run.reduction import argmax, argmin, dot, max, min, norm, sum
+from tilewave.run.in_turn import StepsReport
 from tilewave.run.report import Report
 from tilewave.run.run import plan, run
 from tilewave.runtime import context
@@ -27,6 +30,7 @@ from tilewave.schedule.running import ScheduleRun, run_schedule
 from tilewave.schedule.schedule import Schedule
 from tilewave.timeline.pictures import save_timelines
 from tilewave.timeline.timeline import Timeline
+from tilewave.tracebacks import doors
 from tilewave.version import VERSION
 
 __version__ = VERSION
@@ -53,6 +57,7 @@ __all__ = [
     "ScheduleBuilder",
     "ScheduleRun",
     "Space",
+    "StepsReport",
     "Tiling",
     "Timeline",
     "argmax",
@@ -86,6 +91,8 @@ __all__ = [
     "set_default",
     "size",
 ]  # max, min, print and sum would hide Python's own
+
+doors([sys.modules[__name__], linalg, multigrid, patterns], more=["max", "min", "print", "sum"])
 
 rank: int
 size: int

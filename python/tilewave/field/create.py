@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,8 @@ from tilewave.errors import ConfigError, shown
 from tilewave.field import npy
 from tilewave.field.blocks import cuts_of
 from tilewave.field.exchange import halo_of
-from tilewave.field.field import ARRAY, FUNCTION, NOTHING, SAME, Field, make
+from tilewave.field.field import ARRAY, FIELD, FUNCTION, NOTHING, SAME, Field, make
+from tilewave.field.time_buffer import TimeBuffer
 from tilewave.field.values import dtype_of, fill, named, problem_of, require_no_mask, shape_of
 from tilewave.nest.dependences import MOST_HISTORY
 from tilewave.notices import warn
@@ -48,15 +50,16 @@ def field(
 
     Parameters
     ----------
-    shape : sequence of int, or numpy.ndarray
-        One to four extents. An array, on every rank, without `init`: the field gets its shape, dtype and values.
+    shape : sequence of int, or array
+        One to four extents. An array without `init`, on every rank, or on rank 0 with None on the others, or a field:
+        the new field gets its shape, dtype and values.
     dtype : dtype, optional
         Default: float64, or the array's. Allowed:
         float32, float64, complex64, complex128, int8, int16, int32, int64 or uint8.
-    init : function, array, number or None
+    init : function, array, field, number or None
         A function of the global indices, called with index arrays where it takes them, else point
-        by point; or the whole array, on every rank, or on rank 0 with None on the others; or one number
-        for all. None everywhere: zeros.
+        by point; or the whole array, on every rank, or on rank 0 with None on the others; or a field of this shape, or
+        what `Field.buffer` gives of one; or one number for all. None everywhere: zeros.
     keep : str
         "all", or "window": a run that writes the field keeps no more of it than later points read, so a table
         of a dynamic programme takes the memory of its border. Before each run its elements are `init`
@@ -97,10 +100,13 @@ def field(
     Collective: one allreduce, and moving the array where only rank 0 gives it. Arrays that every rank gives are
     compared by a checksum, which reads the whole array (0.1 s a GB).
     """
-    made, kind, before, starts, cuts = None, NOTHING, [], [], None
+    made, kind, before, starts, cuts, error = None, NOTHING, [], [], None, None
+    require_no_mask("field", shape)
+    if init is None and (shape is None or isinstance(shape, np.ndarray)) and context.size > 1:
+        yield "a whole array for a shape"
+        shape, dtype, init = _as_on_rank_0(shape, dtype, context)
     try:
-        require_no_mask("field", shape)
-        if isinstance(shape, np.ndarray) and init is None:
+        if init is None and isinstance(shape, np.ndarray | Field | TimeBuffer):
             shape, dtype, init = shape.shape, shape.dtype if dtype is None else dtype, shape
         shape, dtype = shape_of(shape), dtype_of("f8" if dtype is None else dtype)
         if isinstance(keep, str) and keep == "frontier":
@@ -120,24 +126,33 @@ def field(
                 "field: halo= or grid= was given together with keep='window' or history=; allowed: a field of its own "
                 "for kernels of one's own"
             )
-        init, kind = _init(init, shape, dtype)
-        starts = [_init(start, shape, dtype) for start in before if start is not SAME]
+        init, kind = _init(init, shape, dtype, context)
+        starts = [_init(start, shape, dtype, context) for start in before if start is not SAME]
+        if kind == FIELD and keep == "window":
+            raise ConfigError(
+                "field: a field was given as init with keep='window'; allowed: a number, a function, an array"
+            )
         if kind == ARRAY and keep == "window" and any(init.strides):
             init = init.copy()  # for runs to come
         made = Field(context, shape, dtype, keep, init) if keep == "window" else make(context, shape, dtype, around)
         made._cuts = cuts
         if kind == FUNCTION and keep == "all":
             fill(made._view(0), made.owned, init)
+        copies = [one.prepare(made) for one, what in [(init, kind), *starts] if what == FIELD]
     except Exception as problem:
-        if isinstance(problem, ConfigError | MemoryError):
-            raise
-        raise named("field: init raised", problem) from problem
+        error = problem
+        if not isinstance(problem, ConfigError | MemoryError):
+            error = named("field: init raised", problem)
+            error.__cause__ = problem
+    if error is not None:
+        yield error
     of_window = f", init {kind} {_number_of(init) if kind == ARRAY and context.size > 1 else ''}"
     yield (
         f"shape {shape}, dtype {dtype}, keep {keep}, history {len(before)} {len(starts)}"
         + (of_window if keep == "window" else "")
         + (", halo {} {}, periodic {}, grid {}".format(*around) if around else "")
         + (f", blocks {cuts}" if cuts else "")
+        + (f", of fields {copies}" if copies else "")
     )
     made._count()
     if keep == "all":
@@ -181,8 +196,53 @@ def _history(history, keep):
     return [SAME] * count if number else list(history)
 
 
-def _init(init, shape, dtype):
+def _as_on_rank_0(whole, dtype, context):
+    """(shape, dtype, init) of a field that is given an array in place of a shape, or None where rank 0 has the array;
+    part of a collective call.
+    """
+    mine = None if whole is None else [whole.shape, whole.dtype.str]
+    there = json.loads(context._core.broadcast(json.dumps(mine).encode()))
+    if whole is not None:
+        return whole, dtype, None
+    if there is None:
+        return None, dtype, None
+    return tuple(there[0]), np.dtype(there[1]) if dtype is None else dtype, None
+
+
+class _Source:
+    """A field, or one of its time buffers, whose values another field begins with."""
+
+    def __init__(self, given, shape, context):
+        self._field, self._back = (given, 0) if isinstance(given, Field) else (given.field, given.back)
+        if self._field.context is not context:
+            raise ConfigError("field: a field of another context was given; allowed: of the same")
+        if self._field.shape != shape:
+            raise ConfigError(
+                f"field: a field of shape {self._field.shape} was given for shape {shape}; they must be equal"
+            )
+        self._layout = self._field._whole("field").layout
+
+    def prepare(self, made):
+        """What is equal on all ranks; local, with all memory that the copy needs."""
+        if not self._layout.same_blocks(made._storage.layout):
+            self._moved = Field(made.context, made.shape, self._field.dtype, storage=self._field._storage.copy())
+        else:
+            self._moved = None
+        return f"{self._field._number} {-self._back}"
+
+    def give(self, made, target):
+        """Copy the values to this rank's part of `made`; collective."""
+        source = self._field if self._moved is None else self._moved
+        if self._moved is not None:
+            made.context._moves(source._storage.relayout, made._storage.layout)
+        target[...] = source._view(self._back)
+        self._moved = None
+
+
+def _init(init, shape, dtype, context):
     """What was given as init, an array of the field's shape and dtype where it is none or a number; and its kind."""
+    if isinstance(init, Field | TimeBuffer):
+        return _Source(init, shape, context), FIELD
     kind = NOTHING if init is None else FUNCTION if callable(init) else ARRAY
     if kind == ARRAY:
         require_no_mask("field: init", init)
@@ -299,6 +359,8 @@ def _spread(made, init, kind):
             made._view(0)[...] = 0
         elif kind == ARRAY:
             made._view(0)[...] = init[made.owned]
+        elif kind == FIELD:
+            init.give(made if made.__class__ is Field else made.field, made._view(0))
     elif -on_zero == ARRAY and elsewhere == 0:
         made._scatter(init.ctypes.data if made.context.rank == 0 else 0)
     else:

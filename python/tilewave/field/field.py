@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tilewave.annotations import Array, Collective, FilePath, Number
     from tilewave.runtime.context import Context
 
-NOTHING, FUNCTION, ARRAY = 0, 1, 2
+NOTHING, FUNCTION, ARRAY, FIELD = range(4)
 
 
 SAME = object()  # as the current time step
@@ -418,22 +418,28 @@ class Field:
         Collective: a few rounds of small messages; each rank writes its part at its place, from 8 MB of memory. The
         file has its name when all of it is on disk: until then the values are in a hidden file in the same folder.
         """
+        self._saved(path, 0)
+
+    def _saved(self, path, back):
+        """The values so many time steps before the current ones as a file; collective."""
         unnamed = []
         try:
-            self._save(path, unnamed)
+            self._save(path, unnamed, back)
         finally:
             for made in unnamed:
                 files.remove(made)
 
     @collective("tw.Field.save")
-    def _save(self, path, unnamed):
+    def _save(self, path, unnamed, back):
         self._whole("save")
         path, context = npy.path_of("save", path), self.context
         if context.rank == 0:
             unnamed.append(npy.create(path, self.shape, self.dtype))
-        yield f"field {self._number}, path {path!r}"
+        yield f"field {self._number}, time buffer {-back}, path {path!r}"
         made = context._core.broadcast(unnamed[0].encode() if unnamed else b"").decode()
-        yield problem_of(lambda: npy.write(path, made, self.shape, self.dtype, self.owned, self._view(0))) or "written"
+        yield (
+            problem_of(lambda: npy.write(path, made, self.shape, self.dtype, self.owned, self._view(back))) or "written"
+        )
         yield problem_of(lambda: npy.finish(path, made) if context.rank == 0 else None) or "named"
         unnamed.clear()
 

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 from tilewave.runtime.collective import collective, holds_context
 
 if TYPE_CHECKING:
-    from tilewave.field.field import Field
-
-if TYPE_CHECKING:
     from typing import Any
 
     import numpy as np
 
-    from tilewave.annotations import Array, Collective
+    from tilewave.annotations import Array, Collective, FilePath
+    from tilewave.field.field import Field
     from tilewave.runtime.context import Context
 
 
@@ -71,6 +69,17 @@ class TimeBuffer:
         Collective, as `Field.gather`.
         """
         return (yield from self.field._gathered(self.back))
+
+    def save(self, path: FilePath) -> None:
+        """Write a .npy file, each rank its own part; collective, as `Field.save`.
+
+        Parameters
+        ----------
+        path : str or path
+            On a disk that all ranks share, the same on every rank. `tilewave.load` reads it, and
+            ``history=`` of `tilewave.field` takes what that gives.
+        """
+        self.field._saved(path, self.back)
 
     def _scatter(self, whole):
         self.field.context._moves(self.field._storage.scatter, whole, self.back)

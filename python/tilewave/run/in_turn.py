@@ -52,7 +52,7 @@ class Turn:
 
 
 class StepsReport:
-    """What `run` did with several nests; prints as a short table.
+    """The result of `run` with several nests; prints as a short table.
 
     Attributes
     ----------

@@ -267,8 +267,8 @@ class Context:
                 (self._doing or "agree") if _call is None else _call,
             )
         except (*ERRORS, MemoryError) as agreed:
-            # Our own errors say it all; another's keeps its traceback on the rank that had it.
-            raise self._shared(agreed) from None if isinstance(error, ERRORS) else error
+            # Our own errors say it all; another's, and what caused ours, keep their tracebacks on the rank that had it.
+            raise self._shared(agreed) from error.__cause__ if isinstance(error, ERRORS) else error
         except KeyboardInterrupt as agreed:
             raise self._interrupt(error if isinstance(error, KeyboardInterrupt) else agreed) from None
 
