@@ -16,9 +16,9 @@ from tilewave.plan.plan import Plan
 from tilewave.run.bind import Bound, bind
 from tilewave.run.chain import Chain, chain
 from tilewave.run.chain_report import ChainReport
+from tilewave.run.in_turn import StepsReport
 from tilewave.run.measuring import measure
 from tilewave.run.reduction import argmax, argmin, dot, max, min, norm, sum
-from tilewave.run.in_turn import StepsReport
 from tilewave.run.report import Report
 from tilewave.run.run import plan, run
 from tilewave.runtime import context
