@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Units = tuple[tuple[str, float], ...]
 
 TIMES: Units = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))  # of seconds
-BYTES: Units = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10), ("bytes", 1))  # as chunks and limits are counted
+BYTES: Units = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("bytes", 1))  # as chunks and limits are counted
 RATES: Units = (("GB/s", 1e9), ("MB/s", 1e6), ("KB/s", 1e3), ("bytes/s", 1))  # of bytes a second, as networks are
 POINTS: Units = (("Gpoints/s", 1e9), ("Mpoints/s", 1e6), ("kpoints/s", 1e3), ("points/s", 1))
 FLOPS: Units = (("Tflop/s", 1e12), ("Gflop/s", 1e9), ("Mflop/s", 1e6), ("flop/s", 1))

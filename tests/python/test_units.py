@@ -31,7 +31,7 @@ def test_times(value, text):
 
 @pytest.mark.parametrize(
     "value, text",
-    [(0, "0 bytes"), (8, "8 bytes"), (1023, "1023 bytes"), (1 << 10, "1 KB"), (8300, "8.11 KB"), (3 << 30, "3 GB")],
+    [(0, "0 bytes"), (8, "8 bytes"), (1023, "1023 bytes"), (1 << 10, "1 KiB"), (8300, "8.11 KiB"), (3 << 30, "3 GiB")],
 )
 def test_bytes(value, text):
     assert units.size(value) == text
@@ -49,7 +49,7 @@ def test_a_column_has_one_unit_and_its_points_below_each_other():
     unit, cells = units.column([0.912, 0.000164, 0.0123, 0], units.TIMES)
     assert unit == "ms" and cells == ["912    ", "  0.164", " 12.3  ", "  0    "]
     assert units.column([], units.TIMES) == ("ns", [])
-    assert units.column([0, 5 << 20, 1 << 30], units.BYTES) == ("GB", ["0    ", "0.005", "1    "])
+    assert units.column([0, 5 << 20, 1 << 30], units.BYTES) == ("GiB", ["0    ", "0.005", "1    "])
 
 
 def test_a_column_over_many_sizes_has_units_of_its_cells():

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewave import _core
+from tilewave import _core, units
 from tilewave.errors import ConfigError, KernelError
 from tilewave.linalg.arrays import entered
 from tilewave.linalg.blas import blas
@@ -54,6 +54,10 @@ class FactorReport(Foretold):
     parts: Parts | None
     timeline: Timeline
     _play: Any = dataclasses.field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        moved = f"; {' and '.join(self.moved)} redistributed first" if self.moved else ""
+        return f"{self.plan}{moved}\nmeasured {units.seconds(self.time_s)}"
 
     @property
     def block(self) -> int:

@@ -61,7 +61,7 @@ def test_every_case_of_strided_data_is_a_row_and_every_way_a_column():
     ]
     (rows,) = (rows for _, head, rows in show.tables(m) if head == ("same host: bytes", "stride", "packed", "datatype"))
     assert rows == [
-        ("4 KB", "2", "500 MB/s", "500 MB/s"), ("4 KB", "8", "125 MB/s", ""), ("64 KB", "2", "500 MB/s", ""),
+        ("4 KiB", "2", "500 MB/s", "500 MB/s"), ("4 KiB", "8", "125 MB/s", ""), ("64 KiB", "2", "500 MB/s", ""),
     ]
 
 

@@ -109,7 +109,7 @@ def test_the_core_has_the_same_numbers():
 
 def test_it_prints():
     text = str(some())
-    for part in ("2 ranks × 1 threads", "latency", "8.11 KB", "119", "packed", "not polled"):
+    for part in ("2 ranks × 1 threads", "latency", "8.11 KiB", "119", "packed", "not polled"):
         assert part in text, text
 
 

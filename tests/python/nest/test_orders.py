@@ -176,7 +176,7 @@ def test_a_field_stays_where_it_lies_and_is_read_anew(ranks):
             assert same_bits(S, expected) and same_bits(R, expected - expected.T)
         if ranks > 1:
             assert report.replicated == {"S": values.nbytes} and "copied whole     S (" in str(report)
-            assert plan.memory_bytes > values.nbytes and "S whole (4.13 KB)" in plan.explain()
+            assert plan.memory_bytes > values.nbytes and "S whole (4.13 KiB)" in plan.explain()
             assert all(record["memory_bytes"] > values.nbytes for record in plan.ranked)
 
 

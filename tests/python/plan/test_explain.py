@@ -40,13 +40,13 @@ def test_a_plan_by_hand_says_that_nothing_is_known():
     assert text.endswith("Nothing is known of how it was chosen: it was made by hand.")
     assert "Where the time goes" not in text and "memory" not in text
     plan.memory_bytes = 5000
-    line = "memory         4.88 KB on the rank that needs most: its parts of the fields, and staging\n"
+    line = "memory         4.88 KiB on the rank that needs most: its parts of the fields, and staging\n"
     assert line in plan.explain()
 
 
 def test_replicated_arrays_count_in_the_memory(plan):
     plan.notes["replicated"] = {"table": 4_000, "other": 12}
-    assert "and staging, table whole (3.91 KB), other whole (12 bytes)" in plan.explain()
+    assert "and staging, table whole (3.91 KiB), other whole (12 bytes)" in plan.explain()
 
 
 def test_the_parts_that_take_no_time_are_left_out(plan):
@@ -118,7 +118,7 @@ def by_name(**change):
 @pytest.mark.parametrize(
     "change, words",
     [
-        ({}, "grid 2x1, mapping dimension 0, tile 5x6, overlapping, chunks of 256 KB"),
+        ({}, "grid 2x1, mapping dimension 0, tile 5x6, overlapping, chunks of 256 KiB"),
         ({"factors": (2, 1)}, ", lanes 2x1, vertical"),
         ({"factors": (2, 1), "slices": 3}, ", 3 slices"),
         ({"temporal_block": 4}, ", temporal blocks of 4 time steps"),
@@ -131,7 +131,7 @@ def by_name(**change):
         ({"poll_period_s": 1e-3}, ", polls every 1 ms"),
         ({"poll_period_s": 0.0}, ", no polls in tiles"),
         ({"lookahead": 2}, ", look-ahead 2"),
-        ({"generator": "stencil"}, "grid 2x1, tile 5x6, overlapping, stencil, chunks of 256 KB"),
+        ({"generator": "stencil"}, "grid 2x1, tile 5x6, overlapping, stencil, chunks of 256 KiB"),
     ],
 )
 def test_a_plan_in_a_line_names_what_is_not_usual(change, words):

@@ -116,3 +116,10 @@ def test_a_chain():
     u, v = np.ones(50), np.ones(50)
     report = tw.chain([tw.bind(first, u=u, v=v, steps=1), tw.bind(second, u=u, v=v, steps=1)]).run(times=2)
     assert adds_up(str(report)) and "e-" not in str(report)
+
+
+def test_factors_and_products():
+    A = np.eye(40) + 0.01
+    for report in (tw.linalg.lu(A).report, tw.linalg.cholesky(A).report, tw.linalg.matmul(A, A).report):
+        plan, measured = str(report).splitlines()
+        assert " beyond the matrices" in plan and measured.startswith("measured ") and "e-" not in measured
