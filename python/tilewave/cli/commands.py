@@ -306,10 +306,13 @@ def _core_and_mpi():
 
 def _fast_paths():
     """Those that the environment switches off."""
+    given = os.environ.get("TILEWAVE_WITHOUT")
+    if not given:
+        return
     from tilewave import ConfigError, _core
 
     try:
-        if names := _core.names_of(_core.paths_off(os.environ.get("TILEWAVE_WITHOUT", ""))):
+        if names := _core.names_of(_core.paths_off(given)):
             yield "fast paths", "note", f"TILEWAVE_WITHOUT switches off {names}"
     except ConfigError as error:
         yield "fast paths", "missing", str(error)
