@@ -142,7 +142,7 @@ class _Sum:
         self.lanes = [types.SimpleNamespace(rank=r, lane=l, **times) for (r, l), times in self._lanes.items()]
         given = report_of(ready, self, self.after_s)
         moved, elements = moved_by(ready, self.points // max(steps, 1))
-        given.update(moved=(moved * steps, elements), recorded=recorded)
+        given.update(moved=(moved * steps, elements), recorded=recorded, steps=steps)
         given["loops"][ready.problem.nest.time] = (0, steps)
         one = given["plan"].predicted
         parts = Parts(**{name: steps * getattr(one.parts, name) for name in _PARTS})

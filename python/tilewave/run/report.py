@@ -110,6 +110,8 @@ class Report:
     overlap_ratio : float
         Hidden communication time over hideable communication time, 0 to 1; NaN without messages. Waits for messages
         that both sides have posted are not hidden, however long. The formula is in docs/guide/plans.md.
+    steps : int or None
+        Time steps of the problem: what ``steps=`` said; None without.
     waves : int
         Of tiles that may run at the same time: steps of the linear schedule (athanasaki2002), not time steps of a
         problem.
@@ -150,6 +152,7 @@ class Report:
     points: int
     points_per_s: float
     overlap_ratio: float
+    steps: int | None
     waves: int
     ranks: int
     threads: int
@@ -173,6 +176,7 @@ class Report:
         stored: tuple[str, ...] = (),
         results: dict[str, Any] | None = None,
         recorded: dict[str, Array] | None = None,
+        steps: int | None = None,
         predicted: Predicted | None = None,
         loops: dict[str, tuple[int, int]] | None = None,
         cut: tuple[str, ...] = (),
@@ -189,7 +193,7 @@ class Report:
         self.points = core.points
         self.points_per_s = core.points_per_s
         self.overlap_ratio = core.overlap_ratio
-        self.waves = core.waves
+        self.steps, self.waves = steps, core.waves
         self.ranks, self.threads = core.ranks, core.threads
         self.buffer_bytes = core.buffer_bytes
         self._core, self._moved, self._machine = core, moved, machine
@@ -300,7 +304,10 @@ class Report:
 
     def _times(self):
         """The run as it was predicted, as it was, and what the memory allows."""
-        bound, found = self.bound, {"measured time": (self.measured.time_s, f" in {self.waves} waves of tiles")}
+        bound, found = (
+            self.bound,
+            {"measured time": (self.measured.time_s, f" in {self.waves} wave{'s' * (self.waves != 1)} of tiles")},
+        )
         if self.predicted:
             found = {"predicted time": (self.predicted.time_s, ""), **found}
         if bound:
@@ -308,7 +315,7 @@ class Report:
             found["memory's bound"] = (
                 bound.time_s,
                 f", {units.number(bound.bytes_per_point)} bytes a point at {units.rate(bound.byte_s)} ({lanes}): "
-                f"{100 * bound.fraction:.0f} % of the run",
+                f"{100 * bound.fraction:.0f} % of run and moving",
             )
         unit, cells = units.column((time_s for time_s, _ in found.values()), units.TIMES)
         for (name, (_, more)), cell in zip(found.items(), cells, strict=True):

@@ -192,11 +192,20 @@ def report_arguments(ready, core, after_s):
         "stored": tuple(ready.stored),
         "results": ready.reductions.results(found),
         "loops": ready.ranges(),
+        "steps": _time_steps(ready),
         "cut": ready.problem.cut,
         "after_s": after_s,
         "moved": moved_by(ready, core.points),
         "machine": ready.context._core.machine,
     }
+
+
+def _time_steps(ready):
+    """How many time steps `steps=` asked for; None where the nest has none."""
+    if ready.loops.steps is None:
+        return None
+    low, high = ready.ranges()[ready.problem.nest.time]
+    return high - low
 
 
 def run_ready(nest, ready, begun):

@@ -53,7 +53,7 @@ def test_a_sweep(ranks, threads, choices):
     assert not any(errors), errors
     text = str(reports[0])
     assert text.startswith(f"relax ran on {ranks} rank") and "e+" not in text and "e-" not in text
-    assert f" in {reports[0].waves} waves of tiles" in text and not hasattr(reports[0], "steps")
+    assert f" in {reports[0].waves} wave" in text and reports[0].steps is None
     assert adds_up(text) and adds_up(str(reports[-1]))
     rows = shares(text)
     assert len(rows) == ranks * threads and all(round(10 * sum(row)) == 1000 for row in rows)
@@ -82,6 +82,7 @@ def test_sources_and_receivers_give_a_report_like_any_other(ranks):
     for rank, (usual, ours, none) in enumerate(found):
         assert type(ours) is type(usual) is type(none) is tw.Report
         assert ours.points == usual.points and ours.loops == usual.loops and ours.ranks == usual.ranks
+        assert ours.steps == usual.steps == 4 and none.steps == 0
         assert ours.recorded["u"].shape == (4, 1) and none.recorded["u"].shape == (0, 1) and usual.recorded == {}
         assert ours.measured.time_s > 0 and ours.predicted.time_s > 0 and ours.plan.tile and ours.waves > 0
         assert (len(ours.timeline.events) > 0) == (rank == 0)
@@ -91,6 +92,14 @@ def test_sources_and_receivers_give_a_report_like_any_other(ranks):
             assert all(round(10 * sum(row)) == 1000 for row in shares(str(ours)))
             names = [line[:16].strip() for line in str(usual).splitlines() if not line.startswith("  ")]
             assert set(names[1:]) == {line[:16].strip() for line in str(ours).splitlines()[1:] if line[0] != " "}
+
+
+@pytest.mark.parametrize("steps", [1, 3, 500])
+def test_time_steps_are_those_of_the_problem(steps):
+    u = np.ones((12, 12))
+    assert tw.run(heat, u=u, steps=steps).steps == steps
+    bound = tw.bind(heat, u=u, steps=4)
+    assert bound.run().steps == 4 and bound.run(steps=steps).steps == steps
 
 
 @tw.nest
