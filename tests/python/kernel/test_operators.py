@@ -240,3 +240,13 @@ def test_integer_powers(tmp_path, dtype):
     values = special(dtype)
     arrays = {"A": np.zeros((len(texts), len(values)), dtype), "B": np.tile(values, (len(texts), 1))}
     compare_rows(body(tmp_path, switch(texts)), arrays)
+
+
+@pytest.mark.parametrize("number", [2**60 + 2**36 + 1, -(2**60) - 2**36 - 1, 2**60 + 3 * 2**36 - 1, 2**24 + 1])
+def test_ints_that_are_rounded_twice(tmp_path, number):
+    """To a double and then to float32, as NumPy does it: the first number is above the middle of two of the latter, its
+    double is the middle.
+    """
+    found = body(tmp_path, f"A[i, j] = B[i, j] + (i + j + {number - 7})")
+    shape = 5, 5
+    compare(found, {"A": "f4", "B": "f4"}, shape, arrays={"A": np.zeros(shape, "f4"), "B": np.zeros(shape, "f4")})
