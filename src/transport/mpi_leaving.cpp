@@ -19,7 +19,7 @@ namespace tilewave {
 namespace {
 
 // Of messages on a group's communicator.
-constexpr int question = 1, answer = 2;
+constexpr int question = 1, answer = 2, farewell = 3;
 
 // Needed after static objects are gone.
 std::mutex& library() {
@@ -28,7 +28,9 @@ std::mutex& library() {
 }
 
 std::atomic<bool> abandoned{false};
-pid_t started_by = 0;  // a forked child inherits exit handlers, but is no rank
+std::atomic<bool> broken{false};  // a call of the library has failed
+bool left = false;                // together with all others
+pid_t started_by = 0;             // a forked child inherits exit handlers, but is no rank
 
 // MPICH 5.0 answers no messages any more in MPI_Finalize, though others may still wait for answers to what was received
 // long ago. So a rank waits for the others before.
@@ -84,17 +86,62 @@ void pause(int turn) {
         std::this_thread::sleep_for(std::chrono::microseconds(200));
 }
 
-// What MPI_Finalize does first is to free an attribute of this rank's own communicator.
-int leave_together(MPI_Comm, int, void*, void*) {
-    if (abandoned) return MPI_SUCCESS;
-    std::vector<MPI_Request> left(groups().size(), MPI_REQUEST_NULL);
-    for (std::size_t g = 0; g < left.size(); ++g)
-        if (MPI_Ibarrier(groups()[g].comm, &left[g]) != MPI_SUCCESS) return MPI_SUCCESS;
+// Whether a rank has said that it leaves without the others. Over TCP, MPICH ends by SIGSEGV where it sends to one.
+bool somebody_has_gone() {
+    for (const MpiGroup& group : groups()) {
+        int there = 0;
+        if (MPI_Iprobe(MPI_ANY_SOURCE, farewell, group.comm, &there, MPI_STATUS_IGNORE) == MPI_SUCCESS && there)
+            return true;
+    }
+    return false;
+}
+
+// To all others, as far as it leaves in 50 ms: libfabric holds back for some ms what it says to be sent.
+void say_farewell() {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+    const auto in_time = [end] { return std::chrono::steady_clock::now() < end; };
+    for (const MpiGroup& group : groups()) {
+        int rank = 0, size = 0;
+        if (MPI_Comm_rank(group.comm, &rank) != MPI_SUCCESS || MPI_Comm_size(group.comm, &size) != MPI_SUCCESS) return;
+        for (int r = 0; r < size && in_time(); ++r)
+            if (MPI_Request sent;
+                r != rank && MPI_Isend(nullptr, 0, MPI_BYTE, r, farewell, group.comm, &sent) == MPI_SUCCESS)
+                MPI_Request_free(&sent);
+    }
+    for (int turn = 0; in_time(); pause(turn++)) (void)somebody_has_gone();  // the library works meanwhile
+}
+
+bool all_on_this_host() {
+    int ranks = 0;
+    const char* const here = std::getenv("MPI_LOCALNRANKS");  // Hydra's
+    return here && MPI_Comm_size(MPI_COMM_WORLD, &ranks) == MPI_SUCCESS && std::atoi(here) == ranks;
+}
+
+// False: not all ranks will come.
+bool leave() {
+    if (left) return true;
+    if (abandoned) return false;
+    // What came over a network long ago takes the library several looks.
+    for (int turn = 0; turn < (all_on_this_host() ? 1 : 20); ++turn) {
+        if (somebody_has_gone()) return false;
+        if (turn) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+    std::vector<MPI_Request> leaving(groups().size(), MPI_REQUEST_NULL);
+    for (std::size_t g = 0; g < leaving.size(); ++g)
+        if (MPI_Ibarrier(groups()[g].comm, &leaving[g]) != MPI_SUCCESS) return true;
     for (int all = 0, turn = 0; !all; ++turn) {
-        if (MPI_Testall(static_cast<int>(left.size()), left.data(), &all, MPI_STATUSES_IGNORE) != MPI_SUCCESS) break;
+        if (MPI_Testall(static_cast<int>(leaving.size()), leaving.data(), &all, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
+            return true;
         for (MpiGroup& group : groups()) answer_questions(group);
+        if (!all && somebody_has_gone()) return false;
         pause(turn);
     }
+    return left = true;
+}
+
+// What MPI_Finalize does first is to free an attribute of this rank's own communicator.
+int leave_together(MPI_Comm, int, void*, void*) {
+    (void)leave();
     return MPI_SUCCESS;
 }
 
@@ -104,13 +151,14 @@ void finish() {
     int done = 0;
     MPI_Finalized(&done);
     // A rank that failed alone must not wait for the others in Finalize: they wait for it.
-    if (!done && !abandoned) MPI_Finalize();
+    if (!done && leave()) MPI_Finalize();
 }
 
 }  // namespace
 
 void must(int code, const char* call) {
     if (code == MPI_SUCCESS) return;
+    broken = true;
     char text[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
     MPI_Error_string(code, text, &length);
@@ -194,7 +242,11 @@ bool mpi_abandoned() {
 }
 
 void abandon_mpi() {
-    abandoned = true;
+    const MpiCall call;
+    int done = 0;
+    MPI_Finalized(&done);
+    if (abandoned.exchange(true) || broken || done || somebody_has_gone()) return;
+    say_farewell();
 }
 
 }  // namespace tilewave
