@@ -9,6 +9,7 @@ import pytest
 
 from kernel_bodies import FLOATS, PAIRS, body, check_one, compare_rows, special, switch
 from kernel_helpers import compare
+import tilewave as tw
 from tilewave.kernel.compile import compile_kernel
 
 warnings.filterwarnings("ignore", category=RuntimeWarning)
@@ -106,3 +107,27 @@ def test_the_sign_of_a_zero_outlives_a_choice_and_a_conversion(tmp_path, pair):
     compare_rows(
         body(tmp_path, switch(texts)), {"A": np.ones((len(texts), 7), written), "B": np.tile(values, (len(texts), 1))}
     )
+
+
+@tw.nest
+def whole(A, B, i):
+    A[i] = int(B[i])
+
+
+@pytest.mark.parametrize("kind", ["f4", "f8"])
+def test_ints_of_floats_at_the_ends_of_64_bits(kind):
+    end = np.array(2.0**63, kind)[()]
+    for value, fits in (
+        (end, False),
+        (np.nextafter(end, -end), True),
+        (-end, True),
+        (np.nextafter(-end, -np.inf, dtype=kind), False),
+        (np.array(np.inf, kind)[()], False),
+    ):
+        A, B = np.zeros(2, "i8"), np.array([1.0, value], kind)
+        if fits:
+            tw.run(whole, A=A, B=B)
+            assert A.tolist() == [1, int(value)]
+        else:
+            with pytest.raises(tw.KernelError, match="OverflowError"):
+                tw.run(whole, A=A, B=B)
