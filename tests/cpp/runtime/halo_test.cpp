@@ -141,7 +141,9 @@ TEST(HaloFields, WrongCallsAreErrorsOnEveryRank) {
         expect([&] { exchange(u, v); }, "process grid");
         expect([&] { run_exchange(context, {}); }, "no field");
         expect([&] { context.rank() ? exchange(u) : exchange(w); }, "different arguments");
-        expect([&] { context.rank() ? exchange(u) : (void)agree(context, Statement{}); }, "different functions");
+        Statement other;
+        other.caller.call = "another";
+        expect([&] { context.rank() ? exchange(u) : (void)agree(context, other); }, "different functions");
         expect([&] { run_exchange(context, {{&u.storage()}, 0}); }, "0 axes");
         expect([&] { start_exchange(u).start(); }, "start=False");
         const auto make = [&](const Index& shape, const Halo& halo) {

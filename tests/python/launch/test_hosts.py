@@ -152,7 +152,7 @@ def test_a_launch_within_a_launch_is_refused(monkeypatch, tmp_path, size):
 def test_more_ranks_than_this_host_has_memory_for(monkeypatch, tmp_path):
     (tmp_path / "script.py").write_text("")
     most, why = launch.most_ranks()
-    assert 1 <= most <= launch.MOST_RANKS and "GB of memory" in why
+    assert 1 <= most <= launch.MOST_RANKS and "GiB of memory" in why
     with pytest.raises(launch.LaunchError, match=f"{most + 1} ranks; allowed: 1 to {most} on this host"):
         launch.launch(tmp_path / "script.py", ranks=most + 1)
     assert launch.most_ranks(["a"]) == (launch.MOST_RANKS, "")
