@@ -238,7 +238,7 @@ REFUSED = {
     "scratch only read": (lambda: tw.run(reader, B=kept(), H=tw.scratch()), ("'H'", "scratch", "writes")),
     "scratch as a table": (lambda: tw.run(look_up, H=kept(), T=tw.scratch("i8"), W=kept()), ("'T'", "scratch")),
     "scratch alone": (lambda: tw.run(alone, H=tw.scratch()), ("'H'", "index 'i'", "keep='window'")),
-    "scratch of an array": (lambda: tw.scratch(init=[1, 2]), ("(2,)", "a number", "function")),
+    "scratch of an array": (lambda: tw.scratch(init=[1, 2]), ("given [1, 2]", "a number", "function")),
     "dtype of scratch": (lambda: tw.scratch("f2"), ("f2", "float64")),
     "reduce of an unknown array": (
         lambda: tw.run(align, H=window(), W=kept(), reduce={"a": tw.max("X")}),
