@@ -3,7 +3,10 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 CORE := $(shell find include src bindings cmake -type f) CMakeLists.txt
 
-.PHONY: demo test test-long dev check proofs mutants lint docs clean
+.PHONY: demo test test-long coverage dev check proofs mutants lint docs clean
+
+# Who works on the sources gets a compiler's warnings as errors.
+test test-long dev check lint: export TILEWAVE_STRICT := 1
 
 demo: $(VENV)/built
 	$(VENV)/bin/tilewave run -n 2 examples/01_first_nest.py
@@ -13,6 +16,10 @@ test: $(VENV)/built
 
 test-long: $(VENV)/built
 	PYTHON=$(VENV)/bin/python tools/test.sh --long
+
+# The share of lines and branches that the tests reach, in an environment of its own: half an hour.
+coverage:
+	PYTHON=$(PYTHON) tools/coverage.sh
 
 # Random schedules against their sequential lists, and mutants against the checker: make proofs PART=1/16
 PART ?= 1/1
@@ -41,7 +48,7 @@ FOLDER ?=
 check: $(VENV)/built
 	PYTHON=$(VENV)/bin/python tools/check.sh $(FOLDER)
 
-# What make test checks of the sources: folders, imports, ruff and clang-format.
+# Folders, imports, ruff, clang-format and types, as in make test; and clang-tidy of what changed since it last ran.
 lint: $(VENV)/built
 	PYTHON=$(VENV)/bin/python tools/lint.sh
 

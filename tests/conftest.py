@@ -48,7 +48,9 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     config.addinivalue_line("markers", "cluster: needs root and network namespaces")
     config.addinivalue_line("markers", "long: only with --long")
-    config.addinivalue_line("markers", "exhaustive: all cases in every run, however many")
+    config.addinivalue_line("markers", "exhaustive: all cases in every run, however many and long")
+    config.addinivalue_line("markers", "sample(n): n of the cases in each run")
+    config.addinivalue_line("markers", "one_draw: the module's tests are drawn as the cases of one test are")
     config.pluginmanager.register(mpi_plugin, "tilewave-mpi")
     config.pluginmanager.register(rank_threads.Plugin(), "tilewave-rank-threads")
     if not mpi_plugin.CHILD:
@@ -61,7 +63,7 @@ def pytest_configure(config):
         os.environ["TILEWAVE_CACHE_DIR"] = str(_kernels(config))
         os.environ["TILEWAVE_MACHINE"] = "default"  # no test measures the machine unless it is about that
         config.pluginmanager.register(Others(), "tilewave-others")
-    config.pluginmanager.register(sampling.Plugin(config), "tilewave-sampling")
+    config.pluginmanager.register(sampling.Plugin(config, mpi_plugin.under_mpiexec), "tilewave-sampling")
 
 
 def _kernels(config):

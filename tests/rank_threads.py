@@ -129,19 +129,18 @@ class Plugin:
     """Sets fixtures up and calls tests in the threads of the ranks."""
 
     def __init__(self):
-        self.key = self.group = None
+        self.path, self.groups = None, {}  # of one module, by rank count
 
     def group_of(self, item, size):
-        key = item.path, int(size)
-        if self.key != key:
+        if self.path != item.path:
             self.drop()
-            self.key, self.group = key, _Group(size)
-        return self.group
+            self.path = item.path
+        return self.groups.setdefault(int(size), _Group(size))
 
     def drop(self):
         """Leave the ranks of the tests before."""
-        group, self.key, self.group = self.group, None, None
-        for rank in group.ranks if group else ():
+        groups, self.groups = self.groups, {}
+        for rank in (rank for group in groups.values() for rank in group.ranks):
             for generator in rank.generators:
                 next(generator, None)
 
@@ -175,12 +174,12 @@ class Plugin:
             next(thread for thread in threads if thread.is_alive()).join(0.1)
         if stuck := [rank for rank, thread in enumerate(threads) if thread.is_alive()]:
             faulthandler.dump_traceback(file=sys.__stderr__)
-            self.key = self.group = None
+            self.groups.pop(int(size))
             if not any(map(_failed, errors)):
                 pytest.fail(f"ranks {stuck} of {size} still run after {TIMEOUT_S:g} s")
         for error in sorted(filter(None, errors), key=lambda error: not _failed(error)):
             if _failed(error):
-                self.key = self.group = None  # messages left over cannot reach another test
+                self.groups.pop(int(size), None)  # messages left over cannot reach another test
             raise error
         return True
 

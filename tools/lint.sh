@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks the sources: who may include and import whom, ruff, clang-format. --fix formats what can be formatted.
+# Checks the sources: who may include and import whom, ruff, clang-format, types, clang-tidy of what changed since it
+# last ran. --fix formats what can be formatted; --quick leaves clang-tidy out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-.venv/bin/python}
@@ -17,4 +18,8 @@ fi
 "$bin/ruff" format --quiet --check python tools || { echo "run tools/lint.sh --fix" >&2; exit 1; }
 "$bin/clang-format" --dry-run -Werror "${cpp[@]}" || { echo "run tools/lint.sh --fix" >&2; exit 1; }
 "$python" tools/known_types.py
+if [ "${1:-}" != --quick ]; then
+    [ -x "$bin/clang-tidy" ] || "$python" -m pip --disable-pip-version-check install --quiet clang-tidy==23.1.4
+    "$python" tools/tidy.py
+fi
 echo "lint: fine"

@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
 # Makes a virtual environment, and builds and installs Tilewave with its test dependencies into it, editable.
 # Needs Python 3.10 or newer with venv, g++ and make; everything else comes from the package index.
+# setup.sh VENV [OPTIONS of pip]; CXX and CXXFLAGS name another compiler and its flags, and
+# TILEWAVE_STRICT=1 makes its warnings errors.
 set -euo pipefail
 venv=$1
+shift
 python=${PYTHON:-python3}
 cd "$(dirname "$0")/.."
 source tools/stages.sh
@@ -46,5 +49,7 @@ stage "building the compiled core, about 3 minutes on two free cores the first t
 mkdir -p build
 # Editable: Python's sources stay where they are, and only the compiled core is installed.
 PATH="$PWD/$venv/bin:$PATH" compiling build/core.log "${pip[@]}" install --verbose --no-compile --no-build-isolation \
-    "${defines[@]}" ${TILEWAVE_MPI:+"--config-settings=cmake.define.TILEWAVE_MPI=$TILEWAVE_MPI"} --editable ".[test]"
+    "${defines[@]}" ${TILEWAVE_STRICT:+"--config-settings=cmake.define.CMAKE_COMPILE_WARNING_AS_ERROR=ON"} \
+    ${TILEWAVE_MPI:+"--config-settings=cmake.define.TILEWAVE_MPI=$TILEWAVE_MPI"} "$@" \
+    --editable ".[test]"
 stage "$venv is ready"

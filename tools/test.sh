@@ -9,7 +9,7 @@ bin=$(dirname "$python")
 export PATH="$bin:$PATH"
 long=${1:-}
 
-PYTHON=$python tools/lint.sh
+PYTHON=$python tools/lint.sh ${long:---quick}
 
 # GoogleTest is a system package: install it where that is possible, else say so and go on.
 have_gtest() { [ -e /usr/include/gtest/gtest.h ] && ls /usr/lib/*/libgtest.a >/dev/null 2>&1; }
@@ -42,6 +42,20 @@ if [ "$long" = --long ] && command -v mpirun.openmpi >/dev/null; then
     done
 elif [ "$long" = --long ]; then
     echo "Open MPI tests skipped: get it with: apt install openmpi-bin libopenmpi-dev"
+fi
+
+# All once more with a second compiler, the clang of a wheel: an environment of its own, a sample of the tests.
+if [ "$long" = --long ]; then
+    stage "clang: the core, the C++ tests, a sample of the Python tests"
+    "$python" -m pip --disable-pip-version-check install --quiet ziglang==0.17.1
+    clang=$PWD/build/clang
+    export CXX="$python -m ziglang c++ -target $(uname -m)-linux-gnu.2.28"
+    PYTHON=$python tools/setup.sh build/clang/venv "--config-settings=build-dir=$clang/core"
+    have_gtest && cpp_tests build/clang/cpp None "-O1" "$clang/core/libtilewave.a"
+    unset CXX
+    PATH=$clang/venv/bin:$PATH timeout 300 tilewave run -n 2 examples/02_time_steps.py
+    PATH=$clang/venv/bin:$PATH python -m pytest -n 3 --mpi no tests/python tests/mpi
+    PATH=$clang/venv/bin:$PATH python -m pytest --mpi only tests/mpi
 fi
 
 # What runs in one process on all cores at once, one more than the usual two since some only wait; what has

@@ -29,6 +29,7 @@ def is_rank_zero():
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("[0-9]*.py")), ids=lambda path: path.stem)
+@pytest.mark.sample(4)
 def test_short_examples(monkeypatch, folder, path):
     """Each asserts what it shows, on any number of ranks."""
     if path.stem == "14_halos":
@@ -39,6 +40,7 @@ def test_short_examples(monkeypatch, folder, path):
         assert (folder / "demo" / "01_first_nest.png").stat().st_size > 5000
 
 
+@pytest.mark.sample(1)
 def test_sweep(monkeypatch, folder):
     run(monkeypatch, "sweep.py", "--shape", "9,14,80", "--out", folder / "sweep")
     if is_rank_zero():
@@ -48,6 +50,7 @@ def test_sweep(monkeypatch, folder):
 
 
 @pytest.mark.parametrize("shape, dtype", [((20, 31), "f8"), ((7, 9, 11), "f4"), ((13, 6), "i2")])
+@pytest.mark.sample(2)
 def test_sweep_of_a_file(monkeypatch, folder, shape, dtype):
     path = folder / f"input{shape}{dtype}.npy"
     np.save(path, (np.random.default_rng(2).random(shape) * 50).astype(dtype))
@@ -61,12 +64,14 @@ def test_sweep_of_a_bad_file(monkeypatch, folder):
             run(monkeypatch, "sweep.py", "--input", path)
 
 
+@pytest.mark.sample(1)
 def test_terrain(monkeypatch, folder):
     run(monkeypatch, "terrain.py", "--out", folder / "terrain.png")
     if is_rank_zero():
         assert (folder / "terrain.png").stat().st_size > 20000
 
 
+@pytest.mark.sample(1)
 def test_patterns(monkeypatch, folder):
     run(monkeypatch, "modes.py", "--modes", 3, "--out", folder / "modes.png")
     if is_rank_zero():
@@ -74,6 +79,7 @@ def test_patterns(monkeypatch, folder):
 
 
 @pytest.mark.parametrize("name", ["sor", "least_cost", "eikonal", "alignment"])
+@pytest.mark.sample(2)
 def test_general_nests(monkeypatch, folder, name):
     run(monkeypatch, f"{name}.py", "--small", "--output", folder / f"{name}.png")
     if is_rank_zero():

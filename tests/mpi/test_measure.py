@@ -31,6 +31,7 @@ def cache(monkeypatch, request):
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("quick", [True, False])
+@pytest.mark.sample(3)
 def test_all_ranks_have_the_same_numbers(cache, threads, quick):
     context = tw.Context(threads=threads)
     found = measured(context, quick, BUDGET_S)
@@ -51,6 +52,7 @@ def relax(A, i, j):
     A[i, j] = 0.5 * (A[i-1, j] + A[i, j-1])
 
 
+@pytest.mark.sample(2)
 def test_the_rate_of_a_kernel(cache, monkeypatch):
     context = tw.Context()
     monkeypatch.setattr(sys.modules["tilewave.run.measuring"], "BUDGET_S", {False: BUDGET_S, True: BUDGET_S})
@@ -73,6 +75,7 @@ def test_it_ends_in_time(cache):
     assert time.perf_counter() - begin < 30
 
 
+@pytest.mark.sample(1)
 def test_it_is_kept_and_later_contexts_use_it(cache):
     context = tw.Context()
     assert context._machine is None
@@ -132,6 +135,7 @@ def _alone():
     return tw.Context._of(_core.Context.local(_core.LocalFabric(1), 0, 1))
 
 
+@pytest.mark.sample(1)
 def test_a_spoilt_kept_file_is_measured_anew(cache):
     context = tw.Context()
     measured(context, True, BUDGET_S)

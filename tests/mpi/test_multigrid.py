@@ -17,6 +17,7 @@ CASES = {
 
 @pytest.mark.mpi(ranks=[2, 3])  # on 6: tests/python/multigrid/test_sharing.py, with ranks as threads
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.sample(3)
 def test_cycles_are_those_of_one_rank(case):
     MPI = pytest.importorskip("mpi4py.MPI")  # here: importing it starts MPI in pytest's process, too
     shape, options, method = CASES[case]

@@ -54,6 +54,7 @@ def big(context):
 
 
 @pytest.mark.parametrize("name", ["broadcast", "reduce", "spread", "multi_reduce", "prepared", "in flight"])
+@pytest.mark.sample(3)
 def test_one_rank_lacks_memory(context, name):
     call, ranks = big(context)[name]
     for rank in ranks:
@@ -64,6 +65,7 @@ def test_one_rank_lacks_memory(context, name):
     call()
 
 
+@pytest.mark.sample(1)
 def test_one_rank_lacks_memory_for_the_result_of_a_call_like_the_last(context):
     part = np.zeros((1, DOUBLES))
     for rank in range(context.size):

@@ -62,6 +62,7 @@ def short_rows_together(monkeypatch):
 @pytest.mark.ranks([1, 2, 3, 4])
 @pytest.mark.mpi(ranks=[2, 3])
 @pytest.mark.parametrize("seeds", USUAL, ids=title)
+@pytest.mark.sample(2)
 def test_random_nests(seeds, mpi_ranks, tmp_path):
     run_all(seeds, mpi_ranks, tmp_path)
 

@@ -147,6 +147,7 @@ ASKED = os.environ.get("TILEWAVE_SEED", "")
 @pytest.mark.ranks([1, 2])
 @pytest.mark.mpi(ranks=[2, 3])
 @pytest.mark.parametrize("seed", [int(ASKED)] if ASKED.isdigit() else [1, 2, 3])
+@pytest.mark.sample(2)
 def test_equal_values_in_other_memory(seed):
     repeat(seed, LIES, CALLS)
 

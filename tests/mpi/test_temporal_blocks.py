@@ -59,6 +59,7 @@ def small_caches():
 @pytest.mark.mpi(ranks=[2, 3])
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.sample(3)
 def test_equal_to_sweep_after_sweep(name, threads, small_caches, mpi_ranks):
     nest, shape, arrays, skew = CASES[name]
     seed = int(os.environ.get("TILEWAVE_SEED", "311"))

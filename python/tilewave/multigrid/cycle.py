@@ -1,14 +1,15 @@
 """The nests of a cycle: sweeps, residuals, and what goes to coarser grids and comes back."""
 
+import importlib
+
 import numpy as np
 
 from tilewave.field.create import field
-from tilewave.multigrid import bodies, nests_1d, nests_2d, nests_3d
+from tilewave.multigrid import bodies
 from tilewave.multigrid.sharing import ends_of
 from tilewave.run import reduction
 from tilewave.run.bind import bind
 
-NESTS = {1: nests_1d, 2: nests_2d, 3: nests_3d}
 CYCLES = ("V", "F", "W")
 SMOOTHERS = ("gauss-seidel", "red-black", "jacobi")
 
@@ -49,7 +50,8 @@ class Cycle:
         self.on = {"context": context, "storage": "plain"} | ({} if grid is None else {"grid": grid})
         self.dims = len(levels[0].shape)
         self.parts = (context.size,) * self.dims if grid is None else grid  # at most, along each axis
-        self.nests = NESTS[self.dims]
+        # Read when they are needed: an eighth of a second.
+        self.nests = importlib.import_module(f"tilewave.multigrid.nests_{self.dims}d")
 
     def nests_of_cycle(self):
         """From the finest grid down and back."""

@@ -1,0 +1,45 @@
+"""Prints the share of lines and branches that tests reach, a row for each folder: coverage.py CPP.json PYTHON.json.
+
+CPP.json is a summary of gcovr, PYTHON.json one of coverage. The end is 1 if a folder of `LEAST` reaches less.
+"""
+
+import collections
+import json
+import sys
+from pathlib import PurePath
+
+LEAST = {"src/check": 95.0, "src/schedule": 95.0}  # per cent of the branches
+
+
+def folder(path):
+    """The folder below src, include or the package that a file is in."""
+    parts = PurePath(path).parts
+    depth = 3 if parts[0] == "python" else 2
+    return "/".join(parts[: min(depth, len(parts) - 1)])
+
+
+def files(cpp, python):
+    """Of each file: its name, lines reached and all, branches reached and all."""
+    for file in json.load(open(cpp))["files"]:
+        yield file["filename"], [file[f"{what}_{n}"] for what in ("line", "branch") for n in ("covered", "total")]
+    for name, file in json.load(open(python))["files"].items():
+        sums = file["summary"]
+        yield name, [sums["covered_lines"], sums["num_statements"], sums["covered_branches"], sums["num_branches"]]
+
+
+def main(cpp, python):
+    rows = collections.defaultdict(lambda: [0, 0, 0, 0])
+    for name, counts in files(cpp, python):
+        rows[folder(name)] = [a + b for a, b in zip(rows[folder(name)], counts)]
+    print(f"{'folder':36s}{'lines':>8s}{'':>9s}{'branches':>12s}")
+    short = []
+    for name, (lines, all_lines, branches, all_branches) in sorted(rows.items()):
+        share = 100 * branches / (all_branches or 1)
+        print(f"{name:36s}{100 * lines / (all_lines or 1):7.1f}% of {all_lines:<6d}{share:7.1f}% of {all_branches}")
+        if share < LEAST.get(name, 0):
+            short.append(f"{name}: {share:.1f} % of its branches are reached, {LEAST[name]:g} % are asked")
+    return "\n".join(short)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
