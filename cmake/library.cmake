@@ -5,7 +5,7 @@ add_library(tilewave_base OBJECT ${TILEWAVE_SOURCES})
 target_include_directories(tilewave_base PUBLIC include PRIVATE src)
 # Results must be those of the plain loops, bit for bit: no contraction into fused operations.
 target_compile_options(tilewave_base PUBLIC -ffp-contract=off PRIVATE -Wall -Wextra
-  -Wno-restrict -Wno-array-bounds)  # g++ 12 warns of its own inlined string and array code
+  -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow)  # g++ 12 warns of its own inlined string and array code
 target_link_libraries(tilewave_base PUBLIC Threads::Threads)
 # A fifth of the compiling.
 target_precompile_headers(tilewave_base PRIVATE <algorithm> <array> <atomic> <cmath> <functional> <map> <memory>

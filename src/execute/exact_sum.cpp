@@ -95,7 +95,9 @@ TILEWAVE_CLONES Fold fold(const double* x, std::int64_t n, double* left) {
             high[g] = h;
             low[g] = l;
             std::memcpy(left + i + g * each, &rest, sizeof rest);
-            any[g] |= reinterpret_cast<const Bits&>(rest);
+            Bits bits;
+            std::memcpy(&bits, &rest, sizeof bits);
+            any[g] |= bits;
         }
     Fold result;
     std::int64_t rests = 0;

@@ -161,7 +161,7 @@ std::int64_t Estimate::best_height(const Plan& plan) const {
     const Step at = step(p);
     p.tile[i] *= 2;
     const Step twice = step(p);
-    const auto z = static_cast<double>(p.tile[i] / 2);
+    const auto z = static_cast<double>(p.tile[i]) / 2;
     const double layer = std::max((twice.tile_s - at.tile_s) / z, 1e-15);
     const double beside = at.beside_s + at.exposed_s + std::max(at.tile_s - layer * z, 0.0);
     const double layers = at.tiles * z;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <tuple>
+#include <utility>
 
 namespace tilewave {
 
@@ -76,7 +77,7 @@ void SweepProblem::follow(int a, const Index& offset) {
         const int k = static_cast<int>(array.axes[m]);
         found[static_cast<std::size_t>(k)] = own[static_cast<std::size_t>(m)].moved_by(o[k] - offset[k]);
     }
-    cuts = found;
+    cuts = std::move(found);
 }
 
 std::pair<std::int64_t, std::int64_t> SweepProblem::block_range(int k, std::int64_t blocks, std::int64_t c) const {

@@ -1,6 +1,7 @@
 #include "generate/linalg/matmul.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "generate/linalg/product_writer.hpp"
 
@@ -65,7 +66,7 @@ Index product_shape(const Schedule& s) {
         most = task->amount;
         const Box& c = task->writes[0].box;
         const double columns = 2.0 * static_cast<double>(c.points());
-        shape = {c.extent(0), c.extent(1), static_cast<std::int64_t>(most / columns + 0.5)};
+        shape = {c.extent(0), c.extent(1), std::llround(most / columns)};
     }
     return shape;
 }

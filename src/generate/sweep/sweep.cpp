@@ -207,7 +207,7 @@ void SweepWriter::count_signals() {
         after_first_slice_[t] = c + 1;
         c += static_cast<int>(slices_[t].size());
     }
-    last_count_ = counter;
+    last_count_ = std::move(counter);
 }
 
 // Values from before the sweep that lie on other ranks: the written array's initial_halo and the halo
