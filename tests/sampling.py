@@ -9,8 +9,8 @@ end if a test failed. It decides
   module with the mark ``one_draw`` have that time together. Tests under mpiexec, which run in batches, have no limit;
 - with --long, what is added to the parameter ``seed`` of tests: a random test meets other problems in each run.
 
-`TILEWAVE_TEST_RUN=0` runs all cases with the seeds as written; --long runs all of them, with new seeds. So do tests with
-the mark ``exhaustive``.
+`TILEWAVE_TEST_RUN=0` runs all cases with the seeds as written; --long runs all of them, with new seeds. Of tests with
+the mark ``exhaustive`` all cases run always.
 """
 
 from __future__ import annotations

@@ -6,23 +6,23 @@ CPP.json is a summary of gcovr, PYTHON.json one of coverage. The end is 1 if a f
 import collections
 import json
 import sys
-from pathlib import PurePath
+from pathlib import Path
 
 LEAST = {"src/check": 95.0, "src/schedule": 95.0}  # per cent of the branches
 
 
 def folder(path):
     """The folder below src, include or the package that a file is in."""
-    parts = PurePath(path).parts
+    parts = Path(path).parts
     depth = 3 if parts[0] == "python" else 2
     return "/".join(parts[: min(depth, len(parts) - 1)])
 
 
 def files(cpp, python):
     """Of each file: its name, lines reached and all, branches reached and all."""
-    for file in json.load(open(cpp))["files"]:
+    for file in json.loads(Path(cpp).read_text())["files"]:
         yield file["filename"], [file[f"{what}_{n}"] for what in ("line", "branch") for n in ("covered", "total")]
-    for name, file in json.load(open(python))["files"].items():
+    for name, file in json.loads(Path(python).read_text())["files"].items():
         sums = file["summary"]
         yield name, [sums["covered_lines"], sums["num_statements"], sums["covered_branches"], sums["num_branches"]]
 
