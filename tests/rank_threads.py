@@ -97,6 +97,9 @@ def _seams():
             problem, threads = error, 1
         return self._set_up(here.rank.core(threads), problem)
 
+    # As the package's own, for warnings that look for the program's line.
+    make_of_thread.__code__ = make_of_thread.__code__.replace(co_filename=module.__file__)
+
     class Default:
         """The default context of this thread's rank, else of the process."""
 

@@ -138,11 +138,11 @@ def run_one(nest, whole, rng, context):
     return kernel.rows_address != 0 and not kernel.independent, 0 < kernel.simd_rows_from <= shape[-1] - 4
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, 40))])
+@pytest.mark.parametrize("part", [0, 1, 2, *(pytest.param(part, marks=pytest.mark.long) for part in range(3, 80))])
 def test_random_bodies(part, tmp_path, monkeypatch):
     monkeypatch.setattr(jammed_rows, "LEAST_POINTS", 1)
     rng = random.Random(f"{SEED} {part}")
-    bodies = {f"body_{n}": write(rng, f"body_{n}", rng.choice((2, 2, 3))) for n in range(16)}
+    bodies = {f"body_{n}": write(rng, f"body_{n}", rng.choice((2, 2, 3))) for n in range(8)}
     module = load(tmp_path, f"jammed_{part}", HEADER + "\n\n".join(text for text, _ in bodies.values()))
     context = tw.Context(threads=2)
     together, as_lanes = 0, 0
@@ -153,8 +153,8 @@ def test_random_bodies(part, tmp_path, monkeypatch):
             except AssertionError as error:
                 raise AssertionError(f"TILEWAVE_SEED={SEED}, part {part}\n{text}\n{error}") from error
             together, as_lanes = together + jammed, as_lanes + lanes
-    print(f"part {part}: of 32, {together} together, {as_lanes} as lanes")
-    assert together > 4 and as_lanes > 1, "few of the bodies had rows that go together"
+    print(f"part {part}: of 16, {together} together, {as_lanes} as lanes")
+    assert together > 1 and as_lanes > 0, "few of the bodies had rows that go together"
 
 
 @tw.nest

@@ -94,10 +94,10 @@ def run_one(nest, rng, context):
     return found
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, 20))])
+@pytest.mark.parametrize("part", [0, 1, 2, *(pytest.param(part, marks=pytest.mark.long) for part in range(3, 40))])
 def test_random_bodies(part, tmp_path):
     rng = random.Random(f"{SEED} {part}")
-    bodies = {f"body_{n}": write(rng, f"body_{n}", rng.choice((3, 3, 4))) for n in range(16)}
+    bodies = {f"body_{n}": write(rng, f"body_{n}", rng.choice((3, 3, 4))) for n in range(8)}
     module = load(tmp_path, f"planes_{part}", HEADER + "\n\n".join(bodies.values()))
     context = tw.Context(threads=2)
     rows = 0
@@ -107,7 +107,7 @@ def test_random_bodies(part, tmp_path):
         except AssertionError as error:
             raise AssertionError(f"TILEWAVE_SEED={SEED}, part {part}\n{text}\n{error}") from error
     print(f"part {part}: {rows} plans with rows of independent points")
-    assert rows > 10
+    assert rows > 5
 
 
 @tw.nest

@@ -73,10 +73,9 @@ def test_many_random_chains_that_step_in_time(ranks, threads):
     results(ranks, threads, body, 6000)
 
 
-def test_random_chains_of_numpy_arrays_in_place():
-    for seed in range(8):
-        print(f"random chain, seed {seed}")
-        assert not RandomChain(seed).differs(tw.default_context(), numpy=True)
+@pytest.mark.parametrize("seed", range(8))
+def test_random_chains_of_numpy_arrays_in_place(seed):
+    assert not RandomChain(seed).differs(tw.default_context(), numpy=True)
 
 
 @pytest.mark.parametrize("ranks, threads", RANKS)

@@ -124,17 +124,17 @@ def run_one(rng, context):
     return report.plan.storage, 0 < kernel.simd_rows_from <= shape[-1] - 2
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, 40))])
+@pytest.mark.parametrize("part", [0, 1, 2, *(pytest.param(part, marks=pytest.mark.long) for part in range(3, 80))])
 def test_random_bodies(part, monkeypatch):
     monkeypatch.setattr(compile, "_lane_bytes", compile._lane_bytes)  # back after the test
     rng = random.Random(f"{SEED} {part}")
     context = tw.Context(threads=2)
     storages, as_lanes = [], 0
-    for _ in range(20):
+    for _ in range(8):
         try:
             storage, lanes = run_one(rng, context)
         except AssertionError as error:
             raise AssertionError(f"TILEWAVE_SEED={SEED}, part {part}\n{error}") from error
         storages, as_lanes = [*storages, storage], as_lanes + lanes
     print(f"part {part}: {storages.count('plain')} plain, {storages.count('skewed')} skewed, {as_lanes} as lanes")
-    assert len(set(storages)) == 2 and as_lanes > 1, "few of the bodies were run in one of these ways"
+    assert len(set(storages)) == 2 and as_lanes > 0, "few of the bodies were run in one of these ways"
