@@ -22,7 +22,7 @@ import random
 import pytest
 
 VARIABLE = "TILEWAVE_TEST_RUN"
-MANY, SHARE, SECONDS = 12, 0.34, 0.3
+MANY, SHARE, SECONDS = 8, 0.2, 0.2
 SEEDS_OF_A_RUN = 1_000_000
 
 

@@ -47,9 +47,21 @@ stage "fetching what the build needs: CMake, Ninja, nanobind, MPICH"
     "typing_extensions"
 stage "building the compiled core, about 3 minutes on two free cores the first time; installing NumPy, llvmlite, ..."
 mkdir -p build
+# Fetched and installed while the core is compiled.
+mapfile -t requirements < <("$venv/bin/python" - <<'END'
+try:
+    import tomllib
+except ImportError:  # Python 3.10
+    from pip._vendor import tomli as tomllib
+with open("pyproject.toml", "rb") as file:
+    project = tomllib.load(file)["project"]
+print(*project["dependencies"], *project["optional-dependencies"]["test"], sep="\n")
+END
+)
+"${pip[@]}" install --quiet --no-compile "${requirements[@]}" &
 # Editable: Python's sources stay where they are, and only the compiled core is installed.
-PATH="$PWD/$venv/bin:$PATH" compiling build/core.log "${pip[@]}" install --verbose --no-compile --no-build-isolation \
+PATH="$PWD/$venv/bin:$PATH" compiling build/core.log "${pip[@]}" install --verbose --no-build-isolation --no-deps \
     "${defines[@]}" ${TILEWAVE_STRICT:+"--config-settings=cmake.define.CMAKE_COMPILE_WARNING_AS_ERROR=ON"} \
-    ${TILEWAVE_MPI:+"--config-settings=cmake.define.TILEWAVE_MPI=$TILEWAVE_MPI"} "$@" \
-    --editable ".[test]"
+    ${TILEWAVE_MPI:+"--config-settings=cmake.define.TILEWAVE_MPI=$TILEWAVE_MPI"} "$@" --editable .
+wait $!
 stage "$venv is ready"

@@ -29,7 +29,7 @@ def is_rank_zero():
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("[0-9]*.py")), ids=lambda path: path.stem)
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 def test_short_examples(monkeypatch, folder, path):
     """Each asserts what it shows, on any number of ranks."""
     if path.stem == "14_halos":
@@ -50,7 +50,7 @@ def test_sweep(monkeypatch, folder):
 
 
 @pytest.mark.parametrize("shape, dtype", [((20, 31), "f8"), ((7, 9, 11), "f4"), ((13, 6), "i2")])
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_sweep_of_a_file(monkeypatch, folder, shape, dtype):
     path = folder / f"input{shape}{dtype}.npy"
     np.save(path, (np.random.default_rng(2).random(shape) * 50).astype(dtype))
@@ -79,7 +79,7 @@ def test_patterns(monkeypatch, folder):
 
 
 @pytest.mark.parametrize("name", ["sor", "least_cost", "eikonal", "alignment"])
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 def test_general_nests(monkeypatch, folder, name):
     run(monkeypatch, f"{name}.py", "--small", "--output", folder / f"{name}.png")
     if is_rank_zero():
