@@ -10,6 +10,7 @@ import pytest
 import tilewave as tw
 from tilewave import _core
 from tilewave.plan.plan import Plan, request_of
+from tilewave.nest.bounds import Loops
 from tilewave.run.problem import make_problem
 
 pytestmark = [pytest.mark.ranks([1, 2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
@@ -91,7 +92,7 @@ def test_equal_to_sweep_after_sweep(name, threads, small_caches, mpi_ranks):
 
 def by_rules(nest, given, steps, context, threads):
     """The plan that is measured first: of arrays larger than the caches, with time steps together."""
-    problem = make_problem(nest, given, None, (), steps).core
+    problem = make_problem(nest, given, Loops(steps=steps)).core
     ways = _core.alternatives(problem, context.size, request_of({}, threads), context._core.machine(), True)
     return Plan._from_core(ways[0].plan)
 

@@ -297,7 +297,7 @@ def renew(context):
     watch.renewed(suspect)
     if suspect.name == "rate":
         for kept in (context._rates, context._prepared, context._plans):
-            kept.forget(lambda key: key[2] == suspect.nest)  # as `prepare` makes its keys
+            kept.forget(lambda key: key.nest == suspect.nest)
         return suspect
     found = _measured(context, suspect)
     known.use(context, found)

@@ -352,13 +352,11 @@ def _values(form, points):
 class Loops:
     """What a run says of the loops in addition to the nest."""
 
-    over: dict
-    reverse: tuple
-    steps: int
-    again: frozenset = (
-        frozenset()
-    )  # arrays that another nest has written in the time step: their values of time t + 1 are there, to be changed
-
+    over: dict = None
+    reverse: tuple = ()
+    steps: int = None
+    #: Arrays that another nest has written in the time step: their values of time t + 1 are there, to be changed.
+    again: frozenset = frozenset()
     periodic: tuple = ()  # names of the indices along which subscripts wrap
 
     def key(self, nest):

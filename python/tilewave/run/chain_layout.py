@@ -43,18 +43,7 @@ def shared_arrays(readies):
 
 def wanted_layouts(ready, names, grid, halos=None):
     """The same of the nest as it is when its arrays have these halos at least."""
-    nest, loops = ready.problem.nest, ready.loops
-    problem = make_problem(
-        nest,
-        ready.arrays,
-        over=loops.over,
-        reverse=loops.reverse,
-        steps=loops.steps,
-        again=loops.again,
-        halos=halos,
-        periodic=loops.periodic,
-        off=ready.context._off,
-    )
+    problem = make_problem(ready.problem.nest, ready.arrays, ready.loops, halos=halos, off=ready.context._off)
     return layouts_of(problem, names, grid)
 
 

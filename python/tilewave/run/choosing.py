@@ -18,7 +18,7 @@ from tilewave.plan import planning, rate
 from tilewave.plan.plan import ALLOWED, choose, request_of
 from tilewave.run.operands import order_of
 from tilewave.run.prepared import Prepared, probe, shapes_of_tables, with_plan
-from tilewave.run.problem import make_problem, with_names
+from tilewave.run.problem import with_names
 from tilewave.run.replicated import copies_of, count_copies
 from tilewave.run.steps import whole_blocks
 
@@ -30,18 +30,7 @@ def drafts(context, given):
     """The ways in which the nest may lie, those to prefer first, each with a sweep and a kernel by rules to measure
     with; local.
     """
-    problem = make_problem(
-        given.nest,
-        given.arrays,
-        over=given.loops.over,
-        reverse=given.loops.reverse,
-        steps=given.block or given.loops.steps,
-        again=given.loops.again,
-        halos=given.halos,
-        periodic=given.loops.periodic,
-        off=context._off,
-    )
-    problem.core.once = bool(given.reductions)
+    problem = given.problem
     if given.plan is not None:
         with with_names(given.nest):
             return [_as_planned(context, given, problem)]
@@ -171,7 +160,8 @@ class _KeptRates:
 
     def __init__(self, context, given, ways):
         self._context, self._ways, launch = context, ways, kept_rates.launch_of(context)
-        self._keys = [f"{w.draft.kernel.digest}\n{_rate_key(given, w.draft)[1:]}\n{launch}" for w in ways if launch]
+        found = [(way.draft.kernel.digest, _rate_key(given, way.draft)) for way in ways if launch]
+        self._keys = [f"{digest}\n{dataclasses.replace(key, kernel=())}\n{launch}" for digest, key in found]
         lacking = [k for k in range(len(self._keys)) if not ways[k].rates.measured]
         found = kept_rates.read(context, [self._keys[k] for k in lacking]) if lacking else []
         for k, rates in zip(lacking, found, strict=True):
@@ -310,16 +300,20 @@ def _rate_key(given, draft):
     measured at once.
     """
     extents = tuple(hi - lo for lo, hi in zip(*draft.problem.core.space, strict=True))
-    return *_body_key(given, draft), given.key[5], extents
+    return given.key.body((*_lie(given, draft), extents), given.key.memory)
 
 
 def _body_key(given, draft):
     """The same of a body on arrays of any shapes that lie alike."""
-    core, plan = draft.problem.core, draft.sweep.plan
+    return given.key.body(_lie(given, draft))
+
+
+def _lie(given, draft):
+    """How arrays and loops lie, and the lanes."""
+    plan = draft.sweep.plan
     return (
-        *given.key[:4],
         tuple(map(order_of, given.arrays.values())),
-        tuple(map(_either_way, core.loops)),
+        tuple(map(_either_way, draft.problem.core.loops)),
         draft.on_one_rank,
         plan.lanes,
         plan.row,

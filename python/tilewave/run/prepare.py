@@ -23,9 +23,10 @@ from tilewave.plan.plan import CHOICES, Plan, choose
 from tilewave.plan.rate import Rates
 from tilewave.plan.same_plan import alike, as_good
 from tilewave.run import choosing, reductions
+from tilewave.run.call_key import CallKey
 from tilewave.run.operands import lie_of, operands_of, tables_of
 from tilewave.run.prepared import Given, Ready, with_plan
-from tilewave.run.problem import check_arrays, history_of, make_problem
+from tilewave.run.problem import check_arrays, history_of
 from tilewave.run.repeated import Call
 from tilewave.run.replicated import as_replicated, copies_of, count_copies, replicated_fields
 from tilewave.run.scaled import present_halos
@@ -67,7 +68,7 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None)
         else:
             ready = _bind(context, given, found)
         if not known:
-            given.description = _description(given, (found or drafts[0]).problem)
+            given.description = _description(given, (found or given).problem)
         if call and not known:
             call.keep(context._calls, given)
         description = given.description
@@ -107,23 +108,18 @@ def _decide(context, given, drafts):
         error = error or problem
     yield f"plan {prepared and prepared.plan.choices()}" if error is None else error
     context._prepared[given.key] = prepared
-    family = _family(given, prepared.problem)
+    family = _family(given)
     context._plans[family] = [dataclasses.replace(prepared, sweep=None, turn=None), *context._plans.get(family, ())][
         :MOST_OF_A_FAMILY
     ]
     return ready, prepared
 
 
-def _family(given, problem):
+def _family(given):
     """Equal for runs that differ in bounds, steps and the sizes of numbers only: what is written and read of which
     arrays, how loops depend on each other."""
-    core = problem.core
-    signature, dtypes, slots, choices = given.key[0]  # kernels are compiled for ranges of integers; plans are the same
-    kernel = signature, dtypes, tuple((slot.name, slot.type) for slot in slots), choices
-    return (
-        kernel,
-        *given.key[1:4],
-        *given.key[5:],
+    problem = given.problem
+    facts = (
         bool(given.block),
         given.loops.again,
         given.loops.periodic,
@@ -131,33 +127,19 @@ def _family(given, problem):
         problem.downwards,
         problem.sequential,
         tuple(coefficients for coefficients, _ in problem.bounds.constraints),
-        core.window,
+        problem.core.window,
     )
+    return given.key.family(facts)
 
 
 def _as_before(context, given):
     """What is ready of a run with other bounds or another number of steps, with its plan, where that can stay; else
     None. Local.
     """
-    steps = given.block or given.loops.steps
-    loops = given.loops
-    problem = make_problem(
-        given.nest,
-        given.arrays,
-        over=loops.over,
-        reverse=loops.reverse,
-        steps=steps,
-        again=loops.again,
-        halos=given.halos,
-        periodic=loops.periodic,
-        off=context._off,
-    )
-    problem.core.once = bool(given.reductions)
-    for chosen in context._plans.get(_family(given, problem), ()):
+    problem, in_time = given.problem, given.loops.steps is not None
+    for chosen in context._plans.get(_family(given), ()):
         core = problem.core.skewed(*chosen.plan.skew) if chosen.plan.skew else problem.core
-        if core.loops != chosen.problem.core.loops or not alike(
-            chosen.plan.notes["extents"], core.space, steps is not None
-        ):
+        if core.loops != chosen.problem.core.loops or not alike(chosen.plan.notes["extents"], core.space, in_time):
             continue
         try:
             prepared = _kept(context, given, chosen, dataclasses.replace(problem, core=core))
@@ -232,7 +214,8 @@ def _with_layout(context, given, found, layout):
     choices = choices_for(layout, found)
     if choices is None or given.plan is not None or {*choices, "row", "grid"} & given.choices.keys():
         return NEVER
-    other = dataclasses.replace(given, choices={**given.choices, **choices}, key=(*given.key, layout))
+    key = dataclasses.replace(given.key, layout=layout)
+    other = dataclasses.replace(given, choices={**given.choices, **choices}, key=key)
     try:
         _, prepared = yield from _decide(context, other, None)
     except ConfigError:  # on all ranks
@@ -297,41 +280,41 @@ def _check(nest, context, loops, plan, fastmath, arguments, reduce, halos):
     reduced = reductions.check(nest, reduce, dtypes, scalars, captured)
     block = block_of(nest, arrays, loops, plan, choices)
     # However many blocks there are, one is prepared.
-    prepared_loops = (*dataclasses.replace(loops, steps=block).key(nest), "block") if block else loops.key(nest)
-    key = (
-        kernel_key(reduced.nest, dtypes, scalars, fastmath, captured=captured),
-        tuple(reduced.told(())),
-        nest.name,
-        nest.lines(),
-        prepared_loops,
-        tuple(lie_of(seen[name]) for name in nest.arrays),
-        tuple(history_of(nest, arrays, name, loops.again) for name in nest.written if loops.steps is not None),
-        plan and plan.choices(),
-        repr(sorted(choices.items())),
-        context._machine_number,
-        tuple(copies_of(arrays, replicated)),
-        tuple(sorted(halos.items())) if halos else (),
+    key = CallKey(
+        kernel=kernel_key(reduced.nest, dtypes, scalars, fastmath, captured=captured),
+        reductions=tuple(reduced.told(())),
+        nest=nest.name,
+        lines=nest.lines(),
+        loops=(*dataclasses.replace(loops, steps=block).key(nest), "block") if block else loops.key(nest),
+        memory=tuple(lie_of(seen[name]) for name in nest.arrays),
+        history=tuple(history_of(nest, arrays, name, loops.again) for name in nest.written if loops.steps is not None),
+        plan=plan and plan.choices(),
+        choices=repr(sorted(choices.items())),
+        machine=context._machine_number,
+        copies=tuple(copies_of(arrays, replicated)),
+        halos=tuple(sorted(halos.items())) if halos else (),
     )
     return Given(
-        nest,
-        loops,
-        plan,
-        choices,
-        fastmath,
-        seen,
-        arrays,
-        replicated,
-        dtypes,
-        scalars,
-        captured,
-        tables,
-        reduced,
-        reduce,
-        context.threads,
-        block,
-        frozenset(a._number for a in arrays.values() if isinstance(a, Field)) - {0},
-        key,
-        context.size > 1 and planning.wanted is None,
+        nest=nest,
+        loops=loops,
+        plan=plan,
+        choices=choices,
+        fastmath=fastmath,
+        arrays=seen,
+        whole=arrays,
+        replicated=replicated,
+        dtypes=dtypes,
+        scalars=scalars,
+        captured=captured,
+        tables=tables,
+        reductions=reduced,
+        reduce=reduce,
+        threads=context.threads,
+        off=context._off,
+        block=block,
+        fields=frozenset(a._number for a in arrays.values() if isinstance(a, Field)) - {0},
+        key=key,
+        compared=context.size > 1 and planning.wanted is None,
         halos=halos or {},
     )
 
@@ -408,26 +391,26 @@ def _bind(context, given, found):
     operands, copies = ([], []) if stored or found.on_one_rank else operands_of(nest, given.arrays, initial)
     values = {**given.scalars, **given.captured}
     return Ready(
-        context,
-        found.kernel,
-        found.sweep,
-        operands,
-        _environment(given, found.kernel, values),
-        given.tables,
-        copies,
-        found.problem.sequential,
-        given.whole,
-        [] if found.on_one_rank else given.replicated,
-        found.on_one_rank,
-        stored,
-        initial,
-        given.reductions,
-        given.dtypes,
-        plan,
-        given.loops,
-        steps,
-        found.turn,
-        given.fields,
+        context=context,
+        kernel=found.kernel,
+        sweep=found.sweep,
+        operands=operands,
+        environment=_environment(given, found.kernel, values),
+        tables=given.tables,
+        copies=copies,
+        sequential=found.problem.sequential,
+        arrays=given.whole,
+        replicated=[] if found.on_one_rank else given.replicated,
+        on_one_rank=found.on_one_rank,
+        stored=stored,
+        initial=initial,
+        reductions=given.reductions,
+        dtypes=given.dtypes,
+        plan=plan,
+        loops=given.loops,
+        steps=steps,
+        turn=found.turn,
+        fields=given.fields,
         problem=found.problem,
         values=values,
         planned_for=planned_for,

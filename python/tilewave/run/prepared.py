@@ -1,6 +1,7 @@
 """What is known of a call before it runs: its arguments, its problem, and what was made for a plan of it."""
 
 import dataclasses
+import functools
 import weakref
 
 import numpy as np
@@ -15,7 +16,9 @@ from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.plan.plan import Plan
 from tilewave.plan.rate import Rate
+from tilewave.run.call_key import CallKey
 from tilewave.run.operands import operands_of, tables_of
+from tilewave.run.problem import make_problem
 from tilewave.runtime.turns import Turn
 
 #: Those that some context still runs, of all nests. Nests that are defined again and again, as in a function, are
@@ -88,15 +91,24 @@ class Given:
     reductions: object  # what `reductions.check` made of it
     reduce: dict
     threads: int
+    off: int  # fast paths that are switched off
     block: int  # time steps that are prepared, where more are run; else None
     fields: frozenset  # their numbers
-    key: tuple  # equal where a call can be repeated
+    key: CallKey
     compared: bool  # whether other ranks are given NumPy arrays, too, and these must be equal
     halos: dict = dataclasses.field(default_factory=dict)  # by field, the least that its layout must have
     description: str = ""  # what must be equal on all ranks
     packed: dict = dataclasses.field(
         default_factory=dict
     )  # by the kernel that has it: its environment, shared by equal calls
+
+    @functools.cached_property
+    def problem(self):
+        """The loops, arrays and dependences of what is prepared: of a block of time steps where there are more."""
+        loops = dataclasses.replace(self.loops, steps=self.block or self.loops.steps)
+        problem = make_problem(self.nest, self.arrays, loops, halos=self.halos, off=self.off)
+        problem.core.once = bool(self.reductions)
+        return problem
 
     def with_arrays(self, arrays, tables):
         """The same of a call with these arrays. Half of what `copy.copy` takes."""

@@ -57,8 +57,8 @@ class Problem:
     cut: tuple = ()
 
 
-def make_problem(nest, arrays, over, reverse, steps, again=frozenset(), halos=None, periodic=(), off=0):
-    """Read the loops and accesses of a run; pure.
+def make_problem(nest, arrays, loops, *, halos=None, off=0):
+    """Read the `loops` and accesses of a run; pure.
 
     `halos`: by name of an array, (points before, points after) along its own dimensions that ranks keep beyond their
     blocks at least. A NumPy array that is named there is like one that is written. `off`: the fast paths that are
@@ -71,11 +71,12 @@ def make_problem(nest, arrays, over, reverse, steps, again=frozenset(), halos=No
     """
     if len(nest.indices) > MOST_LOOPS:
         raise ConfigError(f"nest {nest.name!r} has {len(nest.indices)} loop indices; allowed: up to {MOST_LOOPS}")
+    over, steps, again = loops.over, loops.steps, loops.again
     in_time, shapes = _times_and_shapes(nest, arrays, steps)
-    periodic = read_periodic(nest, periodic, steps is not None)
+    periodic = read_periodic(nest, loops.periodic, steps is not None)
     box = box_of_loops(nest, arrays, steps, periodic)
     bounds = loop_bounds(nest.indices, box, over)
-    downwards = tuple(d < 0 for d in loop_directions(nest.indices, reverse))
+    downwards = tuple(d < 0 for d in loop_directions(nest.indices, loops.reverse))
     if in_time and (downwards[0] or bounds.ranges[0] != loop_bounds(nest.indices, box).ranges[0]):
         raise ConfigError(
             f"nest {nest.name!r}: time, index {nest.time!r}, runs from 0 to steps; "

@@ -12,6 +12,7 @@ from tilewave import _core
 from tilewave.dtypes import IN_NESTS
 from tilewave.errors import ConfigError, shown
 from tilewave.kernel.compile import compile_kernel
+from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.run.problem import make_problem
 from tilewave.schedule.regions import ArrayOfSchedule, integer
@@ -124,7 +125,7 @@ def work_of(nest, arrays, over, scalars):
             _refuse(nest, f"array {view.array!r}, whose subscripts are not {', '.join(nest.indices)} in this order")
     # The shapes count, not the memory.
     stand_ins = {n: np.broadcast_to(np.zeros((), a.dtype), a.shape) for n, a in arrays.items()}
-    problem = make_problem(nest, stand_ins, over, (), None)
+    problem = make_problem(nest, stand_ins, Loops(over))
     if problem.sequential:
         _refuse(nest, f"points in loop order only ({problem.sequential})")
     values = nest.bind_scalars(scalars)

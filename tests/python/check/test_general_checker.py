@@ -10,6 +10,7 @@ from general_sweeps import general_case
 import tilewave as tw
 from tilewave import _core
 from tilewave.plan.plan import request_of
+from tilewave.nest.bounds import Loops
 from tilewave.run.problem import make_problem
 
 LEAST_ACCEPTED = 0.6
@@ -53,7 +54,7 @@ def test_only_tiles_that_read_a_message_wait_for_it(schedule, lanes):
     is sent.
     """
     arrays = {name: np.zeros((10, 7, 7)) for name in "BC"}
-    problem = make_problem(near_and_far, arrays, None, (), 4).core
+    problem = make_problem(near_and_far, arrays, Loops(steps=4)).core
     for tile in ((1, 2, 2, 1), (1, 2, 1, 1), (1, 1, 1, 2), (1, 3, 2, 1)):
         for factors in {(1, 1, 1, lanes), (1, lanes, 1, 1)}:
             for mapping in (0, 1, 3):

@@ -13,6 +13,7 @@ from tilewave import _core
 from tilewave.run import steps
 from tilewave.nest.bounds import loop_bounds
 from tilewave.plan.plan import request_of
+from tilewave.nest.bounds import Loops
 from tilewave.run.problem import check_steps, make_problem
 from tilewave.nest.reference import plain_loops
 
@@ -282,7 +283,7 @@ def test_numpy_arrays_in_place():
 def test_repeated_blocks_check(name, schedule):
     nest, written, shape, others, _ = CASES[name]
     arrays = {a: np.empty(shape) for a in written} | {a: np.empty(s) for a, s in others.items()}
-    problem = make_problem(nest, arrays, None, (), 4).core
+    problem = make_problem(nest, arrays, Loops(steps=4)).core
     for ranks, lanes, extra in (
         (1, 1, {}),
         (1, 2, {}),

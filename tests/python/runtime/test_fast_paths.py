@@ -14,6 +14,7 @@ from local_ranks import on_ranks
 import tilewave as tw
 from tilewave import _core
 from tilewave.plan.plan import CHOICES, request_of
+from tilewave.nest.bounds import Loops
 from tilewave.run.problem import make_problem
 from tilewave.runtime import turns
 from tilewave.runtime.context import Context
@@ -168,7 +169,7 @@ def planned(nest, without, ranks, **choices):
     slow.latency_s, machine.same_host, machine.latency_s = 1e-3, slow, 1e-3
     machine.host_of = [0] * ranks
     u = np.broadcast_to(np.zeros(()), (4000, 4000))
-    core = make_problem(nest, {"u": u}, None, (), 16, off=_core.paths_off(without)).core
+    core = make_problem(nest, {"u": u}, Loops(steps=16), off=_core.paths_off(without)).core
     request = request_of(choices, 1)
     rate = _core.KernelRate(2e-9, 1e-8, 1e-7)
     chosen = _core.choose_plan(core, ranks, request, machine, rate)
