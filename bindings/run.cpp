@@ -432,16 +432,6 @@ std::vector<RunArray> run_arrays(const std::vector<PlainArray*>& arrays) {
     return all;
 }
 
-Kernel to_kernel(std::uintptr_t row, std::uintptr_t env, const std::vector<std::uintptr_t>& tables, bool uses_index,
-                 const std::vector<ReductionTuple>& reductions, std::uintptr_t rows, std::vector<std::int64_t> values) {
-    Kernel kernel{reinterpret_cast<RowFunction>(row), reinterpret_cast<const void*>(env), uses_index, {}, {}};
-    kernel.rows = reinterpret_cast<RowsFunction>(rows);
-    for (auto t : tables) kernel.tables.push_back(reinterpret_cast<char*>(t));
-    for (const auto& r : reductions) kernel.reductions.push_back(to_reduction(r));
-    kernel.values = std::move(values);
-    return kernel;
-}
-
 void bind_sweep(nb::module_& m) {
     m.def(
         "spin_row", [] { return reinterpret_cast<std::uintptr_t>(&spin_row); },
@@ -480,6 +470,21 @@ void bind_sweep(nb::module_& m) {
             "window",
             [](std::uintptr_t initial, bool same, nb::object) { return PlainArray{nullptr, 0, {}, initial, same}; },
             "initial"_a, "same"_a, "owner"_a = nb::none(), nb::keep_alive<0, 3>());
+    nb::class_<Kernel>(m, "Kernel", "A body's row functions with what they are given beside arrays.")
+        .def(
+            "__init__",
+            [](Kernel* at, std::uintptr_t row, std::uintptr_t env, const std::vector<std::uintptr_t>& tables,
+               bool uses_index, const std::vector<ReductionTuple>& reductions, std::uintptr_t rows,
+               std::vector<std::int64_t> values) {
+                new (at)
+                    Kernel{reinterpret_cast<RowFunction>(row), reinterpret_cast<const void*>(env), uses_index, {}, {}};
+                for (auto t : tables) at->tables.push_back(reinterpret_cast<char*>(t));
+                for (const auto& r : reductions) at->reductions.push_back(to_reduction(r));
+                at->rows = reinterpret_cast<RowsFunction>(rows);
+                at->values = std::move(values);
+            },
+            "row"_a, "env"_a = 0, "tables"_a = std::vector<std::uintptr_t>(), "uses_index"_a = true,
+            "reductions"_a = std::vector<ReductionTuple>(), "rows"_a = 0, "values"_a = std::vector<std::int64_t>());
     nb::class_<Reduced>(m, "Reduced", "One number out of all values that points computed.")
         .def_prop_ro("any", &Reduced::any)
         .def_prop_ro("at", &Reduced::at)
@@ -523,12 +528,8 @@ void bind_sweep(nb::module_& m) {
             "arrays"_a)
         .def(
             "sample",
-            [](PreparedSweep& s, const std::vector<PlainArray*>& arrays, std::uintptr_t row, std::uintptr_t env,
-               const std::vector<std::uintptr_t>& tables, bool uses_index,
-               const std::vector<ReductionTuple>& reductions, std::uintptr_t rows, double budget_s,
-               const std::vector<std::int64_t>& values) {
+            [](PreparedSweep& s, const std::vector<PlainArray*>& arrays, const Kernel& kernel, double budget_s) {
                 const std::vector<RunArray> all = run_arrays(arrays);
-                const Kernel kernel = to_kernel(row, env, tables, uses_index, reductions, rows, values);
                 std::vector<RateSample> samples;
                 {
                     nb::gil_scoped_release release;
@@ -538,18 +539,14 @@ void bind_sweep(nb::module_& m) {
                 for (const RateSample& r : samples) result.push_back({r.rows, r.points, r.tile_s});
                 return result;
             },
-            "arrays"_a, "row"_a, "env"_a, "tables"_a, "uses_index"_a, "reductions"_a, "rows"_a, "budget_s"_a,
-            "values"_a = std::vector<std::int64_t>(),
+            "arrays"_a, "kernel"_a, "budget_s"_a,
             "(rows, points, seconds) of tiles with long rows, short rows, few points, and of long rows on one lane "
             "alone where there are several; empty where the kernel raised.")
         .def(
             "run",
-            [](PreparedSweep& s, const std::vector<PlainArray*>& arrays, std::uintptr_t row, std::uintptr_t env,
-               nb::object explain, const std::vector<std::uintptr_t>& tables, bool uses_index,
-               const std::vector<ReductionTuple>& reductions, std::uintptr_t rows, std::optional<std::int64_t> steps,
-               double moving_s, double call_s, std::int64_t first_step, const std::vector<std::int64_t>& values) {
+            [](PreparedSweep& s, const std::vector<PlainArray*>& arrays, const Kernel& kernel, nb::object explain,
+               std::optional<std::int64_t> steps, double moving_s, double call_s, std::int64_t first_step) {
                 const std::vector<RunArray> all = run_arrays(arrays);
-                const Kernel kernel = to_kernel(row, env, tables, uses_index, reductions, rows, values);
                 nb::gil_scoped_release release;
                 return s.run(
                     all, kernel,
@@ -559,29 +556,23 @@ void bind_sweep(nb::module_& m) {
                     },
                     steps, {moving_s, call_s}, first_step);
             },
-            "arrays"_a, "row"_a, "env"_a, "explain"_a.none(), "tables"_a = std::vector<std::uintptr_t>(),
-            "uses_index"_a = true, "reductions"_a = std::vector<ReductionTuple>(), "rows"_a = 0,
-            "steps"_a = std::nullopt, "moving_s"_a = 0.0, "call_s"_a = 0.0, "first_step"_a = 0,
-            "values"_a = std::vector<std::int64_t>())
+            "arrays"_a, "kernel"_a, "explain"_a = nb::none(), nb::kw_only(), "steps"_a = std::nullopt,
+            "moving_s"_a = 0.0, "call_s"_a = 0.0, "first_step"_a = 0)
         .def("prepare_steps", &PreparedSweep::prepare_steps, "steps"_a, Release())
         // None where an array must be copied for each run. What is given must live as long.
         .def(
             "bind",
-            [](PreparedSweep& s, Context& context, const std::vector<PlainArray*>& arrays, std::uintptr_t row,
-               nb::object explain, const std::vector<std::uintptr_t>& tables, bool uses_index,
-               const std::vector<ReductionTuple>& reductions, std::uintptr_t rows,
-               const std::vector<std::int64_t>& values) -> std::unique_ptr<BoundSweep> {
+            [](PreparedSweep& s, Context& context, const std::vector<PlainArray*>& arrays, const Kernel& kernel,
+               nb::object explain) -> std::unique_ptr<BoundSweep> {
                 std::vector<RunArray> all = run_arrays(arrays);
                 if (!BoundSweep::suits(s, all)) return nullptr;
-                return std::make_unique<BoundSweep>(context, s, std::move(all),
-                                                    to_kernel(row, 0, tables, uses_index, reductions, rows, values),
+                return std::make_unique<BoundSweep>(context, s, std::move(all), kernel,
                                                     [explain = std::move(explain)](const Failure& f) {
                                                         nb::gil_scoped_acquire gil;
                                                         return nb::cast<std::string>(explain(f.site, f.point));
                                                     });
             },
-            "context"_a, "arrays"_a, "row"_a, "explain"_a, "tables"_a, "uses_index"_a, "reductions"_a, "rows"_a,
-            "values"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>());
+            "context"_a, "arrays"_a, "kernel"_a, "explain"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>());
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ def _time(context, steps, kernel, repeats, seconds_inside=lambda: 0.0):
     both = []
     for turn in range(repeats + 1):
         inside = seconds_inside()
-        report = sweep.run(operands, kernel.address, 0, None)
+        report = sweep.run(operands, _core.Kernel(kernel.address))
         inside = seconds_inside() - inside
         if turn:
             both.append((report.time_s / count * 1e6, (report.time_s - inside) / count * 1e6))

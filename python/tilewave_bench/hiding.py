@@ -64,7 +64,7 @@ def _run(body, context, A, tile, schedule, poll, tile_s):
         decay, context, Loops(None, (), None), None, False, {"A": A, **choices}, None
     )
     ns = np.array([tile_s * 1e9 / np.prod(tile)])
-    return Report(ready.sweep.run(ready.operands, _core.spin_row(), ns.ctypes.data, None), ready.plan)
+    return Report(ready.sweep.run(ready.operands, _core.Kernel(_core.spin_row(), ns.ctypes.data)), ready.plan)
 
 
 def _layers(context, height, width, tile_s):

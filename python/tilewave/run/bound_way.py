@@ -48,13 +48,8 @@ class Way:
         return ready.sweep.bind(
             context._core,
             ready.operands,
-            kernel.address,
+            ready.core_kernel(),
             lambda site, point: explain(nest, context, kernel, site, point) + part,
-            [table.ctypes.data for table in ready.tables.values()],
-            bool(kernel.nest.numbers),
-            ready.reductions.told(kernel.bests),
-            kernel.rows_address,
-            ready.reductions.item_bytes,
         )
 
     @property

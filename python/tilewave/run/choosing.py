@@ -17,7 +17,7 @@ from tilewave.notices import warn
 from tilewave.plan import planning, rate
 from tilewave.plan.plan import ALLOWED, choose, request_of
 from tilewave.run.operands import order_of
-from tilewave.run.prepared import Prepared, probe, shapes_of_tables, with_plan
+from tilewave.run.prepared import Prepared, core_kernel, probe, shapes_of_tables, with_plan
 from tilewave.run.problem import with_names
 from tilewave.run.replicated import copies_of, count_copies
 from tilewave.run.steps import whole_blocks
@@ -352,17 +352,8 @@ def _sampled(given, draft, visits):
     # A small nest is not measured for much longer than it runs.
     points = math.prod(max(hi - lo, 0) for lo, hi in zip(*draft.problem.core.space)) / draft.context.size
     budget_s = min(rate.BUDGET_S, max(rate.LEAST_BUDGET_S, 10 * _core.Machine().point_s * points)) / visits
-    return draft.sweep.sample(
-        operands,
-        draft.kernel.address,
-        environment.ctypes.data,
-        [table.ctypes.data for table in given.tables.values()],
-        bool(draft.kernel.nest.numbers),
-        given.reductions.told(draft.kernel.bests),
-        draft.kernel.rows_address,
-        budget_s,
-        given.reductions.item_bytes,
-    )
+    kernel = core_kernel(draft.kernel, environment.ctypes.data, given.tables, given.reductions)
+    return draft.sweep.sample(operands, kernel, budget_s)
 
 
 def _brought(given):

@@ -58,6 +58,10 @@ class Ready:
     planned_for: object = None  # gives the plan, with what it is predicted to take, for another number of steps
     rate: Rate = None  # that the plan was chosen with
 
+    def core_kernel(self):
+        """The kernel as the core runs it, with scalars and tables as they are now."""
+        return core_kernel(self.kernel, self.environment[1], self.tables, self.reductions)
+
     def look_again(self):
         """Give the kernel the tables as they are now."""
         self.tables = tables_of(self.kernel.nest, self.arrays)
@@ -204,6 +208,19 @@ def kernel_for(given, made_from):
             off=off,
         )
     return kernel
+
+
+def core_kernel(kernel, environment, tables, reductions):
+    """A kernel as the core runs it; `environment` is the address of its scalars."""
+    return _core.Kernel(
+        row=kernel.address,
+        env=environment,
+        tables=[table.ctypes.data for table in tables.values()],
+        uses_index=bool(kernel.nest.numbers),
+        reductions=reductions.told(kernel.bests),
+        rows=kernel.rows_address,
+        values=reductions.item_bytes,
+    )
 
 
 def shapes_of_tables(given):

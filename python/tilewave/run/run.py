@@ -246,18 +246,12 @@ def execute(nest, context, ready, operands, begun, moving_s):
     try:
         return ready.sweep.run(
             operands,
-            ready.kernel.address,
-            ready.environment[1],
+            ready.core_kernel(),
             lambda site, point: explain(nest, context, ready.kernel, site, point),
-            tables=[table.ctypes.data for table in ready.tables.values()],
-            uses_index=bool(ready.kernel.nest.numbers),
-            reductions=ready.reductions.told(ready.kernel.bests),
-            rows=ready.kernel.rows_address,
             steps=ready.steps,
             moving_s=moving_s,
             call_s=time.perf_counter() - begun,
             first_step=ready.first_step,
-            values=ready.reductions.item_bytes,
         )
     finally:
         context._heart.done()

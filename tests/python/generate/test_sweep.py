@@ -95,7 +95,9 @@ def run_case(seed, ranks=None):
             for f, whole in zip(fields, replicated)
         ]
         sweep = _core.PreparedSweep(context._core, problem, plan)
-        report = sweep.run(operands, ctypes.cast(mix.ctypes, ctypes.c_void_p).value, env.ctypes.data, None)
+        report = sweep.run(
+            operands, _core.Kernel(ctypes.cast(mix.ctypes, ctypes.c_void_p).value, env.ctypes.data)
+        )
         return fields[0].gather(), report
 
     (results, errors) = on_ranks(ranks, plan.lanes, body)

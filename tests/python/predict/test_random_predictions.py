@@ -128,7 +128,7 @@ def test_rows_and_points_are_those_of_the_run(seed):
         def body(context):
             sweep, *_, operands, _keep = placed(case, context, given)
             env = np.zeros(2, np.int64)
-            sweep.run(operands, ctypes.cast(count_row.ctypes, ctypes.c_void_p).value, env.ctypes.data, None)
+            sweep.run(operands, _core.Kernel(ctypes.cast(count_row.ctypes, ctypes.c_void_p).value, env.ctypes.data))
             return env
 
         results, errors = on_ranks(case.ranks, 1, body)

@@ -114,10 +114,9 @@ def run_case(case, lanes=None):
             sweep.schedule.lanes = lanes[context.rank]
         sweep.run(
             operands,
-            ctypes.cast(mix_places.ctypes, ctypes.c_void_p).value,
-            env.ctypes.data,
-            None,
-            [records.values.ctypes.data],
+            _core.Kernel(
+                ctypes.cast(mix_places.ctypes, ctypes.c_void_p).value, env.ctypes.data, [records.values.ctypes.data]
+            ),
         )
         return [None if rolls else v if p else v.gather() for v, p, rolls in zip(values, plain, windows)], records
 
