@@ -11,7 +11,6 @@
 namespace nb = nanobind;
 using namespace nb::literals;
 
-void bind_space(nb::module_& m);
 void bind_machine(nb::module_& m);
 void bind_schedule(nb::module_& m);
 void bind_problem(nb::module_& m);
@@ -83,7 +82,6 @@ NB_MODULE(_core, m) {
             set_error("InternalError", e.what());
         }
     });
-    bind_space(m);
     bind_machine(m);
     bind_schedule(m);
     bind_problem(m);

@@ -9,7 +9,20 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent / "python"
 
 # Folder of python/tilewave, or "" for the files beside them. A folder may import itself and what stands above it.
-FOLDERS = ["", "launch", "nest", "kernel", "timeline", "plan", "machine", "runtime", "patterns", "field", "run"]
+FOLDERS = [
+    "",
+    "theory",
+    "launch",
+    "nest",
+    "kernel",
+    "timeline",
+    "plan",
+    "machine",
+    "runtime",
+    "patterns",
+    "field",
+    "run",
+]
 FOLDERS += ["schedule", "linalg", "multigrid", "cli"]
 LEVEL = {folder: level for level, folder in enumerate(FOLDERS)}
 #: The package's front: what it offers comes from all folders, and the command line and benchmarks use it as programs

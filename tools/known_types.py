@@ -24,9 +24,6 @@ RESULTS = [
     "timeline.parts.Face", "timeline.parts.Parts", "timeline.parts.Predicted",
 ]  # fmt: skip
 
-#: Compiled, with lists and tuples whose items the bindings do not name.
-PARTLY = {f"tilewave._core.{name}" for name in ("Grouping", "LinearSchedule", "Space", "Tiling")}
-
 
 def public_names():
     """Where the public names are defined: "tilewave.field.field.Field"."""
@@ -37,7 +34,7 @@ def public_names():
             found |= {".".join((api.find(module, inner)[0], inner)) for inner in api.public_names(module)}
         else:
             found.add(f"{module}.{name}")
-    return found - PARTLY
+    return found
 
 
 def checker(*arguments):

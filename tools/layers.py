@@ -13,11 +13,10 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {
     "core": "error fast_paths index limits dtype",
     "data": "layout matrix block_cyclic transpose",
-    "polyhedral": "scheme",
     "schedule": "schedule timeline",
     "check": "check",
     "transport": "transport",
-    "problem": "machine plan plan_choices problem",
+    "problem": "machine plan plan_choices problem scheme",
     "execute": "kernel reduction task",
     "predict": "predict",
     "generate/copy": "",

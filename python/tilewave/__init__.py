@@ -2,8 +2,7 @@
 
 import sys
 
-from tilewave import linalg, multigrid, patterns
-from tilewave._core import Grouping, LinearSchedule, Space, Tiling
+from tilewave import linalg, multigrid, patterns, theory
 from tilewave.errors import ConfigError, InternalError, KernelError, MpiError
 from tilewave.field.blocks import Blocks
 from tilewave.field.create import field, load, scratch
@@ -44,10 +43,8 @@ __all__ = [
     "Context",
     "Exchange",
     "Field",
-    "Grouping",
     "InternalError",
     "KernelError",
-    "LinearSchedule",
     "Machine",
     "MpiError",
     "Nest",
@@ -56,9 +53,7 @@ __all__ = [
     "Schedule",
     "ScheduleBuilder",
     "ScheduleRun",
-    "Space",
     "StepsReport",
-    "Tiling",
     "Timeline",
     "argmax",
     "argmin",
@@ -90,6 +85,7 @@ __all__ = [
     "scratch",
     "set_default",
     "size",
+    "theory",
 ]  # max, min, print and sum would hide Python's own
 
 doors([sys.modules[__name__], linalg, multigrid, patterns], more=["max", "min", "print", "sum"])

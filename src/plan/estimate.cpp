@@ -4,9 +4,13 @@
 #include <cmath>
 
 #include "plan/planner.hpp"
-#include "polyhedral/cost.hpp"
 
 namespace tilewave {
+
+int best_slices(const SweepProblem& problem, const Plan& plan, double tile_s, double hand_over_s) {
+    const double best = hand_over_s > 0 ? std::sqrt(tile_s / hand_over_s) : 64;
+    return static_cast<int>(std::clamp<std::int64_t>(std::llround(best), 1, plan.most_slices(problem)));
+}
 
 Estimate::Estimate(const SweepProblem& problem, const Machine& machine, const PlanRates& rates)
     : problem_(problem),
@@ -180,9 +184,7 @@ std::int64_t Estimate::cached_height(const Plan& plan, double bytes) const {
 }
 
 int Estimate::best_slices(const Plan& plan) const {
-    const double alpha = step(plan).tile_s;
-    const double best = machine_.hand_over_s > 0 ? tilewave::best_slices(alpha, machine_.hand_over_s) : 64;
-    return static_cast<int>(std::clamp<std::int64_t>(std::llround(best), 1, plan.most_slices(problem_)));
+    return tilewave::best_slices(problem_, plan, step(plan).tile_s, machine_.hand_over_s);
 }
 
 double Estimate::steps_played(const Plan& plan) const {

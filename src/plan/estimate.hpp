@@ -7,6 +7,9 @@
 
 namespace tilewave {
 
+/// sqrt(alpha / t_sync_in) slices of a tile (athanasaki2002), or as many as leave the kernel its rows.
+int best_slices(const SweepProblem& problem, const Plan& plan, double tile_s, double hand_over_s);
+
 /// T = N t + F: N tiles of the busiest lane, t of a step of one, F until the first tile of the last lane can begin.
 /// After the P·step of athanasaki2002, with the time of a border of ranks and of lanes in place of whole steps
 /// (docs/decisions/0010-planning.md).
@@ -21,7 +24,6 @@ public:
     std::int64_t best_height(const Plan& plan) const;
     /// The most points along the mapping dimension with which the working set stays within `bytes`; 0: there is none.
     std::int64_t cached_height(const Plan& plan, double bytes) const;
-    /// sqrt(alpha / t_sync_in), where rows stay long enough.
     int best_slices(const Plan& plan) const;
     /// Steps of the schedules that evaluate() plays, about.
     double steps_played(const Plan& plan) const;

@@ -12,7 +12,6 @@
 
 #include "plan/candidates.hpp"
 #include "plan/tuning.hpp"
-#include "polyhedral/cost.hpp"
 #include "problem/stencil.hpp"
 #include "tilewave/schedule.hpp"
 

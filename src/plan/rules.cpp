@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "plan/estimate.hpp"
 #include "plan/tuning.hpp"
-#include "polyhedral/cost.hpp"
 #include "problem/choice_checks.hpp"
 #include "problem/panel_width.hpp"
 #include "problem/stencil.hpp"
@@ -146,12 +146,10 @@ Index default_tile(const SweepProblem& problem, int ranks, const Plan& plan, con
     return tile;
 }
 
-// sqrt(alpha / t_sync_in), alpha the time of a tile (athanasaki2002), or as many as leave the kernel its rows.
 int default_slices(const SweepProblem& problem, const Plan& plan, const Machine& machine) {
     double alpha = machine.point_s;
     for (auto t : plan.tile) alpha *= static_cast<double>(std::max<std::int64_t>(t, 1));
-    return static_cast<int>(
-        std::clamp<std::int64_t>(std::llround(best_slices(alpha, machine.hand_over_s)), 1, plan.most_slices(problem)));
+    return best_slices(problem, plan, alpha, machine.hand_over_s);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "generate/sweep/geometry.hpp"
 #include "core/tags.hpp"
-#include "polyhedral/linear_schedule.hpp"
+#include "generate/sweep/groups.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -11,10 +11,6 @@ namespace tilewave {
 namespace {
 
 // Every face between two ranks has a tag of its own: lanes post in no certain order.
-
-std::vector<std::int64_t> to_vector(const Index& i) {
-    return {i.begin(), i.end()};
-}
 
 int face_tag(std::size_t number) {
     if (number > static_cast<std::size_t>(std::numeric_limits<int>::max() - tags::first_face))
@@ -32,8 +28,6 @@ SweepGeometry::SweepGeometry(const SweepProblem& problem, const Plan& plan)
       dependences_(problem.dependences()),
       deep_halo_(deep_halo(problem, plan)),
       planes_(uses_window(problem, plan)),
-      grouping_(plan.grouping, plan.mapping_dim, to_vector(plan.factors)),
-      times_(LinearSchedule::for_groups(plan.schedule, grouping_)),
       slots_(Index::filled(problem.dims(), 1)),
       fewest_(slots_),
       weights_(Index::filled(problem.dims(), 0)) {
@@ -103,7 +97,7 @@ std::int64_t SweepGeometry::weight(int k) const {
     const std::vector<bool> unit = problem_.unit_dims();
     bool whole = true;
     for (int l = 0; l < one.n; ++l) whole = whole && (unit[static_cast<std::size_t>(l)] || plan_.factors[l] == 1);
-    return whole ? times_.time(grouping_.group_of(one.span())) : 3;
+    return whole ? group_wave(plan_, one) : 3;
 }
 
 // The place of a rank in the grid, along z: loops that run downwards begin at the last rank.
@@ -225,7 +219,7 @@ std::int64_t SweepGeometry::time_of(const Index& coord) const {
         time += weights_[k] * steps;
         rest[k] = 0;
     }
-    return time + times_.time(grouping_.group_of(rest.span()));
+    return time + group_wave(plan_, rest);
 }
 
 std::vector<PlacedTile> SweepGeometry::tiles(int rank) const {
@@ -252,7 +246,7 @@ std::vector<PlacedTile> SweepGeometry::tiles(int rank) const {
         }
         if (deep_halo_.along >= 0) t.box.hi[deep_halo_.along] = end_of_rows(rank, t.box.lo[0]);
         t.time = time_of(t.coord);
-        t.lane = static_cast<int>(grouping_.cpu_of(t.coord.span()));
+        t.lane = lane_of(plan_, t.coord);
         result.push_back(t);
     }
     std::stable_sort(result.begin(), result.end(), [](const PlacedTile& a, const PlacedTile& b) {

@@ -7,8 +7,6 @@
 
 #include "generate/copy/copy.hpp"
 #include "generate/sweep/sweep.hpp"
-#include "polyhedral/grouping.hpp"
-#include "polyhedral/linear_schedule.hpp"
 
 namespace tilewave {
 
@@ -121,8 +119,6 @@ private:
         Index offset;
     };
     std::vector<Read> reads_;  // of what the run computes: by points; and of planes by the next column of tiles
-    Grouping grouping_;
-    LinearSchedule times_;
     Index slots_, fewest_;  // tiles a dimension: room for the most of any rank, the fewest of a rank with points
     std::int64_t block_time_ =
         0;           // from the first step of a block of time to that of the next; 0: steps follow each other

@@ -5,6 +5,7 @@ import random
 import pytest
 
 from tilewave import _core
+from tilewave.theory import cost
 from sweeps import SCHEMES as GROUPED
 
 SCHEMES = [(schedule, grouping) for grouping, schedule in GROUPED]
@@ -32,7 +33,7 @@ def random_grid(rng, columns=1, dims=None):
     nodes = [1 if k == i else rng.randint(1, 3) for k in range(n)]
     factors = [1 if k == i else rng.randint(1, 3 if n < 4 else 2) for k in range(n)]
     tiles = [rng.randint(1, 9) if k == i else factors[k] * rng.randint(1, columns) for k in range(n)]
-    return _core.cost.TileGrid(tiles=tiles, nodes=nodes, factors=factors, mapping_dim=i)
+    return cost.TileGrid(tiles=tiles, nodes=nodes, factors=factors, mapping_dim=i)
 
 
 def sweep_of(grid, schedule, grouping, slices=1, lookahead=1):
@@ -69,14 +70,14 @@ def slow_grids(seed, count, columns=1):
 def test_steps_are_those_of_the_sweep(schedule, grouping, columns):
     for grid, _ in slow_grids(17, 40, columns):
         steps = sweep_of(grid, schedule, grouping)[1]
-        assert _core.cost.pipeline_steps(schedule, grouping, grid) == steps, text(grid)
+        assert cost.pipeline_steps(schedule, grouping, grid) == steps, text(grid)
 
 
 def test_steps_of_nodes_that_are_not_full():
     # 5 tiles a node in groups of 2: the second node begins at tile 6.
-    grid = _core.cost.TileGrid(tiles=(7, 5), nodes=(1, 2), factors=(1, 2), mapping_dim=0)
+    grid = cost.TileGrid(tiles=(7, 5), nodes=(1, 2), factors=(1, 2), mapping_dim=0)
     for schedule, grouping in SCHEMES:
-        assert _core.cost.pipeline_steps(schedule, grouping, grid) == sweep_of(grid, schedule, grouping)[1]
+        assert cost.pipeline_steps(schedule, grouping, grid) == sweep_of(grid, schedule, grouping)[1]
     assert grid.columns == 3 and grid.depth == 1
 
 
@@ -103,16 +104,16 @@ def test_run_time_of_each_scheme(schedule, grouping, slices):
         for grid, rng in slow_grids(seed, 12):
             schedules, steps = sweep_of(grid, schedule, grouping, slices, rng.choice((1, 2)))
             machine = paper_machine(len(schedules), ALPHA if schedule == "overlapping" else 0.0)
-            costs = _core.cost.StepCosts(alpha_s=ALPHA, t_comm_dma_s=ALPHA)
+            costs = cost.StepCosts(alpha_s=ALPHA, t_comm_dma_s=ALPHA)
             time = predicted(schedules, machine, slices)
             where = f"seed {seed}, {text(grid)}"
             if grouping == "hyperplane":
-                assert time == pytest.approx(_core.cost.run_s(schedule, grouping, grid, costs), rel=1e-9), where
+                assert time == pytest.approx(cost.run_s(schedule, grouping, grid, costs), rel=1e-9), where
                 assert time == pytest.approx(steps * ALPHA, rel=1e-9), where
             else:
                 exact = (steps + crossings(grid) / slices) * ALPHA
                 assert time == pytest.approx(exact, rel=1e-9), where
-                most = steps * _core.cost.vertical_group_s(ALPHA, 0.0, slices, grid.depth)
+                most = steps * cost.vertical_group_s(ALPHA, 0.0, slices, grid.depth)
                 assert steps * ALPHA <= time * (1 + 1e-9) and time <= most * (1 + 1e-9), where
 
 
@@ -121,13 +122,13 @@ def test_blocking_messages_are_part_of_a_step(grouping):
     """t_comm is all communication of a step: what a node receives and what it sends. Nodes at the border have less."""
     transfer = 0.25
     for nodes in (2, 3, 5, 8):
-        grid = _core.cost.TileGrid(tiles=(200, 1), nodes=(1, nodes), factors=(1, 1), mapping_dim=0)
+        grid = cost.TileGrid(tiles=(200, 1), nodes=(1, nodes), factors=(1, 1), mapping_dim=0)
         schedules, steps = sweep_of(grid, "blocking", grouping)
         machine = paper_machine(len(schedules), transfer)
         machine.same_host.eager_bytes = machine.other_host.eager_bytes = 0  # a send ends when it is received
         most = 2 * transfer if nodes > 2 else transfer
-        costs = _core.cost.StepCosts(alpha_s=ALPHA, t_comm_s=most)
-        bound = _core.cost.run_s("blocking", grouping, grid, costs)
+        costs = cost.StepCosts(alpha_s=ALPHA, t_comm_s=most)
+        bound = cost.run_s("blocking", grouping, grid, costs)
         time = predicted(schedules, machine)
         assert bound - (nodes + 1) * most <= time <= bound, nodes
 
@@ -137,20 +138,20 @@ def test_several_columns_take_no_longer_than_full_steps(schedule, grouping):
     for grid, _ in slow_grids(5, 25, columns=3):
         schedules, steps = sweep_of(grid, schedule, grouping)
         machine = paper_machine(len(schedules), 0.0)
-        costs = _core.cost.StepCosts(alpha_s=ALPHA)
+        costs = cost.StepCosts(alpha_s=ALPHA)
         time = predicted(schedules, machine)
-        depth = _core.cost.vertical_group_s(ALPHA, 0.0, 1, grid.depth) if grouping == "vertical" else ALPHA
+        depth = cost.vertical_group_s(ALPHA, 0.0, 1, grid.depth) if grouping == "vertical" else ALPHA
         assert time <= steps * grid.columns * depth * (1 + 1e-9), text(grid)
         assert time >= grid.tiles[grid.mapping_dim] * grid.columns * costs.alpha_s * (1 - 1e-9), text(grid)
 
 
 def test_hidden_transfers_and_exposed_ones():
     """An overlapping step is as long as the longer of computing and transfers: max(alpha, t_comm_dma)."""
-    grid = _core.cost.TileGrid(tiles=(60, 2), nodes=(1, 4), factors=(1, 2), mapping_dim=0)
+    grid = cost.TileGrid(tiles=(60, 2), nodes=(1, 4), factors=(1, 2), mapping_dim=0)
     schedules, steps = sweep_of(grid, "overlapping", "hyperplane", lookahead=1)
     for transfer in (0.0, 0.5, 1.0, 1.5, 3.0):
-        costs = _core.cost.StepCosts(alpha_s=ALPHA, t_comm_dma_s=transfer)
-        bound = _core.cost.run_s("overlapping", "hyperplane", grid, costs)
+        costs = cost.StepCosts(alpha_s=ALPHA, t_comm_dma_s=transfer)
+        bound = cost.run_s("overlapping", "hyperplane", grid, costs)
         # Messages that do not share a link pass each other: only the fill is longer than alpha a step.
         time = predicted(schedules, paper_machine(len(schedules), transfer))
         least = ALPHA * (60 + 2 * 4 - 1) + (4 - 1) * transfer

@@ -7,6 +7,8 @@ from fractions import Fraction
 
 import islpy as isl
 
+from tilewave.theory import Tiling
+
 
 def isl_sum(coefficients, names, constant=0):
     terms = [f"{a}*{x}" for a, x in zip(coefficients, names, strict=True)]
@@ -34,17 +36,16 @@ def isl_points(s):
     return found
 
 
-def isl_space(rows):
-    """The set of the rows (a, c): a.j + c >= 0."""
-    j = names("j", len(rows[0]) - 1)
-    conditions = " and ".join(isl_sum(r[:-1], j, r[-1]) + " >= 0" for r in rows)
-    return isl.Set(f"{{ {tuple_of(j)} : {conditions} }}")
-
-
-def rationally_empty(at_least_zero):
-    """Whether no rational x has a.x + c >= 0 for all rows (a, c): no integer (x s, s >= 1)."""
-    n = len(at_least_zero[0])
-    return isl_space([[*r, 0] for r in at_least_zero] + [[0] * (n - 1) + [1, -1]]).is_empty()
+def isl_loops(lower, upper):
+    """The set of nested loops, each from its greatest lower to its least upper bound."""
+    j = names("j", len(lower))
+    conditions = [
+        f"{sign}*({isl_sum(row[:-1], j[:k], row[-1])}) <= {sign}*{j[k]}"
+        for sign, bounds in ((1, lower), (-1, upper))
+        for k, rows in enumerate(bounds)
+        for row in rows
+    ]
+    return isl.Set(f"{{ {tuple_of(j)} : {' and '.join(conditions)} }}")
 
 
 def scaled_rows(h):
@@ -95,19 +96,15 @@ def det(m):
     return sum((-1) ** k * m[0][k] * det([row[:k] + row[k + 1 :] for row in m[1:]]) for k in range(len(m)))
 
 
-def random_rows(rng, n):
-    """Constraint rows of a random space: a box, a triangle, a band or a trapezoid, moved."""
-    at, size = [rng.randint(-3, 3) for _ in range(n)], 9 if n == 2 else 5
-    rows = []
-    for k in range(n):
-        unit = [int(x == k) for x in range(n)]
-        rows.append([*unit, -at[k]])
-        rows.append([*(-x for x in unit), at[k] + rng.randint(0, size)])
+def random_bounds(rng, n):
+    """Lower and upper bounds of random loops: a box, cut by bounds that are affine in the outer indices."""
+    size = 9 if n == 2 else 5
+    lo = [rng.randint(-3, 3) for _ in range(n)]
+    bounds = [[[[0] * k + [lo[k] + end]] for k, end in enumerate(ends)] for ends in ([0] * n, [size] * n)]
     for _ in range(rng.randint(0, 3)):
-        a = [rng.randint(-3, 3) for _ in range(n)]
-        rows.append([*a, rng.randint(0, size) - sum(x * y for x, y in zip(a, at, strict=True))])
-    rng.shuffle(rows)
-    return rows
+        k = rng.randrange(n)
+        bounds[rng.randrange(2)][k].append([rng.randint(-2, 2) for _ in range(k)] + [lo[k] + rng.randint(0, size)])
+    return bounds
 
 
 def random_edges(rng, n, largest=4):
@@ -129,10 +126,10 @@ def random_h(rng, n):
             return h
 
 
-def random_tiling(rng, n, core):
+def random_tiling(rng, n):
     if rng.random() < 0.6:
-        return core.Tiling.from_p(random_edges(rng, n))
-    return core.Tiling(random_h(rng, n))
+        return Tiling.from_p(random_edges(rng, n))
+    return Tiling(random_h(rng, n))
 
 
 def random_dependences(rng, n, count=2, least=-3, most=4):

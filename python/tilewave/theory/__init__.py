@@ -1,0 +1,10 @@
+"""The theory behind sweeps in exact fractions: tilings, groupings and linear schedules after athanasaki2002.
+
+Runs do not need it: the core computes waves and lanes by the same formulas, and tests compare the two.
+"""
+
+from tilewave.theory import cost
+from tilewave.theory.grouping import Grouping, LinearSchedule
+from tilewave.theory.tiling import Space, Tiling
+
+__all__ = ["Grouping", "LinearSchedule", "Space", "Tiling", "cost"]
