@@ -1,5 +1,5 @@
 // Bound nests, and chains of them.
-#include "runtime/chained_sweep.hpp"
+#include "nests/chained_sweep.hpp"
 
 #include <nanobind/stl/unique_ptr.h>
 

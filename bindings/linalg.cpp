@@ -9,8 +9,10 @@
 #include <array>
 #include <complex>
 
+#include "arrays/matrix_move.hpp"
 #include "casters.hpp"
 #include "core/clock.hpp"
+#include "dense/matrix_run.hpp"
 #include "execute/blas/factor_tasks.hpp"
 #include "execute/blas/tasks.hpp"
 #include "generate/linalg/cholesky.hpp"
@@ -23,8 +25,6 @@
 #include "plan/linalg/product_plan.hpp"
 #include "plan/linalg/product_rates.hpp"
 #include "plan/linalg/task_rates.hpp"
-#include "runtime/matrix_move.hpp"
-#include "runtime/matrix_run.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

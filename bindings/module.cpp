@@ -2,7 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
-#include "runtime/tuning.hpp"
+#include "context/tuning.hpp"
 #include "tilewave/dtype.hpp"
 #include "tilewave/error.hpp"
 #include "tilewave/fast_paths.hpp"

@@ -9,7 +9,7 @@
 
 #include "casters.hpp"
 #include "execute/execution.hpp"
-#include "runtime/prepared_sweep.hpp"
+#include "nests/prepared_sweep.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

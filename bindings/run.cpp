@@ -9,14 +9,14 @@
 #include <tuple>
 
 #include "casters.hpp"
+#include "context/agreement.hpp"
+#include "context/exchange.hpp"
+#include "context/slowest.hpp"
 #include "data/checksum.hpp"
 #include "execute/executor.hpp"
 #include "mpi_library.hpp"
-#include "runtime/agreement.hpp"
-#include "runtime/bound_sweep.hpp"
-#include "runtime/exchange.hpp"
-#include "runtime/prepared_sweep.hpp"
-#include "runtime/slowest.hpp"
+#include "nests/bound_sweep.hpp"
+#include "nests/prepared_sweep.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

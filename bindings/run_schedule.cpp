@@ -3,7 +3,7 @@
 
 #include "casters.hpp"
 #include "data/rows.hpp"
-#include "runtime/run_schedule.hpp"
+#include "run/run_schedule.hpp"
 #include "tilewave/check.hpp"
 #include "tilewave/predict.hpp"
 

@@ -28,8 +28,13 @@ FOLDERS = {
     "generate/pattern": "pattern",
     "generate/linalg": "",
     "plan": "linalg_plan",
-    "runtime": "context field halo linalg nest patterns report run_schedule tilewave",
+    "context": "context",
     "measure": "",
+    "run": "run_schedule",
+    "arrays": "field halo",
+    "nests": "nest report",
+    "patterns": "patterns",
+    "dense": "linalg tilewave",
     "bindings": "",
 }
 MAY_NAME_MPI = re.compile(r"src/transport/mpi(_entry|_leaving)?\.[ch]pp|bindings/mpi_library\.[ch]pp")

@@ -1,6 +1,6 @@
 """TILEWAVE_WITHOUT: a fast path that is off is not taken, and what the user asks for is obeyed.
 
-Paths of messages and of the executor: tests/cpp/runtime/fast_paths_test.cpp.
+Paths of messages and of the executor: tests/cpp/patterns/fast_paths_test.cpp.
 """
 
 import itertools

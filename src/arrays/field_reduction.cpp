@@ -1,0 +1,225 @@
+// Numbers made of all elements of fields.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <type_traits>
+
+#include "context/get_ready.hpp"
+#include "context/tuning.hpp"
+#include "tilewave/field.hpp"
+
+namespace tilewave {
+
+using namespace tuning;
+
+namespace {
+
+template <class T>
+T load(const std::byte* p) {
+    T value;
+    std::memcpy(&value, p, sizeof value);
+    return value;
+}
+
+// Of a part where the items are complex.
+void check_type(Dtype type, std::int64_t item_bytes, ComplexPart part) {
+    const bool half = part != ComplexPart::none && 2 * tilewave::item_bytes(type) == item_bytes;
+    if (tilewave::item_bytes(type) != item_bytes && !half)
+        throw ConfigError("reduce: items of " + std::to_string(tilewave::item_bytes(type)) +
+                          " bytes were asked for, the field's have " + std::to_string(item_bytes));
+}
+
+bool is_float(Dtype type) {
+    return type == Dtype::f4 || type == Dtype::f8;
+}
+
+// Bytes from the first stored element of a field to one.
+std::int64_t offset_of(const FieldStorage& f, const Index& strides, const Index& at) {
+    std::int64_t offset = 0;
+    for (int k = 0; k < at.n; ++k) offset += (at[k] - f.storage().lo[k]) * strides[k];
+    return offset;
+}
+
+// Of a storage whose neighbours in memory lie across two dimensions, as skewed storage has them: (1, -1) of these two.
+// Else empty.
+Index diagonal(const Index& strides, std::int64_t item_bytes) {
+    for (int k = 0; k < strides.n; ++k)
+        if (std::abs(strides[k]) == item_bytes) return {};
+    for (int a = 0; a < strides.n; ++a)
+        for (int b = a + 1; b < strides.n; ++b)
+            if (std::abs(strides[a] - strides[b]) == item_bytes) {
+                Index direction = Index::filled(strides.n, 0);
+                direction[a] = 1;
+                direction[b] = -1;
+                return direction;
+            }
+    return {};
+}
+
+// f(first element, direction, elements) for each row of the own elements, which go where elements are closest.
+template <class F>
+void for_each_row(const FieldStorage& field, F f) {
+    const Box own = field.owned();
+    if (own.empty()) return;
+    const Index strides = field.binding().stride_bytes;
+    Index at = own.lo;
+    if (const Index across = diagonal(strides, field.item_bytes()); across.n > 0) {
+        int a = 0;
+        while (across[a] != 1) ++a;
+        int b = a;
+        while (across[b] != -1) ++b;
+        do  // the diagonals begin in the first row, then in the last column
+            for (std::int64_t d = 0; d < own.extent(a) + own.extent(b) - 1; ++d) {
+                const std::int64_t right = std::min(d, own.extent(b) - 1), down = d - right;
+                Index first = at;
+                first[a] += down;
+                first[b] += right;
+                f(first, across, std::min(own.extent(a) - down, right + 1));
+            }
+        while (next_point(at, own, 1u << a | 1u << b));
+        return;
+    }
+    int along = 0;
+    for (int k = 1; k < own.dims(); ++k)
+        if (std::abs(strides[k]) <= std::abs(strides[along])) along = k;
+    Index unit = Index::filled(own.dims(), 0);
+    unit[along] = 1;
+    do f(at, unit, own.extent(along));
+    while (next_point(at, own, 1u << along));
+}
+
+// Bytes from an element to the next one of a row.
+std::int64_t step_of(const Index& strides, const Index& direction) {
+    std::int64_t step = 0;
+    for (int k = 0; k < strides.n; ++k) step += strides[k] * direction[k];
+    return step;
+}
+
+// n elements `step` bytes apart, converted.
+template <class T, class Wide>
+void convert(Wide* to, const std::byte* from, std::int64_t step, std::int64_t n) {
+    if (step == sizeof(T))  // vectors
+        for (std::int64_t i = 0; i < n; ++i)
+            to[i] = static_cast<Wide>(load<T>(from + i * static_cast<std::int64_t>(sizeof(T))));
+    else
+        for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<Wide>(load<T>(from + i * step));
+}
+
+// make(terms, first, n): n terms from that of element `first` of a row of n elements on.
+template <class Term, class Make>
+void add_terms(Reduced& to, const Index& at, std::int64_t n, Make make) {
+    Term terms[terms_at_once];
+    const Index still = Index::filled(at.n, 0);  // where a term is does not matter
+    for (std::int64_t first = 0, now = 0; first < n; first += now) {
+        now = std::min(n - first, terms_at_once);
+        make(terms, first, now);
+        to.add(reinterpret_cast<const std::byte*>(terms), sizeof(Term), now, at, still);
+    }
+}
+
+// A product of one part of each factor: bytes from the item to the part.
+struct PartsProduct {
+    std::int64_t left = 0, right = 0;
+    bool minus = false;
+};
+
+// Of which products a part of a product is the sum; `left`, `right`: bytes from the real to the imaginary part of a
+// complex factor, 0 of a real one.
+std::vector<PartsProduct> products_of(std::int64_t left, std::int64_t right, ComplexPart part) {
+    std::vector<PartsProduct> result;
+    if (part != ComplexPart::imaginary) {
+        result.push_back({});
+        if (left && right) result.push_back({left, right, true});
+        return result;
+    }
+    if (right) result.push_back({0, right, false});
+    if (left) result.push_back({left, 0, false});
+    return result;
+}
+
+}  // namespace
+
+Reduced FieldStorage::reduce(const PointReduction& what, ReducedForm form, ComplexPart part) {
+    check_type(what.type, item_bytes_, part);
+    if (part != ComplexPart::none && (form == ReducedForm::value) == (part == ComplexPart::both))
+        throw ConfigError(
+            "reduce: of complex items one part, or the magnitudes or squares of both, were to be asked for");
+    const std::int64_t beside = part == ComplexPart::none ? 0 : tilewave::item_bytes(what.type);  // to the other part
+    PointReduction asked = what;
+    if (form != ReducedForm::value) asked.type = Dtype::f8;
+    Reduced mine(asked);
+    const Binding b = binding();
+    for_each_row(*this, [&](const Index& at, const Index& direction, std::int64_t n) {
+        const std::byte* const row = b.data + offset_of(*this, b.stride_bytes, at);
+        const std::int64_t step = step_of(b.stride_bytes, direction);
+        if (form == ReducedForm::value)
+            return mine.add(part == ComplexPart::imaginary ? row + beside : row, step, n, at, direction);
+        with_real_type(what.type, [&](auto zero) {
+            using T = decltype(zero);
+            add_terms<double>(mine, at, n, [&](double* terms, std::int64_t first, std::int64_t now) {
+                convert<T>(terms, row + first * step, step, now);
+                if (beside > 0) {
+                    double others[terms_at_once];
+                    convert<T>(others, row + first * step + beside, step, now);
+                    if (form == ReducedForm::magnitude)
+                        for (std::int64_t i = 0; i < now; ++i) terms[i] = std::hypot(terms[i], others[i]);
+                    else
+                        for (std::int64_t i = 0; i < now; ++i) terms[i] = terms[i] * terms[i] + others[i] * others[i];
+                    return;
+                }
+                if (form == ReducedForm::square)
+                    for (std::int64_t i = 0; i < now; ++i) terms[i] *= terms[i];
+                else
+                    for (std::int64_t i = 0; i < now; ++i) terms[i] = std::fabs(terms[i]);
+            });
+        });
+    });
+    return join_ranks(context_->transport(), {mine})[0];
+}
+
+Reduced FieldStorage::dot(FieldStorage& other, Dtype type, Dtype other_type, ComplexPart part) {
+    check_type(type, item_bytes_, part);
+    check_type(other_type, other.item_bytes_, part);
+    if (other.layout_.shape != layout_.shape)
+        throw ConfigError("dot: fields of shapes " + to_string(layout_.shape) + " and " +
+                          to_string(other.layout_.shape) + "; they must be equal");
+    if (!layout_.same_blocks(other.layout_)) {
+        std::optional<FieldStorage> moved;
+        get_ready(*context_, "a product with a field in other blocks", [&] { moved.emplace(other.copy()); });
+        moved->relayout(layout_);
+        return dot(*moved, type, other_type, part);
+    }
+    const bool floats = is_float(type) || is_float(other_type);
+    const std::vector<PartsProduct> products =
+        products_of(tilewave::item_bytes(type) != item_bytes_ ? tilewave::item_bytes(type) : 0,
+                    tilewave::item_bytes(other_type) != other.item_bytes_ ? tilewave::item_bytes(other_type) : 0, part);
+    Reduced mine(PointReduction{Reduction::sum, floats ? Dtype::f8 : Dtype::i8, 0, {}, {}});
+    const Binding a = binding(), b = other.binding();
+    for_each_row(*this, [&](const Index& at, const Index& direction, std::int64_t n) {
+        const std::byte* const first_a = a.data + offset_of(*this, a.stride_bytes, at);
+        const std::byte* const first_b = b.data + offset_of(other, b.stride_bytes, at);
+        const std::int64_t step_a = step_of(a.stride_bytes, direction);
+        const std::int64_t step_b = step_of(b.stride_bytes, direction);
+        with_real_type(type, [&](auto zero_a) {
+            using A = decltype(zero_a);
+            with_real_type(other_type, [&](auto zero_b) {
+                using B = decltype(zero_b);
+                constexpr bool whole = std::is_integral_v<A> && std::is_integral_v<B>;
+                using Term = std::conditional_t<whole, std::uint64_t, double>;  // whole numbers wrap
+                for (const PartsProduct& p : products)
+                    add_terms<Term>(mine, at, n, [&](Term* terms, std::int64_t from, std::int64_t now) {
+                        Term factors[terms_at_once];
+                        convert<A>(terms, first_a + from * step_a + p.left, step_a, now);
+                        convert<B>(factors, first_b + from * step_b + p.right, step_b, now);
+                        for (std::int64_t i = 0; i < now; ++i) terms[i] *= factors[i];
+                        if (p.minus)
+                            for (std::int64_t i = 0; i < now; ++i) terms[i] = Term{} - terms[i];
+                    });
+            });
+        });
+    });
+    return join_ranks(context_->transport(), {mine})[0];
+}
+
+}  // namespace tilewave

@@ -1,0 +1,31 @@
+// What nest.cpp plans, for bound_nest.cpp.
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+
+#include "nests/common_layout.hpp"
+#include "tilewave/nest.hpp"
+
+namespace tilewave {
+
+/// A plan that was chosen, and the problem in the coordinates that it cuts.
+struct PlannedNest {
+    SweepProblem problem;
+    Plan plan;
+};
+
+/// A nest that was planned, for a block of its time steps where it has more.
+struct ReadyNest {
+    PlannedNest planned;
+    std::optional<std::int64_t> block_steps;
+};
+
+/// Agrees on what `call` is given, and plans it where any rank has no plan for it; collective. `halos`: by array, or
+/// none.
+/// @throws as run()
+ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest request, std::span<const ArrayReads> arrays,
+                    const Kernel& kernel, const std::string& body, const std::string& call,
+                    const LeastHalos& halos = {});
+
+}  // namespace tilewave

@@ -1,0 +1,335 @@
+// Nests of C++ programs: their problem, and a plan as Python programs get it.
+#include "tilewave/nest.hpp"
+
+#include <dlfcn.h>
+
+#include <cmath>
+#include <deque>
+#include <limits>
+#include <optional>
+#include <set>
+
+#include "context/agreement.hpp"
+#include "context/slowest.hpp"
+#include "context/tuning.hpp"
+#include "nests/bound_nest.hpp"
+#include "nests/prepared_sweep.hpp"
+#include "plan/planner.hpp"
+#include "problem/stencil.hpp"
+
+namespace tilewave {
+
+using namespace tuning;
+
+namespace {
+
+// Of the numbers that ranks exchange.
+constexpr double unit_s = 1e-15;
+constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
+
+// Those of a context, the last one first.
+struct PlannedNests {
+    std::deque<std::pair<std::string, PlannedNest>> all;
+
+    const PlannedNest* find(const std::string& name) const {
+        for (const auto& [other, planned] : all)
+            if (other == name) return &planned;
+        return nullptr;
+    }
+    const PlannedNest* keep(const std::string& name, PlannedNest planned) {
+        std::erase_if(all, [&](const auto& each) { return each.first == name; });
+        all.emplace_front(name, std::move(planned));
+        if (all.size() > most_planned_nests) all.pop_back();
+        return &all.front().second;
+    }
+};
+
+bool lexicographically_ahead(const Index& offset, const std::vector<int>& signs) {
+    for (int k = 1; k < offset.n; ++k)
+        if (offset[k] != 0) return signs[static_cast<std::size_t>(k)] * offset[k] > 0;
+    return false;
+}
+
+bool zero(const Index& offset) {
+    return offset == Index::filled(offset.n, 0);
+}
+
+// The largest box of points for which every read stays inside the arrays; of the loops without time.
+Box largest_space(std::span<const ArrayReads> arrays, int first, int dims) {
+    Box space{Index::filled(dims, 0), Index::filled(dims, 0)};
+    for (int k = first; k < dims; ++k) space.hi[k] = arrays[0].shape[k - first];
+    for (const ArrayReads& a : arrays)
+        for (const Index& o : a.offsets)
+            for (int k = first; k < dims; ++k) {
+                space.lo[k] = std::max(space.lo[k], -o[k]);
+                space.hi[k] = std::min(space.hi[k], a.shape[k - first] - o[k]);
+            }
+    for (int k = first; k < dims; ++k)
+        space.hi[k] = std::max(space.hi[k], space.lo[k] = std::min(space.lo[k], arrays[0].shape[k - first]));
+    return space;
+}
+
+// Rates of one body on the same arrays, measured on all ranks at once: the slowest rank's. None where a rank cannot run
+// the plan. Collective.
+MeasuredRate measure_together(Context& context, const SweepProblem& problem, const Plan& plan,
+                              std::span<const RunArray> arrays, const Kernel& kernel) {
+    constexpr std::size_t each = 5;
+    std::vector<std::int64_t> mine(each, none);
+    try {
+        PreparedSweep sweep(context, problem, plan);
+        const std::vector<RateSample> samples = sweep.sample(arrays, kernel, rate_budget_s);
+        if (samples.empty()) {
+            mine[0] = -1;  // the body threw
+        } else if (std::all_of(samples.begin(), samples.end(), [](const RateSample& s) { return s.points > 0; })) {
+            const KernelRate r = fit_rate(samples);
+            const double numbers[each] = {r.point_s, r.row_s, r.tile_s, r.one_lane_factor,
+                                          samples[0].tile_s / samples[0].points};
+            for (std::size_t i = 0; i < each; ++i) mine[i] = std::llround(numbers[i] / unit_s);
+        }
+    } catch (const std::exception&) {  // no memory, or more tags than MPI has
+        mine[0] = -1;
+    }
+    const SlowestNumbers all = slowest(context.transport(), mine, each, none).front();
+    KernelRate rate;
+    rate.point_s = context.machine().point_s;
+    if (all.failed || all.ranks == 0) return {plan, rate, true};
+    const auto seconds = [&](std::size_t i) { return static_cast<double>(all.numbers[i]) * unit_s; };
+    rate.point_s = seconds(0);
+    rate.row_s = seconds(1);
+    rate.tile_s = seconds(2);
+    rate.one_lane_factor = seconds(3);
+    rate.lanes = plan.lanes();
+    return {plan, rate, false};
+}
+
+// The best plan of all ways in which the nest may lie, as Python's choosing.py decides. Collective.
+PlannedNest choose_together(Context& context, const std::vector<Alternative>& ways, std::span<const RunArray> arrays,
+                            const Kernel& kernel, const Statement& statement) {
+    std::vector<std::vector<MeasuredRate>> rates;
+    for (const Alternative& way : ways) {
+        rates.push_back({measure_together(context, way.problem, way.plan, arrays, kernel)});
+        for (const Plan& other : way.others)
+            rates.back().push_back(measure_together(context, way.problem, other, arrays, kernel));
+    }
+    for (int round = 0;; ++round) {
+        PlannerOptions options;
+        options.measured_only = round == most_more_rates;
+        std::size_t best = 0;
+        Choice choice;
+        Statement mine = statement;
+        agree_after(context, mine, [&] {
+            for (std::size_t w = 0; w < ways.size(); ++w) {
+                Choice one = choose_plan(ways[w].problem, ways[w].on_one_rank ? 1 : context.size(), ways[w].request,
+                                         context.machine(), rates[w], options);
+                if (w > 0 && one.ranked[0].time_s >= choice.ranked[0].time_s) continue;
+                best = w;
+                choice = std::move(one);
+            }
+        });
+        const Candidate& first = choice.ranked[0];
+        if (choice.measured || options.measured_only || first.time_s < least_run_s)
+            return {ways[best].problem, first.plan};
+        rates[best].push_back(measure_together(context, ways[best].problem, first.plan, arrays, kernel));
+    }
+}
+
+// What must be equal on all ranks, and stands for a plan that was chosen.
+std::string described(const SweepProblem& p, const NestLoops& loops, const PlanRequest& request, const Plan& by_rules,
+                      const Kernel& kernel, const std::string& body) {
+    std::string text =
+        "shape " + to_string(p.shape) + ", loops " + to_string(p.space.lo) + " to " + to_string(p.space.hi);
+    for (const int k : loops.reverse) text += ", loop " + std::to_string(k) + " downwards";
+    for (const int k : loops.periodic) text += ", loop " + std::to_string(k) + " periodic";
+    if (loops.steps) text += ", " + std::to_string(*loops.steps) + " steps";
+    for (const NestArray& a : p.arrays) text += ", array of " + std::to_string(a.item_bytes) + " bytes";
+    for (const Access& a : p.accesses)
+        text += (a.writes ? ", writes " : ", reads ") + std::to_string(a.array) + to_string(a.offset);
+    for (const PointReduction& r : kernel.reductions)
+        text += std::string(", ") + to_string(r.op) + " of " + to_string(r.type);
+    return text + ", up to " + std::to_string(request.threads) + " threads, first plan " + by_rules.to_string() +
+           ", body " + body;
+}
+
+}  // namespace
+
+SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> arrays) {
+    SweepProblem p;
+    const bool in_time = loops.steps.has_value();
+    const int first = in_time, dims = arrays[0].shape.n + first;
+    std::vector<int> signs(static_cast<std::size_t>(dims), 1);
+    for (const int k : loops.reverse) {
+        if (k < first || k >= dims)
+            throw ConfigError("reverse: loop index " + std::to_string(k) +
+                              " was given; allowed: " + std::to_string(first) + " to " + std::to_string(dims - 1) +
+                              (in_time ? ", as time, index 0, runs forwards" : ""));
+        signs[static_cast<std::size_t>(k)] = -1;
+    }
+    for (const int k : loops.periodic) {
+        if (k < first || k >= dims)
+            throw ConfigError("periodic: loop index " + std::to_string(k) +
+                              " was given; allowed: " + std::to_string(first) + " to " + std::to_string(dims - 1) +
+                              (in_time ? ", as time, index 0, is not" : ""));
+        if (p.periodic.n == 0) p.periodic = Index::filled(dims, 0);
+        p.periodic[k] = 1;
+    }
+    if (in_time && *loops.steps < 0)
+        throw ConfigError("steps: " + std::to_string(*loops.steps) + " was given; allowed: 0 and more");
+    std::set<const FieldStorage*> fields;
+    for (const ArrayReads& a : arrays) {
+        if (a.shape != arrays[0].shape)
+            throw ConfigError("the arrays of a nest have different shapes: " + to_string(arrays[0].shape) + " and " +
+                              to_string(a.shape) + "; they must be equal");
+        if (a.field && !fields.insert(a.field).second)
+            throw ConfigError("a field is given for two arrays of a nest; list all its reads at one of them");
+        for (const Index& o : a.offsets)
+            if (o.n != dims)
+                throw ConfigError("offset " + to_string(o) + " was given; allowed: " + std::to_string(dims) +
+                                  " components, one for each loop" + (in_time ? " with time as the first" : ""));
+    }
+    // Written places first, then what is read, array by array.
+    std::vector<int> time_buffers(arrays.size(), in_time);
+    std::vector<Access> reads;
+    int a = 0;
+    for (const ArrayReads& array : arrays) {
+        bool at_point = !in_time;
+        for (Index o : array.offsets) {
+            at_point = at_point || zero(o);
+            if (in_time && array.written) {
+                if (o[0] != 0 && o[0] != -1)
+                    throw ConfigError("offset " + to_string(o) + " of an array that is written: time " +
+                                      std::to_string(o[0]) + "; allowed: 0, the step that is computed, and -1");
+                o[0] += 1;  // points write time t + 1
+                const bool ahead = !p.wraps() && lexicographically_ahead(o, signs);
+                if (o[0] == 1 && ahead) o[0] = 0;  // a step begins as a copy of the one before
+                Index beside = o;
+                beside[0] = 0;
+                if (o[0] == 0 && !ahead && !zero(beside)) time_buffers[static_cast<std::size_t>(a)] = 2;
+            } else if (in_time && o[0] != 0) {
+                throw ConfigError("offset " + to_string(o) + " of an array that is only read: time " +
+                                  std::to_string(o[0]) + "; allowed: 0, as it has no time");
+            }
+            reads.push_back({a, o});
+        }
+        if (array.written) {
+            Access write{a, Index::filled(dims, 0), true};
+            write.offset[0] = in_time;
+            write.keeps = in_time && at_point;
+            p.accesses.push_back(write);
+        }
+        ++a;
+    }
+    if (p.accesses.empty() && in_time)
+        throw ConfigError("steps: a nest that writes no array has no time; allowed: without steps, or one that writes");
+    p.accesses.insert(p.accesses.end(), reads.begin(), reads.end());
+    p.space = largest_space(arrays, first, dims);
+    p.shape = p.space.hi;
+    for (int k = first; k < dims; ++k) p.shape[k] = arrays[0].shape[k - first];
+    for (const int k : loops.periodic) {
+        p.space.lo[k] = 0;
+        p.space.hi[k] = p.shape[k];
+    }
+    if (in_time) p.shape[0] = p.space.hi[0] = *loops.steps;
+    if (loops.over) {
+        const Box& over = *loops.over;
+        if (over.dims() != dims - first)
+            throw ConfigError("over: " + std::to_string(over.dims()) + " ranges were given; allowed: " +
+                              std::to_string(dims - first) + ", one for each loop" + (in_time ? " but time" : ""));
+        for (int k = first; k < dims; ++k) {
+            const std::int64_t lo = over.lo[k - first], hi = over.hi[k - first];
+            if (lo < p.space.lo[k] || hi > p.space.hi[k] || lo > hi)
+                throw ConfigError("over: " + std::to_string(lo) + " to " + std::to_string(hi) + " was given for loop " +
+                                  std::to_string(k) + "; allowed: within " + std::to_string(p.space.lo[k]) + " to " +
+                                  std::to_string(p.space.hi[k]) + ", where every access stays inside the arrays");
+            p.space.lo[k] = lo;
+            p.space.hi[k] = hi;
+        }
+    }
+    const int most = *std::max_element(time_buffers.begin(), time_buffers.end());
+    for (std::size_t b = 0; b < arrays.size(); ++b) {
+        NestArray n{arrays[b].item_bytes};
+        if (in_time) {
+            n.shape = arrays[b].shape;
+            n.axes = Index::filled(dims - 1, 0);
+            for (int k = 0; k < n.axes.n; ++k) n.axes[k] = k + 1;
+            n.time_buffers = arrays[b].written ? most : 0;
+        }
+        p.arrays.push_back(n);
+    }
+    std::vector<bool> downwards;
+    for (const int sign : signs) downwards.push_back(sign < 0);
+    p.settle(downwards);
+    if (p.wraps())
+        if (const std::string why = why_no_stencil(p); !why.empty())
+            throw ConfigError("periodic was given for a nest of which " + why +
+                              "; allowed: nests whose points of one time step are independent of each other");
+    return p;
+}
+
+ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest request, std::span<const ArrayReads> arrays,
+                    const Kernel& kernel, const std::string& body, const std::string& call, const LeastHalos& halos) {
+    Statement mine;
+    std::vector<Alternative> ways;
+    if (request.threads == 1) request.threads = context.threads();
+    const Machine machine = context.machine();
+    NestLoops block = loops;
+    const PlannedNest* known = nullptr;
+    std::vector<RunArray> operands;
+    mine.caller = {call, ""};
+    const bool all_know = agree_after(context, mine, [&] {
+        if (!arrays[0].written && kernel.reductions.empty())
+            throw ConfigError(
+                "a nest writes no array and reduces nothing; allowed: writes<...> of one or more, before those that "
+                "are "
+                "only read, or a body that is made by reducing()");
+        SweepProblem problem = nest_problem(loops, arrays);
+        if (loops.steps) {
+            std::int64_t points = 1;
+            for (int k = 1; k < problem.dims(); ++k) points *= std::max<std::int64_t>(problem.space.extent(k), 1);
+            block.steps =
+                std::min(*loops.steps, std::clamp(block_points / points, fewest_block_steps, most_block_steps));
+            problem = nest_problem(block, arrays);
+        }
+        widen(problem, halos);
+        problem.once = !kernel.reductions.empty();
+        problem.paths_off = context.paths_off();
+        ways = alternatives(problem, context.size(), request, machine, true);
+        mine.description = described(problem, loops, request, ways[0].plan, kernel, body);
+        for (const auto& [lo, hi] : halos) mine.description += ", halos " + to_string(lo) + " and " + to_string(hi);
+        known = context.own<PlannedNests>().find(mine.description);
+        mine.prepared = known != nullptr;
+        for (const ArrayReads& a : arrays) operands.push_back({a.field, {}});
+    });
+    if (!all_know)
+        known =
+            context.own<PlannedNests>().keep(mine.description, choose_together(context, ways, operands, kernel, mine));
+    return {*known, block.steps};
+}
+
+Report run_nest(Context& context, const NestLoops& loops, PlanRequest request, std::span<const ArrayReads> arrays,
+                const Kernel& kernel, const std::string& body,
+                const std::function<std::string(const Failure&)>& explain) {
+    const ReadyNest ready = plan_nest(context, loops, request, arrays, kernel, body, "run");
+    std::vector<RunArray> operands;
+    std::optional<PreparedSweep> sweep;
+    const bool in_blocks = loops.steps && *loops.steps != *ready.block_steps;
+    Statement mine;
+    mine.caller = {"run", ""};
+    agree_after(context, mine, [&] {
+        for (const ArrayReads& a : arrays) operands.push_back({a.field, {}});
+        sweep.emplace(context, ready.planned.problem, ready.planned.plan);
+        if (in_blocks) sweep->prepare_steps(*loops.steps);
+    });
+    return sweep->run(operands, kernel, explain, in_blocks ? loops.steps : std::nullopt);
+}
+
+std::string detail::body_name(const char* type, const void* place) {
+    std::string name = type;
+    Dl_info module;
+    if (!dladdr(place, &module) || !module.dli_fbase || !module.dli_fname) return name;
+    // Where modules are loaded differs between ranks.
+    const std::string file = module.dli_fname;
+    return name + " at " + std::to_string(static_cast<const char*>(place) - static_cast<char*>(module.dli_fbase)) +
+           " in " + file.substr(file.rfind('/') + 1);
+}
+
+}  // namespace tilewave

@@ -1,0 +1,156 @@
+#include "nests/prepared_sweep.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "arrays/converted_array.hpp"
+#include "execute/rolling_window.hpp"
+#include "nests/run_blocks.hpp"
+#include "schedule/tile_rows.hpp"
+
+namespace tilewave {
+
+using namespace tuning;
+
+namespace {
+
+// Points to compute over all ranks: of the box, those within the bounds.
+std::int64_t points_of(const Schedule& s) {
+    const NestWork& nest = only_nest(s);
+    if (nest.bounds.empty()) return nest.space.points();
+    std::int64_t points = 0;
+    TileRows rows(nest, nest.space);
+    for (bool more = rows.first(); more; more = rows.next()) points += rows.end() - rows.begin();
+    return points;
+}
+
+SweepProblem completed(SweepProblem problem) {
+    problem.complete();
+    return problem;
+}
+
+}  // namespace
+
+PreparedSweep::PreparedSweep(Context& context, SweepProblem problem, Plan plan)
+    : context_(context),
+      problem_(completed(std::move(problem))),
+      plan_(std::move(plan)),
+      schedule_(nest_schedule(problem_, plan_, context.rank(), context.size())),
+      waves_(nest_waves(problem_, plan_)),
+      points_(points_of(schedule_)) {
+    for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
+        orders_.push_back(in_window(a) ? 0 : memory_orders(problem_, plan_, a, context.size()));
+    for (const Message& m : schedule_.messages)
+        if (m.tag > context.transport().max_tag())
+            throw ConfigError("the plan makes " + std::to_string(m.tag) +
+                              " and more messages between two ranks, this MPI has "
+                              "tags up to " +
+                              std::to_string(context.transport().max_tag()) + "; take larger tiles or chunks");
+    if (only_nest(schedule_).window.along >= 0) window_ = std::make_unique<RollingWindow>(schedule_);
+}
+
+PreparedSweep::~PreparedSweep() = default;
+
+void PreparedSweep::prepare_steps(std::int64_t steps) {
+    const StepBlocks blocks = StepBlocks::of(problem_, plan_, steps);
+    const bool in_time = std::all_of(problem_.accesses.begin(), problem_.accesses.end(), [&](const Access& p) {
+        return !p.writes || problem_.arrays[static_cast<std::size_t>(p.array)].time_buffers > 0;
+    });
+    const bool even = std::all_of(problem_.bounds.begin(), problem_.bounds.end(),
+                                  [](const Bound& b) { return b.coefficients[0] == 0; });
+    if (!in_time || !even || window_)
+        throw ConfigError("prepare_steps: the problem's first loop is no time that blocks of steps could be cut from");
+    if (blocks.rest > 0 && (!rest_ || rest_->extent() != blocks.rest))
+        rest_ = std::make_unique<RestOfSteps>(problem_, plan_, blocks.rest, context_.rank(), context_.size());
+    repeated(blocks);
+}
+
+const Schedule* PreparedSweep::repeated(const StepBlocks& blocks) {
+    // Between single steps a run may look after what no point writes.
+    if (blocks.whole < 2 || problem_.space.extent(0) == 1) return nullptr;
+    if (!repeated_) repeated_ = std::make_unique<Schedule>(repeated_block(problem_, schedule_));
+    return repeated_.get();
+}
+
+std::int64_t PreparedSweep::bytes() const {
+    const auto of = [](const auto& list) { return static_cast<std::int64_t>(list.size() * sizeof list[0]); };
+    std::int64_t bytes =
+        static_cast<std::int64_t>(sizeof *this) + of(schedule_.tiles) + of(schedule_.messages) + of(schedule_.buffers);
+    for (const auto& lane : schedule_.lanes) bytes += of(lane);
+    return repeated_ ? 2 * bytes : bytes;
+}
+
+std::vector<std::int64_t> PreparedSweep::initial(int a) const {
+    std::vector<std::int64_t> result;
+    if (!window_) return result;
+    const std::vector<std::int64_t> z = window_->elements(a);
+    const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+    const Index shift = problem_.shift(a);
+    const IndexMatrix back = inverse(problem_.loops);
+    const auto dims = static_cast<std::size_t>(problem_.dims());
+    for (std::size_t i = 0; i < z.size(); i += dims) {
+        const Index x = back * Index(std::span(z).subspan(i, dims));
+        for (auto k : n.axes) result.push_back(x[static_cast<int>(k)] + shift[static_cast<int>(k)]);
+    }
+    return result;
+}
+
+// Memory that is whole on the one rank is used where it lies, unless the plan wants rows of it that
+// are not there, or several time buffers.
+bool PreparedSweep::copied(int a, const RunArray& array) const {
+    const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+    if (array.field || n.scale.n) return false;
+    if (n.replicated) {  // what is read beyond the ends of a periodic loop must be there
+        const Layout own = layout(problem_, plan_, a);
+        return own.storage(0) != own.whole();
+    }
+    return plan_.storage == StorageKind::skewed || lies_in_boxes(problem_, plan_, a) || n.time_buffers > 1;
+}
+
+double PreparedSweep::conversion_s(std::span<const RunArray> arrays) const {
+    if (arrays.size() != problem_.arrays.size())
+        throw ConfigError("conversion_s: " + std::to_string(arrays.size()) + " arrays given, the nest has " +
+                          std::to_string(problem_.arrays.size()));
+    double seconds = 0;
+    for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
+        const RunArray& array = arrays[static_cast<std::size_t>(a)];
+        if (in_window(a) || !copied(a, array)) continue;
+        const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+        const MemoryOrder order = memory_order(problem_, plan_, a, context_.rank());
+        ConvertedArray converted(context_, a, array.whole, n, layout(problem_, plan_, a), order,
+                                 std::max(n.time_buffers, 1));
+        seconds += converted.copy_s(context_, problem_);
+    }
+    return seconds;
+}
+
+// Where array `a` lies in a field that it is, or is every so many elements of. @pre the field lies as the plan wants
+Binding PreparedSweep::in_field(int a, FieldStorage& field) const {
+    const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+    if (n.scale.n == 0) return field.binding();
+    const MemoryOrder order = memory_order(problem_, plan_, a, context_.rank());
+    Binding own{field.data() + order.first * n.item_bytes, order.stride};
+    for (auto& s : own.stride_bytes.v) s *= n.item_bytes;
+    return own;
+}
+
+// From an array's own dimensions to z coordinates: the address of the schedule's storage.lo.
+Binding PreparedSweep::to_loops(int a, const Binding& own, const Index& first) const {
+    const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+    const Box& storage = schedule_.arrays[static_cast<std::size_t>(a)].storage;
+    const Index shift = problem_.shift(a);
+    Index x_stride = Index::filled(problem_.dims(), 0);
+    std::int64_t at = 0;
+    for (int d = 0; d < n.axes.n; ++d) {
+        const int k = static_cast<int>(n.axes[d]);
+        x_stride[k] += own.stride_bytes[d];
+        at += own.stride_bytes[d] * (shift[k] - first[d]);
+    }
+    Binding b;
+    b.stride_bytes = x_stride * inverse(problem_.loops);
+    for (int k = 0; k < problem_.dims(); ++k) at += b.stride_bytes[k] * storage.lo[k];
+    b.data = reinterpret_cast<std::byte*>(reinterpret_cast<std::intptr_t>(own.data) + at);
+    return b;
+}
+
+}  // namespace tilewave

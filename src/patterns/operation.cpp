@@ -1,0 +1,352 @@
+#include "patterns/operation.hpp"
+
+#include <algorithm>
+
+#include "context/tuning.hpp"
+#include "context/waiting.hpp"
+#include "patterns/piggyback.hpp"
+
+namespace tilewave {
+
+namespace {
+
+constexpr std::int64_t turns = Exchange::turns;
+
+// Places of the numbers that ranks compare. The memory's come first, as numbers that nobody gives are not sent when
+// they are the last: columns of each rank; where each part lies in the whole; columns of the whole, and their negative;
+// what a call with start=False proposes for its tag, and its negative.
+constexpr std::size_t contiguous = PatternTransfer::memory_numbers, columns = contiguous + 1;
+std::size_t place_inside(int ranks) {
+    return columns + static_cast<std::size_t>(ranks);
+}
+std::size_t whole_columns(int ranks) {
+    return columns + 2 * static_cast<std::size_t>(ranks);
+}
+std::size_t kept_place(int ranks) {
+    return whole_columns(ranks) + 2;
+}
+
+}  // namespace
+
+Caller caller_of(const PatternCall& call) {
+    return {call.caller.call.empty() ? std::string("tw.patterns.") + to_string(call.kind) : call.caller.call,
+            call.caller.where};
+}
+
+PatternOperation::PatternOperation(Context& context, PatternCall call, std::int64_t its_number)
+    : context_(context), exchange_(context.exchange()), call_(std::move(call)) {
+    number = its_number;
+    tag_ = Exchange::first_data + static_cast<int>(number % turns);
+    if (call_.error.empty() && !call_.keep) transfer_ = PatternTransfer::take(*exchange_, PatternTransfer::key(call_));
+    if (transfer_ && !make_result_again()) transfer_.reset();
+    if (!transfer_) {  // no such call was found right before
+        speak();
+        if (call_.keep) propose_tag(0);
+        comparison_ = std::make_unique<Comparison>(exchange_->kept_port(), words_.said, words_.given);
+    }
+    if (call_.request.algorithm == Algorithm::native && port().native() && !call_.keep) enter_line();
+    const bool gives = words().said->statement.kind == Statement::Kind::fine &&
+                       may_piggyback(call_, port(), context_.paths_off()) &&
+                       (call_.kind != PatternKind::broadcast || context.rank() == call_.root) &&
+                       call_.in.bytes() <= piggyback_limit_bytes(call_.kind, context.size());
+    comparison().agreement.start(exchange_->tag(static_cast<int>(number % turns)), gives ? call_.in : MatrixView{},
+                                 call_.caller.where, &exchange_->where);
+}
+
+// The result of a call that makes it, as large as the last time: before the ranks compare, since they tell each other
+// then that they have the memory. False: there is none, or it is of another shape.
+bool PatternOperation::make_result_again() {
+    if (!call_.allocate) return true;
+    try {
+        call_.out = call_.allocate(transfer_->problem().total_columns());
+    } catch (...) {  // asked for once more when all ranks can hear of it
+        return false;
+    }
+    return transfer_->fits(call_);
+}
+
+// What this rank says of its call: the same as text, what may differ between ranks as numbers.
+void PatternOperation::speak() {
+    words_.key = PatternTransfer::key(call_);
+    Statement statement;
+    statement.error = check_call(call_, context_.rank(), context_.size());
+    if (!statement.error.empty())
+        statement.kind = call_.lacks_memory ? Statement::Kind::resources : Statement::Kind::config;
+    statement.description = describe(call_);
+    statement.caller = caller();
+    words_.said = std::make_shared<Said>(std::move(statement));
+    const int p = context_.size();
+    const auto mine = static_cast<std::size_t>(context_.rank());
+    auto& values = words_.given;
+    values.assign(kept_place(p) + 2, Agreement::none);
+    values[0] = values[1] = 0;
+    const bool gets =
+        call_.kind != PatternKind::broadcast && (call_.kind != PatternKind::reduce || context_.rank() == call_.root);
+    values[contiguous] = call_.in.contiguous() && (!gets || call_.allocate || call_.out.contiguous());
+    values[columns + mine] = call_.kind == PatternKind::spread ? call_.in.cols : call_.out.cols;
+    if (call_.part_inside >= 0) values[place_inside(p) + mine] = call_.part_inside;
+    if (call_.kind == PatternKind::spread && !call_.allocate) {
+        values[whole_columns(p)] = call_.out.cols;
+        values[whole_columns(p) + 1] = -call_.out.cols;
+    }
+}
+
+bool PatternOperation::advance() {
+    try {
+        while (stage_ != Stage::over)
+            if (!step()) return false;
+    } catch (const MpiError&) {
+        if (exchange_->ended < 0) exchange_->main().mark_failed();
+        stay_for_ever();
+        error_ = std::current_exception();
+        stage_ = Stage::over;
+    } catch (...) {
+        error_ = std::current_exception();
+        stage_ = Stage::over;
+    }
+    leave_line();
+    if (begin_ > 0) time_s_ = now_s() - begin_;
+    if (ran_ && !call_.keep) PatternTransfer::give_back(*exchange_, std::move(transfer_));
+    over_.store(true, std::memory_order_release);
+    return true;
+}
+
+// One stage; false where it must wait.
+bool PatternOperation::step() {
+    switch (stage_) {
+        case Stage::agreeing:
+            if (!comparison().agreement.advance()) return false;
+            if (agreed().ended() >= 0) exchange_->ended = agreed().ended();
+            agreed().raise();
+            if (call_.keep && !take_kept_tag()) return true;
+            prepare();
+            if (piggyback_) {
+                get_memory();
+                finish_piggyback(call_, problem(), *plan_, context_.rank(),
+                                 [this](int r) { return agreed().piggyback(r); });
+                ran_ = true;
+                stage_ = Stage::over;
+            } else {
+                agree_on_memory();
+            }
+            if (plan().algorithm != Algorithm::native) leave_line();
+            return true;
+        case Stage::preparing:
+            if (asks_) {
+                Agreement& agreement = comparison().agreement;
+                if (!agreement.advance()) return false;
+                asks_ = false;
+                agreement.raise();
+                agreement.restate(words().said, words().given);
+            }
+            if (call_.keep)
+                stage_ = Stage::over;
+            else
+                begin();
+            return true;
+        case Stage::running: {
+            const bool native = plan().algorithm == Algorithm::native;
+            if (native ? !run_native() : !transfer_->execution().advance()) return false;
+            ran_ = !native;
+            stage_ = Stage::over;
+            if (call_.op != Reduction::user || native) return true;
+            Statement mine;
+            if (transfer_->execution().outcome().failure) mine = {Statement::Kind::kernel, call_.user.failure(), ""};
+            ending_->restate(std::make_shared<Said>(std::move(mine)), {});
+            ending_->start(exchange_->tag(tag_), {}, call_.caller.where, &exchange_->where);
+            stage_ = Stage::ending;
+            return true;
+        }
+        case Stage::ending:
+            if (!ending_->advance()) return false;
+            stage_ = Stage::over;
+            ending_->raise();
+            return true;
+        case Stage::over: break;
+    }
+    return true;
+}
+
+// What all ranks have said, together.
+PatternProblem PatternOperation::make_problem() {
+    PatternProblem q;
+    q.kind = call_.kind;
+    q.ranks = context_.size();
+    q.root = has_parts(q.kind) ? 0 : call_.root;
+    q.rows = call_.in.rows;
+    q.item_bytes = call_.in.item_bytes();
+    q.block = call_.block;
+    if (has_parts(q.kind))
+        for (int r = 0; r < q.ranks; ++r) q.columns.push_back(agreed().value(columns + static_cast<std::size_t>(r)));
+    else
+        q.columns = {call_.in.cols};
+    // Of the whole matrix: the least and the most that any rank has given.
+    std::int64_t least = call_.in.cols, most = least;
+    if (q.kind == PatternKind::spread) {
+        const bool given = agreed().value(whole_columns(q.ranks)) != Agreement::none;
+        least = given ? agreed().value(whole_columns(q.ranks)) : q.total_columns();
+        most = given ? -agreed().value(whole_columns(q.ranks) + 1) : q.total_columns();
+    }
+    if (least != q.total_columns() || most != q.total_columns())
+        throw ConfigError(std::string(to_string(q.kind)) + ": the ranks' parts have " +
+                          std::to_string(q.total_columns()) + " columns together, the whole matrix " +
+                          std::to_string(least == q.total_columns() ? most : least) + "; they must be equal");
+    return q;
+}
+
+// A part in its own place inside the whole matrix is moved by not moving it; anywhere else it
+// would be overwritten while it is read.
+void PatternOperation::check_places(const PatternProblem& q) {
+    for (std::int64_t r = 0, first = 0; r < q.ranks && has_parts(q.kind);
+         first += q.columns[static_cast<std::size_t>(r++)]) {
+        const std::int64_t inside = agreed().value(place_inside(q.ranks) + static_cast<std::size_t>(r));
+        if (inside != Agreement::none &&
+            (q.block > 0 || (inside != first && q.columns[static_cast<std::size_t>(r)] > 0)))
+            throw ConfigError(std::string(to_string(q.kind)) + ": on rank " + std::to_string(r) +
+                              " the part lies in the whole matrix at column " + std::to_string(inside) +
+                              "; allowed: apart from it" +
+                              (q.block ? "" : ", or at its own column " + std::to_string(first)));
+    }
+    if (call_.op == Reduction::user && call_.request.algorithm == Algorithm::native)
+        throw ConfigError(std::string(to_string(q.kind)) +
+                          ": algorithm 'mpi' was given with a function; allowed: the other algorithms");
+}
+
+void PatternOperation::propose_tag(std::int64_t least) {
+    const std::int64_t mine = exchange_->kept_tags->free_from(least);
+    const std::size_t place = kept_place(context_.size());
+    words_.given[place] = mine;
+    words_.given[place + 1] = -mine;
+}
+
+// False: the ranks have proposed different ones, and go on comparing.
+bool PatternOperation::take_kept_tag() {
+    const std::size_t place = kept_place(context_.size());
+    const std::int64_t least = agreed().value(place), most = -agreed().value(place + 1);
+    exchange_->kept_tags->must_be_there(most);
+    if (least == most) {
+        kept_tag_ = KeptTag(exchange_->kept_tags, most);
+        tag_ = Exchange::first_kept + kept_tag_.number();
+        return true;
+    }
+    propose_tag(most);
+    Agreement& agreement = comparison().agreement;
+    agreement.restate(words_.said, words_.given);
+    agreement.start(exchange_->tag(tag_), {}, call_.caller.where, &exchange_->where);
+    return false;
+}
+
+// All ranks come to the same here: what was agreed, rank 0's numbers and nothing else decide.
+void PatternOperation::prepare() {
+    const std::vector<std::int64_t>& now = agreed().values();
+    again_ = transfer_ && std::equal(transfer_->words().agreed.begin(), transfer_->words().agreed.end(),
+                                     now.begin() + PatternTransfer::memory_numbers, now.end());
+    if (!again_) made_ = make_problem();
+    const PatternProblem& q = problem();
+    piggyback_ = may_piggyback(call_, port(), context_.paths_off()) &&
+                 std::all_of(q.columns.begin(), q.columns.end(), [&](std::int64_t n) {
+                     return (q.kind == PatternKind::multi_reduce ? call_.in.bytes() : q.rows * n * q.item_bytes) <=
+                            piggyback_limit_bytes(q.kind, q.ranks);
+                 });
+    if (again_) {
+        plan_ = transfer_->plan();
+    } else {
+        check_places(q);
+        PatternConditions conditions;
+        conditions.contiguous = agreed().value(contiguous) == 1;
+        conditions.native = port().native();
+        PatternPlan plan = make_pattern_plan(q, call_.request, conditions, context_.machine());
+        if (piggyback_) plan.why += "; so small that all goes with the comparison of the arguments";
+        plan_ = std::make_shared<PatternPlan>(std::move(plan));
+    }
+}
+
+// What the call needs on this rank. Where it throws, the comparison is still there.
+void PatternOperation::get_memory() {
+    if (call_.allocate && !again_) call_.out = call_.allocate(made_.total_columns());
+    if (plan().algorithm == Algorithm::native) {
+        native_.prepare(call_, problem().columns, context_.rank());
+        return;
+    }
+    if (call_.op == Reduction::user)
+        ending_ = std::make_unique<Agreement>(port(), words().said, std::vector<std::int64_t>{});
+    if (!again_) {
+        if (transfer_) {
+            words_ = transfer_->words();
+            words_.given[0] = words_.given[1] = 0;
+            comparison_ = std::move(transfer_->comparison());
+            transfer_.reset();
+        }
+        const std::vector<std::int64_t>& now = agreed().values();
+        words_.agreed.assign(now.begin() + PatternTransfer::memory_numbers, now.end());
+        transfer_ = std::make_shared<PatternTransfer>(context_, words_, made_, plan_, call_, comparison_);
+    }
+    if (!piggyback_) transfer_->aim(call_, exchange_->tag(tag_));
+    staged_ = transfer_->buffer_bytes();
+}
+
+// Whether every rank had its memory before this call, and they know it of each other: all come to the same.
+bool PatternOperation::all_have_memory() {
+    const std::vector<std::int64_t>& now = agreed().values();
+    return again_ && now[0] > 0 && now[0] == -now[1];
+}
+
+// A rank that lacks memory would leave the others waiting for its data.
+void PatternOperation::agree_on_memory() {
+    Statement mine;
+    const bool native = plan().algorithm == Algorithm::native;
+    const bool needs_none = native && call_.kind == PatternKind::broadcast && agreed().value(contiguous) == 1;
+    const bool known = context_.size() == 1 || needs_none || (!native && all_have_memory());
+    try {
+        get_memory();
+    } catch (const std::bad_alloc&) {
+        if (known) throw;
+        mine = {Statement::Kind::resources,
+                std::string(to_string(call_.kind)) + ": rank " + std::to_string(context_.rank()) +
+                    " has not the memory for the result or for staging; nothing was moved",
+                ""};
+    }
+    stage_ = Stage::preparing;
+    if (known) return;
+    mine.caller = caller();
+    Agreement& agreement = comparison().agreement;
+    agreement.restate(std::make_shared<Said>(std::move(mine)), {});
+    agreement.start(exchange_->tag(tag_), {}, call_.caller.where, &exchange_->where);
+    asks_ = true;
+}
+
+void PatternOperation::begin() {
+    begin_ = now_s();
+    over_.store(false, std::memory_order_relaxed);
+    native_posted_ = false;
+    stage_ = Stage::running;
+}
+
+void PatternOperation::start() {
+    InsideReduction::refuse();
+    if (!call_.keep) throw ConfigError("this pattern was not made with start=False: it runs once");
+    if (!over()) throw ConfigError("this pattern is in flight; wait for it before it is started again");
+    if (!planned()) raise();
+    error_ = nullptr;
+    number = -1;  // its tag is its own
+    exchange_->main().must_work();
+    if (transfer_) transfer_->execution().restart();
+    if (plan().algorithm == Algorithm::native) enter_line();
+    begin();
+}
+
+bool PatternOperation::run_native() {
+    if (!native_posted_) {
+        if (!exchange_->first_in_line(place_)) return false;
+        native_posted_ = true;
+        native_.post(call_, context_.rank(), port());
+        leave_line();
+    }
+    done_.clear();
+    port().poll(done_);
+    if (done_.empty()) return false;
+    native_.take_results(call_, context_.rank());
+    return true;
+}
+
+}  // namespace tilewave

@@ -1,0 +1,115 @@
+#include "patterns/transfer.hpp"
+
+#include <algorithm>
+
+#include "context/tuning.hpp"
+#include "context/waiting.hpp"
+
+namespace tilewave {
+
+using namespace tuning;
+
+namespace {
+
+bool join_user(std::byte* into, const std::byte* left, const std::byte* right, std::int64_t n, void* env) {
+    const InsideReduction here;
+    return static_cast<const UserReduction*>(env)->join(into, left, right, n);
+}
+
+}  // namespace
+
+PatternTransfer::Key PatternTransfer::key(const PatternCall& c) {
+    return {c.kind,
+            c.in.rows,
+            c.in.cols,
+            c.in.row_stride_bytes,
+            c.out.rows,
+            c.out.cols,
+            c.out.row_stride_bytes,
+            c.in.type,
+            c.out.type,
+            c.root,
+            c.op,
+            c.block,
+            c.part_inside,
+            c.request.algorithm,
+            c.request.chunk_bytes,
+            c.request.buffers,
+            bool(c.allocate),
+            c.user_name,
+            c.outer,
+            c.caller.call};
+}
+
+PatternTransfer::PatternTransfer(Context& context, Words words, const PatternProblem& problem,
+                                 std::shared_ptr<const PatternPlan> plan, const PatternCall& call,
+                                 std::unique_ptr<Comparison>& comparison)
+    : words_(std::move(words)),
+      problem_(problem),
+      plan_(std::move(plan)),
+      out_stride_(call.out.row_stride_bytes),
+      options_(context.options()) {
+    options_.record = false;
+    options_.heartbeat = nullptr;
+    schedule_ =
+        pattern_schedule(problem_, *plan_, context.rank(), {call.in.row_stride_bytes, call.out.row_stride_bytes}, 0);
+    // A part in its place must not be written while it is sent, not even with what it holds.
+    if (problem_.kind == PatternKind::spread && call.part_inside >= 0)
+        std::erase_if(schedule_.lanes[0], [&](const Step& step) {
+            return (step.op == Op::pack || step.op == Op::unpack) &&
+                   schedule_.messages[static_cast<std::size_t>(step.item)].peer == schedule_.rank;
+        });
+    for (const Array& array : schedule_.arrays) {
+        Index stride = array.stride;
+        for (int k = 0; k < stride.n; ++k) stride[k] *= problem_.item_bytes;
+        bindings_.push_back({nullptr, stride});
+    }
+    combine_ = call.op == Reduction::user ? Combine{join_user, nullptr, true}
+                                          : Combine{combine_row(call.op, call.in.type), nullptr, false};
+    if (call.op != Reduction::user && !without(options_.paths_off, FastPath::straight_combines))
+        combine_.straight = straight_combines(schedule_);  // a function gets all of a step in one call
+    execution_ = std::make_unique<Execution>(schedule_, bindings_, Computers{}, combine_, *comparison->port, options_);
+    if (!call.keep) {  // for the calls like this one
+        std::size_t all = problem_.columns.size();
+        for (const std::int64_t value : words_.agreed) all = all * 31 + std::hash<std::int64_t>()(value);
+        const auto number = static_cast<std::int64_t>(all >> 2) + 1;
+        words_.given[0] = number;
+        words_.given[1] = -number;
+        comparison->agreement.restate(words_.said, words_.given);
+    }
+    comparison_ = std::move(comparison);
+}
+
+void PatternTransfer::aim(PatternCall& call, int tag) {
+    for (Message& m : schedule_.messages) m.tag = tag;
+    const auto addresses = pattern_addresses(problem_, schedule_.rank, {call.in.data, call.out.data});
+    for (std::size_t a = 0; a < bindings_.size(); ++a) bindings_[a].data = addresses[a];
+    if (call.op == Reduction::user) combine_.env = &call.user;
+    execution_->restart();
+}
+
+std::shared_ptr<PatternTransfer> PatternTransfer::take(Exchange& exchange, const Key& key) {
+    auto& [lock, idle] = exchange.transfers;
+    std::scoped_lock guard(lock);
+    for (auto at = idle.rbegin(); at != idle.rend(); ++at)
+        if ((*at)->words_.key == key) {
+            auto found = std::move(*at);
+            idle.erase(std::next(at).base());
+            return found;
+        }
+    return nullptr;
+}
+
+void PatternTransfer::give_back(Exchange& exchange, std::shared_ptr<PatternTransfer> transfer) {
+    auto& [lock, idle] = exchange.transfers;
+    std::scoped_lock guard(lock);
+    idle.push_back(std::move(transfer));
+    std::int64_t bytes = 0;
+    for (const auto& t : idle) bytes += t->memory_bytes();
+    while (!idle.empty() && (idle.size() > most_idle || bytes > most_idle_bytes)) {
+        bytes -= idle.front()->memory_bytes();
+        idle.erase(idle.begin());
+    }
+}
+
+}  // namespace tilewave

@@ -1,0 +1,297 @@
+#include "run/run_schedule.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "check/shapes.hpp"
+#include "context/agreement.hpp"
+#include "context/exchange.hpp"
+#include "core/tags.hpp"
+#include "data/rows.hpp"
+#include "execute/alarms.hpp"
+#include "schedule/repeat.hpp"
+#include "schedule/timeline_bytes.hpp"
+#include "tilewave/check.hpp"
+#include "tilewave/limits.hpp"
+
+namespace tilewave {
+namespace {
+
+// Of the messages from one rank to another: equal on both sides where these meet, whatever the order.
+struct Traffic {
+    std::int64_t from = 0, to = 0, messages = 0, bytes = 0;
+    std::uint64_t hash = 0;
+};
+
+std::uint64_t mixed(std::uint64_t x) {  // splitmix64, https://prng.di.unimi.it/splitmix64.c
+    x += 0x9e3779b97f4a7c15;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+    return x ^ (x >> 31);
+}
+
+std::string traffic_of(const Schedule& s) {
+    std::map<std::pair<int, bool>, Traffic> all;
+    for (std::size_t l = 0; l < s.lanes.size(); ++l)
+        for (std::size_t i = 0; i < s.lanes[l].size(); ++i) {
+            const Step& step = s.lanes[l][i];
+            if (step.op != Op::post_send && step.op != Op::post_recv) continue;
+            const Message& m = s.messages[static_cast<std::size_t>(step.item)];
+            Traffic& t = all[{m.peer, m.send}];
+            t.from = m.send ? s.rank : m.peer;
+            t.to = m.send ? m.peer : s.rank;
+            ++t.messages;
+            t.bytes += m.bytes;
+            t.hash += mixed(
+                mixed(mixed(static_cast<std::uint64_t>(section_of(s, l, i))) + static_cast<std::uint64_t>(m.tag)) +
+                static_cast<std::uint64_t>(m.bytes));
+        }
+    std::string bytes;
+    for (const auto& [key, t] : all) bytes.append(reinterpret_cast<const char*>(&t), sizeof t);
+    return bytes;
+}
+
+std::string told(const Traffic* t) {
+    return t ? std::to_string(t->messages) + " of " + std::to_string(t->bytes) + " bytes" : "none";
+}
+
+// The first two ranks whose messages do not meet, as text; empty where all do.
+std::string verdict(const std::vector<std::string>& by_rank) {
+    std::map<std::pair<std::int64_t, std::int64_t>, std::pair<const Traffic*, const Traffic*>> pairs;
+    std::vector<std::vector<Traffic>> all;
+    for (const std::string& bytes : by_rank) {
+        std::vector<Traffic> of(bytes.size() / sizeof(Traffic));
+        if (!of.empty()) std::memcpy(of.data(), bytes.data(), bytes.size());
+        all.push_back(std::move(of));
+    }
+    for (std::size_t rank = 0; rank < all.size(); ++rank)
+        for (const Traffic& t : all[rank])
+            (t.from == static_cast<std::int64_t>(rank) ? pairs[{t.from, t.to}].first : pairs[{t.from, t.to}].second) =
+                &t;
+    for (const auto& [ranks, both] : pairs) {
+        const auto [sent, received] = both;
+        if (sent && received && sent->messages == received->messages && sent->hash == received->hash) continue;
+        const bool alike = sent && received && sent->messages == received->messages && sent->bytes == received->bytes;
+        return "the messages from rank " + std::to_string(ranks.first) + " to rank " + std::to_string(ranks.second) +
+               " do not meet: it sends " + told(sent) + ", the other receives " + told(received) +
+               (alike ? ", with other tags or sizes, or of another part of the block" : "");
+    }
+    return "";
+}
+
+// A task's own exception says nothing of where it happened.
+TaskFunction with_place(const TaskFunction& function, int rank) {
+    if (!function) return function;
+    return [function, rank](const TaskCall& call) {
+        try {
+            function(call);
+        } catch (const KernelError&) {
+            throw;
+        } catch (const std::bad_alloc&) {
+            throw;
+        } catch (const std::exception& e) {
+            throw KernelError("task " + std::to_string(call.number) + " on rank " + std::to_string(rank) + ": " +
+                              e.what());
+        } catch (...) {
+            throw KernelError("task " + std::to_string(call.number) + " on rank " + std::to_string(rank) +
+                              " has thrown what is no std::exception");
+        }
+    };
+}
+
+// Times count from the first event.
+void from_zero(Timeline& t) {
+    double begin = std::numeric_limits<double>::infinity();
+    for (const Event& e : t.events) begin = std::min(begin, e.begin_s);
+    for (Event& e : t.events) e.begin_s -= begin, e.end_s -= begin;
+    for (Request& r : t.requests) r.posted_s -= begin, r.completed_s -= begin;
+}
+
+void check_calls(const Schedule& s, const ScheduleCalls& calls) {
+    const auto refuse = [](const char* what, int number, std::size_t given) {
+        throw ConfigError("a work calls " + std::string(what) + " " + std::to_string(number) + "; " +
+                          std::to_string(given) + " were given");
+    };
+    for (const Tile& tile : s.tiles) {
+        const Work& work = s.works[static_cast<std::size_t>(tile.work)];
+        const int number = work.task() ? work.task()->operation : work.nest()->kernel;
+        const auto n = static_cast<std::size_t>(number);
+        if (work.task() && (number < 0 || n >= calls.operations.size() || !calls.operations[n]))
+            refuse("operation", number, calls.operations.size());
+        if (work.nest() && (number < 0 || n >= calls.kernels.size() || !calls.kernels[n].row))
+            refuse("kernel", number, calls.kernels.size());
+    }
+}
+
+// Tiles of nests stay within the storage of what their places reach.
+void check_tiles(const Schedule& s) {
+    for (const Tile& tile : s.tiles) {
+        const NestWork* nest = s.works[static_cast<std::size_t>(tile.work)].nest();
+        if (!nest || nest->period.n > 0) continue;
+        for (const Access& p : nest->places) {
+            const Array& array = s.arrays[static_cast<std::size_t>(p.array)];
+            if (array.time_buffers > 0) continue;
+            const Box box = array.elements(intersect(tile.box, nest->space).shifted(p.offset));
+            if (auto why = inside_storage(s, p.writes ? "a tile writes" : "a tile reads", p.array, box))
+                throw ConfigError("the schedule is wrong: " + *why);
+        }
+    }
+}
+
+// Each combine step has a way to join the values of its arrays, and one for both of them.
+void check_combinings(const Schedule& s, std::span<const Combining> given) {
+    const auto of = [&](std::int32_t message) {
+        const auto array = static_cast<std::size_t>(s.messages[static_cast<std::size_t>(message)].array);
+        if (array >= given.size() || !combine_row(given[array].op, given[array].type) ||
+            item_bytes(given[array].type) != s.arrays[array].item_bytes)
+            throw ConfigError("a step combines values of array " + std::to_string(array) +
+                              ", for which no operation of its dtype was given");
+        return given[array];
+    };
+    for (const auto& lane : s.lanes)
+        for (const Step& step : lane)
+            if (step.op == Op::combine && !(of(step.item) == of(step.count >= 0 ? step.count : step.item)))
+                throw ConfigError("a step combines values of arrays with different operations or dtypes");
+}
+
+}  // namespace
+
+// Counters are 32 bits.
+void check_times(const Schedule& s, std::int64_t times) {
+    std::int32_t most = 1;
+    for (const std::int32_t by : growth(s)) most = std::max(most, by);
+    const std::int64_t allowed = std::numeric_limits<std::int32_t>::max() / most - 1;
+    if (times < 1 || times > allowed)
+        throw ConfigError("times " + std::to_string(times) + " was given; allowed: 1 to " + std::to_string(allowed));
+}
+
+void check_run(Context& context, const Schedule& s, std::span<const Binding> bindings, const ScheduleCalls& calls,
+               std::int64_t times) {
+    if (s.ranks != context.size() || s.rank != context.rank())
+        throw ConfigError("a schedule of rank " + std::to_string(s.rank) + " of " + std::to_string(s.ranks) +
+                          " ranks was given to rank " + std::to_string(context.rank()) + " of " +
+                          std::to_string(context.size()) + "; allowed: this rank's, of as many ranks");
+    if (auto wrong = check_rank(s)) throw ConfigError("the schedule is wrong: " + to_string(*wrong));
+    check_times(s, times);
+    if (s.lanes.size() > static_cast<std::size_t>(max_lanes))
+        throw ConfigError("the schedule has " + std::to_string(s.lanes.size()) + " lanes on rank " +
+                          std::to_string(s.rank) + "; allowed: at most " + std::to_string(max_lanes));
+    if (bindings.size() != s.arrays.size())
+        throw ConfigError(std::to_string(bindings.size()) + " bindings were given for " +
+                          std::to_string(s.arrays.size()) + " arrays");
+    for (std::size_t a = 0; a < s.arrays.size(); ++a) {
+        if (s.arrays[a].planes > 0)
+            throw ConfigError("array " + std::to_string(a) +
+                              " is kept in planes; such schedules are run with their nest");
+        if (!s.arrays[a].storage.empty() && bindings[a].stride_bytes.n != s.arrays[a].storage.dims())
+            throw ConfigError("the binding of array " + std::to_string(a) + " has strides " +
+                              to_string(bindings[a].stride_bytes) + ", its storage is " +
+                              to_string(s.arrays[a].storage));
+    }
+    const int most = context.transport().max_tag() - tags::first_face;
+    for (const Message& m : s.messages)
+        if (m.tag > most)
+            throw ConfigError("a message has tag " + std::to_string(m.tag) + "; this MPI allows tags up to " +
+                              std::to_string(most));
+    check_calls(s, calls);
+    check_tiles(s);
+    check_combinings(s, calls.combinings);
+}
+
+void compare_messages(Transport& t, const Schedule& schedule) {
+    if (t.size() == 1) return;
+    const std::vector<std::string> all = gather(t, traffic_of(schedule));
+    std::string text = t.rank() == 0 ? verdict(all) : "";
+    broadcast(t, text, 0);
+    if (!text.empty()) throw ConfigError(text);
+}
+
+ReadySchedule::ReadySchedule(Context& context, const Schedule& schedule, const ScheduleCalls& calls, std::int64_t times,
+                             bool record)
+    : context_(context), schedule_(schedule), calls_(calls), options_(context.options()) {
+    for (const TaskFunction& f : calls.operations) operations_.push_back(with_place(f, context.rank()));
+    options_.alarms = context.exchange()->alarms.get();
+    options_.times = times;
+    options_.threads = context.threads();         // more lanes take turns
+    options_.first_tag = tags::first_face;        // a program's tags begin at 0, as do those of the library's own
+    options_.record = options_.record && record;  // of some schedules the steps are of no interest
+    options_.events = options_.record;
+    kept_.make(schedule_, std::vector<Binding>(schedule_.arrays.size()),
+               Programs{calls_.kernels, operations_, calls_.combinings}, context_.transport(), context_.lanes(),
+               options_);
+}
+
+ScheduleReport ReadySchedule::run(std::span<const Binding> bindings) {
+    Transport& t = context_.transport();
+    Alarms& alarms = *options_.alarms;
+    alarms.begin();
+    if (t.size() > 1 && options_.record) options_.clock_offset_s = context_.clock_offset_s();
+    Outcome outcome = kept_.run(schedule_, bindings, Programs{calls_.kernels, operations_, calls_.combinings}, t,
+                                context_.lanes(), options_);
+    if (options_.heartbeat && !outcome.interrupted) outcome.interrupted = options_.heartbeat(-1);
+    const auto explain = [&](const Failure& f) {
+        if (const NestWork* nest = schedule_.works[static_cast<std::size_t>(f.work)].nest(); nest && calls_.explain)
+            return calls_.explain(nest->kernel, f);
+        return "kernel of work " + std::to_string(schedule_.works[static_cast<std::size_t>(f.work)].number) +
+               " raised at " + to_string(f.point) + " on rank " + std::to_string(t.rank());
+    };
+    return report(agree_on_end(t, alarms, outcome, 0, {}, explain, options_.heartbeat), std::move(outcome.timeline));
+}
+
+// The run is over: a timeline for which there is no memory is left out.
+ScheduleReport ReadySchedule::report(const RunEnding& end, Timeline own) {
+    Transport& t = context_.transport();
+    ScheduleReport report;
+    report.time_s = end.time_s;
+    report.interrupted = end.interrupted;
+    if (!options_.record) return report;
+    const bool turns = static_cast<int>(schedule_.lanes.size()) > context_.threads();
+    try {
+        const std::vector<std::string> all = gather(t, [&] {
+            std::string mine(sizeof(std::int32_t), 0);
+            const std::int32_t threads = turns ? context_.threads() : 0;
+            std::memcpy(mine.data(), &threads, sizeof threads);
+            return mine + timeline_bytes(own);
+        });
+        if (t.rank() > 0) return report;
+        report.timeline.ranks = t.size();
+        report.timeline.dims = own.dims;
+        for (const std::string& bytes : all) {
+            std::memcpy(&report.timeline.threads.emplace_back(), bytes.data(), sizeof(std::int32_t));
+            add_timeline(bytes.substr(sizeof(std::int32_t)), report.timeline);
+        }
+        if (std::ranges::count(report.timeline.threads, 0) == t.size()) report.timeline.threads.clear();
+        from_zero(report.timeline);
+        report.parts = parts(report.timeline);
+    } catch (const OutOfResources&) {
+    } catch (const std::bad_alloc&) {
+        report.timeline = {};
+        report.parts = {};
+    }
+    return report;
+}
+
+ScheduleReport run_schedule(Context& context, const Schedule& schedule, std::span<const Binding> bindings,
+                            const ScheduleCalls& calls, const Caller& caller, std::int64_t times) {
+    Statement mine;
+    mine.caller = caller;
+    mine.description = "a schedule of " + std::to_string(schedule.ranks) + " ranks, " +
+                       std::to_string(schedule.arrays.size()) + " arrays, " + std::to_string(calls.operations.size()) +
+                       " operations, " + std::to_string(calls.kernels.size()) + " kernels, " + std::to_string(times) +
+                       " times";
+    std::optional<ReadySchedule> ready;
+    agree_after(context, mine, [&] {
+        check_run(context, schedule, bindings, calls, times);
+        ready.emplace(context, schedule, calls, times);
+    });
+    compare_messages(context.transport(), schedule);
+    return ready->run(bindings);
+}
+
+}  // namespace tilewave

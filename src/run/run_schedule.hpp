@@ -1,0 +1,48 @@
+// The parts of run_schedule(), for callers that agree by themselves.
+#pragma once
+#include <vector>
+
+#include "execute/kept_execution.hpp"
+#include "run/run_ending.hpp"
+#include "tilewave/run_schedule.hpp"
+
+namespace tilewave {
+
+/// What this rank can tell before a run. Local.
+/// @throws ConfigError as run_schedule()
+void check_run(Context& context, const Schedule& schedule, std::span<const Binding> bindings,
+               const ScheduleCalls& calls, std::int64_t times = 1);
+
+/// Whether the messages that ranks post meet: as many between two ranks from either side, of equal tags and sizes.
+/// Collective; rank 0 is sent two numbers for each two ranks that have messages.
+/// @throws ConfigError on every rank
+void compare_messages(Transport& transport, const Schedule& schedule);
+
+/// A run with all that it takes beyond the arrays. Ranks agree between making it and run(), so that what one of them
+/// lacks is an error of all before anything moves.
+class ReadySchedule {
+public:
+    /// The schedule, and what `calls` names, must live on. Local. `record`: the report has a timeline, if the context's
+    /// options say so.
+    /// @throws std::bad_alloc, std::system_error
+    ReadySchedule(Context& context, const Schedule& schedule, const ScheduleCalls& calls, std::int64_t times = 1,
+                  bool record = true);
+    ReadySchedule(const ReadySchedule&) = delete;
+    ReadySchedule& operator=(const ReadySchedule&) = delete;
+
+    /// Of schedules that check_run() and compare_messages() have passed; once or again and again. Collective.
+    /// @throws KernelError, OutOfResources, MpiError, each on every rank
+    ScheduleReport run(std::span<const Binding> bindings);
+
+private:
+    ScheduleReport report(const RunEnding& end, Timeline own);
+
+    Context& context_;
+    const Schedule& schedule_;
+    ScheduleCalls calls_;
+    std::vector<TaskFunction> operations_;
+    ExecuteOptions options_;
+    KeptExecution kept_;
+};
+
+}  // namespace tilewave
