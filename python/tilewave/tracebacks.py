@@ -47,6 +47,9 @@ def door(function: F) -> F:
             raise
 
     call._door = True
+    if keeps := getattr(function, "_keeps", None):  # interrupts of a collective call are kept in its door, too
+        call.__code__ = call.__code__.replace(co_name="collective_call")  # other doors keep none
+        keeps(call)
     return call
 
 

@@ -44,6 +44,7 @@ _codes: set[CodeType] = set()
 def keeps(function: F) -> F:
     """Decorator of what ranks call together: an interrupt inside is kept. Costs nothing in a call."""
     _codes.add(function.__code__)
+    function._keeps = keeps  # for what wraps it
     return function
 
 

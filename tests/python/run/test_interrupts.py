@@ -49,6 +49,13 @@ def test_inside_it_is_kept_and_later_ones_of_the_same_moment_are_dropped():
     assert interrupts.take() is None and not interrupts.pending()
 
 
+def test_it_is_kept_from_the_first_frame_of_a_collective_call_on():
+    for function in (tw.run, tw.field, tw.barrier, tw.patterns.reduce, tw.linalg.matmul, tw.linalg.lu):
+        assert function._door and function.__code__ in interrupts._codes, function
+    for function in (tw.nest, tw.scratch, tw.Schedule.load):  # of one rank
+        assert function._door and function.__code__ not in interrupts._codes, function
+
+
 @pytest.mark.parametrize("inside", [True, False])
 def test_a_later_one_is_raised_at_once(monkeypatch, inside):
     monkeypatch.setattr(interrupts, "AGAIN_S", 0.0)
