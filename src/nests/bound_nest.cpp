@@ -208,7 +208,7 @@ struct NestChain::State {
         };
         std::vector<CommonLayout> all;
         if (std::all_of(nests.begin(), nests.end(), alike)) all.push_back({first, true});
-        if (without(context.paths_off(), FastPath::turns)) return all;
+        if (without(context.paths_off(), FastPath::chain_layouts)) return all;
         for (const BoundNest::State* n : heaviest) {
             const Index grid = grid_of(*n);
             if (std::none_of(all.begin(), all.end(),

@@ -80,29 +80,17 @@ def object_code(key, build):
 
 
 def find(key, suffix):
-    """What was kept for a key, as bytes, or None; and the name that `forget` takes."""
+    """What was kept for a key, as bytes, or None."""
     key, where = key.encode(), folder()
-    name = hashlib.sha256(key).hexdigest()
-    return where and _read(where / (name + suffix), key), name
+    return where and _read(where / (hashlib.sha256(key).hexdigest() + suffix), key)
 
 
 def keep(key, data, suffix):
-    """Keep data for a key; returns the name that `forget` takes, empty where it cannot be kept."""
+    """Keep data for a key, where a file can be written."""
     key, where = key.encode(), folder()
-    name = hashlib.sha256(key).hexdigest()
     with contextlib.suppress(OSError):
-        if where is not None and _write(where / (name + suffix), key, data):
+        if where is not None and _write(where / (hashlib.sha256(key).hexdigest() + suffix), key, data):
             _remove_oldest(where)
-            return name
-    return ""
-
-
-def forget(name, suffix):
-    """Remove what is kept under a name."""
-    where = folder()
-    with contextlib.suppress(OSError):
-        if where is not None:
-            _remove(where / (name + suffix))
 
 
 def _read(path, key):

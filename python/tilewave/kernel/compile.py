@@ -113,7 +113,6 @@ class Kernel:
     def __init__(self, recipe):
         nest, choices = recipe.nest, recipe.choices
         self.nest = nest
-        self.runs = self.misses = 0  # on rank 0, of this process: tilewave.machine.stale counts them
         self.places = nest.places
         key = recipe.key()
         self.digest = hashlib.sha256(key.encode()).hexdigest()

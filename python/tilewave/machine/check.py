@@ -32,7 +32,6 @@ CONDITIONS = {
     "quick": entries.flag,
     "measured_s": entries.number,
     "busy": entries.number,
-    "renewed": entries.of_object({}, more=entries.text),
 }
 #: What each row of these lists of a link has.
 ROWS = {

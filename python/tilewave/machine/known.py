@@ -16,8 +16,6 @@ from tilewave.machine.machine import Machine, read
 from tilewave.notices import warn
 
 VARIABLE = "TILEWAVE_MACHINE"
-#: As if it were not set, and what looks stale is measured again: tilewave.machine.stale.
-AUTO = "auto"
 #: Settings of message libraries that change what messages cost.
 SETTINGS = (
     "TILEWAVE_SHARED_MEMORY",
@@ -130,7 +128,6 @@ def adopt(context):
 def look(context, complain):
     """Take the given or the kept machine over, if any: the text of rank 0's file is everyone's."""
     given = os.fsdecode(context._core.broadcast(os.fsencode(os.environ.get(VARIABLE, ""))))
-    given = "" if given == AUTO else given
     if given == "default":
         if complain:
             context._machine = constants(context)

@@ -20,6 +20,7 @@ def measured(context, quick, budget_s, save=True):
     with session.progress:
         found = _experiments(session)
     known.use(context, found)
+    context._rates.clear()  # as rates on disk, they belong to the numbers before
     if save and context.rank == 0:
         known.keep(found)
         if known.busy(found):

@@ -96,8 +96,8 @@ def _because(plan):
         return ": the plan was given"
     if sequential := notes.get("sequential"):
         return f": the order of the loops is kept, because of {sequential}"
-    if notes.get("chosen_for"):
-        return ": the plan of a run before"
+    if chosen_for := notes.get("chosen_for"):
+        return f": the plan of an earlier run over {_points(chosen_for)} was fitted"
     fixed = notes.get("fixed") or {}
     of = f"{notes['considered']} plans" if notes.get("considered", 0) > 1 else ""
     if not of:
@@ -133,7 +133,6 @@ def explain(plan):
         "The body's rate",
         *_rate(notes.get("rate", {})),
         *_ways(notes.get("ways")),
-        *_turns(notes.get("turns")),
         "",
         "The machine's numbers",
         *_machine(notes.get("machine", {})),
@@ -183,17 +182,6 @@ def _way(choices):
     )
     skew = choices["skew"]
     return text + (f", tiles are cut along the sum of loops {skew[0]} and {skew[1]}" if skew else "")
-
-
-def _turns(turns):
-    if turns:
-        together, moving = _times((turns["together_s"], turns["moving_s"]))
-        yield from (
-            "",
-            "Layout of fields",
-            f"  one for {', '.join(turns['nests'])}, which use the same fields in turn: {together} a turn of all so; "
-            f"{moving} with plans of their own, as fields then move between them",
-        )
 
 
 def _machine(machine):
@@ -260,6 +248,10 @@ def _without(names):
         yield from ("", f"Fast paths that TILEWAVE_WITHOUT switches off: {names}")
 
 
+def _points(extents):
+    return f"{' x '.join(map(str, extents))} points"
+
+
 def _ranked(plan):
     notes = plan.notes
     if notes.get("given_whole"):
@@ -268,8 +260,8 @@ def _ranked(plan):
     if chosen_for := notes.get("chosen_for"):
         yield from (
             "",
-            f"It was chosen for a run over {' x '.join(map(str, chosen_for))} points and stays for this one; no other "
-            "was tried",
+            f"It was chosen for a run over {_points(chosen_for)} and fitted to this one, as only bounds or steps "
+            "differ; no other was tried",
         )
         return
     yield from ("", f"{notes.get('considered')} plans estimated, {len(plan.ranked)} played; the best first")

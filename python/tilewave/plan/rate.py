@@ -28,8 +28,6 @@ class Rate:
         The part of these times where one lane of each rank computes; 0: not measured.
     lanes : int
         Of a rank, that the rest was measured with.
-    kept : str
-        What its file is called; empty where there is none: tilewave.machine.kept_rates.
     """
 
     point_s: float
@@ -38,7 +36,6 @@ class Rate:
     note: str
     one_lane_factor: float = 0.0
     lanes: int = 1
-    kept: str = ""
 
     def core(self):
         """The core's."""

@@ -252,7 +252,7 @@ class Bound:
         for _, array in self._views:
             if is_left(array):
                 return False
-        return call.outside is self.nest._outside() and not call.way.out_of_date()
+        return call.outside is self.nest._outside()
 
     def _way(self, key, steps, exactly=False):
         """The way that serves so many steps, if there is one: that of blocks of steps serves any number from those
@@ -260,7 +260,7 @@ class Bound:
         way = self._ways.get(key)
         if way is None and steps is not None and not exactly:
             way = next((each for each in self._ways.values() if each.serves(key, steps)), None)
-        return None if way is None or way.out_of_date() else way
+        return way
 
     @collective(NAME)
     def _run(self, steps, context, scalars):
@@ -275,7 +275,7 @@ class Bound:
         yield self._description(steps, scalars)
         if way is None:
             ready = yield from self._given.prepare(steps, scalars)
-            self._calls.forget(lambda _: True)
+            self._calls.clear()
             way = self._ways[key] = Way(self._given, ready, key)
             if key == self._key(self._given.steps, {}):
                 self._first = way

@@ -27,17 +27,6 @@ class Way:
         self._values = {**ready.values, **given.scalars}
         self._copied = any(isinstance(value, np.ndarray) and copied(value) for value in ready.arrays.values())
 
-    def out_of_date(self):
-        """Whether the layout that its fields should have was, or is to be, weighed anew; the same on every rank."""
-        turn = self.ready.turn
-        base = turn.base
-        return (
-            bool(turn.wanted)
-            or turn.taken is not None
-            or base is not None
-            and (base.taken is None or base.taken.turn is not turn)
-        )
-
     @functools.cached_property
     def _core(self):
         """The core's, where arrays are used where they lie; else None. `ready` keeps what it points to."""
@@ -117,7 +106,6 @@ class Call:
         ready = way.ready
         self._said = _core.BoundCall(NAME, plain(description))
         self._core, self._context = way._core, ready.context
-        self._ran, self._fields = ready.turn.ran, ready.fields
 
     def run(self):
         """The run, from the ranks' agreement on; collective. Other threads must not call meanwhile."""
@@ -126,7 +114,6 @@ class Call:
         try:
             context._heart.progress.of = self.way.given.nest.name
             ran = context._together(self._core.run, self._said, self._steps, self._environment[1])
-            self._ran(context._turns, self._fields, ran.time_s, ran.moving_s)
             context._finished(ran)
         finally:
             context._doing = outer

@@ -33,8 +33,6 @@ class CallKey:
         Fields of which every rank gets a copy.
     halos : tuple
         By field, the least halo that its layout must have.
-    layout : tuple
-        Of fields that several nests use in turn.
     facts : tuple
         Of a derived key: what else counts.
     """
@@ -51,7 +49,6 @@ class CallKey:
     machine: int = 0
     copies: tuple = ()
     halos: tuple = ()
-    layout: tuple = ()
     facts: tuple = ()
 
     def family(self, facts):

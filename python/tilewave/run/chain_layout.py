@@ -6,7 +6,6 @@ from tilewave import _core
 from tilewave.errors import ConfigError
 from tilewave.field.field import Field
 from tilewave.run.problem import make_problem
-from tilewave.runtime.turns import choices_for, layout_of
 
 #: Layouts that are planned for, at most, where the nests' own plans have none in common.
 MOST_LAYOUTS = 3
@@ -139,7 +138,7 @@ def candidates(readies, shared):
         if layouts[k] is not None:
             wanted += [("plain", (), layouts[k][2]), layouts[k]]
     own = [] if differing_grids_or_storage(readies, shared) else [[{} for _ in readies]]
-    if _core.without(readies[0].context._off, "turns"):
+    if _core.without(readies[0].context._off, "chain_layouts"):
         return own
     found = _distinct(dict.fromkeys(wanted), readies, sharing, own)[:MOST_LAYOUTS]
     if not own and wanted:  # many small nests may be quicker on one rank, whatever the heaviest one wants
@@ -189,6 +188,57 @@ def fixed_otherwise(given, choices):
         if tuple(np.atleast_1d(theirs)) != tuple(np.atleast_1d(value)):
             return True
     return False
+
+
+def layout_of(prepared):
+    """(storage, row, grid) of the arrays' own dimensions, or None where loops are not these."""
+    problem, plan = prepared.problem, prepared.plan
+    signs = _signs(problem)
+    if prepared.on_one_rank or signs is None:
+        return None
+    first = len(signs) - _dimensions(problem)
+    row = (
+        tuple(s * r for s, r in zip(signs, plan.row or (0,) * len(signs), strict=True))
+        if plan.storage == "skewed"
+        else ()
+    )
+    return plan.storage, row[first:], tuple(plan.grid[first:])
+
+
+def choices_for(layout, prepared):
+    """The choices of a plan with that layout, or None."""
+    storage, row, grid = layout
+    signs = _signs(prepared.problem)
+    if prepared.on_one_rank or signs is None or len(grid) != _dimensions(prepared.problem):
+        return None
+    time = (0,) * (len(signs) - len(grid))
+    choices = {"storage": storage}
+    if prepared.context.size > 1:
+        choices["grid"] = tuple(1 for _ in time) + grid
+    if storage == "skewed":
+        if any(sign < 0 for sign, step in zip(signs, time + row, strict=True) if step):
+            return None  # the row would go along no loop and back along another
+        choices["row"] = time + row
+    return choices
+
+
+def _signs(problem):
+    """The direction of each loop, None where they are skewed or a spread array has its dimensions in another order."""
+    nest = problem.nest
+    for view in problem.spread:
+        at = [nest.indices.index(axis) for axis in view.axes]
+        if at != sorted(at):
+            return None
+    loops = problem.core.loops
+    n = len(loops)
+    if any(loops[k][m] for k in range(n) for m in range(n) if k != m):
+        return None
+    return tuple(loops[k][k] for k in range(n))
+
+
+def _dimensions(problem):
+    """Of the arrays: the loops but for time."""
+    return len(problem.nest.indices) - bool(problem.in_time)
 
 
 def fit(members, readies, shared, choices):

@@ -12,7 +12,8 @@ from tilewave import _core
 from tilewave.errors import ConfigError, shown
 from tilewave.field.values import values_at
 from tilewave.kernel.compile import compile_kernel
-from tilewave.machine import kept_rates, stale
+from tilewave.machine import kept_rates
+from tilewave.machine.busy import queued_s
 from tilewave.notices import warn
 from tilewave.plan import planning, rate
 from tilewave.plan.plan import ALLOWED, choose, request_of
@@ -167,18 +168,17 @@ class _KeptRates:
         for k, rates in zip(lacking, found, strict=True):
             ways[k].rates.measured = rates or []
         self._known = [len(way.rates.measured) for way in ways]
-        self._begun, self._queued = time.perf_counter(), stale.queued_s()
+        self._begun, self._queued = time.perf_counter(), queued_s()
 
     def write(self):
         """Keep what was measured, unless others had the CPUs meanwhile; on rank 0."""
         lanes = max(way.draft.sweep.plan.lanes for way in self._ways)
-        undisturbed = stale.DISTURBED * lanes * (time.perf_counter() - self._begun)
-        if self._context.rank or stale.queued_s() - self._queued > undisturbed:
+        undisturbed = kept_rates.DISTURBED * lanes * (time.perf_counter() - self._begun)
+        if self._context.rank or queued_s() - self._queued > undisturbed:
             return
         for key, way, known in zip(self._keys, self._ways, self._known, strict=False):
             if len(way.rates.measured) > known:
-                name = kept_rates.keep(key, way.rates.measured)
-                way.rates.measured = kept_rates.named(way.rates.measured, name)
+                kept_rates.keep(key, way.rates.measured)
 
 
 def _known_rates(context, given, draft):

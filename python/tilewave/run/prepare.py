@@ -14,7 +14,6 @@ from tilewave.field.field import Field
 from tilewave.field.values import values_at
 from tilewave.kernel.compile import kernel_key
 from tilewave.machine import measure as machine
-from tilewave.machine import stale
 from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import LATER
 from tilewave.nest.views import elements_of
@@ -32,7 +31,6 @@ from tilewave.run.replicated import as_replicated, copies_of, count_copies, repl
 from tilewave.run.scaled import present_halos
 from tilewave.run.steps import block_of, for_steps, whole_blocks
 from tilewave.runtime.checksum import checksum
-from tilewave.runtime.turns import NEVER, Turn, choices_for, layout_of
 
 #: Plans that are kept for runs which differ in bounds and steps only.
 MOST_OF_A_FAMILY = 4
@@ -61,8 +59,6 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None)
         known = call and call.known(context._calls)
         given = known or _check(nest, context, loops, plan, fastmath, arguments, reduce, halos)
         found = context._prepared.get(given.key) or _as_before(context, given)
-        if found is not None and found.turn.taken is not None:
-            found = found.turn.taken
         if found is None:
             drafts = choosing.drafts(context, given)
         else:
@@ -74,25 +70,16 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None)
         description = given.description
     except BaseException as problem:
         error = problem
-    prepared = found.number + found.turn.state if found and context._watch.wanted is None else 0
+    prepared = found.number if found else 0
     if not (yield (description, prepared) if error is None else error):
-        if (renewed := stale.renew(context)) is not None:
-            ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos)
-            if renewed.name == "rate" and renewed.nest == nest.name:
-                stale.keep_rate(context, nest, ready.plan)
-            return ready
-        ready, _ = yield from _decide(context, given, drafts)
-    elif found.turn.wanted:
-        ready = yield from _weigh_layouts(context, given, found)
+        ready = yield from _decide(context, given, drafts)
     if planning.wanted is not None:
         raise planning.Planned(ready.plan)
     return ready
 
 
 def _decide(context, given, drafts):
-    """A call with a plan from numbers that all ranks have measured together, and what was prepared for it;
-    collective.
-    """
+    """A call with a plan from numbers that all ranks have measured together; collective."""
     ready = error = prepared = None
     try:
         drafts = drafts or choosing.drafts(context, given)
@@ -102,17 +89,16 @@ def _decide(context, given, drafts):
         prepared = choosing.decide(context, given, drafts if error is None else None)
         if prepared is not None:
             choosing.warn_of_unused_threads(context, prepared.context, prepared.plan)
-            prepared.turn = Turn(prepared)
             ready = _bind(context, given, prepared)
     except BaseException as problem:
         error = error or problem
     yield f"plan {prepared and prepared.plan.choices()}" if error is None else error
     context._prepared[given.key] = prepared
     family = _family(given)
-    context._plans[family] = [dataclasses.replace(prepared, sweep=None, turn=None), *context._plans.get(family, ())][
+    context._plans[family] = [dataclasses.replace(prepared, sweep=None), *context._plans.get(family, ())][
         :MOST_OF_A_FAMILY
     ]
-    return ready, prepared
+    return ready
 
 
 def _family(given):
@@ -182,46 +168,7 @@ def _kept(context, given, chosen, problem):
     if given.block:
         problem = dataclasses.replace(problem, core=problem.core.with_steps(whole_blocks(given.block, plan)))
     prepared = with_plan(given, dataclasses.replace(chosen, problem=problem), plan._to_core())
-    prepared = dataclasses.replace(prepared, plan=plan, number=plan._number())
-    prepared.turn = Turn(prepared)
-    return prepared
-
-
-def _weigh_layouts(context, given, found):
-    """Plans for the layouts that nests which use the same fields in turn want; the one that is then taken.
-    Collective.
-    """
-    turn, ready, error = found.turn, None, None
-    wanted, turn.wanted = turn.wanted, ()
-    turn.scale = given.loops.steps / given.block if given.block else 1.0
-    for layout in wanted:
-        turn.times[layout] = yield from _with_layout(context, given, found, layout)
-    for other in turn.cycle:
-        other.decide()
-    try:
-        ready = _bind(context, given, turn.taken or found)
-    except BaseException as problem:
-        error = problem
-    yield error
-    return ready
-
-
-def _with_layout(context, given, found, layout):
-    """Predicted seconds of a call with fields in that layout, and what was prepared for it; collective."""
-    turn = found.turn
-    if layout == turn.own:
-        return turn.predicted_s, None
-    choices = choices_for(layout, found)
-    if choices is None or given.plan is not None or {*choices, "row", "grid"} & given.choices.keys():
-        return NEVER
-    key = dataclasses.replace(given.key, layout=layout)
-    other = dataclasses.replace(given, choices={**given.choices, **choices}, key=key)
-    try:
-        _, prepared = yield from _decide(context, other, None)
-    except ConfigError:  # on all ranks
-        return NEVER
-    prepared.plan.notes["fixed"] = found.plan.notes["fixed"]
-    return (prepared.plan.predicted.time_s * turn.scale, prepared) if layout_of(prepared) == layout else NEVER
+    return dataclasses.replace(prepared, plan=plan, number=plan._number())
 
 
 def _fields_for_scratch(nest, arrays, context, steps):
@@ -312,7 +259,6 @@ def _check(nest, context, loops, plan, fastmath, arguments, reduce, halos):
         threads=context.threads,
         off=context._off,
         block=block,
-        fields=frozenset(a._number for a in arrays.values() if isinstance(a, Field)) - {0},
         key=key,
         compared=context.size > 1 and planning.wanted is None,
         halos=halos or {},
@@ -409,8 +355,6 @@ def _bind(context, given, found):
         plan=plan,
         loops=given.loops,
         steps=steps,
-        turn=found.turn,
-        fields=given.fields,
         problem=found.problem,
         values=values,
         planned_for=planned_for,

@@ -19,7 +19,6 @@ from tilewave.plan.rate import Rate
 from tilewave.run.call_key import CallKey
 from tilewave.run.operands import operands_of, tables_of
 from tilewave.run.problem import make_problem
-from tilewave.runtime.turns import Turn
 
 #: Those that some context still runs, of all nests. Nests that are defined again and again, as in a function, are
 #: equal.
@@ -50,8 +49,6 @@ class Ready:
     plan: Plan  # with what it is predicted to take
     loops: Loops
     steps: int = None  # of time, where the sweep is of a block of them
-    turn: Turn = None
-    fields: frozenset = frozenset()  # their numbers
     first_step: int = 0  # of time
     problem: object = None
     values: dict = None  # scalars, and numbers from outside the body
@@ -97,7 +94,6 @@ class Given:
     threads: int
     off: int  # fast paths that are switched off
     block: int  # time steps that are prepared, where more are run; else None
-    fields: frozenset  # their numbers
     key: CallKey
     compared: bool  # whether other ranks are given NumPy arrays, too, and these must be equal
     halos: dict = dataclasses.field(default_factory=dict)  # by field, the least that its layout must have
@@ -137,7 +133,6 @@ class Prepared:
     rate: Rate = None  # of the body, that it was chosen with
     border_s: float = 0.0  # additional seconds of a block of time steps that follows another block
     number: int = 0  # stands for the plan in the agreement
-    turn: Turn = None  # what it has to do with calls that use the same fields
     others: tuple = ()  # the same for plans of other kinds, on whose tiles the body's rate is measured first, too
 
 

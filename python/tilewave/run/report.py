@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tilewave import units
 from tilewave.errors import ConfigError
+from tilewave.machine.stale import looks_stale
 from tilewave.notices import warn
 from tilewave.plan.explain import of_cpus, sentence
 from tilewave.run.memory_bound import bound_of
@@ -139,6 +140,9 @@ class Report:
         The least time that the memory allows: ``bytes_per_point``, ``working_set_bytes``, ``lanes``, ``byte_s``,
         ``time_s``, and ``fraction``, the part of it in the run's time. None where nothing is moved, or where the
         machine's memory was not measured.
+    stale : str
+        On rank 0, where the run took far longer or shorter than predicted: the number of the machine that looks stale,
+        and what to do. Empty otherwise.
     replicated : dict
         From the fields that were copied whole to each rank to the bytes of a copy: those that are only read, and lack
         a loop index that ranks may cut, or are read in several orders.
@@ -182,7 +186,7 @@ class Report:
         cut: tuple[str, ...] = (),
         after_s: float = 0.0,
         moved: tuple[int, int] = (0, 0),
-        machine: Any = None,
+        context: Any = None,
     ) -> None:
         self.loops, self.cut = loops or {}, cut
         self.sequential, self.on_one_rank, self.stored = sequential, on_one_rank, stored
@@ -196,7 +200,7 @@ class Report:
         self.steps, self.waves = steps, core.waves
         self.ranks, self.threads = core.ranks, core.threads
         self.buffer_bytes = core.buffer_bytes
-        self._core, self._moved, self._machine = core, moved, machine
+        self._core, self._moved, self._context = core, moved, context
 
     @property
     def alone(self) -> bool:
@@ -212,19 +216,30 @@ class Report:
     @functools.cached_property
     def bound(self) -> Bound | None:
         """What moving the arrays takes at least: made when it is asked for."""
-        if self._machine is None:
+        if self._context is None:
             return None
-        run_s = self.measured.time_s + self.measured.moving_s
-        return bound_of(self._moved, self.points, self.ranks, self._planned._to_core().lanes, self._machine(), run_s)
+        run_s, machine = self.measured.time_s + self.measured.moving_s, self._context._core.machine()
+        return bound_of(self._moved, self.points, self.ranks, self._planned._to_core().lanes, machine, run_s)
 
     @functools.cached_property
     def timeline(self) -> Timeline:  # made when it is asked for, of what lanes noted
         return Timeline(self._core.timeline)
 
+    @functools.cached_property
+    def stale(self) -> str:
+        """Which number of the machine looks stale, where this run missed its prediction."""
+        return looks_stale(self._context, self._planned, self.measured, self._messages) if self._context else ""
+
+    def _messages(self):
+        """(rank, rank, bytes) of each send that was recorded."""
+        requests = self.timeline.requests
+        sends = requests[requests["send"] == 1]
+        return list(zip(sends["rank"].tolist(), sends["peer"].tolist(), sends["bytes"].tolist(), strict=True))
+
     def __getstate__(self) -> dict[str, Any]:
         """For pickle: with the timelines, where this rank has them."""
-        state = {name: value for name, value in vars(self).items() if name not in ("_core", "_machine")}
-        state.update(bound=self.bound, timeline=self.timeline, lanes=self.lanes)
+        state = {name: value for name, value in vars(self).items() if name not in ("_core", "_context")}
+        state.update(bound=self.bound, stale=self.stale, timeline=self.timeline, lanes=self.lanes)
         if self.predicted and self.predicted._play and len(self.timeline.events):
             state["predicted"] = Predicted(
                 self.predicted.time_s, self.predicted.parts, Played(self.predicted.timeline._core)
@@ -270,8 +285,6 @@ class Report:
             yield "loops", ", ".join(f"{index} in range({low}, {high})" for index, (low, high) in self.loops.items())
         if self.cut:
             yield "cut short", "; ".join(self.cut)
-        if turns := self.plan.notes.get("turns"):
-            yield "layout of fields", f"one for nests that take turns: {', '.join(turns['nests'])}"
         if self.sequential:
             yield "in loop order", f"on one lane, because of {self.sequential}"
         if self.on_one_rank:
@@ -295,6 +308,8 @@ class Report:
             yield "time steps", f"{self.plan.notes['extents'][0]}, prepared {block} at a time"
         yield from self._times()
         yield from self._parts()
+        if self.stale:
+            yield "looks stale", self.stale
         yield "whole call", row_of_times(self.measured)
         yield "points", f"{self.points} ({units.text(self.points_per_s, units.POINTS)})"
         for name, value in self.results.items():

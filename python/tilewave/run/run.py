@@ -196,7 +196,7 @@ def report_arguments(ready, core, after_s):
         "cut": ready.problem.cut,
         "after_s": after_s,
         "moved": moved_by(ready, core.points),
-        "machine": ready.context._core.machine,
+        "context": ready.context,
     }
 
 
@@ -229,12 +229,7 @@ def run_ready(nest, ready, begun):
         finally:
             for whole, part in ready.copies:
                 whole[...] = part
-        ready.turn.ran(
-            context._turns, ready.fields, core.time_s, 0.0 if ready.replicated or ready.stored else core.moving_s
-        )
     context._finished(core)
-    if context.rank == 0:
-        context._watch.ran(nest, ready, core)
     return core, after_s
 
 

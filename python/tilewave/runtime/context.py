@@ -11,7 +11,6 @@ from tilewave import _core
 from tilewave.errors import ERRORS, NO_MEMORY, ConfigError, KernelError, MpiError, shown
 from tilewave.launch import launchers
 from tilewave.machine import known
-from tilewave.machine.stale import Watch
 from tilewave.notices import warn
 from tilewave.plan import planning
 from tilewave.runtime import collective, interrupts
@@ -19,7 +18,6 @@ from tilewave.runtime.heartbeat import Heartbeat
 from tilewave.runtime.kept import Kept
 from tilewave.runtime.mpi_library import check_launch_size, launch_size, launched, load_mpi
 from tilewave.runtime.program_end import meeting, open_contexts
-from tilewave.runtime.turns import Turns
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -120,7 +118,6 @@ class Context:
         self.agree(problem)
         self._doing = ""
         self._fields = self._bound = self._chains = 0  # numbered
-        self._turns = Turns(_core.without(core.paths_off, "turns"))
         # What was prepared, checked, planned and measured for calls to come. Ranks need not keep the same: they agree
         # on what all have.
         self._prepared = Kept(MOST_PREPARED, MOST_PREPARED_BYTES, lambda prepared: prepared.sweep.bytes)
@@ -131,7 +128,6 @@ class Context:
         self._machine, self._own, self._part_of = None, None, part_of  # tilewave.machine
         self._warned = self._asked = False
         self._heart = Heartbeat(core, core.size == 1 and part_of is None)
-        self._watch = Watch()
         open_contexts.add(self)
         if core.oversubscribed and core.rank == 0 and planning.wanted is None:
             others = ", which other ranks of the launch share" if core.size < launch_size() else ""

@@ -53,11 +53,6 @@ class Kept:
         """All values, the one that was used last at the end."""
         return self._entries.values()
 
-    def forget(self, unwanted):
-        """Keep nothing whose key is ``unwanted``."""
-        for key in [key for key in self._entries if unwanted(key)]:
-            del self._entries[key]
-
     def clear(self):
         """Keep nothing."""
         self._entries.clear()

@@ -115,7 +115,7 @@ TEST(FastPaths, NamesAreReadAndWritten) {
     EXPECT_EQ(names_of(off), "windows, shared");
     EXPECT_EQ(paths_off(names_of(~PathsOff{0})), paths_off(names_of(paths_off(names_of(~PathsOff{0})))));
     EXPECT_TRUE(without(off, FastPath::windows) && without(off, FastPath::shared));
-    EXPECT_FALSE(without(off, FastPath::turns));
+    EXPECT_FALSE(without(off, FastPath::chain_layouts));
     try {
         (void)paths_off("windows,Shared");
         FAIL();
@@ -129,14 +129,14 @@ TEST(FastPaths, NamesAreReadAndWritten) {
 
 TEST(FastPaths, RanksThatDifferGetOneError) {
     const auto nothing = [](Context&) {};
-    const auto differ = on_ranks({"windows", "windows,turns", "windows"}, nothing);
+    const auto differ = on_ranks({"windows", "windows,chain_layouts", "windows"}, nothing);
     EXPECT_NE(differ[0].find("different arguments"), std::string::npos) << differ[0];
-    EXPECT_NE(differ[0].find("TILEWAVE_WITHOUT 'windows, turns'"), std::string::npos) << differ[0];
+    EXPECT_NE(differ[0].find("TILEWAVE_WITHOUT 'windows, chain_layouts'"), std::string::npos) << differ[0];
     EXPECT_EQ(differ, std::vector<std::string>(3, differ[0]));
     const auto wrong = on_ranks({"", "windws", ""}, nothing);
     EXPECT_NE(wrong[0].find("no fast path is called 'windws'"), std::string::npos) << wrong[0];
     EXPECT_EQ(wrong, std::vector<std::string>(3, wrong[0]));
-    EXPECT_EQ(on_ranks({"turns,windows", "windows,turns"}, nothing), std::vector<std::string>(2));
+    EXPECT_EQ(on_ranks({"chain_layouts,windows", "windows,chain_layouts"}, nothing), std::vector<std::string>(2));
 }
 
 TEST(FastPaths, Shared) {

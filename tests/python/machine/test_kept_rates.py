@@ -7,7 +7,8 @@ import pytest
 
 import tilewave as tw
 from tilewave import _core
-from tilewave.machine import kept_rates, stale
+from tilewave.machine import kept_rates
+from tilewave.machine.measure import measured as measure_now
 from tilewave.plan.rate import Rate
 from tilewave.run import choosing
 
@@ -25,7 +26,7 @@ def measured(monkeypatch, tmp_path):
     """The measurements of a launch that has rates of its own, on an idle machine."""
     monkeypatch.setenv("TILEWAVE_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(kept_rates, "launch_of", lambda context: "this one")
-    monkeypatch.setattr(stale, "queued_s", lambda: 0.0)
+    monkeypatch.setattr(choosing, "queued_s", lambda: 0.0)
     found, measure = [], choosing._measure
 
     def spy(context, given, some):
@@ -64,18 +65,10 @@ def test_a_program_that_runs_again_measures_nothing(measured, tmp_path):
     assert "kept from" not in planned().notes["rate"]["note"] and len(measured) > count
 
 
-def test_rates_that_are_old_or_forgotten_are_measured_again(measured, monkeypatch):
+def test_rates_that_are_old_are_measured_again(measured, monkeypatch):
     planned()
     count, now = len(measured), time.time()
     monkeypatch.setattr(time, "time", lambda: now + kept_rates.MOST_AGE_S + 10)
-    planned()
-    assert len(measured) > count
-    names = {rate.kept for _, rate in kept()}
-    count = len(measured)
-    planned()
-    assert len(measured) == count and all(names)
-    for name in names:
-        kept_rates.forget(name)
     planned()
     assert len(measured) > count
 
@@ -89,20 +82,21 @@ def test_a_rate_is_good_for_some_time_from_when_it_was_kept_on(monkeypatch, tmp_
     context, now = tw.Context(threads=1), time.time()
     with monkeypatch.context() as then:
         then.setattr(time, "time", lambda: now - age_s)
-        assert kept_rates.keep("key", [(_core.Plan(), Rate(1e-9, 0.0, 0.0, "measured"))])
+        kept_rates.keep("key", [(_core.Plan(), Rate(1e-9, 0.0, 0.0, "measured"))])
     (found,) = kept_rates.read(context, ["key"])
     assert (found is not None) == good
 
 
-def kept():
-    """The rates of a context that runs the nest."""
+def test_rates_belong_to_a_machine_as_it_was_measured():
     context = tw.Context(threads=1)
-    tw.run(add, H=tw.field(SHAPE, context=context), B=tw.field(SHAPE, context=context), context=context)
-    return [each for rates in context._rates.values() for each in rates.measured]
+    machine = measure_now(context, True, 0.2, save=False)
+    first = kept_rates.launch_of(context)
+    machine.conditions["date"] = "later"
+    assert first and kept_rates.launch_of(context) != first
 
 
 def test_what_is_measured_beside_other_work_is_not_kept(measured, monkeypatch, tmp_path):
-    monkeypatch.setattr(stale, "queued_s", time.perf_counter)
+    monkeypatch.setattr(choosing, "queued_s", time.perf_counter)
     planned()
     assert not list(tmp_path.glob("*" + kept_rates.SUFFIX)) and measured
 
@@ -110,7 +104,7 @@ def test_what_is_measured_beside_other_work_is_not_kept(measured, monkeypatch, t
 def test_a_number_for_any_body_is_not_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("TILEWAVE_CACHE_DIR", str(tmp_path))
     context = tw.Context(threads=1)
-    assert kept_rates.keep("key", [(None, Rate(1e-9, 0.0, 0.0, "not measured: no points"))]) == ""
+    kept_rates.keep("key", [(None, Rate(1e-9, 0.0, 0.0, "not measured: no points"))])
     assert kept_rates.read(context, ["key"]) == [None]
     assert kept_rates.launch_of(context) == ""  # as TILEWAVE_MACHINE=default has it
 

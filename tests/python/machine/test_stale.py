@@ -1,10 +1,9 @@
-"""What looks stale of a machine is named by what runs take beside what was predicted, and measured again on demand."""
+"""What looks stale of a machine is named in the report of a run that misses its prediction; nothing is measured."""
 
 import copy
-import dataclasses
 import os
+import pickle
 import types
-import warnings
 
 import pytest
 from local_ranks import on_ranks
@@ -13,10 +12,7 @@ import tilewave as tw
 from tilewave.machine import busy, known, machine, stale
 from tilewave.machine.measure import measured as measure_now
 from tilewave.timeline.parts import PARTS, Parts
-from tilewave.machine.stale import Suspect, queued_s, suspected_number, suspected_part
-
-RUNS = 6
-
+from tilewave.machine.stale import looks_stale, misses, suspected_number, suspected_part
 
 @tw.nest
 def relax(A, i, j, k):
@@ -73,142 +69,44 @@ TINY = [(1, 2, 64)] * 100
 
 
 @pytest.mark.parametrize(
-    "links, fresh, messages, way, suspect",
+    "links, fresh, messages, longer, found",
     [
         # A link of 1 Gb/s that was measured as one of 10, and the other way round.
-        (dict(other_host=(2e-5, 8e-10)), (2e-5, 8e-9), FAR, 1, Suspect("bandwidth", "other_host")),
-        (dict(other_host=(2e-5, 8e-8)), (2e-5, 8e-9), FAR, -1, Suspect("bandwidth", "other_host")),
+        (dict(other_host=(2e-5, 8e-10)), (2e-5, 8e-9), FAR, True, ("bandwidth", "other_host")),
+        (dict(other_host=(2e-5, 8e-8)), (2e-5, 8e-9), FAR, False, ("bandwidth", "other_host")),
         # It changed after the context was made: what takes the time.
-        (dict(other_host=(2e-5, 8e-10)), (2e-5, 8e-10), FAR, 1, Suspect("bandwidth", "other_host")),
-        (dict(other_host=(2e-5, 8e-10)), (2e-5, 8e-10), TINY, 1, Suspect("latency", "other_host")),
+        (dict(other_host=(2e-5, 8e-10)), (2e-5, 8e-10), FAR, True, ("bandwidth", "other_host")),
+        (dict(other_host=(2e-5, 8e-10)), (2e-5, 8e-10), TINY, True, ("latency", "other_host")),
         # What the context measured of the latency is off, too, which explains next to nothing.
-        (dict(other_host=(2e-5, 8e-10)), (4e-5, 8e-10), FAR, 1, Suspect("bandwidth", "other_host")),
+        (dict(other_host=(2e-5, 8e-10)), (4e-5, 8e-10), FAR, True, ("bandwidth", "other_host")),
         # Ten times the latency, where bytes would explain it as well.
-        (dict(other_host=(5e-6, 8e-9)), (5e-5, 8e-9), [(1, 2, 1000)] * 9, 1, Suspect("latency", "other_host")),
-        (dict(other_host=(5e-5, 8e-10)), (5e-5, 8e-9), [(1, 2, 10000)] * 9, 1, Suspect("bandwidth", "other_host")),
+        (dict(other_host=(5e-6, 8e-9)), (5e-5, 8e-9), [(1, 2, 1000)] * 9, True, ("latency", "other_host")),
+        (dict(other_host=(5e-5, 8e-10)), (5e-5, 8e-9), [(1, 2, 10000)] * 9, True, ("bandwidth", "other_host")),
         # Both kinds of neighbours: the one that takes most of the time.
-        (BOTH, (2e-5, 8e-9), NEAR + FAR, 1, Suspect("bandwidth", "other_host")),
-        (BOTH, (2e-5, 8e-9), NEAR, 1, Suspect("bandwidth", "same_host")),
-        (dict(same_host=(1e-6, 1e-10)), (2e-5, 8e-9), FAR, 1, None),  # a machine that knows no such neighbours
-        (dict(other_host=(2e-5, 8e-10)), (2e-5, 8e-9), [], 1, None),
+        (BOTH, (2e-5, 8e-9), NEAR + FAR, True, ("bandwidth", "other_host")),
+        (BOTH, (2e-5, 8e-9), NEAR, True, ("bandwidth", "same_host")),
+        (dict(same_host=(1e-6, 1e-10)), (2e-5, 8e-9), FAR, True, None),  # a machine that knows no such neighbours
+        (dict(other_host=(2e-5, 8e-10)), (2e-5, 8e-9), [], True, None),
     ],
 )
-def test_latency_or_bandwidth(links, fresh, messages, way, suspect):
-    assert suspected_number(some_machine(**links), own(*fresh), messages, way) == suspect
-
-
-class FakeCore:
-    """A run that took so long."""
-
-    def __init__(self, time_s, measured=None):
-        self.time_s, self.interrupted = time_s, False
-        self.parts = measured or parts(compute_s=time_s)
-
-
-def watched(
-    monkeypatch,
-    times,
-    predicted_s=0.1,
-    variable="kept.json",
-    threads=1,
-    oversubscribed=False,
-    notes=None,
-    watch=None,
-):
-    """What is said of runs of one kernel that took these times; all of it computing."""
-    monkeypatch.setenv(known.VARIABLE, variable)
-    if stale.queued_s is queued_s:
-        monkeypatch.setattr(stale, "queued_s", lambda: 0.0)  # the runs are none
-    watch = watch or stale.Watch()
-    core = types.SimpleNamespace(oversubscribed=oversubscribed)
-    context = types.SimpleNamespace(_core=core, _machine=types.SimpleNamespace(), _own=core, size=1, threads=1)
-    predicted = types.SimpleNamespace(time_s=predicted_s, parts=parts(compute_s=predicted_s))
-    plan = types.SimpleNamespace(predicted=predicted, threads=threads, notes=notes or {})
-    kernel = types.SimpleNamespace(runs=0, misses=0)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        for time_s in times:
-            ready = types.SimpleNamespace(kernel=kernel, plan=plan, context=context, rate=None)
-            watch.ran(relax, ready, FakeCore(time_s))
-    return [str(one.message) for one in said], watch
+def test_latency_or_bandwidth(links, fresh, messages, longer, found):
+    assert suspected_number(some_machine(**links), own(*fresh), messages, longer) == found
 
 
 @pytest.mark.parametrize(
-    "times, more, count",
+    "time_s, predicted_s, missed",
     [
-        ([0.1] * 5, {}, 0),
-        ([0.149, 0.068, 0.149, 0.149], {}, 0),
-        ([9.0, 0.2], {}, 0),  # the first run of a kernel does not count
-        ([9.0, 0.2, 0.2], {}, 1),
-        ([0.1, 0.2, 0.2, 0.2, 0.2, 0.2], {}, 1),  # once
-        ([0.1, 0.06, 0.06], {}, 1),
-        ([0.1, 0.2, 0.1, 0.2, 0.1], {}, 0),  # something else disturbed it
-        ([0.1, 0.2, 0.06, 0.2, 0.06], {}, 0),
-        ([0.004, 0.004, 0.004], {"predicted_s": 0.001}, 0),  # too short
-        ([0.006, 0.006, 0.006], {"predicted_s": 0.001}, 1),
-        ([0.001, 0.001, 0.001], {"predicted_s": 0.006}, 1),
-        ([0.1, 0.3, 0.3, 0.3], {"threads": 10**6}, 0),  # more lanes than CPUs: that was told
-        ([0.1, 0.3, 0.3, 0.3], {"oversubscribed": True}, 0),
-        (
-            [0.1, 0.3, 0.3, 0.3],
-            {"notes": {"given_whole": True}},
-            0,
-        ),  # whose tiles may be of a kind that was not measured
-        ([0.1, 0.3, 0.3, 0.3], {"variable": "default"}, 0),  # the machine's numbers are of none in particular
+        (0.149, 0.1, False),
+        (0.068, 0.1, False),
+        (0.151, 0.1, True),
+        (0.066, 0.1, True),
+        (0.004, 0.001, False),  # too short
+        (0.006, 0.001, True),
+        (0.001, 0.006, True),
     ],
 )
-def test_what_counts(monkeypatch, times, more, count):
-    said, watch = watched(monkeypatch, times, **more)
-    assert len(said) == count
-    for words in ("nest 'relax'", "rate of the body", "TILEWAVE_MACHINE=auto"):
-        assert all(words in text for text in said)
-    assert watch.wanted is None
-
-
-def test_auto_wants_it_measured(monkeypatch):
-    said, watch = watched(monkeypatch, [0.1, 0.3, 0.3, 0.3, 0.3], variable="auto")
-    assert watch.wanted == Suspect("rate", nest="relax") and len(said) == 1
-    for words in (
-        "took 300 ms where 100 ms was predicted",
-        "computing 300 ms (predicted 100)",
-        "again at the next call",
-    ):
-        assert words in said[0]
-
-
-@pytest.mark.parametrize("queued_s, told", [(0.0, 1), (0.05, 1), (0.15, 0), (1.0, 0)])
-def test_no_number_is_stale_where_other_programs_have_the_cpus(monkeypatch, queued_s, told):
-    passed = iter(range(100))
-    monkeypatch.setattr(stale, "queued_s", lambda: next(passed) * queued_s)
-    said, watch = watched(monkeypatch, [0.1, 0.3, 0.3, 0.3], variable="auto")
-    assert len(said) == told and (watch.wanted is None) == (told == 0)
-    assert len(watched(monkeypatch, [0.1, 0.05, 0.05], variable="auto")[0]) == 1  # shorter than predicted all the same
-
-
-def test_seconds_in_which_others_had_the_cpu():
-    before = stale.queued_s()
-    assert 0 <= before <= stale.queued_s()
-
-
-def test_a_number_that_has_held_may_be_measured_again(monkeypatch):
-    # A link that becomes slow a second time, hours later.
-    rate = Suspect("rate", nest="relax")
-
-    def after(good_runs):
-        said, watch = watched(monkeypatch, [0.1, 0.3, 0.3], variable="auto")
-        assert watch.wanted == rate and len(said) == 1
-        watch.renewed(rate)
-        assert watch.wanted is None
-        said, watch = watched(monkeypatch, [0.1] * good_runs + [0.3, 0.3], variable="auto", watch=watch)
-        assert len(said) == (watch.wanted is not None)
-        return watch.wanted
-
-    assert after(stale.HELD) == rate
-    assert after(stale.HELD - 2) is None  # that number is not to blame, or it will not be measured right
-    said, watch = watched(monkeypatch, [0.1, 0.3, 0.3], variable="auto")
-    watch.renewed(rate)
-    broken = [0.1] * (stale.HELD - 2) + [0.3] + [0.1] * (stale.HELD - 2)
-    assert watched(monkeypatch, [*broken, 0.3, 0.3], variable="auto", watch=watch)[1].wanted is None
+def test_what_misses_a_prediction(time_s, predicted_s, missed):
+    assert misses(time_s, predicted_s) == missed
 
 
 @pytest.fixture
@@ -245,8 +143,8 @@ def lie(honest, name):
     return wrong
 
 
-def runs(context, warm=lambda context: None):
-    """Some runs: messages of 128 KB between ranks, lanes that wait for each other."""
+def runs(context):
+    """The last report of some runs: messages of 128 KB between ranks, lanes that wait for each other."""
     A = tw.field((5, 129, 1025), "f8", init=lambda i, j, k: 1.0, context=context)
     choices = {
         "grid": (context.size, 1, 1),
@@ -257,20 +155,13 @@ def runs(context, warm=lambda context: None):
     }
     if context.threads > 1:
         choices.update(factors=(1, 2, 1), tile=(4, 64, 128))
-    found = []
-    for turn in range(RUNS):
-        if turn == 1:
-            warm(context)
-        found.append(tw.run(relax, A=A, context=context, **choices).predicted.time_s)
-    return found, context
-
-
-def warned(ranks, threads, body):
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        results, errors = on_ranks(ranks, threads, body)
-    assert errors == [None] * ranks
-    return [one for one in said if "looks stale" in str(one.message)], results
+    reports = [tw.run(relax, A=A, context=context, **choices)]
+    before = context._machine
+    reports += [tw.run(relax, A=A, context=context, **choices) for _ in range(2)]
+    assert context._machine is before and len({report.predicted.time_s for report in reports}) == 1
+    assert ("looks stale" in str(reports[-1])) == bool(reports[-1].stale)
+    assert pickle.loads(pickle.dumps(reports[-1])).stale == reports[-1].stale
+    return reports[-1].stale
 
 
 CASES = [
@@ -282,65 +173,42 @@ CASES = [
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two lanes or ranks need two CPUs")
 @pytest.mark.parametrize("name, ranks, threads, words", CASES)
-def test_a_file_that_lies_is_told_once(folder, monkeypatch, name, ranks, threads, words):
+def test_a_file_that_lies_is_named_by_the_report(folder, monkeypatch, name, ranks, threads, words):
     path = folder / "given.json"
     lie(measured(ranks, threads), name).save(path)
     monkeypatch.setenv(known.VARIABLE, str(path))
-    said, results = warned(ranks, threads, runs)
-    assert len(said) == 1 and words in str(said[0].message), [str(one.message) for one in said]
-    assert "tilewave measure -n" in str(said[0].message) and said[0].filename == __file__
-    assert all(len(set(found)) == 1 for found, _ in results)  # nothing was planned anew
+    (text, *others), errors = on_ranks(ranks, threads, runs)
+    assert errors == [None] * ranks
+    assert words in text and f"`tilewave measure -n {ranks}" in text and not any(others)
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two lanes or ranks need two CPUs")
+@pytest.mark.parametrize("variable", ["honest", "default"])
 @pytest.mark.parametrize("ranks, threads", [(2, 1), (1, 2)])
-def test_an_honest_file_is_not_told(folder, monkeypatch, ranks, threads):
-    # What else runs here disturbs runs of 1 ms by less, twice in a row; the lies above are farther off.
+def test_nothing_looks_stale_of_an_honest_file_nor_without_measured_numbers(
+    folder, monkeypatch, variable, ranks, threads
+):
+    # What else runs here disturbs runs of 1 ms by less; the lies above are farther off.
     monkeypatch.setattr(stale, "FACTOR", 30)
     path = folder / "given.json"
-    measured(ranks, threads).save(path)
-    monkeypatch.setenv(known.VARIABLE, str(path))
-    assert warned(ranks, threads, runs)[0] == []
+    if variable == "honest":
+        measured(ranks, threads).save(path)
+    monkeypatch.setenv(known.VARIABLE, "default" if variable == "default" else str(path))
+    results, errors = on_ranks(ranks, threads, runs)
+    assert errors == [None] * ranks and not any(results)
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two lanes or ranks need two CPUs")
-@pytest.mark.parametrize("name, ranks, threads, words", CASES)
-def test_auto_mends_that_number_alone(folder, monkeypatch, name, ranks, threads, words):
-    honest = measured(ranks, threads)
-    wrong = lie(honest, name)
-    assert known.keep(wrong)
-    monkeypatch.setenv(known.VARIABLE, known.AUTO)
-    said, results = warned(ranks, threads, runs)
-    assert len(said) == 1 and words in str(said[0].message)
-    after = [context._machine for _, context in results]
-    assert all(one == after[0] for one in after)
-    if name == "hand-over":
-        assert after[0].hand_over_s < wrong.hand_over_s / 2
-        assert after[0].memory == wrong.memory and after[0].copy_byte_s == wrong.copy_byte_s
-    else:
-        assert after[0].same_host.latency_s < SLOW_LATENCY_S / 4 and after[0].same_host.byte_s < SLOW_BYTE_S / 4
-        assert (after[0].hand_over_s, after[0].memory) == (wrong.hand_over_s, wrong.memory)
-    # It was planned anew with it, on all ranks alike, and is kept for the next launch.
-    predicted = [found for found, _ in results]
-    assert all(found == predicted[0] for found in predicted) and predicted[0][-1] < predicted[0][0]
-    kept = tw.Machine.load(known.cache_path(wrong.conditions))
-    assert kept == after[0] and "renewed" in kept.conditions
-
-
-def test_auto_measures_the_rate_of_a_body_again(folder, monkeypatch):
-    assert known.keep(measured(1, 1))
-    monkeypatch.setenv(known.VARIABLE, known.AUTO)
-
-    def slow_rate(context):
-        for key in list(context._rates):
-            rates = context._rates.get(key)
-            rates.measured = [(plan, dataclasses.replace(rate, point_s=1e-6)) for plan, rate in rates.measured]
-        context._prepared.clear()
-        context._plans.clear()
-
-    said, [(predicted, context)] = warned(1, 1, lambda context: runs(context, slow_rate))
-    assert len(said) == 1 and "rate of the body of nest 'relax'" in str(said[0].message)
-    assert all(rate.point_s < 0.5e-6 for rates in context._rates.values() for _, rate in rates.measured)
-    assert predicted[-1] < predicted[1] / 2
-    assert context._machine.kernels["relax"]["point_s"] < 0.5e-6
-    assert tw.Machine.load(known.cache_path(context._machine.conditions)).kernels == context._machine.kernels
+def test_the_rate_of_a_body(monkeypatch):
+    context, predicted = tw.Context(threads=1), parts(compute_s=0.05)
+    context._machine = types.SimpleNamespace(conditions={"date": "then"})
+    plan = types.SimpleNamespace(
+        threads=1, notes={}, predicted=types.SimpleNamespace(time_s=0.05, parts=predicted)
+    )
+    measured = types.SimpleNamespace(time_s=0.2, parts=parts(compute_s=0.2))
+    text = looks_stale(context, plan, measured, list)
+    assert text.startswith("rate of the body; if no other program has the CPUs, measure again: `tilewave measure -n 1`")
+    plan.notes["given_whole"] = True  # whose tiles may be of a kind that was not measured
+    assert looks_stale(context, plan, measured, list) == ""
+    plan.notes.clear()
+    plan.threads = 10**6  # more lanes than CPUs: a warning said so
+    assert looks_stale(context, plan, measured, list) == ""

@@ -76,12 +76,6 @@ def test_ways_in_which_loops_may_lie(plan):
     assert "skewed storage: rows along" not in plan.explain() and "plain storage:" not in plan.explain()
 
 
-def test_nests_in_turn_share_a_layout(plan):
-    plan.notes["turns"] = {"nests": ["heat", "cool"], "together_s": 1e-3, "moving_s": 3e-3}
-    (line,) = section(plan.explain(), "Layout of fields")
-    assert line.startswith("  one for heat, cool, which use the same fields in turn: 1 ms a turn of all so; 3 ms with")
-
-
 def test_the_machines_links(plan):
     link = {"latency_s": 2e-6, "send_s": 3e-7, "receive_s": 2e-7, "bandwidth_bytes_s": 1e9, "hidden_polled": 0.375}
     plan.notes["machine"].update(same_host=link, other_host={**link, "bandwidth_bytes_s": None})
@@ -184,7 +178,7 @@ def test_choices_that_do_nothing_are_left_out(change, extents, names):
             {"schedule": "blocking", "helper": True},
             {"chosen_for": [3]},
             "The nest ran on 2 ranks, each with 1 lane and a helper, in tiles of 5x6 on a process grid of 2x1, between "
-            "messages: the plan of a run before.",
+            "messages: the plan of an earlier run over 3 points was fitted.",
         ),
         (
             {"grid": (1, 1), "generator": "stencil", "temporal_block": 3},
@@ -204,8 +198,8 @@ def test_a_plan_in_a_sentence(change, notes, text):
     "notes, words, absent",
     [
         ({"given_whole": True}, ["given as a whole: it is obeyed, and no other was tried"], ["played; the best first"]),
-        ({"chosen_for": [40, 30]}, ["chosen for a run over 40 x 30 points and stays for this one"], ["the best first"]),
-        ({}, ["plans estimated, ", "played; the best first", "   1. "], ["stays for this one", "as a whole"]),
+        ({"chosen_for": [40, 30]}, ["chosen for a run over 40 x 30 points and fitted to this one"], ["the best first"]),
+        ({}, ["plans estimated, ", "played; the best first", "   1. "], ["fitted to this one", "as a whole"]),
     ],
 )
 def test_what_else_was_tried(plan, notes, words, absent):

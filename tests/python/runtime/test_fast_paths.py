@@ -16,7 +16,6 @@ from tilewave import _core
 from tilewave.plan.plan import CHOICES, request_of
 from tilewave.nest.bounds import Loops
 from tilewave.run.problem import make_problem
-from tilewave.runtime import turns
 from tilewave.runtime.context import Context
 
 
@@ -79,10 +78,10 @@ def code(*given, **more):
 
 
 def test_the_environment_switches_off_what_it_names(monkeypatch):
-    monkeypatch.setenv("TILEWAVE_WITHOUT", "turns,windows")
+    monkeypatch.setenv("TILEWAVE_WITHOUT", "chain_layouts,windows")
     there = tw.Context()
     monkeypatch.delenv("TILEWAVE_WITHOUT")
-    assert there.without == there.solo().without == ("windows", "turns")  # for good
+    assert there.without == there.solo().without == ("windows", "chain_layouts")  # for good
     assert tw.Context().without == ()
     monkeypatch.setenv("TILEWAVE_WITHOUT", "window")
     with pytest.raises(tw.ConfigError, match="no fast path is called 'window'; allowed, .*: windows, rows_together"):
@@ -190,7 +189,7 @@ def test_aggregate():
     assert {str(plan) for plan in planned(relax, "aggregate,temporal_blocks", 2, **asked)} == {str(usual)}
 
 
-def test_turns():
+def test_chain_layouts():
     """Nests that want their arrays in two orders run one after another, and never look for one layout."""
 
     def body(there):
@@ -201,15 +200,7 @@ def test_turns():
 
     (together,), errors = on_ranks(1, 1, body)
     assert not any(errors), errors
-    (separate,), errors = on_ranks(1, 1, body, without="turns")
+    (separate,), errors = on_ranks(1, 1, body, without="chain_layouts")
     assert not any(errors), errors
     assert (together[0], separate[0]) == (False, True)
     np.testing.assert_array_equal(together[1], separate[1])
-    assert (context()._turns.off, context("turns")._turns.off) == (False, True)
-    ran_in_turn = turns.Turns(off=True)
-    two = [turns.Turn.__new__(turns.Turn) for _ in range(2)]
-    for turn in two:
-        turn.base, turn.settled, turn.runs, turn.moved_s, turn.wanted = None, False, 0, 0.0, ()
-    for turn in two * 4:
-        turn.ran(ran_in_turn, frozenset({1}), 0.1, 0.05)
-    assert [turn.moved_s for turn in two] == [0.0, 0.0]

@@ -19,15 +19,12 @@ def test_the_entries_that_were_used_last_are_kept():
     for most in (1, 2, 5):
         kept, order, values = Kept(most), [], {}
         for _ in range(300):
-            key, action = pick.randrange(8), pick.choice(["get", "set", "setdefault", "forget"])
+            key, action = pick.randrange(8), pick.choice(["get", "set", "setdefault"])
             if action == "get":
                 assert kept.get(key, "none") == (values[key] if key in order else "none"), seed
                 if key in order:
                     order.append(order.pop(order.index(key)))
-            elif action == "forget" and pick.random() < 0.2:
-                kept.forget(lambda each, key=key: each % 3 == key % 3)
-                order = [each for each in order if each % 3 != key % 3]
-            elif action in ("set", "setdefault"):
+            else:
                 known = key in order
                 if action == "set":
                     kept[key] = values[key] = pick.random()
