@@ -14,7 +14,7 @@ from tilewave import notices
 from tilewave.launch import launchers
 from tilewave.launch.launch import QUOTE, notes_here, rank
 from tilewave.launch.processes import die_with_parent
-from tilewave.nest.source import keep
+from tilewave.nest.source import remember
 
 
 def main():
@@ -33,7 +33,7 @@ def main():
         # would write each of its arguments alone, between those of other ranks).
         for stream in (sys.stdout, sys.stderr):
             stream.reconfigure(line_buffering=True, write_through=False)
-    keep(script)
+    remember(script)
     try:
         runpy.run_path(script, run_name="__main__")
     except SystemExit as error:

@@ -51,6 +51,8 @@ import hashlib
 import json
 import os
 import sys
+import time
+from pathlib import Path
 
 import llvmlite
 import llvmlite.binding as llvm
@@ -60,11 +62,13 @@ from tilewave import _core
 from tilewave.dtypes import IN_NESTS
 from tilewave.errors import ConfigError
 from tilewave.kernel import cache as kernel_cache
-from tilewave.kernel import environment, jammed_rows, kernel_code, loaded_code, loops
+from tilewave.kernel import environment, jammed_rows, kernel_code, loops
 from tilewave.kernel.kernel_code import Choices, build_row
 from tilewave.kernel.permuted import Layout, best_way
 from tilewave.kernel.scalars import Slot
 from tilewave.version import VERSION
+
+_LOADED_S = time.time()
 
 #: Places, tables and bests of a kernel.
 MOST_POINTERS = _core.limits["places"]
@@ -449,6 +453,17 @@ def _c_library():
 
 
 @functools.cache
+def _makers():
+    """Hash of the files that kernels are made by; of a process that is older than one of them, no other's."""
+    here, made = Path(__file__).parent, hashlib.sha256()
+    paths = sorted([*here.glob("*.py"), *(here.parent / "nest").glob("*.py")])
+    for path in paths:
+        made.update(path.read_bytes())
+    changed = any(path.stat().st_ctime >= _LOADED_S for path in paths)
+    return made.hexdigest() + (f" {os.urandom(8).hex()}" if changed else "")
+
+
+@functools.cache
 def _toolchain():
     """All but the body, its types and choices that object code depends on, as text."""
     ties = [loops.zero_tie(name, dtype) for name in loops.TIES for dtype in ("float32", "float64")]
@@ -456,7 +471,7 @@ def _toolchain():
         str((np.dtype(name).type(1) + 1.0).dtype) for name in ("int8", "float32")
     ]  # NumPy's rules of promotion are a switch, too
     return (
-        f"tilewave {VERSION} {loaded_code.digest()}\n"
+        f"tilewave {VERSION} {_makers()}\n"
         f"Python {sys.implementation.cache_tag}, {_c_library()}\n"
         f"llvmlite {llvmlite.__version__}, LLVM {llvm.llvm_version_info}, NumPy {np.__version__} {ties} {weak}\n"
         f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} "

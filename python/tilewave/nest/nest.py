@@ -21,7 +21,7 @@ from tilewave.nest.dependences import dependences_of, places_of, time_index, vie
 from tilewave.nest.names import Scope, is_constant
 from tilewave.nest.parse import parse
 from tilewave.nest.reserved import reserved_names
-from tilewave.nest.source import Source, keep
+from tilewave.nest.source import Source
 from tilewave.nest.subscript import names_outside, place_of, read_parameters
 from tilewave.nest.syntax import BodyChecker
 
@@ -122,8 +122,7 @@ def _nest_from(text, names):
     functions = [statement.name for statement in parse(text).body if isinstance(statement, ast.FunctionDef)]
     if not functions:
         raise ConfigError("nest_from: the text has no def; allowed: the body of a nest, def name(A, i, j): ...")
-    linecache.cache[file] = len(text), None, text.splitlines(True), file  # for tracebacks
-    keep(file, text)
+    linecache.cache[file] = len(text), None, text.splitlines(True), file
     names = {"np": np, "math": math, "__name__": "__tilewave__", **(names or {})}
     exec(code, names)
     made = names[functions[-1]]

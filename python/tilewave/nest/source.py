@@ -1,47 +1,36 @@
 """A function's source text, with errors that point into the real file.
 
 Python keeps a function's code, but not the text that it came from: that is read from its file, which may have been
-edited since. So the text is compiled again and compared with the code of the function. Texts that were read once are
-kept, that of the main script from the import of Tilewave on, so that a program that is edited while it runs goes on
-as it was started."""
+edited since. So the text is compiled again and compared with the code of the function."""
 
 import __future__
 
 import ast
 import contextlib
 import copy
-import dis
 import functools
-import importlib.machinery
 import inspect
+import linecache
 import os
 import sys
 import time
-import tokenize
 import types
 
 from tilewave.errors import ConfigError, shown
 from tilewave.nest.parse import compiled, parse
 
 NO_SOURCE = (
-    "its source text is not available (exec and standard input keep none); "
+    "its source text is not available (exec, standard input and older prompts keep none); "
     "put it in a file or a notebook cell, or give the text to tilewave.nest_from"
 )
 CHANGED = (
     "its source file was changed since the function was loaded: no text in it has the function's code; start the "
-    "program again, "
-    "or load the module again"
+    "program again, or load the module again"
 )
 
 _FUTURE = sum({getattr(__future__, name).compiler_flag for name in __future__.all_feature_names})
-
-#: Lines of the interactive prompt's history that are looked at.
-MOST_TYPED_LINES = 200
-
-#: What a program leaves in this module: no part of kernels' keys (loaded_code.py).
-__state__ = ("_kept", "_IMPORTED", "_main")
-
-#: Texts by file name: what the functions in memory were made from, as far as is known.
+_LOADED_S = time.time()
+#: Texts by file name: those of functions in memory, as far as is known.
 _kept = {}
 
 
@@ -125,48 +114,38 @@ def _without_annotations(tree):
     return tree
 
 
-class _Parsed:
-    """A text with its functions: syntax nodes, and the code that Python makes of them."""
-
-    def __init__(self, text, file, flags):
-        tree = parse(text)
-        self.lines = text.split("\n")
-        self.nodes = {}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
-                self.nodes[node.name, first] = node
-        self.codes = list(_codes(compiled(tree, file, flags)))
-
-    def find(self, code, equal):
-        """The node of the function whose code is that of the function in memory: of several the one nearest to its
-        line.
-        """
-        found = [
-            each
-            for each in self.codes
-            if each.co_name == code.co_name
-            and (each.co_name, each.co_firstlineno) in self.nodes
-            and equal(each, self.nodes[each.co_name, each.co_firstlineno])
-        ]
-        best = min(found, key=lambda each: abs(each.co_firstlineno - code.co_firstlineno), default=None)
-        return best and self.nodes[best.co_name, best.co_firstlineno]
-
-
 @functools.lru_cache(maxsize=16)
 def _parsed(text, file, flags):
-    """None where the text is no Python, as it is with magics of a notebook."""
+    """(lines of a text, functions: name, first line and code without lines, and syntax node); None where the text is no
+    Python."""
     try:
-        return _Parsed(text, file, flags)
+        tree = parse(text)
+        codes = _codes(compiled(tree, file, flags))
     except (SyntaxError, ValueError):
         return None
+    nodes = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            nodes[node.name, min([node.lineno, *(each.lineno for each in node.decorator_list)])] = node
+    places = [(code.co_name, code.co_firstlineno) for code in codes]
+    found = [
+        (*place, _without_lines(code), nodes[place])
+        for place, code in zip(places, codes, strict=True)
+        if place in nodes
+    ]
+    return text.split("\n"), found
 
 
 def _codes(code):
-    for each in code.co_consts:
-        if isinstance(each, types.CodeType):
-            yield each
-            yield from _codes(each)
+    """The codes of all functions within one."""
+    inside = [each for each in code.co_consts if isinstance(each, types.CodeType)]
+    return inside + [each for one in inside for each in _codes(one)]
+
+
+def _without_lines(code):
+    """A code that is equal to another one where both do the same, wherever they stand in their files."""
+    constants = tuple(_without_lines(each) if isinstance(each, types.CodeType) else each for each in code.co_consts)
+    return code.replace(co_firstlineno=1, co_linetable=b"", co_filename="", co_consts=constants)
 
 
 def _kind(what):
@@ -176,167 +155,48 @@ def _kind(what):
 def _read(function, kind):
     """(lines of a text, syntax node) of a function."""
     code = function.__code__
-    flags = code.co_flags & _FUTURE
-    texts = list(dict.fromkeys(_texts(function)))
-    parsed = [(text, found) for text in texts if (found := _parsed(text, code.co_filename, flags))]
-    for equal in (lambda each, node: _same(each, code), lambda each, node: _same_but_for_asserts(each, code, node)):
-        for text, found in parsed:
-            node = found.find(code, equal)
-            if node is not None:
-                if code.co_filename[:1] != "<":  # <string> and <stdin> are many texts
-                    _kept[code.co_filename] = text
-                return found.lines, node
+    where, plain = f"{kind} {function.__name__!r} ({code.co_filename}", _without_lines(code)
+    texts = [
+        parsed for text in _texts(function) if (parsed := _parsed(text, code.co_filename, code.co_flags & _FUTURE))
+    ]
+    for lines, functions in texts:
+        equal = [each for each in functions if each[0] == code.co_name and each[2] == plain]
+        if equal:
+            _kept[code.co_filename] = "\n".join(lines)
+            return lines, min(equal, key=lambda each: abs(each[1] - code.co_firstlineno))[3]
     if code.co_filename in ("<string>", "<stdin>") or not texts:
-        raise ConfigError(f"{kind} {function.__name__!r} ({code.co_filename}): {NO_SOURCE}")
-    if not _rewritten_on_import(function, texts) and _changed_since_start(code.co_filename):
-        raise ConfigError(f"{kind} {function.__name__!r} ({code.co_filename}:{code.co_firstlineno}): {CHANGED}")
-    for _, found in parsed:  # a tool has changed the code: the text is as it was
-        node = found.nodes.get((code.co_name, code.co_firstlineno))
-        if node is not None:
-            return found.lines, node
-    return _block(function, kind)
+        raise ConfigError(f"{where}): {NO_SOURCE}")
+    lines, functions = texts[0]
+    at_its_line = [each[3] for each in functions if each[:2] == (code.co_name, code.co_firstlineno)]
+    if _changed(code.co_filename) or not at_its_line:
+        raise ConfigError(f"{where}:{code.co_firstlineno}): {CHANGED}")
+    return lines, at_its_line[0]  # a tool has changed the code, as pytest does with asserts: the text is as it was
 
 
 def _texts(function):
-    """The texts that a function may be from, the likeliest first."""
+    """The texts that a function may be from: as its file was when it was first read, and as it is now."""
     file = function.__code__.co_filename
-    if file in _kept:
-        yield _kept[file]
-    with contextlib.suppress(OSError, TypeError, IndexError):
-        yield "".join(inspect.findsource(function)[0])
     if file == "<string>":  # python -c, whose options have the text
         yield from sys.orig_argv[1:]
-    if file == "<stdin>":
-        yield from _typed()
-
-
-def _typed():
-    """What was last typed at the interactive prompt: from each of the last lines that begin a statement to the end."""
-    readline = sys.modules.get("readline")
-    if readline is None:
         return
-    last = readline.get_current_history_length()
-    lines = [readline.get_history_item(k) or "" for k in range(max(1, last - MOST_TYPED_LINES), last + 1)]
-    for start in range(len(lines) - 1, -1, -1):
-        if lines[start][:1] not in ("", " ", "\t", "#"):
-            yield "\n".join(lines[start:]) + "\n"
+    if _kept.get(file):
+        yield _kept[file]
+    with contextlib.suppress(OSError, TypeError):
+        yield "".join(inspect.findsource(function)[0])
 
 
-def _block(function, kind):
-    """Only the lines of a function, where those around it are no Python."""
+def _changed(file):
+    """Whether a file has been written since Tilewave was loaded; not where there is none."""
     try:
-        lines, first = inspect.getsourcelines(function)
-        text = "".join(lines)
-        indented = text[:1].isspace()
-        # An indented function is parsed inside a block of its own: columns stay those of the file.
-        statement = parse("if True:\n" + text if indented else text).body[0]
-    except (OSError, TypeError, IndexError, SyntaxError):
-        raise ConfigError(f"{kind} {function.__name__!r} ({function.__code__.co_filename}): {NO_SOURCE}") from None
-    node = statement.body[0] if indented else statement
-    ast.increment_lineno(node, first - 1 - int(indented))
-    return [""] * (first - 1) + text.split("\n"), node
-
-
-def _same(one, other):
-    """Whether two codes do the same, wherever they stand in their files."""
-    return (
-        one.co_code == other.co_code
-        and one.co_names == other.co_names
-        and one.co_varnames == other.co_varnames
-        and one.co_freevars == other.co_freevars
-        and one.co_cellvars == other.co_cellvars
-        and (one.co_argcount, one.co_posonlyargcount, one.co_kwonlyargcount)
-        == (other.co_argcount, other.co_posonlyargcount, other.co_kwonlyargcount)
-        and len(one.co_consts) == len(other.co_consts)
-        and all(map(_same_constant, one.co_consts, other.co_consts))
-    )
-
-
-def _same_constant(one, other):
-    if isinstance(one, types.CodeType) and isinstance(other, types.CodeType):
-        return one.co_name == other.co_name and _same(one, other)
-    if isinstance(one, frozenset):
-        return one == other
-    return type(one) is type(other) and repr(one) == repr(other)  # 1 is not True, and 0.0 not -0.0
-
-
-def _same_but_for_asserts(fresh, code, node):
-    """Whether a code differs from the text's in its asserts only, which pytest writes anew; on the lines where it
-    stands.
-    """
-    if fresh.co_firstlineno != code.co_firstlineno:
-        return False
-    lines = {
-        line
-        for each in ast.walk(node)
-        if isinstance(each, ast.Assert)
-        for line in range(each.lineno, each.end_lineno + 1)
-    }
-    return bool(lines) and _instructions(fresh, lines) == _instructions(code, lines)
-
-
-def _instructions(code, without):
-    """What a code does on other lines than these."""
-    return [
-        (each.opname, None if each.opcode in dis.hasjrel or each.opcode in dis.hasjabs else repr(each.argval))
-        for each in dis.get_instructions(code)
-        if each.positions.lineno not in without
-        and each.opname
-        not in ("NOP", "RESUME", "EXTENDED_ARG", "JUMP_FORWARD", "JUMP_BACKWARD", "COPY_FREE_VARS", "MAKE_CELL")
-    ]
-
-
-def _rewritten_on_import(function, texts):
-    """Whether what imports the function's module makes this very code of one of the texts."""
-    loader, code = function.__globals__.get("__loader__"), function.__code__
-    if type(loader) is importlib.machinery.SourceFileLoader or not hasattr(loader, "source_to_code"):
-        return False
-    for text in texts:
-        try:
-            made = loader.source_to_code(text.encode(), code.co_filename)
-        except Exception:  # a stranger's
-            continue
-        if any(each.co_firstlineno == code.co_firstlineno and _same(each, code) for each in _codes(made)):
-            return True
-    return False
-
-
-def _changed_since_start(file):
-    """Whether a file has been written since this process began; not where there is none."""
-    try:
-        return os.stat(file).st_ctime >= _start()
+        return os.stat(file).st_ctime >= _LOADED_S
     except OSError:
         return False
 
 
-@functools.cache
-def _start():
-    """When this process began, in seconds since 1970."""
-    try:
-        with open("/proc/self/stat") as status:
-            ticks = int(status.read().rpartition(")")[2].split()[19])  # since the system's start; field 22
-        if ticks:
-            return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError, IndexError, AttributeError):
-        pass
-    return _IMPORTED
+def remember(file):
+    """Read a file as it is now: the nests of a long program may be made much later."""
+    _kept[file] = "".join(linecache.getlines(file))
 
 
-_IMPORTED = time.time()
-
-
-def keep(file, text=None):
-    """Keep a file's text as it is now: the nests of a long program may be made much later."""
-    if text is not None:
-        _kept[file] = text
-        return
-    try:
-        with tokenize.open(file) as lines:
-            _kept[file] = lines.read()
-    except (OSError, SyntaxError, UnicodeDecodeError):
-        pass
-
-
-_main = getattr(sys.modules.get("__main__"), "__file__", None)
-if isinstance(_main, str) and _main.endswith(".py"):
-    keep(_main)
+if main := getattr(sys.modules.get("__main__"), "__file__", None):
+    remember(main)
