@@ -216,11 +216,6 @@ void bind_plan(nb::module_& m) {
     TILEWAVE_PLAN_CHOICES(TILEWAVE_CHOICE)
 #undef TILEWAVE_CHOICE
     m.attr("plan_choices") = nb::tuple(all);
-    nb::dict former;
-#define TILEWAVE_CHOICE(former_name, name) former[#former_name] = #name;
-    TILEWAVE_FORMER_PLAN_CHOICES(TILEWAVE_CHOICE)
-#undef TILEWAVE_CHOICE
-    m.attr("former_plan_choices") = former;
     m.def("make_plan", &make_plan, "problem"_a, "ranks"_a, "request"_a, "machine"_a,
           "The plan for a problem by rules; what is given is obeyed, the rest is picked.");
     m.def("why_no_stencil", &why_no_stencil, "problem"_a,

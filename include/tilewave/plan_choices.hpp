@@ -1,5 +1,5 @@
 // The choices of a plan, each declared once. Plan, PlanRequest, their checks and texts, the bindings, and Python's
-// tilewave.Plan with its keywords and documentation are all made from this list.
+// tilewave.Plan with the names that plan= takes are all made from this list.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -77,11 +77,6 @@ inline constexpr double unbounded = -1e300;
       "One more thread of each rank moves messages while its lanes compute.") \
     X(bool, synchronous, false, unbounded, \
       "A send is complete only when its receive has begun. By rule true in blocking schedules.")
-
-/// Former names, which Python takes with a warning until the release after this one. X(former, name)
-#define TILEWAVE_FORMER_PLAN_CHOICES(X) \
-    X(time_block, temporal_block) \
-    X(bundle, aggregate)
 // clang-format on
 
 }  // namespace tilewave

@@ -21,6 +21,8 @@ FilePath: TypeAlias = "str | os.PathLike[str]"
 Init: TypeAlias = "Callable[..., Any] | npt.ArrayLike | None"
 #: Bounds of loops by index name: half-open, each a number, an expression of outer indices, a function, or a list.
 Over: TypeAlias = "Mapping[str, Sequence[Any]]"
+#: Choices of a plan that are fixed, by the names that `tilewave.Plan` lists them with, and ``threads``.
+Choices: TypeAlias = "Mapping[str, Any]"
 #: A function that ranks call together, as `tilewave.runtime.collective` has it: what the call returns.
 Collective: TypeAlias = Generator[Any, Any, _T]
 #: What a pattern gives: an array, a number where one was given, or a handle with ``wait=False`` or ``start=False``.

@@ -30,14 +30,16 @@ class Value:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self.__dataclass_fields__:
-            names = list(self.__dataclass_fields__)
-            near = difflib.get_close_matches(name, names, 1, 0.5)
-            allowed = ", ".join(near + [other for other in names if other not in near])
-            raise NoSuchAttribute(
-                f"{type(self).__name__} has no attribute {name!r}; allowed: {allowed}"
-                + (f". Was {near[0]!r} meant?" if near else "")
-            )
+            allowed = allowed_names(name, self.__dataclass_fields__)
+            raise NoSuchAttribute(f"{type(self).__name__} has no attribute {name!r}; allowed: {allowed}")
         object.__setattr__(self, name, value)
+
+
+def allowed_names(name, names):
+    """Names as the text of an error about another name lists them: the nearest first, if one is near."""
+    near = difflib.get_close_matches(name, names, 1, 0.5)
+    meant = f". Was {near[0]!r} meant?" if near else ""
+    return ", ".join(near + [other for other in names if other not in near]) + meant
 
 
 def plain_copy(data):

@@ -74,8 +74,11 @@ def _bound(context, runs, repeats):
     for extent in (8, 64):
         A = tw.field((extent, extent), "f8", init=1e-3, context=context)
         grid = (context.size, 1)  # every rank computes
-        bound = tw.bind(add_ahead, A=A, grid=grid)
-        for name, call in (("bound", bound.run), ("run", lambda A=A, grid=grid: tw.run(add_ahead, A=A, grid=grid))):
+        bound = tw.bind(add_ahead, A=A, plan={"grid": grid})
+        for name, call in (
+            ("bound", bound.run),
+            ("run", lambda A=A, grid=grid: tw.run(add_ahead, A=A, plan={"grid": grid})),
+        ):
             found[f"{name} {extent}"] = [_beyond_work(call, runs) for _ in range(repeats + 1)][1:]
     return found
 

@@ -58,11 +58,9 @@ def _run(body, context, A, tile, schedule, poll, tile_s):
         "poll_period_s": poll,
     }
     if body == "exp":
-        return tw.run(decay, A=A, context=context, **choices)
+        return tw.run(decay, A=A, context=context, plan=choices)
     # The same sweep with a body that lasts exactly tile_s a tile.
-    ready = collective("bench hiding")(prepare)(
-        decay, context, Loops(None, (), None), None, False, {"A": A, **choices}, None
-    )
+    ready = collective("bench hiding")(prepare)(decay, context, Loops(None, (), None), choices, False, {"A": A}, None)
     ns = np.array([tile_s * 1e9 / np.prod(tile)])
     return Report(ready.sweep.run(ready.operands, _core.Kernel(_core.spin_row(), ns.ctypes.data)), ready.plan)
 
@@ -70,7 +68,9 @@ def _run(body, context, A, tile, schedule, poll, tile_s):
 def _layers(context, height, width, tile_s):
     """Layers a rank that make a tile last about tile_s, from the tiles of one layer; collective."""
     A = tw.field((context.size + 1, 8 * height + 1, width), "f8", init=lambda i, j, k: 1.0, context=context)
-    report = tw.run(decay, A=A, context=context, mapping_dim=1, grid=(context.size, 1, 1), tile=(1, height, width))
+    report = tw.run(
+        decay, A=A, context=context, plan={"mapping_dim": 1, "grid": (context.size, 1, 1), "tile": (1, height, width)}
+    )
     wanted = 1 << 40
     if context.rank == 0:
         tiles = report.timeline.events[report.timeline.events["op"] == 0]

@@ -57,7 +57,7 @@ def worker(shape, threads, repeats):
 
 def _curve(context, A, choices, repeats):
     """[(median seconds, predicted seconds)] of each choice, measured in turn."""
-    plans = [tw.plan(roots, A=A, context=context, mapping_dim=2, **c) for c in choices]
+    plans = [tw.plan(roots, A=A, context=context, plan={"mapping_dim": 2, **c}) for c in choices]
     times, predicted = [[] for _ in plans], [None] * len(plans)
     for turn in range(repeats + 1):  # the first warms up
         for c, plan in enumerate(plans):
@@ -68,7 +68,7 @@ def _curve(context, A, choices, repeats):
 
 
 def _tile(context, A, height):
-    base = tw.plan(roots, A=A, context=context, mapping_dim=2)
+    base = tw.plan(roots, A=A, context=context, plan={"mapping_dim": 2})
     return (*base.tile[:2], height)
 
 
@@ -85,7 +85,7 @@ def _heights(context, A, repeats):
 def _slices(context, A, repeats):
     """One pair of tiles of the whole height, so that slices alone fill the pipeline."""
     tile = _tile(context, A, A.shape[2] - 1)
-    formula = tw.plan(roots, A=A, context=context, mapping_dim=2, grouping="vertical", tile=tile).slices
+    formula = tw.plan(roots, A=A, context=context, plan={"mapping_dim": 2, "grouping": "vertical", "tile": tile}).slices
     counts = sorted({1 << k for k in range(12)} | {max(formula, 1)})
     choices = [{"grouping": "vertical", "tile": tile, "slices": n} for n in counts]
     return {"counts": counts, "formula": formula, "times": _curve(context, A, choices, repeats)}

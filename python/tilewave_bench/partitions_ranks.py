@@ -82,7 +82,7 @@ def _partitions(context, extent, steps, repeats):
     for name, choices in ways.items():
         u = tw.field(extent, "c16", init=lambda i, j, k: 1.0 * ((i + j + k) % 7), context=context)
         try:
-            bounds[name] = (u, tw.bind(diffuse, u=u, steps=steps, context=context, **choices))
+            bounds[name] = (u, tw.bind(diffuse, u=u, steps=steps, context=context, plan=choices))
         except ConfigError as error:  # more ranks along an axis than it has points for
             failed[name] = str(error)
             u.close()

@@ -119,7 +119,10 @@ def _grid(context, ours, make, heights):
                 planned
                 if dim == planned.mapping_dim
                 else tw.plan(
-                    ours.nest, **make()[1], context=context, mapping_dim=dim, row=planned.row, storage=planned.storage
+                    ours.nest,
+                    **make()[1],
+                    context=context,
+                    plan={"mapping_dim": dim, "row": planned.row, "storage": planned.storage},
                 )
             )
         except ConfigError:  # ranks cannot share the other dimensions, or rows go along this one

@@ -38,7 +38,7 @@ def worker(name, n, steps, threads, repeats, plain):
 
 def _ours(context, nest, n, steps, label, choices):
     u = tw.field((n, n, n), "f4", init=start, context=context)
-    bound = tw.bind(nest, u=u, steps=steps, context=context, **choices)
+    bound = tw.bind(nest, u=u, steps=steps, context=context, plan=choices)
     kept = {}
 
     def run():

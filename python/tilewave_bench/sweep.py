@@ -32,7 +32,9 @@ def worker(shape, repeats):
                 world._core.barrier()
                 if context is None:
                     continue
-                report = tw.run(roots, A=fields[name], context=context, grouping=grouping, schedule=schedule)
+                report = tw.run(
+                    roots, A=fields[name], context=context, plan={"grouping": grouping, "schedule": schedule}
+                )
                 if turn:
                     times.setdefault(f"{grouping} {schedule}", {}).setdefault(name, []).append(report.measured.time_s)
     whole = {name: f.gather() for name, f in fields.items() if f is not None}

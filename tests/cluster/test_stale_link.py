@@ -16,9 +16,8 @@ context = tw.Context(threads=1)
 A = tw.field((5, 129, 4097), "f8", init=lambda i, j, k: 1.0, context=context)
 def run(times):
     for _ in range(times):
-        report = tw.run(
-            relax, A=A, context=context, grid=(2, 1, 1), tile=(2, 128, 256), schedule="overlapping", mapping_dim=2
-        )
+        plan = {"grid": (2, 1, 1), "tile": (2, 128, 256), "schedule": "overlapping", "mapping_dim": 2}
+        report = tw.run(relax, A=A, context=context, plan=plan)
     return report
 run(2)
 before = context._machine

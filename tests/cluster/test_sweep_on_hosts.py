@@ -18,7 +18,7 @@ rng = np.random.default_rng(6)
 start, B = rng.random((10, 12, 30)), rng.random((10, 12, 30))
 for schedule in ("overlapping", "blocking"):
     A = tw.field(start.shape, init=start, context=context)
-    report = tw.run(mix, A=A, B=B, context=context, schedule=schedule, chunk_bytes=256)
+    report = tw.run(mix, A=A, B=B, context=context, plan={"schedule": schedule, "chunk_bytes": 256})
     whole = A.gather()
     if context.rank == 0:
         plain = start.copy()

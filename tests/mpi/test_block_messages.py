@@ -39,7 +39,7 @@ def test_equal_to_one_schedule_of_all_steps(nest, monkeypatch):
             for name in ("FEWEST_STEPS", "MOST_STEPS"):
                 monkeypatch.setattr(steps, name, block)
             u = tw.field(start.shape, "f8", init=start)
-            report = tw.run(nest, u=u, f=f, w=0.2, steps=45, **choices)
+            report = tw.run(nest, u=u, f=f, w=0.2, steps=45, plan=choices)
             assert ("block" in report.plan.notes) == (block == 7)
             found.append((u.gather(), report.points))
         assert found[0][1] == found[1][1]

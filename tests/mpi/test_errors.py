@@ -96,22 +96,22 @@ def test_shapes(context):
 
 def test_grid_and_tile(context):
     p = context.size
-    refused(context, f"multiply to at most {p}", A=field(context), grid=(p + 1, 1))
-    refused(context, "must be >= 1", A=field(context), grid=(1 << 62, 1 << 62))
-    refused(context, "must be >= 1", A=field(context), grid=(0, 1))
-    refused(context, "poll_period_s .* allowed: a number >= 0", A=field(context), poll_period_s=-1.0)
-    refused(context, "poll_period_s .* allowed: a number >= 0", A=field(context), poll_period_s=float("nan"))
-    refused(context, "poll_period_s: given 'often'", A=field(context), poll_period_s="often")
-    refused(context, "helper: given 1; allowed: True, False", A=field(context), helper=1)
-    refused(context, "synchronous: given 'no'; allowed: True, False", A=field(context), synchronous="no")
-    refused(context, "dimensions", A=field(context), grid=(p, 1, 1))
-    refused(context, "largest block", A=field(context), tile=(13, 1))
-    refused(context, "outside 1 to", A=field(context), tile=(0, 4))
-    refused(context, "outside 1 to", A=field(context), tile=(4, -1))
-    refused(context, "mapping_dim", A=field(context), mapping_dim=2)
-    refused(context, "lookahead", A=field(context), lookahead=0)
-    refused(context, "'hyperplane', 'vertical'", A=field(context), grouping="diagonal")
-    refused(context, "allowed: a tuple of integers", A=field(context), tile="big")
+    refused(context, f"multiply to at most {p}", A=field(context), plan={"grid": (p + 1, 1)})
+    refused(context, "must be >= 1", A=field(context), plan={"grid": (1 << 62, 1 << 62)})
+    refused(context, "must be >= 1", A=field(context), plan={"grid": (0, 1)})
+    refused(context, "poll_period_s .* allowed: a number >= 0", A=field(context), plan={"poll_period_s": -1.0})
+    refused(context, "poll_period_s .* allowed: a number >= 0", A=field(context), plan={"poll_period_s": float("nan")})
+    refused(context, "poll_period_s: given 'often'", A=field(context), plan={"poll_period_s": "often"})
+    refused(context, "helper: given 1; allowed: True, False", A=field(context), plan={"helper": 1})
+    refused(context, "synchronous: given 'no'; allowed: True, False", A=field(context), plan={"synchronous": "no"})
+    refused(context, "dimensions", A=field(context), plan={"grid": (p, 1, 1)})
+    refused(context, "largest block", A=field(context), plan={"tile": (13, 1)})
+    refused(context, "outside 1 to", A=field(context), plan={"tile": (0, 4)})
+    refused(context, "outside 1 to", A=field(context), plan={"tile": (4, -1)})
+    refused(context, "mapping_dim", A=field(context), plan={"mapping_dim": 2})
+    refused(context, "lookahead", A=field(context), plan={"lookahead": 0})
+    refused(context, "'hyperplane', 'vertical'", A=field(context), plan={"grouping": "diagonal"})
+    refused(context, "allowed: a tuple of integers", A=field(context), plan={"tile": "big"})
 
 
 def test_arguments(context):
@@ -119,7 +119,21 @@ def test_arguments(context):
     refused(context, "no argument 'D'", A=field(context), D=1)
     refused(context, "has no time", A=field(context), steps=3)
     refused(context, "no index 'z'", A=field(context), reverse=("z",))
-    refused(context, "not supported", A=field(context), until=3)
+    refused(
+        context,
+        r'tile=\(2, 2\), threads=1: choices are .*write plan=\{"tile": \(2, 2\), "threads": 1\}',
+        A=field(context),
+        tile=(2, 2),
+        threads=1,
+    )
+    refused(context, "plan: given int; allowed: a tilewave.Plan, or a dict", A=field(context), plan=3)
+    refused(
+        context,
+        "no choice 'tiles'; allowed: tile, grid, .*, threads. Was 'tile' meant",
+        A=field(context),
+        plan={"tiles": 1},
+    )
+    refused(context, "a dict with the key 1; allowed: grid, ", A=field(context), plan={1: 2})
     refused(context, "independent of each other", A=field(context), periodic=("i",))
     refused(context, "given list", A=[[1.0]])
     refused(context, "scalar 'c'", A=field(context), c="x")
@@ -151,7 +165,7 @@ def test_different_arguments_on_different_ranks(context):
         A=field(context),
         **({} if context.rank else {"where": -1}),
     )
-    refused(context, "different arguments", A=field(context), lookahead=1 + (context.rank == 1))
+    refused(context, "different arguments", A=field(context), plan={"lookahead": 1 + (context.rank == 1)})
 
 
 def test_a_repeated_call_that_differs_on_one_rank(context):
@@ -159,7 +173,7 @@ def test_a_repeated_call_that_differs_on_one_rank(context):
     for _ in range(3):
         tw.run(good, A=A, context=context, c=0.5)
     if context.size > 1:
-        for different in ({"c": 0.25}, {"c": 1}, {"tile": (2, 2)}, {"over": {"i": (1, 3)}}):
+        for different in ({"c": 0.25}, {"c": 1}, {"plan": {"tile": (2, 2)}}, {"over": {"i": (1, 3)}}):
             mine = different if context.rank == context.size - 1 else {}
             with pytest.raises(tw.ConfigError):
                 tw.run(good, A=A, context=context, **{"c": 0.5, **mine})
@@ -174,7 +188,7 @@ def test_a_repeated_call_that_differs_on_one_rank(context):
 def test_numbers_beyond_64_bits(context):
     for number in (2**63, 2**64, 2**70 + 1):
         refused(context, r"steps: given .* up to 2\*\*40", beside, A=field(context), steps=number)
-        refused(context, "skew: given .* a tuple of integers", A=field(context), skew=(number, 1))
+        refused(context, "skew: given .* a tuple of integers", A=field(context), plan={"skew": (number, 1)})
         refused(
             context,
             "reach numbers beyond 64 bits",
@@ -207,7 +221,7 @@ def test_a_kernel_that_raises_on_one_rank(context):
             error=tw.KernelError,
             A=field(context),
             where=int(row),
-            grid=(context.size, 1),
+            plan={"grid": (context.size, 1)},
         )
         assert "on rank" in text
 
@@ -250,6 +264,6 @@ def test_an_error_of_some_of_the_ranks_says_so(context):
     world = MPI.COMM_WORLD
     part = tw.Context(comm=world.Split(world.rank % 2, world.rank))
     with pytest.raises(tw.ConfigError) as caught:
-        tw.run(good, A=field(part), grid=(7, 7), context=part)
+        tw.run(good, A=field(part), plan={"grid": (7, 7)}, context=part)
     assert caught.value.partial == (part.size < world.size) and caught.value.quiet == (part.rank != 0)
     works(context)

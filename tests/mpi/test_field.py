@@ -60,7 +60,7 @@ def test_blocks_move_with_the_plan_and_values_stay(context):
     start = np.random.default_rng(3).random((12, 9))
     A = tw.field(start.shape, init=start, context=context)
     for grid in ((context.size, 1), (1, context.size), (context.size, 1)):
-        tw.run(shift, A=A, grid=grid, context=context)
+        tw.run(shift, A=A, plan={"grid": grid}, context=context)
         shift.reference(shift.iteration_box(start.shape), {"A": start})
         whole = A.gather()
         assert whole is None or np.array_equal(whole, start), grid

@@ -47,7 +47,10 @@ def fields_of(context):
         whole = rng.random((9, 13))
         A = tw.field(whole, context=context)
         tw.run(
-            slanted, A=A, context=context, grid=grid, row=(1, -1) if storage == "skewed" else (0, 1), storage=storage
+            slanted,
+            A=A,
+            context=context,
+            plan={"grid": grid, "row": (1, -1) if storage == "skewed" else (0, 1), "storage": storage},
         )
         slanted.reference(slanted.iteration_box(whole.shape), {"A": whole})
         yield A, whole

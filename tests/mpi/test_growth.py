@@ -91,7 +91,7 @@ def test_what_is_fixed_stays_fixed(choices):
     context, values = tw.Context(), start(3)
     A = tw.field(SHAPE, init=values, context=context)
     for low, rows in ((3, 12), (4, 12), (3, 20), (40, 11), (3, 12)):
-        report = tw.run(add, A=A, over={"i": (low, low + rows)}, context=context, grid=(1, 1), **choices)
+        report = tw.run(add, A=A, over={"i": (low, low + rows)}, context=context, plan={"grid": (1, 1), **choices})
         added(values, low, low + rows)
         assert all(getattr(report.plan, name) == value for name, value in choices.items())
     for rows in (8, 12):  # a plan that is given is obeyed or refused, never fitted

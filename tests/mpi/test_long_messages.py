@@ -35,7 +35,7 @@ def test_sweeps_and_gathers(context):
             expected[i, j] = expected[i-1, j] + expected[i, j-1]
     for grid in ((context.size, 1), (1, context.size)):
         A = tw.field((n, n), "i8", init=start, context=context)
-        tw.run(sweep, A=A, context=context, over={"j": (1, 3)}, grid=grid)
+        tw.run(sweep, A=A, context=context, over={"j": (1, 3)}, plan={"grid": grid})
         whole = A.gather()
         assert whole is None or np.array_equal(whole, expected)
 

@@ -42,7 +42,7 @@ def test_a_wavefront_over_a_sequence_and_itself(context, as_fields):
     H = tw.field(expected.shape, "f8", context=context)
     given = {"a": tw.field(a, context=context), "C": tw.field(C, context=context)} if as_fields else {"a": a, "C": C}
     for choices in ({"storage": "plain"}, {"grid": (1, context.size)}, {}):
-        report = tw.run(self_alignment, H=H, **given, context=context, **choices)
+        report = tw.run(self_alignment, H=H, **given, context=context, plan=choices)
         assert report.loops == {"i": (1, 58), "j": (1, 58)}
         assert not choices or not report.on_one_rank
         replicated = as_fields and context.size > 1 and not report.on_one_rank

@@ -336,7 +336,9 @@ def test_a_first_pattern_does_not_meet_other_collectives(context):
 
 def test_parts_of_fields(context):
     A = tw.field((12, 12), "f8", init=lambda i, j: 100.0 * i + j, context=context)
-    tw.run(good, A=A, context=context, grid=(1, context.size), mapping_dim=0)  # gives it ghosts: rows with gaps
+    tw.run(
+        good, A=A, context=context, plan={"grid": (1, context.size), "mapping_dim": 0}
+    )  # gives it ghosts: rows with gaps
     plain = 100.0 * np.arange(12.0)[:, None] + np.arange(12.0)
     good.reference(good.iteration_box((12, 12)), {"A": plain})
     rows, columns = A.owned

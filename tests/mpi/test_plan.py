@@ -85,7 +85,7 @@ def test_ranks_plan_alike_and_runs_take_the_plan(context):
 
 
 def test_explain_says_what_was_chosen_from(context):
-    plan = tw.plan(roots, A=cube(context), context=context, lookahead=2)
+    plan = tw.plan(roots, A=cube(context), context=context, plan={"lookahead": 2})
     text = plan.explain()
     for words in ("tile", "memory", "a point", "hand-over", "lookahead = 2", "the best first", "Not tried"):
         assert words in text, words
@@ -98,7 +98,7 @@ def test_fewer_ranks_compute_and_all_have_the_result(context):
     A, plain = tw.field(start.shape, "f8", init=start, context=context), start.copy()
     for few in range(1, context.size + 1):
         for grid in ((few, 1, 1), (1, few, 1), (1, 1, context.size)):
-            report = tw.run(roots, A=A, context=context, grid=grid, mapping_dim=0 if grid[0] == 1 else 2)
+            report = tw.run(roots, A=A, context=context, plan={"grid": grid, "mapping_dim": 0 if grid[0] == 1 else 2})
             assert report.plan.grid == grid and report.ranks == np.prod(grid)
             for i, j, k in np.ndindex(8, 6, 10):
                 i, j, k = i + 1, j + 1, k + 1
@@ -108,7 +108,7 @@ def test_fewer_ranks_compute_and_all_have_the_result(context):
     # A body that would divide by 0 in memory that is left empty is still measured.
     B = tw.field((6, 40), "f8", init=lambda i, j: 1.0 + i + j, context=context)
     for grid in ((1, 1), (1, context.size)):
-        tw.run(inverses, A=B, context=context, grid=grid, mapping_dim=0)
+        tw.run(inverses, A=B, context=context, plan={"grid": grid, "mapping_dim": 0})
         assert "raised" not in tw.plan(inverses, A=B, context=context).notes["rate"]["note"]
 
 
@@ -121,7 +121,7 @@ def test_rows_go_down_what_ranks_leave_longer(context):
         "f": tw.field(f.shape, "f8", init=f, context=context),
     }
     for grid, row in (((1, n, 1), (0, 1, -1)), ((1, 1, n), (0, -1, 1))):
-        report = tw.run(relaxes, **fields, steps=steps, context=context, grid=grid, storage="skewed")
+        report = tw.run(relaxes, **fields, steps=steps, context=context, plan={"grid": grid, "storage": "skewed"})
         for _ in range(steps):
             for i, j in np.ndindex(118, 118):
                 u[i+1, j+1] = (
@@ -144,7 +144,7 @@ def test_how_messages_go_is_the_plan_s(context):
         {"schedule": "blocking", "synchronous": False},
     ):
         A = cube(context, 24)
-        report = tw.run(roots, A=A, context=context, grid=(1, context.size, 1), mapping_dim=2, **choices)
+        report = tw.run(roots, A=A, context=context, plan={"grid": (1, context.size, 1), "mapping_dim": 2, **choices})
         for name, value in choices.items():
             assert getattr(report.plan, name) == value, choices
         assert report.plan.threads <= max(context.threads, 1 + report.plan.helper)
@@ -282,7 +282,7 @@ def test_ranks_that_plan_differently_are_told(context):
     first = context.rank == 0
     for given in ({"lookahead": 1 + first}, {"threads": 1 + first}, {"schedule": "blocking"} if first else {}):
         with pytest.raises(tw.ConfigError, match="different arguments") as caught:
-            tw.run(roots, A=cube(context), context=context, **given)
+            tw.run(roots, A=cube(context), context=context, plan=given)
         assert caught.value.agreed and "Rank 0" in str(caught.value)
     plan = tw.plan(roots, A=cube(context), context=context)
     if first:

@@ -165,7 +165,7 @@ def run_with_allowed(nest, context, given, problem, results, plan, kinds):
                 **given,
                 **problem.scalars,
                 **problem.keywords,
-                **plan,
+                plan=plan,
                 reduce={name: getattr(tw, kind)(array) for name, (kind, array) in results.reduce.items()},
             )
         except tw.ConfigError as error:

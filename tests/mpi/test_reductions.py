@@ -222,7 +222,7 @@ def random_case(seed):
 
     what = f"seed {seed}: {name} {dtype} {shape} reverse {reverse} steps {steps} {choices} on {context.size} ranks"
     extra = {"steps": steps} if steps is not None else {}
-    report = tw.run(nest, **fields, **extra, reverse=reverse, reduce=reduce, **choices)
+    report = tw.run(nest, **fields, **extra, reverse=reverse, reduce=reduce, plan=choices)
     wrong = [
         f"{what}: {key} is {report.results[key]!r}, plain Python has {wanted[key]!r}"
         for key in wanted
@@ -253,7 +253,7 @@ def test_fields(dtypes):
         u, v = tw.field(x), tw.field(y)
         if len(shape) == 2:
             turned = tw.nest_from("def turned(v, i, j): v[i, j] = v[i, j] + 0 * v[i, j]")
-            tw.run(turned, v=v, grid=(1, tw.default_context().size))
+            tw.run(turned, v=v, plan={"grid": (1, tw.default_context().size)})
             y = v.gather()
             y = tw.default_context()._core.broadcast(b"" if y is None else y.tobytes())
             y = np.frombuffer(y, other).reshape(shape)
@@ -276,7 +276,7 @@ def test_fields_in_skewed_storage(dtype):
     for nest, shape, row in ((flat, (23, 31), (1, -1)), (flat, (40, 7), (1, -1)), (deep, (5, 9, 12), (0, 1, -1))):
         start = generator.integers(-3, 4, shape).astype(dtype)
         A, B = tw.field(start), tw.field(start)
-        tw.run(nest, A=A, row=row, storage="skewed")
+        tw.run(nest, A=A, plan={"row": row, "storage": "skewed"})
         whole = A.gather()
         whole = np.frombuffer(context._core.broadcast(b"" if whole is None else whole.tobytes()), dtype).reshape(shape)
         pairs, other = [*np.ndenumerate(whole)], [*np.ndenumerate(start)]

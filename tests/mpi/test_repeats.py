@@ -229,5 +229,5 @@ def test_a_plan_without_reductions_is_not_taken_for_one_with_them():
     cut = {"grid": (1, context.size, 1), "temporal_block": 2, "tile": (1, 38 // context.size, 29)}
     for reduce in (None, {"all": tw.sum("u")}, None, {"all": tw.sum("u")}):
         u = tw.field((40, 30), init=lambda i, j: 1.0, context=context)
-        report = tw.run(heat, u=u, f=np.full((40, 30), 0.25), steps=4, context=context, reduce=reduce, **cut)
+        report = tw.run(heat, u=u, f=np.full((40, 30), 0.25), steps=4, context=context, reduce=reduce, plan=cut)
         assert reduce is None or report.results["all"] == 4 * 38 * 29

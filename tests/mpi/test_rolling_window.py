@@ -108,7 +108,7 @@ def test_window_by_way_of_a_kept_array(name, mpi_ranks):
             }
             choices = {"threads": threads}
             if height:
-                plan = tw.plan(nest, over=over, reverse=reverse, threads=threads, **given)
+                plan = tw.plan(nest, over=over, reverse=reverse, plan={"threads": threads}, **given)
                 tile = list(plan.tile)
                 tile[plan.mapping_dim] = min(height, tile[plan.mapping_dim])
                 choices |= {
@@ -122,7 +122,7 @@ def test_window_by_way_of_a_kept_array(name, mpi_ranks):
                 reverse=reverse,
                 reduce={"best": tw.max("H"), "where": tw.argmax("H"), "all": tw.sum("B")},
                 **given,
-                **choices,
+                plan=choices,
             )
             kept += not report.stored
             found = given["B"].gather()
@@ -173,11 +173,11 @@ def test_tiles_of_several_pieces(name, mpi_ranks):
             }
             choices = {"threads": 1 + case % 3}
             if keep == "window" and case % 2:
-                plan = tw.plan(nest, over=over, **given, **choices)
+                plan = tw.plan(nest, over=over, **given, plan=choices)
                 tile = list(plan.tile)
                 tile[plan.mapping_dim] = int(rng.integers(min(200, tile[plan.mapping_dim]), tile[plan.mapping_dim] + 1))
                 choices["tile"] = tuple(tile)
-            report = tw.run(nest, over=over, reduce=asked, **given, **choices)
+            report = tw.run(nest, over=over, reduce=asked, **given, plan=choices)
             found.append((given["B"].gather(), report))
         what = f"seed {seed}, case {case}: {name}, shape {shape}, over {over}, plan {found[1][1].plan}"
         assert not found[1][1].stored, what
@@ -312,7 +312,7 @@ def test_one_rank_differs(mpi_ranks):
     with pytest.raises(tw.ConfigError, match="on one rank"):
         tw.run(align, H=tw.scratch("i8", raises), W=kept())
     with pytest.raises(tw.ConfigError, match="on one rank"):  # stored whole
-        tw.run(align, H=window(init=raises), W=kept(), row=(0, 1))
+        tw.run(align, H=window(init=raises), W=kept(), plan={"row": (0, 1)})
     own, scratch = kept(), tw.scratch("i8")
     with pytest.raises(tw.ConfigError):
         tw.run(align, H=scratch if first else own, W=kept())

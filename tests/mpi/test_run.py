@@ -62,11 +62,13 @@ def test_every_scheme(contexts, plain, dims, threads):
         report = tw.run(
             nest,
             context=context,
-            grouping=grouping,
-            schedule=schedule,
-            threads=threads,
-            lookahead=lookahead,
-            chunk_bytes=64,
+            plan={
+                "grouping": grouping,
+                "schedule": schedule,
+                "threads": threads,
+                "lookahead": lookahead,
+                "chunk_bytes": 64,
+            },
             **fields,
         )
         whole = fields[nest.arrays[0]].gather()
@@ -93,7 +95,7 @@ def test_any_grid_and_mapping_dimension(contexts, plain):
     }
     for grid, mapping_dim in itertools.product(sorted(grids), range(3)):
         A = tw.field(shape, "f4", init=arrays["A"], context=context)
-        report = tw.run(nest, A=A, context=context, grid=grid, mapping_dim=mapping_dim, threads=2)
+        report = tw.run(nest, A=A, context=context, plan={"grid": grid, "mapping_dim": mapping_dim, "threads": 2})
         assert report.plan.grid == grid and report.plan.mapping_dim == mapping_dim
         whole = A.gather()
         if context.rank == 0:
@@ -125,7 +127,7 @@ def test_numpy_inputs_and_two_nests_on_one_field(contexts, plain):
     A = tw.field((13, 17), "f4", init=arrays["A"], context=context)
     tw.run(two, A=A, B=arrays["B"], context=context)
     after = expected.copy()
-    tw.run(add, A=A, B=arrays["B"], context=context, grid=(context.size, 1))
+    tw.run(add, A=A, B=arrays["B"], context=context, plan={"grid": (context.size, 1)})
     add.reference(add.iteration_box((13, 17)), {"A": after, "B": arrays["B"]})
     whole = A.gather()
     assert whole is None or np.array_equal(whole.view("u4"), after.view("u4"))
@@ -167,7 +169,7 @@ def test_repeated_runs_continue_from_the_field(contexts, plain):
 def test_report(contexts, plain, tmp_path):
     context = contexts[2]
     A = tw.field((7, 9, 11), "f4", init=plain[3][0]["A"], context=context)
-    report = tw.run(three, A=A, context=context, grid=(1, context.size, 1), mapping_dim=0)
+    report = tw.run(three, A=A, context=context, plan={"grid": (1, context.size, 1), "mapping_dim": 0})
     assert report.points == 6 * 7 * 10 and report.measured.time_s > 0
     assert report.points_per_s == pytest.approx(report.points / report.measured.time_s)
     assert "overlap ratio" in str(report) and "<table>" in report._repr_html_()
@@ -221,6 +223,6 @@ def test_a_long_loop_added_to_a_short_one(contexts):
     again = tw.field((300, 400), "f8", init=lambda t, x: np.where(t == 0, x, 0.5), context=context)
     tw.run(in_time, A=wide, context=context)
     tw.run(
-        in_time, A=again, context=context, grid=(1, 1) if context.size == 1 else (context.size, 1)
+        in_time, A=again, context=context, plan={"grid": (1, 1) if context.size == 1 else (context.size, 1)}
     )  # as it was asked for
     assert np.array_equal(wide.gather(), again.gather())

@@ -209,11 +209,11 @@ def test_a_mistake_is_an_error_of_all(context):
 
 def test_the_schedule_of_a_nest_is_that_of_the_run(context):
     A = tw.field((40, 40), init=1.0, context=context)
-    schedule = tw.schedule(steps, A=A, tile=(4, 4), threads=1, context=context)
+    schedule = tw.schedule(steps, A=A, plan={"tile": (4, 4), "threads": 1}, context=context)
     assert schedule.ranks == context.size or schedule.ranks == 1
     assert tw.check(schedule) is None
     assert tw.predict(schedule).time_s > 0
-    report = tw.run(steps, A=A, tile=(4, 4), threads=1, context=context)
+    report = tw.run(steps, A=A, plan={"tile": (4, 4), "threads": 1}, context=context)
     if context.rank == 0 and schedule.ranks == context.size:
         assert len(report.timeline.events) == sum(schedule.steps.values())
     refused(context, tw.ConfigError, "which tilewave.run runs|ranks was given", schedule, A=np.ones((40, 40)))

@@ -30,7 +30,7 @@ def test_random_stencils(seed, together):
         periodic=case.periodic,
         over=case.over or None,
         context=context,
-        **choices,
+        plan=choices,
     )
     for name, expected in case.expected().items():
         whole = arrays[name].gather()

@@ -63,7 +63,7 @@ def test_only_the_rank_that_failed_first_is_named(context):
         A = field(context)
         for _ in range(3):
             with pytest.raises(tw.KernelError, match=rf"ValueError\('seven'\) at i={row}, j=1 "):
-                tw.run(divides, A=A, B=B, context=context, grid=(context.size, 1))
+                tw.run(divides, A=A, B=B, context=context, plan={"grid": (context.size, 1)})
         works(context)
 
 
@@ -80,7 +80,7 @@ def without_memory(rank, context, more, call):
 
 
 def test_threads_that_one_rank_cannot_start(context):
-    plan = tw.plan(sweep, A=field(context), context=context, threads=40, grid=(context.size, 1))
+    plan = tw.plan(sweep, A=field(context), context=context, plan={"threads": 40, "grid": (context.size, 1)})
     for rank in range(context.size):
         mine = tw.Context(threads=1)  # has started none yet
         A = field(mine)

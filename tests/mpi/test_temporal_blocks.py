@@ -71,21 +71,20 @@ def test_equal_to_sweep_after_sweep(name, threads, small_caches, mpi_ranks):
         for choices in (
             {"temporal_block": 1},
             {},
-            {"plan": None},
+            None,
             {"schedule": "blocking"},
             {"temporal_block": 5},
             {"lookahead": 3},
         ):
             given = {a: tw.field(shape, "f8", init=start[a], context=context) for a in arrays}
-            if "plan" in choices:
-                choices = {"plan": by_rules(nest, given, steps, context, threads)}
-            report = tw.run(nest, **given, w=0.2, steps=steps, context=context, **choices)
+            plan = by_rules(nest, given, steps, context, threads) if choices is None else choices
+            report = tw.run(nest, **given, w=0.2, steps=steps, context=context, plan=plan)
             found.append([field.gather() for field in given.values()])
             what = f"seed {seed}: {name}, {steps} steps, plan {report.plan}"
             if context.rank == 0:
                 for ours, plain in zip(found[-1], found[0], strict=True):
                     np.testing.assert_array_equal(ours, plain, what)
-            if "plan" in choices and skew is not None and mpi_ranks * threads < 3 and steps > 2:
+            if choices is None and skew is not None and mpi_ranks * threads < 3 and steps > 2:
                 assert report.plan.temporal_block > 1 and report.plan.skew == skew, what
                 assert threads == 1 or report.plan.factors[0] == threads, what
 
@@ -109,7 +108,7 @@ def test_wrong_choices_are_refused_everywhere():
         ({"skew": 1}, "skew: given 1"),
     ):
         with pytest.raises(tw.ConfigError) as error:
-            tw.run(relax, u=u, f=f, w=1.5, steps=3, **choices)
+            tw.run(relax, u=u, f=f, w=1.5, steps=3, plan=choices)
         assert words in str(error.value) and error.value.agreed, str(error.value)
     tw.run(relax, u=u, f=f, w=1.5, steps=3)
 
@@ -133,18 +132,23 @@ def test_messages_of_many_tiles_go_together(mpi_ranks):
         },
     ):
         given = {a: tw.field(shape, "f8", init=start[a], context=context) for a in start}
-        report = tw.run(relax, **given, w=0.9, steps=17, context=context, **choices)
+        report = tw.run(relax, **given, w=0.9, steps=17, context=context, plan=choices)
         found.append(given["u"].gather())
         if context.rank == 0:
             np.testing.assert_array_equal(found[-1], found[0], f"seed {seed}: plan {report.plan}")
     if mpi_ranks > 1:
         with pytest.raises(tw.ConfigError, match="ranks read what later ones compute") as error:
             tw.run(
-                relax, **given, w=0.9, steps=17, context=context, grid=(1, mpi_ranks, 1), temporal_block=1, aggregate=2
+                relax,
+                **given,
+                w=0.9,
+                steps=17,
+                context=context,
+                plan={"grid": (1, mpi_ranks, 1), "temporal_block": 1, "aggregate": 2},
             )
         assert error.value.agreed
     with pytest.raises(tw.ConfigError, match="aggregate 0"):
-        tw.run(relax, **given, w=0.9, steps=17, context=context, aggregate=0)
+        tw.run(relax, **given, w=0.9, steps=17, context=context, plan={"aggregate": 0})
 
 
 @tw.nest
@@ -158,7 +162,7 @@ def test_a_rank_that_only_keeps_what_its_neighbour_reads(steps):
     start = np.arange(1, 2 * max(tw.size, 2)) ** 2
     for schedule in ("blocking", "overlapping"):
         u = tw.field(start.shape, "i8", init=start)
-        tw.run(ahead, u=u, steps=steps, grid=(1, tw.size), schedule=schedule)
+        tw.run(ahead, u=u, steps=steps, plan={"grid": (1, tw.size), "schedule": schedule})
         wanted = start.copy()
         for _ in range(steps):
             wanted[:-1] -= 3 * wanted[1:]

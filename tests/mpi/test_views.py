@@ -62,10 +62,10 @@ SWEEP, STENCIL = ({"generator": name, "temporal_block": 1} for name in ("sweep",
 def test_a_view_shows_the_present_values_after_any_number_of_steps(context, choices):
     u, values = make(context)
     choices = {**choices, "grid": (1, context.size, 1)}
-    tw.run(heat, u=u, steps=1, context=context, **choices)  # now there is room for time buffers
+    tw.run(heat, u=u, steps=1, context=context, plan=choices)  # now there is room for time buffers
     values, view, version = stepped(values, 1), u.local, u._storage.version
     for steps in (1, 2, 3, 1, 0, 5):
-        tw.run(heat, u=u, steps=steps, context=context, **choices)
+        tw.run(heat, u=u, steps=steps, context=context, plan=choices)
         values = stepped(values, steps)
         assert u._storage.version == version and np.shares_memory(view, u.local)
         assert view.size and np.array_equal(view, values[u.owned]), steps
@@ -129,7 +129,7 @@ def test_memory_that_nobody_sees_is_not_kept(context):
             back,
             u=u,
             context=context,
-            **({"storage": "skewed", "row": (1, -1)} if k % 2 else {"storage": "plain", "row": ()}),
+            plan={"storage": "skewed", "row": (1, -1)} if k % 2 else {"storage": "plain", "row": ()},
         )
         assert view is not None
     del view

@@ -47,7 +47,7 @@ class Cycle:
         self.levels, self.kind, self.smoother, self.pre, self.post = levels, kind, smoother, pre, post
         self.jumps, self.singular, self.context, self._bound, self._ends = jumps, singular, context, {}, {}
         # All nests share their fields, and parts of fields as coarse grids have them lie plainly.
-        self.on = {"context": context, "storage": "plain"} | ({} if grid is None else {"grid": grid})
+        self.on = {"context": context, "plan": {"storage": "plain"} | ({} if grid is None else {"grid": grid})}
         self.dims = len(levels[0].shape)
         self.parts = (context.size,) * self.dims if grid is None else grid  # at most, along each axis
         # Read when they are needed: an eighth of a second.

@@ -20,7 +20,7 @@ from tilewave.nest.captured import Captured
 from tilewave.nest.dependences import dependences_of, places_of, time_index, views_of
 from tilewave.nest.names import Scope, is_constant
 from tilewave.nest.parse import parse
-from tilewave.nest.reserved import reserved_names
+from tilewave.nest.reserved import RESERVED
 from tilewave.nest.source import Source
 from tilewave.nest.subscript import names_outside, place_of, read_parameters
 from tilewave.nest.syntax import BodyChecker
@@ -225,17 +225,17 @@ class Nest:
         self.scalars = {name: defaults[name].default for name in self._parameters.scalars}
 
     def _refuse_reserved_names(self):
-        """Arrays and scalars are keywords of `run`: none may be named like one of its own."""
-        taken = reserved_names()
+        """Arrays and scalars are keywords of `run`: none may have the name of one of its parameters."""
         given = self._source.tree.args
         for argument in (*given.args, *given.kwonlyargs):
             name = argument.arg
-            if name in taken and name not in self._parameters.indices:
+            if name in RESERVED and name not in self._parameters.indices:
                 kind = "array" if name in self._parameters.arrays else "scalar"
                 raise self._source.error(
                     argument,
-                    f"{kind} {name!r} of nest {self.name!r} has a name that is taken: {name}= is {taken[name]}",
-                    f"another name ({name}_, say); taken are {', '.join(taken)}",
+                    f"{kind} {name!r} of nest {self.name!r} has a name that is taken: {name}= is an argument of "
+                    "tilewave.run",
+                    f"another name ({name}_, say); taken are {', '.join(RESERVED)}",
                 )
 
     def _check(self, strict):

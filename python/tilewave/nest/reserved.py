@@ -1,4 +1,4 @@
-"""Names that a nest's arrays and scalars cannot have, as `run` and `plan` take keywords of these names."""
+"""Names that a nest's arrays and scalars cannot have: `run` and the like have parameters of these names."""
 
 from __future__ import annotations
 
@@ -11,31 +11,14 @@ if TYPE_CHECKING:
 
     F = TypeVar("F", bound=Callable[..., Any])
 
-#: Keywords that coming versions of `run` take.
-LATER = ("times", "until")
-_taken = {}
-
-
-def reserve(names, meaning):
-    """Reserve names for a meaning; what is reserved already keeps its own."""
-    for name in names:
-        _taken.setdefault(name, meaning)
+#: The names, in order; the values say nothing.
+RESERVED: dict[str, None] = {}
 
 
 def takes_nests(function: F) -> F:
-    """Decorator of a function whose keywords are a nest's arrays and scalars: its own parameters' names are
+    """Decorator of a function whose keywords are a nest's arrays and scalars: the names of its parameters are
     reserved.
     """
     parameters = inspect.signature(function).parameters.values()
-    reserve((p.name for p in parameters if p.kind is not p.VAR_KEYWORD), "an argument of tilewave.run")
+    RESERVED.update((p.name, None) for p in parameters if p.kind is not p.VAR_KEYWORD)
     return function
-
-
-def reserved_names() -> dict[str, str]:
-    """From each such name to what it means.
-
-    Returns
-    -------
-    dict
-    """
-    return _taken | dict.fromkeys(LATER, "kept for a coming argument of tilewave.run")

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from tilewave import _core, files, units
 from tilewave.errors import ConfigError, shown
-from tilewave.notices import warn
 from tilewave.plan.explain import explain, in_effect, short
 from tilewave.timeline.parts import PARTS, Face, Parts, Predicted
 from tilewave.timeline.timeline import html_table
@@ -28,36 +27,8 @@ CHOICES = tuple(name for name, *_ in _core.plan_choices)
 #: Of each what may be given, in words.
 ALLOWED = {name: allowed for name, _, allowed, _ in _core.plan_choices}
 _DEFAULTS = {name: default for name, default, *_ in _core.plan_choices}
-#: From former names of choices to those of today.
-FORMER = dict(_core.former_plan_choices)
 #: Without these there is no plan.
 _NEEDED = ("grid", "mapping_dim", "tile", "factors")
-
-
-def with_present_names(arguments, taken=()):
-    """Keywords with the present names of choices in place of former ones, each with a warning.
-
-    Parameters
-    ----------
-    arguments : dict
-    taken : container of str
-        Names that mean something else here: the arrays and scalars of a nest.
-
-    Returns
-    -------
-    dict
-    """
-    if not FORMER.keys() & arguments.keys():
-        return arguments
-    named = {}
-    for name, value in arguments.items():
-        present = FORMER.get(name, name)
-        if present == name or name in taken or present in arguments:
-            named[name] = value
-            continue
-        warn(f"the choice {name!r} of a plan is called {present!r} now; the next release refuses {name!r}")
-        named[present] = value
-    return named
 
 
 def _with_choices(cls):
@@ -114,8 +85,6 @@ class Plan(Value):
         def __init__(self, *choices: Any, **more: Any) -> None: ...
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in FORMER:
-            ((name, value),) = with_present_names({name: value}).items()
         super().__setattr__(name, tuple(value) if name in CHOICES and isinstance(value, list) else value)
 
     @property
@@ -157,8 +126,6 @@ class Plan(Value):
         return cls(**{name: getattr(core, name) for name in CHOICES})
 
     def __getattr__(self, name: str) -> Any:  # of attributes that are not there
-        if name in FORMER:
-            return getattr(self, *with_present_names({name: None}))
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}; allowed: {', '.join(CHOICES)}")
 
     def _to_core(self):
@@ -224,7 +191,6 @@ class Plan(Value):
 def _from_data(cls, data):
     if not isinstance(data, dict):
         raise ConfigError(f"given {type(data).__name__}; allowed: an object with the fields {', '.join(CHOICES)}")
-    data = with_present_names(data)
     if unknown := data.keys() - {field.name for field in dataclasses.fields(cls)}:
         raise ConfigError(f"no field {min(unknown)!r}; allowed: {', '.join(CHOICES)}")
     for field in dataclasses.fields(cls):
@@ -282,8 +248,6 @@ def _check_ranked(where, record):
     if not isinstance(record, dict) or record.keys() != RANKED.keys():
         raise ConfigError(f"{where}: given {_short(record)}; allowed: an object with {', '.join(RANKED)}")
     parts, choices = record["parts"], record["choices"]
-    if isinstance(choices, dict):
-        choices = record["choices"] = with_present_names(choices)
     fine = {
         "time_s": _is_time(record["time_s"]),
         "estimate_s": _is_time(record["estimate_s"]),
@@ -441,7 +405,7 @@ def _why_fewer(plan):
         return "as the given plan says"
     for name in ("threads", "factors"):
         if name in notes["fixed"]:
-            return f"as {name}= says"
+            return f"as {name} in plan= says"
     if used >= notes["threads"]:
         return f"the context has {notes['threads']} thread(s)"
     most = max(math.prod(record["choices"]["factors"]) + record["choices"]["helper"] for record in plan.ranked)

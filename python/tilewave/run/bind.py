@@ -15,6 +15,7 @@ from tilewave.kernel.scalars import Slot
 from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
+from tilewave.plan.fixed import fixed_by
 from tilewave.run.bound_way import NAME, Way
 from tilewave.run.prepare import prepare
 from tilewave.runtime import interrupts
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from tilewave.annotations import Collective, Over
+    from tilewave.annotations import Choices, Collective, Over
     from tilewave.plan.plan import Plan
     from tilewave.run.reduction import Reduction
     from tilewave.run.report import Report
@@ -47,7 +48,7 @@ def bind(
     reverse: Sequence[str] = (),
     steps: int | None = None,
     periodic: Sequence[str] = (),
-    plan: Plan | None = None,
+    plan: Plan | Choices | None = None,
     fastmath: bool = False,
     reduce: Mapping[str, Reduction] | None = None,
     **arguments: Any,
@@ -100,11 +101,12 @@ class Given:
     context: Context | None
     reduce: Any
     plan: Plan | None
+    choices: dict[str, Any]
 
     def __init__(self, nest, context, loops, plan, fastmath, reduce, arguments):
         self.nest, self.context, self.steps, self.reduce = nest, context, loops.steps, reduce
-        self._loops, self.plan, self._fastmath = loops, plan, fastmath
-        self.arguments = arguments
+        self._loops, self._fastmath, self.arguments = loops, fastmath, arguments
+        self.plan, self.choices = fixed_by(plan)
 
     @property
     def scalars(self):
@@ -123,17 +125,15 @@ class Given:
         here = self.nest, self.context, loops
         ready = None
         if like is not None and self.plan is None:
-            names = {*self.nest.arrays, *self.nest.scalars}
-            values = {name: value for name, value in arguments.items() if name in names}
             try:
-                ready = yield from prepare(*here, like, self._fastmath, values, self.reduce, halos)
+                ready = yield from prepare(*here, like, self._fastmath, arguments, self.reduce, halos)
             except ConfigError:  # on all ranks
                 ready = None
             else:
                 ready.plan._explain_as(like)
         if ready is None:
-            arguments |= choices or {}
-            ready = yield from prepare(*here, self.plan, self._fastmath, arguments, self.reduce, halos)
+            plan = self.plan or {**self.choices, **(choices or {})}
+            ready = yield from prepare(*here, plan, self._fastmath, arguments, self.reduce, halos)
         # What stood for scratch stays the same in all ways of running it.
         self.arguments = {**self.arguments, **ready.arrays}
         return ready

@@ -181,8 +181,8 @@ def fixed_otherwise(given, choices):
     for name, value in choices.items():
         if given.plan is not None:
             theirs = getattr(given.plan, name)
-        elif name in given.arguments:
-            theirs = given.arguments[name]
+        elif name in given.choices:
+            theirs = given.choices[name]
         else:
             continue
         if tuple(np.atleast_1d(theirs)) != tuple(np.atleast_1d(value)):

@@ -16,7 +16,7 @@ from tilewave.field.create import Scratch
 from tilewave.field.field import Field
 from tilewave.nest.bounds import Loops, loop_directions
 from tilewave.nest.nest import Nest
-from tilewave.plan.plan import CHOICES
+from tilewave.plan.fixed import refuse_choices
 from tilewave.run.chain_report import ChainTimes
 from tilewave.run.memory_bound import moved_by
 from tilewave.run.operands import copied, operands_of
@@ -155,7 +155,21 @@ _LANE_TIMES = ("compute_s", "pack_s", "wait_s", "post_s", "total_s")
 
 
 def run_in_turn(
-    nests, context, *, over, reverse, steps, periodic, fastmath, arguments, refused, begun, points, run_ready, report_of
+    nests,
+    context,
+    *,
+    over,
+    reverse,
+    steps,
+    periodic,
+    choices,
+    fastmath,
+    arguments,
+    refused,
+    begun,
+    points,
+    run_ready,
+    report_of,
 ):
     """Run nests one after another in each time step; part of a collective call: ``yield from`` it.
 
@@ -166,6 +180,8 @@ def run_in_turn(
         As in `run`, for the nests that have the indices; or a list of them, one a nest.
     periodic : tuple of str
         As in `run`, for the nests that have the indices.
+    choices : dict
+        That are fixed, of the plan of each nest.
     refused : dict
         What was given and is not supported here, by name.
     begun : float
@@ -196,7 +212,7 @@ def run_in_turn(
         context._moves(arguments[name]._storage.keep_history, count)
     ready = []
     for part in parts:
-        one = yield from prepare(part.nest, context, part.loops, None, fastmath, part.arguments, None)
+        one = yield from prepare(part.nest, context, part.loops, choices, fastmath, part.arguments, None)
         ready.append(one)
     turns = [
         Turn(part.nest.name, one.plan, one.plan.predicted.time_s * steps, 0.0, 0)
@@ -269,11 +285,8 @@ def _parts(nests, over, reverse, steps, periodic, arguments, refused):
             "inject= or record=; allowed: for one nest without these"
         )
     for name, value in arguments.items():
-        if (
-            not any(name in nest.arrays or name in nest.scalars for nest in nests)
-            and name not in CHOICES
-            and name != "threads"
-        ):
+        if not any(name in nest.arrays or name in nest.scalars for nest in nests):
+            refuse_choices({name: value})
             raise ConfigError(
                 f"run: none of the nests {', '.join(nest.name for nest in nests)} has an argument {name!r}"
             )
@@ -294,11 +307,7 @@ def _parts(nests, over, reverse, steps, periodic, arguments, refused):
     written, parts = set(), []
     everywhere = {name for nest in nests for name in nest.written}
     for k, nest in enumerate(nests):
-        mine = {
-            name: value
-            for name, value in arguments.items()
-            if name in nest.arrays or name in nest.scalars or name in CHOICES or name == "threads"
-        }
+        mine = {name: value for name, value in arguments.items() if name in nest.arrays or name in nest.scalars}
         if missing := [name for name in nest.arrays if name not in mine]:
             raise ConfigError(f"run: nest {nest.name!r} needs its array {missing[0]!r}")
         own_over, own_reverse = overs[k], reverses[k]

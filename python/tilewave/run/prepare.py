@@ -15,9 +15,9 @@ from tilewave.field.values import values_at
 from tilewave.kernel.compile import kernel_key
 from tilewave.machine import measure as machine
 from tilewave.nest.nest import Nest
-from tilewave.nest.reserved import LATER
 from tilewave.nest.views import elements_of
 from tilewave.plan import planning
+from tilewave.plan.fixed import fixed_by, refuse_choices
 from tilewave.plan.plan import CHOICES, Plan, choose
 from tilewave.plan.rate import Rates
 from tilewave.plan.same_plan import alike, as_good
@@ -55,9 +55,10 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None)
         if not isinstance(fastmath, (bool, np.bool_)):
             raise ConfigError(f"fastmath: given {type(fastmath).__name__}; allowed: True, False")
         halos = present_halos(nest, arguments) if halos is None else halos
-        call = None if halos else Call.of(nest, context, loops, plan, fastmath, arguments, reduce)
+        fixed = fixed_by(plan)
+        call = None if halos else Call.of(nest, context, loops, *fixed, fastmath, arguments, reduce)
         known = call and call.known(context._calls)
-        given = known or _check(nest, context, loops, plan, fastmath, arguments, reduce, halos)
+        given = known or _check(nest, context, loops, *fixed, fastmath, arguments, reduce, halos)
         found = context._prepared.get(given.key) or _as_before(context, given)
         if found is None:
             drafts = choosing.drafts(context, given)
@@ -204,21 +205,17 @@ def _fields_for_scratch(nest, arrays, context, steps):
     return made
 
 
-def _check(nest, context, loops, plan, fastmath, arguments, reduce, halos):
+def _check(nest, context, loops, plan, choices, fastmath, arguments, reduce, halos):
     """The arguments as they are; local."""
     if not isinstance(nest, Nest):
         raise ConfigError(f"run: given {type(nest).__name__}; allowed: a function under @tilewave.nest")
-    arrays, scalars, choices = _sort(nest, arguments)
+    arrays, scalars = _sort(nest, arguments)
     arrays = _fields_for_scratch(nest, arrays, context, loops.steps)
     check_arrays(nest, arrays, context)
     arrays = {
         name: np.asarray(value) if isinstance(value, np.ndarray) else value for name, value in arrays.items()
     }  # no subclass
     scalars = nest.bind_scalars(scalars)
-    if plan is not None and not isinstance(plan, Plan):
-        raise ConfigError(f"plan: given {type(plan).__name__}; allowed: a tilewave.Plan")
-    if plan is not None and choices:
-        raise ConfigError(f"plan= and {', '.join(choices)}= were both given; allowed: one of them")
     dtypes = {name: arrays[name].dtype for name in nest.arrays}
     tables = tables_of(nest, arrays)
     replicated = replicated_fields(nest, arrays, context, loops.steps)
@@ -298,26 +295,18 @@ def _kind(given, array):
 
 
 def _sort(nest, arguments):
-    """Split keywords into arrays, scalars and choices; names of the nest come first."""
-    arrays, scalars, choices = {}, {}, {}
-    for name, value in arguments.items():
-        if name in nest.arrays:
-            arrays[name] = value
-        elif name in nest.scalars:
-            scalars[name] = value
-        elif name in CHOICES or name == "threads":
-            choices[name] = value
-        elif name in LATER:
-            raise ConfigError(f"{name}= is not supported by this version: nests run once, over a box")
-        else:
-            raise ConfigError(
-                f"run: nest {nest.name!r} has no argument {name!r}; allowed: arrays "
-                f"{', '.join(nest.arrays)}; scalars {', '.join(nest.scalars) or 'none'}; choices "
-                f"{', '.join(CHOICES)}, threads"
-            )
+    """Split keywords into arrays and scalars."""
+    arrays = {name: value for name, value in arguments.items() if name in nest.arrays}
+    scalars = {name: value for name, value in arguments.items() if name in nest.scalars}
+    if others := {name: value for name, value in arguments.items() if name not in arrays and name not in scalars}:
+        refuse_choices(others)
+        raise ConfigError(
+            f"run: nest {nest.name!r} has no argument {next(iter(others))!r}; allowed: arrays "
+            f"{', '.join(nest.arrays)}; scalars {', '.join(nest.scalars) or 'none'}"
+        )
     if missing := [name for name in nest.arrays if name not in arrays]:
         raise ConfigError(f"run: nest {nest.name!r} needs its array {missing[0]!r}")
-    return arrays, scalars, choices
+    return arrays, scalars
 
 
 def _bind(context, given, found):

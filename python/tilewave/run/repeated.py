@@ -17,7 +17,7 @@ class Call:
         self.nest, self.arrays, self.told = nest, arrays, told
 
     @classmethod
-    def of(cls, nest, context, loops, plan, fastmath, arguments, reduce):
+    def of(cls, nest, context, loops, plan, choices, fastmath, arguments, reduce):
         """None where the call is none of these."""
         if not isinstance(nest, Nest) or plan is not None or reduce is not None:
             return None
@@ -41,6 +41,7 @@ class Call:
         others = []
         if len(arguments) > len(arrays):
             others = [(name, type(value), repr(value)) for name, value in arguments.items() if name not in arrays]
+        fixed = [(name, type(value), repr(value)) for name, value in choices.items()]
         return cls(
             nest,
             arrays,
@@ -49,6 +50,7 @@ class Call:
                 loops.key(nest),
                 bool(fastmath),
                 others,
+                fixed,
                 context._machine_number,
                 context.threads,
                 memory,

@@ -15,8 +15,8 @@ from tilewave.errors import ConfigError, KernelError
 from tilewave.field.create import field
 from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
-from tilewave.nest.reserved import reserve, takes_nests
-from tilewave.plan.plan import CHOICES, FORMER, with_present_names
+from tilewave.nest.reserved import takes_nests
+from tilewave.plan.fixed import fixed_by
 from tilewave.run.in_turn import run_in_turn
 from tilewave.run.memory_bound import moved_by
 from tilewave.run.operands import operands_of
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tilewave.annotations import Collective, Over
+    from tilewave.annotations import Choices, Collective, Over
     from tilewave.plan.plan import Plan
     from tilewave.run.in_turn import StepsReport
     from tilewave.run.reduction import Reduction
@@ -48,7 +48,7 @@ def run(
     reverse: Sequence[str] = (),
     steps: int | None = None,
     periodic: Sequence[str] = (),
-    plan: Plan | None = None,
+    plan: Plan | Choices | None = None,
     fastmath: bool = False,
     reduce: Mapping[str, Reduction] | None = None,
     inject: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
@@ -64,6 +64,7 @@ def run(
     reverse: Sequence[Any] = (),
     steps: int | None = None,
     periodic: Sequence[str] = (),
+    plan: Choices | None = None,
     fastmath: bool = False,
     inject: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
     record: Mapping[str, npt.ArrayLike] | None = None,
@@ -79,7 +80,7 @@ def run(
     reverse: Sequence[Any] = (),
     steps: int | None = None,
     periodic: Sequence[str] = (),
-    plan: Plan | None = None,
+    plan: Plan | Choices | None = None,
     fastmath: bool = False,
     reduce: Mapping[str, Reduction] | None = None,
     inject: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
@@ -109,8 +110,10 @@ def run(
         Loop indices along which subscripts wrap: the loop runs over all elements of the arrays, which have equal
         extents n along it, and a subscript ``i+c`` means ``(i+c) % n``. `over` narrows the points that are computed,
         not what they read. For nests whose points of one time step are independent of each other.
-    plan : Plan, optional
-        From `tilewave.plan`, perhaps edited. Default: picked.
+    plan : Plan or dict, optional
+        From `tilewave.plan`, perhaps edited; or the choices that are fixed, by the names that `Plan` lists them with,
+        and ``threads``, the most lanes of a rank: ``{"tile": (1, 8, 254), "threads": 1}``. Default: all are picked. Of
+        several nests, and with `inject` or `record`, a dict.
     fastmath : bool
         Allow results that differ from the plain loops in rounding.
     reduce : dict, optional
@@ -126,8 +129,7 @@ def run(
         adds: the report's ``recorded``, of shape ``(steps, len(points))``, on every rank.
     **arguments
         The nest's arrays (fields; NumPy arrays where only read, the same on each rank, or on one
-        rank, then written in place; `scratch` for what the nest needs for itself), its scalars, and any
-        choice of `tilewave.plan` to fix.
+        rank, then written in place; `scratch` for what the nest needs for itself), and its scalars.
 
     Returns
     -------
@@ -154,10 +156,10 @@ def run(
     looked at.
     """
     begun = time.perf_counter()
-    arguments = _with_present_names(nest, arguments)
     if isinstance(nest, tuple | list) or inject is not None or record is not None:
         nests = tuple(nest) if isinstance(nest, tuple | list) else (nest,)
-        refused = {name: value for name, value in (("plan", plan), ("reduce", reduce)) if value is not None}
+        whole, choices = fixed_by(plan)
+        refused = {name: value for name, value in (("plan", whole), ("reduce", reduce)) if value is not None}
         return (
             yield from run_in_turn(
                 nests,
@@ -166,6 +168,7 @@ def run(
                 reverse=reverse,
                 steps=steps,
                 periodic=periodic,
+                choices=choices,
                 fastmath=fastmath,
                 arguments=arguments,
                 refused=refused,
@@ -354,6 +357,7 @@ def plan(
     reverse: Sequence[str] = (),
     steps: int | None = None,
     periodic: Sequence[str] = (),
+    plan: Plan | Choices | None = None,
     reduce: Mapping[str, Reduction] | None = None,
     **arguments: Any,
 ) -> Collective[Plan]:
@@ -362,10 +366,8 @@ def plan(
     Parameters
     ----------
     nest : Nest
-    over, reverse, steps, periodic, reduce
-        As in `run`.
-    **arguments
-        The nest's arrays and scalars; ``threads``; and any choice to fix, by the name that `Plan` lists it with.
+    over, reverse, steps, periodic, plan, reduce, **arguments
+        As in `run`. Of a `Plan` all is fixed: it is given back with what it is predicted to take.
 
     Returns
     -------
@@ -383,26 +385,13 @@ def plan(
     same
     nest with the same arrays then takes this plan.
     """
-    arguments = _with_present_names(nest, arguments)
     loops = Loops(over, reverse, steps, periodic=_plain(periodic))
-    return (yield from prepare(nest, context, loops, None, False, arguments, reduce)).plan._copy()
+    return (yield from prepare(nest, context, loops, plan, False, arguments, reduce)).plan._copy()
 
 
 def _plain(periodic):
     """Hashable, where it is what it should be."""
     return tuple(periodic) if isinstance(periodic, list) else periodic
-
-
-def _with_present_names(nest, arguments):
-    if not FORMER.keys() & arguments.keys():
-        return arguments
-    taken = {
-        name
-        for one in (nest if isinstance(nest, tuple | list) else [nest])
-        if isinstance(one, Nest)
-        for name in (*one.arrays, *one.scalars)
-    }
-    return with_present_names(arguments, taken)
 
 
 def _whole_operands(nest, ready):
@@ -440,6 +429,3 @@ def explain(nest, context, kernel, site, point):
     name, message, line = kernel.sites[site - 1]
     where = ", ".join(f"{i}={p}" for i, p in zip(nest.indices, point, strict=True))
     return f"nest {nest.name!r} raised {name}({message!r}) at {where} on rank {context.rank}, line {line}"
-
-
-reserve([*CHOICES, "threads"], "a choice of the plan")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from tilewave.annotations import Collective, Over
+    from tilewave.annotations import Choices, Collective, Over
     from tilewave.nest.nest import Nest
     from tilewave.plan.plan import Plan
     from tilewave.run.chain import Chain
@@ -37,7 +37,7 @@ def schedule(
     reverse: Sequence[str] = (),
     steps: int | None = None,
     periodic: Sequence[str] = (),
-    plan: Plan | None = None,
+    plan: Plan | Choices | None = None,
     **arguments: Any,
 ) -> Collective[Schedule]:
     """The schedule that `tilewave.run` would execute: what every rank does, step by step; nothing runs.
@@ -47,10 +47,8 @@ def schedule(
     nest : Nest, Bound or Chain
         What `tilewave.bind` and `tilewave.chain` made gives the schedule of its bound arguments, and takes no others;
         that of a chain has all of it in a block (``tilewave.predict(s, times=10)``).
-    context, over, reverse, steps, periodic, plan
+    context, over, reverse, steps, periodic, plan, **arguments
         As in `tilewave.run`.
-    **arguments
-        The nest's arrays and scalars, and any choice of `tilewave.plan` to fix.
 
     Returns
     -------

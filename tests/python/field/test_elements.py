@@ -196,7 +196,7 @@ def test_blocks_begin_where_their_definition_says(ranks):
         found = []
         for extent, *blocks in cases:
             field = tw.field((extent,), blocks=tw.Blocks(*blocks), context=context)
-            tw.run(count, A=field, context=context, grid=(ranks,))
+            tw.run(count, A=field, context=context, plan={"grid": (ranks,)})
             (owned,), whole = field.owned, field.gather()
             found.append(((owned.start, owned.stop), whole is None or (whole == 1).all()))
         return found

@@ -145,7 +145,7 @@ def test_a_run_may_move_the_field(ranks):
         u = tw.field(start, halo=1, periodic=(0, 1), context=context)
         prepared = tw.exchange(u, start=False)
         tw.exchange(u)
-        tw.run(relax, A=u, context=context, grid=(1, ranks), storage="skewed", row=(1, -1))
+        tw.run(relax, A=u, context=context, plan={"grid": (1, ranks), "storage": "skewed", "row": (1, -1)})
         with pytest.raises(tw.ConfigError, match="a run has moved this field"):
             _ = u.local
         with pytest.raises(tw.ConfigError, match="a run has moved this field"):
@@ -157,7 +157,9 @@ def test_a_run_may_move_the_field(ranks):
             box = tuple(slice(at + 1, at + 1 + n) for at, n in zip(u.origin, u.local.shape, strict=True))
             assert np.array_equal(u.local, padded[box])
             over = {"i": (1, 1), "j": (1, 1)}
-            tw.run(relax, A=u, over=over, context=context, grid=(1, ranks), storage="skewed", row=(1, -1))
+            tw.run(
+                relax, A=u, over=over, context=context, plan={"grid": (1, ranks), "storage": "skewed", "row": (1, -1)}
+            )
 
     _, errors = on_ranks(ranks, 1, body)
     assert errors == [None] * ranks

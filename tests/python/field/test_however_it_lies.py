@@ -26,12 +26,12 @@ def coarse(C, F, i, j):
     C[i, j] = C[i, j] + F[2*i, j] + F[2*i+1, j]
 
 
-def ran(nest, ranks, **options):
+def ran(nest, ranks, plan, over=None):
     """A field that a run has left in the blocks and the order of memory that it wanted."""
 
     def make(context, shape, dtype):
         field = tw.field(shape, dtype, init=1, context=context)
-        tw.run(nest, A=field, context=context, **options)
+        tw.run(nest, A=field, context=context, plan=plan, over=over)
         return field
 
     return make
@@ -41,7 +41,7 @@ def of_coarse_blocks(context, shape, dtype):
     """One whose blocks follow those of a coarser field."""
     field = tw.field(shape, dtype, init=1, context=context)
     half = tw.field((shape[0] // 2, shape[1]), dtype, context=context)
-    tw.run(coarse, C=half, F=field, context=context, grid=(context.size, 1))
+    tw.run(coarse, C=half, F=field, context=context, plan={"grid": (context.size, 1)})
     return field
 
 
@@ -51,7 +51,7 @@ def made(**options):
 
 def in_blocks(context, shape, dtype):
     field = tw.field(shape, dtype, blocks=tw.Blocks((2, 3), shift=1), context=context)
-    tw.run(count, A=field, context=context, grid=(context.size, 1))
+    tw.run(count, A=field, context=context, plan={"grid": (context.size, 1)})
     return field
 
 
@@ -61,10 +61,10 @@ def ways(ranks):
         "halo": made(halo=((2, 1), 1)),
         "periodic": made(halo=2, periodic=("i", "j"), grid=(1, ranks)),
         "history": made(history=2),
-        "columns": ran(count, ranks, grid=(1, ranks)),
-        "few": ran(count, ranks, grid=(1, 1)),
-        "skewed": ran(slanted, ranks, grid=(ranks, 1), row=(1, -1), storage="skewed"),
-        "part": ran(count, ranks, grid=(ranks, 1), over={"i": (5, 9)}),
+        "columns": ran(count, ranks, {"grid": (1, ranks)}),
+        "few": ran(count, ranks, {"grid": (1, 1)}),
+        "skewed": ran(slanted, ranks, {"grid": (ranks, 1), "row": (1, -1), "storage": "skewed"}),
+        "part": ran(count, ranks, {"grid": (ranks, 1)}, over={"i": (5, 9)}),
         "blocks": in_blocks,
         "coarse": of_coarse_blocks,
     }

@@ -48,7 +48,7 @@ def test_values_of_a_field_that_lies_otherwise(ranks):
     def body(context):
         u = tw.field(SHAPE, init=start, history=[lambda i, j: i - j, 5.0], context=context)
         grid = (1, ranks)
-        tw.run(wave, u=u, steps=2, context=context, grid=(1, *grid))  # its blocks are of columns now
+        tw.run(wave, u=u, steps=2, context=context, plan={"grid": (1, *grid)})  # its blocks are of columns now
         expected = [u.buffer(-back).gather() for back in range(3)]
         made = tw.field(SHAPE, "f4", u.buffer(-1), history=[u, u.buffer(-2)], context=context)
         copied, owned = tw.field(u, context=context), u.owned

@@ -28,7 +28,7 @@ def run_case(case):
             "periodic": case.periodic,
             "over": case.over or None,
             "context": context,
-            **case.choices,
+            "plan": case.choices,
         }
         schedule = tw.schedule(nest, **given)
         violation = tw.check(schedule) if context.rank == 0 else None

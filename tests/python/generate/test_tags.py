@@ -24,7 +24,7 @@ def test_every_face_has_its_own_tag():
 
     def body(context):
         A = tw.field((4, 40003), "i8", init=lambda i, j: 7 * j + i, context=context)
-        tw.run(below, A=A, context=context, grid=(2, 1), factors=(1, 3), tile=(1, 1), mapping_dim=0)
+        tw.run(below, A=A, context=context, plan={"grid": (2, 1), "factors": (1, 3), "tile": (1, 1), "mapping_dim": 0})
         return A.gather()
 
     results, errors = on_ranks(2, 3, body)

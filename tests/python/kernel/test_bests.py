@@ -109,7 +109,7 @@ def test_reductions_with_and_without_told_bests(nest, keep, monkeypatch):
         for bests in (told_bests, lambda described: ()):
             monkeypatch.setattr(reductions.Reductions, "bests", bests)
             H, E = (tw.field(shape, dtype, keep=keep) for _ in range(2))
-            results.append(tw.run(nest, H=H, E=E, W=W, threads=threads, reduce=asked).results)
+            results.append(tw.run(nest, H=H, E=E, W=W, plan={"threads": threads}, reduce=asked).results)
         what = f"seed {SEED}, case {case}: {nest.name}, {dtype} {shape}, keep {keep}, {threads} threads"
         assert results[0] == results[1], what
         if keep == "all":

@@ -101,7 +101,7 @@ def test_expressions(first, dtypes):
     arrays |= {"R": numbers(rng, shape, rng.choice(["f4", "f8"])), "K": numbers(rng, shape, "i4")}
     expected = {name: array.copy() for name, array in arrays.items()}
     nest.reference(nest.iteration_box({name: array.shape for name, array in arrays.items()}), expected)
-    tw.run(nest, **arrays, threads=1)
+    tw.run(nest, **arrays, plan={"threads": 1})
     for name, expression in zip(results, some, strict=True):
         assert same(arrays[name], expected[name]), expression
 
@@ -134,8 +134,8 @@ def test_fields(ranks, threads, tmp_path):
         def body(context):
             a, b = tw.field(shape, dtype, A, context=context), tw.field(B, context=context)
             u = a.copy()
-            tw.run(sweep, A=a, B=b, threads=threads)
-            tw.run(waves, u=u, steps=4, threads=threads)
+            tw.run(sweep, A=a, B=b, plan={"threads": threads})
+            tw.run(waves, u=u, steps=4, plan={"threads": threads})
             a.save(tmp_path / f"{dtype}.npy")
             c = tw.load(tmp_path / f"{dtype}.npy", context=context)
             c[2, 3:5] = 7j
@@ -166,7 +166,9 @@ def test_rolling_windows(ranks, threads):
 
     def body(context):
         H = tw.field((40, 40), "c16", 1 - 1j, keep="window", context=context)
-        return tw.run(table, H=H, x=x, y=y, threads=threads, context=context, reduce={"most": tw.max("abs(H)")}).results
+        return tw.run(
+            table, H=H, x=x, y=y, plan={"threads": threads}, context=context, reduce={"most": tw.max("abs(H)")}
+        ).results
 
     found, errors = on_ranks(ranks, threads, body)
     assert not any(errors), errors

@@ -119,12 +119,12 @@ def run_one(nest, whole, rng, context):
         for name, array in start.items()
     }
     try:
-        tw.run(nest, **given, c=0.75, over=over, reverse=reverse, context=context, threads=threads, **choices)
+        tw.run(nest, **given, c=0.75, over=over, reverse=reverse, context=context, plan={"threads": threads, **choices})
     except tw.ConfigError:
         if not choices:
             raise
         choices = {}  # not this storage or row for this nest
-        tw.run(nest, **given, c=0.75, over=over, reverse=reverse, context=context, threads=threads)
+        tw.run(nest, **given, c=0.75, over=over, reverse=reverse, context=context, plan={"threads": threads})
     kernel = list(context._prepared.values())[-1].kernel
     for name in "AB":
         found = given[name] if isinstance(given[name], np.ndarray) else given[name].gather()
@@ -184,7 +184,7 @@ def test_every_number_of_rows_and_points(nest, ahead_bytes, monkeypatch):
             A = np.random.default_rng(rows * points).random((rows + 1, points + 3))
             expected = A.copy()
             nest.reference(nest.iteration_box(A.shape), {"A": expected})
-            tw.run(nest, A=A, storage="plain", row=(), context=context)
+            tw.run(nest, A=A, plan={"storage": "plain", "row": ()}, context=context)
             assert np.array_equal(A, expected), (rows, points)
 
 
@@ -195,7 +195,7 @@ def test_which_rows_may_go_together():
     context = tw.Context(threads=1)
 
     def prepared(nest, **arrays):
-        tw.run(nest, context=context, storage="plain", row=(), **arrays)
+        tw.run(nest, context=context, plan={"storage": "plain", "row": ()}, **arrays)
         return list(context._prepared.values())[-1]
 
     found = prepared(recurrence, A=np.ones((30, 70)))
@@ -225,7 +225,7 @@ def test_long_rows_come_in_whole_groups():
     expected = A.copy()
     for _ in range(2):
         recurrence.reference(recurrence.iteration_box(A.shape), {"A": expected})
-    tw.run(recurrence, A=A, storage="plain", row=(), tile=(24, 4999), context=context)
+    tw.run(recurrence, A=A, plan={"storage": "plain", "row": (), "tile": (24, 4999)}, context=context)
     kernel = list(context._prepared.values())[-1].kernel
     rows, counts, address = compile.ROWS(kernel.rows_address), [], kernel.rows_address
 
@@ -236,7 +236,7 @@ def test_long_rows_come_in_whole_groups():
     callback = compile.ROWS(counted)
     kernel.rows_address = ctypes.cast(callback, ctypes.c_void_p).value
     try:
-        tw.run(recurrence, A=A, storage="plain", row=(), tile=(24, 4999), context=context)
+        tw.run(recurrence, A=A, plan={"storage": "plain", "row": (), "tile": (24, 4999)}, context=context)
     finally:
         kernel.rows_address = address
     assert np.array_equal(A, expected)
@@ -257,10 +257,10 @@ def test_slices_leave_whole_groups():
         "grouping": "vertical",
         "mapping_dim": 1,
         "factors": (2, 1, 1),
-        "context": context,
     }
     A = np.ones((65, 65, 1025), "f4")
     for height, most in ((8, 1), (32, 4)):
-        plan = tw.plan(solid, A=A, tile=(16, height, 1024), **choices)
+        plan = tw.plan(solid, A=A, context=context, plan={**choices, "tile": (16, height, 1024)})
         assert 1 <= plan.slices <= most, plan
-    assert tw.plan(solid, A=A, tile=(16, 8, 1024), slices=8, **choices).slices == 8  # as told
+    choices |= {"tile": (16, 8, 1024), "slices": 8}
+    assert tw.plan(solid, A=A, context=context, plan=choices).slices == 8  # as told

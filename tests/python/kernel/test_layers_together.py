@@ -76,10 +76,12 @@ def run_one(nest, rng, context):
                     nest,
                     **fields,
                     context=context,
-                    threads=rng.choice((1, 2)),
-                    storage="skewed",
-                    row=tuple(row),
-                    **({"tile": tile} if tile else {}),
+                    plan={
+                        "threads": rng.choice((1, 2)),
+                        "storage": "skewed",
+                        "row": tuple(row),
+                        **({"tile": tile} if tile else {}),
+                    },
                 )
             except tw.ConfigError:
                 continue  # rows that cannot go this way
@@ -130,7 +132,7 @@ def test_the_point_that_failed_is_told(storage):
             )
             tile = {"tile": (6, 6, 6)} if rng.random() < 0.3 else {}
             with pytest.raises(tw.KernelError, match="at i={}, j={}, k={}".format(*bad)):
-                tw.run(raising, A=A, B=B, context=context, row=row, storage=storage, **tile)
+                tw.run(raising, A=A, B=B, context=context, plan={"row": row, "storage": storage, **tile})
 
 
 @tw.nest
@@ -164,7 +166,7 @@ def test_planes_of_many_rows(part):
             },
         ):
             field = tw.field(shape, "f8", init=start, context=context)
-            tw.run(averaged, A=field, context=context, storage="skewed", row=(0, 1, -1), **choices)
+            tw.run(averaged, A=field, context=context, plan={"storage": "skewed", "row": (0, 1, -1), **choices})
             result = field.gather()
             assert (result.view("u8") == expected.view("u8")).all(), (
                 f"TILEWAVE_SEED={SEED}: {shape}, {threads} lanes, {choices}"

@@ -369,7 +369,7 @@ def test_alignments_in_rows_across_both_loops(way, low):
     align.reference(((1, m + 1), (1, n + 1)), expected, {"start": 5, "extend": 1})
     for row in ((1, -1), (-1, 1)):
         fields = {name: tw.field((m + 1, n + 1), "i2") for name in "HEF"}
-        tw.run(align, **fields, S=S, a=a, b=b, row=row, storage="skewed")
+        tw.run(align, **fields, S=S, a=a, b=b, plan={"row": row, "storage": "skewed"})
         for name, field in fields.items():
             np.testing.assert_array_equal(field.gather(), expected[name])
     fields = {name: tw.field((m + 1, n + 1), "i2", keep="window") for name in "HEF"}

@@ -19,7 +19,7 @@ def add(A, i, j):
 context = tw.Context(threads=3)
 plain = np.random.default_rng(4).random((40, 50))
 A = tw.field(plain.shape, init=plain, context=context)
-tw.run(add, A=A, context=context, tile=(3, 7))
+tw.run(add, A=A, context=context, plan={"tile": (3, 7)})
 add.reference(add.iteration_box(plain.shape), {"A": plain})
 whole = A.gather()
 if context.rank == 0:

@@ -113,5 +113,5 @@ def test_brief_runs_of_one_body_are_measured_once(measured):
     context = tw.Context(threads=1)
     for n in (40, 30, 20, 10, 5):
         H, B = (tw.field((n, n), init=1.0, context=context) for _ in range(2))
-        tw.run(add, H=H, B=B, storage="plain", context=context)
+        tw.run(add, H=H, B=B, plan={"storage": "plain"}, context=context)
     assert len(measured) == 1

@@ -155,9 +155,9 @@ def runs(context):
     }
     if context.threads > 1:
         choices.update(factors=(1, 2, 1), tile=(4, 64, 128))
-    reports = [tw.run(relax, A=A, context=context, **choices)]
+    reports = [tw.run(relax, A=A, context=context, plan=choices)]
     before = context._machine
-    reports += [tw.run(relax, A=A, context=context, **choices) for _ in range(2)]
+    reports += [tw.run(relax, A=A, context=context, plan=choices) for _ in range(2)]
     assert context._machine is before and len({report.predicted.time_s for report in reports}) == 1
     assert ("looks stale" in str(reports[-1])) == bool(reports[-1].stale)
     assert pickle.loads(pickle.dumps(reports[-1])).stale == reports[-1].stale

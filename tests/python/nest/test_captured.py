@@ -65,7 +65,7 @@ def equal(nest, context, **arrays):
     plain = {name: value.copy() for name, value in arrays.items()}
     nest.reference(nest.iteration_box({name: value.shape for name, value in plain.items()}), plain)
     given = {name: value.copy() for name, value in arrays.items()}
-    tw.run(nest, context=context, storage="plain", row=(), **given)
+    tw.run(nest, context=context, plan={"storage": "plain", "row": ()}, **given)
     return all(np.array_equal(given[name].view("u1"), plain[name].view("u1")) for name in given)
 
 

@@ -11,7 +11,6 @@ from body_generator import HEADER, load
 from tilewave.nest.dependences import Place
 from tilewave.errors import ConfigError
 from tilewave.nest.nest import REQUIRED, Nest, nest
-from tilewave.plan.plan import CHOICES
 
 OMEGA = 0.5
 
@@ -408,14 +407,12 @@ def test_the_nearest_functions_come_first(tmp_path, text, first):
         "over",
         "reverse",
         "steps",
+        "periodic",
         "plan",
         "fastmath",
         "reduce",
-        "threads",
-        "periodic",
-        "times",
-        "until",
-        *CHOICES,
+        "inject",
+        "record",
     ],
 )
 def test_names_that_run_takes_for_itself(tmp_path, name):

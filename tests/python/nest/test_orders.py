@@ -194,7 +194,7 @@ def test_a_field_in_another_order_of_memory_is():
 
     values = np.random.default_rng(4).random((40, 40))
     S, R = tw.field(values), tw.field((40, 39), "f8")
-    tw.run(recurrence, A=S, row=(1, -1), storage="skewed")
+    tw.run(recurrence, A=S, plan={"row": (1, -1), "storage": "skewed"})
     recurrence.reference(recurrence.iteration_box(values.shape), {"A": values})
     report = tw.run(symmetric, R=R, S=S)
     expected = np.zeros((40, 39))
@@ -405,10 +405,10 @@ def test_a_grid_that_cuts_what_stays_whole_names_the_array():
     def body(context):
         C, D = (tw.field((6, 6), context=context) for _ in range(2))
         with pytest.raises(tw.ConfigError, match=r"grid \(1, 3\) cuts dimension 1, .* array 'D' has it before"):
-            tw.run(transposed, C=C, D=D, grid=(1, 3))
+            tw.run(transposed, C=C, D=D, plan={"grid": (1, 3)})
         A = tw.field((6,), context=context)
         with pytest.raises(tw.ConfigError, match=r"grid \(3, 1\) cuts dimension 0, which stays whole"):
-            tw.run(diagonal, s=C, A=A, grid=(3, 1))
+            tw.run(diagonal, s=C, A=A, plan={"grid": (3, 1)})
 
     _, errors = on_ranks(3, 1, body)
     assert not any(errors), errors

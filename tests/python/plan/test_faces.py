@@ -18,12 +18,11 @@ def sweep(A, i, j, k):
     A[i, j, k] = 0.3 * A[i-1, j, k] + 0.3 * A[i, j-1, k] + 0.3 * A[i, j, k-1]
 
 
-def planned(nest, ranks, shape, steps=None, dtype="f4", **choices):
+def planned(nest, ranks, shape, steps=None, dtype="f4", plan=None, periodic=()):
     def body(context):
         name = next(iter(nest.arrays))
         field = tw.field(shape, dtype, context=context)
-        extra = {} if steps is None else {"steps": steps}
-        return tw.plan(nest, **{name: field}, **extra, context=context, **choices)
+        return tw.plan(nest, **{name: field}, steps=steps, periodic=periodic, context=context, plan=plan)
 
     results, errors = on_ranks(ranks, 1, body)
     assert not any(errors), errors
@@ -35,7 +34,8 @@ def test_faces_of_a_star_are_its_sides(grid):
     """Bytes, messages and contiguous runs as the grid and the star have them."""
     rows, columns, steps = 61, 92, 7
     ranks = grid[1] * grid[2]
-    plan = planned(heat, ranks, (rows, columns), steps, generator="stencil", grid=grid, temporal_block=1, row=(0, 0, 1))
+    choices = {"generator": "stencil", "grid": grid, "temporal_block": 1, "row": (0, 0, 1)}
+    plan = planned(heat, ranks, (rows, columns), steps, plan=choices)
     faces = {face.direction: face for face in plan.predicted.faces}
     wanted = set()
     for axis in (1, 2):
@@ -56,12 +56,12 @@ def test_faces_of_a_star_are_its_sides(grid):
 
 def test_periodic_neighbours_are_one_step_away():
     """The first rank of a periodic axis sends backwards to the last."""
-    plan = planned(heat, 4, (40, 40), 3, grid=(1, 4, 1), periodic=("i",))
+    plan = planned(heat, 4, (40, 40), 3, plan={"grid": (1, 4, 1)}, periodic=("i",))
     assert {face.direction for face in plan.predicted.faces} == {(0, 1, 0), (0, -1, 0)}
 
 
 def test_a_sweep_sends_forward_only():
-    plan = planned(sweep, 3, (30, 40, 50), dtype="f8", grid=(1, 3, 1))
+    plan = planned(sweep, 3, (30, 40, 50), dtype="f8", plan={"grid": (1, 3, 1)})
     forward = [face for face in plan.predicted.faces if face.direction == (0, 1, 0)]
     assert forward and forward[0].bytes >= 29 * 49 * 8
     text = plan.explain()

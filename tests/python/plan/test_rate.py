@@ -70,7 +70,10 @@ def test_all_lanes_have_tiles_when_a_rate_is_measured(found, factors, tile, most
     context = tw.Context(threads=2)
     A = tw.field((64, 64, 256), "f4", init=lambda *at: 1.0, context=context)
     plan = tw.plan(
-        linear, A=A, mapping_dim=0, factors=factors, tile=tile, row=(0, -1, 1), storage="skewed", context=context
+        linear,
+        A=A,
+        plan={"mapping_dim": 0, "factors": factors, "tile": tile, "row": (0, -1, 1), "storage": "skewed"},
+        context=context,
     )
     lanes = math.prod(factors)
     assert len(found) == 1 and len(found[0]) == (4 if lanes > 1 else 3)
@@ -117,7 +120,10 @@ def test_what_lanes_have_of_the_cpus_counts(monkeypatch, more):
     context = tw.Context(threads=len(_core.allowed_cpus()) + more)
     A = tw.field((4, 9, 300), "f4", init=lambda *at: 1.0, context=context)
     tw.plan(
-        linear, A=A, mapping_dim=0, factors=(1, 1, 1), tile=(3, 8, 299), row=(0, 0, 1), storage="plain", context=context
+        linear,
+        A=A,
+        plan={"mapping_dim": 0, "factors": (1, 1, 1), "tile": (3, 8, 299), "row": (0, 0, 1), "storage": "plain"},
+        context=context,
     )
     rows, points, seconds = found[0][0]
     assert points > 0 and seconds < 0.5 * rows * SLEEP_S

@@ -90,7 +90,7 @@ def test_a_misspelt_attribute_of_a_plan(context, name, meant):
 
 
 def test_lists_do_for_tuples(context):
-    plan = tw.plan(relax, A=np.ones((40, 50)), context=context, storage="plain", row=())
+    plan = tw.plan(relax, A=np.ones((40, 50)), context=context, plan={"storage": "plain", "row": ()})
     plan.tile = [5, 6]
     A, B = np.ones((40, 50)), np.ones((40, 50))
     for _ in range(2):

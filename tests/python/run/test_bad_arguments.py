@@ -164,7 +164,7 @@ def of_all_families(context):
         "norm": (tw.norm, {"array": B, "ord": 2}),
         "dot": (tw.dot, {"array": A, "other": B}),
         "run": (tw.run, nest | {"inject": None, "record": None}),
-        "plan": (tw.plan, {name: value for name, value in nest.items() if name not in ("fastmath", "plan")}),
+        "plan": (tw.plan, {name: value for name, value in nest.items() if name != "fastmath"}),
         "bind": (tw.bind, nest),
         "bound": (bound.run, {"steps": None, "context": c}),
         "chain": (tw.chain, {"nests": [bound], "context": c}),

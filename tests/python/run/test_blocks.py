@@ -72,8 +72,8 @@ def compare(rng, ranks, threads):
             for name, array in arrays.items()
         }
         for _ in range(2):  # again, where the fields lie now
-            tw.run(nest, context=context, threads=threads, **given)
-        schedule = tw.schedule(nest, context=context, threads=threads, **given)
+            tw.run(nest, context=context, plan={"threads": threads}, **given)
+        schedule = tw.schedule(nest, context=context, plan={"threads": threads}, **given)
         return {name: value.gather() for name, value in given.items()}, tw.check(schedule)
 
     expected = loops_of(text, expected)
@@ -117,13 +117,13 @@ def test_a_layer_around_the_cells_moves_nothing(ranks, grid):
         init = lambda i, j: i + j
         fine = tw.field((2 * n + 2,) * 2, blocks=tw.Blocks(n, scale=2, shift=1), init=init, context=context)
         f = tw.field((2 * n + 2,) * 2, blocks=tw.Blocks(n, scale=2, shift=1), context=context)
-        tw.run(sweep, u=fine, f=f, grid=grid, context=context)
+        tw.run(sweep, u=fine, f=f, plan={"grid": grid}, context=context)
         before = fine.owned
-        moved = tw.run(restrict, c=coarse, r=fine, grid=grid, context=context)
+        moved = tw.run(restrict, c=coarse, r=fine, plan={"grid": grid}, context=context)
         assert fine.owned == before
-        tw.run(sweep, u=fine, f=f, grid=grid, context=context)
+        tw.run(sweep, u=fine, f=f, plan={"grid": grid}, context=context)
         assert fine.owned == before and moved is not None
-        return messages(restrict, context, c=coarse, r=fine, grid=grid)
+        return messages(restrict, context, c=coarse, r=fine, plan={"grid": grid})
 
     found, errors = on_ranks(ranks, 1, body)
     assert not any(errors), errors
@@ -149,7 +149,7 @@ def test_a_chain_has_its_own_halos_whatever_fields_have():
         u, f = (
             tw.field((2 * n + 2,) * 2, blocks=tw.Blocks(n, scale=2, shift=1), context=context) for _ in range(2)
         )
-        on = {"grid": (2, 1), "context": context}
+        on = {"plan": {"grid": (2, 1)}, "context": context}
         tw.run(far, c=f, r=u, **on)  # u has a wide halo now
         chain = tw.chain([tw.bind(double, r=u, f=f, **on), tw.bind(restrict, c=coarse, r=u, **on)])
         return chain.separate

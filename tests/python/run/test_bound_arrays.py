@@ -88,7 +88,7 @@ def test_what_cannot_be_bound():
             tw.bind(nest, u=A)
     with pytest.raises(ConfigError, match="needs its array 'f'"):
         tw.bind(smooth, u=A)
-    with pytest.raises(ConfigError, match="is not supported by this version"):
+    with pytest.raises(ConfigError, match="no argument 'times'"):
         tw.bind(smooth, u=A, f=A.copy(), times=3)
 
 
@@ -121,8 +121,11 @@ def test_a_plan_and_choices():
     def body(context):
         u, f = filled(context, (40, 40)), filled(context, (40, 40))
         v = u.copy()
-        plan = tw.plan(smooth, u=u, f=f, tile=(8, 19))
-        bound = [tw.bind(smooth, u=u, f=f, plan=plan), tw.bind(smooth, u=u, f=f, tile=(5, 7), storage="plain")]
+        plan = tw.plan(smooth, u=u, f=f, plan={"tile": (8, 19)})
+        bound = [
+            tw.bind(smooth, u=u, f=f, plan=plan),
+            tw.bind(smooth, u=u, f=f, plan={"tile": (5, 7), "storage": "plain"}),
+        ]
         assert bound[0].plan.tile == (8, 19) and bound[1].plan.tile == (5, 7)
         for each in bound:
             each.run()

@@ -104,7 +104,7 @@ def test_blocks_of_steps_also_where_a_rank_goes_the_longer_way(ranks, threads, a
     def body(context):
         u = filled(context, (400, 300))
         v = u.copy()
-        bound = tw.bind(heat, u=u, steps=90, grid=(1, ranks, 1))
+        bound = tw.bind(heat, u=u, steps=90, plan={"grid": (1, ranks, 1)})
         assert bound._first.ready.steps == 90  # prepared for a block of them
         if alone and context.rank == 0:
             bound._prepare_call = lambda *given: None  # as where its memory has run out
@@ -172,8 +172,8 @@ def test_a_field_that_another_nest_moves_is_brought_back(ranks, threads):
         tw.run(grow, A=B)
         for grid in ([(1, ranks), (ranks, 1)] if ranks > 1 else [(1, 1)]):
             for _ in range(2):
-                tw.run(across, A=A, grid=grid, storage="plain")
-                tw.run(across, A=B, grid=grid, storage="plain")
+                tw.run(across, A=A, plan={"grid": grid, "storage": "plain"})
+                tw.run(across, A=B, plan={"grid": grid, "storage": "plain"})
                 A._storage.relayout(A._storage.layout)  # row-major
                 report = bound.run()
                 tw.run(grow, A=B)

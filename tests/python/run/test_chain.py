@@ -198,8 +198,8 @@ def test_a_field_that_others_move_is_brought_back(ranks, threads):
         cycle = tw.chain([tw.bind(grow, A=A), tw.bind(far, B=B, A=A), tw.bind(across, A=B)])
         for grid in ([(1, ranks), (ranks, 1)] if ranks > 1 else [(1, 1)]):
             for _ in range(2):
-                tw.run(across, A=A, grid=grid, storage="plain")
-                tw.run(across, A=C, grid=grid, storage="plain")
+                tw.run(across, A=A, plan={"grid": grid, "storage": "plain"})
+                tw.run(across, A=C, plan={"grid": grid, "storage": "plain"})
                 A._storage.relayout(A._storage.layout)  # row-major
                 assert cycle.run(times=2).measured.moving_s >= 0
                 for _ in range(2):
@@ -237,15 +237,14 @@ def test_nests_that_cannot_be_one_schedule_run_one_after_another(ranks, threads,
     results(ranks, threads, body)
 
 
-@pytest.mark.parametrize("fixed", [{"grid": (2, 1)}, {"plan": None}])
-def test_nests_whose_plans_are_fixed(fixed):
+@pytest.mark.parametrize("whole", [False, True])
+def test_nests_whose_plans_are_fixed(whole):
     def body(context):
         u, f, r = (filled(context, (20, 24)) for _ in range(3))
         v, g, s = (field.copy() for field in (u, f, r))
-        if "plan" in fixed:
-            fixed["plan"] = tw.plan(smooth, u=u, f=f, grid=(2, 1))
-        one = tw.bind(smooth, u=u, f=f, **fixed)
-        same_grid, other_grid = (tw.bind(residual, r=r, u=u, f=f, grid=grid) for grid in ((2, 1), (1, 2)))
+        plan = {"grid": (2, 1)}
+        one = tw.bind(smooth, u=u, f=f, plan=tw.plan(smooth, u=u, f=f, plan=plan) if whole else plan)
+        same_grid, other_grid = (tw.bind(residual, r=r, u=u, f=f, plan={"grid": grid}) for grid in ((2, 1), (1, 2)))
         for rest, why in ((same_grid, ""), (other_grid, "is fixed"), (tw.bind(residual, r=r, u=u, f=f), "")):
             cycle = tw.chain([one, rest])
             assert why in cycle.separate and bool(why) == bool(cycle.separate)

@@ -89,9 +89,9 @@ class Both:
             for name in names
         }
 
-    def run(self, nest, steps, over=None, **choices):
+    def run(self, nest, steps, over=None, plan=None):
         fields = {name: self.fields[name] for name in nest.arrays}
-        report = tw.run(nest, **fields, steps=steps, over=over, context=self.context, **choices)
+        report = tw.run(nest, **fields, steps=steps, over=over, context=self.context, plan=plan)
         for name in nest.written:
             depth = max(0, -min(place.offsets[0] for place in nest.places if place.array == name))
             while len(self.before[name]) < depth and fields[name].ndim < len(nest.axes[name]):
@@ -154,7 +154,7 @@ def test_any_plan_and_any_nest_between(ranks):
                 (wave, 1, None),
             ]
         ):
-            u.run(nest, steps, over, grid=grids[k%2], schedule=("blocking", "overlapping")[k//2%2])
+            u.run(nest, steps, over, {"grid": grids[k%2], "schedule": ("blocking", "overlapping")[k//2%2]})
 
     all_equal(ranks, 1, body)
 
@@ -177,7 +177,7 @@ def test_halos_of_several_steps_reach_as_far_as_the_past_is_read(ranks):
         for nest in (far, mirrored):
             for together in (1, 2, 3, 5):
                 u = Both(context, "u", {"u": 2}, (61,))
-                u.run(nest, 11, generator="stencil", temporal_block=together, grid=(1, ranks))
+                u.run(nest, 11, plan={"generator": "stencil", "temporal_block": together, "grid": (1, ranks)})
 
     all_equal(ranks, 1, body)
 

@@ -36,7 +36,7 @@ def run_and_compare(text, shapes, steps, ranks, threads, names=None, history=0):
             name: tw.field(array.shape, "f4", array, history=history if name in written else 0, context=context)
             for name, array in arrays.items()
         }
-        tw.run(nest, steps=steps, threads=threads, **given)
+        tw.run(nest, steps=steps, plan={"threads": threads}, **given)
         return {name: given[name].gather() for name in written}
 
     expected = {name: array.copy() for name, array in arrays.items()}
@@ -93,7 +93,7 @@ def test_130_places(ranks, threads):
 
     def body(context):
         given = {name: tw.field(array.shape, "f8", array, context=context) for name, array in arrays.items()}
-        tw.run(nest, threads=threads, **given)
+        tw.run(nest, plan={"threads": threads}, **given)
         return given["C"].gather(), given["D"].gather()
 
     found, errors = on_ranks(ranks, threads, body)

@@ -77,7 +77,7 @@ def test_all_times_of_an_array_are_moved_once():
 
 
 def test_steps_that_go_together_move_the_arrays_once():
-    found = bound(heat, u=np.ones(5000), f=np.ones(5000), steps=12, temporal_block=4)
+    found = bound(heat, u=np.ones(5000), f=np.ones(5000), steps=12, plan={"temporal_block": 4})
     assert found.bytes_per_point == pytest.approx(24 / 4)
 
 

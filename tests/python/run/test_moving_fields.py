@@ -48,7 +48,7 @@ def test_moving_is_reported(ranks):
     def body(context):
         A, B = (tw.field((64, 64), "f8", init=1.0, context=context) for _ in range(2))
         reports = [
-            tw.run(smooth, A=A, B=B, context=context, grid=grid)
+            tw.run(smooth, A=A, B=B, context=context, plan={"grid": grid})
             for grid in ((ranks, 1), (1, ranks), (ranks, 1), (ranks, 1))
         ]
         moving = [report.measured.moving_s for report in reports]

@@ -62,7 +62,7 @@ def test_indices_and_narrowed_loops(ranks, as_fields, together):
             others = {name: tw.field(a.shape, "i8", a, context=context) for name, a in others.items()}
         choices = {"grid": (1, ranks, 1), "temporal_block": together} if together > 1 else {}
         tw.run(
-            drift, u=field, **others, steps=6, periodic=("i", "j"), over={"i": (1, 6)}, context=context, **choices
+            drift, u=field, **others, steps=6, periodic=("i", "j"), over={"i": (1, 6)}, context=context, plan=choices
         )
         return field.gather()
 
@@ -114,14 +114,15 @@ def test_halos_wider_than_blocks(periodic):
     wide = tw.nest_from("def wide(u, t, i, j):\n    u[t+1, i, j] = u[t, i, j] + u[t, i-4, j] - 3 * u[t, i+4, j]\n")
     start = np.random.default_rng(2).integers(-9, 9, (13, 3))
 
-    def run(context, **choices):
+    def run(context, plan=None):
         u = tw.field(start.shape, "i8", start, context=context)
-        tw.run(wide, u=u, steps=5, periodic=periodic, context=context, **choices)
+        tw.run(wide, u=u, steps=5, periodic=periodic, context=context, plan=plan)
         return u.gather()
 
     alone, _ = on_ranks(1, 1, run)
     for choices in ({}, {"temporal_block": 2}):  # 3, 2 and 2 rows a rank
-        results, errors = on_ranks(6, 1, lambda c: run(c, grid=(1, 6, 1), generator="stencil", **choices))
+        plan = {"grid": (1, 6, 1), "generator": "stencil", **choices}
+        results, errors = on_ranks(6, 1, lambda c: run(c, plan))
         assert not any(errors), errors
         assert np.array_equal(results[0], alone[0])
 
@@ -225,8 +226,8 @@ def prefix(A, i):
         (drift, {"periodic": ("i",), "reverse": ("j",)}, "runs downwards"),
         (drift, {"periodic": ("i",), "over": {"i": (-1, 8)}}, "reach outside the points"),
         (drift, {"periodic": ("i", "j"), "over": {"j": (0, "i")}}, "bounds depend on outer loops"),
-        (drift, {"periodic": ("i",), "generator": "sweep"}, "allowed: stencil"),
-        (relax, {"generator": "stencil"}, "depend on each other"),
+        (drift, {"periodic": ("i",), "plan": {"generator": "sweep"}}, "allowed: stencil"),
+        (relax, {"plan": {"generator": "stencil"}}, "depend on each other"),
     ],
 )
 def test_refused(nest, given, text):

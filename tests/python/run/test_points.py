@@ -51,7 +51,13 @@ def test_waves(ranks, threads, dtype):
     def body(context):
         u, m = (tw.field(shape, dtype, arrays[name], history=int(name == "u"), context=context) for name in "um")
         report = tw.run(
-            wave, u=u, m=m, steps=steps, threads=threads, inject={"u": (points, values)}, record={"u": receivers}
+            wave,
+            u=u,
+            m=m,
+            steps=steps,
+            plan={"threads": threads},
+            inject={"u": (points, values)},
+            record={"u": receivers},
         )
         more = tw.run(wave, u=u, m=m, steps=0, record={"u": [], "m": [(1, 1)]})
         assert more.recorded["u"].shape == (0, 0) and more.recorded["m"].shape == (0, 1)

@@ -104,7 +104,7 @@ def test_an_array_that_changes_is_checked_again(checks):
         tw.run(mixed, A=A, B=A, context=context, c=3.0)
     A.dtype = np.int64
     with pytest.raises(tw.ConfigError):
-        tw.run(mixed, A=A, B=B, context=context, c=3.0, tile=(99, 99))
+        tw.run(mixed, A=A, B=B, context=context, c=3.0, plan={"tile": (99, 99)})
     assert len(checks) == 6
 
 
@@ -124,9 +124,9 @@ def test_what_else_a_call_says_counts(checks):
     finally:
         FACTOR = kept
     for choices in ({"tile": (2, 2)}, {"tile": (3, 2)}, {"tile": (3, 2), "row": (1, 0)}):
-        assert tw.run(mixed, A=A, B=B, context=context, c=3.0, **choices).plan.tile == choices["tile"]
+        assert tw.run(mixed, A=A, B=B, context=context, c=3.0, plan=choices).plan.tile == choices["tile"]
     with pytest.raises(tw.ConfigError, match="no argument 'd'"):
-        tw.run(mixed, A=A, B=B, context=context, c=3.0, tile=(3, 2), row=(1, 0), d=3)
+        tw.run(mixed, A=A, B=B, context=context, c=3.0, plan={"tile": (3, 2), "row": (1, 0)}, d=3)
 
 
 def test_arrays_are_not_kept_alive():

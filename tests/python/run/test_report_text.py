@@ -47,7 +47,7 @@ def shares(text):
 def test_a_sweep(ranks, threads, choices):
     def body(context):
         A = tw.field((32, 32, 129), "f4", init=1.0, context=context)
-        return tw.run(relax, A=A, threads=threads, context=context, **choices)
+        return tw.run(relax, A=A, plan={"threads": threads, **choices}, context=context)
 
     reports, errors = on_ranks(ranks, threads, body)
     assert not any(errors), errors

@@ -45,7 +45,7 @@ def test_numpy_in_place(context, order):
     B = np.asfortranarray(rng.random((11, 14)))
     plain = values.copy()
     add.reference(add.iteration_box(plain.shape), {"A": plain, "B": B})
-    report = tw.run(add, A=A, B=B, context=context, threads=2)
+    report = tw.run(add, A=A, B=B, context=context, plan={"threads": 2})
     assert np.array_equal(A, plain) and report.threads == 2
 
 
@@ -61,7 +61,7 @@ def test_arrays_row_major_or_in_another_order(context, shape, kind):
     plans = {}
     for storage in (None, "plain", "skewed"):
         A = values.copy() if kind == "NumPy array" else tw.field(shape, "f8", init=values, context=context)
-        report = tw.run(recurrence, A=A, context=context, **({"storage": storage} if storage else {}))
+        report = tw.run(recurrence, A=A, context=context, plan={"storage": storage} if storage else {})
         assert np.array_equal(A if kind == "NumPy array" else A.gather(), plain), storage
         plans[storage] = report.plan
     assert plans[None].storage in ("plain", "skewed")
@@ -79,7 +79,7 @@ def test_what_bringing_costs_is_measured_without_changing_anything(context):
     A = np.asfortranarray(values)
     made = {}
     for storage in ("plain", "skewed"):
-        tw.run(recurrence, A=A.copy(order="K"), context=context, storage=storage, row=(1, -1))
+        tw.run(recurrence, A=A.copy(order="K"), context=context, plan={"storage": storage, "row": (1, -1)})
         sweep = list(context._prepared.values())[-1].sweep
         operands = [tw._core.RunArray(A.ctypes.data, A.strides)]
         made[storage] = sweep.conversion_s(operands)
@@ -99,7 +99,7 @@ def test_fields_of_small_ints(context, dtype):
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
     a, b = (rng.integers(low, high, (33, 47), dtype, endpoint=True) for _ in range(2))
     A, B = (tw.field(a.shape, dtype, init=values, context=context) for values in (a, b))
-    tw.run(wrapping, A=A, B=B, context=context, tile=(7, 11))
+    tw.run(wrapping, A=A, B=B, context=context, plan={"tile": (7, 11)})
     wrapping.reference(wrapping.iteration_box(a.shape), {"A": a, "B": b})
     assert A.dtype == dtype and np.array_equal(A.gather(), a)
 
@@ -123,7 +123,7 @@ def test_a_field_that_is_gone_leaves_its_views_alive(context):
 
 def test_timeline_files(context, tmp_path):
     A = np.ones((40, 40))
-    report = tw.run(add, A=A, B=A.copy(), context=context, tile=(5, 10))
+    report = tw.run(add, A=A, B=A.copy(), context=context, plan={"tile": (5, 10)})
     for ending in ("json", "png", "html"):
         report.timeline.save(tmp_path / f"deep/er/t.{ending}")
     trace = json.loads((tmp_path / "deep/er/t.json").read_text())["traceEvents"]
@@ -139,7 +139,7 @@ def test_more_threads_than_cpus_is_a_warning():
     with pytest.warns(RuntimeWarning, match="more than the"):
         context = tw.Context(threads=64)
     A = np.ones((30, 30))
-    assert tw.run(add, A=A, B=A.copy(), context=context, factors=(64, 1)).threads == 64
+    assert tw.run(add, A=A, B=A.copy(), context=context, plan={"factors": (64, 1)}).threads == 64
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, "many"])
@@ -164,9 +164,9 @@ def test_choices_that_would_divide_by_zero_or_never_end():
         ("over", [(0, 1)]),
     ):
         with pytest.raises(tw.ConfigError, match=name if name != "threads" else "1024"):
-            tw.run(add, A=A, **{name: value})
+            tw.run(add, A=A, **({name: value} if name == "over" else {"plan": {name: value}}))
     assert (A == 1).all()
-    tw.run(add, A=A, lookahead=2**30)
+    tw.run(add, A=A, plan={"lookahead": 2**30})
     assert A[7, 7] == 8
 
 
@@ -235,7 +235,7 @@ def test_a_kernel_in_use_serves_other_tiles_and_shapes():
         A = np.ones(shape)
         plain = A.copy()
         count.reference(count.iteration_box(shape), {"A": plain})
-        tw.run(count, A=A, context=context, storage="plain", row=(), **choices)  # noqa: F821
+        tw.run(count, A=A, context=context, plan={"storage": "plain", "row": (), **choices})  # noqa: F821
         assert np.array_equal(A, plain)
         return list(context._prepared.values())[-1].kernel  # noqa: F821
 
@@ -259,7 +259,7 @@ def test_a_kernel_in_use_serves_other_tiles_and_shapes():
 def test_threads_beyond_the_cpus_warn(context):
     A = np.ones((40, 40))
     with pytest.warns(RuntimeWarning, match="97 threads"):
-        tw.run(add, A=A, B=A.copy(), context=context, factors=(97, 1), tile=(1, 5))
+        tw.run(add, A=A, B=A.copy(), context=context, plan={"factors": (97, 1), "tile": (1, 5)})
 
 
 def test_masked_and_unaligned_arrays(context):
@@ -303,14 +303,14 @@ def history(steps, points):
 def test_a_long_loop_added_to_a_short_one(context, shape, choices, keep):
     A, expected = history(*shape)
     given = A if keep == "NumPy" else tw.field(shape, "f8", init=A, context=context)
-    report = tw.run(in_time, A=given, context=context, **choices)
+    report = tw.run(in_time, A=given, context=context, plan=choices)
     assert np.array_equal(given if keep == "NumPy" else given.gather(), expected)
     assert report.plan.memory_bytes < 1.5 * A.nbytes + 4096  # not the box of t and x + t
 
 
 def test_storage_that_would_be_mostly_padding_is_refused(context):
     with pytest.raises(tw.ConfigError, match="storage skewed was given: .* MiB .* allowed here: plain"):
-        tw.run(in_time, A=np.ones((20000, 50)), context=context, row=(0, 1), storage="skewed")
+        tw.run(in_time, A=np.ones((20000, 50)), context=context, plan={"row": (0, 1), "storage": "skewed"})
 
 
 def test_boxes_that_are_mostly_padding_are_not_made(context):

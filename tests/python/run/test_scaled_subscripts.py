@@ -78,7 +78,7 @@ def compare(rng, ranks, threads):
             for name, array in arrays.items()
         }
         for _ in range(2):  # again, where the fields lie now
-            tw.run(nest, context=context, threads=threads, **given)
+            tw.run(nest, context=context, plan={"threads": threads}, **given)
         return {name: value if as_numpy[name] else value.gather() for name, value in given.items()}
 
     expected = loops_of(text, expected)
@@ -138,9 +138,9 @@ def test_blocks_of_two_grids_lie_together(ranks, threads, shape):
     def body(context):
         F, C = (tw.field(arrays[name].shape, "f8", arrays[name], context=context) for name in "FC")
         for _ in range(3):
-            tw.run(restrict, C=C, F=F, threads=threads, grid=(ranks, 1))
+            tw.run(restrict, C=C, F=F, plan={"threads": threads, "grid": (ranks, 1)})
             blocks = C.owned, F.owned
-            tw.run(interpolate, C=C, F=F, threads=threads, grid=(ranks, 1))
+            tw.run(interpolate, C=C, F=F, plan={"threads": threads, "grid": (ranks, 1)})
             assert blocks == (C.owned, F.owned)
         assert F.owned[0].start == min(2 * C.owned[0].start, shape[0])
         return F.gather(), C.gather()
@@ -159,9 +159,9 @@ def test_nests_in_turn_move_nothing(ranks):
         fixed = {"grid": (ranks, 1), "storage": "plain", "threads": 1}
         versions = []
         for _ in range(4):
-            tw.run(smooth, F=F, **fixed)
-            tw.run(restrict, C=C, F=F, **fixed)
-            tw.run(interpolate, C=C, F=F, **fixed)
+            tw.run(smooth, F=F, plan=fixed)
+            tw.run(restrict, C=C, F=F, plan=fixed)
+            tw.run(interpolate, C=C, F=F, plan=fixed)
             versions.append((F._storage.version, C._storage.version))
         return versions
 

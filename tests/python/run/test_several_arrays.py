@@ -102,13 +102,13 @@ def run_one(rng, context):
     choices = {**choices, "threads": rng.choice((1, 1, 2))}
     for again in range(2):  # what is read only stays what it was
         try:
-            report = tw.run(nest, **given, context=context, **choices)
+            report = tw.run(nest, **given, context=context, plan=choices)
         except tw.ConfigError:
             if "storage" not in choices:
                 raise
             del choices["storage"]  # not this one for this nest
             choices.pop("row", None)
-            report = tw.run(nest, **given, context=context, **choices)
+            report = tw.run(nest, **given, context=context, plan=choices)
         if again:
             plain_loops(nest, loop_bounds(nest.indices, box, None), expected, {})
         for name in names:

@@ -42,7 +42,7 @@ def test_nests_in_turn_share_the_points_alike(grid):
         owned = []
         for _ in range(STEPS):
             for nest in (velocity, pressure):
-                report = tw.run(nest, steps=1, grid=(1, *grid), **fields)
+                report = tw.run(nest, steps=1, plan={"grid": (1, *grid)}, **fields)
                 assert not report.on_one_rank
                 owned.append([field.owned for field in fields.values()])
         assert all(now == owned[0] for now in owned)
@@ -80,7 +80,7 @@ def test_time_steps_of_arrays_with_factors_and_extents_of_their_own(ranks, choic
 
     def body(context):
         fields = {name: tw.field(value, context=context) for name, value in start.items()}
-        tw.run(TOGETHER, steps=STEPS, **fields, **choices)
+        tw.run(TOGETHER, steps=STEPS, **fields, plan=choices)
         return [fields[name].gather() for name in "uv"]
 
     found, errors = on_ranks(ranks, 1, body)

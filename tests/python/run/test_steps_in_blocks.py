@@ -71,14 +71,14 @@ def start(k, shape):
     return np.random.default_rng([5, k]).random(shape)
 
 
-def compare(context, name, count, as_fields, over=None, **choices):
+def compare(context, name, count, as_fields, over=None, plan=None):
     nest, written, shape, others, scalars = CASES[name]
     given = {a: tw.field(shape, "f8", init=start(k, shape), context=context) for k, a in enumerate(written)}
     seen = {a: start(10, s) for a, s in others.items()}
     if as_fields:
         seen = {a: tw.field(s.shape, "f8", init=s, context=context) for a, s in seen.items()}
     report = tw.run(
-        nest, **given, **seen, **scalars, steps=count, over=dict(over) if over else None, context=context, **choices
+        nest, **given, **seen, **scalars, steps=count, over=dict(over) if over else None, context=context, plan=plan
     )
     for ours, expected in zip((field.gather() for field in given.values()), plain(name, count, over), strict=True):
         if context.rank == 0:
@@ -97,7 +97,7 @@ def test_equal_to_plain_loops(name, ranks, threads):
                     if not choices
                     else (BLOCK + 1, 2 * BLOCK + 3)
                 ):
-                    report = compare(context, name, count, as_fields, **choices)
+                    report = compare(context, name, count, as_fields, plan=choices)
                     points = np.prod(
                         [
                             high - low
@@ -202,7 +202,7 @@ def test_repetitions_of_bound_runs(ranks, threads, monkeypatch):
         ):
             u = tw.field((14, 13), "f8", init=start(1, (14, 13)), history=[start(2, (14, 13))], context=context)
             reduce = {"most": tw.argmax("u"), "sum": tw.sum("u")}
-            bound = tw.bind(nest, u=u, steps=55, w=0.2, reduce=reduce, context=context, **others, **choices)
+            bound = tw.bind(nest, u=u, steps=55, w=0.2, reduce=reduce, context=context, **others, plan=choices)
             for count in counts[name]:
                 report = bound.run(steps=count)
                 yield name, count, u.gather(), report.results, "block" in report.plan.notes
@@ -258,7 +258,7 @@ def test_an_interrupt_stops_all_blocks(ranks, grid):
             return context.rank == ranks - 1 and len(seen) > 2
 
         def run(steps):
-            tw.run(smooth, u=u, steps=steps, grid=grid, context=context)
+            tw.run(smooth, u=u, steps=steps, plan={"grid": grid}, context=context)
 
         run(2 * BLOCK)
         context._core.on_heartbeat(interrupt)
@@ -274,7 +274,7 @@ def test_an_interrupt_stops_all_blocks(ranks, grid):
 def test_numpy_arrays_in_place():
     for count in (BLOCK + 1, 3 * BLOCK):
         u = start(0, (17, 14))
-        tw.run(heat, u=u, source=start(10, (60,)), w=0.2, steps=count, threads=1)
+        tw.run(heat, u=u, source=start(10, (60,)), w=0.2, steps=count, plan={"threads": 1})
         np.testing.assert_array_equal(u, plain("two buffers", count)[0])
 
 

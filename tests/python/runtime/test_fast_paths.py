@@ -54,7 +54,7 @@ def context(without=""):
     return Context._of(_core.Context.local(_core.LocalFabric(1), 0, 1, without))
 
 
-def ran(without, nest, shape=(40, 400), dtype="f8", keep="all", tables=None, **choices):
+def ran(without, nest, shape=(40, 400), dtype="f8", keep="all", tables=None, plan=None, reduce=None):
     """What was prepared for a run, and its report; the result does not depend on what is off."""
     there, rng = context(without), np.random.default_rng(3)
     given = {
@@ -62,7 +62,7 @@ def ran(without, nest, shape=(40, 400), dtype="f8", keep="all", tables=None, **c
         for name in nest.arrays
         if name not in (tables or {})
     }
-    report = tw.run(nest, **given, **(tables or {}), context=there, **choices)
+    report = tw.run(nest, **given, **(tables or {}), context=there, plan=plan, reduce=reduce)
     if keep == "all":
         same = tuple(field.gather().tobytes() for field in given.values())
         assert same == results.setdefault((nest.name, shape, dtype, str(tables)), same)
@@ -107,9 +107,9 @@ def test_kernels_of_dependent_rows():
         ("jammed_rows", True, False),
         ("simd_rows,jammed_rows", False, False),
     ):
-        text = code(without, in_order, storage="plain")
+        text = code(without, in_order, plan={"storage": "plain"})
         assert ("tilewave_lanes" in text, "tilewave_jam" in text) == (lanes, jam), without
-        kernel = ran(without, in_order, storage="plain")[0].kernel
+        kernel = ran(without, in_order, plan={"storage": "plain"})[0].kernel
         assert (kernel.simd_rows_from > 0, kernel.rows_address != 0) == (lanes, lanes or jam)
 
 
@@ -134,7 +134,7 @@ def test_lookups():
 
 
 def test_bests():
-    best = {"reduce": {"most": tw.max("A")}, "dtype": "i4", "storage": "plain"}
+    best = {"reduce": {"most": tw.max("A")}, "dtype": "i4", "plan": {"storage": "plain"}}
     for without, told in (("", ((0, "max"),)), ("bests", ())):
         prepared, report = ran(without, counted, **best)
         assert prepared.kernel.bests == told
@@ -156,8 +156,8 @@ def test_windows():
 def test_skewed():
     assert ran("", in_order, (300, 300))[1].plan.storage == "skewed"
     assert ran("skewed", in_order, (300, 300))[1].plan.storage == "plain"
-    assert ran("skewed", in_order, (300, 300), storage="skewed")[1].plan.storage == "skewed"
-    assert ran("skewed", in_order, (300, 300), storage="skewed", row=(1, -1))[1].plan.row == (1, -1)
+    assert ran("skewed", in_order, (300, 300), plan={"storage": "skewed"})[1].plan.storage == "skewed"
+    assert ran("skewed", in_order, (300, 300), plan={"storage": "skewed", "row": (1, -1)})[1].plan.row == (1, -1)
 
 
 def planned(nest, without, ranks, **choices):

@@ -138,13 +138,22 @@ def test_the_report_says_why_a_rank_has_fewer_lanes_than_cpus(monkeypatch):
     )
     of = f"of {context.share} CPUs"
     ones = np.ones((40, 50))
-    assert lanes_row(tw.run(relax, A=ones.copy(), context=context, threads=1)) == f"1 {of}: as threads= says"
-    assert lanes_row(tw.run(relax, A=ones.copy(), context=context, factors=(1, 1))) == f"1 {of}: as factors= says"
+    assert (
+        lanes_row(tw.run(relax, A=ones.copy(), context=context, plan={"threads": 1}))
+        == f"1 {of}: as threads in plan= says"
+    )
+    assert (
+        lanes_row(tw.run(relax, A=ones.copy(), context=context, plan={"factors": (1, 1)}))
+        == f"1 {of}: as factors in plan= says"
+    )
     assert (
         lanes_row(tw.run(running, s=np.zeros(40), A=ones, context=context))
         == f"1 {of}: points go in the order of the loops"
     )
-    assert lanes_row(tw.run(relax, A=ones.copy(), context=context, threads=context.share)) == f"{context.share} {of}"
+    assert (
+        lanes_row(tw.run(relax, A=ones.copy(), context=context, plan={"threads": context.share}))
+        == f"{context.share} {of}"
+    )
     one = tw.Context(threads=1)
     assert lanes_row(tw.run(relax, A=ones.copy(), context=one)) == f"1 {of}: the context has 1 thread(s)"
     plan = tw.plan(relax, A=ones.copy(), context=one)

@@ -19,7 +19,7 @@ def add(A, i, j):
 
 def helper(context):
     A = np.ones((30, 31))
-    tw.run(add, A=A, context=context, factors=(91, 1), tile=(1, 5))  # the line
+    tw.run(add, A=A, context=context, plan={"factors": (91, 1), "tile": (1, 5)})  # the line
 
 
 def test_a_warning_points_at_the_line_that_called_tilewave():
@@ -110,6 +110,8 @@ def test_a_run_names_its_nest_and_clears_it(monkeypatch, capfd):
     monkeypatch.setattr(notices, "LEAST_S", 0.0)
     monkeypatch.setattr(notices, "QUARTER", 0.01)
     context = tw.Context()
-    tw.run(dear, A=np.zeros((2500, 2500)), context=context, tile=(32, 32))  # at least 0.2 s: several beats of 50 ms
+    tw.run(
+        dear, A=np.zeros((2500, 2500)), context=context, plan={"tile": (32, 32)}
+    )  # at least 0.2 s: several beats of 50 ms
     assert context._heart.progress.of == ""
     assert "running dear " in capfd.readouterr().err

@@ -155,7 +155,7 @@ def test_a_field_that_was_closed_and_one_that_was_moved():
     def body(context):
         A, u, v = (tw.field((12,), init=1, context=context) for _ in range(3))
         bound, other = tw.bind(grow, A=A), tw.bind(both, u=u, v=v)
-        tw.run(grow, A=A, tile=(1,))  # another layout perhaps: brought back
+        tw.run(grow, A=A, plan={"tile": (1,)})  # another layout perhaps: brought back
         bound.run()
         whole = A.gather()
         if context.rank == BAD:

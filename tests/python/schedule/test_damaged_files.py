@@ -78,12 +78,12 @@ def schedules():
     yield tw.build_schedule(repeats, 2)
     A, B = tw.field((9, 8), init=1.0), np.ones((9, 8))
     for choices in ({"storage": "plain"}, {"storage": "skewed"}):
-        yield tw.schedule(relax, A=A, B=B, threads=1, tile=(4, 4), **choices)
-    yield tw.schedule(relax, A=tw.field((9, 8), keep="window"), B=B, threads=1)
-    yield tw.schedule(below, A=A, over={"i": (1, 9), "j": (0, "i")}, threads=1)
+        yield tw.schedule(relax, A=A, B=B, plan={"threads": 1, "tile": (4, 4), **choices})
+    yield tw.schedule(relax, A=tw.field((9, 8), keep="window"), B=B, plan={"threads": 1})
+    yield tw.schedule(below, A=A, over={"i": (1, 9), "j": (0, "i")}, plan={"threads": 1})
     u = tw.field((12,), init=1.0)
-    yield tw.schedule(heat, u=u, steps=3, threads=1)
-    yield tw.schedule(heat, u=u, steps=3, periodic=("i",), threads=1)
+    yield tw.schedule(heat, u=u, steps=3, plan={"threads": 1})
+    yield tw.schedule(heat, u=u, steps=3, periodic=("i",), plan={"threads": 1})
     yield tw.schedule(tw.chain([tw.bind(relax, A=A, B=B), tw.bind(relax, A=A, B=B, reverse=("i",))]))
     yield tw.schedule(tw.chain([tw.bind(heat, u=u, steps=2)]))
 

@@ -85,7 +85,7 @@ def test_text_is_cut_and_whole():
 @pytest.mark.parametrize("storage", ["plain", "skewed"])
 def test_the_schedule_of_a_nest(tmp_path, storage):
     A, B = tw.field((20, 30), init=1.0), np.ones((20, 30))
-    plan = tw.plan(relax, A=A, B=B, threads=1, tile=(8, 8), storage=storage)
+    plan = tw.plan(relax, A=A, B=B, plan={"threads": 1, "tile": (8, 8), "storage": storage})
     s = tw.schedule(relax, A=A, B=B, plan=plan)
     assert s.arrays == ("A", "B") and s.functions == () and tw.check(s) is None
     assert sum(s.steps.values()) == len(tw.run(relax, A=A, B=B, plan=plan).timeline.events)
@@ -99,9 +99,9 @@ def test_the_schedule_of_a_nest(tmp_path, storage):
 
 def test_a_rolling_window_and_time_steps(tmp_path):
     A = tw.field((30, 40), "f8", keep="window")
-    one = tw.schedule(relax, A=A, B=np.ones((30, 40)), threads=1)
-    two = tw.schedule(heat, u=tw.field((50,), init=1.0), steps=4, threads=1)
-    blocks = tw.schedule(heat, u=tw.field((50,), init=1.0), steps=100_000, threads=1)
+    one = tw.schedule(relax, A=A, B=np.ones((30, 40)), plan={"threads": 1})
+    two = tw.schedule(heat, u=tw.field((50,), init=1.0), steps=4, plan={"threads": 1})
+    blocks = tw.schedule(heat, u=tw.field((50,), init=1.0), steps=100_000, plan={"threads": 1})
     assert "of 100000 time steps" in str(blocks)
     for s in (one, two, blocks):
         assert tw.check(s) is None
@@ -113,7 +113,7 @@ def test_a_rolling_window_and_time_steps(tmp_path):
 
 def test_a_bound_nest_gives_its_own():
     A, B = tw.field((20, 30), init=1.0), np.ones((20, 30))
-    bound = tw.bind(relax, A=A, B=B, threads=1, tile=(8, 8))
+    bound = tw.bind(relax, A=A, B=B, plan={"threads": 1, "tile": (8, 8)})
     s = tw.schedule(bound)
     assert s == tw.schedule(relax, A=A, B=B, plan=bound.plan) and tw.check(s) is None
     with pytest.raises(tw.ConfigError, match="it has its own"):

@@ -296,7 +296,7 @@ def clipped(pair, limits):
 
 
 def random_plan(seed, ranks, rank, timed):
-    """Keywords of a run that fix some of its plan."""
+    """Choices that fix some of a run's plan."""
     rng = random.Random(f"plan {seed}")
     plan = {"threads": rng.randint(1, 3)}
     if rng.random() < 0.6:

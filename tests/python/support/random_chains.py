@@ -192,7 +192,7 @@ class RandomChain:
         for (nest, given, arguments), plan in zip(self.parts, self.plans(context.size), strict=True):
             named = {name: arrays[k] for name, k in given.items()}
             try:
-                bound = tw.bind(nest, **named, context=context, **arguments, **plan)
+                bound = tw.bind(nest, **named, context=context, **arguments, plan=plan)
             except ConfigError:  # the plan is none for this nest, on all ranks
                 bound = tw.bind(nest, **named, context=context, **arguments)
             bounds.append(bound)

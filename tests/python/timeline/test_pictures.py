@@ -71,7 +71,7 @@ def test_runs_of_nests_and_bare_timelines():
 def test_below_each_lane_are_its_messages():
     def body(context):
         A = tw.field((16, 64), "f8", init=lambda i, j: 1.0, context=context)
-        return tw.run(add, A=A, grid=(3, 1), tile=(5, 8), context=context)
+        return tw.run(add, A=A, plan={"grid": (3, 1), "tile": (5, 8)}, context=context)
 
     results, errors = on_ranks(3, 1, body)
     assert not any(errors), errors

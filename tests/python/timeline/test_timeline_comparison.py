@@ -30,7 +30,7 @@ def add(A, i, j):
 def test_parts_of_a_run(ranks, threads):
     def body(context):
         A = tw.field((64, 256), "f8", init=lambda i, j: 1.0, context=context)
-        return tw.run(add, A=A, context=context, grid=(ranks, 1), tile=(8, 32), mapping_dim=1)
+        return tw.run(add, A=A, context=context, plan={"grid": (ranks, 1), "tile": (8, 32), "mapping_dim": 1})
 
     reports, errors = on_ranks(ranks, threads, body)
     assert not any(errors), errors

@@ -26,7 +26,7 @@ def spread_out(A, i, j):
 def reports():
     def body(context):
         A = tw.field((40, 600), "f8", init=1.0, context=context)
-        return tw.run(spread_out, A=A, context=context, grid=(3, 1), tile=(13, 60), mapping_dim=1)
+        return tw.run(spread_out, A=A, context=context, plan={"grid": (3, 1), "tile": (13, 60), "mapping_dim": 1})
 
     found, errors = on_ranks(3, 1, body)
     assert not any(errors), errors

@@ -1,0 +1,64 @@
+"""What a call fixes of its plan: the argument ``plan=`` of `tilewave.run` and the like."""
+
+from collections.abc import Mapping
+
+from tilewave.errors import ConfigError, shown
+from tilewave.plan.plan import CHOICES, Plan
+from tilewave.value import allowed_names
+
+#: What ``plan=`` may fix, by name.
+NAMES = (*CHOICES, "threads")
+
+
+def fixed_by(plan):
+    """What ``plan=`` fixes.
+
+    Parameters
+    ----------
+    plan : Plan, mapping or None
+        As it was given.
+
+    Returns
+    -------
+    (Plan or None, dict)
+        A whole plan, or the choices that are fixed, by name. Their values are checked where the plan is made.
+
+    Raises
+    ------
+    ConfigError
+        For what is neither a plan nor a mapping, and for names that are no choices.
+    """
+    if plan is None or isinstance(plan, Plan):
+        return plan, {}
+    if not isinstance(plan, Mapping):
+        raise ConfigError(
+            f"plan: given {type(plan).__name__}; allowed: a tilewave.Plan, or a dict of the choices that are fixed, as "
+            'plan={"threads": 1}'
+        )
+    choices = dict(plan)
+    for name in choices:
+        if not isinstance(name, str):
+            raise ConfigError(f"plan: given a dict with the key {shown(name)}; allowed: {', '.join(NAMES)}")
+        if name not in NAMES:
+            raise ConfigError(f"plan: no choice {shown(name)}; allowed: {allowed_names(name, NAMES)}")
+    return None, {name: tuple(value) if isinstance(value, list) else value for name, value in choices.items()}
+
+
+def refuse_choices(arguments):
+    """Refuse choices that were given as keywords.
+
+    Parameters
+    ----------
+    arguments : dict
+        The keywords that are neither arrays nor scalars of a nest.
+
+    Raises
+    ------
+    ConfigError
+        Which shows what to write.
+    """
+    choices = {name: shown(value) for name, value in arguments.items() if name in NAMES}
+    if choices:
+        given = ", ".join(f"{name}={value}" for name, value in choices.items())
+        meant = ", ".join(f'"{name}": {value}' for name, value in choices.items())
+        raise ConfigError(f"{given}: choices are given in plan=; write plan={{{meant}}}")

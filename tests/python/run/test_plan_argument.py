@@ -1,0 +1,123 @@
+"""plan=: a plan, or the choices that are fixed, whose names are free for the arrays and scalars of nests."""
+
+import types
+
+import numpy as np
+import pytest
+import tilewave as tw
+from local_ranks import on_ranks
+
+START = np.random.default_rng(4).random((9, 12))
+
+
+@tw.nest
+def named(grid, row, i, j, *, helper, skew=2, tile=0.5, threads=1, times=3):
+    grid[i, j] = tile * grid[i-1, j] + helper * row[i, j] + skew * threads * times
+
+
+@tw.nest
+def stepped(grid, t, i, j, *, helper):
+    grid[t+1, i, j] = helper * grid[t, i-1, j]
+
+
+@tw.nest
+def plain(A, i, j):
+    A[i, j] = 0.5 * A[i-1, j] + A[i, j-1]
+
+
+def results(ranks, body):
+    found, errors = on_ranks(ranks, 1, body)
+    assert not any(errors), errors
+    return found
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_names_of_choices_are_free_for_nests(ranks):
+    expected, again = START.copy(), START.copy()
+    for i in range(1, 9):
+        expected[i] = 0.25 * expected[i-1] + 1.5 * START[i] + 6
+        again[i] = 1.5 * START[i-1]
+
+    def body(context):
+        found, row, numbers = [], tw.field(START, context=context), {"helper": 1.5, "tile": 0.25}
+        for plan in (None, {"helper": True, "tile": (3, 4), "grid": (1, ranks)}):
+            grid = tw.field(START, context=context)
+            report = tw.run(named, grid=grid, row=row, **numbers, plan=plan)
+            found.append(grid.gather())
+            assert all(getattr(report.plan, name) == value for name, value in (plan or {}).items())
+            grid[...] = START
+            bound = tw.bind(named, grid=grid, row=row, **numbers, plan=plan)
+            tw.chain([bound]).run()
+            found.append(grid.gather())
+            assert tw.check(tw.schedule(named, grid=grid, row=row, **numbers, plan=plan)) is None
+            assert tw.plan(named, grid=grid, row=row, **numbers, plan=plan) == bound.plan
+            grid[...] = START
+            tw.run((stepped,), grid=grid, helper=1.5, steps=1, plan=plan and {"schedule": "blocking"})
+            found.append(grid.gather())
+        return found
+
+    for k, whole in enumerate(results(ranks, body)[0]):
+        assert np.array_equal(whole, again if k % 3 == 2 else expected), k
+
+
+CALLS = {
+    "run": tw.run,
+    "plan": tw.plan,
+    "bind": tw.bind,
+    "schedule": tw.schedule,
+    "run of several": lambda nest, A, **given: tw.run((stepped,), grid=A, helper=1.0, steps=1, **given),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ({"tile": (1, 8)}, r'tile=\(1, 8\): choices are given in plan=; write plan=\{"tile": \(1, 8\)\}'),
+        ({"threads": 1, "plan": {}}, r'threads=1: choices are given in plan=; write plan=\{"threads": 1\}'),
+        ({"plan": "fast"}, r"plan: given str; allowed: a tilewave.Plan, or a dict of the choices that are fixed"),
+        ({"plan": [("threads", 1)]}, r"plan: given list"),
+        ({"plan": {"temporal_blok": 2}}, r"no choice 'temporal_blok'; allowed: temporal_block, .*meant\?"),
+        ({"plan": {("tile",): 2}}, r"a dict with the key \('tile',\); allowed: grid, mapping_dim"),
+        ({"plan": {"threads": 0}}, r"threads: given 0"),
+        ({"plan": {"lookahead": None}}, r"lookahead: given None"),
+    ],
+)
+def test_refused(call, given, words):
+    with pytest.raises(tw.ConfigError, match=words):
+        call(plain, A=tw.field((9, 12)), **given)
+
+
+def test_of_several_nests_no_whole_plan():
+    A = tw.field((9, 12))
+    with pytest.raises(tw.ConfigError, match="plan=Plan.* one by one"):
+        tw.run((stepped,), grid=A, helper=1.0, steps=1, plan=tw.plan(plain, A=A))
+
+
+def test_any_mapping_as_it_is_at_the_call():
+    A, choices = tw.field((9, 12), init=1.0), {"tile": [4, 4], "threads": 1}
+    bound = tw.bind(plain, A=A, plan=choices)
+    choices["tile"] = [9, 9]
+    assert bound.plan.tile == (4, 4) == tw.plan(plain, A=A, plan=types.MappingProxyType({"tile": (4, 4)})).tile
+    assert bound.run().plan.tile == (4, 4)
+
+
+def test_a_whole_plan_is_predicted():
+    A = tw.field((9, 12), init=1.0)
+    plan = tw.Plan(grid=(1, 1), mapping_dim=1, tile=(8, 3), factors=(1, 1))
+    found = tw.plan(plain, A=A, plan=plan)
+    assert found == plan and found.predicted.time_s > 0 and plan.predicted is None
+
+
+def test_ranks_must_be_given_the_same():
+    def body(context):
+        A, found = tw.field((9, 12), context=context), []
+        given = [({"tile": (2, 2)}, None), ({"lookahead": 2}, {"lookahead": 3}), ({"threads": 1}, {"a": 1})]
+        for mine, theirs in given:
+            with pytest.raises(tw.ConfigError) as error:
+                tw.run(plain, A=A, plan=theirs if context.rank else mine)
+            found.append(str(error.value))
+        return found
+
+    one, other = results(2, body)
+    assert one == other and all("different arguments" in text for text in one[:2]) and "no choice 'a'" in one[2]
