@@ -21,10 +21,10 @@
 #include "generate/linalg/qr.hpp"
 #include "generate/linalg/redistribute.hpp"
 #include "generate/linalg/sides.hpp"
-#include "plan/linalg/panel_plan.hpp"
-#include "plan/linalg/product_plan.hpp"
-#include "plan/linalg/product_rates.hpp"
-#include "plan/linalg/task_rates.hpp"
+#include "measure/product_rates.hpp"
+#include "measure/task_rates.hpp"
+#include "plan/panels/panel_plan.hpp"
+#include "plan/products/product_plan.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

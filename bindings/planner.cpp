@@ -1,11 +1,11 @@
 // Choosing plans, and the rate of a kernel.
-#include "plan/planner.hpp"
+#include "plan/nests/planner.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 
 #include "casters.hpp"
-#include "plan/face_costs.hpp"
+#include "plan/nests/face_costs.hpp"
 #include "predict/rate.hpp"
 
 namespace nb = nanobind;

@@ -9,15 +9,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 # Folder of src/: the public headers (include/tilewave) that it implements. A folder may include itself and the folders
-# above it.
+# above it: what generates, predicts and plans knows nothing of transports and threads.
 FOLDERS = {
     "core": "error fast_paths index limits dtype",
     "data": "layout matrix block_cyclic transpose",
     "schedule": "schedule timeline",
     "check": "check",
-    "transport": "transport",
     "problem": "machine plan plan_choices problem scheme",
-    "execute": "kernel reduction task",
     "predict": "predict",
     "generate/copy": "",
     "generate/halo": "",
@@ -27,7 +25,12 @@ FOLDERS = {
     "generate/chain": "",
     "generate/pattern": "pattern",
     "generate/linalg": "",
-    "plan": "linalg_plan",
+    "plan/nests": "",
+    "plan/panels": "linalg_plan",
+    "plan/products": "",
+    "transport": "transport",
+    "execute/lanes": "",
+    "execute": "kernel reduction task",
     "context": "context",
     "measure": "",
     "run": "run_schedule",

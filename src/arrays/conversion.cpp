@@ -1,7 +1,7 @@
 #include "arrays/conversion.hpp"
 
 #include "execute/executor.hpp"
-#include "execute/lanes.hpp"
+#include "execute/lanes/lanes.hpp"
 
 #include <algorithm>
 

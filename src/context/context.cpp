@@ -21,7 +21,7 @@
 #include "core/tags.hpp"
 #include "data/memory.hpp"
 #include "execute/executor.hpp"
-#include "execute/lanes.hpp"
+#include "execute/lanes/lanes.hpp"
 #include "transport/collectives.hpp"
 
 namespace tilewave {

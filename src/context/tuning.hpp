@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "plan/tuning.hpp"
+#include "plan/nests/tuning.hpp"
 
 namespace tilewave::tuning {
 

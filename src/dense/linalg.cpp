@@ -19,8 +19,10 @@
 #include "dense/matrix_run.hpp"
 #include "execute/blas/tasks.hpp"
 #include "generate/linalg/sides.hpp"
-#include "plan/linalg/panel_plan.hpp"
-#include "plan/linalg/product_plan.hpp"
+#include "measure/product_rates.hpp"
+#include "measure/task_rates.hpp"
+#include "plan/panels/panel_plan.hpp"
+#include "plan/products/product_plan.hpp"
 #include "transport/collectives.hpp"
 
 namespace tilewave {

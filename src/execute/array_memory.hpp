@@ -2,7 +2,7 @@
 #pragma once
 #include <span>
 
-#include "execute/rolling_window.hpp"
+#include "execute/window/window_memory.hpp"
 #include "tilewave/kernel.hpp"
 #include "tilewave/schedule.hpp"
 

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "core/clock.hpp"
-#include "execute/lanes.hpp"
+#include "execute/lanes/lanes.hpp"
 #include "tilewave/fast_paths.hpp"
 #include "tilewave/kernel.hpp"
 #include "tilewave/schedule.hpp"
@@ -37,7 +37,7 @@ struct ExecuteOptions {
     /// one or the array has filled, none is combined (not checked)
     bool in_transport = false;
     PathsOff paths_off = 0;          ///< fast paths that are switched off
-    WindowMemory* window = nullptr;  ///< of the arrays that have planes (src/execute/rolling_window.hpp)
+    WindowMemory* window = nullptr;  ///< of the arrays that have planes (src/execute/window/window_memory.hpp)
     int first_tag = 0;               ///< added to the tags of the schedule's messages
     std::int64_t first_time =
         0;  ///< added to loop index 0 in what the kernel and the caller are told: of a block of time steps

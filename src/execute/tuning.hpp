@@ -29,10 +29,8 @@ inline constexpr std::size_t most_noted_steps = std::size_t{1} << 20;
 /// Blocks of time steps whose events are kept: this many from the beginning of a run, and as many from its end.
 inline constexpr std::size_t kept_blocks = 4;
 
-// --- rolling_window.cpp, window_tiles.cpp: rolling windows
+// --- window_tiles.cpp: rolling windows
 
-/// Bytes of a cache line.
-inline constexpr std::int64_t line_bytes = 64;
 /// Planes of a run that is prepared as one: shorter runs do not pay for it.
 inline constexpr std::int64_t shortest_run = 4;
 

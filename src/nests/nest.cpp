@@ -14,7 +14,7 @@
 #include "context/tuning.hpp"
 #include "nests/bound_nest.hpp"
 #include "nests/prepared_sweep.hpp"
-#include "plan/planner.hpp"
+#include "plan/nests/planner.hpp"
 #include "problem/stencil.hpp"
 
 namespace tilewave {

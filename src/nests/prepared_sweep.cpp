@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "arrays/converted_array.hpp"
-#include "execute/rolling_window.hpp"
 #include "nests/run_blocks.hpp"
+#include "problem/rolling_window.hpp"
 #include "schedule/tile_rows.hpp"
 
 namespace tilewave {

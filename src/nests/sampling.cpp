@@ -9,10 +9,10 @@
 
 #include "context/tuning.hpp"
 #include "data/memory.hpp"
-#include "execute/rolling_window.hpp"
-#include "plan/estimate.hpp"
-#include "plan/rates.hpp"
-#include "plan/sample_pieces.hpp"
+#include "execute/window/window_memory.hpp"
+#include "plan/nests/estimate.hpp"
+#include "plan/nests/rates.hpp"
+#include "plan/nests/sample_pieces.hpp"
 #include "predict/tile_work.hpp"
 
 namespace tilewave {

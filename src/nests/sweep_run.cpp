@@ -10,7 +10,7 @@
 #include "context/exchange.hpp"
 #include "execute/alarms.hpp"
 #include "execute/recording.hpp"
-#include "execute/rolling_window.hpp"
+#include "execute/window/window_memory.hpp"
 #include "nests/prepared_sweep.hpp"
 #include "nests/run_blocks.hpp"
 #include "run/run_ending.hpp"

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "execute/rolling_window.hpp"
+#include "problem/rolling_window.hpp"
 #include "tilewave/schedule.hpp"
 
 namespace tilewave {

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "execute/cpu_set.hpp"
+#include "execute/lanes/cpu_set.hpp"
 #include "tilewave/error.hpp"
 
 namespace tilewave {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "execute/blas/operations.hpp"
+#include "schedule/operations.hpp"
 #include "tilewave/dtype.hpp"
 
 namespace tilewave {

@@ -47,7 +47,7 @@ private:
     // Bytes of the memory of some row values, each a cache line further than the rows before it: not all at the same
     // place of their pages.
     static std::int64_t value_room(std::size_t values) {
-        return static_cast<std::int64_t>(values) * (tuning::longest_value_row * 8 + tuning::line_bytes);
+        return static_cast<std::int64_t>(values) * (tuning::longest_value_row * 8 + cache_line_bytes);
     }
     struct alignas(64) LaneLayers {
         LayerRows rows[2];  // of a tile's layers, as many together as may be and the rest; kept from tile to tile

@@ -4,7 +4,7 @@
 #include "core/clock.hpp"
 #include "execute/computers/nests.hpp"
 #include "execute/tuning.hpp"
-#include "execute/window_rows.hpp"
+#include "execute/window/window_rows.hpp"
 
 namespace tilewave {
 

@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
-#include "execute/blas/operations.hpp"
 #include "generate/linalg/panel_ring.hpp"
+#include "schedule/operations.hpp"
 
 namespace tilewave {
 

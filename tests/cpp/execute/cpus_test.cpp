@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "execute/cpu_set.hpp"
-#include "execute/cpus.hpp"
-#include "execute/lanes.hpp"
+#include "execute/lanes/cpu_set.hpp"
+#include "execute/lanes/cpus.hpp"
+#include "execute/lanes/lanes.hpp"
 
 namespace tilewave {
 namespace {

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <stdexcept>
 
-#include "execute/lanes.hpp"
+#include "execute/lanes/lanes.hpp"
 
 using namespace tilewave;
 

@@ -1,12 +1,12 @@
 // Rolling windows: how tiles are cut into pieces, where rows lie in a ring of planes, and which elements no point
 // computes.
-#include "execute/rolling_window.hpp"
+#include "problem/rolling_window.hpp"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "execute/window_rows.hpp"
+#include "execute/window/window_rows.hpp"
 #include "generate/sweep/sweep.hpp"
 #include "support/dice.hpp"
 #include "tilewave/plan.hpp"

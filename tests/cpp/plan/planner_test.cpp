@@ -1,5 +1,5 @@
 // Planner and estimate in C++: what is picked, what is obeyed, and what the predictor says of what was not picked.
-#include "plan/planner.hpp"
+#include "plan/nests/planner.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,133 @@
+// The ways in which the loops and arrays of a nest may lie, before tiles are cut.
+#include <algorithm>
+
+#include "plan/nests/planner.hpp"
+#include "problem/choice_checks.hpp"
+
+namespace tilewave {
+
+namespace {
+
+// Whether the user says how tiles are cut, so that their coordinates are the loops'.
+bool cuts_are_given(const PlanRequest& r) {
+    return r.grid || r.tile || r.factors || r.mapping_dim || r.skew || r.temporal_block;
+}
+
+class Alternatives {
+public:
+    Alternatives(int ranks, const PlanRequest& request, const Machine& machine, bool rows_across)
+        : ranks_(ranks), request_(request), machine_(machine), rows_across_(rows_across) {}
+
+    std::vector<Alternative> of(const SweepProblem& problem) {
+        const bool free = !request_.row && (request_.storage ? *request_.storage == StorageKind::skewed
+                                                             : !without(problem.paths_off, FastPath::skewed));
+        if (free && rows_across_ && problem.window.along < 0) {
+            if (const Index row = skewed_row(problem); row.n) {
+                if (!cuts_are_given(request_)) along_rows(problem, row);
+                across(problem, row);
+            }
+        }
+        if (!request_.storage || *request_.storage == StorageKind::plain || request_.row || found_.empty())
+            add(problem, request_);
+        if (found_.empty() && ranks_ > 1 && padding_) return on_one_rank(problem);
+        if (found_.empty()) std::rethrow_exception(refused_);
+        return std::move(found_);
+    }
+
+    // What rank 0 can do for all. @pre on one rank
+    std::vector<Alternative> on_one_rank(const SweepProblem& problem) {
+        std::vector<Alternative> all = Alternatives(1, request_, machine_, rows_across_).of(problem);
+        for (Alternative& a : all) a.on_one_rank = true;
+        return all;
+    }
+
+private:
+    // Rows that go down the longer side of a rank's block.
+    void across(const SweepProblem& problem, const Index& row) {
+        PlanRequest r = request_;
+        r.row = row;
+        r.storage = StorageKind::skewed;
+        try {
+            r.row = row_of_blocks(problem, make_plan(problem, ranks_, r, machine_));
+        } catch (const ConfigError&) {
+            refused_ = std::current_exception();  // its rows would be mostly padding, or it cannot be cut as asked
+            return;
+        }
+        add(problem, r);
+    }
+
+    // Tiles cut along the rows, where time steps then go together or ranks have long rows so, however low a tile is.
+    void along_rows(const SweepProblem& problem, const Index& row) {
+        const Index skew = skew_for_time(problem, ranks_, request_.threads, row, machine_);
+        if (!skew.n) return;
+        const SweepProblem other = problem.skewed(static_cast<int>(skew[0]), static_cast<int>(skew[1]));
+        PlanRequest r = request_;
+        r.skew = skew;
+        if (const Index along = skewed_row(other); along.n) {
+            r.row = along;
+            r.storage = StorageKind::skewed;
+        }
+        try {
+            if (ranks_ == 1 && make_plan(other, ranks_, r, machine_).temporal_block == 1) return;
+        } catch (const ConfigError&) {
+            return;
+        }
+        add(other, r);
+    }
+
+    void add(const SweepProblem& problem, const PlanRequest& r) {
+        try {
+            Plan plan = make_plan(problem, ranks_, r, machine_);
+            if (ranks_ > 1 && !request_.grid && mostly_padding(problem, plan)) {
+                padding_ = true;
+                return;
+            }
+            found_.push_back({problem, r, std::move(plan)});
+            if (found_.back().plan.temporal_block == 1 || r.temporal_block) return;
+            PlanRequest apart = r;  // whether temporal blocking pays is for the rates to say
+            apart.temporal_block = 1;
+            found_.back().others.push_back(make_plan(problem, ranks_, apart, machine_));
+        } catch (const ConfigError&) {
+            refused_ = std::current_exception();
+        }
+    }
+
+    int ranks_;
+    const PlanRequest& request_;
+    const Machine& machine_;
+    bool rows_across_, padding_ = false;
+    std::vector<Alternative> found_;
+    std::exception_ptr refused_;
+};
+
+}  // namespace
+
+std::vector<Alternative> alternatives(const SweepProblem& problem, int ranks, const PlanRequest& request,
+                                      const Machine& machine, bool rows_across) {
+    SweepProblem cut = problem;
+    if (request.skew && request.skew->n) {
+        const Index& s = *request.skew;
+        if (s.n != 2 || s[0] < 0 || s[1] >= problem.dims())
+            throw ConfigError("skew " + to_string(s) + ": allowed: two loop indices, or none");
+        cut = problem.skewed(static_cast<int>((*request.skew)[0]), static_cast<int>((*request.skew)[1]));
+    }
+    auto shared = [&](const SweepProblem& p) {
+        for (int k = 0; k < p.dims(); ++k)
+            if (p.may_cut(k)) return true;
+        return false;
+    };
+    Alternatives all(ranks, request, machine, rows_across);
+    if (ranks > 1 && !shared(problem)) {
+        if (request.grid) {  // as many ranks as there are, but along loops that stay whole
+            check_grid(*request.grid, problem.dims(), ranks);
+            check_cuts(problem, *request.grid);
+        }
+        return all.on_one_rank(cut);
+    }
+    if (ranks > 1 && !shared(cut))
+        throw ConfigError("skew " + to_string(*request.skew) + " was given; so no loop index can be cut over " +
+                          std::to_string(ranks) + " ranks; allowed: another or none");
+    return all.of(cut);
+}
+
+}  // namespace tilewave

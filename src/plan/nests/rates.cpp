@@ -1,0 +1,265 @@
+#include "plan/nests/rates.hpp"
+#include "data/memory.hpp"
+#include "plan/nests/tuning.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace tilewave {
+
+using namespace tuning;
+
+// Time steps that go over tiles together, from cache to cache: not those that share one exchange of halos.
+static int steps_in_caches(const Plan& plan) {
+    return plan.generator == GeneratorKind::stencil ? 1 : plan.temporal_block;
+}
+
+double item_bytes(const SweepProblem& problem) {
+    double bytes = 0;
+    for (const NestArray& a : problem.arrays)
+        if (!a.replicated) bytes += static_cast<double>(a.item_bytes);
+    return bytes;
+}
+
+// Of a point in one step of time: every buffer that the step reads or writes.
+static double step_bytes(const SweepProblem& problem) {
+    double bytes = 0;
+    for (const NestArray& a : problem.arrays)
+        if (!a.replicated) bytes += static_cast<double>(a.item_bytes * std::max(a.time_buffers, 2));
+    return bytes;
+}
+
+std::vector<double> reach_bytes(const SweepProblem& problem) {
+    const int n = problem.dims();
+    std::vector<double> reach(static_cast<std::size_t>(n), 0);
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
+        const NestArray& array = problem.arrays[static_cast<std::size_t>(a)];
+        if (array.replicated || !problem.written(a)) continue;
+        for (int k = 0; k < n; ++k) {
+            std::int64_t before = 0, after = 0;
+            for (const Access& p : problem.accesses) {
+                if (p.array != a || p.writes) continue;
+                const std::int64_t offset = problem.offset(p)[k];
+                before = std::max(before, -offset);
+                after = std::max(after, offset);
+            }
+            reach[static_cast<std::size_t>(k)] += static_cast<double>((before + after) * array.item_bytes);
+        }
+    }
+    return reach;
+}
+
+PlanRates::PlanRates(const SweepProblem& problem, const Machine& machine, std::span<const MeasuredRate> rates)
+    : problem_(problem),
+      machine_(machine),
+      rates_(rates),
+      unit_(problem.unit_dims()),
+      rows_depend_(!problem.sequential && !Plan{}.independent_rows(problem)),
+      reach_(reach_bytes(problem)),
+      item_bytes_(item_bytes(problem)) {
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
+        if (problem.written(a))
+            written_bytes_ += static_cast<double>(problem.arrays[static_cast<std::size_t>(a)].item_bytes);
+    const Box box = image(problem.loops, problem.space);
+    extents_ = box.hi - box.lo;
+    for (auto& e : extents_.v) e = std::max<std::int64_t>(e, 0);
+    const auto own = static_cast<double>(machine.cache_bytes), shared = static_cast<double>(machine.shared_cache_bytes);
+    cache_sizes_ = {own * first_level_part, own / 2, std::max(shared, own) / 2};
+}
+
+double tile_rows(const Plan& plan) {
+    double points = 1;
+    for (auto t : plan.tile) points *= static_cast<double>(t);
+    int up = plan.tile.n - 1, down = -1;
+    for (int k = 0; k < plan.row.n; ++k) {
+        if (plan.row[k] == 1) up = k;
+        if (plan.row[k] == -1) down = k;
+    }
+    const auto a = static_cast<double>(plan.tile[up]);
+    if (down < 0) return points / a;
+    const auto b = static_cast<double>(plan.tile[down]);
+    return points / (a * b) * (a + b - 1);
+}
+
+double tile_row_points(const Plan& plan) {
+    double points = 1;
+    for (auto t : plan.tile) points *= static_cast<double>(t);
+    return points / std::max(tile_rows(plan), 1.0);
+}
+
+double PlanRates::working_set(const Plan& plan) const {
+    if (problem_.window.along >= 0) return 0;
+    int last = 0;  // the first dimension of the order of points
+    while (last < plan.tile.n && (unit(last) || (plan.row.n ? plan.row[last] != 0 : last == plan.tile.n - 1))) ++last;
+    if (last == plan.tile.n) return 0;
+    double bytes = 2 * std::max(item_bytes_, 1.0);
+    for (int k = 0; k < plan.tile.n; ++k)
+        if (k != last) bytes *= static_cast<double>(plan.tile[k]);
+    return bytes;
+}
+
+// The tiles of all steps, each a tile or two behind the one before it along the first dimension that tiles cut; before
+// the next step comes to a tile, all tiles along the later dimensions have passed.
+double PlanRates::together_bytes(const Plan& plan, int steps) const {
+    double bytes = step_bytes(problem_) * steps;
+    bool cut = false;
+    for (int k = 0; k < plan.tile.n; ++k) {
+        const std::int64_t all = share(plan, k), tile = std::max<std::int64_t>(plan.tile[k], 1);
+        bytes *= static_cast<double>(unit(k) ? 1 : cut ? all : std::min(tile, all));
+        cut = cut || (!unit(k) && tile < all);
+    }
+    return bytes;
+}
+
+bool PlanRates::scattered(const Plan& plan) const {
+    if (plan.row.n || plan.storage == StorageKind::skewed) return false;
+    std::int64_t run = 0;  // bytes of the array with the largest elements
+    for (const NestArray& a : problem_.arrays)
+        if (!a.replicated) run = std::max(run, a.item_bytes);
+    for (int k = plan.tile.n - 1; k >= 0 && !unit(k); --k) {
+        run *= std::max<std::int64_t>(std::min(plan.tile[k], share(plan, k)), 1);
+        if (plan.tile[k] < share(plan, k)) return run < page_bytes;
+    }
+    return false;
+}
+
+TileClass PlanRates::tile_class(const Plan& plan) const {
+    const auto lanes_in_time = unit(0) && plan.tile.n > 1 ? static_cast<int>(plan.factors[0]) : 1;
+    const int steps = std::max(steps_in_caches(plan), lanes_in_time);
+    TileClass c{steps > 1, 0};
+    for (int s = steps; s > 1; s /= 2) ++c.steps;
+    const double row = tile_row_points(plan);
+    while (c.rows < static_cast<int>(std::size(row_lengths)) && row >= row_lengths[c.rows]) ++c.rows;
+    const int across = plan.tile.n - 2;
+    if (plan.row.n == 0 && across >= 0 && !unit(across) && rows_depend_) {
+        const std::int64_t share = ceil_div(block(plan.grid, across), plan.factors[across]);
+        c.few_rows = plan.tile[across] < std::min(max_simd_rows, share);
+    }
+    double bytes = working_set(plan);
+    if (c.together) {
+        bytes = together_bytes(plan, steps);
+        c.scattered = scattered(plan);
+        for (double b = cache_sizes_[1]; b < bytes; b *= 2) ++c.bytes;
+    }
+    while (c.level < static_cast<int>(cache_sizes_.size()) && bytes > cache_sizes_[static_cast<std::size_t>(c.level)])
+        ++c.level;
+    return c;
+}
+
+bool PlanRates::measured(const Plan& plan) const {
+    const TileClass c = tile_class(plan);
+    return std::any_of(rates_.begin(), rates_.end(), [&](const MeasuredRate& m) {
+        return m.of_all_tiles || (tile_class(m.plan) == c && m.plan.lanes() >= plan.lanes());
+    });
+}
+
+const MeasuredRate& PlanRates::nearest(const Plan& plan) const {
+    const TileClass c = tile_class(plan);
+    const MeasuredRate* best = nullptr;
+    double least = std::numeric_limits<double>::infinity();
+    for (const MeasuredRate& m : rates_) {
+        const TileClass other = tile_class(m.plan);
+        double apart =
+            100.0 * (other.together != c.together) + 15.0 * std::abs(other.steps - c.steps) +
+            10.0 * std::abs(other.level - c.level) + 5.0 * std::abs(other.bytes - c.bytes) +
+            20.0 * (std::abs(other.rows - c.rows) + (other.few_rows != c.few_rows) + (other.scattered != c.scattered)) +
+            5.0 * (m.plan.lanes() < plan.lanes());
+        for (int k = 0; k < plan.tile.n && k < m.plan.tile.n; ++k)
+            apart += 0.1 * std::abs(std::log2(static_cast<double>(std::max<std::int64_t>(plan.tile[k], 1)) /
+                                              static_cast<double>(std::max<std::int64_t>(m.plan.tile[k], 1))));
+        if (apart < least) {
+            least = apart;
+            best = &m;
+        }
+    }
+    return *best;
+}
+
+// What a point takes for values next to its tile that have left the core's cache since they were computed.
+double PlanRates::fetched_s(const Plan& plan) const {
+    if (machine_.memory.empty() || steps_in_caches(plan) > 1 || problem_.window.along >= 0 || problem_.sequential)
+        return 0;
+    double all = 1, tile_bytes = item_bytes_;
+    Index across = Index::filled(plan.tile.n, 1);
+    for (int k = 0; k < plan.tile.n; ++k) {
+        if (unit(k)) continue;
+        tile_bytes *= static_cast<double>(plan.tile[k]);
+        across[k] =
+            ceil_div(ceil_div(std::max<std::int64_t>(block(plan.grid, k), 1), std::max<std::int64_t>(plan.tile[k], 1)),
+                     plan.factors[k]);
+        all *= static_cast<double>(across[k]);
+    }
+    const Curve& memory =
+        machine_.memory[std::min(static_cast<std::size_t>(plan.lanes() * ranks_here()), machine_.memory.size()) - 1];
+    double seconds = 0;
+    for (int k = 0; k < plan.tile.n; ++k) {
+        if (unit(k) || across[k] == 1) continue;
+        // Of the tiles until the next one along k, and as much again beside them; half a cache stays, as for working
+        // sets.
+        const double between = 2 * tile_bytes * all / static_cast<double>(across[k]);
+        if (between > static_cast<double>(machine_.cache_bytes))
+            seconds += reach_[static_cast<std::size_t>(k)] / static_cast<double>(plan.tile[k]) * memory.at(between);
+    }
+    return seconds;
+}
+
+int PlanRates::ranks_here() const {
+    return machine_.host_of.empty()
+               ? 1
+               : static_cast<int>(std::count(machine_.host_of.begin(), machine_.host_of.end(), machine_.host_of[0]));
+}
+
+KernelRate PlanRates::of(const Plan& plan) const {
+    const MeasuredRate& m = nearest(plan);
+    // Times of one lane are a lower bound for several lanes, which share caches and memory.
+    const bool alone = !m.of_all_tiles && m.plan.lanes() == 1;
+    KernelRate rate = alone ? m.rate : with_lanes(m.rate, plan);
+    rate.point_s = std::max(rate.point_s * least_part, rate.point_s + fetched_s(plan) - fetched_s(m.plan));
+    // Lanes that split rows meet in a cache line of each, which goes to the other lane and, by the next sweep, back.
+    // Each lane's rate is measured in memory of its own.
+    const bool rows_split = plan.row.n == 0 && plan.storage == StorageKind::plain && steps_in_caches(plan) == 1 &&
+                            plan.factors[plan.factors.n - 1] > 1;
+    if (rows_split && problem_.window.along < 0) rate.row_s += line_of_hand_over * machine_.hand_over_s;
+    if (unit(0) && plan.tile.n > 1 && plan.factors[0] > 1)
+        rate.point_s +=
+            written_bytes_ / static_cast<double>(cache_line_bytes) * streamed_line_of_hand_over * machine_.hand_over_s;
+    const TileClass c = tile_class(plan), was = tile_class(m.plan);
+    // Smaller tiles find more in nearer caches; temporal blocks gain by larger ones, too, while a cache holds
+    // them.
+    const bool cached = c.level < static_cast<int>(cache_sizes_.size());
+    const bool hopeful =
+        c.together != was.together || (c.together ? cached && (c.level != was.level || c.steps > was.steps ||
+                                                               c.bytes < was.bytes || (was.scattered && !c.scattered))
+                                                  : c.level < was.level);
+    const bool fewer_steps = c.together && was.together && c.steps < was.steps && c.level >= was.level;
+    if (m.of_all_tiles || c == was || fewer_steps) return rate;
+    rate.point_s *= hopeful ? hoped_part : barely_hoped_part;
+    if (hopeful) rate.row_s *= hoped_part;  // rows begin with lines that are fetched
+    return rate;
+}
+
+KernelRate PlanRates::with_lanes(KernelRate rate, const Plan& plan) const {
+    // Measured with all lanes at once, and perhaps with one: between them in a straight line.
+    if (rate.one_lane_factor > 0 && rate.lanes > 1) {
+        const double others = static_cast<double>(std::clamp(plan.lanes(), 1, rate.lanes) - 1) / (rate.lanes - 1);
+        for (double* s : {&rate.point_s, &rate.row_s, &rate.tile_s})
+            *s *= rate.one_lane_factor + (1 - rate.one_lane_factor) * others;
+        return rate;
+    }
+    // What memory takes a point of it shrinks as lanes do. WindowShape that are kept stay in the caches.
+    if (problem_.window.along >= 0) return rate;
+    const auto all = static_cast<int>(machine_.memory.size());
+    if (all < 2) return rate;
+    const int lanes = std::clamp(plan.lanes() * ranks_here(), 1, all);
+    double points = 1;
+    for (int k = 0; k < problem_.dims(); ++k) points *= static_cast<double>(unit(k) ? 1 : block(plan.grid, k));
+    const double bytes = points * item_bytes_ / plan.lanes();
+    const double with_all = machine_.memory[static_cast<std::size_t>(all - 1)].at(bytes),
+                 with_these = machine_.memory[static_cast<std::size_t>(lanes - 1)].at(bytes);
+    rate.point_s =
+        std::max(rate.point_s * least_part, rate.point_s - item_bytes_ * std::max(0.0, with_all - with_these));
+    return rate;
+}
+
+}  // namespace tilewave

@@ -1,0 +1,193 @@
+#include "plan/panels/panel_plan.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "generate/linalg/cholesky.hpp"
+#include "generate/linalg/lu.hpp"
+#include "generate/linalg/qr.hpp"
+#include "generate/linalg/sides.hpp"
+#include "plan/panels/tuning.hpp"
+
+namespace tilewave {
+
+FactorChoices choices_of(const FactorPlan& plan, int threads) {
+    FactorChoices c;
+    c.wavefront = plan.wavefront;
+    c.tree = plan.least_rounds ? BroadcastTree::least_rounds : BroadcastTree::ring;
+    c.lookahead = plan.lookahead;
+    c.lanes = threads;
+    c.chunk_bytes = plan.chunk_bytes;
+    return c;
+}
+
+namespace {
+
+// Arrays in which panels travel.
+std::int64_t moving_panels(const Schedule& s) {
+    std::int64_t bytes = 0;
+    for (const Array& a : s.arrays)
+        if (a.time_buffers > 0 && !a.storage.empty())
+            bytes += a.storage.points() / a.storage.extent(0) *
+                     std::min<std::int64_t>(a.time_buffers, a.storage.extent(0)) * a.item_bytes;
+    return bytes;
+}
+
+std::vector<std::int64_t> blocks_of(const PanelProblem& p, const FactorOptions& wish) {
+    const Axis& columns = p.matrix.columns;
+    const std::int64_t n = std::min(p.matrix.rows.extent, columns.extent);
+    if (wish.block) return {std::min(*wish.block, std::max<std::int64_t>(1, columns.extent))};
+    const bool narrow = columns.block < tuning::panel_blocks.front() && columns.block * tuning::most_narrow_panels < n;
+    if (p.ranks > 1 && p.matrix.rows.parts == 1 && columns.parts == p.ranks && columns.block > 0 &&
+        columns.block * p.ranks < n && !narrow)
+        return {columns.block};
+    std::vector<std::int64_t> all;
+    if (wish.memory_bytes)
+        for (const std::int64_t b : tuning::small_blocks)
+            if (b <= std::max<std::int64_t>(1, columns.extent)) all.push_back(b);
+    // Some block columns for each rank, so that none is idle for long.
+    const std::size_t before = all.size();
+    for (const std::int64_t b : tuning::panel_blocks)
+        if (b * p.ranks * 2 <= n) all.push_back(b);
+    if (all.size() == before)
+        all.push_back(std::clamp<std::int64_t>((n + 2 * p.ranks - 1) / (2 * p.ranks), 1, tuning::usual_block));
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    return all;
+}
+
+// Plans whose tasks are counted.
+struct Counted {
+    FactorPlan plan;
+    std::int64_t tasks = 0;  // of all ranks, about
+    bool same_way(const Counted& other) const {
+        return plan.block == other.plan.block && plan.wavefront == other.plan.wavefront;
+    }
+};
+
+// Leaves out what takes too long to play: of the ways with most tasks all plans but the first, then these ways.
+void limit_tasks(std::vector<Counted>& all) {
+    const auto total = [&] {
+        std::int64_t sum = 0;
+        for (const Counted& c : all) sum += c.tasks;
+        return sum;
+    };
+    std::vector<Counted> ways;  // the first plan of each, those with most tasks first
+    for (const Counted& c : all)
+        if (std::ranges::none_of(ways, [&](const Counted& way) { return way.same_way(c); })) ways.push_back(c);
+    std::ranges::stable_sort(ways, std::greater(), &Counted::tasks);
+    for (const bool whole : {false, true})
+        for (const Counted& way : ways) {
+            if (total() <= tuning::most_played_tasks || all.size() == 1) return;
+            bool keeps = !whole || std::ranges::all_of(all, [&](const Counted& c) { return c.same_way(way); });
+            std::erase_if(all, [&](const Counted& c) { return c.same_way(way) && !std::exchange(keeps, false); });
+        }
+}
+
+}  // namespace
+
+std::string FactorPlan::text() const {
+    return std::string(wavefront      ? "wavefront"
+                       : least_rounds ? "broadcast by least_rounds"
+                                      : "broadcast by ring") +
+           ", panels of " + std::to_string(block) + " in chunks of " + std::to_string(chunk_bytes >> 10) + " KiB, " +
+           std::to_string(lookahead) + " ahead";
+}
+
+BlockCyclic panel_layout(const PanelProblem& p, std::int64_t block) {
+    return {{p.matrix.rows.extent, 1, 0}, {p.matrix.columns.extent, p.ranks, block}};
+}
+
+Schedule panel_schedule(const PanelProblem& p, const FactorPlan& plan, int rank) {
+    const BlockCyclic layout = panel_layout(p, plan.block);
+    const FactorChoices choices = choices_of(plan, p.threads);
+    switch (p.work) {
+        case PanelWork::cholesky: return cholesky(layout, p.item_bytes, choices, rank, p.ranks);
+        case PanelWork::lu: return lu(layout, p.item_bytes, choices, rank, p.ranks);
+        case PanelWork::qr: return qr(layout, p.item_bytes, choices, rank, p.ranks);
+        default: return triangular_solve(layout, p.sides, p.item_bytes, p.system, choices, rank, p.ranks);
+    }
+}
+
+std::vector<FactorPlan> panel_plans(const std::string& call, const PanelProblem& p, const FactorOptions& wish) {
+    if (wish.block.value_or(1) < 1 || wish.lookahead.value_or(0) < 0)
+        throw ConfigError(call + ": block " + std::to_string(wish.block.value_or(1)) + " and lookahead " +
+                          std::to_string(wish.lookahead.value_or(0)) +
+                          " were given; allowed: block >= 1, lookahead >= 0");
+    if (wish.wavefront.value_or(false) && wish.least_rounds.value_or(false))
+        throw ConfigError(call + ": a wavefront down a tree of least rounds was given; allowed: around a ring");
+    const bool solve = p.work == PanelWork::solve, chosen = wish.wavefront && wish.block && wish.lookahead;
+    std::vector<Counted> all;
+    std::map<std::tuple<bool, std::int64_t, int>, std::pair<std::int64_t, std::int64_t>> known;  // bytes, tasks
+    for (const bool wavefront : {false, true}) {
+        // Alone, a rank has nobody to wait for.
+        const bool waves = !solve && p.ranks > 1 && !wish.least_rounds.value_or(false);
+        if (wish.wavefront ? *wish.wavefront != wavefront : wavefront && !waves) continue;
+        for (const std::int64_t block : blocks_of(p, wish))
+            for (const bool tree : {false, true}) {
+                if (wish.least_rounds ? *wish.least_rounds != tree : tree && (p.ranks <= 2 || wavefront)) continue;
+                std::vector<int> aheads(tuning::panel_lookaheads.begin(), tuning::panel_lookaheads.end());
+                if (wish.memory_bytes) aheads.insert(aheads.begin(), 0);
+                if (p.ranks == 1) aheads.resize(1);
+                if (wish.lookahead) aheads = {*wish.lookahead};
+                for (const int ahead : aheads)
+                    for (const std::int64_t chunk : tuning::panel_chunks_bytes) {
+                        FactorPlan plan;
+                        plan.wavefront = wavefront;
+                        plan.least_rounds = tree;
+                        plan.lookahead = ahead;
+                        plan.block = block;
+                        plan.chunk_bytes = chunk;
+                        auto& [bytes, tasks] = known[{wavefront, block, ahead}];
+                        if (tasks == 0) {
+                            const Schedule one = panel_schedule(p, plan, 0);
+                            bytes = moving_panels(one);
+                            tasks = static_cast<std::int64_t>(one.works.size()) * p.ranks + 1;
+                        }
+                        plan.memory_bytes = bytes;
+                        all.push_back({plan, tasks});
+                        if (solve || chosen || p.ranks == 1) break;  // the largest alone: where nothing is free either
+                    }
+            }
+    }
+    std::int64_t least = all.front().plan.memory_bytes;
+    for (const Counted& c : all) least = std::min(least, c.plan.memory_bytes);
+    if (wish.memory_bytes)
+        std::erase_if(all, [&](const Counted& c) { return c.plan.memory_bytes > *wish.memory_bytes; });
+    if (all.empty())
+        throw ConfigError(call + ": memory: given " + std::to_string(*wish.memory_bytes) +
+                          " bytes; allowed: at least " + std::to_string(least) +
+                          ", what the smallest plan of these choices needs beyond the matrices");
+    limit_tasks(all);
+    std::vector<FactorPlan> plans;
+    for (const Counted& c : all) plans.push_back(c.plan);
+    return plans;
+}
+
+std::vector<FactorPlan> played_panels(const PanelProblem& p, std::vector<FactorPlan> plans, const Machine& machine,
+                                      const PanelRates& rates) {
+    if (plans.size() == 1 || std::min(p.matrix.rows.extent, p.matrix.columns.extent) == 0) {
+        plans.resize(1);
+        return plans;
+    }
+    for (FactorPlan& plan : plans) {
+        std::vector<Schedule> parts;
+        for (int rank = 0; rank < p.ranks; ++rank) parts.push_back(panel_schedule(p, plan, rank));
+        PredictOptions options;
+        options.record = false;
+        options.threads = p.threads;
+        plan.predicted_s = predict(parts, machine, Rates({KernelRate()}, rates(plan)), options).time_s;
+    }
+    std::stable_sort(plans.begin(), plans.end(), [](const FactorPlan& a, const FactorPlan& b) {
+        const auto counted = [](const FactorPlan& plan) {
+            return plan.wavefront ? plan.predicted_s / tuning::clearly : plan.predicted_s;
+        };
+        return counted(a) < counted(b);
+    });
+    return plans;
+}
+
+}  // namespace tilewave

@@ -1,0 +1,308 @@
+#include "plan/products/product_plan.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <tuple>
+
+#include "generate/linalg/panels.hpp"
+#include "generate/linalg/redistribute.hpp"
+#include "plan/products/tuning.hpp"
+
+namespace tilewave {
+
+namespace {
+
+const char* name_of(ProductAlgorithm algorithm) {
+    static constexpr const char* names[] = {"broadcast", "wavefront", "summa"};
+    return names[static_cast<int>(algorithm)];
+}
+
+ProductOperand in_blocks(const ProductOperand& operand, const BlockCyclic& blocks) {
+    ProductOperand made = operand;
+    if (!blocks.same(operand.blocks)) made.blocks = blocks;
+    return made;
+}
+
+bool two_dimensions(const BlockCyclic& c) {
+    return c.rows.parts > 1 && c.columns.parts > 1;
+}
+
+std::int64_t ceil_of(std::int64_t n, std::int64_t by) {
+    return std::max<std::int64_t>(1, (n + by - 1) / by);
+}
+
+// An axis on so many parts: as it is where it lies so, else in the blocks of another one.
+Axis spread(const Axis& given, int parts, const Axis& other) {
+    if (given.parts == parts) return given;
+    const bool like = parts > 1 && other.block > 0;
+    return {given.extent, parts, like ? other.block : ceil_of(given.extent, std::max(1, 2 * parts))};
+}
+
+bool narrow(const Axis& a) {
+    return a.parts > 1 && a.block > 0 && a.block < tuning::least_block &&
+           a.block * tuning::most_narrow_blocks < a.extent;
+}
+
+// The common dimension in blocks that a panel may fill.
+Axis widened(const Axis& a, bool wide) {
+    if (!wide || !narrow(a)) return a;
+    return {a.extent, a.parts, std::min(tuning::wide_block, ceil_of(a.extent, 2 * a.parts))};
+}
+
+// The blocks that op(A) and op(B) need beside those of C. `by_columns`: B by columns on the ranks of C's rows.
+std::pair<BlockCyclic, BlockCyclic> wanted(const BlockCyclic& a, const BlockCyclic& b, const BlockCyclic& c,
+                                           bool by_columns, bool wide) {
+    if (by_columns) {
+        const int parts = c.rows.parts;
+        const Axis whole{a.columns.extent, 1, 0};
+        // Two blocks a rank: the smallest number with which a rank computes one while another travels.
+        const Axis columns =
+            b.columns.parts == parts ? b.columns : Axis{b.columns.extent, parts, ceil_of(b.columns.extent, 2 * parts)};
+        return {{c.rows, whole, false}, {Axis{b.rows.extent, 1, 0}, columns, false}};
+    }
+    return {{c.rows, widened(spread(a.columns, c.columns.parts, c.columns), wide), c.ranks_by_column},
+            {widened(spread(b.rows, c.rows.parts, c.rows), wide), c.columns, c.ranks_by_column}};
+}
+
+// Whether the ranks of a C by rows or columns share the common dimension of the operand that travels.
+bool has_common_panels(const ProductRequest& r) {
+    const BlockCyclic &a = r.a.blocks, &b = r.b.blocks, &c = r.c.blocks;
+    if (c.rows.parts == 1 && c.columns.parts > 1) return a.columns.parts == c.columns.parts && a.rows.parts == 1;
+    return b.rows.parts == c.rows.parts && b.columns.parts == 1;
+}
+
+std::vector<ProductAlgorithm> algorithms_of(const ProductRequest& r) {
+    if (r.wish.algorithm) return {*r.wish.algorithm};
+    if (r.wish.pending.value_or(false)) return {ProductAlgorithm::wavefront};
+    const bool square = two_dimensions(r.c.blocks);
+    if (square || r.ranks == 1) return {ProductAlgorithm::summa};
+    std::vector<ProductAlgorithm> all{ProductAlgorithm::broadcast, ProductAlgorithm::wavefront};
+    // Panels of the common dimension, for which an operand moves; without moving "broadcast" takes them.
+    if (!has_common_panels(r)) all.push_back(ProductAlgorithm::summa);
+    return all;
+}
+
+std::vector<std::int64_t> panels_of(const ProductRequest& r, bool wavefront) {
+    if (r.wish.panel) return {*r.wish.panel};
+    const std::int64_t n = r.c.blocks.columns.extent, k = r.a.blocks.columns.extent;
+    const std::int64_t longest = std::max<std::int64_t>(1, wavefront ? n : std::max(n, k));
+    std::vector<std::int64_t> all;
+    if (r.wish.memory_bytes) all.assign(tuning::small_panels.begin(), tuning::small_panels.end());
+    for (const std::int64_t panel : tuning::product_panels)
+        if (r.ranks > 1 && panel < longest) all.push_back(panel);
+    if (all.empty() || all.back() != tuning::product_panels.back()) all.push_back(tuning::product_panels.back());
+    return all;
+}
+
+std::vector<int> lookaheads_of(const ProductRequest& r, bool pending) {
+    if (r.wish.lookahead) return {*r.wish.lookahead};
+    if (r.ranks == 1 || pending) return {tuning::panel_lookaheads.front()};
+    std::vector<int> all(tuning::panel_lookaheads.begin(), tuning::panel_lookaheads.end());
+    if (r.wish.memory_bytes) all.insert(all.begin(), 0);
+    return all;
+}
+
+// Each plan as often as one of its choices has values, with each of them.
+template <class T>
+std::vector<ProductPlan> with_each(const std::vector<ProductPlan>& plans, T ProductPlan::* choice,
+                                   const std::vector<T>& values) {
+    std::vector<ProductPlan> all;
+    for (const ProductPlan& plan : plans)
+        for (const T value : values) (all.emplace_back(plan).*choice) = value;
+    return all;
+}
+
+// All choices that are free, each once.
+std::vector<ProductPlan> combinations(const ProductRequest& r) {
+    std::vector<ProductPlan> all;
+    const int group = std::max(r.c.blocks.rows.parts, r.c.blocks.columns.parts);
+    for (const ProductAlgorithm algorithm : algorithms_of(r)) {
+        const bool waves = algorithm == ProductAlgorithm::wavefront;
+        std::vector<bool> trees{false}, pendings{false};
+        if (group > 2 && !waves) trees.push_back(true);
+        if (r.wish.least_rounds) trees = {*r.wish.least_rounds};
+        if (waves && r.threads == 1 && r.ranks > 1) pendings.push_back(true);
+        if (r.wish.pending) pendings = {*r.wish.pending && waves};
+        std::vector<double> tasks(tuning::product_tasks.begin(), tuning::product_tasks.end());
+        if (r.ranks == 1) tasks.resize(1);
+        if (r.wish.task_flops) tasks = {*r.wish.task_flops};
+        std::vector<bool> wides{false};
+        if (!waves && (narrow(r.a.blocks.columns) || narrow(r.b.blocks.rows))) wides.push_back(true);
+        if (r.wish.wide_blocks) wides = {*r.wish.wide_blocks};
+        std::vector<ProductPlan> plans(1);
+        plans.front().algorithm = algorithm;
+        plans = with_each(plans, &ProductPlan::wide_blocks, wides);
+        plans = with_each(plans, &ProductPlan::panel, panels_of(r, waves));
+        plans = with_each(plans, &ProductPlan::least_rounds, trees);
+        plans = with_each(plans, &ProductPlan::pending, pendings);
+        plans = with_each(plans, &ProductPlan::task_flops, tasks);
+        for (const ProductPlan& plan : plans)
+            for (const ProductPlan& one : with_each({plan}, &ProductPlan::lookahead, lookaheads_of(r, plan.pending)))
+                all.push_back(one);
+    }
+    return all;
+}
+
+std::vector<Schedule> schedules_of(const ProductCase& one) {
+    std::vector<Schedule> parts;
+    for (int rank = 0; rank < one.ranks; ++rank) parts.push_back(one.schedule(rank));
+    return parts;
+}
+
+PredictOptions options_of(const ProductRequest& r) {
+    PredictOptions options;
+    options.record = false;
+    options.threads = r.threads;
+    return options;
+}
+
+// Seconds of a case by prediction, redistributions included.
+double time_of(const ProductRequest& r, const ProductCase& one, const Machine& machine, const ProductRates& rates) {
+    const std::vector<Schedule> parts = schedules_of(one);
+    const std::vector<OperationRate> operations = rates(one, parts);
+    double total = predict(parts, machine, Rates({KernelRate()}, operations), options_of(r)).time_s;
+    const std::array<BlockCyclic, 3> given{r.a.stored(), r.b.stored(), r.c.stored()}, stored = one.stored();
+    const std::vector<OperationRate> copies(3, operations[copy_a]);
+    for (std::size_t i = 0; i < 3; ++i) {
+        if (!one.moved[i]) continue;
+        const MatrixMove move(given[i], stored[i], item_bytes(r.type), one.ranks);
+        std::vector<Schedule> moves;
+        for (int rank = 0; rank < one.ranks; ++rank) moves.push_back(move_matrix(move, rank));
+        const double once = predict(moves, machine, Rates({KernelRate()}, copies), options_of(r)).time_s;
+        total += i == 2 && r.adds ? 2 * once : once;
+    }
+    return total;
+}
+
+}  // namespace
+
+std::string ProductPlan::text() const {
+    char task[32];
+    std::snprintf(task, sizeof task, "%g", task_flops / 1e6);
+    std::string said = name_of(algorithm), names;
+    if (algorithm != ProductAlgorithm::wavefront) said += least_rounds ? " by least_rounds" : " by ring";
+    said += ", panels of " + std::to_string(panel) + ", tasks of " + task + " Mflop, ";
+    said += pending ? "a pending block for every other rank" : std::to_string(lookahead) + " ahead";
+    for (std::size_t i = 0; i < 3; ++i)
+        if (moved[i]) names += (names.empty() ? "" : " and ") + std::string(1, "ABC"[i]);
+    if (names.empty()) return said;
+    return said + ", " + names + " redistributed" + (wide_blocks ? " in wider blocks" : "");
+}
+
+std::array<BlockCyclic, 3> ProductCase::stored() const {
+    if (!mirrored) return {operands[0].stored(), operands[1].stored(), operands[2].stored()};
+    const auto back = [](const ProductOperand& operand) { return operand.transposed().stored(); };
+    return {back(operands[1]), back(operands[0]), back(operands[2])};
+}
+
+std::int64_t ProductCase::copies_bytes(int rank) const {
+    std::int64_t total = 0;
+    const std::array<BlockCyclic, 3> all = stored();
+    for (std::size_t i = 0; i < 3; ++i)
+        if (moved[i]) total += all[i].owned(rank).points() * problem.item_bytes;
+    return total;
+}
+
+std::array<std::int64_t, 2> ProductCase::whole() const {
+    std::int64_t rows = 0, columns = 0;
+    for (int rank = 0; rank < ranks; ++rank) {
+        const Box owned = operands[2].blocks.owned(rank);
+        rows = std::max(rows, owned.extent(0));
+        columns = std::max(columns, owned.extent(1));
+    }
+    // Panels of the common dimension meet all of C, panels of B's columns as many of C.
+    if (!b_by_rows()) columns = std::min(columns, most_columns(problem, choices.panel));
+    return {rows, columns};
+}
+
+ProductCase product_case(const std::string& call, const ProductRequest& r, const ProductPlan& plan) {
+    const BlockCyclic& blocks = r.c.blocks;
+    const bool mirrored = blocks.rows.parts == 1 && blocks.columns.parts > 1;
+    std::array<ProductOperand, 3> given{r.a, r.b, r.c};
+    if (mirrored) given = {r.b.transposed(), r.a.transposed(), r.c.transposed()};
+    ProductOperand c = given[2];
+    const bool waves = plan.algorithm == ProductAlgorithm::wavefront;
+    // Part i of C is rows of all columns: C by rows for the time of the product.
+    if (waves && two_dimensions(c.blocks))
+        c = in_blocks(c, {{c.blocks.rows.extent, r.ranks, ceil_of(c.blocks.rows.extent, r.ranks)},
+                          {c.blocks.columns.extent, 1, 0},
+                          false});
+    const BlockCyclic &a0 = given[0].blocks, &b0 = given[1].blocks;
+    const bool keeps_common = b0.rows.parts == c.blocks.rows.parts && b0.columns.parts == 1;
+    const bool panels_of_b =
+        plan.algorithm == ProductAlgorithm::broadcast && c.blocks.columns.parts == 1 && !keeps_common;
+    const auto [wanted_a, wanted_b] =
+        wanted(a0, b0, c.blocks, (waves || panels_of_b) && c.blocks.ranks() > 1, plan.wide_blocks);
+    const ProductOperand a = in_blocks(given[0], wanted_a), b = in_blocks(given[1], wanted_b);
+    std::array<bool, 3> moved{!a.blocks.same(a0), !b.blocks.same(b0), !c.blocks.same(given[2].blocks)};
+    const MatmulProblem problem{a.blocks,           b.blocks, c.blocks,
+                                item_bytes(r.type), r.adds,   {a.turned, b.turned, c.turned}};
+    MatmulChoices choices;
+    choices.algorithm = waves ? MatmulAlgorithm::wavefront : MatmulAlgorithm::broadcast;
+    choices.tree = plan.least_rounds ? BroadcastTree::least_rounds : BroadcastTree::ring;
+    choices.lookahead = plan.lookahead;
+    choices.panel = plan.panel;
+    choices.pending = plan.pending;
+    choices.lanes = r.threads;
+    choices.task_flops = plan.task_flops;
+    if (const std::string why = fits(problem, choices); !why.empty())
+        throw ConfigError(call + ": algorithm '" + name_of(plan.algorithm) + "': the layouts have " + why);
+    if (mirrored) std::swap(moved[0], moved[1]);
+    return {{a, b, c}, mirrored, moved, problem, choices, r.ranks};
+}
+
+std::vector<ProductPlan> product_plans(const std::string& call, const ProductRequest& r) {
+    if (r.wish.lookahead.value_or(0) < 0 || r.wish.panel.value_or(1) < 1)
+        throw ConfigError(call + ": lookahead " + std::to_string(r.wish.lookahead.value_or(0)) + " and panel " +
+                          std::to_string(r.wish.panel.value_or(1)) +
+                          " were given; allowed: lookahead >= 0, panel >= 1");
+    if (!(r.wish.task_flops.value_or(1) > 0))
+        throw ConfigError(call + ": tasks of " + std::to_string(*r.wish.task_flops) +
+                          " flops were given; allowed: > 0");
+    if (r.wish.pending.value_or(false) && r.wish.algorithm && *r.wish.algorithm != ProductAlgorithm::wavefront)
+        throw ConfigError(call + ": pending blocks were given with algorithm '" + name_of(*r.wish.algorithm) +
+                          "'; allowed: 'wavefront'");
+    std::vector<ProductPlan> all = combinations(r);
+    for (ProductPlan& plan : all) {
+        const ProductCase one = product_case(call, r, plan);
+        plan.moved = one.moved;
+        for (int rank = 0; rank < r.ranks; ++rank)
+            plan.memory_bytes = std::max(plan.memory_bytes, one.copies_bytes(rank) + moving_bytes(one.schedule(rank)));
+    }
+    if (!r.wish.memory_bytes) return all;
+    std::int64_t least = all.front().memory_bytes;
+    for (const ProductPlan& plan : all) least = std::min(least, plan.memory_bytes);
+    std::erase_if(all, [&](const ProductPlan& plan) { return plan.memory_bytes > *r.wish.memory_bytes; });
+    if (all.empty())
+        throw ConfigError(call + ": memory: given " + std::to_string(*r.wish.memory_bytes) +
+                          " bytes; allowed: at least " + std::to_string(least) +
+                          ", what the smallest plan of these choices needs beyond the matrices");
+    return all;
+}
+
+void measure_products(const std::string& call, const ProductRequest& r, const std::vector<ProductPlan>& plans, int rank,
+                      const ProductRates& rates) {
+    std::set<std::tuple<ProductAlgorithm, std::int64_t, double, bool>> seen;  // panels ahead change no task
+    for (const ProductPlan& plan : plans) {
+        if (!seen.insert({plan.algorithm, plan.panel, plan.task_flops, plan.wide_blocks}).second) continue;
+        const ProductCase one = product_case(call, r, plan);
+        rates(one, {one.schedule(rank)});
+    }
+}
+
+std::vector<ProductPlan> played_products(const std::string& call, const ProductRequest& r,
+                                         std::vector<ProductPlan> plans, const Machine& machine,
+                                         const ProductRates& rates) {
+    if (plans.size() == 1) return plans;
+    for (ProductPlan& plan : plans) plan.predicted_s = time_of(r, product_case(call, r, plan), machine, rates);
+    // Moving operands and lanes without a thread of their own are hard to foretell: they must be clearly faster.
+    const auto counted = [](const ProductPlan& plan) {
+        const bool hard = plan.pending || plan.moved != std::array<bool, 3>{};
+        return hard ? plan.predicted_s / tuning::clearly : plan.predicted_s;
+    };
+    std::ranges::stable_sort(plans, {}, counted);
+    return plans;
+}
+
+}  // namespace tilewave
