@@ -14,6 +14,10 @@ FOLDERS = [
     "theory",
     "launch",
     "nest",
+    "kernel.types",
+    "kernel.emit",
+    "kernel.rows",
+    "kernel.tables",
     "kernel",
     "timeline",
     "plan",
@@ -60,7 +64,8 @@ def imported(path, names):
 def folder_of(name):
     """The folder of a module's dotted name."""
     parts = name.split(".")[1:]
-    return parts[0] if len(parts) > 1 or parts and parts[0] in LEVEL else ""
+    folders = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
+    return next((f for f in folders if f in LEVEL), parts[0] if len(parts) > 1 else "")
 
 
 def violations(root=ROOT):

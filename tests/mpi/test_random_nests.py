@@ -19,7 +19,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python" / "support"))
 
 import tilewave as tw
-from tilewave.kernel import jammed_rows
+from tilewave.kernel.rows import jammed_rows
 from body_generator import load
 from nest_problems import HEADER, PROBLEMS_OF_A_BODY, make_problem, random_plan
 from random_paths import random_paths, switched_off

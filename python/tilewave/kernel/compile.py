@@ -62,10 +62,12 @@ from tilewave import _core
 from tilewave.dtypes import IN_NESTS
 from tilewave.errors import ConfigError
 from tilewave.kernel import cache as kernel_cache
-from tilewave.kernel import environment, jammed_rows, kernel_code, loops
+from tilewave.kernel import environment, kernel_code
+from tilewave.kernel.emit import loops
 from tilewave.kernel.kernel_code import Choices, build_row
-from tilewave.kernel.permuted import Layout, best_way
+from tilewave.kernel.rows import jammed_rows
 from tilewave.kernel.scalars import Slot
+from tilewave.kernel.tables.permuted import Layout, best_way
 from tilewave.version import VERSION
 
 _LOADED_S = time.time()

@@ -5,21 +5,21 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from tilewave._core import without
-from tilewave.kernel.bests import Bests
-from tilewave.kernel.emitter import SITES, Emitter
+from tilewave.kernel.emit.emitter import SITES, Emitter
+from tilewave.kernel.emit.statements import Body
 from tilewave.kernel.environment import ByteTables
-from tilewave.kernel.jammed_rows import ROWS_TOGETHER, can_jam, jam_function, jam_points
-from tilewave.kernel.jammed_rows import rows_function as jammed_rows_function
-from tilewave.kernel.looked_up_rows import LookedUpRows
-from tilewave.kernel.row_check import lookups_are_inside, lookups_to_check
+from tilewave.kernel.rows.bests import Bests
+from tilewave.kernel.rows.jammed_rows import ROWS_TOGETHER, can_jam, jam_function, jam_points
+from tilewave.kernel.rows.jammed_rows import rows_function as jammed_rows_function
+from tilewave.kernel.rows.simd_rows import least_points, rows_of, simd_rows_function
+from tilewave.kernel.rows.streams import Staggered, streams_of
+from tilewave.kernel.rows.vectors import ArraysApart, ParallelAccesses
+from tilewave.kernel.rows.wide_rows import chunk_loop, row_function, rows_function, vector_points
 from tilewave.kernel.scalars import positions, room_of
-from tilewave.kernel.simd_rows import least_points, rows_of, simd_rows_function
-from tilewave.kernel.statements import Body
-from tilewave.kernel.streams import Staggered, streams_of
-from tilewave.kernel.tables import Tables
-from tilewave.kernel.values import I1, I8, I64, POINTER, Typed, Value, constant, ir_type
-from tilewave.kernel.vectors import ArraysApart, ParallelAccesses
-from tilewave.kernel.wide_rows import chunk_loop, row_function, rows_function, vector_points
+from tilewave.kernel.tables.looked_up_rows import LookedUpRows
+from tilewave.kernel.tables.row_check import lookups_are_inside, lookups_to_check
+from tilewave.kernel.tables.tables import Tables
+from tilewave.kernel.types.values import I1, I8, I64, POINTER, Typed, Value, constant, ir_type
 from tilewave.nest.types import INT, scalar
 
 #: Bound of a loop index that a body uses as a number; it keeps index arithmetic within 64 bits.

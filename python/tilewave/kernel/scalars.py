@@ -7,7 +7,7 @@ import numpy as np
 from llvmlite import ir
 
 from tilewave.errors import ConfigError
-from tilewave.kernel.values import I1, I8, I16, I32, I64, INT64_MAX, INT64_MIN, Typed, constant, ir_type
+from tilewave.kernel.types.values import I1, I8, I16, I32, I64, INT64_MAX, INT64_MIN, Typed, constant, ir_type
 from tilewave.nest.types import INT, Type, type_of
 
 #: Ranges of Python ints that kernels are compiled for: within one, no point has to check again

@@ -10,8 +10,8 @@ from tilewave import _core
 from tilewave.errors import ConfigError
 from tilewave.field.field import Field
 from tilewave.kernel.compile import compile_kernel, kernel_key, layouts_of
+from tilewave.kernel.rows.streams import Staggered
 from tilewave.kernel.scalars import Slot
-from tilewave.kernel.streams import Staggered
 from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.plan.plan import Plan

@@ -11,7 +11,7 @@ import tilewave as tw
 from body_generator import load
 from tilewave.kernel import compile
 from tilewave.run import prepared as preparing
-from tilewave.kernel import jammed_rows
+from tilewave.kernel.rows import jammed_rows
 from tilewave.nest.bounds import loop_bounds
 from tilewave.nest.reference import plain_loops
 

@@ -342,7 +342,7 @@ def test_what_is_in_memory_decides_and_not_what_is_on_disk(cache, tmp_path):
 
     old = start()
     old.stdout.readline()
-    functions = tmp_path / "tilewave" / "kernel" / "functions.py"
+    functions = tmp_path / "tilewave" / "kernel" / "emit" / "functions.py"
     text = functions.read_text()
     assert text.count('"<" if name == "min" else ">"') == 1
     functions.write_text(text.replace('"<" if name == "min" else ">"', '">" if name == "min" else "<"'))

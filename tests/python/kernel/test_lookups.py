@@ -12,7 +12,7 @@ import tilewave as tw
 import tilewave.kernel.compile
 from kernel_helpers import Raised, Runner, check, constant_steps, relaid, rows_in_order, ways
 from kernel_bodies import DTYPES as NAMES
-from tilewave.kernel.permuted import MOST_ELEMENTS, NARROW, UNFIT, WAYS, WHOLE, Layout
+from tilewave.kernel.tables.permuted import MOST_ELEMENTS, NARROW, UNFIT, WAYS, WHOLE, Layout
 from tilewave.kernel.compile import ROW, ROWS, compile_kernel
 
 DTYPES = [np.dtype(name) for name in NAMES]

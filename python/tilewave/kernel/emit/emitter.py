@@ -3,8 +3,8 @@
 from llvmlite import ir
 
 from tilewave import _core
-from tilewave.kernel.loops import c_function, numpy_loop
-from tilewave.kernel.values import F64, I1, I8, I64, POINTER, Typed, Value, ir_type
+from tilewave.kernel.emit.loops import c_function, numpy_loop
+from tilewave.kernel.types.values import F64, I1, I8, I64, POINTER, Typed, Value, ir_type
 from tilewave.nest.types import Unsupported
 
 #: An error code is point * SITES + site, site from 1 (include/tilewave/limits.hpp).

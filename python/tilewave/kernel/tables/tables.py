@@ -2,8 +2,8 @@
 
 import functools
 
-from tilewave.kernel.casts import to_int
-from tilewave.kernel.values import I8, I32, I64, POINTER, Typed, Value, constant, ir_type
+from tilewave.kernel.types.casts import to_int
+from tilewave.kernel.types.values import I8, I32, I64, POINTER, Typed, Value, constant, ir_type
 from tilewave.nest.types import Unsupported, scalar
 
 

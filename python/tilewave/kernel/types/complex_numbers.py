@@ -5,7 +5,7 @@ import sys
 import numpy as np
 from llvmlite import ir
 
-from tilewave.kernel.values import constant, ir_type
+from tilewave.kernel.types.values import constant, ir_type
 from tilewave.nest.types import Unsupported
 
 #: NumPy's functions of one complex argument that kernels call; `absolute` has a real result.

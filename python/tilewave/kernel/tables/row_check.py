@@ -11,8 +11,8 @@ import ast
 
 from llvmlite import ir
 
-from tilewave.kernel.casts import cast
-from tilewave.kernel.values import I1, I64, constant, ir_type
+from tilewave.kernel.types.casts import cast
+from tilewave.kernel.types.values import I1, I64, constant, ir_type
 from tilewave.nest.subscript import linear_form, subscripts_of
 from tilewave.nest.types import INT
 

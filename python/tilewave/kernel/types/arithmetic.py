@@ -4,11 +4,18 @@ import operator
 
 from llvmlite import ir
 
-from tilewave.kernel import complex_numbers
-from tilewave.kernel.casts import boolean, cast, check_range, exact_double, fits, fold, promote, to_float, truth
-from tilewave.kernel.division import float_divmod, int_divmod
-from tilewave.kernel.python_math import BITS, python_bits, python_divmod_float, python_int, python_int_pow, python_pow
-from tilewave.kernel.values import I1, INT64_MAX, Typed, Value, constant, ir_type
+from tilewave.kernel.types import complex_numbers
+from tilewave.kernel.types.casts import boolean, cast, check_range, exact_double, fits, fold, promote, to_float, truth
+from tilewave.kernel.types.division import float_divmod, int_divmod
+from tilewave.kernel.types.python_math import (
+    BITS,
+    python_bits,
+    python_divmod_float,
+    python_int,
+    python_int_pow,
+    python_pow,
+)
+from tilewave.kernel.types.values import I1, INT64_MAX, Typed, Value, constant, ir_type
 from tilewave.nest.types import ARRAY0, BOOL, COMPLEX, FLOAT, INT, OPERATORS, Unsupported, infer, scalar
 
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")

@@ -2,7 +2,7 @@
 
 from llvmlite import ir
 
-from tilewave.kernel.values import constant
+from tilewave.kernel.types.values import constant
 from tilewave.nest.types import int_range
 
 

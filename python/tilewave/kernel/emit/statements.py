@@ -3,11 +3,11 @@
 import ast
 from dataclasses import dataclass, field, replace
 
-from tilewave.kernel import arithmetic
-from tilewave.kernel.casts import assign
-from tilewave.kernel.functions import call
-from tilewave.kernel.reduced_values import TRUE, joined, kept_names, store_values
-from tilewave.kernel.values import Typed, Value, constant
+from tilewave.kernel.emit.functions import call
+from tilewave.kernel.emit.reduced_values import TRUE, joined, kept_names, store_values
+from tilewave.kernel.types import arithmetic
+from tilewave.kernel.types.casts import assign
+from tilewave.kernel.types.values import Typed, Value, constant
 from tilewave.nest.helpers import MOST_CALLS, helper_of
 from tilewave.nest.names import Scope
 from tilewave.nest.subscript import subscripts_of

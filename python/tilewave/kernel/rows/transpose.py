@@ -2,7 +2,7 @@
 
 from llvmlite import ir
 
-from tilewave.kernel.values import I32
+from tilewave.kernel.types.values import I32
 
 #: Bytes within which instructions that interleave vectors work.
 LANE_BYTES = 16

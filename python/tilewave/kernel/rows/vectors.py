@@ -2,7 +2,7 @@
 
 from llvmlite import ir
 
-from tilewave.kernel.values import I1, I32
+from tilewave.kernel.types.values import I1, I32
 
 
 class _Distinct(ir.values.MDValue):

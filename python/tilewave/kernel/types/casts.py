@@ -10,8 +10,8 @@ import platform
 
 from llvmlite import ir
 
-from tilewave.kernel import complex_numbers
-from tilewave.kernel.values import I1, I32, I64, Typed, Value, constant, ir_type
+from tilewave.kernel.types import complex_numbers
+from tilewave.kernel.types.values import I1, I32, I64, Typed, Value, constant, ir_type
 from tilewave.nest.types import ARRAY0, BOOL, COMPLEX, FLOAT, INT, Unsupported, int_range
 
 #: Ints up to this bound are doubles exactly.

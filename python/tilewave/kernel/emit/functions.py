@@ -7,12 +7,12 @@ import operator
 import numpy as np
 from llvmlite import ir
 
-from tilewave.kernel import complex_numbers
-from tilewave.kernel.arithmetic import absolute, binary, int_compare, int_power, is_true, numpy_binary
-from tilewave.kernel.casts import boolean, cast, check_range, construct, fold, promote, to_float, to_int
-from tilewave.kernel.loops import TIES, zero_tie
-from tilewave.kernel.python_math import finite, infinite, math_call, math_pow, modular_power, python_round
-from tilewave.kernel.values import I1, Typed, Value, constant, ir_type
+from tilewave.kernel.emit.loops import TIES, zero_tie
+from tilewave.kernel.types import complex_numbers
+from tilewave.kernel.types.arithmetic import absolute, binary, int_compare, int_power, is_true, numpy_binary
+from tilewave.kernel.types.casts import boolean, cast, check_range, construct, fold, promote, to_float, to_int
+from tilewave.kernel.types.python_math import finite, infinite, math_call, math_pow, modular_power, python_round
+from tilewave.kernel.types.values import I1, Typed, Value, constant, ir_type
 from tilewave.nest import names
 from tilewave.nest.types import BOOL, COMPLEX, FLOAT, INT, Unsupported, infer, int_range, scalar
 

@@ -3,10 +3,10 @@
 from llvmlite import ir
 
 from tilewave import _core
-from tilewave.kernel.transpose import shuffle, transpose
-from tilewave.kernel.values import I1, I8, I64, POINTER, constant, ir_type
-from tilewave.kernel.vectors import ParallelAccesses
-from tilewave.kernel.wide_rows import prefetch
+from tilewave.kernel.rows.transpose import shuffle, transpose
+from tilewave.kernel.rows.vectors import ParallelAccesses
+from tilewave.kernel.rows.wide_rows import prefetch
+from tilewave.kernel.types.values import I1, I8, I64, POINTER, constant, ir_type
 
 #: Bytes of the elements of which a vector has one for each row.
 ITEM_BYTES = 4

@@ -2,8 +2,8 @@
 
 import ast
 
-from tilewave.kernel.statements import Body
-from tilewave.kernel.values import Typed, Value
+from tilewave.kernel.emit.statements import Body
+from tilewave.kernel.types.values import Typed, Value
 from tilewave.nest.subscript import subscripts_of
 from tilewave.nest.types import scalar
 

@@ -2,7 +2,7 @@
 
 from llvmlite import ir
 
-from tilewave.kernel.values import I8, I32, I64, POINTER, constant, ir_type
+from tilewave.kernel.types.values import I8, I32, I64, POINTER, constant, ir_type
 
 #: Numbers that say where a row of a call of several is: its number, first point and points.
 SPAN = 3

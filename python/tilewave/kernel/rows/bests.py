@@ -3,7 +3,7 @@
 import numpy as np
 from llvmlite import ir
 
-from tilewave.kernel.values import POINTER, constant, ir_type
+from tilewave.kernel.types.values import POINTER, constant, ir_type
 
 
 class Bests:

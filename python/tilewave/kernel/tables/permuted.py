@@ -11,8 +11,8 @@ import math
 import numpy as np
 from llvmlite import ir
 
-from tilewave.kernel.transpose import shuffle
-from tilewave.kernel.values import I8, I32, ir_type
+from tilewave.kernel.rows.transpose import shuffle
+from tilewave.kernel.types.values import I8, I32, ir_type
 
 #: Points that are looked up together: the bytes of the longest vector.
 LANES = 64

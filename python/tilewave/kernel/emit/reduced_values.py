@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from llvmlite import ir
 
-from tilewave.kernel import complex_numbers
-from tilewave.kernel.casts import cast, promote
-from tilewave.kernel.values import I1, I8, Typed, Value, constant
+from tilewave.kernel.types import complex_numbers
+from tilewave.kernel.types.casts import cast, promote
+from tilewave.kernel.types.values import I1, I8, Typed, Value, constant
 from tilewave.nest.types import BOOL, COMPLEX, scalar
 
 TRUE, FALSE = (Value([Typed(BOOL, const=truth)]) for truth in (True, False))

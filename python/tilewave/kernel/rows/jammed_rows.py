@@ -2,8 +2,8 @@
 
 from llvmlite import ir
 
-from tilewave.kernel.values import I1, I8, I64, POINTER, constant
-from tilewave.kernel.wide_rows import SPAN
+from tilewave.kernel.rows.wide_rows import SPAN
+from tilewave.kernel.types.values import I1, I8, I64, POINTER, constant
 
 #: Rows that are computed together (also `PreparedSweep::stagger`). A chain of dependent operations leaves most of a
 #: core idle, a few chains fill it. Zen 3, ns a point with 3, 4, 6, 8 of them: 1024x1024 doubles 0.8, 0.7, 0.9, 1.0

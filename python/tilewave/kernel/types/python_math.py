@@ -6,9 +6,9 @@ that a result fits, the kernel checks and raises OverflowError rather than wrap.
 
 from llvmlite import ir
 
-from tilewave.kernel.casts import cast, fold
-from tilewave.kernel.division import float_divmod, floor_divmod
-from tilewave.kernel.values import I64, INT64_MAX, INT64_MIN, Typed, constant
+from tilewave.kernel.types.casts import cast, fold
+from tilewave.kernel.types.division import float_divmod, floor_divmod
+from tilewave.kernel.types.values import I64, INT64_MAX, INT64_MIN, Typed, constant
 from tilewave.nest.types import BOOL, FLOAT, INT, OPERATORS, Unsupported
 
 BEYOND = "an intermediate Python int beyond 64 bits"

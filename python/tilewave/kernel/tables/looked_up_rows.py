@@ -10,9 +10,9 @@ import ast
 
 from llvmlite import ir
 
-from tilewave.kernel.permuted import LANES, NARROW, UNFIT, joined, look_up, number_of, widened
-from tilewave.kernel.precomputed_lookups import PrecomputedLookups
-from tilewave.kernel.values import I8, I64, POINTER, Typed, Value, constant, ir_type
+from tilewave.kernel.tables.permuted import LANES, NARROW, UNFIT, joined, look_up, number_of, widened
+from tilewave.kernel.tables.precomputed_lookups import PrecomputedLookups
+from tilewave.kernel.types.values import I8, I64, POINTER, Typed, Value, constant, ir_type
 from tilewave.nest.types import scalar
 
 #: Bytes of the rooms for what a lookup gives: few, as they share the nearest cache with the row's arrays.
