@@ -50,9 +50,11 @@ if [ "$long" = --long ]; then
     "$python" -m pip --disable-pip-version-check install --quiet ziglang==0.17.1
     clang=$PWD/build/clang
     export CXX="$python -m ziglang c++ -target $(uname -m)-linux-gnu.2.28"
+    # Debian's Python.h includes a header by its path below /usr/include, where clang for another glibc does not look.
+    export CXXFLAGS="-idirafter /usr/include"
     PYTHON=$python tools/setup.sh build/clang/venv "--config-settings=build-dir=$clang/core"
     have_gtest && cpp_tests build/clang/cpp None "-O1" "$clang/core/libtilewave.a"
-    unset CXX
+    unset CXX CXXFLAGS
     PATH=$clang/venv/bin:$PATH timeout 300 tilewave run -n 2 examples/02_time_steps.py
     PATH=$clang/venv/bin:$PATH python -m pytest -n 3 --mpi no tests/python tests/mpi
     PATH=$clang/venv/bin:$PATH python -m pytest --mpi only tests/mpi

@@ -458,7 +458,7 @@ def _c_library():
 def _makers():
     """Hash of the files that kernels are made by; of a process that is older than one of them, no other's."""
     here, made = Path(__file__).parent, hashlib.sha256()
-    paths = sorted([*here.glob("*.py"), *(here.parent / "nest").glob("*.py")])
+    paths = sorted([*here.rglob("*.py"), *(here.parent / "nest").glob("*.py")])
     for path in paths:
         made.update(path.read_bytes())
     changed = any(path.stat().st_ctime >= _LOADED_S for path in paths)
