@@ -16,7 +16,7 @@ inline constexpr std::int64_t largest_field_bytes = std::int64_t{1} << 60;
 /// of all ranks. Below 32 KB, so that it comes from where small memory comes from.
 inline constexpr std::size_t memory_left_bytes = 24 << 10;
 
-// --- run_blocks.cpp: blocks of time steps
+// --- collective_run.cpp: blocks of time steps
 
 /// Points of a block of time steps, if its steps allow: 4 to 40 ms of work, beside which its beginning and end (5 to 50
 /// us) count little.
@@ -132,7 +132,7 @@ inline constexpr std::int64_t most_stagger = 8;
 /// Farther ones are many points behind.
 inline constexpr std::int64_t near_in_page = 128, nearest_rows = 4;
 
-// --- run_blocks.cpp: blocks that repeat
+// --- collective_run.cpp: blocks that repeat
 
 /// Repetitions that lanes go through without meeting, at most: of a chain; of a block of time steps, and their steps.
 /// To meet costs some microseconds; who is interrupted is to find the other ranks not far ahead, and each is recorded.

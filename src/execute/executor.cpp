@@ -13,41 +13,41 @@
 
 namespace tilewave {
 
-void KeptExecution::make(const Schedule& schedule, std::span<const Binding> bindings, const Programs& programs,
-                         Transport& transport, Lanes& lanes, const ExecuteOptions& options) {
-    if (bindings.size() != schedule.arrays.size())
+void KeptExecution::make(std::span<const Binding> bindings, const Programs& programs, Transport& transport,
+                         Lanes& lanes, const ExecuteOptions& options) {
+    if (bindings.size() != schedule_.arrays.size())
         throw ConfigError("execute: " + std::to_string(bindings.size()) + " bindings for " +
-                          std::to_string(schedule.arrays.size()) + " arrays");
-    if (transport.rank() != schedule.rank || transport.size() != schedule.ranks)
-        throw ConfigError("execute: the schedule is for rank " + std::to_string(schedule.rank) + " of " +
-                          std::to_string(schedule.ranks) + ", the transport is rank " +
+                          std::to_string(schedule_.arrays.size()) + " arrays");
+    if (transport.rank() != schedule_.rank || transport.size() != schedule_.ranks)
+        throw ConfigError("execute: the schedule is for rank " + std::to_string(schedule_.rank) + " of " +
+                          std::to_string(schedule_.ranks) + ", the transport is rank " +
                           std::to_string(transport.rank()) + " of " + std::to_string(transport.size()));
     bindings_.assign(bindings.begin(), bindings.end());  // in place: the execution looks there
     options_ = options;
-    lanes.reserve(Turns::threads_for(schedule.lanes.size(), options.threads));
+    lanes.reserve(Turns::threads_for(schedule_.lanes.size(), options.threads));
     if (execution_) return execution_->restart();
     combine_.of_arrays.clear();
     for (const Combining& c : programs.combinings) combine_.of_arrays.push_back(combine_row(c.op, c.type));
-    nests_.emplace(schedule, programs.kernels, options.paths_off);
-    tasks_.emplace(schedule, programs.operations);
-    execution_.emplace(schedule, bindings_, Computers{&*nests_, &*tasks_}, combine_, transport, options_);
+    nests_.emplace(schedule_, programs.kernels, options.paths_off);
+    tasks_.emplace(schedule_, programs.operations);
+    execution_.emplace(schedule_, bindings_, Computers{&*nests_, &*tasks_}, combine_, transport, options_);
 }
 
-Outcome KeptExecution::run(const Schedule& schedule, std::span<const Binding> bindings, const Programs& programs,
-                           Transport& transport, Lanes& lanes, const ExecuteOptions& options) {
+Outcome KeptExecution::run(std::span<const Binding> bindings, const Programs& programs, Transport& transport,
+                           Lanes& lanes, const ExecuteOptions& options) {
     transport.must_work();
     try {
-        make(schedule, bindings, programs, transport, lanes, options);
+        make(bindings, programs, transport, lanes, options);
     } catch (const ConfigError&) {  // on all ranks
         throw;
     } catch (const std::exception&) {
-        return stand_aside(schedule, transport, std::current_exception(), options);
+        return stand_aside(schedule_, transport, std::current_exception(), options);
     }
     const bool brief = last_s_ > 0 && last_s_ < tuning::longest_brief_s;
     lanes.run(
-        Turns::threads_for(schedule.lanes.size(), options.threads),
+        Turns::threads_for(schedule_.lanes.size(), options.threads),
         [&](int l) {
-            if (l < static_cast<int>(schedule.lanes.size())) execution_->lane(l);
+            if (l < static_cast<int>(schedule_.lanes.size())) execution_->lane(l);
         },
         brief);
     Outcome outcome = execution_->outcome();
@@ -57,7 +57,7 @@ Outcome KeptExecution::run(const Schedule& schedule, std::span<const Binding> bi
 
 Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, const Programs& programs,
                 Transport& transport, Lanes& lanes, const ExecuteOptions& options) {
-    return KeptExecution().run(schedule, bindings, programs, transport, lanes, options);
+    return KeptExecution(schedule).run(bindings, programs, transport, lanes, options);
 }
 
 namespace {

@@ -14,17 +14,21 @@ namespace tilewave {
 /// agree before a run, make() comes before that: what this rank lacks is then an error before anything moves.
 class KeptExecution {
 public:
-    /// Gets all that a run takes beyond the arrays. The schedule, and what `programs` names, must live on. Local.
+    /// The schedule must live on.
+    explicit KeptExecution(const Schedule& schedule) : schedule_(schedule) {}
+    const Schedule& schedule() const { return schedule_; }
+    /// Gets all that a run takes beyond the arrays. What `programs` names must live on. Local.
     /// @throws std::bad_alloc, std::system_error; ConfigError as execute()
-    void make(const Schedule& schedule, std::span<const Binding> bindings, const Programs& programs,
-              Transport& transport, Lanes& lanes, const ExecuteOptions& options);
-    /// As execute(), always of this schedule and these programs. Where make() has not been called before, it is here.
+    void make(std::span<const Binding> bindings, const Programs& programs, Transport& transport, Lanes& lanes,
+              const ExecuteOptions& options);
+    /// As execute(), always of these programs. Where make() has not been called before, it is here.
     /// `options.record` is that of the first call.
     /// @throws as execute()
-    Outcome run(const Schedule& schedule, std::span<const Binding> bindings, const Programs& programs,
-                Transport& transport, Lanes& lanes, const ExecuteOptions& options);
+    Outcome run(std::span<const Binding> bindings, const Programs& programs, Transport& transport, Lanes& lanes,
+                const ExecuteOptions& options);
 
 private:
+    const Schedule& schedule_;
     std::vector<Binding> bindings_;
     ExecuteOptions options_;
     Combine combine_;

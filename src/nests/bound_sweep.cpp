@@ -5,10 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "context/exchange.hpp"
 #include "context/tuning.hpp"
-#include "execute/alarms.hpp"
-#include "run/run_ending.hpp"
 
 namespace tilewave {
 
@@ -26,54 +23,50 @@ BoundSweep::BoundSweep(Context& context, PreparedSweep& sweep, std::vector<RunAr
       sweep_(sweep),
       kernel_(std::move(kernel)),
       explain_(std::move(explain)),
-      time_bytes_(arrays.size(), 0) {
+      time_bytes_(arrays.size(), 0),
+      main_(sweep.schedule_) {
     const SweepProblem& problem = sweep.problem_;
     if (arrays.size() != problem.arrays.size())
-        throw ConfigError("bind: " + std::to_string(arrays.size()) + " arrays given, the nest has " +
+        throw ConfigError("run: " + std::to_string(arrays.size()) + " arrays given, the nest has " +
                           std::to_string(problem.arrays.size()));
     if (!kernel_.reductions.empty() && deep_halo(problem, sweep.plan_).along >= 0)
         throw ConfigError("run: points that two ranks compute were to be reduced; such a problem says `once`");
-    if (!suits(sweep, arrays)) throw ConfigError("bind: an array would have to be copied for each run");
-    for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
-        const auto at = static_cast<std::size_t>(a);
-        operands_.push_back(
-            {arrays[at], {}, {}, std::max(problem.arrays[at].time_buffers, 1), 0, arrays[at].whole, {}});
-        Operand& operand = operands_.back();
-        if (sweep.in_window(a)) {
-            const Array& array = sweep.schedule_.arrays[at];
-            operand.binding = {nullptr, array.stride};
-            for (auto& s : operand.binding.stride_bytes.v) s *= array.item_bytes;
-            initial_.push_back({arrays[at].initial, arrays[at].same});
+    for (std::size_t a = 0; a < arrays.size(); ++a) {
+        Operand& operand = operands_.emplace_back(Operand{arrays[a]});
+        operand.time_buffers = std::max(problem.arrays[a].time_buffers, 1);
+        if (!sweep.in_window(static_cast<int>(a))) {
+            operand.layout = field_layout(problem, sweep.plan_, static_cast<int>(a));
+            operand.order = field_order(problem, sweep.plan_, static_cast<int>(a), context.rank());
             continue;
         }
-        operand.layout = field_layout(problem, sweep.plan_, a);
-        operand.order = field_order(problem, sweep.plan_, a, context.rank());
-        if (!operand.array.field) bind(at);
+        const Array& array = sweep.schedule_.arrays[a];
+        operand.binding = {nullptr, array.stride};
+        for (auto& s : operand.binding.stride_bytes.v) s *= array.item_bytes;
+        initial_.push_back({arrays[a].initial, arrays[a].same});
     }
 }
-
-BoundSweep::Rest::Rest(const PreparedSweep& sweep, std::int64_t extent, Context& context)
-    : steps(sweep.problem_, sweep.plan_, extent, context.rank(), context.size()) {}
 
 // Where the array is now, for the loops.
 void BoundSweep::bind(std::size_t a) {
     Operand& o = operands_[a];
+    const int array = static_cast<int>(a);
     const NestArray& n = sweep_.problem_.arrays[a];
-    if (o.array.field) {
-        o.own = sweep_.in_field(static_cast<int>(a), *o.array.field);
-        o.version = o.array.field->version();
-    }
-    o.binding = sweep_.to_loops(static_cast<int>(a), o.own,
-                                held(sweep_.problem_, sweep_.plan_, static_cast<int>(a), context_.rank()).lo);
+    o.own = o.array.field ? sweep_.in_field(array, *o.array.field)
+            : o.converted ? o.converted->binding()
+                          : o.array.whole;
+    o.version = o.array.field ? o.array.field->version() : 1;
+    o.binding = sweep_.to_loops(array, o.own, held(sweep_.problem_, sweep_.plan_, array, context_.rank()).lo);
     for (int d = 0; d < n.axes.n; ++d)
         if (n.axes[d] == 0) time_bytes_[a] = o.own.stride_bytes[d];
+    o.binding.data += first_step_ * time_bytes_[a];
     if (n.time_buffers > 0) o.binding.stride_bytes[0] = o.order.items * n.item_bytes;
 }
 
 void BoundSweep::turn_buffers(std::size_t a, std::int64_t steps, bool history_beside) {
     const Operand& o = operands_[a];
     const NestArray& n = sweep_.problem_.arrays[a];
-    const TimeBuffers all{o.array.field->data(), o.order.items * n.item_bytes, o.time_buffers};
+    const TimeBuffers all{o.array.field ? o.array.field->data() : o.converted->memory(), o.order.items * n.item_bytes,
+                          o.time_buffers};
     const int array = static_cast<int>(a);
     if (o.time_buffers > 2 && !history_beside)
         keep_outside(sweep_.problem_, array, all, o.own, held(sweep_.problem_, sweep_.plan_, array, context_.rank()),
@@ -82,34 +75,41 @@ void BoundSweep::turn_buffers(std::size_t a, std::int64_t steps, bool history_be
     buffers_.push_back(all);
 }
 
-// Arrays where the plan wants them, also after others have moved them; what this rank lacks for it is in `lacking_`.
-// `turned_later`: time buffers stay as they are.
-void BoundSweep::bring_back(std::int64_t steps, bool history_beside, bool turned_later) {
+void BoundSweep::bring_back(std::size_t a, std::int64_t steps, bool history_beside, bool turned_later) {
+    Operand& o = operands_[a];
+    const NestArray& n = sweep_.problem_.arrays[a];
+    const bool in_window = sweep_.in_window(static_cast<int>(a));
+    int version = in_window ? 0 : 1;
+    if (FieldStorage* const field = o.array.field) {
+        const std::uint64_t orders = sweep_.orders_[a];
+        if (!field->stays(*o.layout, o.time_buffers, orders)) {
+            others_may_ = true;
+            moved_ |= field->relayout(*o.layout, o.order, o.time_buffers, orders);
+        }
+        field->keep_history(o.time_buffers - 2);
+        version = field->version();
+    } else if (!in_window && sweep_.copied(static_cast<int>(a), o.array)) {
+        o.converted.emplace(context_, static_cast<int>(a), o.array.whole, n, *o.layout, o.order, o.time_buffers);
+        o.converted->copy_in(context_);
+        moved_ = true;
+        o.version = 0;
+    }
+    if (version != o.version) bind(a);
+    if (!in_window && o.time_buffers > 1 && steps > 0 && !turned_later) turn_buffers(a, steps, history_beside);
+    bindings_.push_back(o.binding);
+    if (n.time_buffers > 0 && !in_window)
+        bindings_.back().first_time_buffer =
+            static_cast<int>(floor_mod(steps + n.given_time_buffers() - 1, o.time_buffers));
+}
+
+// Arrays where the plan wants them, also after others have moved them. `turned_later`: time buffers stay as they are.
+void BoundSweep::bring_back(CollectiveRun& run, std::int64_t steps, bool history_beside, bool turned_later) {
     moved_ = others_may_ = false;
-    lacking_ = nullptr;
     bindings_.clear();
     buffers_.clear();
-    const Lacking get(lacking_);
     for (std::size_t a = 0; a < operands_.size(); ++a)
-        get([&] {
-            Operand& o = operands_[a];
-            if (FieldStorage* const field = o.array.field) {
-                const std::uint64_t orders = sweep_.orders_[a];
-                if (!field->stays(*o.layout, o.time_buffers, orders)) {
-                    others_may_ = true;
-                    moved_ |= field->relayout(*o.layout, o.order, o.time_buffers, orders);
-                }
-                field->keep_history(o.time_buffers - 2);
-                if (field->version() != o.version) bind(a);
-                if (o.time_buffers > 1 && steps > 0 && !turned_later) turn_buffers(a, steps, history_beside);
-            }
-            bindings_.push_back(o.binding);
-            if (const NestArray& n = sweep_.problem_.arrays[a];
-                n.time_buffers > 0 && !sweep_.in_window(static_cast<int>(a)))
-                bindings_.back().first_time_buffer =
-                    static_cast<int>(floor_mod(steps + n.given_time_buffers() - 1, o.time_buffers));
-        });
-    get([&] {
+        run.get([&] { bring_back(a, steps, history_beside, turned_later); });
+    run.get([&] {
         if (window_)
             window_->restart();
         else if (sweep_.window_)
@@ -121,7 +121,7 @@ BoundSweep::Rest* BoundSweep::rest_of(const StepBlocks& blocks) {
     if (blocks.rest == 0) return nullptr;
     std::unique_ptr<Rest>& rest = rests_[blocks.rest];
     if (rest) return rest.get();
-    auto made = std::make_unique<Rest>(sweep_, blocks.rest, context_);
+    auto made = std::make_unique<Rest>(sweep_.rest_of(blocks.rest));
     if (rests_.size() > most_kept_rests)
         std::erase_if(rests_, [&](const auto& each) { return each.first != blocks.rest; });
     return (rests_[blocks.rest] = std::move(made)).get();
@@ -131,78 +131,73 @@ ExecuteOptions BoundSweep::options() {
     ExecuteOptions options = context_.options();
     options.poll_period_s = sweep_.plan_.poll_period_s;
     options.record = options.events = false;
-    options.alarms = context_.exchange()->alarms.get();
+    options.first_time = first_step_;
     options.window = window_ ? &*window_ : nullptr;
     options.crowded = options.crowded || sweep_.plan_.lanes() + sweep_.plan_.helper > context_.threads();
     return options;
 }
 
-BlocksRun BoundSweep::blocks_run(const StepBlocks& blocks, Rest* rest) {
-    const std::int64_t block_steps = sweep_.problem_.space.extent(0);
-    BlocksRun run{blocks, sweep_.schedule_, rest ? &rest->steps.schedule() : nullptr, block_steps, time_bytes_};
-    run.repeated = sweep_.repeated(blocks);
-    if (run.repeated) run.most_repetitions = repetitions_together(block_steps);
-    return run;
-}
-
-BlocksOutcome BoundSweep::execute(BlocksRun& run, Rest* rest, std::int64_t steps, bool history_beside) {
-    if (history_beside)  // as PreparedSweep::run
-        run.before_block = [&](std::int64_t block) {
+BoundSweep::Steps BoundSweep::steps_of(std::optional<std::int64_t> given) {
+    const SweepProblem& problem = sweep_.problem_;
+    const std::int64_t block_steps = problem.space.extent(0), count = given.value_or(block_steps);
+    Steps steps{count, given.has_value(), block_steps == 1 && count > 1 && problem.reads_history_beside()};
+    if (given) steps.blocks = StepBlocks::of(problem, sweep_.plan_, count);
+    steps.rest = rest_of(steps.blocks);
+    steps.run = {&main_,      nullptr,    steps.rest ? &steps.rest->kept : nullptr, steps.blocks.whole, 1,
+                 block_steps, time_bytes_};
+    if (const Schedule* const repeated = sweep_.repeated(steps.blocks)) {
+        if (!several_) several_.emplace(*repeated);
+        steps.run.repeated = &*several_;
+        steps.run.most_repetitions = repetitions_together(block_steps);
+    }
+    if (steps.history_beside)
+        // An element that no point writes takes its current value in the buffers of earlier times, once those have been
+        // read.
+        steps.run.before_block = [this, count](std::int64_t block) {
             for (const TimeBuffers& b : buffers_)
                 if (block <= b.count - 2)
-                    std::memcpy(b.of(steps - block - 1), b.of(steps - block), static_cast<std::size_t>(b.bytes));
+                    std::memcpy(b.of(count - block - 1), b.of(count - block), static_cast<std::size_t>(b.bytes));
         };
-    run.executed = [&](BlockKind kind, std::span<const Binding> here, const ExecuteOptions& o) {
-        const Schedule& schedule = kind == BlockKind::rest  ? rest->steps.schedule()
-                                   : kind == BlockKind::one ? run.schedule
-                                                            : *run.repeated;
-        KeptExecution& kept = kind == BlockKind::rest ? rest->kept : kind == BlockKind::one ? main_ : several_;
-        return kept.run(schedule, here, Programs{{&kernel_, 1}, {}}, context_.transport(), context_.lanes(), o);
-    };
-    return execute_blocks(run, bindings_, kernel_, context_.transport(), context_.lanes(), options(), lacking_);
+    return steps;
 }
 
-BoundRun BoundSweep::run(const std::shared_ptr<const Said>& said, std::optional<std::int64_t> given_steps,
-                         const void* env) {
+BoundRun BoundSweep::perform(CollectiveRun& run, const Steps& steps, bool record) {
+    bring_back(run, steps.count, steps.history_beside);
+    run.arrays_are_ready(moved_, others_may_);
+    ExecuteOptions given = options();
+    given.record = record;
+    run.execute(bindings_, Programs{{&kernel_, 1}, {}}, std::move(given));
+    const double ran = now_s();
+    for (const Operand& o : operands_)
+        if (o.converted && !run.lacks()) o.converted->copy_back(context_, sweep_.problem_);
+    if (moved_) run.add_moving(now_s() - ran);
+    BoundRun result{run.end(explain_)};
+    const Schedule& schedule = sweep_.schedule_;
+    result.points = steps.given ? sweep_.points_ / sweep_.problem_.space.extent(0) * steps.count : sweep_.points_;
+    result.waves = sweep_.waves_ * steps.blocks.whole + (steps.rest ? steps.rest->steps->waves() : 0);
+    result.buffer_bytes =
+        std::max(schedule.buffer_bytes(), steps.rest ? steps.rest->steps->schedule().buffer_bytes() : 0) +
+        (sweep_.window_ ? sweep_.window_->bytes() : 0);
+    result.reduced = run.reduced();
+    return result;
+}
+
+BoundRun BoundSweep::run(const std::shared_ptr<const Said>& said, std::optional<std::int64_t> given, const void* env) {
     const double begun = now_s();
-    const SweepProblem& problem = sweep_.problem_;
-    const std::int64_t block_steps = problem.space.extent(0), steps = given_steps.value_or(block_steps);
-    const bool beside = block_steps == 1 && steps > 1 && problem.reads_history_beside();
-    StepBlocks blocks;
-    Rest* rest = nullptr;
-    std::optional<BlocksRun> several;
+    std::optional<Steps> steps;
     kernel_.env = env;
-    agree_after(context_, said, [&] {
-        if (given_steps) blocks = StepBlocks::of(problem, sweep_.plan_, steps);
-        rest = rest_of(blocks);
-        several.emplace(blocks_run(blocks, rest));
-    });
+    agree_after(context_, said, [&] { steps.emplace(steps_of(given)); });
+    CollectiveRun run(context_, steps->run, {0, now_s() - begun});
+    return perform(run, *steps, false);
+}
 
-    Transport& t = context_.transport();
-    Alarms& alarms = *context_.exchange()->alarms;
-    const auto& heartbeat = context_.options().heartbeat;
-    alarms.begin(several->meetings());
-    bring_back(steps, beside);
-    if (others_may_) barrier(t);  // as PreparedSweep::run
-    CallTimes call;
-    if (moved_) call.moving_s = now_s() - begun;
-    auto [outcome, failed_block, notes] = execute(*several, rest, steps, beside);
-    call.call_s = now_s() - begun;
-    // A run may be shorter than a beat, and a signal may have come since the last one.
-    if (heartbeat && !outcome.interrupted) outcome.interrupted = heartbeat(-1);
-    const RunEnding end = agree_on_end(t, alarms, outcome, failed_block, call, explain_, heartbeat);
-
-    BoundRun ran;
-    ran.points = given_steps ? sweep_.points_ / block_steps * steps : sweep_.points_;
-    ran.waves = sweep_.waves_ * blocks.whole + (rest ? rest->steps.waves() : 0);
-    ran.buffer_bytes = std::max(sweep_.schedule_.buffer_bytes(), rest ? rest->steps.schedule().buffer_bytes() : 0) +
-                       (sweep_.window_ ? sweep_.window_->bytes() : 0);
-    ran.time_s = end.time_s;
-    ran.moving_s = end.moving_s;
-    ran.call_s = end.call_s;
-    ran.interrupted = end.interrupted;
-    ran.reduced = join_ranks(t, std::move(outcome.reduced));
-    return ran;
+Report BoundSweep::run_recorded(std::optional<std::int64_t> given, const CallTimes& before, std::int64_t first_step) {
+    first_step_ = first_step;
+    const Steps steps = steps_of(given);
+    CollectiveRun run(context_, steps.run, before);
+    Report result = report(perform(run, steps, context_.options().record));
+    if (context_.options().record) add_timeline(result, run.notes(), steps.rest);
+    return result;
 }
 
 Report BoundSweep::report(const BoundRun& ran) const {
@@ -220,6 +215,47 @@ Report BoundSweep::report(const BoundRun& ran) const {
     report.interrupted = ran.interrupted;
     report.reduced = ran.reduced;
     return report;
+}
+
+// Overlap ratio on all ranks; timeline, and its times by kind of step, on rank 0. Collective.
+void BoundSweep::add_timeline(Report& report, const Notes& notes, const Rest* rest) const {
+    Transport& t = context_.transport();
+    const Machine machine = t.size() > 1 ? context_.machine() : Machine();
+    Recorded all;
+    try {
+        all = gather(t, notes, [&](int from, int to, std::int64_t bytes) {
+            const Link& l = machine.link(from, to);
+            const bool measured = !l.transfer_s.x.empty();
+            const double byte_s = measured ? l.byte_s : machine.byte_s;
+            return (measured ? l.latency_s : machine.latency_s) + static_cast<double>(bytes) * byte_s;
+        });
+    } catch (const OutOfResources&) {  // the run is over: a timeline for which there is no memory is left out
+        return;
+    } catch (const std::bad_alloc&) {  // on rank 0, of what all have sent
+        all = {};
+        all.overlap_ratio = std::numeric_limits<double>::quiet_NaN();
+    }
+    std::string ratio(reinterpret_cast<const char*>(&all.overlap_ratio), sizeof all.overlap_ratio);
+    broadcast(t, ratio, 0);
+    std::copy(ratio.begin(), ratio.end(), reinterpret_cast<char*>(&report.overlap_ratio));
+    if (t.rank() > 0) return;
+    report.parts = all.parts;
+    report.lanes = all.lanes;
+    const BlockTimes times{ceil_div(sweep_.problem_.space.extent(0), sweep_.plan_.tile[0]), sweep_.waves_};
+    struct Kind {
+        SweepProblem problem;
+        Plan plan;
+    };
+    std::vector<Kind> kinds(3, {sweep_.problem_, sweep_.plan_});  // by BlockKind
+    if (rest) kinds[static_cast<std::size_t>(BlockKind::rest)] = {rest->steps->problem(), rest->steps->plan()};
+    report.make_timeline = [all = std::make_shared<const Recorded>(std::move(all)), times, kinds = std::move(kinds),
+                            ranks = t.size()] {
+        return timeline_of(*all, times, [&](int rank, int kind) {
+            const Kind& k = kinds[static_cast<std::size_t>(kind)];
+            const Schedule block = nest_schedule(k.problem, k.plan, rank, ranks);
+            return kind == static_cast<int>(BlockKind::several) ? repeated_block(k.problem, block) : block;
+        });
+    };
 }
 
 }  // namespace tilewave

@@ -6,21 +6,20 @@
 #include <span>
 #include <vector>
 
+#include "arrays/converted_array.hpp"
 #include "arrays/time_buffers.hpp"
 #include "context/agreement.hpp"
-#include "execute/kept_execution.hpp"
 #include "nests/prepared_sweep.hpp"
-#include "nests/run_blocks.hpp"
+#include "nests/step_blocks.hpp"
+#include "run/collective_run.hpp"
 
 namespace tilewave {
 
 /// What one run of a bound sweep was; the rest of a Report follows from its plan. Equal on all ranks.
-struct BoundRun {
+struct BoundRun : RunEnding {
     std::int64_t points = 0, waves = 0;  ///< over all ranks
     std::int64_t buffer_bytes = 0;       ///< as Report::buffer_bytes
-    double time_s = 0, moving_s = 0, call_s = 0;
-    bool interrupted = false;
-    std::vector<Reduced> reduced;
+    std::vector<Reduced> reduced = {};
 };
 
 class BoundSweep {
@@ -29,7 +28,7 @@ public:
     static bool suits(const PreparedSweep& sweep, std::span<const RunArray> arrays);
 
     /// `sweep`, the arrays, and what `kernel` points to must live on. Local.
-    /// @pre suits(sweep, arrays), and as PreparedSweep::run (ConfigError)
+    /// @pre as PreparedSweep::run (ConfigError)
     BoundSweep(Context& context, PreparedSweep& sweep, std::vector<RunArray> arrays, Kernel kernel,
                std::function<std::string(const Failure&)> explain);
 
@@ -38,6 +37,8 @@ public:
     /// problem. Collective; beyond the work and the moving of fields it costs two rounds of ceil(log2 ranks) messages.
     /// @throws as PreparedSweep::run and agree()
     BoundRun run(const std::shared_ptr<const Said>& said, std::optional<std::int64_t> steps, const void* env);
+    /// As PreparedSweep::run.
+    Report run_recorded(std::optional<std::int64_t> steps, const CallTimes& before, std::int64_t first_step);
     /// The same with the plan, as a report without timeline.
     Report report(const BoundRun& ran) const;
 
@@ -45,26 +46,38 @@ private:
     friend class ChainedSweep;
     // What is left after whole blocks, by its number of steps.
     struct Rest {
-        Rest(const PreparedSweep& sweep, std::int64_t extent, Context& context);
-        RestOfSteps steps;
+        explicit Rest(std::shared_ptr<const RestOfSteps> left) : steps(std::move(left)), kept(steps->schedule()) {}
+        std::shared_ptr<const RestOfSteps> steps;
         KeptExecution kept;
     };
     struct Operand {
         RunArray array;
-        std::optional<Layout> layout;  // none of an array kept in planes
-        MemoryOrder order;
+        std::optional<Layout> layout = {};  // none of an array kept in planes
+        MemoryOrder order = {};
         int time_buffers = 1;
-        int version = 0;       // of the field when its binding was made
-        Binding own, binding;  // in its own dimensions, in the loops'
+        int version = 0;                               // of the field when its binding was made
+        std::optional<ConvertedArray> converted = {};  // where the plan cannot use the memory as it is
+        Binding own = {}, binding = {};                // in its own dimensions, in the loops'
+    };
+    // What so many time steps are on this rank.
+    struct Steps {
+        std::int64_t count;
+        bool given;           // not those of the problem
+        bool history_beside;  // points read earlier steps at other places: blocks are single steps
+        StepBlocks blocks = {};
+        Rest* rest = nullptr;
+        RunBlocks run = {};
     };
 
     Rest* rest_of(const StepBlocks& blocks);
-    void bring_back(std::int64_t steps, bool history_beside, bool turned_later = false);
+    Steps steps_of(std::optional<std::int64_t> given);
+    void bring_back(CollectiveRun& run, std::int64_t steps, bool history_beside, bool turned_later = false);
+    void bring_back(std::size_t a, std::int64_t steps, bool history_beside, bool turned_later);
     void bind(std::size_t a);
     void turn_buffers(std::size_t a, std::int64_t steps, bool history_beside);
     ExecuteOptions options();
-    BlocksRun blocks_run(const StepBlocks& blocks, Rest* rest);
-    BlocksOutcome execute(BlocksRun& run, Rest* rest, std::int64_t steps, bool history_beside);
+    BoundRun perform(CollectiveRun& run, const Steps& steps, bool record);
+    void add_timeline(Report& report, const Notes& notes, const Rest* rest) const;
 
     Context& context_;
     PreparedSweep& sweep_;
@@ -73,14 +86,16 @@ private:
     std::vector<Operand> operands_;
     std::vector<std::int64_t> time_bytes_;
     std::vector<WindowValues> initial_;
-    KeptExecution main_, several_;
+    KeptExecution main_;
+    std::optional<KeptExecution> several_;
     std::map<std::int64_t, std::unique_ptr<Rest>> rests_;
     std::optional<WindowMemory> window_;
+    std::int64_t first_step_ = 0;
     // Of the run that is under way.
     std::vector<Binding> bindings_;
     std::vector<TimeBuffers> buffers_;
-    std::exception_ptr lacking_;
-    bool moved_ = false, others_may_ = false;
+    bool moved_ = false;       // this rank has moved an array
+    bool others_may_ = false;  // some rank may have moved one; the same on all ranks
 };
 
 }  // namespace tilewave

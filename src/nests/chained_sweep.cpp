@@ -4,12 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "arrays/time_buffers.hpp"
-#include "context/exchange.hpp"
 #include "context/tuning.hpp"
-#include "execute/alarms.hpp"
 #include "generate/chain/chain.hpp"
-#include "run/run_ending.hpp"
 #include "schedule/repeat.hpp"
 
 namespace tilewave {
@@ -47,101 +43,75 @@ ChainedSweep::ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps,
                 throw ConfigError("chain: nest " + std::to_string(i + 1) + " keeps " + std::to_string(a.time_buffers) +
                                   " time steps; allowed: " + std::to_string(most_time_buffers));
     }
-    no_time_.assign(schedule_.arrays.size(), 0);
+    kept_.emplace(schedule_);
 }
 
-// Null where there is one repetition only.
-const Schedule* ChainedSweep::repeated(std::int64_t times) {
-    if (times == 1) return nullptr;
-    if (!repeated_) repeated_ = repeatable(schedule_);
-    return &*repeated_;
+RunBlocks ChainedSweep::blocks(std::int64_t times) {
+    RunBlocks blocks{&*kept_};
+    blocks.whole = times;
+    blocks.last_reduced = true;
+    if (times == 1) return blocks;
+    if (!kept_repeated_) kept_repeated_.emplace(repeated_.emplace(repeatable(schedule_)));
+    blocks.repeated = &*kept_repeated_;
+    blocks.most_repetitions = tuning::most_repetitions_together;
+    return blocks;
 }
 
-BlocksRun ChainedSweep::blocks_run(std::int64_t times) {
-    BlocksRun run{{times, 0}, schedule_, nullptr, 0, no_time_, repeated(times), 1};
-    if (run.repeated) run.most_repetitions = tuning::most_repetitions_together;
-    run.last_reduced = true;
-    return run;
-}
-
-BlocksOutcome ChainedSweep::execute(BlocksRun& run) {
+ExecuteOptions ChainedSweep::options() const {
     ExecuteOptions options = sweeps_[0]->options();
     for (BoundSweep* const sweep : sweeps_) {
-        const ExecuteOptions own = sweep->options();
-        options.crowded = options.crowded || own.crowded;
-        options.poll_period_s = std::min(options.poll_period_s, own.poll_period_s);
+        const ExecuteOptions of_sweep = sweep->options();
+        options.crowded = options.crowded || of_sweep.crowded;
+        options.poll_period_s = std::min(options.poll_period_s, of_sweep.poll_period_s);
     }
     options.crowded = options.crowded || static_cast<int>(schedule_.lanes.size()) > context_.threads();
-    run.executed = [&](BlockKind kind, std::span<const Binding> here, const ExecuteOptions& o) {
-        return (kind == BlockKind::one ? kept_ : kept_repeated_)
-            .run(kind == BlockKind::one ? schedule_ : *repeated_, here, Programs{kernels_, operations_},
-                 context_.transport(), context_.lanes(), o);
-    };
-    return execute_blocks(run, bindings_, kernels_[0], context_.transport(), context_.lanes(), options, lacking_);
+    return options;
 }
 
-// Fields where the sweeps want them, and the bindings of all arrays. Whether this rank has moved any.
-bool ChainedSweep::bring_back() {
+// Fields where the sweeps want them, and the bindings of all arrays.
+void ChainedSweep::bring_back(CollectiveRun& run) {
     bool moved = false, others_may = false, again = false;
-    lacking_ = nullptr;
     do {  // a sweep may want more buffers of a field that another has bound already
         again = false;
         for (BoundSweep* const sweep : sweeps_) {
-            sweep->bring_back(sweep->sweep_.problem_.space.extent(0), false, true);
+            sweep->bring_back(run, sweep->sweep_.problem_.space.extent(0), false, true);
             again |= sweep->moved_;
             others_may |= sweep->others_may_;
-            if (sweep->lacking_ && !lacking_) lacking_ = sweep->lacking_;
         }
         moved |= again;
-    } while (again && !lacking_);
+    } while (again && !run.lacks());
     bindings_.clear();
     for (const BoundSweep* const sweep : sweeps_) {
         bindings_.insert(bindings_.end(), sweep->bindings_.begin(), sweep->bindings_.end());
         for (const int a : turned_arrays(sweep->sweep_.problem_))
-            if (!lacking_) bindings_.push_back(sweep->bindings_[static_cast<std::size_t>(a)]);
+            if (!run.lacks()) bindings_.push_back(sweep->bindings_[static_cast<std::size_t>(a)]);
     }
-    if (lacking_) bindings_.resize(schedule_.arrays.size());
-    if (others_may) barrier(context_.transport());  // as PreparedSweep::run
-    return moved;
+    run.arrays_are_ready(moved, others_may);
 }
 
 BoundRun ChainedSweep::run(const std::shared_ptr<const Said>& said, std::int64_t times,
                            std::span<const std::uintptr_t> env) {
     const double begun = now_s();
-    std::optional<BlocksRun> blocks;
+    RunBlocks made;
     agree_after(context_, said, [&] {
-        if (times >= 1 && env.size() == sweeps_.size()) return blocks.emplace(blocks_run(times)), void();
-        throw ConfigError("chain: " + std::to_string(times) + " repetitions and " + std::to_string(env.size()) +
-                          " environments were given for " + std::to_string(sweeps_.size()) +
-                          " sweeps; allowed: 1 or more, and one for each sweep");
+        if (times < 1 || env.size() != sweeps_.size())
+            throw ConfigError("chain: " + std::to_string(times) + " repetitions and " + std::to_string(env.size()) +
+                              " environments were given for " + std::to_string(sweeps_.size()) +
+                              " sweeps; allowed: 1 or more, and one for each sweep");
+        made = blocks(times);
     });
     for (std::size_t i = 0; i < env.size(); ++i) kernels_[i].env = reinterpret_cast<const void*>(env[i]);
-
-    Transport& t = context_.transport();
-    Alarms& alarms = *context_.exchange()->alarms;
-    const auto& heartbeat = context_.options().heartbeat;
-    alarms.begin(blocks->meetings());
-    CallTimes call;
-    if (bring_back()) call.moving_s = now_s() - begun;
-    auto [outcome, failed_block, notes] = execute(*blocks);
-    call.call_s = now_s() - begun;
-    // A run may be shorter than a beat, and a signal may have come since the last one.
-    if (heartbeat && !outcome.interrupted) outcome.interrupted = heartbeat(-1);
-    const auto explain = [&](const Failure& f) {
+    CollectiveRun run(context_, std::move(made), {0, now_s() - begun});
+    bring_back(run);
+    run.execute(bindings_, Programs{kernels_, operations_}, options());
+    BoundRun ran{run.end([&](const Failure& f) {
         const NestWork& nest = *schedule_.works[static_cast<std::size_t>(f.work)].nest();
         return sweeps_[static_cast<std::size_t>(nest.kernel)]->explain_(f);
-    };
-    const RunEnding end = agree_on_end(t, alarms, outcome, failed_block, call, explain, heartbeat);
-
-    BoundRun ran;
+    })};
     ran.points = points_ * times;
     ran.waves = waves_ * times;
     ran.buffer_bytes = schedule_.buffer_bytes();
-    ran.time_s = end.time_s;
-    ran.moving_s = end.moving_s;
-    ran.call_s = end.call_s;
-    ran.interrupted = end.interrupted;
-    ran.reduced = join_ranks(t, std::move(outcome.reduced));
+    ran.reduced = run.reduced();
     return ran;
 }
 

@@ -28,10 +28,9 @@ public:
     const Schedule& schedule() const { return schedule_; }
 
 private:
-    bool bring_back();
-    BlocksOutcome execute(BlocksRun& run);
-    const Schedule* repeated(std::int64_t times);
-    BlocksRun blocks_run(std::int64_t times);
+    void bring_back(CollectiveRun& run);
+    ExecuteOptions options() const;
+    RunBlocks blocks(std::int64_t times);
 
     Context& context_;
     std::vector<BoundSweep*> sweeps_;
@@ -40,9 +39,7 @@ private:
     std::vector<Kernel> kernels_;
     std::vector<TaskFunction> operations_;  // of the sweeps with arrays that keep several time steps
     std::vector<Binding> bindings_;
-    std::vector<std::int64_t> no_time_;  // by array: none has time as a dimension
-    KeptExecution kept_, kept_repeated_;
-    std::exception_ptr lacking_;
+    std::optional<KeptExecution> kept_, kept_repeated_;
     std::int64_t points_ = 0, waves_ = 0;
 };
 

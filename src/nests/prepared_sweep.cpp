@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "arrays/converted_array.hpp"
-#include "nests/run_blocks.hpp"
+#include "nests/bound_sweep.hpp"
 #include "problem/rolling_window.hpp"
 #include "schedule/tile_rows.hpp"
 
@@ -60,9 +60,21 @@ void PreparedSweep::prepare_steps(std::int64_t steps) {
                                   [](const Bound& b) { return b.coefficients[0] == 0; });
     if (!in_time || !even || window_)
         throw ConfigError("prepare_steps: the problem's first loop is no time that blocks of steps could be cut from");
-    if (blocks.rest > 0 && (!rest_ || rest_->extent() != blocks.rest))
-        rest_ = std::make_unique<RestOfSteps>(problem_, plan_, blocks.rest, context_.rank(), context_.size());
+    if (blocks.rest > 0) (void)rest_of(blocks.rest);
     repeated(blocks);
+}
+
+std::shared_ptr<const RestOfSteps> PreparedSweep::rest_of(std::int64_t steps) {
+    if (!rest_ || rest_->extent() != steps)
+        rest_ = std::make_shared<RestOfSteps>(problem_, plan_, steps, context_.rank(), context_.size());
+    return rest_;
+}
+
+Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel,
+                          const std::function<std::string(const Failure&)>& explain, std::optional<std::int64_t> steps,
+                          const CallTimes& before, std::int64_t first_step) {
+    return BoundSweep(context_, *this, {arrays.begin(), arrays.end()}, kernel, explain)
+        .run_recorded(steps, before, first_step);
 }
 
 const Schedule* PreparedSweep::repeated(const StepBlocks& blocks) {

@@ -8,7 +8,7 @@
 #include "context/tuning.hpp"
 #include "generate/nest/nest.hpp"
 #include "predict/rate.hpp"
-#include "run/run_ending.hpp"
+#include "run/collective_run.hpp"
 #include "tilewave/context.hpp"
 #include "tilewave/field.hpp"
 #include "tilewave/plan.hpp"
@@ -36,7 +36,7 @@ struct RunArray {
 
 /// A sweep ready to run, any number of times: the schedule is made once. Of a problem whose loop index 0 is time, what
 /// is made serves any number of steps from its own on: the schedule is run block after block
-/// (src/nests/run_blocks.hpp).
+/// (src/nests/step_blocks.hpp).
 class PreparedSweep {
 public:
     /// Local and pure but for `context`'s rank.
@@ -56,7 +56,7 @@ public:
     /// @throws KernelError on every rank when the kernel failed on any
     Report run(std::span<const RunArray> arrays, const Kernel& kernel,
                const std::function<std::string(const Failure&)>& explain, std::optional<std::int64_t> steps = {},
-               CallTimes before = {}, std::int64_t first_step = 0);
+               const CallTimes& before = {}, std::int64_t first_step = 0);
 
     /// Makes what is left of `steps` steps after whole blocks ready to run, where that is not ready: a schedule of
     /// fewer than two blocks. Local.
@@ -109,6 +109,8 @@ public:
 private:
     // The block as one that repeats, where it runs so often and can; made when it is first asked for.
     const Schedule* repeated(const StepBlocks& blocks);
+    // So many steps, fewer than two blocks have.
+    std::shared_ptr<const RestOfSteps> rest_of(std::int64_t steps);
     friend class BoundSweep;
     friend class ChainedSweep;
     struct Scratch;
@@ -117,7 +119,6 @@ private:
     std::vector<RateSample> sample_here(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s,
                                         std::int64_t run_bytes);
     std::vector<RateSample> sample_window(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s);
-    class Run;  // what run() does (sweep_run.cpp)
 
     bool copied(int a, const RunArray& array) const;
     std::vector<std::int64_t> steps_by(const Index& along, std::span<const RunArray> arrays) const;
@@ -129,10 +130,10 @@ private:
     Plan plan_;
     Schedule schedule_;
     std::int64_t waves_, points_;
-    std::vector<std::uint64_t> orders_;      // by array: of all ranks' memory
-    std::unique_ptr<RollingWindow> window_;  // where there are rolling-window arrays
-    std::unique_ptr<Schedule> repeated_;     // where it was asked for
-    std::unique_ptr<RestOfSteps> rest_;      // of the number of steps that was prepared last
+    std::vector<std::uint64_t> orders_;        // by array: of all ranks' memory
+    std::unique_ptr<RollingWindow> window_;    // where there are rolling-window arrays
+    std::unique_ptr<Schedule> repeated_;       // where it was asked for
+    std::shared_ptr<const RestOfSteps> rest_;  // of the number of steps that was asked for last
 };
 
 }  // namespace tilewave

@@ -11,10 +11,8 @@
 
 #include "check/shapes.hpp"
 #include "context/agreement.hpp"
-#include "context/exchange.hpp"
 #include "core/tags.hpp"
 #include "data/rows.hpp"
-#include "execute/alarms.hpp"
 #include "schedule/repeat.hpp"
 #include "schedule/timeline_bytes.hpp"
 #include "tilewave/check.hpp"
@@ -214,44 +212,38 @@ void compare_messages(Transport& t, const Schedule& schedule) {
 
 ReadySchedule::ReadySchedule(Context& context, const Schedule& schedule, const ScheduleCalls& calls, std::int64_t times,
                              bool record)
-    : context_(context), schedule_(schedule), calls_(calls), options_(context.options()) {
+    : context_(context), calls_(calls), options_(context.options()), times_(times), kept_(schedule) {
     for (const TaskFunction& f : calls.operations) operations_.push_back(with_place(f, context.rank()));
-    options_.alarms = context.exchange()->alarms.get();
-    options_.times = times;
     options_.threads = context.threads();         // more lanes take turns
     options_.first_tag = tags::first_face;        // a program's tags begin at 0, as do those of the library's own
     options_.record = options_.record && record;  // of some schedules the steps are of no interest
     options_.events = options_.record;
-    kept_.make(schedule_, std::vector<Binding>(schedule_.arrays.size()),
-               Programs{calls_.kernels, operations_, calls_.combinings}, context_.transport(), context_.lanes(),
+    kept_.make(std::vector<Binding>(schedule.arrays.size()), programs(), context_.transport(), context_.lanes(),
                options_);
 }
 
 ScheduleReport ReadySchedule::run(std::span<const Binding> bindings) {
-    Transport& t = context_.transport();
-    Alarms& alarms = *options_.alarms;
-    alarms.begin();
-    if (t.size() > 1 && options_.record) options_.clock_offset_s = context_.clock_offset_s();
-    Outcome outcome = kept_.run(schedule_, bindings, Programs{calls_.kernels, operations_, calls_.combinings}, t,
-                                context_.lanes(), options_);
-    if (options_.heartbeat && !outcome.interrupted) outcome.interrupted = options_.heartbeat(-1);
-    const auto explain = [&](const Failure& f) {
-        if (const NestWork* nest = schedule_.works[static_cast<std::size_t>(f.work)].nest(); nest && calls_.explain)
-            return calls_.explain(nest->kernel, f);
-        return "kernel of work " + std::to_string(schedule_.works[static_cast<std::size_t>(f.work)].number) +
-               " raised at " + to_string(f.point) + " on rank " + std::to_string(t.rank());
-    };
-    return report(agree_on_end(t, alarms, outcome, 0, {}, explain, options_.heartbeat), std::move(outcome.timeline));
+    RunBlocks blocks{&kept_};
+    if (times_ > 1) blocks = {&kept_, &kept_, nullptr, times_, times_};
+    CollectiveRun run(context_, std::move(blocks));
+    run.execute(bindings, programs(), options_);
+    const RunEnding end = run.end([&](const Failure& f) {
+        const Work& work = kept_.schedule().works[static_cast<std::size_t>(f.work)];
+        if (const NestWork* nest = work.nest(); nest && calls_.explain) return calls_.explain(nest->kernel, f);
+        return "kernel of work " + std::to_string(work.number) + " raised at " + to_string(f.point) + " on rank " +
+               std::to_string(context_.rank());
+    });
+    return report(end, run.timeline());
 }
 
 // The run is over: a timeline for which there is no memory is left out.
-ScheduleReport ReadySchedule::report(const RunEnding& end, Timeline own) {
+ScheduleReport ReadySchedule::report(const RunEnding& end, const Timeline& own) {
     Transport& t = context_.transport();
     ScheduleReport report;
     report.time_s = end.time_s;
     report.interrupted = end.interrupted;
     if (!options_.record) return report;
-    const bool turns = static_cast<int>(schedule_.lanes.size()) > context_.threads();
+    const bool turns = static_cast<int>(kept_.schedule().lanes.size()) > context_.threads();
     try {
         const std::vector<std::string> all = gather(t, [&] {
             std::string mine(sizeof(std::int32_t), 0);

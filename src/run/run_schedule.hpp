@@ -2,8 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "execute/kept_execution.hpp"
-#include "run/run_ending.hpp"
+#include "run/collective_run.hpp"
 #include "tilewave/run_schedule.hpp"
 
 namespace tilewave {
@@ -35,13 +34,14 @@ public:
     ScheduleReport run(std::span<const Binding> bindings);
 
 private:
-    ScheduleReport report(const RunEnding& end, Timeline own);
+    Programs programs() const { return {calls_.kernels, operations_, calls_.combinings}; }
+    ScheduleReport report(const RunEnding& end, const Timeline& own);
 
     Context& context_;
-    const Schedule& schedule_;
     ScheduleCalls calls_;
     std::vector<TaskFunction> operations_;
     ExecuteOptions options_;
+    std::int64_t times_;
     KeptExecution kept_;
 };
 

@@ -1,4 +1,4 @@
-// A block of time steps that repeats: what a run of many steps does (src/nests/run_blocks.hpp).
+// A block of time steps that repeats: what a run of many steps does (src/run/collective_run.hpp).
 #include "generate/nest/nest.hpp"
 #include "schedule/repeat.hpp"
 

@@ -1,0 +1,202 @@
+#include "run/collective_run.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "context/agreement.hpp"
+#include "context/exchange.hpp"
+
+namespace tilewave {
+
+namespace {
+
+// Where arrays lie for the block that begins at `time`, from where they lie for the first.
+std::vector<Binding> bindings_at(std::int64_t time, const RunBlocks& run, const Schedule& schedule,
+                                 std::span<const Binding> first) {
+    std::vector<Binding> all(first.begin(), first.end());
+    for (std::size_t a = 0; a < all.size(); ++a) {
+        all[a].data += time * run.time_bytes[a];
+        all[a].advance_bytes = run.steps * run.time_bytes[a];
+        if (const int time_buffers = schedule.arrays[a].time_buffers; time_buffers > 0)
+            all[a].first_time_buffer = static_cast<int>(floor_mod(all[a].first_time_buffer - time, time_buffers));
+    }
+    return all;
+}
+
+bool has_steps(const Schedule& schedule) {
+    return std::any_of(schedule.lanes.begin(), schedule.lanes.end(), [](const auto& lane) { return !lane.empty(); });
+}
+
+// What this rank says of its end; fine, too, where it was stopped for another one's.
+Statement statement_of(const Outcome& o, const std::function<std::string(const Failure&)>& explain, int rank) {
+    Statement said;
+    try {
+        if (o.failure) return {Statement::Kind::kernel, explain(*o.failure), ""};
+        o.must_have_run();
+    } catch (const KernelError& e) {  // of a task: it says where
+        return {Statement::Kind::kernel, e.what(), ""};
+    } catch (...) {
+        blame(said, std::current_exception(), "in a run on rank " + std::to_string(rank));
+        if (said.kind == Statement::Kind::resources) said.error += "; the arrays that are written now hold anything";
+    }
+    return said;
+}
+
+// What is called while this rank waits for others.
+class Meanwhile {
+public:
+    template <class F>
+    Meanwhile(Transport& t, F& f) : t_(t), before_(std::exchange(t.meanwhile, [&f] { f(); })) {}
+    ~Meanwhile() { t_.meanwhile = std::move(before_); }
+    Meanwhile(const Meanwhile&) = delete;
+    Meanwhile& operator=(const Meanwhile&) = delete;
+
+private:
+    Transport& t_;
+    std::function<void()> before_;
+};
+
+}  // namespace
+
+CollectiveRun::CollectiveRun(Context& context, RunBlocks blocks, const CallTimes& before)
+    : context_(context), blocks_(std::move(blocks)), times_(before) {
+    alarms().begin(blocks_.meetings());
+}
+
+Alarms& CollectiveRun::alarms() const {
+    return *context_.exchange()->alarms;
+}
+
+void CollectiveRun::arrays_are_ready(bool moved, bool others_may) {
+    // Ranks move different amounts: who is ready first would wait in the run, as if for its messages.
+    if (others_may) barrier(context_.transport());
+    if (moved) times_.moving_s += now_s() - begun_;
+}
+
+KeptExecution& CollectiveRun::execution(BlockKind kind) const {
+    return kind == BlockKind::rest ? *blocks_.rest : kind == BlockKind::several ? *blocks_.repeated : *blocks_.block;
+}
+
+void CollectiveRun::execute(std::span<const Binding> bindings, const Programs& programs, ExecuteOptions options) {
+    constexpr double look_s = 0.05;  // between two heartbeats, as in a block
+    Transport& t = context_.transport();
+    if (t.size() > 1 && options.record) options.clock_offset_s = context_.clock_offset_s();
+    options.alarms = &alarms();
+    options.last_reduced = blocks_.last_reduced;
+    const double begin = now_s();
+    double looked = begin;
+    const std::int64_t blocks = blocks_.whole + (blocks_.rest != nullptr), first_time = options.first_time,
+                       meetings = blocks_.meetings();
+    std::int64_t block = 0;
+    const std::function<bool(double)> heartbeat = options.heartbeat;
+    if (heartbeat)
+        options.heartbeat = [&](double part) {
+            looked = now_s();
+            return heartbeat((static_cast<double>(block) + part * static_cast<double>(options.times)) /
+                             static_cast<double>(blocks));
+        };
+    const Schedule& whole = blocks_.block->schedule();
+    const Schedule* const rest = blocks_.rest ? &blocks_.rest->schedule() : nullptr;
+    // A rank without messages holds nobody up, wherever it is.
+    const bool meets_others = !whole.messages.empty() || (rest && !rest->messages.empty());
+    // Nor does it look for alarms in a block without steps: it waits for the others at the end.
+    const bool idle = !has_steps(whole) && !(rest && has_steps(*rest)) && !blocks_.before_block;
+    std::vector<Binding> moved;
+    for (std::int64_t meeting = 0; meeting < meetings; ++meeting, block += options.times) {
+        if (meets_others) options.alarms->begin_block(meeting);
+        const BlockKind kind = block == blocks_.whole ? BlockKind::rest
+                               : blocks_.repeated     ? BlockKind::several
+                                                      : BlockKind::one;
+        KeptExecution& execution = this->execution(kind);
+        options.times = kind == BlockKind::rest ? 1 : std::min(blocks_.most_repetitions, blocks_.whole - block);
+        const std::int64_t passed = block * blocks_.steps;
+        options.first_time = first_time + passed;
+        if (block > 0 && blocks_.before_block && !lacking_) blocks_.before_block(block);
+        if (!blocks_.time_bytes.empty()) moved = bindings_at(passed, blocks_, execution.schedule(), bindings);
+        Outcome one = lacking_
+                          ? stand_aside(execution.schedule(), t, lacking_, options)
+                          : execution.run(moved.empty() ? bindings : moved, programs, t, context_.lanes(), options);
+        add(one, meeting);
+        if (options.record && !options.events && !one.error)
+            notes_.add(execution.schedule(), static_cast<int>(kind), std::move(one.recording));
+        if (meeting + 1 < meetings && heartbeat && now_s() - looked > look_s && options.heartbeat(1))
+            outcome_.interrupted = true;
+        options.stopped = outcome_.failure || outcome_.error || outcome_.interrupted || outcome_.stopped;
+        if (options.stopped && meetings > 1 && meeting >= options.alarms->last_block()) break;
+        if (idle && !options.stopped) break;
+    }
+    if (meetings > 1) outcome_.time_s = now_s() - begin;
+}
+
+// What blocks have given so far, and one more.
+void CollectiveRun::add(Outcome& one, std::int64_t meeting) {
+    Outcome& all = outcome_;
+    if ((one.failure || one.error) && !all.failure && !all.error) {
+        all.failure = one.failure;
+        all.error = one.error;
+        failed_block_ = meeting;
+    }
+    if (meeting == 0) {
+        all.time_s = one.time_s;
+        all.timeline = std::move(one.timeline);
+    }
+    all.stopped = all.stopped || one.stopped;
+    all.interrupted = all.interrupted || one.interrupted;
+    if (blocks_.last_reduced) all.reduced.clear();
+    for (std::size_t r = 0; r < one.reduced.size(); ++r) {
+        if (all.reduced.size() == r)
+            all.reduced.push_back(std::move(one.reduced[r]));
+        else
+            all.reduced[r].join(one.reduced[r]);
+    }
+}
+
+RunEnding CollectiveRun::end(const std::function<std::string(const Failure&)>& explain) {
+    times_.call_s += now_s() - begun_;
+    const std::function<bool(double)>& heartbeat = context_.options().heartbeat;
+    // A run may be shorter than a beat, and a signal may have come since the last one.
+    if (heartbeat && !outcome_.interrupted) outcome_.interrupted = heartbeat(-1);
+    Transport& t = context_.transport();
+    constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
+    const auto slowest = [](double seconds) { return -static_cast<std::int64_t>(seconds * 1e9); };
+    const bool failed = outcome_.failure || outcome_.error;
+    // Others may compute for long yet.
+    bool late = false;
+    const auto look = [&] {
+        (void)alarms().heard();
+        if (late || outcome_.interrupted || !heartbeat || !heartbeat(-1)) return;
+        late = true;
+        alarms().raise();
+    };
+    const Meanwhile looking(t, look);
+    std::vector<std::int64_t> v{failed ? failed_block_ * t.size() + t.rank() : none,
+                                outcome_.interrupted ? 0 : 1,
+                                outcome_.stopped || alarms().raised() ? 0 : 1,
+                                slowest(outcome_.time_s),
+                                slowest(times_.moving_s),
+                                slowest(times_.call_s)};
+    allreduce_min(t, v);
+    if (v[2] == 0) alarms().settle();
+    if (v[0] == none && v[1] != 0 && v[2] == 0) {  // a rank that waited here has stopped the others
+        std::vector<std::int64_t> interrupted{late ? 0 : 1};
+        allreduce_min(t, interrupted);
+        v[1] = interrupted[0];
+    }
+    if (v[0] != none) {
+        const int from = static_cast<int>(v[0] % t.size());
+        const Statement said = t.rank() == from ? statement_of(outcome_, explain, from) : Statement();
+        std::string text = static_cast<char>(said.kind) + said.error;
+        broadcast(t, text, from);
+        throw_as(static_cast<Statement::Kind>(text[0]), text.substr(1));
+    }
+    if (v[1] != 0 && v[2] == 0) throw InternalError("a run was stopped, and no rank says why");
+    const auto seconds = [&](std::size_t i) { return static_cast<double>(-v[i]) * 1e-9; };
+    return {v[1] == 0, seconds(3), seconds(4), seconds(5)};
+}
+
+std::vector<Reduced> CollectiveRun::reduced() {
+    return join_ranks(context_.transport(), std::move(outcome_.reduced));
+}
+
+}  // namespace tilewave
