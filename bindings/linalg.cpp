@@ -1,4 +1,5 @@
 // Dense matrices: layouts, schedules of products and of moving, and running them.
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/complex.h>
 #include <nanobind/stl/optional.h>
@@ -11,8 +12,10 @@
 
 #include "arrays/matrix_move.hpp"
 #include "casters.hpp"
+#include "choices.hpp"
 #include "core/clock.hpp"
 #include "dense/matrix_run.hpp"
+#include "dense/product.hpp"
 #include "execute/blas/factor_tasks.hpp"
 #include "execute/blas/tasks.hpp"
 #include "generate/linalg/cholesky.hpp"
@@ -36,12 +39,6 @@ Dtype dtype_named(const std::string& name) {
     for (const Dtype d : all_dtypes)
         if (name == to_string(d)) return d;
     throw ConfigError("dtype " + name + " was given");
-}
-
-constexpr const char* algorithms[] = {"broadcast", "wavefront", "summa"};
-
-ProductAlgorithm algorithm_named(const std::string& name) {
-    return static_cast<ProductAlgorithm>(std::ranges::find(algorithms, name) - std::begin(algorithms));
 }
 
 Transpose transpose_named(char name) {
@@ -109,6 +106,67 @@ void bind_layouts(nb::module_& m) {
         .def("same", &BlockCyclic::same);
 }
 
+// (least, most) of a number, the names of a kind, None of another choice.
+template <class T>
+nb::object values_of(double least) {
+    if constexpr (is_kind<T>) {
+        nb::list names;
+        for (const char* name : choice_names<T>) names.append(name);
+        return nb::tuple(names);
+    } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+        return nb::make_tuple(static_cast<T>(least), std::numeric_limits<T>::max());
+    } else if constexpr (std::is_same_v<T, double>) {
+        return nb::make_tuple(least, nb::none());
+    } else {
+        return nb::none();
+    }
+}
+
+template <class Plan>
+void bind_ranked(nb::module_& m, const char* name) {
+    nb::class_<RankedPlans<Plan>>(m, name, "Plans, the fastest first.")
+        .def_ro("plans", &RankedPlans<Plan>::plans)
+        .def_prop_rw(
+            "shown",
+            [](const RankedPlans<Plan>& r) { return r.shown ? *static_cast<nb::object*>(r.shown.get()) : nb::none(); },
+            [](RankedPlans<Plan>& r, nb::object made) {
+                r.shown = std::shared_ptr<nb::object>(new nb::object(std::move(made)), [](nb::object* p) {
+                    nb::gil_scoped_acquire gil;
+                    delete p;
+                });
+            },
+            "What Python has made of them.");
+}
+
+std::optional<double> predicted(double seconds) {
+    return seconds < 0 ? std::nullopt : std::optional(seconds);
+}
+
+void bind_matrix(nb::module_& m) {
+    nb::class_<MatrixStorage>(m, "Matrix", "A rank's part of a matrix; making it is local.")
+        .def(
+            "__init__",
+            [](MatrixStorage* s, Context& context, const BlockCyclic& layout, const std::string& type) {
+                new (s) MatrixStorage(context, layout, dtype_named(type));
+            },
+            "context"_a, "layout"_a, "dtype"_a, nb::keep_alive<1, 2>())
+        .def_prop_ro("layout", &MatrixStorage::layout)
+        .def(
+            "array",
+            [](const MatrixStorage& s) {
+                const auto kind =
+                    is_complex(s.type()) ? nb::dlpack::dtype_code::Complex : nb::dlpack::dtype_code::Float;
+                const nb::dlpack::dtype type{static_cast<std::uint8_t>(kind),
+                                             static_cast<std::uint8_t>(8 * item_bytes(s.type())), 1};
+                const nb::capsule owner(new std::shared_ptr<std::byte[]>(s.memory()),
+                                        [](void* p) noexcept { delete static_cast<std::shared_ptr<std::byte[]>*>(p); });
+                const std::array shape{static_cast<std::size_t>(s.rows()), static_cast<std::size_t>(s.columns())};
+                const std::array strides{std::int64_t{1}, std::max<std::int64_t>(1, s.rows())};
+                return nb::ndarray<nb::numpy>(s.memory().get(), 2, shape.data(), owner, strides.data(), type);
+            },
+            "This rank's elements, in Fortran order.");
+}
+
 void bind_products(nb::module_& m) {
     nb::class_<MatmulProblem>(m, "MatmulProblem", "C = A B, each as it enters the product.")
         .def(
@@ -136,134 +194,49 @@ void bind_products(nb::module_& m) {
     m.def("fits", &fits, "problem"_a, "choices"_a, "What the layouts do not allow; empty where they fit.");
     m.def("matmul", &matmul, "problem"_a, "choices"_a, "rank"_a, "ranks"_a, nb::call_guard<nb::gil_scoped_release>(),
           "One rank's part of a product.");
-    nb::class_<MatrixRun>(m, "ProductRun", "A product with all that it takes beyond the matrices; making it is local.")
-        .def(
-            "__init__",
-            [](MatrixRun* r, Context& context, Schedule schedule, std::shared_ptr<const Blas> blas,
-               const std::string& type, std::complex<double> alpha, std::complex<double> beta, bool conjugate_a,
-               bool conjugate_b, bool by_rows) {
-                nb::gil_scoped_release release;
-                const ProductCall call{dtype_named(type),
-                                       {alpha.real(), alpha.imag()},
-                                       {beta.real(), beta.imag()},
-                                       conjugate_a,
-                                       conjugate_b,
-                                       by_rows};
-                new (r) MatrixRun(context, std::move(schedule), product_tasks(std::move(blas), call));
-            },
-            "context"_a, "schedule"_a, "blas"_a, "dtype"_a, "alpha"_a, "beta"_a, "conjugate_a"_a, "conjugate_b"_a,
-            "by_rows"_a, nb::keep_alive<1, 2>())
-        .def(
-            "run",
-            [](MatrixRun& r, const std::vector<MatrixPlace>& places, std::int64_t item) {
-                nb::gil_scoped_release release;
-                return r.run(bindings_of(places, item));
-            },
-            "places"_a, "item_bytes"_a, "Collective.");
 }
 
 void bind_product_plans(nb::module_& m) {
-    nb::class_<ProductPlan>(m, "ProductPlan", "The choices of a product.")
-        .def(
-            "__init__",
-            [](ProductPlan* p, const std::string& algorithm, bool least_rounds, bool pending, int lookahead,
-               std::int64_t panel, double task_flops, std::array<bool, 3> moved, bool wide_blocks) {
-                new (p) ProductPlan{algorithm_named(algorithm),
-                                    least_rounds,
-                                    pending,
-                                    lookahead,
-                                    panel,
-                                    task_flops,
-                                    moved,
-                                    0,
-                                    -1,
-                                    wide_blocks};
-            },
-            "algorithm"_a, "least_rounds"_a, "pending"_a, "lookahead"_a, "panel"_a, "task_flops"_a, "moved"_a,
-            "wide_blocks"_a = false)
-        .def_prop_ro("algorithm", [](const ProductPlan& p) { return algorithms[static_cast<int>(p.algorithm)]; })
-        .def_ro("least_rounds", &ProductPlan::least_rounds)
-        .def_ro("pending", &ProductPlan::pending)
-        .def_ro("lookahead", &ProductPlan::lookahead)
-        .def_ro("panel", &ProductPlan::panel)
-        .def_ro("task_flops", &ProductPlan::task_flops)
-        .def_ro("moved", &ProductPlan::moved)
-        .def_ro("wide_blocks", &ProductPlan::wide_blocks)
+    nb::class_<ProductPlan> plan(m, "ProductPlan", "The choices of a product.");
+    nb::class_<ProductOptions> options(m, "ProductOptions", "What is asked of a product; None is chosen.");
+    nb::list all, values;
+#define TILEWAVE_CHOICE(type, name, otherwise, least, text)                                        \
+    bind_choice<type>(plan, options, all, #name, &ProductPlan::name, &ProductOptions::name, text); \
+    values.append(values_of<type>(least));
+    TILEWAVE_PRODUCT_CHOICES(TILEWAVE_CHOICE)
+#undef TILEWAVE_CHOICE
+    m.attr("product_choices") = nb::tuple(all);
+    m.attr("product_values") = nb::tuple(values);
+    plan.def(nb::init<>())
+        .def_rw("moved", &ProductPlan::moved)
         .def_ro("memory_bytes", &ProductPlan::memory_bytes)
-        .def_prop_ro(
-            "predicted_s",
-            [](const ProductPlan& p) { return p.predicted_s < 0 ? std::nullopt : std::optional(p.predicted_s); })
+        .def_prop_ro("predicted_s", [](const ProductPlan& p) { return predicted(p.predicted_s); })
         .def("__str__", &ProductPlan::text);
-    nb::class_<ProductCase>(m, "ProductCase", "A product with one set of choices.")
-        .def("schedule", &ProductCase::schedule, "rank"_a, nb::call_guard<nb::gil_scoped_release>())
-        .def_prop_ro("stored", &ProductCase::stored)
-        .def_ro("moved", &ProductCase::moved)
-        .def_ro("mirrored", &ProductCase::mirrored)
-        .def_prop_ro("turned", [](const ProductCase& c) { return c.problem.flipped; })
-        .def_prop_ro("conjugates",
-                     [](const ProductCase& c) { return std::array{c.operands[0].conjugate, c.operands[1].conjugate}; })
-        .def_prop_ro("b_by_rows", &ProductCase::b_by_rows)
-        .def(
-            "rates",
-            [](const ProductCase& c, std::shared_ptr<const Blas> blas, const std::string& type,
-               const std::vector<Schedule>& parts) {
-                return measured_products(std::move(blas), dtype_named(type))(c, parts);
-            },
-            "blas"_a, "dtype"_a, "parts"_a, nb::call_guard<nb::gil_scoped_release>());
-    nb::class_<ProductRequest>(m, "ProductRequest", "A product that is asked for, and what its caller has chosen.")
-        .def(
-            "__init__",
-            [](ProductRequest* r, const BlockCyclic& a, char op_a, const BlockCyclic& b, char op_b,
-               const BlockCyclic& c, const std::string& dtype, bool adds, int ranks, int threads,
-               const std::optional<std::string>& algorithm, std::optional<bool> least_rounds,
-               std::optional<bool> pending, std::optional<int> lookahead, std::optional<std::int64_t> panel,
-               std::optional<double> task_flops, std::optional<std::int64_t> memory, std::optional<bool> wide_blocks) {
-                const Dtype type = dtype_named(dtype);
-                ProductOptions wish;
-                if (algorithm) wish.algorithm = algorithm_named(*algorithm);
-                wish.least_rounds = least_rounds;
-                wish.pending = pending;
-                wish.lookahead = lookahead;
-                wish.panel = panel;
-                wish.task_flops = task_flops;
-                wish.memory_bytes = memory;
-                wish.wide_blocks = wide_blocks;
-                new (r) ProductRequest{ProductOperand::of(a, transpose_named(op_a), type),
-                                       ProductOperand::of(b, transpose_named(op_b), type),
-                                       ProductOperand::of(c, Transpose::none, type),
-                                       type,
-                                       adds,
-                                       ranks,
-                                       threads,
-                                       wish};
-            },
-            "a"_a, "op_a"_a, "b"_a, "op_b"_a, "c"_a, "dtype"_a, "adds"_a, "ranks"_a, "threads"_a, "algorithm"_a.none(),
-            "least_rounds"_a.none(), "pending"_a.none(), "lookahead"_a.none(), "panel"_a.none(), "task_flops"_a.none(),
-            "memory"_a.none(), "wide_blocks"_a.none() = nb::none())
-        .def(
-            "plans", [](const ProductRequest& r, const std::string& call) { return product_plans(call, r); }, "call"_a,
-            nb::call_guard<nb::gil_scoped_release>(), "All plans that keep to what is given.")
-        .def(
-            "measure",
-            [](const ProductRequest& r, const std::string& call, std::shared_ptr<const Blas> blas,
-               const std::vector<ProductPlan>& plans,
-               int rank) { measure_products(call, r, plans, rank, measured_products(std::move(blas), r.type)); },
-            "call"_a, "blas"_a, "plans"_a, "rank"_a, nb::call_guard<nb::gil_scoped_release>(),
-            "Times what predictions of plans need.")
-        .def(
-            "played",
-            [](const ProductRequest& r, const std::string& call, std::shared_ptr<const Blas> blas,
-               const std::vector<ProductPlan>& plans, const Machine& machine) {
-                return played_products(call, r, plans, machine, measured_products(std::move(blas), r.type));
-            },
-            "call"_a, "blas"_a, "plans"_a, "machine"_a, nb::call_guard<nb::gil_scoped_release>(),
-            "The plans, the fastest by prediction first.")
-        .def(
-            "case",
-            [](const ProductRequest& r, const std::string& call, const ProductPlan& plan) {
-                return product_case(call, r, plan);
-            },
-            "call"_a, "plan"_a);
+    options.def(nb::init<>())
+        .def_rw("alpha", &ProductOptions::alpha)
+        .def_rw("beta", &ProductOptions::beta)
+        .def_prop_rw(
+            "op_a", [](const ProductOptions& o) { return static_cast<int>(o.op_a); },
+            [](ProductOptions& o, char op) { o.op_a = transpose_named(op); })
+        .def_prop_rw(
+            "op_b", [](const ProductOptions& o) { return static_cast<int>(o.op_b); },
+            [](ProductOptions& o, char op) { o.op_b = transpose_named(op); })
+        .def_rw("memory", &ProductOptions::memory_bytes, nb::arg().none());
+    bind_ranked<ProductPlan>(m, "RankedProducts");
+    nb::class_<ProductReport, ScheduleReport>(m, "ProductReport", "How a product went.")
+        .def_ro("plan", &ProductReport::plan)
+        .def_ro("prediction", &ProductReport::prediction);
+    nb::class_<Multiplication>(m, "Multiplication",
+                               "A product with all plans that keep to what is chosen; making it is local.")
+        .def(nb::init<const std::string&, const MatrixStorage&, const MatrixStorage&, MatrixStorage&,
+                      const ProductOptions&, std::shared_ptr<const Blas>>(),
+             "name"_a, "a"_a, "b"_a, "c"_a, "options"_a, "blas"_a, nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(),
+             nb::keep_alive<1, 5>())
+        .def_prop_ro("text", &Multiplication::text)
+        .def_prop_ro("compares", &Multiplication::compares)
+        .def_prop_ro("flops", &Multiplication::flops)
+        .def("ranked", &Multiplication::ranked, nb::call_guard<nb::gil_scoped_release>(), "Collective.")
+        .def("run", &Multiplication::run, "ranked"_a, nb::call_guard<nb::gil_scoped_release>(), "Collective.");
     m.def(
         "product_rate",
         [](std::shared_ptr<const Blas> blas, const std::string& type, std::array<std::int64_t, 3> piece,
@@ -275,24 +248,21 @@ void bind_product_plans(nb::module_& m) {
 }
 
 void bind_panels(nb::module_& m) {
-    nb::class_<FactorPlan>(m, "FactorPlan", "How the panels of a factor travel.")
-        .def(
-            "__init__",
-            [](FactorPlan* p, bool wavefront, bool least_rounds, int lookahead, std::int64_t block,
-               std::int64_t chunk_bytes) {
-                new (p) FactorPlan{wavefront, least_rounds, lookahead, block, chunk_bytes, 0, -1};
-            },
-            "wavefront"_a, "least_rounds"_a, "lookahead"_a, "block"_a, "chunk_bytes"_a)
-        .def_ro("wavefront", &FactorPlan::wavefront)
-        .def_ro("least_rounds", &FactorPlan::least_rounds)
-        .def_ro("lookahead", &FactorPlan::lookahead)
-        .def_ro("block", &FactorPlan::block)
-        .def_ro("chunk_bytes", &FactorPlan::chunk_bytes)
+    nb::class_<FactorPlan> plan(m, "FactorPlan", "How the panels of a factor travel.");
+    nb::class_<FactorOptions> options(m, "FactorOptions", "What is asked of a factorization; None is chosen.");
+    nb::list all, values;
+#define TILEWAVE_CHOICE(type, name, otherwise, least, text)                                      \
+    bind_choice<type>(plan, options, all, #name, &FactorPlan::name, &FactorOptions::name, text); \
+    values.append(values_of<type>(least));
+    TILEWAVE_FACTOR_CHOICES(TILEWAVE_CHOICE)
+#undef TILEWAVE_CHOICE
+    m.attr("factor_choices") = nb::tuple(all);
+    m.attr("factor_values") = nb::tuple(values);
+    plan.def(nb::init<>())
         .def_ro("memory_bytes", &FactorPlan::memory_bytes)
-        .def("__str__", &FactorPlan::text)
-        .def_prop_ro("predicted_s", [](const FactorPlan& p) {
-            return p.predicted_s < 0 ? std::nullopt : std::optional(p.predicted_s);
-        });
+        .def_prop_ro("predicted_s", [](const FactorPlan& p) { return predicted(p.predicted_s); })
+        .def("__str__", &FactorPlan::text);
+    options.def(nb::init<>()).def_rw("memory", &FactorOptions::memory_bytes, nb::arg().none());
     nb::class_<PanelProblem>(m, "PanelProblem", "A factorization or a triangular solve.")
         .def(
             "__init__",
@@ -312,13 +282,10 @@ void bind_panels(nb::module_& m) {
             "system"_a = TriangularSystem())
         .def(
             "plans",
-            [](const PanelProblem& p, const std::string& call, std::optional<bool> wavefront,
-               std::optional<bool> least_rounds, std::optional<int> lookahead, std::optional<std::int64_t> block,
-               std::optional<std::int64_t> memory) {
-                return panel_plans(call, p, {block, lookahead, least_rounds, wavefront, memory});
+            [](const PanelProblem& p, const std::string& call, const FactorOptions& options) {
+                return panel_plans(call, p, options);
             },
-            "call"_a, "wavefront"_a.none(), "least_rounds"_a.none(), "lookahead"_a.none(), "block"_a.none(),
-            "memory"_a.none(), "All plans that keep to what is given.")
+            "call"_a, "options"_a, "All plans that keep to what is given.")
         .def(
             "measure",
             [](const PanelProblem& p, std::shared_ptr<const Blas> blas, const std::string& type,
@@ -347,6 +314,8 @@ void bind_panels(nb::module_& m) {
         "Rates of all operations, measured at the shapes of schedules.");
 }
 
+using Generator = Schedule (*)(const BlockCyclic&, std::int64_t, const FactorChoices&, int, int);
+
 void bind_factors(nb::module_& m) {
     nb::class_<FactorChoices>(m, "FactorChoices", "How the panels of a factor travel.")
         .def(
@@ -361,11 +330,11 @@ void bind_factors(nb::module_& m) {
             "least_rounds"_a = false, "lookahead"_a = 1, "lanes"_a = 1, "wavefront"_a = false)
         .def_rw("chunk_bytes", &FactorChoices::chunk_bytes)
         .def_rw("task_flops", &FactorChoices::task_flops);
-    m.def("cholesky", &cholesky, "layout"_a, "item_bytes"_a, "choices"_a, "rank"_a, "ranks"_a,
+    m.def("cholesky", static_cast<Generator>(&cholesky), "layout"_a, "item_bytes"_a, "choices"_a, "rank"_a, "ranks"_a,
           nb::call_guard<nb::gil_scoped_release>(), "One rank's part of a Cholesky factorization.");
-    m.def("lu", &lu, "layout"_a, "item_bytes"_a, "choices"_a, "rank"_a, "ranks"_a,
+    m.def("lu", static_cast<Generator>(&lu), "layout"_a, "item_bytes"_a, "choices"_a, "rank"_a, "ranks"_a,
           nb::call_guard<nb::gil_scoped_release>(), "One rank's part of an LU factorization.");
-    m.def("qr", &qr, "layout"_a, "item_bytes"_a, "choices"_a, "rank"_a, "ranks"_a,
+    m.def("qr", static_cast<Generator>(&qr), "layout"_a, "item_bytes"_a, "choices"_a, "rank"_a, "ranks"_a,
           nb::call_guard<nb::gil_scoped_release>(), "One rank's part of a QR factorization.");
     nb::class_<TriangularSystem>(m, "TriangularSystem", "Which triangle of a matrix, and how it is meant.")
         .def(
@@ -420,6 +389,7 @@ void bind_factors(nb::module_& m) {
 void bind_linalg(nb::module_& top) {
     nb::module_ m = top.def_submodule("linalg", "Dense matrices on block distributions.");
     bind_layouts(m);
+    bind_matrix(m);
     bind_products(m);
     bind_factors(m);
     bind_panels(m);

@@ -15,6 +15,7 @@
 #include "tilewave/context.hpp"
 #include "tilewave/dtype.hpp"
 #include "tilewave/linalg_plan.hpp"
+#include "tilewave/predict.hpp"
 #include "tilewave/run_schedule.hpp"
 
 namespace tilewave {
@@ -32,17 +33,26 @@ BlockCyclic by_block_columns(std::int64_t rows, std::int64_t columns, int ranks,
 /// A rank's part of a matrix, of a type that is known at run time: column by column. Making it is local.
 class MatrixStorage {
 public:
+    /// Elements are not set.
     /// @pre a real or complex type of 32 or 64 bits a part; a grid of at most the context's ranks; at most 2^60 bytes
     /// (ConfigError)
     MatrixStorage(Context& context, const BlockCyclic& layout, Dtype type);
+    MatrixStorage(const MatrixStorage& other);
+    MatrixStorage(MatrixStorage&&) = default;
+    MatrixStorage& operator=(MatrixStorage other) noexcept;
+    ~MatrixStorage() = default;
 
     Context& context() const { return *context_; }
     const BlockCyclic& layout() const { return layout_; }
     Dtype type() const { return type_; }
     std::int64_t rows() const { return owned_.extent(0); }     ///< of this rank
     std::int64_t columns() const { return owned_.extent(1); }  ///< of this rank
-    std::byte* data() { return memory_.data(); }
-    const std::byte* data() const { return memory_.data(); }
+    std::byte* data() { return memory_.get(); }
+    const std::byte* data() const { return memory_.get(); }
+    std::int64_t bytes() const { return rows() * columns() * item_bytes(type_); }  ///< of this rank
+    const std::shared_ptr<std::byte[]>& memory() const { return memory_; }
+    /// The same matrix: elements of either are those of both.
+    MatrixStorage shared() const { return MatrixStorage(*context_, layout_, type_, memory_); }
     /// The number in the whole matrix of a row or a column of this rank.
     GlobalElement row(LocalElement l) const { return layout_.rows.global_of(layout_.row_of(context_->rank()), l); }
     GlobalElement column(LocalElement l) const {
@@ -60,11 +70,13 @@ public:
     std::string text() const;
 
 private:
+    MatrixStorage(Context& context, const BlockCyclic& layout, Dtype type, std::shared_ptr<std::byte[]> memory);
+
     Context* context_;
     BlockCyclic layout_;
     Dtype type_;
     Box owned_;
-    std::vector<std::byte> memory_;
+    std::shared_ptr<std::byte[]> memory_;
 };
 
 /// A distributed matrix of T: float, double, or complex numbers of these.
@@ -72,7 +84,9 @@ template <class T>
 class Matrix {
 public:
     /// Zeros. Local.
-    Matrix(Context& context, const BlockCyclic& layout) : storage_(context, layout, dtype_of<T>()) {}
+    Matrix(Context& context, const BlockCyclic& layout) : storage_(context, layout, dtype_of<T>()) {
+        std::fill_n(local(), storage_.rows() * storage_.columns(), T{});
+    }
     /// init(row, column), numbers in the whole matrix. Local.
     template <class Init>
     Matrix(Context& context, const BlockCyclic& layout, Init init) : Matrix(context, layout) {
@@ -109,13 +123,16 @@ private:
 /// How a product went.
 struct ProductReport : ScheduleReport {
     ProductPlan plan;
+    /// What the run was predicted to take, without redistributions; simulated when it is called. Empty on other ranks
+    /// than 0.
+    std::function<Prediction()> prediction;
 };
 
 /// C = alpha op(A) op(B) + beta C, with the plan that is predicted fastest. What it needs in another layout is
 /// redistributed first. Collective.
-/// @pre one context and type; extents that fit; real alpha and beta of real matrices; lookahead >= 0, panel >= 1;
-/// pending of a wavefront; a memory that a plan keeps within; layouts that the algorithm takes (ConfigError on every
-/// rank, before anything is allocated)
+/// @pre one context and type; extents that fit; real alpha and beta of real matrices; choices as check_choices() wants
+/// them; a memory that a plan keeps within; layouts that the algorithm takes (ConfigError on every rank, before
+/// anything is allocated)
 ProductReport multiply(const MatrixStorage& a, const MatrixStorage& b, MatrixStorage& c,
                        const ProductOptions& options = {});
 template <class T>
@@ -134,8 +151,8 @@ struct FactorStorage {
 };
 enum class FactorKind : std::uint8_t { cholesky, lu, qr };
 /// Factors a copy of a matrix of any layout. Collective.
-/// @pre square, but for QR; block >= 1, lookahead >= 0, no wavefront down a tree; a memory that a plan keeps within
-/// (ConfigError on every rank, before anything is allocated)
+/// @pre square, but for QR; choices as check_choices() wants them; a memory that a plan keeps within (ConfigError on
+/// every rank, before anything is allocated)
 FactorStorage factor(FactorKind kind, const MatrixStorage& a, const FactorOptions& options);
 /// The same in the memory of `a`, where it lies as the factor does.
 FactorStorage factor(FactorKind kind, MatrixStorage&& a, const FactorOptions& options);

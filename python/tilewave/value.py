@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import textwrap
 from typing import TYPE_CHECKING
 
 from tilewave.errors import ConfigError
@@ -47,3 +48,28 @@ def plain_copy(data):
     if isinstance(data, dict):
         return {key: plain_copy(value) for key, value in data.items()}
     return [plain_copy(value) for value in data] if isinstance(data, list) else data
+
+
+def with_choices(declared, needed=()):
+    """Class decorator: an attribute for each choice, with its default and documentation, before those of the class.
+
+    Parameters
+    ----------
+    declared : sequence
+        As the core has them: name, default, what is allowed, documentation.
+    needed : sequence of str
+        Those that have no default.
+    """
+
+    def decorate(cls):
+        cls.__annotations__ = {name: type(default) for name, default, *_ in declared} | dict(cls.__annotations__)
+        lines = []
+        for name, default, allowed, doc in declared:
+            if name not in needed:
+                setattr(cls, name, default)
+            kind = {str: "str", tuple: "tuple of int"}.get(type(default), type(default).__name__)
+            lines.append(f"{name} : {kind}\n    {doc} Allowed: {allowed}.")
+        cls.__doc__ = cls.__doc__.replace("CHOICES\n", textwrap.indent("\n".join(lines), "    ").lstrip() + "\n")
+        return cls
+
+    return decorate

@@ -15,6 +15,7 @@
 
 #include "context/agreement.hpp"
 #include "context/exchange.hpp"
+#include "context/machine_number.hpp"
 #include "context/tuning.hpp"
 #include "context/waiting.hpp"
 #include "core/binomial.hpp"
@@ -311,6 +312,7 @@ void Context::use_machine(const Machine& machine) {
     machine_->ranks_per_core = crowd;
     machine_->set_of = set_of_;
     machine_->set_cpus = set_cpus_;
+    ++own<MachineNumber>().now;
 }
 
 double Context::clock_offset_s() {

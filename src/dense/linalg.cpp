@@ -17,19 +17,16 @@
 #include "arrays/matrix_move.hpp"
 #include "context/agreement.hpp"
 #include "dense/matrix_run.hpp"
+#include "dense/product.hpp"
 #include "execute/blas/tasks.hpp"
 #include "generate/linalg/sides.hpp"
-#include "measure/product_rates.hpp"
 #include "measure/task_rates.hpp"
 #include "plan/panels/panel_plan.hpp"
-#include "plan/products/product_plan.hpp"
 #include "transport/collectives.hpp"
 
 namespace tilewave {
 
 namespace {
-
-constexpr std::int64_t most_bytes = std::int64_t{1} << 60;  // of a rank's part of a matrix
 
 std::mutex blas_lock;
 std::shared_ptr<const Blas> chosen_blas;
@@ -56,50 +53,9 @@ void agreed(Context& context, const std::string& call, const std::string& text, 
     agree_after(context, mine, local);
 }
 
-void require(bool good, const std::string& text) {
-    if (!good) throw ConfigError(text);
-}
-
 template <class Ready>
 ScheduleReport run(Ready& ready, const std::vector<Binding>& matrices) {
-    ScheduleReport report = ready.run(matrices);
-    if (report.interrupted) throw Interrupted();
-    return report;
-}
-
-template <class T>
-std::string said(const char* name, const std::optional<T>& given) {
-    return given ? std::string(name) + " " + std::to_string(static_cast<std::int64_t>(*given)) + ", " : "";
-}
-
-std::string text_of(const FactorOptions& o) {
-    return said("block", o.block) + said("lookahead", o.lookahead) + said("least rounds", o.least_rounds) +
-           said("wavefront", o.wavefront) + said("memory", o.memory_bytes);
-}
-
-std::string text_of(const ProductOptions& o) {
-    return "op " + std::to_string(static_cast<int>(o.op_a)) + std::to_string(static_cast<int>(o.op_b)) + ", " +
-           said("algorithm", o.algorithm) + said("pending", o.pending) + said("least rounds", o.least_rounds) +
-           said("lookahead", o.lookahead) + said("panel", o.panel) + said("task flops", o.task_flops) +
-           said("wide blocks", o.wide_blocks) + said("memory", o.memory_bytes);
-}
-
-std::string text_of(std::complex<double> z) {
-    char text[64];
-    std::snprintf(text, sizeof text, "%.17g + %.17gi", z.real(), z.imag());
-    return text;
-}
-
-// Bytes of a rank's part; they are counted where there can be so many.
-std::size_t bytes_of(const Box& owned, Dtype type) {
-    std::int64_t bytes = item_bytes(type);
-    bool fits = true;
-    for (int k = 0; k < owned.dims(); ++k)
-        fits = fits && !__builtin_mul_overflow(bytes, std::max<std::int64_t>(owned.extent(k), 1), &bytes);
-    if (!fits || bytes > most_bytes)
-        throw ConfigError("matrix: a part of " + std::to_string(owned.extent(0)) + " x " +
-                          std::to_string(owned.extent(1)) + " elements was given; allowed: at most 2^60 bytes");
-    return owned.empty() ? 0 : static_cast<std::size_t>(bytes);
+    return uninterrupted(ready.run(matrices));
 }
 
 // Plans of a context, by what they are of and by its machine.
@@ -177,127 +133,14 @@ void use_blas(const std::string& library) {
     chosen_blas = std::move(found);
 }
 
-BlockCyclic by_block_rows(std::int64_t rows, std::int64_t columns, int ranks, std::int64_t block) {
-    return {{rows, ranks, block}, {columns, 1, 0}};
-}
-
-BlockCyclic by_block_columns(std::int64_t rows, std::int64_t columns, int ranks, std::int64_t block) {
-    return {{rows, 1, 0}, {columns, ranks, block}};
-}
-
-MatrixStorage::MatrixStorage(Context& context, const BlockCyclic& layout, Dtype type)
-    : context_(&context), layout_(layout), type_(type), owned_(layout.owned(context.rank())) {
-    require(type == Dtype::f4 || type == Dtype::f8 || is_complex(type),
-            std::string("matrix: dtype ") + to_string(type) +
-                " was given; allowed: float32, float64, complex64, complex128");
-    require(layout.ranks() <= context.size(), "matrix: a grid of " + std::to_string(layout.ranks()) +
-                                                  " ranks was given; allowed: at most " +
-                                                  std::to_string(context.size()));
-    memory_.resize(bytes_of(owned_, type));
-}
-
-Binding MatrixStorage::binding() const {
-    const std::int64_t item = item_bytes(type_);
-    return {const_cast<std::byte*>(memory_.data()), {item, std::max<std::int64_t>(1, rows()) * item}};
-}
-
-std::string MatrixStorage::text() const {
-    const auto& [r, c] = std::pair{layout_.rows, layout_.columns};
-    const auto by = [](auto a, auto b) { return std::to_string(a) + " x " + std::to_string(b); };
-    return "a matrix of " + by(r.extent, c.extent) + " " + to_string(type_) + " on " + by(r.parts, c.parts) +
-           " ranks, blocks of " + by(r.block, c.block) + (layout_.ranks_by_column ? ", ranks by columns" : "");
-}
-
-MatrixStorage MatrixStorage::redistributed(const BlockCyclic& layout) const {
-    std::optional<MatrixStorage> made;
-    std::optional<ReadyMove> move;
-    agreed(*context_, "redistributed", text(), [&] {
-        made.emplace(*context_, layout, type_);
-        move.emplace(*context_, MatrixMove(layout_, layout, item_bytes(type_), context_->size()));
-    });
-    agreed(*context_, "redistributed", "to " + made->text(), [] {});
-    move->run(binding(), made->binding());
-    return std::move(*made);
-}
-
-void MatrixStorage::gather(const std::function<std::byte*()>& place) const {
-    std::byte* to = nullptr;
-    agreed(*context_, "gather", text(), [&] { to = place(); });
-    MatrixStorage whole = redistributed({{layout_.rows.extent, 1, 0}, {layout_.columns.extent, 1, 0}});
-    if (const auto bytes = whole.rows() * whole.columns() * item_bytes(type_); bytes > 0)
-        std::memcpy(to, whole.data(), static_cast<std::size_t>(bytes));
-}
-
 ProductReport multiply(const MatrixStorage& a, const MatrixStorage& b, MatrixStorage& c,
                        const ProductOptions& options) {
-    Context& context = c.context();
-    const bool adds = options.beta != 0.0;
-    const ProductRequest request{ProductOperand::of(a.layout(), options.op_a, c.type()),
-                                 ProductOperand::of(b.layout(), options.op_b, c.type()),
-                                 ProductOperand::of(c.layout(), Transpose::none, c.type()),
-                                 c.type(),
-                                 adds,
-                                 context.size(),
-                                 context.threads(),
-                                 options};
-    std::shared_ptr<const Blas> library;
-    std::vector<ProductPlan> plans;
-    const std::string layouts = a.text() + ", " + b.text() + ", " + c.text();
-    const std::string choices = text_of(options) + (adds ? "adds" : "");
-    agreed(context, "multiply", layouts + ", " + text_of(options.alpha) + ", " + text_of(options.beta) + ", " + choices,
-           [&] {
-               require(
-                   &a.context() == &context && &b.context() == &context && a.type() == c.type() && b.type() == c.type(),
-                   "multiply: " + layouts + " were given; allowed: one type and one context");
-               require(&a != &c && &b != &c, "multiply: c is one of the operands; allowed: another matrix");
-               require(is_complex(c.type()) || (options.alpha.imag() == 0 && options.beta.imag() == 0),
-                       "multiply: alpha " + text_of(options.alpha) + " and beta " + text_of(options.beta) +
-                           " were given for " + to_string(c.type()) + "; allowed: real numbers");
-               plans = product_plans("multiply", request);
-               library = blas();
-           });
-    ProductRates rates;
-    if (library) rates = measured_products(library, c.type());
-    const ProductPlan plan = agreed_plan<ProductPlan>(
-        context, "multiply", layouts + choices,
-        [&] {
-            if (plans.size() > 1) measure_products("multiply", request, plans, context.rank(), rates);
-        },
-        [&](const Machine& machine) { return played_products("multiply", request, plans, machine, rates).front(); });
-    const std::array<const MatrixStorage*, 3> given{&a, &b, &c};
-    std::array<std::optional<MatrixStorage>, 3> copies;
-    std::array<std::optional<ReadyMove>, 4> moves;  // of each operand, and c's way back
-    std::optional<MatrixRun> ready;
-    std::vector<Binding> places;
-    agreed(context, "multiply", "ready", [&] {
-        const ProductCase one = product_case("multiply", request, plan);
-        const std::array<BlockCyclic, 3> stored = one.stored();
-        const auto move = [&](const BlockCyclic& from, const BlockCyclic& to) {
-            return MatrixMove(from, to, item_bytes(c.type()), context.size());
-        };
-        for (std::size_t i = 0; i < 3; ++i) {
-            if (one.moved[i]) copies[i].emplace(context, stored[i], c.type());
-            if (one.moved[i] && (i < 2 || adds)) moves[i].emplace(context, move(given[i]->layout(), stored[i]));
-            places.push_back(copies[i] ? copies[i]->binding() : given[i]->binding());
-        }
-        if (one.moved[2]) moves[3].emplace(context, move(stored[2], c.layout()));
-        if (one.mirrored) std::swap(places[0], places[1]);
-        for (std::size_t i = 0; i < 3; ++i)
-            if (one.operands[i].turned) std::swap(places[i].stride_bytes[0], places[i].stride_bytes[1]);
-        const auto scalar = [](std::complex<double> z) { return Complex{z.real(), z.imag()}; };
-        const ProductCall call{c.type(),
-                               scalar(options.alpha),
-                               scalar(options.beta),
-                               one.operands[0].conjugate,
-                               one.operands[1].conjugate,
-                               one.b_by_rows()};
-        ready.emplace(context, one.schedule(context.rank()), product_tasks(library, call));
+    std::optional<Multiplication> call;
+    begin_call(c.context(), "multiply", [&] {
+        call.emplace("multiply", a, b, c, options, blas());
+        return a.text() + ", " + b.text() + ", " + c.text() + ", " + call->text();
     });
-    for (std::size_t i = 0; i < 3; ++i)
-        if (moves[i]) moves[i]->run(given[i]->binding(), copies[i]->binding());
-    ProductReport report{run(*ready, places), plan};
-    if (moves[3]) moves[3]->run(copies[2]->binding(), c.binding());
-    return report;
+    return call->run(*call->ranked());
 }
 
 namespace {
@@ -491,7 +334,7 @@ MatrixStorage solve_triangular(const MatrixStorage& a, const MatrixStorage& b, c
     agreed(context, call, text, [&] {
         require(a.layout().rows.extent == a.layout().columns.extent,
                 call + ": " + a.text() + " was given; allowed: square matrices");
-        require(!options.wavefront.value_or(false), call + ": a wavefront was given; allowed: broadcasts");
+        require(options.algorithm != FactorAlgorithm::wavefront, call + ": a wavefront was given; allowed: broadcasts");
         require(&b.context() == &context && b.type() == a.type() && b.layout().rows.extent == a.layout().rows.extent,
                 call + ": b is " + b.text() + ", a " + a.text() + "; allowed: as many rows, one type and context");
         plans = panel_plans(call, problem, options);

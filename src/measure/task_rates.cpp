@@ -211,9 +211,9 @@ std::vector<OperationRate> factor_task_rates(const std::shared_ptr<const Blas>& 
 
 PanelRates measured_panels(std::shared_ptr<const Blas> blas, Dtype type, const PanelProblem& problem) {
     // Panels ahead change no task.
-    using Known = std::map<std::tuple<std::int64_t, bool, std::int64_t>, std::vector<OperationRate>>;
+    using Known = std::map<std::tuple<std::int64_t, FactorAlgorithm, std::int64_t>, std::vector<OperationRate>>;
     return [blas = std::move(blas), type, problem, known = std::make_shared<Known>()](const FactorPlan& plan) {
-        auto& found = (*known)[{plan.block, plan.wavefront, plan.chunk_bytes}];
+        auto& found = (*known)[{plan.block, plan.algorithm, plan.chunk_bytes}];
         if (found.empty()) found = factor_task_rates(blas, type, std::vector{panel_schedule(problem, plan, 0)});
         return found;
     };

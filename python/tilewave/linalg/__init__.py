@@ -2,14 +2,13 @@
 
 from tilewave.linalg.blas import use_blas
 from tilewave.linalg.cholesky import CholeskyFactor, NotPositiveDefinite, cholesky
-from tilewave.linalg.choosing import FactorPlan
 from tilewave.linalg.factors import FactorReport, SingularMatrix
 from tilewave.linalg.least_squares import RankDeficient
 from tilewave.linalg.lstsq import lstsq, solve_triangular
 from tilewave.linalg.lu import LuFactor, inv, lu
 from tilewave.linalg.matmul import matmul, plan_matmul
 from tilewave.linalg.matrix import Matrix, matrix
-from tilewave.linalg.plan import MatmulPlan, MatmulReport
+from tilewave.linalg.plan import FactorPlan, MatmulPlan, MatmulReport
 from tilewave.linalg.qr import QrFactor, qr
 
 __all__ = [

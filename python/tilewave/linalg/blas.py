@@ -64,6 +64,7 @@ def _path(given):
     return name
 
 
+@functools.cache
 def _openblas():
     package = importlib.util.find_spec("scipy_openblas32")  # to import it would load the library, with threads
     if package is None or package.origin is None:

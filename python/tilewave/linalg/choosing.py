@@ -5,88 +5,16 @@ from __future__ import annotations
 import dataclasses
 import json
 import weakref
-from typing import Any
 
-from tilewave import _core, units
-from tilewave.errors import ConfigError
-from tilewave.linalg.checks import MOST_AHEAD, require_integer, require_one_of
+from tilewave import _core
 from tilewave.linalg.layout import Layout
-from tilewave.linalg.plan import TREES, lines_of_compared
+from tilewave.linalg.plan import FactorPlan, options_of
 from tilewave.linalg.prediction import Play
 from tilewave.machine import known, measure
 
-#: How panels of a factor go to those that need them.
-ALGORITHMS = ("broadcast", "wavefront")
 #: Plans that a context keeps.
 MOST_PLANS = 64
 _plans = weakref.WeakKeyDictionary()  # by context: what was planned there, the same on all its ranks
-
-
-@dataclasses.dataclass(frozen=True)
-class FactorPlan:
-    """How a factorization or a triangular solve is computed; ``print(plan)`` shows it, `explain` says why.
-
-    Attributes
-    ----------
-    algorithm : str
-        "broadcast": a panel is used when all of it is there; "wavefront": it goes from rank to rank, and each chunk is
-        used as it comes.
-    tree : str
-        "ring" or "least_rounds".
-    lookahead, block : int
-        Panels that travel beside the one in use; columns of a panel.
-    chunk_bytes : int
-        Of a panel's messages.
-    memory_bytes : int
-        Of a rank beyond the matrices: the panels on their way.
-    predicted_s : float or None
-        None where nothing was compared.
-    """
-
-    algorithm: str
-    tree: str
-    lookahead: int
-    block: int
-    chunk_bytes: int
-    memory_bytes: int
-    predicted_s: float | None
-    compared: tuple[Any, ...] = ()
-    messages: str = ""
-
-    @classmethod
-    def _of(cls, found):
-        """Of the core's."""
-        return cls(
-            ALGORITHMS[found.wavefront],
-            TREES[found.least_rounds],
-            found.lookahead,
-            found.block,
-            found.chunk_bytes,
-            found.memory_bytes,
-            found.predicted_s,
-        )
-
-    def _core(self):
-        return _core.linalg.FactorPlan(
-            self.algorithm == "wavefront", self.tree == "least_rounds", self.lookahead, self.block, self.chunk_bytes
-        )
-
-    def _choices(self, threads):
-        """As solves and reflections take them."""
-        return _core.linalg.FactorChoices(self.tree == "least_rounds", self.lookahead, threads)
-
-    def explain(self) -> str:
-        """Why this plan: what was compared, the fastest first.
-
-        Returns
-        -------
-        str
-        """
-        return "\n".join([str(self), *lines_of_compared(self.compared, self.messages)])
-
-    def __str__(self) -> str:
-        predicted = "" if self.predicted_s is None else f"; predicted {units.seconds(self.predicted_s)}"
-        return f"{self._core()}; {units.size(self.memory_bytes)} beyond the matrices{predicted}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,23 +33,16 @@ class Wish:
 
     def checked(self, call):
         """Itself; raises ConfigError."""
-        require_integer(call, "block", self.block, 1)
-        require_integer(call, "lookahead", self.lookahead, 0, MOST_AHEAD)
-        require_integer(call, "memory", self.memory, 0)
-        require_one_of(call, "tree", self.tree, TREES)
-        require_one_of(call, "algorithm", self.algorithm or "None", ("auto", *ALGORITHMS))
-        if self.algorithm == "wavefront" and self.tree == "least_rounds":
-            raise ConfigError(f"{call}: tree 'least_rounds' was given with algorithm 'wavefront'; allowed: 'ring'")
+        self._options(call)
         return self
+
+    def _options(self, call):
+        choices = {name: getattr(self, name) for name in ("algorithm", "tree", "lookahead", "block")}
+        return options_of(call, FactorPlan, choices, self.memory)
 
     def plans(self, call, problem):
         """All plans of the core that keep to it; raises ConfigError."""
-        return problem.plans(
-            call,
-            None if self.algorithm == "auto" else self.algorithm == "wavefront",
-            None if self.tree is None else self.tree == "least_rounds",
-            *(None if given is None else int(given) for given in (self.lookahead, self.block, self.memory)),
-        )
+        return problem.plans(call, self._options(call))
 
 
 def by_block_columns(shape, block, ranks):
@@ -150,14 +71,11 @@ def best_plan(context, problem, dtype, plans, library, text):
             if len(plans) > 1:
                 problem.measure(library, dtype.name, plans)
             if context.rank == 0:
-                played = [FactorPlan._of(plan) for plan in problem.played(library, dtype.name, plans, machine)]
-                compared = [(p.predicted_s, p.memory_bytes, str(p._core())) for p in played]
-                compared = compared if played[0].predicted_s is not None else []
-                found = json.dumps(
-                    dataclasses.asdict(
-                        dataclasses.replace(played[0], compared=compared, messages=known.messages(context))
-                    )
-                )
+                played = problem.played(library, dtype.name, plans, machine)
+                compared = [(p.predicted_s, p.memory_bytes, str(p)) for p in played if p.predicted_s is not None]
+                best = {name: getattr(played[0], name) for name, *_ in FactorPlan._declared}
+                more = {name: getattr(played[0], name) for name in ("memory_bytes", "predicted_s")}
+                found = json.dumps(best | more | {"compared": compared, "messages": known.messages(context)})
         except Exception as problem_here:
             error = problem_here
         yield error or "planned"

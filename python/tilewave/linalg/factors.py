@@ -13,11 +13,11 @@ from tilewave.errors import ConfigError, KernelError
 from tilewave.linalg.arrays import entered
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_bool, require_matrix, require_square
-from tilewave.linalg.choosing import FactorPlan, best_plan, by_block_columns, play_of
+from tilewave.linalg.choosing import best_plan, by_block_columns, play_of
 from tilewave.linalg.layout import Layout
 from tilewave.linalg.matrix import Matrix, Move, require_no_factor
 from tilewave.linalg.operands import place_of
-from tilewave.linalg.prediction import Foretold
+from tilewave.linalg.plan import FactorPlan, Foretold
 from tilewave.runtime.ready import ready
 from tilewave.timeline.parts import Parts
 from tilewave.timeline.timeline import Timeline
@@ -227,6 +227,11 @@ class FactorRun:
         return FactorReport(*how, parts, Timeline(done.timeline), self._play)
 
 
+def choices_of(plan, threads):
+    """As solves and reflections take them."""
+    return _core.linalg.FactorChoices(plan.tree == "least_rounds", plan.lookahead, threads)
+
+
 def _kept(array):
     """Items of a moving array that are in memory; 0 of a matrix."""
     extents = [max(0, h - l) for l, h in zip(*array.storage, strict=True)]
@@ -281,7 +286,7 @@ def permute_rows(local, permutation):
 def solve_run(context, plan, library, triangle, sides, system, dtype, beside=None):
     """Solving with a triangle, both as layouts of the core; ready to run on [matrix, sides]."""
 
-    item, choices, ranks = dtype.itemsize, plan._choices(context.threads), context.size
+    item, choices, ranks = dtype.itemsize, choices_of(plan, context.threads), context.size
 
     def schedule_of(rank):
         return _core.linalg.triangular_solve(triangle, sides, item, system, choices, rank, ranks)

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
-import functools
-import json
-import weakref
-from typing import TYPE_CHECKING
+import numbers
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tilewave import _core
-from tilewave.errors import ConfigError, KernelError
+from tilewave.errors import ConfigError
 from tilewave.linalg.blas import blas
-from tilewave.linalg.matrix import Move
-from tilewave.linalg.operands import local_of, place_of
-from tilewave.linalg.plan import MatmulPlan, MatmulReport
-from tilewave.linalg.prediction import Play
-from tilewave.linalg.request import request_of
-from tilewave.machine import known, measure
+from tilewave.linalg.checks import require_matrix, transpose_of
+from tilewave.linalg.layout import Layout, layout_of
+from tilewave.linalg.matrix import Matrix, require_no_factor
+from tilewave.linalg.plan import MatmulPlan, MatmulReport, options_of, ranked
 from tilewave.runtime.collective import collective
-from tilewave.runtime.ready import ready
 from tilewave.timeline.parts import Parts
 from tilewave.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from tilewave.annotations import Collective, Number
-    from tilewave.linalg.layout import Layout
-    from tilewave.linalg.matrix import Matrix
     from tilewave.runtime.context import Context
-
-_plans = weakref.WeakKeyDictionary()  # by context: what was planned there, the same on all its ranks
-#: Plans that a context keeps.
-MOST_PLANS = 64
 
 
 @collective("tw.linalg.matmul")
@@ -101,44 +89,19 @@ def matmul(
     -----
     Collective. NaN and infinity spread as in BLAS. Rates of the BLAS are measured at first use of a shape.
     """
-    request, c = request_of(context, a, b, c, locals())
-    library = blas()
-    yield request.text
-    chosen = yield from _chosen(context, request, library)
-    scalars = complex(alpha), complex(beta)
-
-    def make():
-        case, parts, moves = request.core.case("matmul", chosen._core()), [], []
-        for number, (stored, matrix, moved) in enumerate(zip(case.stored, (a, b, c), case.moved, strict=True)):
-            parts.append(local_of(stored, context.rank, a.dtype) if moved else matrix.local)
-            comes = moved and (number < 2 or beta != 0)
-            moves.append(Move(context, matrix._blocks, stored, a.dtype) if comes else None)
-        back = Move(context, case.stored[2], c._blocks, a.dtype) if case.moved[2] else None
-        given = context._core, case.schedule(context.rank), library, a.dtype.name
-        run = _core.linalg.ProductRun(*given, *scalars, *case.conjugates, case.b_by_rows)
-        return case, parts, moves, back, run
-
-    case, parts, moves, back, run = yield from ready(chosen.algorithm, make)
-    for move, matrix, part in zip(moves, (a, b, c), parts, strict=True):
-        if move is not None:
-            move(matrix.local, part)
-    in_order = [parts[1], parts[0], parts[2]] if case.mirrored else parts
-    places = [place_of(part, turned) for part, turned in zip(in_order, case.turned, strict=True)]
-    try:
-        done = run.run(places, a.dtype.itemsize)
-    except (ConfigError, KernelError, MemoryError) as problem:
-        raise context._shared(problem) from None
-    context._finished(done)
-    if back is not None:
-        back(parts[2], c.local)
-    on_zero, rates = context.rank == 0, functools.partial(case.rates, library, a.dtype.name)
+    choices = {"algorithm": algorithm, "tree": tree, "lookahead": lookahead, "panel": panel, "pending": pending}
+    options = options_of("matmul", MatmulPlan, choices if plan is None else _of_plan(plan, choices), memory)
+    call, c = _asked(context, (a, b, c), options, alpha, beta, trans_a, trans_b, layout)
+    yield call.text
+    plans = yield from ranked(context, call.core)
+    done = context._together(call.core.run, plans)
     c.report = MatmulReport(
-        chosen,
+        MatmulPlan._of(plans, context),
         done.time_s,
-        request.flops / max(done.time_s, 1e-9),
-        Parts.of(done.parts) if on_zero else None,
+        call.core.flops / max(done.time_s, 1e-9),
+        Parts.of(done.parts) if context.rank == 0 else None,
         Timeline(done.timeline),
-        Play(case.schedule, context.size, context._core.machine(), rates, context.threads) if on_zero else None,
+        done.prediction,
     )
     return c
 
@@ -178,41 +141,68 @@ def plan_matmul(
     ConfigError
         On every rank, as `matmul`.
     """
-    given = locals() | {"alpha": 1.0, "plan": None}
-    request, _ = request_of(context, a, b, c, given)
-    library = blas()
-    yield request.text
-    return (yield from _chosen(context, request, library))
+    choices = {"algorithm": algorithm, "tree": tree, "lookahead": lookahead, "panel": panel, "pending": pending}
+    options = options_of("matmul", MatmulPlan, choices, memory)
+    call, _ = _asked(context, (a, b, c), options, 1.0, beta, trans_a, trans_b, layout)
+    yield call.text
+    return MatmulPlan._of((yield from ranked(context, call.core)), context)
 
 
-def _chosen(context, request, library):
-    """The plan, the same on every rank: rank 0 compares. A part of a collective call."""
-    kept = _plans.setdefault(context, {})
-    if context.size > 1:
-        yield from measure.looked_up(context)
-    machine = context._core.machine()
-    number = context._machine_number
-    key = (request.planned, number, context.threads)
-    if key not in kept:
-        error, text = None, ""
-        try:
-            plans = request.core.plans("matmul")
-            if len(plans) > 1:
-                request.core.measure("matmul", library, plans, context.rank)
-            if context.rank == 0:
-                played = [MatmulPlan._of(plan) for plan in request.core.played("matmul", library, plans, machine)]
-                compared = [(p.predicted_s, p.memory_bytes, str(p._core())) for p in played] if len(played) > 1 else []
-                text = json.dumps(
-                    dataclasses.asdict(
-                        dataclasses.replace(played[0], compared=compared, messages=known.messages(context))
-                    )
-                )
-        except Exception as problem:
-            error = problem
-        yield error or "planned"
-        found = json.loads(context._core.broadcast(text.encode()))
-        found["moved"], found["compared"] = tuple(found["moved"]), tuple(map(tuple, found["compared"]))
-        while len(kept) >= MOST_PLANS:
-            kept.pop(next(iter(kept)))
-        kept[key] = MatmulPlan(**found)
-    return kept[key]
+class _Call(NamedTuple):
+    """The core's call, and what must be equal on all ranks."""
+
+    core: Any
+    text: str
+
+
+def _asked(context, matrices, options, alpha, beta, trans_a, trans_b, layout):
+    """The product that is asked for, checked; and C, a new one where none is given. Local."""
+    a, b, c = matrices
+    for name, matrix in zip("abc", matrices, strict=True):
+        if name != "c" or c is not None:
+            require_matrix("matmul", name, matrix, context)
+    for name, value in (("alpha", alpha), ("beta", beta)):
+        if isinstance(value, bool) or not isinstance(value, numbers.Number):
+            raise ConfigError(f"matmul: {name}: given {value!r}; allowed: a number")
+        setattr(options, name, complex(value))
+    op_a, op_b = transpose_of("matmul", "trans_a", trans_a), transpose_of("matmul", "trans_b", trans_b)
+    options.op_a, options.op_b = op_a, op_b
+    if c is None:
+        if beta != 0:
+            raise ConfigError(f"matmul: beta={beta!r} was given without c; allowed: beta=0, or c=")
+        of_a, of_b = (m._blocks if op == "N" else m._blocks.transposed() for m, op in ((a, op_a), (b, op_b)))
+        shape = of_a.rows.extent, of_b.columns.extent
+        if layout is None:
+            layout = _natural(of_a, of_b, shape, context.size)
+        else:
+            layout = layout_of("matmul", shape, context.size, layout, None, None)
+        c = Matrix(context, shape, a.dtype, layout)
+    elif layout is not None:
+        raise ConfigError("matmul: c and layout were given; allowed: one of them")
+    require_no_factor("matmul", "c", c)
+    core = _core.linalg.Multiplication("matmul", a._storage, b._storage, c._storage, options, blas())
+    numbered = f"matrices {a._number}, {b._number}, {c._number}"
+    return _Call(core, f"{numbered}: A {a._text()}; B {b._text()}; C {c._text()}; {core.text}"), c
+
+
+def _of_plan(plan, given):
+    """The choices of a plan, besides which none may be given; raises ConfigError."""
+    if not isinstance(plan, MatmulPlan):
+        raise ConfigError(f"matmul: plan: given {type(plan).__name__}; allowed: what plan_matmul gave, None")
+    if more := [name for name, value in given.items() if value not in (None, "auto")]:
+        raise ConfigError(f"matmul: plan was given beside {', '.join(more)}; allowed: one of them")
+    return plan._choices()
+
+
+def _natural(a, b, shape, ranks):
+    """The layout of a new C: A's rows and B's columns on A's or B's grid."""
+    grid = (a.rows.parts, a.columns.parts)
+    if ranks > 1 and min(grid) > 1 and not a.ranks_by_column:
+        same = (b.rows.parts, b.columns.parts) == grid and not b.ranks_by_column
+        column = (b if same else a).columns
+        return Layout("cyclic", (a.rows.block or 1, column.block or 1), grid)
+    if a.rows.parts == 1 and b.rows.parts == 1 and b.columns.parts > 1:
+        return Layout("columns", (max(1, shape[0]), b.columns.block), (1, b.columns.parts))
+    if a.rows.parts > 1 and a.columns.parts == 1:
+        return Layout("rows", (a.rows.block, max(1, shape[1])), (a.rows.parts, 1))
+    return layout_of("matmul", shape, ranks, "rows", None, None)

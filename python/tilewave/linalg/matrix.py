@@ -59,12 +59,12 @@ class Matrix:
     __array_ufunc__ = None  # NumPy's functions of arrays refuse it
     _said = ""  # of what it was made, where ranks must agree on that
 
-    def __init__(self, context: Context, shape: tuple[int, int], dtype: np.dtype[Any], layout: Layout) -> None:
-        self.context, self.shape, self.dtype, self.layout = context, shape, dtype, layout
-        self._blocks, self.report = layout._core(shape), None
-        low, high = self._blocks.owned(context.rank)
-        extents = tuple(h - l for l, h in zip(low, high, strict=True))
-        self._local = np.empty(extents, dtype, order="F")
+    def __init__(
+        self, context: Context, shape: tuple[int, int], dtype: np.dtype[Any], layout: Layout, storage: Any = None
+    ) -> None:
+        self.context, self.shape, self.dtype, self.layout, self.report = context, shape, dtype, layout, None
+        self._storage = storage or _core.linalg.Matrix(context._core, layout._core(shape), dtype.name)
+        self._blocks, self._local = self._storage.layout, self._storage.array()
         self._number = context._next_number()
 
     @property

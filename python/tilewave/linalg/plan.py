@@ -1,109 +1,111 @@
-"""How a product is computed, and how it went: values."""
+"""How products and factors are computed, and how they went: values."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-from typing import Any
+import numbers
+from typing import TYPE_CHECKING
 
 from tilewave import _core, units
-from tilewave.linalg.prediction import Foretold
-from tilewave.timeline.parts import Parts
+from tilewave.errors import ConfigError
+from tilewave.linalg.checks import require_integer, require_one_of
+from tilewave.machine import known, measure
+from tilewave.timeline.parts import Parts, Played, Predicted
 from tilewave.timeline.timeline import Timeline
+from tilewave.value import with_choices
 
-ALGORITHMS = ("broadcast", "wavefront", "summa")
-TREES = ("ring", "least_rounds")
+if TYPE_CHECKING:
+    from typing import Any
 
+    from tilewave.annotations import FilePath
 
 #: Plans that an explanation lists, the fastest first.
 MOST_LISTED = 12
 
 
-def lines_of_compared(compared, messages):
-    """What was compared, (seconds, bytes, text) each, as lines of an explanation; and what messages cost."""
-    if not compared:
-        return ["one plan was possible: nothing was compared"]
-    lines = [f"{len(compared)} plans were played against the machine's numbers: time, bytes beyond the matrices"]
-    if messages:
-        lines.insert(0, messages)
-    times, sizes, texts = zip(*compared[:MOST_LISTED], strict=True)
-    (unit, cells), (of, memory) = units.column(times, units.TIMES), units.column(sizes, units.BYTES)
-    lines += [f"  {a} {unit}  {b} {of}  {text}" for a, b, text in zip(cells, memory, texts, strict=True)]
-    if any(before[0] > after[0] for before, after in itertools.pairwise(compared)):
-        lines.append("  ... in this order, as those whose times are hard to foretell must be 5 % faster")
-    if len(compared) > MOST_LISTED:
-        lines.append(f"  ... and {len(compared) - MOST_LISTED} slower ones")
-    return lines
+def options_of(call, kind, given, memory):
+    """The core's options of a call, checked by type and range; None and "auto" are left to be chosen.
 
-
-@dataclasses.dataclass(frozen=True)
-class MatmulPlan:
-    """How a product is computed; ``print(plan)`` shows it, `explain` says why.
-
-    Attributes
+    Parameters
     ----------
-    algorithm : str
-        "broadcast", "wavefront" or "summa".
-    tree : str
-        Of a broadcast: "ring" or "least_rounds".
-    lookahead : int
-        Panels that travel while another one is used.
-    panel : int
-        Columns, or common elements, of a panel at most.
-    pending : bool
-        Of "wavefront": a pending block for every other rank; whichever is there is used.
-    task_flops : float
-        Flops of a task at most: a lane looks at the messages after each.
-    moved : tuple of str
-        Operands that are redistributed first: "A", "B", "C".
-    memory_bytes : int
-        Of the rank that needs most, beyond the three matrices: panels, and copies of what is redistributed.
-    predicted_s : float or None
-        None where nothing was compared.
-    wide_blocks : bool
-        Operands whose blocks of the common dimension are narrow are redistributed in wider ones.
+    kind : class
+        MatmulPlan or FactorPlan.
+    given : dict
+        Choices by name.
     """
+    options = kind._options()
+    for (name, default, *_), values in zip(kind._declared, kind._values, strict=True):
+        if name in given and (value := _checked(call, name, given[name], default, values)) is not None:
+            setattr(options, name, value)
+    require_integer(call, "memory", memory, 0)
+    options.memory = None if memory is None else int(memory)
+    return options
 
-    algorithm: str
-    tree: str
-    lookahead: int
-    panel: int
-    pending: bool
-    task_flops: float
-    moved: tuple[str, ...]
-    memory_bytes: int
-    predicted_s: float | None
-    compared: tuple[Any, ...] = ()
-    messages: str = ""
-    wide_blocks: bool = False
+
+def _checked(call, name, given, default, values):
+    """A value for a choice, None where it is free; raises ConfigError."""
+    if isinstance(default, str):
+        if name == "algorithm":
+            require_one_of(call, name, given or "None", ("auto", *values))
+            return None if given == "auto" else given
+        require_one_of(call, name, given, values)
+        return given
+    if isinstance(default, bool):
+        if given is not None and not isinstance(given, bool):
+            raise ConfigError(f"{call}: {name}: given {given!r}; allowed: True, False")
+        return given
+    if isinstance(default, int):
+        require_integer(call, name, given, *values)
+        return None if given is None else int(given)
+    if given is not None and (isinstance(given, bool) or not isinstance(given, numbers.Real)):
+        raise ConfigError(f"{call}: {name}: given {given!r}; allowed: a number >= {values[0]:g}")
+    return None if given is None else float(given)
+
+
+def ranked(context, call):
+    """The core's plans of a call, the fastest first; a part of a collective call."""
+    if context.size > 1 and call.compares:
+        yield from measure.looked_up(context)
+    return context._together(call.ranked)
+
+
+class _PlanOfMatrices:
+    """What plans of products and factors have in common: choices, and what they were compared with."""
+
+    if TYPE_CHECKING:
+        memory_bytes: int
+        predicted_s: float | None
+        compared: tuple[Any, ...]
+        messages: str
+
+        def __init__(self, *choices: Any, **more: Any) -> None: ...
+        def __getattr__(self, name: str) -> Any: ...
 
     @classmethod
-    def _of(cls, found):
-        """Of the core's."""
-        moved = tuple(name for name, moves in zip("ABC", found.moved, strict=True) if moves)
-        names = (
-            "algorithm",
-            "lookahead",
-            "panel",
-            "pending",
-            "task_flops",
-            "memory_bytes",
-            "predicted_s",
-            "wide_blocks",
-        )
-        return cls(tree=TREES[found.least_rounds], moved=moved, **{name: getattr(found, name) for name in names})
+    def _of(cls, ranked, context):
+        """Of the core's plans, the fastest first; made once."""
+        if ranked.shown is None:
+            best, *_ = plans = ranked.plans
+            known_of = {name: getattr(best, name) for name, *_ in cls._declared} | cls._more(best)
+            compared = () if best.predicted_s is None else tuple((p.predicted_s, p.memory_bytes, str(p)) for p in plans)
+            more = {"compared": compared, "messages": known.messages(context)}
+            ranked.shown = cls(memory_bytes=best.memory_bytes, predicted_s=best.predicted_s, **known_of, **more)
+        return ranked.shown
+
+    @classmethod
+    def _more(cls, plan):
+        """What else a plan of the core says."""
+        return {}
+
+    def _choices(self):
+        return {name: getattr(self, name) for name, *_ in self._declared}
 
     def _core(self):
-        return _core.linalg.ProductPlan(
-            self.algorithm,
-            self.tree == "least_rounds",
-            self.pending,
-            self.lookahead,
-            self.panel,
-            self.task_flops,
-            [name in self.moved for name in "ABC"],
-            self.wide_blocks,
-        )
+        made = self._made()
+        for name, value in self._choices().items():
+            setattr(made, name, value)
+        return made
 
     def explain(self) -> str:
         """Why this plan: what was compared, the fastest first.
@@ -112,14 +114,126 @@ class MatmulPlan:
         -------
         str
         """
-        lines = [str(self)]
-        if self.moved:
-            lines.append(f"{' and '.join(self.moved)} in other layouts than this algorithm needs: redistributed first")
-        return "\n".join(lines + lines_of_compared(self.compared, self.messages))
+        return "\n".join([str(self), *self._lines_of_compared()])
+
+    def _lines_of_compared(self):
+        if not self.compared:
+            return ["one plan was possible: nothing was compared"]
+        count = len(self.compared)
+        lines = [f"{count} plans were played against the machine's numbers: time, bytes beyond the matrices"]
+        if self.messages:
+            lines.insert(0, self.messages)
+        times, sizes, texts = zip(*self.compared[:MOST_LISTED], strict=True)
+        (unit, cells), (of, memory) = units.column(times, units.TIMES), units.column(sizes, units.BYTES)
+        lines += [f"  {a} {unit}  {b} {of}  {text}" for a, b, text in zip(cells, memory, texts, strict=True)]
+        if any(before[0] > after[0] for before, after in itertools.pairwise(self.compared)):
+            lines.append("  ... in this order, as those whose times are hard to foretell must be 5 % faster")
+        if count > MOST_LISTED:
+            lines.append(f"  ... and {count - MOST_LISTED} slower ones")
+        return lines
 
     def __str__(self) -> str:
         predicted = "" if self.predicted_s is None else f"; predicted {units.seconds(self.predicted_s)}"
         return f"{self._core()}; {units.size(self.memory_bytes)} beyond the matrices{predicted}"
+
+
+@dataclasses.dataclass(frozen=True)
+@with_choices(_core.linalg.product_choices)
+class MatmulPlan(_PlanOfMatrices):
+    """How a product is computed; ``print(plan)`` shows it, `explain` says why.
+
+    Attributes
+    ----------
+    CHOICES
+    moved : tuple of str
+        Operands that are redistributed first: "A", "B", "C".
+    memory_bytes : int
+        Of the rank that needs most, beyond the three matrices: panels, and copies of what is redistributed.
+    predicted_s : float or None
+        None where nothing was compared.
+    """
+
+    _declared, _values = _core.linalg.product_choices, _core.linalg.product_values
+    _made, _options = _core.linalg.ProductPlan, _core.linalg.ProductOptions
+    moved: tuple[str, ...] = ()
+    memory_bytes: int = 0
+    predicted_s: float | None = None
+    compared: tuple[Any, ...] = ()
+    messages: str = ""
+
+    @classmethod
+    def _more(cls, plan):
+        return {"moved": tuple(name for name, moves in zip("ABC", plan.moved, strict=True) if moves)}
+
+    def _core(self):
+        made = super()._core()
+        made.moved = [name in self.moved for name in "ABC"]
+        return made
+
+    def _lines_of_compared(self):
+        moved = f"{' and '.join(self.moved)} in other layouts than this algorithm needs: redistributed first"
+        return [*([moved] if self.moved else []), *super()._lines_of_compared()]
+
+
+@dataclasses.dataclass(frozen=True)
+@with_choices(_core.linalg.factor_choices)
+class FactorPlan(_PlanOfMatrices):
+    """How a factorization or a triangular solve is computed; ``print(plan)`` shows it, `explain` says why.
+
+    Attributes
+    ----------
+    CHOICES
+    memory_bytes : int
+        Of a rank beyond the matrices: the panels on their way.
+    predicted_s : float or None
+        None where nothing was compared.
+    """
+
+    _declared, _values = _core.linalg.factor_choices, _core.linalg.factor_values
+    _made, _options = _core.linalg.FactorPlan, _core.linalg.FactorOptions
+    memory_bytes: int = 0
+    predicted_s: float | None = None
+    compared: tuple[Any, ...] = ()
+    messages: str = ""
+
+
+class Foretold:
+    """What reports of runs of matrix schedules have in common: `_play` and `timeline`."""
+
+    _found = None
+
+    @property
+    def prediction(self) -> Predicted | None:
+        """Predicted or None: ``time_s``, ``parts`` and the ``timeline`` that was to be expected, redistributions left
+        out. Simulated when it is first asked for; on rank 0, None elsewhere.
+        """
+        if self._found is None and self._play is not None:
+            found = self._play()
+            predicted = Predicted(found.time_s, Parts.of(found.parts), Played(found.timeline))
+            object.__setattr__(self, "_found", predicted)  # of frozen dataclasses
+        return self._found
+
+    def save_timeline(self, path: FilePath) -> None:
+        """Write what was predicted above what was measured, lane by lane; nothing on ranks other than 0.
+
+        Parameters
+        ----------
+        path : str or path
+            ``.png``; ``.html``: the picture with the parts of both.
+
+        Raises
+        ------
+        ConfigError
+            For another ending, or where nothing was predicted.
+        """
+        if len(self.timeline.events) == 0:
+            return
+        if self._play is None:
+            raise ConfigError("timeline: a report that was pickled has no prediction; allowed: timeline.save")
+        self.timeline.save_comparison(path, self.prediction.timeline)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_play": None, "_found": None}  # schedules and rates stay where they are
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,7 @@ from tilewave.linalg.arrays import entered_sides, left
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_one_of, require_sides, transpose_of
 from tilewave.linalg.choosing import Wish, by_block_columns
-from tilewave.linalg.factors import FactorRun, Kind, WorkingSides, factored
+from tilewave.linalg.factors import FactorRun, Kind, WorkingSides, choices_of, factored
 from tilewave.linalg.least_squares import solved_by_qr
 from tilewave.linalg.matrix import Matrix
 from tilewave.runtime.collective import collective, holds_context
@@ -209,7 +209,7 @@ def factored_qr(call, context, a, wish, text="", overwrite=False):
 def reflect_run(factor, sides, adjoint, identity=False):
     """Applying Q to a matrix by columns; ready to run on [factor, triangles, sides]."""
     context, blocks, of_sides, item = factor.context, factor._blocks, sides._blocks, factor.dtype.itemsize
-    choices, ranks = factor._plan._choices(context.threads), context.size
+    choices, ranks = choices_of(factor._plan, context.threads), context.size
 
     def schedule_of(rank):
         return _core.linalg.apply_reflectors(blocks, of_sides, item, adjoint, identity, choices, rank, ranks)

@@ -7,7 +7,6 @@ import hashlib
 import html
 import json
 import math
-import textwrap
 from typing import TYPE_CHECKING
 
 from tilewave import _core, files, units
@@ -15,7 +14,7 @@ from tilewave.errors import ConfigError, shown
 from tilewave.plan.explain import explain, in_effect, short
 from tilewave.timeline.parts import PARTS, Face, Parts, Predicted
 from tilewave.timeline.timeline import html_table
-from tilewave.value import Value, plain_copy
+from tilewave.value import Value, plain_copy, with_choices
 
 if TYPE_CHECKING:
     from typing import Any
@@ -26,34 +25,10 @@ if TYPE_CHECKING:
 CHOICES = tuple(name for name, *_ in _core.plan_choices)
 #: Of each what may be given, in words.
 ALLOWED = {name: allowed for name, _, allowed, _ in _core.plan_choices}
-_DEFAULTS = {name: default for name, default, *_ in _core.plan_choices}
-#: Without these there is no plan.
-_NEEDED = ("grid", "mapping_dim", "tile", "factors")
-
-
-def _with_choices(cls):
-    """Class decorator: an attribute for each choice, with its default and documentation, before those of the class."""
-    own = dict(cls.__annotations__)
-    cls.__annotations__ = {name: type(default) for name, default in _DEFAULTS.items()} | own
-    for name, default in _DEFAULTS.items():
-        if name not in _NEEDED:
-            setattr(cls, name, default)
-    lines = []
-    for name, default, allowed, doc in _core.plan_choices:
-        kind = (
-            "str"
-            if isinstance(default, str)
-            else "tuple of int"
-            if isinstance(default, tuple)
-            else type(default).__name__
-        )
-        lines.append(f"{name} : {kind}\n    {doc} Allowed: {allowed}.")
-    cls.__doc__ = cls.__doc__.replace("CHOICES\n", textwrap.indent("\n".join(lines), "    ").lstrip() + "\n")
-    return cls
 
 
 @dataclasses.dataclass
-@_with_choices
+@with_choices(_core.plan_choices, needed=("grid", "mapping_dim", "tile", "factors"))
 class Plan(Value):
     """How a sweep is cut and ordered: print it, edit it, save it, pass it back to `run`.
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tilewave/block_cyclic.hpp"
+#include "tilewave/linalg_plan.hpp"
 #include "tilewave/schedule.hpp"
 
 namespace tilewave {
@@ -14,12 +15,6 @@ enum class MatmulAlgorithm : std::uint8_t {
     broadcast,  ///< panels are broadcast, each to those who need it, some panels ahead
     wavefront,  ///< blocks of B go from rank to rank: part i of C meets block j in wave i + j
 };
-/// The way of a broadcast.
-enum class BroadcastTree : std::uint8_t {
-    ring,         ///< each rank to the next: every link carries a panel once, in chunks
-    least_rounds  ///< a binomial tree: ceil(log2 ranks) messages one after another
-};
-
 /// C = A B, each as it enters the product: transposed already where the user's is.
 ///
 /// Either C and A have the same rows and B's columns meet C's, on one grid (panels along the common dimension), or C

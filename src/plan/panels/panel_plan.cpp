@@ -16,8 +16,8 @@ namespace tilewave {
 
 FactorChoices choices_of(const FactorPlan& plan, int threads) {
     FactorChoices c;
-    c.wavefront = plan.wavefront;
-    c.tree = plan.least_rounds ? BroadcastTree::least_rounds : BroadcastTree::ring;
+    c.wavefront = plan.algorithm == FactorAlgorithm::wavefront;
+    c.tree = plan.tree;
     c.lookahead = plan.lookahead;
     c.lanes = threads;
     c.chunk_bytes = plan.chunk_bytes;
@@ -64,7 +64,7 @@ struct Counted {
     FactorPlan plan;
     std::int64_t tasks = 0;  // of all ranks, about
     bool same_way(const Counted& other) const {
-        return plan.block == other.plan.block && plan.wavefront == other.plan.wavefront;
+        return plan.block == other.plan.block && plan.algorithm == other.plan.algorithm;
     }
 };
 
@@ -90,9 +90,9 @@ void limit_tasks(std::vector<Counted>& all) {
 }  // namespace
 
 std::string FactorPlan::text() const {
-    return std::string(wavefront      ? "wavefront"
-                       : least_rounds ? "broadcast by least_rounds"
-                                      : "broadcast by ring") +
+    const bool waves = algorithm == FactorAlgorithm::wavefront;
+    return std::string(choice_names<FactorAlgorithm>[waves]) +
+           (waves ? "" : std::string(" by ") + choice_names<BroadcastTree>[static_cast<std::size_t>(tree)]) +
            ", panels of " + std::to_string(block) + " in chunks of " + std::to_string(chunk_bytes >> 10) + " KiB, " +
            std::to_string(lookahead) + " ahead";
 }
@@ -113,35 +113,36 @@ Schedule panel_schedule(const PanelProblem& p, const FactorPlan& plan, int rank)
 }
 
 std::vector<FactorPlan> panel_plans(const std::string& call, const PanelProblem& p, const FactorOptions& wish) {
-    if (wish.block.value_or(1) < 1 || wish.lookahead.value_or(0) < 0)
-        throw ConfigError(call + ": block " + std::to_string(wish.block.value_or(1)) + " and lookahead " +
-                          std::to_string(wish.lookahead.value_or(0)) +
-                          " were given; allowed: block >= 1, lookahead >= 0");
-    if (wish.wavefront.value_or(false) && wish.least_rounds.value_or(false))
-        throw ConfigError(call + ": a wavefront down a tree of least rounds was given; allowed: around a ring");
-    const bool solve = p.work == PanelWork::solve, chosen = wish.wavefront && wish.block && wish.lookahead;
+    check_choices(call, wish);
+    const bool solve = p.work == PanelWork::solve, chosen = wish.algorithm && wish.block && wish.lookahead;
     std::vector<Counted> all;
-    std::map<std::tuple<bool, std::int64_t, int>, std::pair<std::int64_t, std::int64_t>> known;  // bytes, tasks
-    for (const bool wavefront : {false, true}) {
+    std::map<std::tuple<FactorAlgorithm, std::int64_t, int>, std::pair<std::int64_t, std::int64_t>>
+        known;  // bytes, tasks
+    const std::vector<std::int64_t> chunks =
+        wish.chunk_bytes ? std::vector{*wish.chunk_bytes}
+                         : std::vector(tuning::panel_chunks_bytes.begin(), tuning::panel_chunks_bytes.end());
+    for (const FactorAlgorithm algorithm : {FactorAlgorithm::broadcast, FactorAlgorithm::wavefront}) {
+        const bool wavefront = algorithm == FactorAlgorithm::wavefront;
         // Alone, a rank has nobody to wait for.
-        const bool waves = !solve && p.ranks > 1 && !wish.least_rounds.value_or(false);
-        if (wish.wavefront ? *wish.wavefront != wavefront : wavefront && !waves) continue;
+        const bool waves = !solve && p.ranks > 1 && wish.tree != BroadcastTree::least_rounds;
+        if (wish.algorithm ? *wish.algorithm != algorithm : wavefront && !waves) continue;
         for (const std::int64_t block : blocks_of(p, wish))
-            for (const bool tree : {false, true}) {
-                if (wish.least_rounds ? *wish.least_rounds != tree : tree && (p.ranks <= 2 || wavefront)) continue;
+            for (const BroadcastTree tree : {BroadcastTree::ring, BroadcastTree::least_rounds}) {
+                const bool usual = tree == BroadcastTree::ring || (p.ranks > 2 && !wavefront);
+                if (wish.tree ? *wish.tree != tree : !usual) continue;
                 std::vector<int> aheads(tuning::panel_lookaheads.begin(), tuning::panel_lookaheads.end());
                 if (wish.memory_bytes) aheads.insert(aheads.begin(), 0);
                 if (p.ranks == 1) aheads.resize(1);
                 if (wish.lookahead) aheads = {*wish.lookahead};
                 for (const int ahead : aheads)
-                    for (const std::int64_t chunk : tuning::panel_chunks_bytes) {
+                    for (const std::int64_t chunk : chunks) {
                         FactorPlan plan;
-                        plan.wavefront = wavefront;
-                        plan.least_rounds = tree;
+                        plan.algorithm = algorithm;
+                        plan.tree = tree;
                         plan.lookahead = ahead;
                         plan.block = block;
                         plan.chunk_bytes = chunk;
-                        auto& [bytes, tasks] = known[{wavefront, block, ahead}];
+                        auto& [bytes, tasks] = known[{algorithm, block, ahead}];
                         if (tasks == 0) {
                             const Schedule one = panel_schedule(p, plan, 0);
                             bytes = moving_panels(one);
@@ -183,7 +184,7 @@ std::vector<FactorPlan> played_panels(const PanelProblem& p, std::vector<FactorP
     }
     std::stable_sort(plans.begin(), plans.end(), [](const FactorPlan& a, const FactorPlan& b) {
         const auto counted = [](const FactorPlan& plan) {
-            return plan.wavefront ? plan.predicted_s / tuning::clearly : plan.predicted_s;
+            return plan.algorithm == FactorAlgorithm::wavefront ? plan.predicted_s / tuning::clearly : plan.predicted_s;
         };
         return counted(a) < counted(b);
     });

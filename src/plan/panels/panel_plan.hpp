@@ -31,8 +31,7 @@ FactorChoices choices_of(const FactorPlan& plan, int threads);
 Schedule panel_schedule(const PanelProblem& problem, const FactorPlan& plan, int rank);
 
 /// All plans that keep to a wish, with their memory; nothing is played.
-/// @pre block >= 1, lookahead >= 0, no wavefront down a tree; a memory that one of them keeps within (ConfigError,
-/// which begins with `call`)
+/// @pre as check_choices(); a memory that one of them keeps within (ConfigError, which begins with `call`)
 std::vector<FactorPlan> panel_plans(const std::string& call, const PanelProblem& problem, const FactorOptions& wish);
 
 /// The rates of all operations, by number, for the schedules of a plan.

@@ -13,9 +13,9 @@ namespace tilewave {
 
 namespace {
 
-const char* name_of(ProductAlgorithm algorithm) {
-    static constexpr const char* names[] = {"broadcast", "wavefront", "summa"};
-    return names[static_cast<int>(algorithm)];
+template <class Kind>
+std::string name_of(Kind kind) {
+    return choice_names<Kind>[static_cast<std::size_t>(kind)];
 }
 
 ProductOperand in_blocks(const ProductOperand& operand, const BlockCyclic& blocks) {
@@ -119,9 +119,10 @@ std::vector<ProductPlan> combinations(const ProductRequest& r) {
     const int group = std::max(r.c.blocks.rows.parts, r.c.blocks.columns.parts);
     for (const ProductAlgorithm algorithm : algorithms_of(r)) {
         const bool waves = algorithm == ProductAlgorithm::wavefront;
-        std::vector<bool> trees{false}, pendings{false};
-        if (group > 2 && !waves) trees.push_back(true);
-        if (r.wish.least_rounds) trees = {*r.wish.least_rounds};
+        std::vector<BroadcastTree> trees{BroadcastTree::ring};
+        if (group > 2 && !waves) trees.push_back(BroadcastTree::least_rounds);
+        if (r.wish.tree) trees = {*r.wish.tree};
+        std::vector<bool> pendings{false};
         if (waves && r.threads == 1 && r.ranks > 1) pendings.push_back(true);
         if (r.wish.pending) pendings = {*r.wish.pending && waves};
         std::vector<double> tasks(tuning::product_tasks.begin(), tuning::product_tasks.end());
@@ -134,7 +135,7 @@ std::vector<ProductPlan> combinations(const ProductRequest& r) {
         plans.front().algorithm = algorithm;
         plans = with_each(plans, &ProductPlan::wide_blocks, wides);
         plans = with_each(plans, &ProductPlan::panel, panels_of(r, waves));
-        plans = with_each(plans, &ProductPlan::least_rounds, trees);
+        plans = with_each(plans, &ProductPlan::tree, trees);
         plans = with_each(plans, &ProductPlan::pending, pendings);
         plans = with_each(plans, &ProductPlan::task_flops, tasks);
         for (const ProductPlan& plan : plans)
@@ -181,7 +182,7 @@ std::string ProductPlan::text() const {
     char task[32];
     std::snprintf(task, sizeof task, "%g", task_flops / 1e6);
     std::string said = name_of(algorithm), names;
-    if (algorithm != ProductAlgorithm::wavefront) said += least_rounds ? " by least_rounds" : " by ring";
+    if (algorithm != ProductAlgorithm::wavefront) said += " by " + name_of(tree);
     said += ", panels of " + std::to_string(panel) + ", tasks of " + task + " Mflop, ";
     said += pending ? "a pending block for every other rank" : std::to_string(lookahead) + " ahead";
     for (std::size_t i = 0; i < 3; ++i)
@@ -240,7 +241,7 @@ ProductCase product_case(const std::string& call, const ProductRequest& r, const
                                 item_bytes(r.type), r.adds,   {a.turned, b.turned, c.turned}};
     MatmulChoices choices;
     choices.algorithm = waves ? MatmulAlgorithm::wavefront : MatmulAlgorithm::broadcast;
-    choices.tree = plan.least_rounds ? BroadcastTree::least_rounds : BroadcastTree::ring;
+    choices.tree = plan.tree;
     choices.lookahead = plan.lookahead;
     choices.panel = plan.panel;
     choices.pending = plan.pending;
@@ -253,16 +254,7 @@ ProductCase product_case(const std::string& call, const ProductRequest& r, const
 }
 
 std::vector<ProductPlan> product_plans(const std::string& call, const ProductRequest& r) {
-    if (r.wish.lookahead.value_or(0) < 0 || r.wish.panel.value_or(1) < 1)
-        throw ConfigError(call + ": lookahead " + std::to_string(r.wish.lookahead.value_or(0)) + " and panel " +
-                          std::to_string(r.wish.panel.value_or(1)) +
-                          " were given; allowed: lookahead >= 0, panel >= 1");
-    if (!(r.wish.task_flops.value_or(1) > 0))
-        throw ConfigError(call + ": tasks of " + std::to_string(*r.wish.task_flops) +
-                          " flops were given; allowed: > 0");
-    if (r.wish.pending.value_or(false) && r.wish.algorithm && *r.wish.algorithm != ProductAlgorithm::wavefront)
-        throw ConfigError(call + ": pending blocks were given with algorithm '" + name_of(*r.wish.algorithm) +
-                          "'; allowed: 'wavefront'");
+    check_choices(call, r.wish);
     std::vector<ProductPlan> all = combinations(r);
     for (ProductPlan& plan : all) {
         const ProductCase one = product_case(call, r, plan);

@@ -59,7 +59,7 @@ struct ProductCase {
 ProductCase product_case(const std::string& call, const ProductRequest& request, const ProductPlan& plan);
 
 /// All plans that keep to the wish, with what they move and their memory; nothing is played.
-/// @pre lookahead >= 0, panel >= 1; a memory that one of them keeps within (ConfigError)
+/// @pre as check_choices(); a memory that one of them keeps within (ConfigError)
 std::vector<ProductPlan> product_plans(const std::string& call, const ProductRequest& request);
 
 /// The rates of a case's operations, by number, from the schedules of some ranks.

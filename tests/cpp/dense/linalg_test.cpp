@@ -72,7 +72,8 @@ void products_and_factors(Context& context, double bound) {
     EXPECT_LT(difference(found, wanted), bound);  // the values are real
     const Matrix<T> whole(context, by_block_rows(17, 17, ranks), init),
         sides(context, by_block_rows(17, 3, ranks), init);
-    for (const FactorOptions& options : {FactorOptions{}, {.block = 4}, {.block = 3, .wavefront = true}}) {
+    for (const FactorOptions& options :
+         {FactorOptions{}, {.block = 4}, {.block = 3, .algorithm = FactorAlgorithm::wavefront}}) {
         const LuFactor<T> factors = lu(whole, options);
         EXPECT_EQ(factors.info(), 0);
         EXPECT_LT(difference(product(whole.gather(), factors.solve(sides).gather(), 17, 17, 3), sides.gather()), bound);
@@ -86,11 +87,12 @@ void products_and_factors(Context& context, double bound) {
     const Matrix<T> definite(context, by_block_columns(17, 17, ranks), [](std::int64_t i, std::int64_t j) {
         return static_cast<T>(1.0 / static_cast<double>(1 + std::abs(i - j)) + (i == j ? 4 : 0));
     });
-    const CholeskyFactor<T> lower = cholesky(definite, {.block = 5, .wavefront = ranks > 1});
+    const CholeskyFactor<T> lower = cholesky(
+        definite, {.block = 5, .algorithm = ranks > 1 ? FactorAlgorithm::wavefront : FactorAlgorithm::broadcast});
     EXPECT_LT(difference(product(definite.gather(), lower.solve(sides).gather(), 17, 17, 3), sides.gather()), bound);
     // Q^H A is R, and Q R is A.
     const Matrix<T> tall(context, by_block_rows(19, 7, ranks), init);
-    const QrFactor<T> reflectors = qr(tall, {.block = 2, .lookahead = 2, .least_rounds = true});
+    const QrFactor<T> reflectors = qr(tall, {.block = 2, .lookahead = 2, .tree = BroadcastTree::least_rounds});
     const Matrix<T> upper = reflectors.apply(tall, true);
     const auto r = upper.gather();
     for (std::int64_t j = 0; j < 7 && !r.empty(); ++j)

@@ -15,6 +15,13 @@ KINDS = ("cholesky", "lu", "qr")
 linalg = _core.linalg
 
 
+def options(**given):
+    made = linalg.FactorOptions()
+    for name, value in given.items():
+        setattr(made, name, value)
+    return made
+
+
 def dominant(i, j):
     return np.cos(np.minimum(i, j) * 3.0 + np.maximum(i, j)) + 100.0 * (i == j)
 
@@ -47,10 +54,11 @@ def test_chunks_are_compared_unless_all_is_chosen(kind):
     def body(context):
         a = tw.linalg.matrix((130, 130), init=dominant, context=context)
         problem = linalg.PanelProblem(kind, a._blocks, 8, context.size, 1)
-        plans = problem.plans("test", None, None, 1, 16, None)
+        plans = problem.plans("test", options(lookahead=1, block=16))
         assert {plan.chunk_bytes for plan in plans} == {256 << 10, 64 << 10}
-        for wavefront in (False, True):
-            (chosen,) = problem.plans("test", wavefront, False, 1, 16, None)
+        for algorithm in ("broadcast", "wavefront"):
+            given = options(algorithm=algorithm, tree="ring", lookahead=1, block=16)
+            (chosen,) = problem.plans("test", given)
             assert chosen.chunk_bytes == 256 << 10
         return True
 
@@ -123,7 +131,7 @@ def test_random_problems_are_timed_and_played(seed):
         right = linalg.BlockCyclic(linalg.Axis(n, 1, 0), linalg.Axis(sides, ranks, max(1, -(-sides // ranks))))
         system = linalg.TriangularSystem(rng.random() < 0.5, rng.choice("NTC"), rng.random() < 0.5)
         problem = linalg.PanelProblem(work, given, dtype.itemsize, ranks, rng.choice([1, 2]), right, system)
-        plans = problem.plans("test", None, None, None, rng.choice([None, block]), None)
+        plans = problem.plans("test", options(block=rng.choice([None, block])))
         problem.measure(library, dtype.name, plans)
         played = problem.played(library, dtype.name, plans, _core.Machine())
         times = [plan.predicted_s for plan in played if plan.predicted_s is not None]
@@ -194,7 +202,7 @@ def test_plans_of_too_many_tasks_are_not_all_played():
     axis = linalg.Axis
     layout = linalg.BlockCyclic(axis(560, 2, 280), axis(560, 1, 560))
     problem = linalg.PanelProblem("lu", layout, 8, 2, 1)
-    few, many = (problem.plans("lu", None, None, 1, block, None) for block in (112, 1))
+    few, many = (problem.plans("lu", options(lookahead=1, block=block)) for block in (112, 1))
     assert len(few) == 4  # two ways, two sizes of chunks
-    assert 1 <= len(many) <= 2 and len({plan.wavefront for plan in many}) == len(many)
+    assert 1 <= len(many) <= 2 and len({plan.algorithm for plan in many}) == len(many)
     assert all(plan.lookahead == 1 and plan.chunk_bytes == few[0].chunk_bytes for plan in many)

@@ -83,8 +83,8 @@ def test_masks_are_not_ignored():
         ({"panel": 0}, "panel: given 0"),
         ({"lookahead": -1}, "lookahead: given -1"),
         ({"tree": "star"}, "tree: given 'star'"),
-        ({"task_flops": 0.0}, "plan: given one with task_flops 0.0; allowed: a number > 0"),
-        ({"task_flops": float("nan")}, "plan: given one with task_flops nan"),
+        ({"task_flops": 0.0}, "task_flops: given 0; allowed: a number >= 1"),
+        ({"task_flops": float("nan")}, "task_flops: given nan; allowed"),
         ({"pending": True, "algorithm": "summa"}, "pending was given with algorithm 'summa'"),
     ],
 )

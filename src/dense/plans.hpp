@@ -1,0 +1,101 @@
+// What products and factors have in common: agreeing in the middle of a call, and plans that ranks choose together.
+#pragma once
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "context/agreement.hpp"
+#include "context/exchange.hpp"
+#include "context/machine_number.hpp"
+#include "tilewave/linalg.hpp"
+#include "transport/collectives.hpp"
+
+namespace tilewave {
+
+/// The beginning of a call of a C++ program: local() makes what the rest of it needs, and gives the text that must be
+/// equal on all ranks.
+template <class Local>
+void begin_call(Context& context, const char* name, Local local) {
+    Statement mine;
+    mine.caller = {name, ""};
+    agree_after(context, mine, [&] { mine.description = local(); });
+}
+
+/// In the middle of a call: local() makes what the rest of it needs; then all go on, or all throw what one has thrown.
+template <class Local>
+void agreed(Context& context, const std::string& text, Local local) {
+    Statement mine;
+    mine.caller = context.exchange()->caller;
+    mine.description = text;
+    agree_after(context, mine, local);
+}
+
+/// @throws ConfigError
+inline void require(bool good, const std::string& text) {
+    if (!good) throw ConfigError(text);
+}
+
+/// @pre given has the type and context of another matrix (ConfigError)
+inline void require_alike(const std::string& call, const std::string& name, const MatrixStorage& given,
+                          const MatrixStorage& of) {
+    require(&given.context() == &of.context(),
+            call + ": " + name + " lives on another context; allowed: matrices of one context");
+    require(given.type() == of.type(), call + ": " + name + " has dtype " + to_string(given.type()) + ", a has " +
+                                           to_string(of.type()) + "; allowed: one dtype");
+}
+
+/// @throws Interrupted
+inline ScheduleReport uninterrupted(ScheduleReport report) {
+    if (report.interrupted) throw Interrupted("a rank was interrupted");
+    return report;
+}
+
+/// All plans that a call could have, the fastest first.
+template <class Plan>
+struct RankedPlans {
+    std::vector<Plan> plans;
+    std::shared_ptr<void> shown;  ///< what a front end has made of them
+};
+
+/// Plans that a context has chosen, at most so many: the oldest first, with what they are of.
+template <class Plan>
+struct ChosenPlans {
+    static constexpr std::size_t most = 64;
+    std::vector<std::pair<std::string, std::shared_ptr<RankedPlans<Plan>>>> all;
+};
+
+/// Some plans, ranked and the same on every rank: all measure what they need, and rank 0 simulates them. `of`: all that
+/// they depend on but for the machine. Collective, after an agreement.
+template <class Plan>
+std::shared_ptr<RankedPlans<Plan>> ranked_plans(
+    Context& context, const std::string& of, std::vector<Plan> plans,
+    const std::function<void(const std::vector<Plan>&)>& measure,
+    const std::function<std::vector<Plan>(std::vector<Plan>, const Machine&)>& simulate) {
+    static_assert(std::is_trivially_copyable_v<Plan>);
+    auto& all = context.own<ChosenPlans<Plan>>().all;
+    const std::string key = of + ", machine " + std::to_string(context.own<MachineNumber>().now);
+    for (const auto& [known, found] : all)
+        if (known == key) return found;
+    if (plans.size() > 1) {
+        std::string bytes;
+        agreed(context, "planned", [&] {
+            measure(plans);
+            if (context.rank() > 0) return;
+            plans = simulate(std::move(plans), context.machine());
+            bytes.assign(reinterpret_cast<const char*>(plans.data()), plans.size() * sizeof(Plan));
+        });
+        broadcast(context.transport(), bytes, 0);
+        plans.resize(bytes.size() / sizeof(Plan));
+        std::memcpy(static_cast<void*>(plans.data()), bytes.data(), bytes.size());
+    }
+    if (all.size() >= ChosenPlans<Plan>::most) all.erase(all.begin());
+    auto made = std::make_shared<RankedPlans<Plan>>();
+    made->plans = std::move(plans);
+    return all.emplace_back(key, std::move(made)).second;
+}
+
+}  // namespace tilewave
