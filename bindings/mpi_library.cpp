@@ -16,6 +16,11 @@ const MpiEntry& need() {
     return *entry;
 }
 
+[[noreturn]] void throw_here(bool config, const char* text) {
+    if (config) throw ConfigError(text);
+    throw MpiError(text);
+}
+
 }  // namespace
 
 namespace python {
@@ -27,10 +32,9 @@ void load_mpi(const std::string& path) {
                        " cannot be loaded beside it");
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) throw MpiError(std::string("the MPI library cannot be loaded: ") + dlerror());
-    using Get = const MpiEntry* (*)();
-    const auto get = reinterpret_cast<Get>(dlsym(library, "tilewave_mpi_entry"));
+    const auto get = reinterpret_cast<GetMpiEntry*>(dlsym(library, "tilewave_mpi_entry"));
     if (!get) throw MpiError(path + " is no MPI transport of Tilewave");
-    entry = get();
+    entry = get(&throw_here);
     path_loaded = path;
 }
 

@@ -40,7 +40,7 @@ int wanted_level() {
     if (!name) return MPI_THREAD_SERIALIZED;
     for (const Level& l : levels)
         if (std::strcmp(l.name, name) == 0) return l.value;
-    throw ConfigError(std::string("TILEWAVE_THREAD_LEVEL is '") + name +
+    fail<ConfigError>(std::string("TILEWAVE_THREAD_LEVEL is '") + name +
                       "'; allowed: single, funneled, serialized, multiple");
 }
 
@@ -74,7 +74,7 @@ MPI_Datatype mpi_type(Dtype type) {
         case Dtype::i1: return MPI_INT8_T;
         case Dtype::i2: return MPI_INT16_T;
     }
-    throw InternalError("unknown dtype");
+    fail<MpiError>("unknown dtype");
 }
 
 MPI_Op mpi_op(Reduction op) {
@@ -85,12 +85,12 @@ MPI_Op mpi_op(Reduction op) {
         case Reduction::max: return MPI_MAX;
         case Reduction::user: break;
     }
-    throw MpiError("a user's function is no MPI_Op here");
+    fail<MpiError>("a user's function is no MPI_Op here");
 }
 
 int as_int(std::int64_t n) {
     if (n > std::numeric_limits<int>::max())
-        throw ConfigError("MPI's own call takes counts below 2^31, " + std::to_string(n) +
+        fail<ConfigError>("MPI's own call takes counts below 2^31, " + std::to_string(n) +
                           " was needed; choose another algorithm");
     return static_cast<int>(n);
 }
@@ -452,7 +452,7 @@ std::unique_ptr<Transport> make_mpi_transport(std::optional<int> comm, std::int6
     start();
     int finished = 0;
     MPI_Finalized(&finished);
-    if (finished) throw MpiError("MPI has been finalized in this process: no context can be made any more");
+    if (finished) fail<MpiError>("MPI has been finalized in this process: no context can be made any more");
     return std::make_unique<MpiTransport>(comm ? comm_of(*comm) : MPI_COMM_WORLD, piece);
 }
 

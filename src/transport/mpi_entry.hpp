@@ -13,4 +13,7 @@ struct MpiEntry {
     void (*abandon)();
 };
 
+/// Of tilewave_mpi_entry, which is given what throws a ConfigError, or else an MpiError, with a text.
+using GetMpiEntry = const MpiEntry*(void (*throws)(bool config, const char* text));
+
 }  // namespace tilewave

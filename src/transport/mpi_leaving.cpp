@@ -156,13 +156,15 @@ void finish() {
 
 }  // namespace
 
+Throw* throw_in_core = nullptr;
+
 void must(int code, const char* call) {
     if (code == MPI_SUCCESS) return;
     broken = true;
     char text[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
     MPI_Error_string(code, text, &length);
-    throw MpiError(std::string(call) + ": " + std::string(text, static_cast<std::size_t>(length)));
+    fail<MpiError>(std::string(call) + ": " + std::string(text, static_cast<std::size_t>(length)));
 }
 
 MpiCall::MpiCall() {
@@ -180,7 +182,7 @@ void meet(MPI_Comm comm) {
         int between_groups = 0;
         must(MPI_Comm_test_inter(comm, &between_groups), "MPI_Comm_test_inter");
         if (between_groups)
-            throw ConfigError(
+            fail<ConfigError>(
                 "comm: given an intercommunicator; allowed: a communicator of one group, such as its Merge() gives");
         must(MPI_Ibarrier(comm, &all_here), "MPI_Ibarrier");
     }

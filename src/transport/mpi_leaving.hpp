@@ -6,10 +6,26 @@
 #include <deque>
 #include <map>
 #include <set>
+#include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "tilewave/error.hpp"
+
 namespace tilewave {
+
+/// Throws in the module that loads these files as a library: two libraries may have a C++ runtime each, which does not
+/// catch the other's exceptions by type. None where all is one program.
+using Throw = void(bool config, const char* text);
+extern Throw* throw_in_core;
+
+/// @throws E, a ConfigError or an MpiError, with this text
+template <class E>
+[[noreturn]] void fail(const std::string& text) {
+    if (throw_in_core) throw_in_core(std::is_same_v<E, ConfigError>, text.c_str());
+    throw E(text);
+}
 
 /// @throws MpiError where `code`, of `call`, is not MPI_SUCCESS
 void must(int code, const char* call);
