@@ -18,6 +18,8 @@ tw.print(plan.explain())
 plan.schedule = "blocking"  # an edit changes this plan, and nothing else
 report = tw.run(blend, A=A, B=B, plan=plan)
 assert report.plan.schedule == "blocking"
+report = tw.run(blend, A=A, B=B, plan={"tile": (100, 50)})  # a dict fixes some choices, the rest is chosen
+assert report.plan.tile == (100, 50)
 if tw.rank == 0:
     with tempfile.TemporaryDirectory() as folder:
         plan.save(Path(folder) / "plan.json")

@@ -11,7 +11,7 @@ import statistics
 from pathlib import Path
 
 import tilewave as tw
-from tilewave import _core
+from tilewave.theory import cost
 
 from tilewave_bench.nests_bodies import roots
 from tilewave_bench.results import machine, on_ranks, publish, row
@@ -132,14 +132,14 @@ def paper_times(heights):
     for schedule, grouping in SCHEMES:
         found[schedule, grouping] = []
         for z in heights:
-            grid = _core.cost.TileGrid(tiles=(2, 1, DEPTH // z), nodes=(2, 4, 1), factors=(2, 1, 1), mapping_dim=2)
-            costs = _core.cost.StepCosts(
+            grid = cost.TileGrid(tiles=(2, 1, DEPTH // z), nodes=(2, 4, 1), factors=(2, 1, 1), mapping_dim=2)
+            costs = cost.StepCosts(
                 alpha_s=(WIDTH // COLUMNS) ** 2 * z * POINT_S,
                 t_sync_in_s=SYNC_IN_S,
                 t_comm_s=STEP_S,
                 t_start_dma_s=STEP_S,
             )
-            found[schedule, grouping].append(_core.cost.run_s(schedule, grouping, grid, costs))
+            found[schedule, grouping].append(cost.run_s(schedule, grouping, grid, costs))
     return found
 
 

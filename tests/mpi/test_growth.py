@@ -60,7 +60,7 @@ def test_windows_that_move_share_a_plan(counted):
     assert whole is None or np.array_equal(whole, values)
     assert len(counted[0]) == 1
     assert len(context._prepared) <= contexts.MOST_PREPARED and len(context._rates) <= 2 and len(context._plans) == 1
-    assert "was chosen for a run over 9 x 11 points and stays" in report.plan.explain()
+    assert "the plan of an earlier run over 9 x 11 points was fitted" in report.plan.explain()
 
 
 def test_windows_of_other_sizes_are_planned_when_they_have_doubled(counted):

@@ -33,6 +33,9 @@ assert_type(report, tw.Report)
 assert_type(report.plan, tw.Plan)
 report.timeline.save("relax.json")
 print(report.measured.time_s, report.overlap_ratio, tw.run((relax, relax), A=A, steps=2).turns)
+assert_type(tw.run(relax, A=A, plan={"tile": (8, 8), "threads": 1}), tw.Report)
+assert_type(tw.run((relax, relax), A=A, steps=2, plan={"threads": 1}).steps, int)
+assert_type(tw.plan(relax, A=A, plan=report.plan), tw.Plan)
 step = tw.bind(relax, A=A)
 assert_type(step, tw.Bound)
 assert_type(tw.chain([step]).run(times=10, until={"top": 1e-8}), tw.ChainReport)
@@ -50,6 +53,7 @@ with tw.Context(threads=1) as context:
 tw.field(1.5)  # pyright: ignore[reportArgumentType]
 tw.field((8,), kept="all")  # pyright: ignore[reportCallIssue]
 tw.run("relax")  # pyright: ignore[reportCallIssue, reportArgumentType]
+tw.plan(relax, A=A, plan="fast")  # pyright: ignore[reportArgumentType]
 tw.linalg.lu(A)  # pyright: ignore[reportArgumentType]
 tw.linalg.lu(M).solve("b")  # pyright: ignore[reportArgumentType]
 A.gathered()  # pyright: ignore[reportAttributeAccessIssue]
