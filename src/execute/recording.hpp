@@ -22,6 +22,11 @@ public:
     /// All of it, for gather().
     std::string bytes() const;
 
+    /// What stands before the moments of a block's lanes.
+    struct BlockHead {
+        std::int64_t number, kind;
+        std::size_t lanes;
+    };
     struct LaneSums {
         PartsCount parts;
         LaneSplit split{}, kept{};  ///< of all blocks, and of those that are kept
@@ -39,7 +44,7 @@ private:
     void keep(Block block);
 
     std::int64_t blocks_ = 0;
-    double begin_ = std::numeric_limits<double>::infinity(), first_ = begin_;  // of any lane; of one that has steps
+    double first_ = std::numeric_limits<double>::infinity();  // begin of the first lane that has steps
     std::vector<LaneSums> lanes_;
     std::vector<Block> kept_;
 };
@@ -49,10 +54,10 @@ struct Recorded {
     Parts parts;                     ///< rank 0 only, as what follows; averages over all lanes
     double overlap_ratio = 0;        ///< NaN without messages; of the blocks that are kept
     std::vector<LaneSplit> lanes;    ///< by rank, lane
-    std::vector<std::string> bytes;  ///< by rank: half a nanosecond near
+    std::vector<std::string> bytes;  ///< by rank
 };
 
-/// Rank 0 gets what the ranks have noted, about two bytes a step that is kept, and what follows from it. Collective.
+/// Rank 0 gets what the ranks have noted, eight bytes a step that is kept, and what follows from it. Collective.
 Recorded gather(Transport& transport, const Notes& notes, const TransferTime& transfer_s);
 
 /// Of one block of steps, in the numbers of its tiles: what each block before it adds to them.
@@ -65,5 +70,8 @@ struct BlockTimes {
 /// @pre the schedules are those that ran (InternalError where they have not as many steps)
 Timeline timeline_of(const Recorded& recorded, const BlockTimes& block,
                      const std::function<Schedule(int, int)>& schedule_of);
+
+/// Lets times count from the first event.
+void from_zero(Timeline& timeline);
 
 }  // namespace tilewave

@@ -11,10 +11,11 @@
 
 #include "check/shapes.hpp"
 #include "context/agreement.hpp"
+#include "core/plain_bytes.hpp"
 #include "core/tags.hpp"
 #include "data/rows.hpp"
+#include "execute/recording.hpp"
 #include "schedule/repeat.hpp"
-#include "schedule/timeline_bytes.hpp"
 #include "tilewave/check.hpp"
 #include "tilewave/limits.hpp"
 
@@ -101,14 +102,6 @@ TaskFunction with_place(const TaskFunction& function, int rank) {
                               " has thrown what is no std::exception");
         }
     };
-}
-
-// Times count from the first event.
-void from_zero(Timeline& t) {
-    double begin = std::numeric_limits<double>::infinity();
-    for (const Event& e : t.events) begin = std::min(begin, e.begin_s);
-    for (Event& e : t.events) e.begin_s -= begin, e.end_s -= begin;
-    for (Request& r : t.requests) r.posted_s -= begin, r.completed_s -= begin;
 }
 
 void check_calls(const Schedule& s, const ScheduleCalls& calls) {
@@ -246,17 +239,20 @@ ScheduleReport ReadySchedule::report(const RunEnding& end, const Timeline& own) 
     const bool turns = static_cast<int>(kept_.schedule().lanes.size()) > context_.threads();
     try {
         const std::vector<std::string> all = gather(t, [&] {
-            std::string mine(sizeof(std::int32_t), 0);
-            const std::int32_t threads = turns ? context_.threads() : 0;
-            std::memcpy(mine.data(), &threads, sizeof threads);
-            return mine + timeline_bytes(own);
+            std::string mine;
+            put(mine, std::int32_t{turns ? context_.threads() : 0});
+            put(mine, own.events);
+            put(mine, own.requests);
+            return mine;
         });
         if (t.rank() > 0) return report;
         report.timeline.ranks = t.size();
         report.timeline.dims = own.dims;
         for (const std::string& bytes : all) {
-            std::memcpy(&report.timeline.threads.emplace_back(), bytes.data(), sizeof(std::int32_t));
-            add_timeline(bytes.substr(sizeof(std::int32_t)), report.timeline);
+            PlainBytes in(bytes);
+            report.timeline.threads.push_back(in.take<std::int32_t>());
+            append(report.timeline.events, in.take_all<Event>());
+            append(report.timeline.requests, in.take_all<Request>());
         }
         if (std::ranges::count(report.timeline.threads, 0) == t.size()) report.timeline.threads.clear();
         from_zero(report.timeline);
