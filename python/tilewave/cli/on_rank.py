@@ -98,7 +98,7 @@ def _leave(code):
         with contextlib.suppress(Exception):
             stream.flush()
     _note(code & 255, "gone")
-    _exit(code)
+    os._exit(code)
 
 
 def _rank_0_has_left(within_s):
@@ -112,7 +112,6 @@ def _rank_0_has_left(within_s):
     return False
 
 
-_exit = os._exit
 _noting = None  # the process whose notes count, and where they go: children of a rank say nothing
 
 
@@ -127,15 +126,6 @@ def _note_beginning_and_end():
     _note(os.getpid(), "start")
     launchers.before_start.append(lambda: _note(0, "mpi"))
     atexit.register(lambda: _note(_has_mpi(), "over"))  # the first that is registered is the last that is called
-
-    def noted_exit(status):
-        """os._exit, after a note for the launcher: when Hydra ends the other ranks, it could not find out who was
-        first.
-        """
-        _note(int(status) & 255, "left")
-        _exit(status)
-
-    os._exit = noted_exit
 
     def replaced(event, _):
         if event == "os.exec":  # another program takes this process over: how it ends mpiexec knows

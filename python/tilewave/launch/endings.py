@@ -32,7 +32,6 @@ class Endings:
         self._job, self._alive = None, {}  # descriptors of mpiexec and of ranks
         self._starting, self._looked, self._files = {}, 0.0, set()  # process ids; MPI's files that ranks have had
         self._began, self._spoken = set(), set()  # ranks that have begun; that have said how they end
-        self.left = None  # rank and exit code of the first that called os._exit
         self.failed, self.silent = [], []  # notes of those that failed; ranks that ended silently before any failed
         self.vain = []  # ranks that came to their ends without MPI, while others wait in MPI_Init for them
 
@@ -68,10 +67,9 @@ class Endings:
         """Look at what ranks have said, and who has ended; whether the job must not go on."""
         notes = self._read()
         self.failed = [note for note in notes if note[2] in ("gone", "exit")]
-        self._spoken = {int(rank) for _, rank, how in notes if how not in ("start", "mpi", "left")}
+        self._spoken = {int(rank) for _, rank, how in notes if how not in ("start", "mpi")}
         if any(how == "mpi" for _, _, how in notes):
             self.vain = sorted(int(rank) for started, rank, how in notes if how == "over" and started == "0")
-        self.left = self.left or next(((int(rank), int(code)) for code, rank, how in notes if how == "left"), None)
         for pid, rank, how in notes:
             if how == "start" and int(rank) not in self._began:
                 self._began.add(int(rank))
@@ -84,7 +82,7 @@ class Endings:
         self._look_for_files()
         # Who ends after a failure was ended because of it.
         if not self.failed and not self.silent:
-            self.silent = [self.left[0]] if self.left else sorted(set(ended) - self._spoken)
+            self.silent = sorted(set(ended) - self._spoken)
         now = time.monotonic()
         reasons = [how for _, _, how in self.failed] + ["silent"] * bool(self.silent) + ["vain"] * bool(self.vain)
         self.late = any(now - self._since.setdefault(how, now) > GRACE_S[how] for how in reasons)
@@ -106,13 +104,6 @@ class Endings:
         """The job's exit code, given that of mpiexec; says what mpiexec does not."""
         if code == 0:  # all have ended, though this process may not have seen it yet
             self.silent = self.silent or sorted(self._began - self._spoken)
-        if self.left and not self.failed:
-            rank, given = self.left
-            print(
-                f"tilewave: rank {rank} ended before the script was over, by os._exit({given}); the job was stopped",
-                file=sys.stderr,
-            )
-            return given or 1
         if self.silent and not self.failed:
             code = 1 if self.late or not code else code
             meant = (
@@ -122,7 +113,7 @@ class Endings:
             )
             print(
                 f"tilewave: {_named(self.silent)} ended before the script was over, without an error (killed by a "
-                f"signal, as far as can be seen first, or by MPI_Abort{meant}); the job was stopped",
+                f"signal, as far as can be seen first, or by os._exit or MPI_Abort{meant}); the job was stopped",
                 file=sys.stderr,
             )
             return code

@@ -51,7 +51,7 @@ def test_ranks_that_come_to_their_ends_are_never_late(job):
         job.now += 100
         assert not job.of.overdue()
     assert job.of.result(0) == 0 and sorted(job.closed) == [100, 101, 102]
-    assert (job.of.failed, job.of.silent, job.of.left) == ([], [], None)
+    assert (job.of.failed, job.of.silent) == ([], [])
 
 
 @pytest.mark.parametrize("how, seconds", [("gone", 2.0), ("exit", 10.0)])
@@ -119,29 +119,9 @@ def test_what_this_process_has_not_seen_counts_once_all_have_ended(job, capsys):
     assert job.of.result(0) == 1 and "rank 1 ended before" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("given, result", [(5, 5), (0, 1)])
-def test_one_that_leaves_by_os_exit_fails_the_job(job, capsys, given, result):
+def test_one_that_has_said_why_it_failed_is_believed_before_silence(job, capsys):
     job.begin(0, 1, 2)
-    job.note(f"{given} 2 left")
-    assert not job.of.overdue()
-    job.ended |= {100, 101, 102}  # Hydra ends the others at once
-    job.of.overdue()
-    assert job.of.silent == [2] and job.of.result(0) == result
-    assert f"rank 2 ended before the script was over, by os._exit({given})" in capsys.readouterr().err
-
-
-def test_the_first_to_leave_stays_the_first(job):
-    job.begin(0, 1, 2)
-    job.note("3 1 left")
-    job.of.overdue()
-    job.note("4 0 left")
-    job.of.overdue()
-    assert job.of.left == (1, 3)
-
-
-def test_one_that_has_said_why_it_failed_is_believed_before_silence_and_os_exit(job, capsys):
-    job.begin(0, 1, 2)
-    job.note("4 1 gone", "0 0 left")
+    job.note("4 1 gone")
     job.ended |= {100, 101}
     job.of.overdue()
     assert job.of.silent == [] and job.of.result(9) == 4 and capsys.readouterr().err == ""
