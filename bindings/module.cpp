@@ -2,7 +2,6 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
-#include "context/tuning.hpp"
 #include "tilewave/dtype.hpp"
 #include "tilewave/error.hpp"
 #include "tilewave/fast_paths.hpp"
@@ -18,6 +17,7 @@ void bind_generate(nb::module_& m);
 void bind_run(nb::module_& m);
 void bind_bound(nb::module_& m);
 void bind_predict(nb::module_& m);
+void bind_nests(nb::module_& m);
 void bind_planner(nb::module_& m);
 void bind_patterns(nb::module_& m);
 void bind_halo(nb::module_& m);
@@ -45,11 +45,6 @@ NB_MODULE(_core, m) {
     limits["simd_rows"] = tilewave::max_simd_rows;
     limits["error_sites"] = tilewave::error_sites;
     m.attr("limits") = limits;
-    nb::dict tuning;  // constants that Python needs, too
-    tuning["most_more_rates"] = tilewave::tuning::most_more_rates;
-    tuning["least_run_s"] = tilewave::tuning::least_run_s;
-    tuning["rate_budget_s"] = tilewave::tuning::rate_budget_s;
-    m.attr("tuning") = tuning;
     nb::list dtypes;  // (NumPy's name, whether arrays of nests have it)
     for (const tilewave::Dtype d : tilewave::all_dtypes)
         dtypes.append(nb::make_tuple(tilewave::to_string(d), tilewave::in_nests(d)));
@@ -88,6 +83,7 @@ NB_MODULE(_core, m) {
     bind_generate(m);
     bind_bound(m);
     bind_run(m);
+    bind_nests(m);
     bind_predict(m);
     bind_planner(m);
     bind_patterns(m);

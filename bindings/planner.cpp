@@ -30,12 +30,14 @@ void bind_planner(nb::module_& m) {
                              "The rate of a body, and a plan with the tiles that it was measured on.")
         .def(
             "__init__",
-            [](MeasuredRate* at, const Plan& plan, const KernelRate& rate, bool of_all_tiles) {
-                new (at) MeasuredRate{plan, rate, of_all_tiles};
+            [](MeasuredRate* at, const Plan& plan, const KernelRate& rate, bool of_all_tiles, const std::string& note) {
+                new (at) MeasuredRate{plan, rate, of_all_tiles, note};
             },
-            "plan"_a, "rate"_a, "of_all_tiles"_a = false)
+            "plan"_a, "rate"_a, "of_all_tiles"_a = false, "note"_a = "")
         .def_ro("plan", &MeasuredRate::plan)
-        .def_ro("rate", &MeasuredRate::rate);
+        .def_ro("rate", &MeasuredRate::rate)
+        .def_ro("note", &MeasuredRate::note);
+    m.attr("NOT_MEASURED") = not_measured;
     nb::class_<Alternative>(m, "Alternative", "One way in which the loops and arrays of a nest may lie.")
         .def_ro("problem", &Alternative::problem)
         .def_ro("request", &Alternative::request)
@@ -50,11 +52,6 @@ void bind_planner(nb::module_& m) {
            const std::vector<MeasuredRate>& rates) { return rate_for(problem, plan, machine, rates); },
         "problem"_a, "plan"_a, "machine"_a, "rates"_a,
         "The rate for the tiles of a plan, from those that were measured.");
-    m.def(
-        "rate_is_measured",
-        [](const SweepProblem& problem, const Plan& plan, const Machine& machine,
-           const std::vector<MeasuredRate>& rates) { return rate_is_measured(problem, plan, machine, rates); },
-        "problem"_a, "plan"_a, "machine"_a, "rates"_a, "Whether a rate was measured on tiles like those of a plan.");
     m.def(
         "choose_plan",
         [](const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine,

@@ -11,7 +11,6 @@
 #include "casters.hpp"
 #include "context/agreement.hpp"
 #include "context/exchange.hpp"
-#include "context/slowest.hpp"
 #include "data/checksum.hpp"
 #include "execute/executor.hpp"
 #include "mpi_library.hpp"
@@ -171,16 +170,6 @@ void bind_context(nb::module_& m) {
                 return agree(c, {kind_of(kind), error, description, prepared, {call, ""}});
             },
             "kind"_a, "error"_a, "description"_a, "prepared"_a = 0, "call"_a = "agree")
-        .def(
-            "slowest",
-            [](Context& c, const std::vector<std::int64_t>& mine, std::size_t each, std::int64_t nothing) {
-                std::vector<std::tuple<std::int64_t, bool, std::vector<std::int64_t>>> all;
-                for (SlowestNumbers& one : slowest(c.transport(), mine, each, nothing))
-                    all.emplace_back(one.ranks, one.failed, std::move(one.numbers));
-                return all;
-            },
-            "mine"_a, "each"_a, "nothing"_a, Release(),
-            "Of each body: the ranks that have measured it, whether one has failed, the numbers of the slowest.")
         .def(
             "allreduce_min",
             [](Context& c, std::vector<std::int64_t> values) {

@@ -29,7 +29,7 @@ inline constexpr std::int64_t most_block_steps = 4096;
 /// Bytes from which the lanes share a copy.
 inline constexpr std::int64_t large_copy_bytes = 4 << 20;
 
-// --- nest.cpp: planning of C++ nests. Python takes these numbers from here (tilewave._core.tuning)
+// --- nest.cpp: planning of C++ nests
 
 /// Planned nests that one context keeps.
 inline constexpr std::size_t most_planned_nests = 64;
@@ -39,11 +39,16 @@ inline constexpr std::size_t most_planned_nests = 64;
 /// Schedules of steps that are left after whole blocks, which a bound nest keeps beside that of its last run.
 inline constexpr std::size_t most_kept_rests = 8;
 
-/// Seconds that the samples of one rate take, about; and further kinds of tiles that a rate is measured on, at most.
-inline constexpr double rate_budget_s = 0.1;
+// --- choose_together.cpp, nest_rates.cpp: rates of bodies
+
+/// Seconds that the samples of one rate take, about; and those of one that has few points.
+inline constexpr double rate_budget_s = 0.1, least_rate_budget_s = 0.03;
+/// Further kinds of tiles that a rate is measured on, at most.
 inline constexpr int most_more_rates = 6;
 /// Seconds. A run that is predicted to take less is not worth another measurement.
 inline constexpr double least_run_s = 1e-4;
+/// Bodies, each with arrays of some shapes, whose rates one context remembers.
+inline constexpr std::size_t most_known_rates = 512;
 
 // --- pattern_transfer.cpp, patterns.cpp, piggyback.cpp: patterns
 

@@ -3,18 +3,15 @@
 
 #include <dlfcn.h>
 
-#include <cmath>
 #include <deque>
-#include <limits>
 #include <optional>
 #include <set>
 
 #include "context/agreement.hpp"
-#include "context/slowest.hpp"
 #include "context/tuning.hpp"
 #include "nests/bound_nest.hpp"
+#include "nests/choose_together.hpp"
 #include "nests/prepared_sweep.hpp"
-#include "plan/nests/planner.hpp"
 #include "problem/stencil.hpp"
 
 namespace tilewave {
@@ -22,10 +19,6 @@ namespace tilewave {
 using namespace tuning;
 
 namespace {
-
-// Of the numbers that ranks exchange.
-constexpr double unit_s = 1e-15;
-constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
 
 // Those of a context, the last one first.
 struct PlannedNests {
@@ -69,68 +62,45 @@ Box largest_space(std::span<const ArrayReads> arrays, int first, int dims) {
     return space;
 }
 
-// Rates of one body on the same arrays, measured on all ranks at once: the slowest rank's. None where a rank cannot run
-// the plan. Collective.
-MeasuredRate measure_together(Context& context, const SweepProblem& problem, const Plan& plan,
-                              std::span<const RunArray> arrays, const Kernel& kernel) {
-    constexpr std::size_t each = 5;
-    std::vector<std::int64_t> mine(each, none);
-    try {
-        PreparedSweep sweep(context, problem, plan);
-        const std::vector<RateSample> samples = sweep.sample(arrays, kernel, rate_budget_s);
-        if (samples.empty()) {
-            mine[0] = -1;  // the body threw
-        } else if (std::all_of(samples.begin(), samples.end(), [](const RateSample& s) { return s.points > 0; })) {
-            const KernelRate r = fit_rate(samples);
-            const double numbers[each] = {r.point_s, r.row_s, r.tile_s, r.one_lane_factor,
-                                          samples[0].tile_s / samples[0].points};
-            for (std::size_t i = 0; i < each; ++i) mine[i] = std::llround(numbers[i] / unit_s);
-        }
-    } catch (const std::exception&) {  // no memory, or more tags than MPI has
-        mine[0] = -1;
-    }
-    const SlowestNumbers all = slowest(context.transport(), mine, each, none).front();
-    KernelRate rate;
-    rate.point_s = context.machine().point_s;
-    if (all.failed || all.ranks == 0) return {plan, rate, true};
-    const auto seconds = [&](std::size_t i) { return static_cast<double>(all.numbers[i]) * unit_s; };
-    rate.point_s = seconds(0);
-    rate.row_s = seconds(1);
-    rate.tile_s = seconds(2);
-    rate.one_lane_factor = seconds(3);
-    rate.lanes = plan.lanes();
-    return {plan, rate, false};
-}
+// A body that is compiled: one kernel for all plans.
+class LambdaNest final : public PreparedNest {
+public:
+    LambdaNest(Context& context, const Alternative& alternative, const Plan& plan, std::vector<RunArray> arrays,
+               const Kernel& kernel)
+        : sweep_(context, alternative.problem, plan), arrays_(std::move(arrays)), kernel_(kernel) {}
+    const Plan& plan() const override { return sweep_.plan(); }
+    std::vector<RateSample> sample(double budget_s) override { return sweep_.sample(arrays_, kernel_, budget_s); }
 
-// The best plan of all ways in which the nest may lie, as Python's choosing.py decides. Collective.
-PlannedNest choose_together(Context& context, const std::vector<Alternative>& ways, std::span<const RunArray> arrays,
-                            const Kernel& kernel, const Statement& statement) {
-    std::vector<std::vector<MeasuredRate>> rates;
-    for (const Alternative& way : ways) {
-        rates.push_back({measure_together(context, way.problem, way.plan, arrays, kernel)});
-        for (const Plan& other : way.others)
-            rates.back().push_back(measure_together(context, way.problem, other, arrays, kernel));
+private:
+    PreparedSweep sweep_;
+    std::vector<RunArray> arrays_;
+    const Kernel& kernel_;
+};
+
+class LambdaMaker final : public KernelMaker {
+public:
+    LambdaMaker(Context& context, std::span<const ArrayReads> arrays, const Kernel& kernel)
+        : context_(context), arrays_(arrays), kernel_(kernel) {}
+    bool vectors_across(const SweepProblem&) override { return true; }
+    std::shared_ptr<PreparedNest> prepare(const Alternative& alternative, const Plan& plan, PreparedNest*) override {
+        std::vector<RunArray> operands;
+        for (const ArrayReads& a : arrays_) operands.push_back({a.field, {}});
+        return std::make_shared<LambdaNest>(context_, alternative, plan, std::move(operands), kernel_);
     }
-    for (int round = 0;; ++round) {
-        PlannerOptions options;
-        options.measured_only = round == most_more_rates;
-        std::size_t best = 0;
-        Choice choice;
-        Statement mine = statement;
-        agree_after(context, mine, [&] {
-            for (std::size_t w = 0; w < ways.size(); ++w) {
-                Choice one = choose_plan(ways[w].problem, ways[w].on_one_rank ? 1 : context.size(), ways[w].request,
-                                         context.machine(), rates[w], options);
-                if (w > 0 && one.ranked[0].time_s >= choice.ranked[0].time_s) continue;
-                best = w;
-                choice = std::move(one);
-            }
-        });
-        const Candidate& first = choice.ranked[0];
-        if (choice.measured || options.measured_only || first.time_s < least_run_s)
-            return {ways[best].problem, first.plan};
-        rates[best].push_back(measure_together(context, ways[best].problem, first.plan, arrays, kernel));
-    }
+
+private:
+    Context& context_;
+    std::span<const ArrayReads> arrays_;
+    const Kernel& kernel_;
+};
+
+// What a body does with arrays.
+std::string accesses_of(const SweepProblem& p) {
+    std::string text;
+    for (const NestArray& a : p.arrays) text += ", array of " + std::to_string(a.item_bytes) + " bytes";
+    for (const Access& a : p.accesses)
+        text += (a.writes ? ", writes " : ", reads ") + std::to_string(a.array) + to_string(a.offset);
+    return text;
 }
 
 // What must be equal on all ranks, and stands for a plan that was chosen.
@@ -141,9 +111,7 @@ std::string described(const SweepProblem& p, const NestLoops& loops, const PlanR
     for (const int k : loops.reverse) text += ", loop " + std::to_string(k) + " downwards";
     for (const int k : loops.periodic) text += ", loop " + std::to_string(k) + " periodic";
     if (loops.steps) text += ", " + std::to_string(*loops.steps) + " steps";
-    for (const NestArray& a : p.arrays) text += ", array of " + std::to_string(a.item_bytes) + " bytes";
-    for (const Access& a : p.accesses)
-        text += (a.writes ? ", writes " : ", reads ") + std::to_string(a.array) + to_string(a.offset);
+    text += accesses_of(p);
     for (const PointReduction& r : kernel.reductions)
         text += std::string(", ") + to_string(r.op) + " of " + to_string(r.type);
     return text + ", up to " + std::to_string(request.threads) + " threads, first plan " + by_rules.to_string() +
@@ -268,12 +236,11 @@ SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> ar
 ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest request, std::span<const ArrayReads> arrays,
                     const Kernel& kernel, const std::string& body, const std::string& call, const LeastHalos& halos) {
     Statement mine;
-    std::vector<Alternative> ways;
     if (request.threads == 1) request.threads = context.threads();
     const Machine machine = context.machine();
     NestLoops block = loops;
     const PlannedNest* known = nullptr;
-    std::vector<RunArray> operands;
+    NestCall planned;
     mine.caller = {call, ""};
     const bool all_know = agree_after(context, mine, [&] {
         if (!arrays[0].written && kernel.reductions.empty())
@@ -292,16 +259,28 @@ ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest reques
         widen(problem, halos);
         problem.once = !kernel.reductions.empty();
         problem.paths_off = context.paths_off();
-        ways = alternatives(problem, context.size(), request, machine, true);
-        mine.description = described(problem, loops, request, ways[0].plan, kernel, body);
+        const Plan by_rules = alternatives(problem, context.size(), request, machine, true)[0].plan;
+        mine.description = described(problem, loops, request, by_rules, kernel, body);
         for (const auto& [lo, hi] : halos) mine.description += ", halos " + to_string(lo) + " and " + to_string(hi);
         known = context.own<PlannedNests>().find(mine.description);
         mine.prepared = known != nullptr;
-        for (const ArrayReads& a : arrays) operands.push_back({a.field, {}});
+        planned.body = body + accesses_of(problem);
+        planned.memory = to_string(problem.shape);
+        planned.problem = std::move(problem);
+        planned.request = request;
+        planned.blocks =
+            loops.steps && *block.steps > 0 ? static_cast<double>(*loops.steps) / static_cast<double>(*block.steps) : 1;
     });
-    if (!all_know)
-        known =
-            context.own<PlannedNests>().keep(mine.description, choose_together(context, ways, operands, kernel, mine));
+    if (!all_know) {
+        LambdaMaker maker(context, arrays, kernel);
+        agree_after(context, mine, [&] {
+            const std::optional<ChosenPlan> chosen = choose_together(context, &planned, maker);
+            if (!chosen) return;  // as a rank says
+            known = context.own<PlannedNests>().keep(
+                mine.description, {chosen->times[chosen->at].alternative.problem, chosen->choice.ranked[0].plan});
+        });
+        ensure(known != nullptr, "a nest has no plan");
+    }
     return {*known, block.steps};
 }
 

@@ -241,7 +241,7 @@ def test_one_rank_that_fails_while_planning(context, monkeypatch):
     """Wherever it fails, all raise, nobody waits, and the next call is fine."""
     from tilewave.run import choosing, prepare
 
-    for module, name in ((choosing, "drafts"), (choosing, "_best"), (choosing, "_prepared"), (prepare, "_bind")):
+    for module, name in ((choosing, "core_call"), (choosing, "with_plan"), (choosing, "_prepared"), (prepare, "_bind")):
         for rank in {0, context.size - 1}:
             forget(context)
             context._rates.clear()
@@ -269,7 +269,7 @@ def test_a_rank_that_cannot_measure(context, monkeypatch):
             def fails(*given):
                 raise MemoryError
 
-            patch.setattr(choosing, "_sampled", fails)
+            patch.setattr(choosing, "sampled", fails)
         plan = tw.plan(roots, A=cube(context), context=context)
     assert everywhere(context, plan.choices()) and "not measured" in plan.notes["rate"]["note"]
     context._rates.clear()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from tilewave.plan import rate
+from tilewave.run import choosing
 
 pytestmark = [pytest.mark.ranks([1, 2]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 
@@ -137,8 +137,8 @@ class Memory:
 
 @pytest.fixture(autouse=True)
 def rates_are_measured_shortly(monkeypatch):
-    monkeypatch.setattr(rate, "BUDGET_S", 1e-3)
-    monkeypatch.setattr(rate, "LEAST_BUDGET_S", 1e-3)
+    sampled = choosing.sampled
+    monkeypatch.setattr(choosing, "sampled", lambda given, draft, _: sampled(given, draft, 1e-3))
 
 
 ASKED = os.environ.get("TILEWAVE_SEED", "")

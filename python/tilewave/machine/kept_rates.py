@@ -12,9 +12,9 @@ import time
 from tilewave import _core
 from tilewave.kernel import cache
 from tilewave.machine import known
+from tilewave.machine.busy import queued_s
 from tilewave.plan import planning
 from tilewave.plan.plan import CHOICES, Plan
-from tilewave.plan.rate import NOT_MEASURED, Rate
 
 SUFFIX = ".rates"
 #: Seconds that a rate is good for: meanwhile a system may have got another kernel or firmware.
@@ -23,6 +23,43 @@ MOST_AGE_S = 14 * 86400.0
 #: programs had it. Of two lanes on two CPUs of a Zen 4 beside other programs 0.5 to 2; nobody waits without them.
 DISTURBED = 0.4
 _NUMBERS = ("point_s", "row_s", "tile_s", "one_lane_factor", "lanes")
+
+
+class Store:
+    """The rates of a launch on disk, for the core's planner."""
+
+    def __init__(self, context, launch):
+        self._context, self._launch = context, launch
+        self._begun, self._queued = time.perf_counter(), queued_s()
+
+    def read(self, keys):
+        """Of each key the rates that rank 0 has kept, an empty list where that is none; collective."""
+        text = json.dumps([_read(f"{key}\n{self._launch}") for key in keys]) if self._context.rank == 0 else ""
+        found = json.loads(self._context._core.broadcast(text.encode()))
+        self._begun, self._queued = time.perf_counter(), queued_s()
+        return [[_from_data(one, each["date"]) for one in each["rates"]] for each in found]
+
+    def keep(self, key, measured, lanes):
+        """Keep what so many lanes have measured since `read`, unless others had the CPUs meanwhile; on rank 0."""
+        disturbed = queued_s() - self._queued > DISTURBED * lanes * (time.perf_counter() - self._begun)
+        if disturbed or any(one.note.startswith(_core.NOT_MEASURED) for one in measured):
+            return
+        rates = [
+            {
+                "plan": Plan._from_core(one.plan).choices(),
+                "note": one.note,
+                **{name: getattr(one.rate, name) for name in _NUMBERS},
+            }
+            for one in measured
+        ]
+        data = {"date": time.time(), "rates": rates}
+        cache.keep(f"{key}\n{self._launch}", json.dumps(data).encode(), SUFFIX)
+
+
+def store_of(context):
+    """The `Store` of a launch, None where no rates are kept; the same on every rank."""
+    launch = launch_of(context)
+    return Store(context, launch) if launch else None
 
 
 def launch_of(context):
@@ -36,56 +73,24 @@ def launch_of(context):
     return json.dumps({name: machine.conditions.get(name) for name in (*known.CACHED, "date")}, sort_keys=True)
 
 
-def read(context, keys):
-    """Of each key what rank 0 has kept, or None; collective.
-
-    Parameters
-    ----------
-    context : Context
-    keys : list of str
-        With the text of the launch; as many on every rank.
-
-    Returns
-    -------
-    list of (list of (the core's plan, Rate)) or None
-    """
-    text = b""
-    if context.rank == 0:
-        text = json.dumps([_read(key) for key in keys]).encode()
-    found = json.loads(context._core.broadcast(text))
-    return [each and [_from_data(context, one, each["date"]) for one in each["rates"]] for each in found]
-
-
-def keep(key, measured):
-    """Write the rates of a key, [(the core's plan, Rate)], where later launches find them; on rank 0."""
-    if any(rate.note.startswith(NOT_MEASURED) for _, rate in measured):
-        return
-    rates = [
-        {"plan": Plan._from_core(plan).choices(), "note": rate.note, **{name: getattr(rate, name) for name in _NUMBERS}}
-        for plan, rate in measured
-    ]
-    data = {"date": time.time(), "rates": rates}
-    cache.keep(key, json.dumps(data).encode(), SUFFIX)
-
-
 def _read(key):
-    """What a file says, as plain data; None without one, and where it is too old or no such data."""
+    """What a file says, as plain data: no rates without one, and where it is too old or no such data."""
     try:
-        data = json.loads(cache.find(key, SUFFIX) or "null")
-        if data is None or not 0 <= time.time() - data["date"] <= MOST_AGE_S:
-            return None
-        date = datetime.datetime.fromtimestamp(data["date"]).isoformat(" ", "minutes")
-        for rate in data["rates"]:
-            _plan(rate)
-        return {"date": date, "rates": data["rates"]}
+        data = json.loads(cache.find(key, SUFFIX))
+        if 0 <= time.time() - data["date"] <= MOST_AGE_S:
+            for rate in data["rates"]:
+                _plan(rate)
+            date = datetime.datetime.fromtimestamp(data["date"]).isoformat(" ", "minutes")
+            return {"date": date, "rates": data["rates"]}
     except Exception:  # the other ranks wait for this one's answer
-        return None
+        pass
+    return {"date": "", "rates": []}
 
 
 def _plan(data):
     return Plan(**dict(zip(CHOICES, data["plan"], strict=True)))._to_core()
 
 
-def _from_data(context, data, date):
+def _from_data(data, date):
     note = data["note"] if "kept from" in data["note"] else f"{data['note']}, kept from {date}"
-    return _plan(data), Rate(note=note, **{name: data[name] for name in _NUMBERS})
+    return _core.MeasuredRate(_plan(data), _core.KernelRate(**{name: data[name] for name in _NUMBERS}), note=note)

@@ -292,45 +292,35 @@ def request_of(choices, threads):
     return request
 
 
-def choose(problem, ranks, threads, cpus, machine, rates, *, choices, fixed, plan, measured_only=False):
-    """The plan for a problem, with what it is predicted to take; pure, so that it is the same on all ranks.
+def chosen_plan(problem, ranked, considered, rate, *, ranks, threads, cpus, machine, choices, fixed, whole):
+    """A plan as it is shown, with what it is predicted to take.
 
     Parameters
     ----------
     problem : Problem
+    ranked : list of the core's candidates
+        The one that was chosen first.
+    considered : int
+        Plans that it was chosen from.
+    rate : the core's MeasuredRate
+        That it was predicted with.
     ranks, threads : int
     cpus : int or None
         Of each rank; None where the ranks are not here.
     machine : the core's machine
-    rates : Rates
     choices : dict
-        Obeyed; the rest is picked.
+        That were obeyed.
     fixed : dict
         Those of `choices` that the user made.
-    plan : Plan
-        Given: only what it takes is found out.
-    measured_only : bool
-        Leave out plans on whose tiles no rate was measured.
-
-    Returns
-    -------
-    (Plan, Rate, bool)
-        The rate that it was predicted with, and whether that was measured on such tiles.
+    whole : bool
+        Whether the plan was given.
     """
-    request, known = request_of(choices, threads), rates.core()
-    if plan is None:
-        found = _core.choose_plan(problem.core, ranks, request, machine, known, measured_only)
-        ranked, considered, core_rate, measured = found.ranked, found.considered, found.rate, found.measured
-    else:
-        core_rate, measured = _core.rate_for(problem.core, plan._to_core(), machine, known), True
-        ranked, considered = [_core.evaluate(problem.core, plan._to_core(), machine, core_rate)], 0
-    rate = rates.rate(core_rate)
     best = ranked[0]
     chosen = Plan._from_core(best.plan)
 
     def play():
         schedules = [_core.nest_schedule(problem.core, best.plan, rank) for rank in range(best.plan.ranks)]
-        return _core.predict(schedules, machine, core_rate, best.plan.poll_period_s).timeline
+        return _core.predict(schedules, machine, rate.rate, best.plan.poll_period_s).timeline
 
     def faces():
         return _core.face_costs(problem.core, best.plan, machine)
@@ -343,9 +333,9 @@ def choose(problem, ranks, threads, cpus, machine, rates, *, choices, fixed, pla
         "loops": list(problem.nest.indices),
         "extents": [hi - lo for lo, hi in zip(*problem.core.space)],
         "ranks": ranks,
-        "threads": request.threads,
+        "threads": threads,
         "considered": considered,
-        "given_whole": plan is not None,
+        "given_whole": whole,
         "fixed": {name: list(value) if isinstance(value, tuple) else value for name, value in fixed.items()},
         "by_rule": {
             name: list(value) if isinstance(value, tuple) else value
@@ -353,10 +343,7 @@ def choose(problem, ranks, threads, cpus, machine, rates, *, choices, fixed, pla
             if name not in fixed
         },
         "rate": {
-            "point_s": rate.point_s,
-            "row_s": rate.row_s,
-            "tile_s": rate.tile_s,
-            "one_lane_factor": rate.one_lane_factor,
+            **{name: getattr(rate.rate, name) for name in ("point_s", "row_s", "tile_s", "one_lane_factor")},
             "note": rate.note,
         },
         "machine": _numbers(machine, ranks),
@@ -366,7 +353,7 @@ def choose(problem, ranks, threads, cpus, machine, rates, *, choices, fixed, pla
     if cpus is not None:
         chosen.notes["cpus"] = cpus
         chosen.notes["fewer"] = _why_fewer(chosen)
-    return chosen, rate, measured
+    return chosen
 
 
 def _why_fewer(plan):

@@ -8,7 +8,7 @@ import functools
 import numpy as np
 
 from tilewave import _core
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, InternalError
 from tilewave.field.create import Scratch
 from tilewave.field.field import Field
 from tilewave.field.values import values_at
@@ -18,8 +18,7 @@ from tilewave.nest.nest import Nest
 from tilewave.nest.views import elements_of
 from tilewave.plan import planning
 from tilewave.plan.fixed import fixed_by, refuse_choices
-from tilewave.plan.plan import CHOICES, Plan, choose
-from tilewave.plan.rate import Rates
+from tilewave.plan.plan import CHOICES, Plan, chosen_plan, request_of
 from tilewave.plan.same_plan import alike, as_good
 from tilewave.run import choosing, reductions
 from tilewave.run.call_key import CallKey
@@ -49,7 +48,7 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None)
         On every rank alike.
     """
     yield from machine.looked_up(context)
-    given = found = drafts = ready = error = None
+    given = found = ready = error = None
     description = ""
     try:
         if not isinstance(fastmath, (bool, np.bool_)):
@@ -60,9 +59,7 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None)
         known = call and call.known(context._calls)
         given = known or _check(nest, context, loops, *fixed, fastmath, arguments, reduce, halos)
         found = context._prepared.get(given.key) or _as_before(context, given)
-        if found is None:
-            drafts = choosing.drafts(context, given)
-        else:
+        if found is not None:
             ready = _bind(context, given, found)
         if not known:
             given.description = _description(given, (found or given).problem)
@@ -73,27 +70,25 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None)
         error = problem
     prepared = found.number if found else 0
     if not (yield (description, prepared) if error is None else error):
-        ready = yield from _decide(context, given, drafts)
+        ready = yield from _decide(context, given)
     if planning.wanted is not None:
         raise planning.Planned(ready.plan)
     return ready
 
 
-def _decide(context, given, drafts):
+def _decide(context, given):
     """A call with a plan from numbers that all ranks have measured together; collective."""
     ready = error = prepared = None
     try:
-        drafts = drafts or choosing.drafts(context, given)
-    except BaseException as problem:
-        error = problem
-    try:
-        prepared = choosing.decide(context, given, drafts if error is None else None)
+        prepared = choosing.decide(context, given)
         if prepared is not None:
             choosing.warn_of_unused_threads(context, prepared.context, prepared.plan)
             ready = _bind(context, given, prepared)
     except BaseException as problem:
-        error = error or problem
+        error = problem
     yield f"plan {prepared and prepared.plan.choices()}" if error is None else error
+    if prepared is None:
+        raise InternalError(f"nest {given.nest.name!r}: the ranks have listed different alternatives")
     context._prepared[given.key] = prepared
     family = _family(given)
     context._plans[family] = [dataclasses.replace(prepared, sweep=None), *context._plans.get(family, ())][
@@ -147,17 +142,21 @@ def _kept(context, given, chosen, problem):
     fixed = {**given.choices, **(dict(zip(CHOICES, given.plan.choices(), strict=True)) if given.plan else {})}
     if any(getattr(plan, name) != value for name, value in fixed.items() if name in CHOICES):
         return None
-    rates = Rates([(chosen.plan._to_core(), chosen.rate)], of_all_tiles=True)
-    plan, _, _ = choose(
+    core_plan, machine, was = plan._to_core(), context._core.machine(), chosen.rate
+    known = [_core.MeasuredRate(chosen.plan._to_core(), was.rate, of_all_tiles=True)]
+    rate = _core.rate_for(problem.core, core_plan, machine, known)
+    plan = chosen_plan(
         problem,
-        there.size,
-        there.threads,
-        choosing.cpus_of(context),
-        context._core.machine(),
-        rates,
+        [_core.evaluate(problem.core, core_plan, machine, rate)],
+        0,
+        _core.MeasuredRate(core_plan, rate, note=was.note),
+        ranks=there.size,
+        threads=request_of(given.choices, there.threads).threads,
+        cpus=choosing.cpus_of(context),
+        machine=machine,
         choices=chosen.choices,
         fixed=given.choices,
-        plan=plan,
+        whole=True,
     )
     count_copies(given, chosen.on_one_rank, plan)
     if not as_good(plan, chosen.plan):

@@ -15,7 +15,6 @@ from tilewave.kernel.scalars import Slot
 from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.plan.plan import Plan
-from tilewave.plan.rate import Rate
 from tilewave.run.call_key import CallKey
 from tilewave.run.operands import operands_of, tables_of
 from tilewave.run.problem import make_problem
@@ -53,7 +52,7 @@ class Ready:
     problem: object = None
     values: dict = None  # scalars, and numbers from outside the body
     planned_for: object = None  # gives the plan, with what it is predicted to take, for another number of steps
-    rate: Rate = None  # that the plan was chosen with
+    rate: object = None  # that the plan was chosen with: the core's MeasuredRate
 
     def core_kernel(self):
         """The kernel as the core runs it, with scalars and tables as they are now."""
@@ -125,15 +124,15 @@ class Prepared:
     on_one_rank: bool
     context: object  # where the sweep runs
     choices: dict  # with the rows that suit the body
-    sweep: object
-    kernel: object
-    made_from: tuple  # what the kernel was compiled from
-    subscripts: dict  # of rolling-window arrays: the elements that points read and none computes
+    sweep: object = None
+    kernel: object = None
+    made_from: tuple = ()  # what the kernel was compiled from
+    #: Of rolling-window arrays: the elements that points read and none computes.
+    subscripts: dict = dataclasses.field(default_factory=dict)
     plan: Plan = None
-    rate: Rate = None  # of the body, that it was chosen with
+    rate: object = None  # of the body, that it was chosen with: the core's MeasuredRate
     border_s: float = 0.0  # additional seconds of a block of time steps that follows another block
     number: int = 0  # stands for the plan in the agreement
-    others: tuple = ()  # the same for plans of other kinds, on whose tiles the body's rate is measured first, too
 
 
 def with_plan(given, draft, core):

@@ -140,6 +140,8 @@ def with_names(nest):
             lambda m: f"array {views[int(m[1])].array!r}" if int(m[1]) < len(views) else m[0],
             str(error),
         )
+        if text == str(error):
+            raise
         raise ConfigError(text) from None
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 #: Schedules with their kernels that a context keeps, at most, and their bytes; nests whose last call it knows; rates of
 #: bodies.
-MOST_PREPARED, MOST_PREPARED_BYTES, MOST_CALLS, MOST_RATES = 512, 1 << 28, 64, 512
+MOST_PREPARED, MOST_PREPARED_BYTES, MOST_CALLS = 512, 1 << 28, 64
 KINDS = {ConfigError: "config", KernelError: "kernel", MpiError: "mpi"}
 
 
@@ -121,7 +121,7 @@ class Context:
         # What was prepared, checked, planned and measured for calls to come. Ranks need not keep the same: they agree
         # on what all have.
         self._prepared = Kept(MOST_PREPARED, MOST_PREPARED_BYTES, lambda prepared: prepared.sweep.bytes)
-        self._calls, self._plans, self._rates = Kept(MOST_CALLS), Kept(MOST_PREPARED), Kept(MOST_RATES)
+        self._calls, self._plans, self._rates = Kept(MOST_CALLS), Kept(MOST_PREPARED), _core.known_rates(core)
         self._solo = None
         self._off = core.paths_off  # the fast paths that are switched off, a bit each
         self._machine_number = 0

@@ -92,7 +92,7 @@ def schedule_of(ready, ranks):
         note = f"a block of {block} of {ready.steps} time steps"
         if block > 1 and ready.steps >= 2 * block:
             cores = {rank: _core.repeated_block(problem, core) for rank, core in cores.items()}
-    rates = [ready.rate.core()] if ready.rate else None
+    rates = [ready.rate.rate] if ready.rate else None
     return Schedule(cores, arrays, rates=rates, note=note)
 
 
@@ -107,7 +107,7 @@ def schedule_of_chain(chain, ranks):
         arrays += names + [(f"all buffers of {name}", *rest) for name, *rest in turned]
         if turned:
             functions.append(f"turn buffers of nest {k + 1}")
-    rates = [ready.rate.core() if ready.rate else _core.KernelRate() for ready in chain.readies]
+    rates = [ready.rate.rate if ready.rate else _core.KernelRate() for ready in chain.readies]
     return Schedule(
         cores, arrays, functions, rates=rates, note=f"{len(chain.readies)} nests, one after another in each lane"
     )

@@ -100,22 +100,33 @@ private:
     std::exception_ptr refused_;
 };
 
+bool shared(const SweepProblem& p) {
+    for (int k = 0; k < p.dims(); ++k)
+        if (p.may_cut(k)) return true;
+    return false;
+}
+
+// In the coordinates of a skew that was given; `problem` itself where that is empty.
+SweepProblem skewed_by(const SweepProblem& problem, const Index& skew, int ranks) {
+    if (skew.n == 0) return problem;
+    if (skew.n != 2 || skew[0] < 0 || skew[1] >= problem.dims())
+        throw ConfigError("skew " + to_string(skew) + ": allowed: two loop indices, or none");
+    SweepProblem cut = problem.skewed(static_cast<int>(skew[0]), static_cast<int>(skew[1]));
+    if (ranks > 1 && shared(problem) && !shared(cut))
+        throw ConfigError("skew " + to_string(skew) + " was given; so no loop index can be cut over " +
+                          std::to_string(ranks) + " ranks; allowed: another or none");
+    return cut;
+}
+
 }  // namespace
+
+Alternative planned_alternative(const SweepProblem& problem, int ranks, const PlanRequest& request, const Plan& plan) {
+    return {skewed_by(problem, plan.skew, ranks), request, plan, ranks > 1 && !shared(problem)};
+}
 
 std::vector<Alternative> alternatives(const SweepProblem& problem, int ranks, const PlanRequest& request,
                                       const Machine& machine, bool rows_across) {
-    SweepProblem cut = problem;
-    if (request.skew && request.skew->n) {
-        const Index& s = *request.skew;
-        if (s.n != 2 || s[0] < 0 || s[1] >= problem.dims())
-            throw ConfigError("skew " + to_string(s) + ": allowed: two loop indices, or none");
-        cut = problem.skewed(static_cast<int>((*request.skew)[0]), static_cast<int>((*request.skew)[1]));
-    }
-    auto shared = [&](const SweepProblem& p) {
-        for (int k = 0; k < p.dims(); ++k)
-            if (p.may_cut(k)) return true;
-        return false;
-    };
+    const SweepProblem cut = skewed_by(problem, request.skew.value_or(Index{}), ranks);
     Alternatives all(ranks, request, machine, rows_across);
     if (ranks > 1 && !shared(problem)) {
         if (request.grid) {  // as many ranks as there are, but along loops that stay whole
@@ -124,9 +135,6 @@ std::vector<Alternative> alternatives(const SweepProblem& problem, int ranks, co
         }
         return all.on_one_rank(cut);
     }
-    if (ranks > 1 && !shared(cut))
-        throw ConfigError("skew " + to_string(*request.skew) + " was given; so no loop index can be cut over " +
-                          std::to_string(ranks) + " ranks; allowed: another or none");
     return all.of(cut);
 }
 

@@ -24,7 +24,10 @@ struct MeasuredRate {
     Plan plan;
     KernelRate rate;
     bool of_all_tiles = false;  ///< whatever caches their points find what they read in
+    std::string note = {};      ///< where it is from
 };
+/// How the note of a rate begins that is the machine's number for any body.
+inline constexpr const char* not_measured = "not measured";
 
 /// What a planner found.
 struct Choice {
@@ -80,6 +83,9 @@ Index best_factors(const SweepProblem& problem, const Index& grid, int mapping_d
 /// @pre as make_plan, for at least one of them (ConfigError)
 std::vector<Alternative> alternatives(const SweepProblem& problem, int ranks, const PlanRequest& request,
                                       const Machine& machine, bool rows_across);
+/// The one of a plan that is given whole. Pure.
+/// @pre plan.skew is empty or two loop indices, and leaves a loop to cut over several ranks (ConfigError)
+Alternative planned_alternative(const SweepProblem& problem, int ranks, const PlanRequest& request, const Plan& plan);
 
 /// Plans for `ranks` ranks, the one to take first; request is obeyed. Pure: equal arguments give equal results. No plan
 /// that was played is predicted to take less than 0.98 of the first one, but for those that must be 10 % better: plans

@@ -9,7 +9,6 @@ import tilewave as tw
 from tilewave import _core
 from tilewave.machine import kept_rates
 from tilewave.machine.measure import measured as measure_now
-from tilewave.plan.rate import Rate
 from tilewave.run import choosing
 
 
@@ -26,14 +25,14 @@ def measured(monkeypatch, tmp_path):
     """The measurements of a launch that has rates of its own, on an idle machine."""
     monkeypatch.setenv("TILEWAVE_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(kept_rates, "launch_of", lambda context: "this one")
-    monkeypatch.setattr(choosing, "queued_s", lambda: 0.0)
-    found, measure = [], choosing._measure
+    monkeypatch.setattr(kept_rates, "queued_s", lambda: 0.0)
+    found, sampled = [], choosing.sampled
 
-    def spy(context, given, some):
-        found.extend(some)
-        return measure(context, given, some)
+    def spy(given, draft, budget_s):
+        found.append(draft)
+        return sampled(given, draft, budget_s)
 
-    monkeypatch.setattr(choosing, "_measure", spy)
+    monkeypatch.setattr(choosing, "sampled", spy)
     return found
 
 
@@ -79,12 +78,14 @@ def test_rates_that_are_old_are_measured_again(measured, monkeypatch):
 )
 def test_a_rate_is_good_for_some_time_from_when_it_was_kept_on(monkeypatch, tmp_path, age_s, good):
     monkeypatch.setenv("TILEWAVE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(kept_rates, "queued_s", lambda: 0.0)
     context, now = tw.Context(threads=1), time.time()
     with monkeypatch.context() as then:
         then.setattr(time, "time", lambda: now - age_s)
-        kept_rates.keep("key", [(_core.Plan(), Rate(1e-9, 0.0, 0.0, "measured"))])
-    (found,) = kept_rates.read(context, ["key"])
-    assert (found is not None) == good
+        rate = _core.MeasuredRate(_core.Plan(), _core.KernelRate(1e-9, 0.0, 0.0), note="measured")
+        kept_rates.Store(context, "this one").keep("key", [rate], 1)
+    (found,) = kept_rates.Store(context, "this one").read(["key"])
+    assert len(found) == good
 
 
 def test_rates_belong_to_a_machine_as_it_was_measured():
@@ -96,7 +97,7 @@ def test_rates_belong_to_a_machine_as_it_was_measured():
 
 
 def test_what_is_measured_beside_other_work_is_not_kept(measured, monkeypatch, tmp_path):
-    monkeypatch.setattr(choosing, "queued_s", time.perf_counter)
+    monkeypatch.setattr(kept_rates, "queued_s", time.perf_counter)
     planned()
     assert not list(tmp_path.glob("*" + kept_rates.SUFFIX)) and measured
 
@@ -104,8 +105,10 @@ def test_what_is_measured_beside_other_work_is_not_kept(measured, monkeypatch, t
 def test_a_number_for_any_body_is_not_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("TILEWAVE_CACHE_DIR", str(tmp_path))
     context = tw.Context(threads=1)
-    kept_rates.keep("key", [(None, Rate(1e-9, 0.0, 0.0, "not measured: no points"))])
-    assert kept_rates.read(context, ["key"]) == [None]
+    monkeypatch.setattr(kept_rates, "queued_s", lambda: 0.0)
+    store = kept_rates.Store(context, "this one")
+    store.keep("key", [_core.MeasuredRate(_core.Plan(), _core.KernelRate(1e-9), note="not measured: no points")], 1)
+    assert store.read(["key"]) == [[]]
     assert kept_rates.launch_of(context) == ""  # as TILEWAVE_MACHINE=default has it
 
 

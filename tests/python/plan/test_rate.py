@@ -6,13 +6,11 @@ import math
 
 import numba
 import pytest
-from local_ranks import on_ranks
 from numba import types
 
 import tilewave as tw
 from tilewave import ConfigError, _core
 from tilewave.run import choosing
-from tilewave.plan import rate
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 
@@ -51,13 +49,13 @@ def test_so_many_samples_are_refused(given):
 @pytest.fixture
 def found(monkeypatch):
     """The samples of every rate that is measured."""
-    found, fitted = [], rate._numbers
+    found, sampled = [], choosing.sampled
 
-    def spy(samples):
-        found.append(samples)
-        return fitted(samples)
+    def spy(given, draft, budget_s):
+        found.append(sampled(given, draft, budget_s))
+        return found[-1]
 
-    monkeypatch.setattr(rate, "_numbers", spy)
+    monkeypatch.setattr(choosing, "sampled", spy)
     return found
 
 
@@ -110,13 +108,13 @@ class Sleeping:
 
 @pytest.mark.parametrize("more", [0, 1])
 def test_what_lanes_have_of_the_cpus_counts(monkeypatch, more):
-    found, sampled = [], choosing._sampled
+    found, sampled = [], choosing.sampled
 
-    def spy(given, draft, visits):
-        found.append(sampled(given, dataclasses.replace(draft, kernel=Sleeping(draft.kernel)), visits))
+    def spy(given, draft, budget_s):
+        found.append(sampled(given, dataclasses.replace(draft, kernel=Sleeping(draft.kernel)), budget_s))
         return found[-1]
 
-    monkeypatch.setattr(choosing, "_sampled", spy)
+    monkeypatch.setattr(choosing, "sampled", spy)
     context = tw.Context(threads=len(_core.allowed_cpus()) + more)
     A = tw.field((4, 9, 300), "f4", init=lambda *at: 1.0, context=context)
     tw.plan(
@@ -134,16 +132,16 @@ def test_what_lanes_have_of_the_cpus_counts(monkeypatch, more):
 def test_storages_are_measured_in_turn(monkeypatch, faster, disturbed):
     visits = {"plain": [], "skewed": []}
 
-    def beside_other_work(given, draft, number):
+    def beside_other_work(given, draft, budget_s):
         storage = draft.sweep.plan.storage
-        visits[storage].append(number)
+        visits[storage].append(draft)
         slower = (4 if storage != faster else 1) * (100 if storage == disturbed and len(visits[storage]) == 1 else 1)
         return [(10, 100_000, slower * 1e-4), (100, 10_000, slower * 1e-5), (10, 100, slower * 1e-7)]
 
-    monkeypatch.setattr(choosing, "_sampled", beside_other_work)
+    monkeypatch.setattr(choosing, "sampled", beside_other_work)
     context = tw.Context(threads=1)
     plan = tw.plan(linear, A=tw.field((40, 50, 60), "f4", init=1.0, context=context), context=context)
-    assert visits == {"plain": [2, 2], "skewed": [2, 2]}
+    assert {storage: len(drafts) for storage, drafts in visits.items()} == {"plain": 2, "skewed": 2}
     assert plan.storage == faster and all(way["bringing_s"] == 0 for way in plan.notes["ways"])
 
 
@@ -178,20 +176,3 @@ def test_planes_are_measured_in_rows_of_two_lengths_and_tiles_of_few(found, nest
         plan,
         found[0],
     )
-
-
-def test_rates_that_some_rank_has_otherwise_are_forgotten_by_all():
-    def on_rank(context):
-        same, other, some = (
-            rate.Rates([(_core.Plan(), rate.Rate(point_s, 0.0, 0.0, "measured"))])
-            for point_s in (1e-9, (2 + context.rank) * 1e-9, 3e-9)
-        )
-        if context.rank == 1:
-            some.forget()
-        fine = rate.agree(context, [same, other, some, rate.Rates()])
-        failed = rate.agree(context, None if context.rank == 2 else [same])
-        fewer = rate.agree(context, [same] * (1 + context.rank % 2))
-        return fine, failed, fewer, len(same.measured), other.measured, some.measured
-
-    results, errors = on_ranks(3, 1, on_rank)
-    assert not any(errors) and results == [(True, False, False, 1, [], [])] * 3

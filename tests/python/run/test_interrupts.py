@@ -179,28 +179,17 @@ def test_planning_ends_with_what_is_measured_at_the_moment(monkeypatch):
     A, B = (tw.field((700, 800), "f8", init=1.0, context=context) for _ in range(2))
     tw.run(averages, A=tw.field((9, 9), context=context), B=tw.field((9, 9), context=context))  # makes what all use
     late = []
-    sampled = choosing._sampled
+    sampled = choosing.sampled
 
-    def noted(given, way, visits):
-        before = context._interrupted()
-        late.append(before)
-        found = sampled(given, way, visits)
-        assert not (before and found)
-        return found
-
-    monkeypatch.setattr(choosing, "_sampled", noted)
-    rounds = []
-    measure = choosing._measure
-
-    def counted(*given):
-        rounds.append(1)
+    def interrupted(*given):
+        late.append(context._interrupted())
         interrupt()
-        return measure(*given)
+        return sampled(*given)
 
-    monkeypatch.setattr(choosing, "_measure", counted)
+    monkeypatch.setattr(choosing, "sampled", interrupted)
     with pytest.raises(KeyboardInterrupt):
         tw.run(averages, A=A, B=B)
-    assert len(rounds) == 1 and all(late)
+    assert late == [False]
     monkeypatch.undo()
     report = tw.run(averages, A=A, B=B)
     assert "not measured" not in report.plan.notes["rate"]["note"]

@@ -58,8 +58,8 @@ def test_equal_calls_are_checked_once(checks, fields):
 
 def test_an_integer_of_another_size_takes_another_kernel_and_the_same_plan(monkeypatch):
     """Kernels are compiled for ranges of integers; the rate is measured once."""
-    measured, measure = [], choosing._measure
-    monkeypatch.setattr(choosing, "_measure", lambda *given: measured.append(1) or measure(*given))
+    measured, decide = [], choosing.decide
+    monkeypatch.setattr(choosing, "decide", lambda *given: measured.append(1) or decide(*given))
     context = tw.Context(threads=1)
     A, B = arrays()
     for c in (3, 5, -3, 300, 70_000, 2**40, 200, 4):

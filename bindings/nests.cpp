@@ -1,0 +1,154 @@
+// Planning nests whose kernels Python makes.
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/tuple.h>
+
+#include "casters.hpp"
+#include "nests/choose_together.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace tilewave;
+
+namespace {
+
+// What only ends the program, as a second Ctrl-C: it is no error of what it was raised in.
+struct Ends {
+    nb::python_error error;
+};
+
+template <class Call>
+nb::object called(Call call) {
+    try {
+        return call();
+    } catch (nb::python_error& e) {
+        if (e.matches(PyExc_Exception)) throw;
+        throw Ends{e};
+    }
+}
+
+// What Python's maker has prepared for a plan; the thread that calls does not hold Python's lock.
+class PythonNest final : public PreparedNest {
+public:
+    PythonNest(nb::object maker, nb::object prepared, const Plan& plan)
+        : maker_(std::move(maker)),
+          prepared_(std::move(prepared)),
+          plan_(plan),
+          digest_(nb::cast<std::string>(prepared_.attr("kernel").attr("digest"))),
+          vectors_(nb::cast<int>(prepared_.attr("kernel").attr("simd_rows_from")) > 0) {}
+    ~PythonNest() override {
+        nb::gil_scoped_acquire gil;
+        maker_.reset();
+        prepared_.reset();
+    }
+    const Plan& plan() const override { return plan_; }
+    std::vector<RateSample> sample(double budget_s) override {
+        nb::gil_scoped_acquire gil;
+        const nb::object found = called([&] { return maker_.attr("sample")(prepared_, budget_s); });
+        std::vector<RateSample> samples;
+        for (const auto& [rows, points, tile_s] : nb::cast<std::vector<std::tuple<double, double, double>>>(found))
+            samples.push_back({rows, points, tile_s});
+        return samples;
+    }
+    double bringing_s() override {
+        nb::gil_scoped_acquire gil;
+        return nb::cast<double>(called([&] { return maker_.attr("bringing_s")(prepared_); }));
+    }
+    bool vectors() const override { return vectors_; }
+    std::string digest() const override { return digest_; }
+    nb::object prepared() const { return prepared_; }
+
+private:
+    nb::object maker_, prepared_;
+    Plan plan_;
+    std::string digest_;
+    bool vectors_;
+};
+
+class PythonMaker final : public KernelMaker {
+public:
+    explicit PythonMaker(nb::object maker) : maker_(std::move(maker)) {}
+    bool vectors_across(const SweepProblem& problem) override {
+        nb::gil_scoped_acquire gil;
+        return nb::cast<bool>(maker_.attr("vectors_across")(problem));
+    }
+    std::shared_ptr<PreparedNest> prepare(const Alternative& alternative, const Plan& plan,
+                                          PreparedNest* like) override {
+        nb::gil_scoped_acquire gil;
+        const auto* other = dynamic_cast<PythonNest*>(like);
+        nb::object prepared =
+            called([&] { return maker_.attr("prepare")(alternative, plan, other ? other->prepared() : nb::none()); });
+        return std::make_shared<PythonNest>(maker_, std::move(prepared), plan);
+    }
+
+private:
+    nb::object maker_;  // which the caller holds
+};
+
+class PythonStore final : public RateStore {
+public:
+    explicit PythonStore(nb::object store) : store_(std::move(store)) {}
+    std::vector<std::vector<MeasuredRate>> read(const std::vector<std::string>& keys) override {
+        nb::gil_scoped_acquire gil;
+        return nb::cast<std::vector<std::vector<MeasuredRate>>>(store_.attr("read")(keys));
+    }
+    void keep(const std::string& key, const std::vector<MeasuredRate>& rates, int lanes) override {
+        nb::gil_scoped_acquire gil;
+        store_.attr("keep")(key, rates, lanes);
+    }
+
+private:
+    nb::object store_;
+};
+
+}  // namespace
+
+void bind_nests(nb::module_& m) {
+    nb::class_<NestCall>(m, "NestCall", "What a nest is called with, as far as plans follow from it.")
+        .def(
+            "__init__",
+            [](NestCall* at, const SweepProblem& problem, const PlanRequest& request, const std::optional<Plan>& plan,
+               double blocks, const std::string& body, const std::string& memory, bool in_place,
+               std::optional<int> lanes_here) {
+                new (at) NestCall{problem, request, plan, blocks, body, memory, in_place, lanes_here};
+            },
+            nb::kw_only(), "problem"_a, "request"_a, "plan"_a.none(), "blocks"_a, "body"_a, "memory"_a, "in_place"_a,
+            "lanes_here"_a.none());
+    nb::class_<ChosenPlan>(m, "ChosenPlan", "The best plan of all alternatives.")
+        .def_ro("at", &ChosenPlan::at)
+        .def_prop_ro("prepared", [](const ChosenPlan& c) { return dynamic_cast<PythonNest&>(*c.prepared).prepared(); })
+        // Copies: what Python keeps of a plan must not keep the call's arrays.
+        .def_ro("choice", &ChosenPlan::choice, nb::rv_policy::copy)
+        .def_ro("rate", &ChosenPlan::rate, nb::rv_policy::copy)
+        .def_prop_ro("times", [](const ChosenPlan& c) {
+            std::vector<std::tuple<Alternative, double, double>> all;
+            for (const ChosenPlan::Time& t : c.times) all.emplace_back(t.alternative, t.time_s, t.bringing_s);
+            return all;
+        });
+    m.def(
+        "choose_together",
+        [](Context& context, std::optional<NestCall> call, nb::object maker,
+           nb::object store) -> std::optional<ChosenPlan> {
+            PythonMaker makes(std::move(maker));
+            std::optional<PythonStore> keeps;
+            if (!store.is_none()) keeps.emplace(std::move(store));
+            try {
+                nb::gil_scoped_release release;
+                return choose_together(context, call ? &*call : nullptr, makes, keeps ? &*keeps : nullptr);
+            } catch (Ends& end) {
+                throw nb::python_error(end.error);
+            }
+        },
+        "context"_a, "call"_a.none(), "maker"_a, "store"_a.none(),
+        "The best plan for a call, measured on all ranks together; None where another rank has failed. Collective.");
+    nb::class_<KnownRates>(m, "KnownRates", "What a context has measured of bodies.")
+        .def("clear", &KnownRates::clear)
+        .def("__len__", [](const KnownRates& k) { return k.all().size(); })
+        .def("values", [](const KnownRates& k) {
+            std::vector<std::vector<MeasuredRate>> all;
+            for (const auto& [key, rates] : k.all()) all.push_back(rates);
+            return all;
+        });
+    m.def(
+        "known_rates", [](Context& context) -> KnownRates& { return context.own<KnownRates>(); }, "context"_a,
+        nb::rv_policy::reference, nb::keep_alive<0, 1>());
+}

@@ -1,0 +1,158 @@
+#include "measure/nest_rates.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include "context/agreement.hpp"
+#include "context/slowest.hpp"
+#include "context/tuning.hpp"
+#include "data/checksum.hpp"
+#include "transport/collectives.hpp"
+
+namespace tilewave {
+
+using namespace tuning;
+
+namespace {
+
+using RateList = std::vector<MeasuredRate>;
+
+// Of the numbers that ranks exchange: they add up to the same everywhere.
+constexpr double unit_s = 1e-15;
+constexpr std::int64_t nothing = std::numeric_limits<std::int64_t>::max();
+// Numbers of a rank: the rate's, and what it makes of a point of a tile with long rows, which tells who is slowest.
+constexpr std::size_t each = 5;
+
+// Of all that plans follow from; above 0. 0 for no rates.
+std::int64_t number_of(const RateList& rates) {
+    if (rates.empty()) return 0;
+    std::uint64_t sum = 0;
+    for (const MeasuredRate& m : rates) {
+        const std::string plan = m.plan.to_string();
+        const KernelRate& r = m.rate;
+        const std::array numbers{r.point_s, r.row_s, r.tile_s, r.one_lane_factor, static_cast<double>(r.lanes)};
+        sum = checksum(std::as_bytes(std::span(plan)).data(), static_cast<std::int64_t>(plan.size()), sum);
+        sum = checksum(std::as_bytes(std::span(numbers)).data(), sizeof numbers, sum);
+    }
+    return static_cast<std::int64_t>(sum >> 2) + 1;
+}
+
+// This rank's numbers; -1: the body raised; none without tiles.
+std::array<std::int64_t, each> numbers_of(const std::vector<RateSample>& samples) {
+    std::array<std::int64_t, each> numbers;
+    numbers.fill(-1);
+    if (samples.empty()) return numbers;
+    if (std::any_of(samples.begin(), samples.end(), [](const RateSample& s) { return s.points == 0; })) {
+        numbers.fill(nothing);
+        return numbers;
+    }
+    const KernelRate r = fit_rate(samples);
+    const double seconds[each] = {r.point_s, r.row_s, r.tile_s, r.one_lane_factor,
+                                  samples[0].tile_s / samples[0].points};
+    if (std::all_of(seconds, seconds + each, [](double s) { return std::isfinite(s); }))
+        std::transform(seconds, seconds + each, numbers.begin(), [](double s) { return std::llround(s / unit_s); });
+    return numbers;
+}
+
+double point_s(const RateSample& sample) {
+    return sample.tile_s / std::max(sample.points, 1.0);
+}
+
+// The samples of all experiments in which this rank takes part, in their order.
+std::vector<std::vector<RateSample>> sampled_in_turn(const std::vector<const RateExperiment*>& some) {
+    const int visits = static_cast<int>(std::min<std::size_t>(some.size(), 2));
+    std::vector<std::vector<RateSample>> least(some.size());
+    for (int visit = 0; visit < visits; ++visit) {
+        for (std::size_t e = 0; e < some.size(); ++e) {
+            if (interrupt_kept()) return std::vector<std::vector<RateSample>>(some.size());  // nobody will use them
+            // A small nest is not measured for much longer than it runs.
+            const double run_s = Machine().point_s * some[e]->points;
+            const double budget_s = std::min(rate_budget_s, std::max(least_rate_budget_s, 10 * run_s));
+            const std::vector<RateSample> found = some[e]->sample(budget_s / visits);
+            if (visit == 0) least[e] = found;
+            least[e].resize(std::min(least[e].size(), found.size()));
+            for (std::size_t i = 0; i < least[e].size(); ++i)
+                if (point_s(found[i]) < point_s(least[e][i])) least[e][i] = found[i];
+        }
+    }
+    return least;
+}
+
+// What ranks exchange of all experiments.
+std::vector<std::int64_t> sampled(const std::vector<RateExperiment>& all) {
+    std::vector<std::int64_t> numbers(each * all.size(), nothing);
+    std::vector<const RateExperiment*> some;
+    for (const RateExperiment& e : all)
+        if (e.takes_part) some.push_back(&e);
+    try {
+        const std::vector<std::vector<RateSample>> samples = sampled_in_turn(some);
+        auto next = samples.begin();
+        for (std::size_t e = 0; e < all.size(); ++e)
+            if (all[e].takes_part) std::ranges::copy(numbers_of(*next++), &numbers[each * e]);
+    } catch (const std::exception&) {  // what is wrong with arguments was found before; it costs the measurement only
+        numbers.assign(each * all.size(), -1);
+    }
+    return numbers;
+}
+
+MeasuredRate rate_of(Context& context, const SlowestNumbers& slow, const Plan& plan) {
+    MeasuredRate m{plan, {}};
+    if (slow.failed || slow.ranks == 0) {
+        m.rate = {context.machine().point_s, 0, 0, 0, 0, 1};
+        m.note = std::string(not_measured) + ": " +
+                 (slow.ranks == 0 ? "no rank has a point to compute"
+                                  : "the body raised on the values that it was measured with") +
+                 "; a number for any body";
+        return m;
+    }
+    const auto seconds = [&](std::size_t i) { return static_cast<double>(slow.numbers[i]) * unit_s; };
+    m.rate = {seconds(0), seconds(1), seconds(2), 0, seconds(3), plan.lanes()};
+    m.note = "measured on " + std::to_string(slow.ranks) + " rank(s) at once";
+    return m;
+}
+
+}  // namespace
+
+RateList KnownRates::of(const std::string& key) {
+    const auto found = std::find_if(all_.begin(), all_.end(), [&](const auto& one) { return one.first == key; });
+    if (found == all_.end()) return {};
+    std::rotate(all_.begin(), found, found + 1);
+    return all_.front().second;
+}
+
+void KnownRates::keep(const std::string& key, RateList rates) {
+    std::erase_if(all_, [&](const auto& one) { return one.first == key; });
+    all_.emplace_front(key, std::move(rates));
+    if (all_.size() > most_known_rates) all_.pop_back();
+}
+
+bool agree_on_rates(Context& context, bool failed, std::vector<RateList>& all) {
+    const std::int64_t count = failed ? -1 : static_cast<std::int64_t>(all.size());
+    std::vector<std::int64_t> counts{count, -count};
+    allreduce_min(context.transport(), counts);
+    if (counts[0] < 0 || counts[0] != -counts[1]) return false;
+    std::vector<std::int64_t> numbers;
+    for (const RateList& rates : all) numbers.push_back(number_of(rates));
+    for (std::size_t r = 0; r < all.size(); ++r) numbers.push_back(-numbers[r]);
+    allreduce_min(context.transport(), numbers);
+    for (std::size_t r = 0; r < all.size(); ++r)
+        if (numbers[r] != -numbers[all.size() + r]) all[r].clear();
+    return true;
+}
+
+std::optional<RateList> measure_rates(Context& context, const std::vector<RateExperiment>& all) {
+    Transport& transport = context.transport();
+    barrier(transport);  // ranks of one host share its memory: they measure at the same time
+    const std::vector<SlowestNumbers> slow = slowest(transport, sampled(all), each, nothing);
+    std::vector<std::int64_t> goes_on{!interrupt_kept()};
+    allreduce_min(transport, goes_on);
+    if (goes_on[0] == 0) return std::nullopt;
+    RateList rates;
+    for (std::size_t e = 0; e < all.size(); ++e) rates.push_back(rate_of(context, slow[e], *all[e].plan));
+    return rates;
+}
+
+}  // namespace tilewave

@@ -1,0 +1,47 @@
+// From a checked call to its plan: the one loop that measures what the best alternative lacks.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "measure/nest_rates.hpp"
+#include "nests/kernel_maker.hpp"
+
+namespace tilewave {
+
+/// What a nest is called with, as far as plans follow from it.
+struct NestCall {
+    SweepProblem problem;                ///< of a block of time steps, where the call has more
+    PlanRequest request;                 ///< the choices that are fixed
+    std::optional<Plan> plan = {};       ///< given: only what it takes is found out
+    double blocks = 1;                   ///< times that the call runs `problem`
+    std::string body = {};               ///< equal where a rate of the body serves, on arrays of any shape
+    std::string memory = {};             ///< the same of how arrays lie, with their shapes
+    bool in_place = false;               ///< some array that is written is brought into a plan's order and back
+    std::optional<int> lanes_here = {};  ///< that measure, at most, where a launch elsewhere is planned for
+};
+
+/// The best plan of all alternatives.
+struct ChosenPlan {
+    /// What an alternative would take.
+    struct Time {
+        Alternative alternative;
+        double time_s = 0, bringing_s = 0;
+    };
+    std::size_t at = 0;                      ///< of the alternatives
+    std::shared_ptr<PreparedNest> prepared;  ///< for its plan by rules
+    Choice choice;
+    MeasuredRate rate;        ///< Choice::rate, and where it is from
+    std::vector<Time> times;  ///< of all alternatives
+};
+
+/// Lists the alternatives of a call, measures the rate of its body on their tiles and on those of the best plan, until
+/// the best is measured. `call`: null on a rank that has failed, and only takes part. `store`: null where rates are not
+/// kept on disk; null on all ranks or on none. Collective.
+/// @returns nothing where another rank has failed, or one was interrupted: the caller's next agreement says so
+/// @throws what this rank alone has thrown: the caller tells the others by its next agreement
+std::optional<ChosenPlan> choose_together(Context& context, const NestCall* call, KernelMaker& maker,
+                                          RateStore* store = nullptr);
+
+}  // namespace tilewave
