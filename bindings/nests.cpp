@@ -4,6 +4,7 @@
 
 #include "casters.hpp"
 #include "nests/choose_together.hpp"
+#include "tilewave/nest.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -140,6 +141,18 @@ void bind_nests(nb::module_& m) {
         },
         "context"_a, "call"_a.none(), "maker"_a, "store"_a.none(),
         "The best plan for a call, measured on all ranks together; None where another rank has failed. Collective.");
+    m.def(
+        "nest_problem",
+        [](const std::vector<std::tuple<Index, std::int64_t, bool, std::vector<Index>>>& given,
+           const std::optional<Box>& over, const std::vector<int>& reverse, std::optional<std::int64_t> steps,
+           const std::vector<int>& periodic) {
+            std::vector<ArrayReads> arrays;
+            for (const auto& [shape, item_bytes, written, offsets] : given)
+                arrays.push_back({nullptr, item_bytes, shape, written, offsets});
+            return nest_problem({over, reverse, steps, periodic}, arrays);
+        },
+        "arrays"_a, "over"_a = nb::none(), "reverse"_a = std::vector<int>(), "steps"_a = nb::none(),
+        "periodic"_a = std::vector<int>(), "The problem of a nest as C++ programs give it, for tests.");
     nb::class_<KnownRates>(m, "KnownRates", "What a context has measured of bodies.")
         .def("clear", &KnownRates::clear)
         .def("__len__", [](const KnownRates& k) { return k.all().size(); })

@@ -138,7 +138,7 @@ class Memory:
 @pytest.fixture(autouse=True)
 def rates_are_measured_shortly(monkeypatch):
     sampled = choosing.sampled
-    monkeypatch.setattr(choosing, "sampled", lambda given, draft, _: sampled(given, draft, 1e-3))
+    monkeypatch.setattr(choosing, "sampled", lambda given, prepared, _: sampled(given, prepared, 1e-3))
 
 
 ASKED = os.environ.get("TILEWAVE_SEED", "")

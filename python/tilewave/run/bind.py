@@ -86,13 +86,13 @@ def bind(
         for name, value in arguments.items()
     }
     loops = Loops(over, reverse, steps, periodic=tuple(periodic) if isinstance(periodic, list) else periodic)
-    given = Given(nest, context, loops, plan, fastmath, reduce, arguments)
+    given = BoundArguments(nest, context, loops, plan, fastmath, reduce, arguments)
     ready = yield from given.prepare(steps, {})
     context._bound += 1
     return Bound(given, ready, context._bound)
 
 
-class Given:
+class BoundArguments:
     """What a nest was bound to."""
 
     steps: int | None
@@ -115,7 +115,7 @@ class Given:
         return self.nest.bind_scalars(given)
 
     def prepare(self, steps, scalars, choices=None, halos=None, like=None):
-        """A `Ready` for so many steps and these scalars in place of the bound ones; part of a collective call.
+        """A `BoundNest` for so many steps and these scalars in place of the bound ones; part of a collective call.
 
         `choices` of the plan, and least `halos` of fields, are in addition to what was bound. A plan `like` it was
         chosen with narrower halos, and the choices are its own: it is taken where it can be, and nothing is searched.

@@ -64,7 +64,7 @@ class Member:
         return id(self.bound), repr(sorted(self.scalars.items()))
 
     def prepare(self, choices=None, halos=None, like=None):
-        """A `Ready`; part of a collective call. Halos are those of the chain, not those that fields have just now."""
+        """A `BoundNest`; part of a collective call. Halos are those of the chain, not those that fields have now."""
         return self.given.prepare(self.given.steps, self.scalars, choices, halos or {}, like)
 
 

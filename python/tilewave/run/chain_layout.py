@@ -246,7 +246,7 @@ def fit(members, readies, shared, choices):
 
     Returns
     -------
-    list of Ready, or str
+    list of BoundNest, or str
         Why they still differ.
     """
     for k, (member, wanted) in enumerate(zip(members, choices, strict=True)):

@@ -13,7 +13,7 @@ from tilewave.notices import warn
 from tilewave.plan import planning
 from tilewave.plan.plan import ALLOWED, chosen_plan, request_of
 from tilewave.run.operands import order_of
-from tilewave.run.prepared import Prepared, core_kernel, probe, shapes_of_tables, with_plan
+from tilewave.run.prepared import PreparedNest, core_kernel, probe, shapes_of_tables, with_plan
 from tilewave.run.problem import with_names
 from tilewave.run.replicated import copies_of, count_copies
 from tilewave.run.steps import whole_blocks
@@ -24,7 +24,7 @@ def decide(context, given):
 
     Returns
     -------
-    Prepared
+    PreparedNest
         None where another rank has failed, or one was interrupted: the next agreement says so.
     """
     call = store = error = None
@@ -83,11 +83,11 @@ class KernelMaker:
         ).vectors
 
     def prepare(self, alternative, plan, like):
-        """A `Prepared` for a plan of an alternative; `like`: for another plan of it, or None."""
+        """A `PreparedNest` for a plan of an alternative; `like`: for another plan of it, or None."""
         if like is None:
             request = alternative.request
             rows = {name: value for name in ("row", "storage", "skew") if (value := getattr(request, name)) is not None}
-            like = Prepared(
+            like = PreparedNest(
                 problem=dataclasses.replace(self._given.problem, core=alternative.problem),
                 on_one_rank=alternative.on_one_rank,
                 context=self._context.solo() if alternative.on_one_rank else self._context,
@@ -95,29 +95,29 @@ class KernelMaker:
             )
         return with_plan(self._given, like, plan)
 
-    def sample(self, draft, budget_s):
+    def sample(self, prepared, budget_s):
         """Times of tiles, as `_core.PreparedSweep.sample` gives them."""
-        return sampled(self._given, draft, budget_s)
+        return sampled(self._given, prepared, budget_s)
 
-    def bringing_s(self, draft):
+    def bringing_s(self, prepared):
         """Seconds that bring NumPy arrays into the order of rows across and back."""
-        return bringing_s(self._given, draft)
+        return bringing_s(self._given, prepared)
 
 
-def sampled(given, draft, budget_s):
+def sampled(given, prepared, budget_s):
     """Times of tiles of three shapes on this rank, all its lanes at once."""
-    initial = {name: values_at(given.whole[name], points) for name, points in draft.subscripts.items()}
+    initial = {name: values_at(given.whole[name], points) for name, points in prepared.subscripts.items()}
     for name in copies_of(given.whole, given.replicated):
         given.arrays[name].fill(0)  # memory that has never been written is one page of zeros, which the caches hold
-    operands, _ = probe(given, draft, draft.subscripts, initial)
-    environment = draft.kernel.pack({**given.scalars, **given.captured}, given.tables)
-    kernel = core_kernel(draft.kernel, environment.ctypes.data, given.tables, given.reductions)
-    return draft.sweep.sample(operands, kernel, budget_s)
+    operands, _ = probe(given, prepared, prepared.subscripts, initial)
+    environment = prepared.kernel.pack({**given.scalars, **given.captured}, given.tables)
+    kernel = core_kernel(prepared.kernel, environment.ctypes.data, given.tables, given.reductions)
+    return prepared.sweep.sample(operands, kernel, budget_s)
 
 
-def bringing_s(given, draft):
+def bringing_s(given, prepared):
     """Measured on this rank, which is the only one where NumPy arrays are written."""
-    return draft.sweep.conversion_s(probe(given, draft, draft.subscripts)[0])
+    return prepared.sweep.conversion_s(probe(given, prepared, prepared.subscripts)[0])
 
 
 def _brought(given):
@@ -126,28 +126,28 @@ def _brought(given):
 
 def _prepared(context, given, chosen):
     """What was prepared for the plan that was chosen; local."""
-    draft, border_s, machine = chosen.prepared, 0.0, context._core.machine()
+    by_rules, border_s, machine = chosen.prepared, 0.0, context._core.machine()
     plan = chosen_plan(
-        draft.problem,
+        by_rules.problem,
         chosen.choice.ranked,
         chosen.choice.considered,
         chosen.rate,
-        ranks=draft.context.size,
+        ranks=by_rules.context.size,
         threads=request_of(given.choices, context.threads).threads,
         cpus=cpus_of(context),
         machine=machine,
-        choices=draft.choices,
+        choices=by_rules.choices,
         fixed=given.choices,
         whole=given.plan is not None,
     )
     if len(chosen.times) > 1:
         plan.notes["ways"] = [_way(*one, at == chosen.at) for at, one in enumerate(chosen.times)]
-    count_copies(given, draft.on_one_rank, plan)
+    count_copies(given, by_rules.on_one_rank, plan)
     if given.block:
-        border_s = _core.border_s(draft.problem.core, plan._to_core(), machine, chosen.rate.rate)
-        core = draft.problem.core.with_steps(whole_blocks(given.block, plan))
-        draft = dataclasses.replace(draft, problem=dataclasses.replace(draft.problem, core=core))
-    prepared = with_plan(given, draft, plan._to_core())
+        border_s = _core.border_s(by_rules.problem.core, plan._to_core(), machine, chosen.rate.rate)
+        core = by_rules.problem.core.with_steps(whole_blocks(given.block, plan))
+        by_rules = dataclasses.replace(by_rules, problem=dataclasses.replace(by_rules.problem, core=core))
+    prepared = with_plan(given, by_rules, plan._to_core())
     return dataclasses.replace(prepared, plan=plan, rate=chosen.rate, border_s=border_s, number=plan._number())
 
 

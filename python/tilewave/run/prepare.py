@@ -23,7 +23,7 @@ from tilewave.plan.same_plan import alike, as_good
 from tilewave.run import choosing, reductions
 from tilewave.run.call_key import CallKey
 from tilewave.run.operands import lie_of, operands_of, tables_of
-from tilewave.run.prepared import Given, Ready, with_plan
+from tilewave.run.prepared import BoundNest, NestCall, with_plan
 from tilewave.run.problem import check_arrays, history_of
 from tilewave.run.repeated import Call
 from tilewave.run.replicated import as_replicated, copies_of, count_copies, replicated_fields
@@ -237,7 +237,7 @@ def _check(nest, context, loops, plan, choices, fastmath, arguments, reduce, hal
         copies=tuple(copies_of(arrays, replicated)),
         halos=tuple(sorted(halos.items())) if halos else (),
     )
-    return Given(
+    return NestCall(
         nest=nest,
         loops=loops,
         plan=plan,
@@ -324,7 +324,7 @@ def _bind(context, given, found):
     ]
     operands, copies = ([], []) if stored or found.on_one_rank else operands_of(nest, given.arrays, initial)
     values = {**given.scalars, **given.captured}
-    return Ready(
+    return BoundNest(
         context=context,
         kernel=found.kernel,
         sweep=found.sweep,

@@ -25,8 +25,8 @@ kernels = weakref.WeakValueDictionary()
 
 
 @dataclasses.dataclass
-class Ready:
-    """All that a run needs; made on all ranks or on none."""
+class BoundNest:
+    """A prepared nest with the arrays and scalars of a call: all that a run needs, made on all ranks or on none."""
 
     context: object
     kernel: object
@@ -73,7 +73,7 @@ class Ready:
 
 
 @dataclasses.dataclass
-class Given:
+class NestCall:
     """The arguments of one call, checked on this rank."""
 
     nest: Nest
@@ -111,14 +111,14 @@ class Given:
 
     def with_arrays(self, arrays, tables):
         """The same of a call with these arrays. Half of what `copy.copy` takes."""
-        other = object.__new__(Given)
+        other = object.__new__(NestCall)
         other.__dict__.update(self.__dict__, arrays=arrays, whole=arrays, tables=tables)
         return other
 
 
 @dataclasses.dataclass
-class Prepared:
-    """What a repeated call finds: problem and plan, schedule and kernel."""
+class PreparedNest:
+    """Problem, plan, schedule and kernel of a nest: what a repeated call finds."""
 
     problem: object
     on_one_rank: bool
@@ -135,17 +135,17 @@ class Prepared:
     number: int = 0  # stands for the plan in the agreement
 
 
-def with_plan(given, draft, core):
+def with_plan(given, prepared, core):
     """The same with the schedule and the kernel for a plan; local."""
-    context, nest = draft.context, given.nest
-    sweep = _core.PreparedSweep(context._core, draft.problem.core, core)
-    arrays = arrays_there(given, draft)
+    context, nest = prepared.context, given.nest
+    sweep = _core.PreparedSweep(context._core, prepared.problem.core, core)
+    arrays = arrays_there(given, prepared)
     subscripts = {
         view.array: np.frombuffer(sweep.initial(a), np.int64).reshape(-1, arrays[view.array].ndim)
         for a, view in enumerate(nest.views)
         if sweep.in_window(a)
     }
-    operands = probe(given, draft, subscripts)[0]
+    operands = probe(given, prepared, subscripts)[0]
     steps = tuple(
         _elements(step, given.dtypes[place.array].itemsize)
         for step, place in zip(sweep.row_steps(operands), nest.places, strict=True)
@@ -161,9 +161,9 @@ def with_plan(given, draft, core):
         layouts_of(nest, shapes_of_tables(given)),
         context._off,
     )
-    kernel = draft.kernel
-    slots = {slot.name: slot for slot in draft.kernel.slots} if draft.kernel else {}
-    if made_from != draft.made_from or any(
+    kernel = prepared.kernel
+    slots = {slot.name: slot for slot in prepared.kernel.slots} if prepared.kernel else {}
+    if made_from != prepared.made_from or any(
         Slot.of(name, value) != slots.get(name) for name, value in {**given.scalars, **given.captured}.items()
     ):
         try:
@@ -172,7 +172,7 @@ def with_plan(given, draft, core):
             raise
         except Exception as error:
             raise ConfigError(f"nest {nest.name!r} does not compile: {type(error).__name__}: {error}") from error
-    return dataclasses.replace(draft, sweep=sweep, kernel=kernel, made_from=made_from, subscripts=subscripts)
+    return dataclasses.replace(prepared, sweep=sweep, kernel=kernel, made_from=made_from, subscripts=subscripts)
 
 
 def kernel_for(given, made_from):
@@ -222,9 +222,9 @@ def shapes_of_tables(given):
     return {name: table.shape for name, table in given.tables.items()}
 
 
-def arrays_there(given, draft):
+def arrays_there(given, prepared):
     """The arrays of the rank that computes for all, or of each."""
-    if not draft.on_one_rank:
+    if not prepared.on_one_rank:
         return given.arrays
     return {
         name: value if isinstance(value, np.ndarray) or value.keep == "window" else np.zeros(value.shape, value.dtype)
@@ -232,14 +232,14 @@ def arrays_there(given, draft):
     }
 
 
-def probe(given, draft, subscripts, initial=None):
+def probe(given, prepared, subscripts, initial=None):
     """Operands that lie in memory as those of a run: where they are is not theirs to keep."""
-    context = draft.context
+    context = prepared.context
     memory = {
         name: Field(context, value.shape, value.dtype)
         if isinstance(value, Field) and value.keep == "window" and name not in subscripts
         else value
-        for name, value in arrays_there(given, draft).items()
+        for name, value in arrays_there(given, prepared).items()
     }
     return operands_of(given.nest, memory, initial or {name: np.zeros(1, given.dtypes[name]) for name in subscripts})
 

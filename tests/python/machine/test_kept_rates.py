@@ -28,9 +28,9 @@ def measured(monkeypatch, tmp_path):
     monkeypatch.setattr(kept_rates, "queued_s", lambda: 0.0)
     found, sampled = [], choosing.sampled
 
-    def spy(given, draft, budget_s):
-        found.append(draft)
-        return sampled(given, draft, budget_s)
+    def spy(given, prepared, budget_s):
+        found.append(prepared)
+        return sampled(given, prepared, budget_s)
 
     monkeypatch.setattr(choosing, "sampled", spy)
     return found

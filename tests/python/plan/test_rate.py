@@ -51,8 +51,8 @@ def found(monkeypatch):
     """The samples of every rate that is measured."""
     found, sampled = [], choosing.sampled
 
-    def spy(given, draft, budget_s):
-        found.append(sampled(given, draft, budget_s))
+    def spy(given, prepared, budget_s):
+        found.append(sampled(given, prepared, budget_s))
         return found[-1]
 
     monkeypatch.setattr(choosing, "sampled", spy)
@@ -110,8 +110,8 @@ class Sleeping:
 def test_what_lanes_have_of_the_cpus_counts(monkeypatch, more):
     found, sampled = [], choosing.sampled
 
-    def spy(given, draft, budget_s):
-        found.append(sampled(given, dataclasses.replace(draft, kernel=Sleeping(draft.kernel)), budget_s))
+    def spy(given, prepared, budget_s):
+        found.append(sampled(given, dataclasses.replace(prepared, kernel=Sleeping(prepared.kernel)), budget_s))
         return found[-1]
 
     monkeypatch.setattr(choosing, "sampled", spy)
@@ -132,16 +132,16 @@ def test_what_lanes_have_of_the_cpus_counts(monkeypatch, more):
 def test_storages_are_measured_in_turn(monkeypatch, faster, disturbed):
     visits = {"plain": [], "skewed": []}
 
-    def beside_other_work(given, draft, budget_s):
-        storage = draft.sweep.plan.storage
-        visits[storage].append(draft)
+    def beside_other_work(given, prepared, budget_s):
+        storage = prepared.sweep.plan.storage
+        visits[storage].append(prepared)
         slower = (4 if storage != faster else 1) * (100 if storage == disturbed and len(visits[storage]) == 1 else 1)
         return [(10, 100_000, slower * 1e-4), (100, 10_000, slower * 1e-5), (10, 100, slower * 1e-7)]
 
     monkeypatch.setattr(choosing, "sampled", beside_other_work)
     context = tw.Context(threads=1)
     plan = tw.plan(linear, A=tw.field((40, 50, 60), "f4", init=1.0, context=context), context=context)
-    assert {storage: len(drafts) for storage, drafts in visits.items()} == {"plain": 2, "skewed": 2}
+    assert {storage: len(times) for storage, times in visits.items()} == {"plain": 2, "skewed": 2}
     assert plan.storage == faster and all(way["bringing_s"] == 0 for way in plan.notes["ways"])
 
 
