@@ -133,7 +133,6 @@ Why check_array(const Schedule& s, int id) {
     if (a.stride.n == 0 || a.whole || a.storage.empty()) return std::nullopt;
     if (s.works.empty()) return check_rows(a, name);  // nothing is computed: combine steps go by rows
     const NestWork* nest = s.works.size() == 1 ? s.works[0].nest() : nullptr;
-    if (a.planes > 0 && !nest) return name + ": rolling windows are for schedules of one nest";
     const Array addressed = a.planes > 0 ? beside_tiles(*nest, a) : a;
     if (!addressed.storage.empty() && overlaps(addressed) && !row_by_row(s, id))
         return name + ": its elements overlap, or are too many to look at";
@@ -149,7 +148,7 @@ Why check_aggregate(const Schedule& s, int id) {
     for (int i = id + 1; i <= id + m.pieces; ++i) {
         const Message& part = s.messages[i];
         if (part.aggregate != id || part.pieces != 0 || part.peer != m.peer || part.send != m.send ||
-            part.buffer != m.buffer || part.at != bytes || part.bytes < 0)
+            part.buffer != m.buffer || part.at != bytes)
             return name + " is followed by message " + std::to_string(i) + ", which is none of them";
         bytes += part.bytes;
     }

@@ -162,6 +162,6 @@ TEST(RunSchedule, AMistakeOnOneRankIsAnErrorOfAll) {
     refused([](Schedule& s) { s.ranks = 2; }, "of 2 ranks was given to rank 1 of 3");
     refused([](Schedule& s) { s.messages[1].tag = 5; }, "from rank 1 to rank 2 do not meet");
     refused([](Schedule& s) { s.lanes[0][3].op = Op::post_recv; }, "which is a send");
-    refused([](Schedule& s) { s.messages[0].peer = 1; }, "has peer 1 of 3 ranks");
+    refused([](Schedule& s) { s.messages[0].peer = 1; }, "has this rank, 1, as its peer");
     refused([](Schedule& s) { s.lanes[0].push_back({Op::wait, 1}); }, "waited for twice");
 }

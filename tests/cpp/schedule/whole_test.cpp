@@ -1,90 +1,19 @@
-// What is no whole schedule: one entry at a time is changed in a schedule of two nests' worth of entries, and damage()
-// names that entry and what is allowed.
+// One entry at a time of a whole schedule is changed: damage() names it and what is allowed.
 #include "schedule/whole.hpp"
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
+
+#include "schedule/entries.hpp"
 
 using namespace tilewave;
 
 namespace {
 
 constexpr std::int64_t huge = std::int64_t{1} << 61;
-
-Box box(std::int64_t lo, std::int64_t hi) {
-    return {{lo, lo}, {hi, hi}};
-}
-
-IndexMatrix unit() {
-    IndexMatrix m;
-    m.n = 2;
-    m.row[0] = {1, 0};
-    m.row[1] = {0, 1};
-    return m;
-}
-
-// Array 0 has a view of memory 0; array 1 is an ordinary one.
-void add_arrays(Schedule& s) {
-    Array a{8, box(0, 10), box(0, 8)};
-    a.stride = {10, 1};
-    a.period = {8, 0};
-    a.view = {0, {{1, 0}, {0, 1}}, {0, 0}, 0};
-    s.arrays = {a, {8, box(0, 10), box(0, 8)}};
-}
-
-void add_communication(Schedule& s) {
-    s.buffers = {64, 64};
-    Message m;
-    m.peer = 1;
-    m.buffer = 0;
-    m.region = box(0, 2);
-    m.bytes = 32;
-    s.messages = {m, m};
-    s.messages[1].buffer = 1;
-    s.lanes = {{{Op::post_recv, 0}, {Op::wait, 0}, {Op::combine, 0, combine_array_left}, {Op::compute, 0}}};
-}
-
-Schedule of_a_nest() {
-    Schedule s;
-    s.ranks = 2;
-    add_arrays(s);
-    NestWork nest;
-    nest.space = box(0, 8);
-    nest.bounds = {{{1, -1}, 20}};
-    nest.places = {{0, {0, 0}, true}, {1, {-1, 0}}};
-    nest.order = nest.loops = unit();
-    nest.period = {8, 0};
-    s.works.push_back({0, nest});
-    s.tiles.push_back({{0, 0}, 0, 0, box(0, 8), 0});
-    add_communication(s);
-    s.repeated = {{0, 4}};
-    s.advance = {1, 0};
-    return s;
-}
-
-Schedule of_tasks() {
-    Schedule s;
-    s.ranks = 2;
-    add_arrays(s);
-    const Region part{0, box(0, 4)};
-    s.works.push_back({0, TaskWork{0, {part, {1, box(0, 4)}}, {part}, 8}});
-    s.works.push_back({3, TaskWork{1, {part}, {{1, box(0, 4)}}, 8}});
-    s.tiles = {{}, {}};
-    s.tiles[1].work = 1;
-    add_communication(s);
-    s.results.push_back({0, box(0, 2), 1, {0, 1}});
-    return s;
-}
-
-// The entry, a part of the sentence, and the change that brings it about.
-struct Change {
-    std::string entry, why;
-    std::function<void(Schedule&)> make;
-};
 
 void check(Schedule (*base)(), const std::vector<Change>& changes) {
     ASSERT_FALSE(damage(base())) << damage(base())->entry << ": " << damage(base())->why;
@@ -98,10 +27,6 @@ void check(Schedule (*base)(), const std::vector<Change>& changes) {
     }
 }
 
-NestWork& nest(Schedule& s) {
-    return *s.works[0].nest();
-}
-
 }  // namespace
 
 TEST(Whole, SchedulesAndArrays) {
@@ -113,8 +38,8 @@ TEST(Whole, SchedulesAndArrays) {
               {"arrays[1].item_bytes", "it is 0", [](Schedule& s) { s.arrays[1].item_bytes = 0; }},
               {"arrays[1].storage", "components", [](Schedule& s) { s.arrays[1].storage.hi = {10}; }},
               {"arrays[1].storage", "it has a component", [](Schedule& s) { s.arrays[1].storage.hi[0] = huge; }},
-              {"arrays[1].storage", "2^60 points", [](Schedule& s) { s.arrays[1].storage = box(0, 1LL << 40); }},
-              {"arrays[1].storage", "2^60 bytes", [](Schedule& s) { s.arrays[1].storage = box(0, 1LL << 29); }},
+              {"arrays[1].storage", "2^60 points", [](Schedule& s) { s.arrays[1].storage = square(0, 1LL << 40); }},
+              {"arrays[1].storage", "2^60 bytes", [](Schedule& s) { s.arrays[1].storage = square(0, 1LL << 29); }},
               {"arrays[1].owned", "allowed: 2", [](Schedule& s) { s.arrays[1].owned = {{0}, {1}}; }},
               {"arrays[0].stride", "none or 2", [](Schedule& s) { s.arrays[0].stride = {1}; }},
               {"arrays[0].stride", "more than 2^60", [](Schedule& s) { s.arrays[0].stride[0] = 1LL << 59; }},
@@ -186,34 +111,33 @@ TEST(Whole, Nests) {
 }
 
 TEST(Whole, Tasks) {
-    const auto task = [](Schedule& s) -> TaskWork& { return *s.works[1].task(); };
     const double infinite = std::numeric_limits<double>::infinity();
-    check(
-        of_tasks,
-        {
-            {"works[1].number", "numbers only grow", [](Schedule& s) { s.works[1].number = 0; }},
-            {"works[1].operation", "it is -1", [&](Schedule& s) { task(s).operation = -1; }},
-            {"works[1].amount", "allowed: 0 to 1e30", [&](Schedule& s) { task(s).amount = infinite; }},
-            {"works[1].amount", "allowed: 0 to 1e30", [&](Schedule& s) { task(s).amount = -1; }},
-            {"works[1].amount", "allowed: 0 to 1e30", [&](Schedule& s) { task(s).amount = 1e31; }},
-            {"works[1].reads[0]", "names array 2 of 2", [&](Schedule& s) { task(s).reads[0].array = 2; }},
-            {"works[1].writes[0]", "the storage of array 1", [&](Schedule& s) { task(s).writes[0].box = {{0}, {1}}; }},
-            {"works[1].writes[0]", "it has a component", [&](Schedule& s) { task(s).writes[0].box.hi[1] = huge; }},
-            {"arrays[1].planes", "one nest",
-             [](Schedule& s) {
-                 s.arrays[1].planes = 3;
-                 s.arrays[1].reach = {1, 1};
-             }},
-            {"advance", "which are nests", [](Schedule& s) { s.advance = {1, 0}; }},
-            {"results[0]", "names array 2 of 2", [](Schedule& s) { s.results[0].source = 2; }},
-            {"results[0].ranks", "names rank 2 of 2", [](Schedule& s) { s.results[0].ranks[1] = 2; }},
-            {"results[0].source", "other dimensions",
-             [](Schedule& s) {
-                 s.arrays.push_back({8, {{0}, {1}}, {{0}, {1}}});
-                 s.results[0].source = 2;
-             }},
-            {"results[0].region", "allowed: 2", [](Schedule& s) { s.results[0].region = {{0}, {1}}; }},
-        });
+    check(of_tasks,
+          {
+              {"works[1].number", "numbers only grow", [](Schedule& s) { s.works[1].number = 0; }},
+              {"works[1].operation", "it is -1", [](Schedule& s) { task(s, 1).operation = -1; }},
+              {"works[1].amount", "allowed: 0 to 1e30", [=](Schedule& s) { task(s, 1).amount = infinite; }},
+              {"works[1].amount", "allowed: 0 to 1e30", [](Schedule& s) { task(s, 1).amount = -1; }},
+              {"works[1].amount", "allowed: 0 to 1e30", [](Schedule& s) { task(s, 1).amount = 1e31; }},
+              {"works[1].reads[0]", "names array 2 of 2", [](Schedule& s) { task(s, 1).reads[0].array = 2; }},
+              {"works[1].writes[0]", "the storage of array 1",
+               [](Schedule& s) { task(s, 1).writes[0].box = {{0}, {1}}; }},
+              {"works[1].writes[0]", "it has a component", [](Schedule& s) { task(s, 1).writes[0].box.hi[1] = huge; }},
+              {"arrays[1].planes", "one nest",
+               [](Schedule& s) {
+                   s.arrays[1].planes = 3;
+                   s.arrays[1].reach = {1, 1};
+               }},
+              {"advance", "which are nests", [](Schedule& s) { s.advance = {1, 0}; }},
+              {"results[0]", "names array 2 of 2", [](Schedule& s) { s.results[0].source = 2; }},
+              {"results[0].ranks", "names rank 2 of 2", [](Schedule& s) { s.results[0].ranks[1] = 2; }},
+              {"results[0].source", "other dimensions",
+               [](Schedule& s) {
+                   s.arrays.push_back({8, {{0}, {1}}, {{0}, {1}}});
+                   s.results[0].source = 2;
+               }},
+              {"results[0].region", "allowed: 2", [](Schedule& s) { s.results[0].region = {{0}, {1}}; }},
+          });
 }
 
 TEST(Whole, MessagesAndSteps) {
