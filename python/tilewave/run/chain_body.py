@@ -8,7 +8,7 @@ from tilewave import _core
 from tilewave.errors import ERRORS, ConfigError
 from tilewave.field.field import Field
 from tilewave.run.bound_way import Way
-from tilewave.run.chain_layout import candidates, fit, memory_of, shared_arrays, written_by
+from tilewave.run.plan_changes.chain_layout import candidates, fit, memory_of, shared_arrays, written_by
 
 #: A layout is taken, and no other one tried, where the nests take at most so many times what they take with plans of
 #: their own.

@@ -8,11 +8,11 @@ from tilewave import _core
 from tilewave.errors import ConfigError, shown
 from tilewave.field.values import values_at
 from tilewave.kernel.compile import compile_kernel
-from tilewave.machine import kept_rates
 from tilewave.notices import warn
 from tilewave.plan import planning
 from tilewave.plan.plan import ALLOWED, chosen_plan, request_of
 from tilewave.run.operands import order_of
+from tilewave.run.plan_changes import kept_rates
 from tilewave.run.prepared import PreparedNest, core_kernel, probe, shapes_of_tables, with_plan
 from tilewave.run.problem import with_names
 from tilewave.run.replicated import copies_of, count_copies

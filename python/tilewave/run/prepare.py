@@ -7,7 +7,6 @@ import functools
 
 import numpy as np
 
-from tilewave import _core
 from tilewave.errors import ConfigError, InternalError
 from tilewave.field.create import Scratch
 from tilewave.field.field import Field
@@ -18,21 +17,17 @@ from tilewave.nest.nest import Nest
 from tilewave.nest.views import elements_of
 from tilewave.plan import planning
 from tilewave.plan.fixed import fixed_by, refuse_choices
-from tilewave.plan.plan import CHOICES, Plan, chosen_plan, request_of
-from tilewave.plan.same_plan import alike, as_good
 from tilewave.run import choosing, reductions
 from tilewave.run.call_key import CallKey
 from tilewave.run.operands import lie_of, operands_of, tables_of
-from tilewave.run.prepared import BoundNest, NestCall, with_plan
+from tilewave.run.plan_changes import earlier_plan
+from tilewave.run.prepared import BoundNest, NestCall
 from tilewave.run.problem import check_arrays, history_of
 from tilewave.run.repeated import Call
-from tilewave.run.replicated import as_replicated, copies_of, count_copies, replicated_fields
+from tilewave.run.replicated import as_replicated, copies_of, replicated_fields
 from tilewave.run.scaled import present_halos
-from tilewave.run.steps import block_of, for_steps, whole_blocks
+from tilewave.run.steps import block_of, for_steps
 from tilewave.runtime.checksum import checksum
-
-#: Plans that are kept for runs which differ in bounds and steps only.
-MOST_OF_A_FAMILY = 4
 
 
 def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None):
@@ -58,7 +53,7 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None)
         call = None if halos else Call.of(nest, context, loops, *fixed, fastmath, arguments, reduce)
         known = call and call.known(context._calls)
         given = known or _check(nest, context, loops, *fixed, fastmath, arguments, reduce, halos)
-        found = context._prepared.get(given.key) or _as_before(context, given)
+        found = context._prepared.get(given.key) or earlier_plan.fitted(context, given)
         if found is not None:
             ready = _bind(context, given, found)
         if not known:
@@ -90,85 +85,8 @@ def _decide(context, given):
     if prepared is None:
         raise InternalError(f"nest {given.nest.name!r}: the ranks have listed different alternatives")
     context._prepared[given.key] = prepared
-    family = _family(given)
-    context._plans[family] = [dataclasses.replace(prepared, sweep=None), *context._plans.get(family, ())][
-        :MOST_OF_A_FAMILY
-    ]
+    earlier_plan.remember(context, given, prepared)
     return ready
-
-
-def _family(given):
-    """Equal for runs that differ in bounds, steps and the sizes of numbers only: what is written and read of which
-    arrays, how loops depend on each other."""
-    problem = given.problem
-    facts = (
-        bool(given.block),
-        given.loops.again,
-        given.loops.periodic,
-        problem.in_time,
-        problem.downwards,
-        problem.sequential,
-        tuple(coefficients for coefficients, _ in problem.bounds.constraints),
-        problem.core.window,
-    )
-    return given.key.family(facts)
-
-
-def _as_before(context, given):
-    """What is ready of a run with other bounds or another number of steps, with its plan, where that can stay; else
-    None. Local.
-    """
-    problem, in_time = given.problem, given.loops.steps is not None
-    for chosen in context._plans.get(_family(given), ()):
-        core = problem.core.skewed(*chosen.plan.skew) if chosen.plan.skew else problem.core
-        if core.loops != chosen.problem.core.loops or not alike(chosen.plan.notes["extents"], core.space, in_time):
-            continue
-        try:
-            prepared = _kept(context, given, chosen, dataclasses.replace(problem, core=core))
-        except ConfigError:  # the plan is none for these bounds
-            continue
-        if prepared is not None:
-            context._prepared[given.key] = prepared
-            return prepared
-    return None
-
-
-def _kept(context, given, chosen, problem):
-    """The same with the plan that was `chosen`, fitted to other bounds; None where another may be better."""
-    before, there = chosen.problem.core, chosen.context
-    if given.block:
-        before = before.with_steps(chosen.plan.notes["extents"][0])
-    plan = Plan._from_core(_core.fitted(chosen.plan._to_core(), before, problem.core))
-    fixed = {**given.choices, **(dict(zip(CHOICES, given.plan.choices(), strict=True)) if given.plan else {})}
-    if any(getattr(plan, name) != value for name, value in fixed.items() if name in CHOICES):
-        return None
-    core_plan, machine, was = plan._to_core(), context._core.machine(), chosen.rate
-    known = [_core.MeasuredRate(chosen.plan._to_core(), was.rate, of_all_tiles=True)]
-    rate = _core.rate_for(problem.core, core_plan, machine, known)
-    plan = chosen_plan(
-        problem,
-        [_core.evaluate(problem.core, core_plan, machine, rate)],
-        0,
-        _core.MeasuredRate(core_plan, rate, note=was.note),
-        ranks=there.size,
-        threads=request_of(given.choices, there.threads).threads,
-        cpus=choosing.cpus_of(context),
-        machine=machine,
-        choices=chosen.choices,
-        fixed=given.choices,
-        whole=True,
-    )
-    count_copies(given, chosen.on_one_rank, plan)
-    if not as_good(plan, chosen.plan):
-        return None
-    plan.notes.update(
-        chosen_for=chosen.plan.notes["extents"],
-        **{name: chosen.plan.notes[name] for name in ("given_whole", "ways", "fewer") if name in chosen.plan.notes},
-    )
-    if given.block:
-        problem = dataclasses.replace(problem, core=problem.core.with_steps(whole_blocks(given.block, plan)))
-    prepared = with_plan(given, dataclasses.replace(chosen, problem=problem), plan._to_core())
-    return dataclasses.replace(prepared, plan=plan, number=plan._number())
 
 
 def _fields_for_scratch(nest, arrays, context, steps):

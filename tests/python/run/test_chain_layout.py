@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tilewave.run.chain_layout import choices_for, layout_of
+from tilewave.run.plan_changes.chain_layout import choices_for, layout_of
 
 PLAIN, SKEWED = ("plain", (), (1, 2)), ("skewed", (1, -1), (2, 1))
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tilewave.plan.same_plan import MOST_SLOWER, MOST_TIMES, STEPS_ENOUGH, alike, as_good
+from tilewave.run.plan_changes.earlier_plan import MOST_SLOWER, MOST_TIMES, STEPS_ENOUGH, alike, as_good
 
 
 def space(*extents, first=3):

@@ -7,7 +7,7 @@ import pytest
 
 import tilewave as tw
 from tilewave import _core
-from tilewave.machine import kept_rates
+from tilewave.run.plan_changes import kept_rates
 from tilewave.machine.measure import measured as measure_now
 from tilewave.run import choosing
 
