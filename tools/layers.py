@@ -31,6 +31,7 @@ FOLDERS = {
     "transport": "transport",
     "execute/lanes": "",
     "execute": "kernel reduction task",
+    "measure/links": "",
     "context": "context",
     "measure": "",
     "run": "run_schedule",

@@ -10,7 +10,7 @@
 
 #include "core/clock.hpp"
 #include "execute/blas/tasks.hpp"
-#include "measure/thread_time.hpp"
+#include "measure/cold_caches.hpp"
 #include "measure/tuning.hpp"
 #include "tilewave/dtype.hpp"
 
@@ -68,9 +68,9 @@ double time_piece(const Blas& blas, Dtype type, const ProductShape& shape) {
                                                  : BlasMatrix{b.data() + column * k * item, k, n, 1, k};
         const BlasMatrix into = shape.c_by_rows ? BlasMatrix{c.data() + (row * N + column) * item, m, n, N, 1}
                                                 : BlasMatrix{c.data() + (row + column * M) * item, m, n, 1, M};
-        const double begin = cpu_now_s();
+        const double begin = cpu_s();
         blas.gemm(type, {1, 0}, left, right, {shape.adds ? 1.0 : 0.0, 0}, into);
-        seconds.push_back(cpu_now_s() - begin);
+        seconds.push_back(cpu_s() - begin);
         spent += seconds.back();
     }
     seconds.erase(seconds.begin());  // the first one wakes the library

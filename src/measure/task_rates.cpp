@@ -7,9 +7,10 @@
 #include <string>
 #include <tuple>
 
+#include "core/clock.hpp"
 #include "execute/blas/factor_tasks.hpp"
 #include "generate/linalg/factor.hpp"
-#include "measure/thread_time.hpp"
+#include "measure/cold_caches.hpp"
 #include "measure/tuning.hpp"
 #include "schedule/operations.hpp"
 #include "tilewave/dtype.hpp"
@@ -135,9 +136,9 @@ double time_task(const std::shared_ptr<const Blas>& blas, Dtype type, const Sche
         for (const Region& region : task.reads) call.reads.push_back(samples.find(turn, region).view());
         for (const Region& region : task.writes) call.writes.push_back(samples.find(turn, region).view());
         const std::vector<TaskFunction> tasks = factor_tasks(blas, type, std::make_shared<FactorInfo>());
-        const double begin = cpu_now_s();
+        const double begin = cpu_s();
         tasks[static_cast<std::size_t>(task.operation)](call);
-        seconds.push_back(cpu_now_s() - begin);
+        seconds.push_back(cpu_s() - begin);
     }
     seconds.erase(seconds.begin());  // the first one wakes the library
     std::ranges::sort(seconds);

@@ -17,6 +17,7 @@
 
 namespace tilewave {
 class RollingWindow;
+struct SampleMemory;
 class RestOfSteps;
 struct StepBlocks;
 }  // namespace tilewave
@@ -113,12 +114,7 @@ private:
     std::shared_ptr<const RestOfSteps> rest_of(std::int64_t steps);
     friend class BoundSweep;
     friend class ChainedSweep;
-    struct Scratch;
-    Scratch scratch(std::span<const RunArray> arrays) const;
-    void fill_around(const Scratch& s, int a, const Box& tile) const;
-    std::vector<RateSample> sample_here(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s,
-                                        std::int64_t run_bytes);
-    std::vector<RateSample> sample_window(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s);
+    SampleMemory sample_memory(std::span<const RunArray> arrays) const;
 
     bool copied(int a, const RunArray& array) const;
     std::vector<std::int64_t> steps_by(const Index& along, std::span<const RunArray> arrays) const;

@@ -1,5 +1,5 @@
 // Which boxes of a schedule a rate is measured on.
-#include "plan/nests/sample_pieces.hpp"
+#include "measure/sample_pieces.hpp"
 
 #include <algorithm>
 

@@ -1,7 +1,5 @@
-// Time that a thread has computed, and caches as they are in the midst of other work.
+// Caches as they are in the midst of other work.
 #pragma once
-#include <time.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -10,13 +8,6 @@
 #include "measure/tuning.hpp"
 
 namespace tilewave {
-
-/// Seconds of CPU time that the calling thread has had: other programs take none of it.
-inline double cpu_now_s() {
-    timespec t{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
 
 /// What the caches held is gone, as far as `bytes` that are used in between displace it.
 inline void sweep_caches(std::int64_t bytes) {
