@@ -8,14 +8,14 @@ bin=$(dirname "$python")
 mapfile -t cpp < <(find include src bindings tests/cpp examples -name '*.cpp' -o -name '*.hpp')
 
 if [ "${1:-}" = --fix ]; then
-    "$bin/ruff" format python tools
+    "$bin/ruff" format python bench tools
     "$bin/ruff" check --fix .
     "$bin/clang-format" -i "${cpp[@]}"
 fi
 "$python" tools/layers.py
 "$python" tools/imports.py
 "$bin/ruff" check --quiet .
-"$bin/ruff" format --quiet --check python tools || { echo "run tools/lint.sh --fix" >&2; exit 1; }
+"$bin/ruff" format --quiet --check python bench tools || { echo "run tools/lint.sh --fix" >&2; exit 1; }
 "$bin/clang-format" --dry-run -Werror "${cpp[@]}" || { echo "run tools/lint.sh --fix" >&2; exit 1; }
 "$python" tools/known_types.py
 if [ "${1:-}" != --quick ]; then

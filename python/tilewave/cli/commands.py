@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import json
 import os
@@ -18,6 +19,7 @@ import typer
 from tilewave.units import seconds
 
 PING_TIMEOUT_S = 60.0
+CHECKOUT = Path(__file__).resolve().parents[3]
 THREADS_HELP = "Lanes (CPUs) of each rank. Default: the CPUs allowed on its host, shared by the ranks there."
 
 # No `rich_markup_mode`: plain help texts. Tracebacks are for developers: the default ones.
@@ -200,13 +202,21 @@ def bench(
     quick: bool = typer.Option(False, "--quick", help="Small sizes: does it work?"),
 ):
     """Run a benchmark and show its rows; further arguments go to the benchmark."""
-    import tilewave_bench as registry
-
-    if name not in registry.NAMES:
-        _fail(f"no benchmark '{name}'; there are: {', '.join(sorted(registry.NAMES))}")
+    names = _benchmarks()
+    if name not in names:
+        _fail(f"no benchmark '{name}'; there are: {', '.join(sorted(names))}")
     more = {"args": context.args} if context.args else {}
-    code = registry.NAMES[name](json_path=json_file, quick=quick, **more)
+    code = names[name](json_path=json_file, quick=quick, **more)
     raise typer.Exit(code if isinstance(code, int) else 0)
+
+
+def _benchmarks():
+    """The benchmarks by their names: bench/ of the checkout that this package is part of, or where the command runs."""
+    for root in (CHECKOUT, Path.cwd()):
+        if (root / "bench" / "worker.py").exists():
+            sys.path.insert(0, str(root))
+            return importlib.import_module("bench").NAMES
+    return _fail("benchmarks are not installed with Tilewave: run this command in a checkout of its sources")
 
 
 @app.command()

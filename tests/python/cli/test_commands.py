@@ -107,7 +107,7 @@ def test_measure_asks_the_ranks_for_what_was_asked(launched, tmp_path, monkeypat
 
 @pytest.mark.parametrize("code, exit_code", [(None, 0), (3, 3), ("text", 0)])
 def test_a_benchmark_gets_further_arguments_and_says_its_code(monkeypatch, code, exit_code):
-    import tilewave_bench
+    import bench
 
     seen = []
 
@@ -115,7 +115,7 @@ def test_a_benchmark_gets_further_arguments_and_says_its_code(monkeypatch, code,
         seen.append(given)
         return code
 
-    monkeypatch.setitem(tilewave_bench.NAMES, "made_up", benchmark)
+    monkeypatch.setitem(bench.NAMES, "made_up", benchmark)
     assert invoke("bench", "made_up", "--quick", "--case", "array").exit_code == exit_code
     assert invoke("bench", "made_up").exit_code == exit_code
     assert seen == [

@@ -72,20 +72,29 @@ def test_facts_of_a_ping_survive_their_line():
     assert PingFacts.of_output('ping {"size": 2}') is None
 
 
-def test_bench_looks_into_the_registry(package):
-    (package / "tilewave_bench.py").write_text(
-        "def one(json_path, quick):\n    print('one', json_path, quick)\nNAMES = {'one': one}\n"
+def test_bench_finds_the_benchmarks_of_a_checkout(tmp_path):
+    """Of the one that the package is part of, or that the command runs in; what is installed has none."""
+    program = (
+        "from pathlib import Path; from tilewave.cli import commands; commands.CHECKOUT = Path('/nowhere');"
+        " commands.main()"
     )
 
     def bench(*arguments):
         return subprocess.run(
-            [sys.executable, "-m", "tilewave.cli.commands", "bench", *arguments],
+            [sys.executable, "-c", program, "bench", *arguments],
             text=True,
             timeout=60,
             capture_output=True,
-            env={**os.environ, "PYTHONPATH": str(package)},
+            cwd=tmp_path,
         )
 
+    nothing = bench("one")
+    assert nothing.returncode == 2 and "run this command in a checkout" in nothing.stderr
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench" / "worker.py").touch()
+    (tmp_path / "bench" / "__init__.py").write_text(
+        "def one(json_path, quick):\n    print('one', json_path, quick)\nNAMES = {'one': one}\n"
+    )
     assert bench("one", "--json", "x.json", "--quick").stdout == "one x.json True\n"
     unknown = bench("two")
     assert unknown.returncode == 2 and "no benchmark 'two'; there are: one" in unknown.stderr

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import tilewave as tw
 
-from tilewave_bench import NAMES
+from bench import NAMES
 
 KEYS = {"case", "contender", "value", "unit", "spread", "ratio_to_contender", "fraction_of_limit"}
 
@@ -52,7 +52,7 @@ def test_unknown_case():
 
 
 def test_disturbed_cases_are_run_again_and_the_least_disturbed_run_counts(monkeypatch):
-    planning = importlib.import_module("tilewave_bench.planning")  # its name in the package is that of the benchmark
+    planning = importlib.import_module("bench.planning")  # its name in the package is that of the benchmark
     asked, stolen = [], {"a": [0.5, 0.1, 0.3], "b": [0.0], "c": [0.2, 0.001]}
 
     def run(where, arguments):
@@ -82,7 +82,7 @@ def test_disturbed_cases_are_run_again_and_the_least_disturbed_run_counts(monkey
 
 def test_of_hpls_settings_the_fastest_counts(tmp_path, monkeypatch):
     """Its input names the sizes; its output is read, and wrong values end the benchmark."""
-    from tilewave_bench import hpl
+    from bench import hpl
 
     (tmp_path / "bin" / "here").mkdir(parents=True)
     (tmp_path / "bin" / "here" / "xhpl").touch()

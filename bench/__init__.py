@@ -1,0 +1,37 @@
+"""Benchmarks: ``tilewave bench NAME [--json FILE] [--quick]``."""
+
+from bench.executor import executor
+from bench.factors import cholesky, lu, qr
+from bench.halo import halo
+from bench.hiding import hiding
+from bench.matmul import matmul
+from bench.multigrid import multigrid
+from bench.nests import nests
+from bench.paper import paper
+from bench.partitions import partitions
+from bench.paths import paths
+from bench.patterns import patterns
+from bench.planning import planning
+from bench.stencils import stencils
+from bench.sweep import sweep
+from bench.wolfmann import wolfmann
+
+NAMES = {
+    "cholesky": cholesky,
+    "executor": executor,
+    "halo": halo,
+    "hiding": hiding,
+    "lu": lu,
+    "matmul": matmul,
+    "multigrid": multigrid,
+    "nests": nests,
+    "paper": paper,
+    "partitions": partitions,
+    "paths": paths,
+    "patterns": patterns,
+    "plan": planning,
+    "qr": qr,
+    "stencils": stencils,
+    "sweep": sweep,
+    "wolfmann": wolfmann,
+}

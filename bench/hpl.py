@@ -1,0 +1,110 @@
+"""HPL as a contender of `bench lu`: its program, run by our mpiexec at the same place.
+
+A build of HPL with this MPI is looked for in the folders of TILEWAVE_CONTENDERS, as FOLDER/bin/ARCH/xhpl, where its own
+Makefile puts it. Of its settings six kinds of broadcasts and look-aheads 0 and 1 are run; the fastest counts.
+"""
+
+import tempfile
+from pathlib import Path
+
+from bench.scalapack import roots
+
+NAME = "HPL"
+BROADCASTS = ("ring", "modified ring", "2-ring", "modified 2-ring", "long", "modified long")
+DEPTHS = (0, 1)
+BLOCK = 128
+#: The rest as HPL's documents advise; a grid of one row, as our block columns lie.
+INPUT = """HPLinpack benchmark input file
+written by tilewave bench lu
+HPL.out      output file name
+8            device out (6=stdout,7=stderr,file)
+{count}      # of problems sizes (N)
+{sizes}      Ns
+1            # of NBs
+{block}      NBs
+0            PMAP process mapping (0=Row-,1=Column-major)
+1            # of process grids (P x Q)
+1            Ps
+{ranks}      Qs
+16.0         threshold
+1            # of panel fact
+2            PFACTs (0=left, 1=Crout, 2=Right)
+1            # of recursive stopping criterium
+4            NBMINs (>= 1)
+1            # of panels in recursion
+2            NDIVs
+1            # of recursive panel fact.
+2            RFACTs (0=left, 1=Crout, 2=Right)
+{kinds}            # of broadcast
+{broadcasts}  BCASTs (0=1rg,1=1rM,2=2rg,3=2rM,4=Lng,5=LnM)
+{depths}            # of lookahead depth
+{ahead}          DEPTHs (>=0)
+2            SWAP (0=bin-exch,1=long,2=mix)
+64           swapping threshold
+0            L1 in (0=transposed,1=no-transposed) form
+0            U  in (0=transposed,1=no-transposed) form
+1            Equilibration (0=no,1=yes)
+8            memory alignment in double (> 0)
+"""
+
+
+def program():
+    """The path of xhpl; None where there is none."""
+    return next((path for root in roots() for path in sorted(root.glob("bin/*/xhpl"))), None)
+
+
+def ways(start, ranks, sizes, repeats):
+    """{n: the fastest setting, as a way of `bench lu`}; {} without HPL.
+
+    Parameters
+    ----------
+    start : function
+        Of a command and a number of ranks: runs it, and returns its exit code.
+    """
+    if program() is None:
+        return {}
+    every = _times(start, ranks, sizes, range(len(BROADCASTS)), DEPTHS)
+    found = {}
+    for size in sizes:
+        best = min((key for key in every if key[0] == size), key=lambda key: every[key], default=None)
+        if best is None:
+            continue
+        n, depth, kind = best
+        seconds = _times(start, ranks, [n] * repeats, [kind], [depth])[best]
+        name = f"{NAME}, {BROADCASTS[kind]}, depth {depth}, block {BLOCK}"
+        found[n] = {"name": name, "family": NAME, "grid": (1, ranks), "seconds": seconds, "plan": ""}
+    return found
+
+
+def _times(start, ranks, sizes, kinds, depths):
+    """{(n, depth, kind of broadcast): seconds of each run}."""
+    many = lambda values: " ".join(map(str, values))
+    with tempfile.TemporaryDirectory(prefix="tilewave-hpl.") as folder:
+        text = INPUT.format(
+            count=len(sizes),
+            sizes=many(sizes),
+            block=BLOCK,
+            ranks=ranks,
+            kinds=len(kinds),
+            broadcasts=many(kinds),
+            depths=len(depths),
+            ahead=many(depths),
+        )
+        (Path(folder) / "HPL.dat").write_text(text)
+        # Ranks may start anywhere: HPL reads its settings where it stands.
+        code = start(["sh", "-c", f"cd '{folder}' && exec '{program()}'"], ranks)
+        out = Path(folder) / "HPL.out"
+        if code or not out.exists():
+            raise SystemExit(f"bench lu: HPL ended with exit code {code}")
+        text = out.read_text()
+    if " FAILED" in text:
+        raise SystemExit("bench lu: HPL has wrong values")
+    seconds = {}
+    for line in text.splitlines():
+        words = line.split()
+        if line.startswith("W") and len(words) == 7:  # WR01R2R4: depth, broadcast; N, NB, P, Q, time, rate
+            n, rate = int(words[1]), float(words[6])
+            # The time has hundredths of a second only; the rate in GFlop/s is of so many flops.
+            flops = n * n * (2 / 3 * n + 3 / 2)
+            seconds.setdefault((n, int(words[0][2]), int(words[0][3])), []).append(1e-9 * flops / rate)
+    return seconds

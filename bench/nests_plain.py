@@ -1,0 +1,154 @@
+"""The contenders of `bench nests`: plain loops by g++ and Numba, parasail; and its input."""
+import ctypes
+import functools
+import gzip
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from bench.nests_bodies import SCORES
+
+FLAGS = "-std=c++17 -O3 -march=native -ffp-contract=off -fno-math-errno -fopenmp -shared -fPIC".split()
+GENOME = Path("examples/cases/data/lambda_virus.fa.gz")
+
+
+@functools.cache
+def plain_loops():
+    """Functions of NumPy arrays, compiled from nests_plain.cpp; empty without g++."""
+    compiler = shutil.which("g++")
+    if compiler is None:
+        print("bench nests: no g++: its plain loops are skipped", file=sys.stderr)
+        return {}
+    os.environ.setdefault("GOMP_SPINCOUNT", "100000")  # idle threads leave the cores to the next contender
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "plain.so"
+        source = Path(__file__).with_suffix(".cpp")
+        subprocess.run([compiler, *FLAGS, str(source), "-o", str(path)], check=True, timeout=120)
+        library = ctypes.CDLL(str(path))
+    size, real = ctypes.c_int64, ctypes.c_double
+
+    def at(array):
+        return ctypes.c_void_p(array.ctypes.data)
+
+    def on_array(name, extents):
+        function = getattr(library, name)
+        function.restype = None
+        return lambda array: function(at(array), *map(size, array.shape[:extents]))
+
+    def on_threads(call):
+        """The call's own seconds, its threads awake before."""
+        def run(*arguments):
+            library.wake()
+            begin = time.perf_counter()
+            call(*arguments)
+            return time.perf_counter() - begin
+        return run
+
+    calls = {name: on_array(name, 3) for name in ("linear", "roots")}
+    calls |= {name: on_array(name, 1) for name in ("recurrence", "recurrence_jammed")}
+    calls |= {name: on_threads(on_array(name, 1)) for name in ("recurrence_omp", "recurrence_omp_long",
+                                                               "recurrence_jammed_omp")}
+    library.update.restype = library.sor.restype = library.sor_omp.restype = library.wake.restype = None
+    calls["update"] = on_threads(lambda array, threads: library.update(at(array), size(len(array)), threads))
+    calls["smith_waterman"] = lambda a, b: library.smith_waterman(at(a), size(a.size), at(b), size(b.size))
+    for name in ("sor", "sor_omp"):
+        sweep = getattr(library, name)
+        calls[name] = lambda u, f, sweeps, w, sweep=sweep: sweep(at(u), at(f), size(len(u)), size(sweeps), real(w))
+    calls["sor_omp"] = on_threads(calls["sor_omp"])
+    return calls
+
+
+@functools.cache
+def numba_loops():
+    """The 3-D bodies under Numba; empty where it is not installed."""
+    try:
+        import numba
+    except ImportError:
+        print("bench nests: no Numba: its plain loops are skipped", file=sys.stderr)
+        return {}
+
+    @numba.njit(boundscheck=False)
+    def linear(A):
+        c = np.float32(0.3)
+        for i in range(1, A.shape[0]):
+            for j in range(1, A.shape[1]):
+                for k in range(1, A.shape[2]):
+                    A[i, j, k] = c * A[i-1, j, k] + c * A[i, j-1, k] + c * A[i, j, k-1]
+
+    @numba.njit(boundscheck=False)
+    def roots(A):
+        for i in range(1, A.shape[0]):
+            for j in range(1, A.shape[1]):
+                for k in range(1, A.shape[2]):
+                    A[i, j, k] = np.sqrt(A[i-1, j, k]) + np.sqrt(A[i, j-1, k]) + np.sqrt(A[i, j, k-1])
+
+    return {"linear": linear, "roots": roots}
+
+
+@functools.cache
+def numba_arrays():
+    """The bodies of `nests_arrays` under Numba, by name; empty where it is not installed."""
+    try:
+        import numba
+    except ImportError:
+        print("bench nests: no Numba: its plain loops are skipped", file=sys.stderr)
+        return {}
+    source = """
+def {name}(c, {arrays}):
+    for i in range(1, A.shape[0]):
+        for j in range(1, A.shape[1]):
+            for k in range(1, A.shape[2]):
+                A[i, j, k] = c * A[i-1, j, k] + c * A[i, j-1, k] + c * A[i, j, k-1]{more}
+"""
+    loops = {}
+    for count, name in enumerate(("one", "two", "three", "four"), 1):
+        made = {}
+        more = "".join(f" + {array}[i, j, k]" for array in "BCD"[:count - 1])
+        exec(source.format(name=name, arrays=", ".join("ABCD"[:count]), more=more), made)
+        loops[name] = numba.njit(boundscheck=False)(made[name])
+    return loops
+
+
+def sequences(length=None):
+    """The lambda genome and its other strand as int8 codes; (None, None) outside a checkout."""
+    if not GENOME.exists():
+        return None, None
+    with gzip.open(GENOME, "rt") as lines:
+        bases = "".join(line.strip() for line in lines if not line.startswith(">")).upper()
+    other = bases[::-1].translate(str.maketrans("ACGT", "TGCA"))
+    return tuple(np.frombuffer(s.encode(), "i1")[:length] for s in (bases, other))
+
+
+@functools.cache
+def parasail():
+    """The module; None where it is not installed."""
+    try:
+        import parasail
+    except ImportError:
+        print("bench nests: no parasail (pip install parasail): it is skipped", file=sys.stderr)
+        return None
+    return parasail
+
+
+def parasail_calls(a, b, methods):
+    """Functions that return the score of two sequences of bases by parasail's 16-bit methods; empty without it."""
+    if parasail() is None:
+        return {}
+    matrix = parasail().matrix_create("ACGT", SCORES["match"], SCORES["mismatch"])
+    return table_calls(bytes(a).decode(), bytes(b).decode(), matrix, SCORES["start"], SCORES["extend"],
+                       {method: f"{method}_16" for method in methods})
+
+
+def table_calls(first, second, matrix, start, extend, methods):
+    """Functions that return the score of two texts by a matrix of parasail's; `methods`: their names there."""
+    def call(method):
+        align = getattr(parasail(), f"sw_{method}")
+        return lambda: align(first, second, start, extend, matrix).score
+
+    return {f"parasail, {name}": call(method) for name, method in methods.items()}

@@ -1,0 +1,148 @@
+"""How the contenders of `bench nests` are raced, and the rows and the chart of a race."""
+
+import statistics
+import sys
+import time
+
+import numpy as np
+import tilewave as tw
+from tilewave import _core
+
+from bench.results import row
+
+ONE, TWO = "tilewave, 1 lane", "tilewave, 2 lanes"
+APART = "halves at once, nothing in common"
+
+
+def race(runs, repeats, each=1):
+    """Seconds of each run, in turn A B C A B C; the first turn warms up.
+
+    A run returns its own seconds, or None to be timed from outside. Short ones run ``each`` times a turn, so that
+    all but the first find their array in the cache as they left it; the turn's mean counts.
+    """
+    times = {name: [] for name in runs}
+    for turn in range(repeats + 1):
+        for name, start in runs.items():
+            time.sleep(0.002)  # the last one's threads stop spinning
+            total = 0.0
+            for _ in range(each):
+                begin = time.perf_counter()
+                seconds = start()
+                total += time.perf_counter() - begin if seconds is None else seconds
+            if turn:
+                times[name].append(total / each)
+    return times
+
+
+def ratio(theirs, ours):
+    """Median over the turns: above 1, ours is faster."""
+    return statistics.median(a / b for a, b in zip(theirs, ours, strict=True))
+
+
+def lanes(count):
+    """A context of this process alone."""
+    return tw.Context._of(_core.Context.local(_core.LocalFabric(1), 0, count))
+
+
+def must_equal(case, results):
+    """All arrays must be equal bit for bit."""
+    (first, expected), *others = results.items()
+    for name, found in others:
+        if not np.array_equal(np.asarray(expected).view("u1"), np.asarray(found).view("u1")):
+            raise SystemExit(f"{case}: the results of {first!r} and {name!r} differ")
+
+
+def skipped(case, why):
+    """No rows, and the reason on stderr."""
+    print(f"bench nests: {case}: skipped: {why}", file=sys.stderr)
+    return []
+
+
+def compare(case, times, points, limits=None, cells=False):
+    """Rows of a race.
+
+    A contender's ratio is to ours on as many threads, over a field; ours is to the best contender.
+
+    Parameters
+    ----------
+    times : dict
+        Seconds; ours have names that begin with "tilewave", "memory" ones are limits and no contenders.
+    limits : dict, optional
+        From a name of ours to the name of the race that bounds it.
+    cells : bool
+        Show 10**9 cells a second in place of ns a point.
+    """
+
+    def shown(name, seconds, **ratios):
+        values = [points / t * 1e-9 if cells else t / points * 1e9 for t in seconds]
+        return row(case, name, values, "Gcells/s" if cells else "ns/point", **ratios)
+
+    theirs = {name: t for name, t in times.items() if not name.startswith(("tilewave", "memory"))}
+    best = min(theirs.values(), key=statistics.median, default=None)
+    rows = [shown(name, t) for name, t in times.items() if name.startswith("memory")]
+    rows += [
+        shown(name, t, ratio_to_contender=ratio(t, times[TWO if name.startswith("OpenMP 2") else ONE]))
+        for name, t in theirs.items()
+    ]
+    for name, seconds in times.items():
+        if name.startswith("tilewave"):
+            limit = times[limits[name]] if limits and name in limits else None
+            rows.append(
+                shown(
+                    name,
+                    seconds,
+                    ratio_to_contender=best and ratio(best, seconds),
+                    fraction_of_limit=limit and ratio(limit, seconds),
+                )
+            )
+        if name.startswith(TWO):
+            gain = ratio(times[name.replace(TWO, ONE)], seconds)
+            rows.append(shown(f"{name}, against 1 lane", seconds, ratio_to_contender=gain, fraction_of_limit=gain / 2))
+    return rows
+
+
+def rank_rows(case, times, points):
+    """Rows of layouts raced in one launch, each against "1 rank"; those of two ranks also against what processors
+    allow.
+
+    That is APART: what two ranks compute at the same time with nothing in common, as many points as one does.
+    """
+    alone, limit = times["1 rank"], times[APART]
+    return [
+        row(
+            case,
+            f"tilewave, {name}" + ("" if name == "1 rank" else ", against 1 rank"),
+            [t / points * 1e9 for t in seconds],
+            "ns/point",
+            ratio_to_contender=None if name == "1 rank" else ratio(alone, seconds),
+            fraction_of_limit=ratio(limit, seconds) if name.startswith("2 ranks") else None,
+        )
+        for name, seconds in times.items()
+    ]
+
+
+def chart(rows, path):
+    """A panel a case: how long each contender takes, ours in colour. False if there is nothing to draw."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    rows = [r for r in rows if r.unit in ("ns/point", "Gcells/s") and "against" not in r.contender]
+    cases = list(dict.fromkeys(r.case for r in rows))
+    if not cases:
+        return False
+    heights = [1.6 + sum(r.case == case for r in rows) for case in cases]
+    figure = Figure(figsize=(10, 0.6 + 0.27 * sum(heights)), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(len(cases), squeeze=False, height_ratios=heights)[:, 0]
+    for axis, case in zip(axes, cases, strict=True):
+        mine = [r for r in rows if r.case == case]
+        colours = [{"tilewave": "tab:red", "memory": "0.7"}.get(r.contender.split(",")[0], "tab:blue") for r in mine]
+        bars = axis.barh([r.contender for r in mine], [r.value for r in mine], color=colours)
+        axis.bar_label(bars, fmt="%.3g", padding=3, fontsize=8)
+        axis.invert_yaxis()
+        axis.margins(x=0.12)
+        axis.tick_params(labelsize=8)
+        less = mine[0].unit == "ns/point"
+        axis.set_title(f"{case}, {mine[0].unit} ({'less' if less else 'more'} is better)", fontsize=9, loc="left")
+    figure.savefig(path, dpi=110)
+    return True

@@ -1,0 +1,359 @@
+"""Communication patterns against the MPI library's own calls, in the same run."""
+
+import argparse
+import math
+import os
+import random
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import tilewave as tw
+from tilewave import _core
+from tilewave.patterns.matrix import view
+
+from bench.cluster import LINE_BYTES_S, cluster_tool, on_hosts
+from bench.results import on_ranks, publish, row
+
+PATTERNS = ("broadcast", "reduce", "spread", "multi_reduce", "send")
+SIZES = {"1KB": 1 << 10, "8KB": 8 << 10, "64KB": 64 << 10, "1MB": 10**6, "8MB": 8 * 10**6, "64MB": 64 * 10**6}
+OURS, CHECKED, DATATYPE, PACKED, BUFFERED = (
+    "tilewave",
+    "tilewave, arguments compared",
+    "MPI, derived datatype",
+    "MPI, packed by hand",
+    "MPI, buffered",
+)
+
+
+# --- on the ranks ---------------------------------------------------------------------------------
+
+
+def worker(cases, budget_s, rest_s, algorithms):
+    """Seconds of each contender of each case, interleaved, after one turn that is checked."""
+    context = tw.Context(threads=1)
+    found = []
+    for case in cases:
+        runs = _contenders(context, algorithms, **case)
+        times = {name: [] for name in runs}
+        turns, turn = 3, 0
+        while turn <= turns:
+            for name in random.Random(turn).sample(list(runs), len(runs)):  # caches are as the one before leaves them
+                prepare, run, check = runs[name]
+                prepare()
+                context._core.barrier()
+                if rest_s:  # let the links' token buckets fill
+                    time.sleep(rest_s)
+                    context._core.barrier()
+                begin = time.perf_counter()
+                run()
+                mine = time.perf_counter() - begin
+                slowest = -context._core.allreduce_min([-int(mine * 1e9)])[0] / 1e9
+                if turn:
+                    times[name].append(slowest)
+                else:
+                    check()
+            if turn == 1:
+                once = sum(t[0] for t in times.values())
+                turns = int(np.clip(budget_s / max(once, 1e-6), 3, 41))
+                turns = context._core.allreduce_min([turns])[0]
+            turn += 1
+        found.append(times)
+        if context.rank == 0:
+            print(".", end="", flush=True, file=sys.stderr)
+    return found if context.rank == 0 else None
+
+
+def _matrix(rows, cols, strided, fill):
+    big = np.full((rows, cols * (2 if strided else 1)), -1.0)
+    big[:, :cols] = fill
+    return big[:, :cols]
+
+
+def _contenders(context, algorithms, pattern, rows, cols, strided):
+    """{name: (prepare, run, check)} of one case on this rank."""
+    if pattern == "send":
+        return _send_contenders(context, rows, cols, strided)
+    p, rank = context.size, context.rank
+    values = np.arange(rows * cols, dtype="f8").reshape(rows, cols) % 251
+    part = slice(rank * (cols // p), (rank + 1) * (cols // p))
+    whole = _matrix(rows, cols, strided, values)
+    mine = _matrix(rows, cols // p, strided, values[:, part])
+    out = _matrix(rows, cols // p, strided, 0) if pattern == "multi_reduce" else _matrix(rows, cols, strided, 0)
+    function = getattr(tw.patterns, pattern)
+    gives, gets, expected = {
+        "broadcast": (whole, None, values),
+        "reduce": (whole, out if rank == 0 else None, values * p if rank == 0 else None),
+        "spread": (mine, out, values),
+        "multi_reduce": (whole, out, values[:, part] * p),
+    }[pattern]
+    result = gives if pattern == "broadcast" else gets
+
+    def prepare():
+        if pattern == "broadcast" and rank:
+            whole[...] = -2
+        elif gets is not None:
+            gets[...] = -2
+
+    def check():
+        if expected is not None and not np.array_equal(result, expected):
+            raise SystemExit(f"{pattern}: wrong result on rank {rank}")
+
+    arguments = {"context": context} if pattern == "broadcast" else {"context": context, "out": gets}
+    runs = {}
+    for algorithm in algorithms.get(pattern, ["auto"]):
+        name = OURS if algorithm == "auto" else f"{OURS}, {algorithm}"
+        algorithm, *chunk = algorithm.split("/")
+        more = {"chunk_bytes": int(chunk[0]), "buffers": int(chunk[1])} if chunk else {}
+        handle = function(gives, algorithm=algorithm, start=False, **arguments, **more)
+        runs[name] = (prepare, handle._core.run, check)
+    runs[CHECKED] = (prepare, lambda: function(gives, **arguments), check)
+    columns = [cols // p] * p
+    views = view("M", gives), None if gets is None else view("out", gets)
+    ways = {PACKED: True} if pattern in ("reduce", "multi_reduce") else {DATATYPE: False, PACKED: True}
+    if not strided and pattern == "broadcast":
+        ways = {"MPI": False}
+    for name, packed in ways.items():
+        native = _core.NativeRun(context._core, pattern, *views, columns, packed)
+        runs[name] = (prepare, native.run, check)
+    return runs
+
+
+def _send_contenders(context, rows, cols, strided):
+    """Until the matrix is at the other end: rank 0 to the last rank."""
+    rank, last = context.rank, context.size - 1
+    values = np.arange(rows * cols, dtype="f8").reshape(rows, cols)
+    M = _matrix(rows, cols, strided, values)
+
+    def prepare():
+        if rank == last:
+            M[...] = -2
+
+    def run():
+        if rank == 0:
+            tw.patterns.send(M, last, context=context)
+        if rank == last:
+            tw.patterns.receive(M, 0, context=context)
+        context.close()
+
+    def check():
+        if rank == last and not np.array_equal(M, values):
+            raise SystemExit("send: wrong result")
+
+    runs = {OURS: (prepare, run, check)}
+    # MPI's buffered send is the matching call; the others return when the matrix has left, not at once.
+    for name in (DATATYPE, PACKED, BUFFERED):
+        native = _core.NativeSend(context._core, view("M", M), 0, last, name == PACKED, name == BUFFERED)
+        runs[name] = (prepare, native.run, check)
+    return runs
+
+
+# --- what to run, and what came out ---------------------------------------------------------------
+
+
+def _options(args):
+    parser = argparse.ArgumentParser(prog="tilewave bench patterns", description=__doc__)
+    parser.add_argument("--ranks", type=int, default=2, help="ranks, or hosts with --cluster (default 2)")
+    parser.add_argument("--cluster", metavar="RATE", help="on hosts in a box joined at RATE, as 1gbit (needs root)")
+    parser.add_argument("--netmod", choices=["ucx", "ofi"], help="MPICH's network module, with --cluster")
+    parser.add_argument("--pattern", action="append", choices=PATTERNS, help="only this one; may be repeated")
+    parser.add_argument("--size", action="append", choices=list(SIZES), help="only this one; may be repeated")
+    parser.add_argument("--preset", choices=["paper"], help="the row lengths of dawson2000's tables instead of sizes")
+    parser.add_argument(
+        "--algorithm",
+        action="append",
+        default=None,
+        metavar="NAME[/CHUNK/BUFFERS]",
+        help="algorithms of ours to run for broadcast and reduce beside auto; may be repeated",
+    )
+    parser.add_argument(
+        "--mpi-algorithm",
+        action="append",
+        metavar="NAME",
+        help="force MPICH's broadcast algorithm (MPIR_CVAR_BCAST_INTRA_ALGORITHM), e.g. binomial, or "
+        "chain/BYTES for its pipelined tree with one child; may be repeated",
+    )
+    parser.add_argument("--seconds", type=float, default=4.0, help="about how long a case is repeated (default 4)")
+    parser.add_argument("--png", default=None, help="file of the chart (default: beside the JSON, or patterns.png)")
+    return parser.parse_args(list(args))
+
+
+def _shape(pattern, size, ranks):
+    cols = int(2 ** np.clip(np.round(np.log2(math.sqrt(size / 8))), 2, 9))
+    if pattern in ("spread", "multi_reduce"):
+        cols = max(cols // ranks, 1) * ranks
+    return max(round(size / 8 / cols), 1), cols
+
+
+def _cases(options, quick):
+    """(label, case) of everything that is measured; a case is what `_contenders` takes."""
+    p = options.ranks
+    patterns = options.pattern or PATTERNS
+    if options.preset == "paper":
+        shapes = [(1000, p), (1000, 2 * p), (1000, 32 // p * p), (4000, 32 // p * p)]
+        return [
+            (f"{name} {m}x{n} {'strided' if s else 'contiguous'}", dict(pattern=name, rows=m, cols=n, strided=s))
+            for name in ("spread", "multi_reduce", "broadcast")
+            if name in patterns
+            for m, n in shapes
+            for s in (False, True)
+        ]
+    names = options.size or (["1KB", "64KB"] if quick else list(SIZES))
+    found = []
+    for pattern in patterns:
+        for strided in (False, True):
+            for name in names:
+                m, n = _shape(pattern, SIZES[name], p)
+                found.append(
+                    (
+                        f"{pattern} {name} {'strided' if strided else 'contiguous'}",
+                        dict(pattern=pattern, rows=m, cols=n, strided=strided),
+                    )
+                )
+    return found
+
+
+def _bytes_moved(case, ranks):
+    """What each link must carry at the least."""
+    whole = 8 * case["rows"] * case["cols"]
+    return whole * (ranks - 1) // ranks if case["pattern"] in ("spread", "multi_reduce") else whole
+
+
+def _memory_bytes_s():
+    a, b = np.ones(4 << 20), np.ones(4 << 20)
+    times = []
+    for _ in range(7):
+        begin = time.perf_counter()
+        np.copyto(b, a)
+        times.append(time.perf_counter() - begin)
+    return a.nbytes / min(times)
+
+
+def _environment(name):
+    if name is None:
+        return {}
+    if name.startswith("chain"):
+        return {
+            "MPIR_CVAR_BCAST_INTRA_ALGORITHM": "pipelined_tree",
+            "MPIR_CVAR_BCAST_TREE_TYPE": "kary",
+            "MPIR_CVAR_BCAST_TREE_KVAL": "1",
+            "MPIR_CVAR_BCAST_TREE_PIPELINE_CHUNK_SIZE": [*name.split("/"), "32768"][1],
+            "MPIR_CVAR_COLLECTIVE_FALLBACK": "print",
+        }
+    return {"MPIR_CVAR_BCAST_INTRA_ALGORITHM": name, "MPIR_CVAR_COLLECTIVE_FALLBACK": "print"}
+
+
+def patterns(json_path=None, quick=False, args=()):
+    """Every pattern, contiguous and strided, by size, against MPI's matching call."""
+    options = _options(args)
+    cases = _cases(options, quick)
+    algorithms = {
+        "broadcast": ["auto", *(options.algorithm or [])],
+        "reduce": ["auto", *(a for a in options.algorithm or [] if not a.startswith("rounds"))],
+    }
+    arguments = {
+        "cases": [case for _, case in cases],
+        "budget_s": 0.05 if quick else options.seconds,
+        "rest_s": 0.005 if options.cluster else 0,
+        "algorithms": algorithms,
+    }
+    rows = []
+    for forced in options.mpi_algorithm or [None]:
+        environment = _environment(forced)
+        if options.cluster:
+            with cluster_tool("patterns").Cluster(hosts=options.ranks, rate=options.cluster, name="twbench") as cluster:
+                found = on_ranks(
+                    "bench.patterns",
+                    options.ranks,
+                    arguments,
+                    runner=on_hosts(cluster, options.netmod, environment),
+                )
+            limit = LINE_BYTES_S * _gigabits(options.cluster)
+        else:
+            os.environ.update(environment)
+            found = on_ranks("bench.patterns", options.ranks, arguments)
+            limit = _memory_bytes_s()
+        for (label, case), times in zip(cases, found, strict=True):
+            rows += _rows(label + (f" (MPI: {forced})" if forced else ""), case, times, options.ranks, limit)
+    publish("patterns", rows, json_path)
+    png = options.png or (Path(json_path).with_suffix(".png") if json_path else "patterns.png")
+    _chart(rows, png, options)
+    print(f"chart: {png}")
+
+
+def _gigabits(rate):
+    if rate == "none":
+        return float("inf")
+    return float(rate.rstrip("bitkmg")) * {"g": 1.0, "m": 1e-3, "k": 1e-6}[rate.removesuffix("bit")[-1]]
+
+
+def _rows(label, case, times, ranks, limit_bytes_s):
+    moved = _bytes_moved(case, ranks)
+    theirs = [name for name in times if name.startswith("MPI")]
+    rows = []
+    for name, seconds in times.items():
+        better = [min(times[t][i] for t in theirs) for i in range(len(seconds))]
+        rows.append(
+            row(
+                label,
+                name,
+                [1e3 * s for s in seconds],
+                "ms",
+                ratio_to_contender=statistics.median(b / s for b, s in zip(better, seconds, strict=True)),
+                fraction_of_limit=moved / limit_bytes_s / statistics.median(seconds),
+            )
+        )
+        rows.append(row(label, name, [moved / s / 1e6 for s in seconds], "MB/s"))
+    return rows
+
+
+def _chart(rows, path, options):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    speed = [(*r.case.split()[:3], r) for r in rows if r.unit == "MB/s"]
+    patterns_shown, layouts, contenders = (
+        list(dict.fromkeys(x)) for x in ([s[0] for s in speed], [s[2] for s in speed], [s[3].contender for s in speed])
+    )
+    figure, axes = plt.subplots(
+        len(patterns_shown),
+        len(layouts),
+        figsize=(6.5 * len(layouts), 3 * len(patterns_shown)),
+        squeeze=False,
+        sharey="row",
+        layout="constrained",
+    )
+    for i, pattern in enumerate(patterns_shown):
+        for k, layout in enumerate(layouts):
+            axis, mine = axes[i][k], [s for s in speed if s[0] == pattern and s[2] == layout]
+            sizes = list(dict.fromkeys(s[1] for s in mine))
+            for c, name in enumerate(contenders):
+                points = [(sizes.index(s[1]), s[3].value) for s in mine if s[3].contender == name]
+                if points:
+                    axis.plot(
+                        *zip(*points, strict=True),
+                        marker="o",
+                        markersize=4,
+                        color=f"C{c}",
+                        label=name,
+                        linewidth=2.2 if name == OURS else 1.2,
+                    )
+            axis.set(title=f"{pattern}, {layout}", yscale="log")
+            axis.set_xticks(range(len(sizes)), sizes)
+            if options.cluster and options.cluster != "none":
+                axis.axhline(
+                    LINE_BYTES_S * _gigabits(options.cluster) / 1e6, color="grey", linestyle=":", label="line rate"
+                )
+            axis.grid(alpha=0.3)
+            axis.legend(fontsize=7)
+        axes[i][0].set_ylabel("MB/s")
+    where = (
+        f"{options.ranks} hosts at {options.cluster}" if options.cluster else f"{options.ranks} ranks, shared memory"
+    )
+    figure.suptitle(f"Bytes each link must carry / time, {where}")
+    figure.savefig(path, dpi=110)
+    plt.close(figure)

@@ -1,0 +1,272 @@
+"""Plans against brute force, and predictions against measurements.
+
+``tilewave bench plan [--where NAME,...] [--again N] [--json FILE] [--quick]``; NAME: 1x1, 1x2, 2x1 (ranks x threads
+here), or
+HOSTS@RATE as in 2@1gbit (hosts in a box; needs root). Brute force goes over mapping dimension, all ranks or one (or
+what else was played), schedule and look-ahead, grouping and slices, tile heights by factors of two around the planned
+one, other tiles and temporal blocking; its best three are timed once more in
+turn with the plan, the shorter the run the more often. Regret: the plan's median over the best one's. Error: |predicted
+- measured| / measured, of a plan
+made before the grid and run after it. What of both is the machine's own: the same plan under three more names in that
+race, its time before
+the grid was tried, and what part of the CPU time other virtual machines took meanwhile: cases of which that was more
+than ``LEAST_STOLEN`` are run
+up to N times more, and the least disturbed run of each counts, whatever it says.
+"""
+
+import argparse
+import json
+import math
+import statistics
+from pathlib import Path
+
+from bench.cluster import cluster_tool, on_hosts, places
+from bench.results import machine, on_ranks, publish, row
+
+WORKER = "bench.planning_ranks"
+
+HERE = [
+    ("linear", (64, 64, 256)),
+    ("linear", (64, 64, 8192)),
+    ("roots", (64, 64, 4096)),
+    ("decay", (48, 64, 64)),
+    ("recurrence", (1024, 1024)),
+    ("recurrence", (4096, 4096)),
+    ("hyper", (24, 24, 24, 24)),
+    ("sor", (1024, 20)),
+    ("alignment", (12000,)),
+]
+# Thin, long, tiny and uneven shapes, stencils in time, tables, several arrays.
+MORE = [
+    ("longest", (64, 400000)),
+    ("longest", (100000, 50)),
+    ("longest", (33, 47)),
+    ("damped", (200, 20000)),
+    ("roots", (7, 31, 20011)),
+    ("heat2", (2000, 1500, 20)),
+    ("heat2", (97, 30011, 11)),
+    ("heat3", (256, 256, 256, 20)),
+    ("heat3", (17, 300, 411, 9)),
+    ("wave2", (1500, 2200, 15)),
+    ("wave3", (160, 170, 180, 10)),
+    ("scored", (6000, 4)),
+    ("scored", (6000, 24)),
+    ("two arrays", (64, 64, 256)),
+    ("two arrays", (150, 210, 190)),
+    ("four arrays", (1500, 1700)),
+]
+TINY = ("linear", (8, 8, 64))
+ON_HOSTS = [
+    TINY,
+    ("roots", (64, 64, 4096)),
+    ("decay", (64, 128, 128)),
+    ("recurrence", (4096, 4096)),
+    ("sor", (1024, 20)),
+]
+# ranks x threads, hosts and rate: cases
+WHERE = {
+    "1x1": [*HERE, *MORE],
+    "1x2": [*HERE, *MORE],
+    "2x1": [TINY, *HERE, *MORE],
+    "2@100mbit": ON_HOSTS,
+    "2@1gbit": ON_HOSTS,
+    "2@none": ON_HOSTS,
+    "4@100mbit": ON_HOSTS[1:3],
+    "4@1gbit": ON_HOSTS[1:3],
+    "4@none": ON_HOSTS[1:3],
+}
+SMALL = [("linear", (16, 16, 64)), ("sor", (64, 4)), ("alignment", (300,))]
+
+#: Part of the CPU time that other virtual machines may take of a case that counts as undisturbed.
+LEAST_STOLEN = 0.02
+
+
+def planning(json_path=None, quick=False, args=()):
+    """Regret of the plans against brute force, and errors of the predictions."""
+    parser = argparse.ArgumentParser(prog="tilewave bench plan", description=__doc__.splitlines()[0])
+    parser.add_argument("--where", default=",".join(WHERE), help=f"of {', '.join(WHERE)}; several with commas")
+    parser.add_argument("--again", type=int, default=0, help="how often disturbed cases are run once more (default: 0)")
+    parser.add_argument("--case", default="", help="only cases whose name begins so; several with commas")
+    parser.add_argument("--png", help="file of the picture (default: beside the JSON, or plan.png)")
+    options = parser.parse_args(list(args))
+    found = []
+    for where in places(options.where, WHERE, "plan"):
+        cases = [
+            case for case in (SMALL if quick else WHERE[where]) if case[0].startswith(tuple(options.case.split(",")))
+        ]
+        if not cases:
+            continue
+        arguments = {
+            "cases": cases,
+            "threads": int(where[2]) if "x" in where else 1,
+            "repeats": 1 if quick else 3,
+            "heights": 2 if quick else 4,
+        }
+        found += [{**case, "where": where} for case in _undisturbed(where, arguments, options.again)]
+    rows = [r for case in found for r in _rows(case)]
+    if found:
+        rows += _summary(found)
+    publish("plan", rows, json_path)
+    if json_path and found:
+        data = json.loads(Path(json_path).read_text())
+        Path(json_path).write_text(json.dumps({**data, "cases": found}, indent=1) + "\n")
+    png = options.png or (Path(json_path).with_suffix(".png") if json_path else "plan.png")
+    if found:
+        _picture(found, png)
+        print(f"picture: {png}")
+
+
+def _undisturbed(where, arguments, again):
+    """Of each case the least disturbed run; those that count not stay with it."""
+    best = _run(where, arguments)
+    for _ in range(again):
+        loud = [i for i, case in enumerate(best) if case["stolen"] > LEAST_STOLEN]
+        if not loud:
+            break
+        for i, case in zip(
+            loud, _run(where, {**arguments, "cases": [arguments["cases"][i] for i in loud]}), strict=True
+        ):
+            better, worse = sorted((best[i], case), key=lambda one: one["stolen"])
+            disturbed = [
+                *best[i].get("disturbed", []),
+                {name: worse[name] for name in ("stolen", "planned_s", "predicted_s", "best_s", "before_s")},
+            ]
+            best[i] = {**better, "disturbed": disturbed}
+    return best
+
+
+def _run(where, arguments):
+    if "@" not in where:
+        return on_ranks(WORKER, int(where[0]), arguments, timeout_s=3600)
+    hosts, rate = where.split("@")
+    with cluster_tool("plan").Cluster(hosts=int(hosts), rate=rate, name="twplan") as cluster:
+        return on_ranks(WORKER, int(hosts), arguments, runner=on_hosts(cluster))
+
+
+def regret(case):
+    """The plan's median over the least median of the grid's best, both from one interleaved race."""
+    planned = statistics.median(case["planned_s"])
+    return planned / min([planned, *(statistics.median(seconds) for seconds in case["best_s"])])
+
+
+def regret_by_prediction(case):
+    """The plan's predicted time over the least that anything of the grid, or played by the planner, was predicted to
+    take.
+    """
+    return case["predicted_s"] / min(case["predicted_s"], case["least_predicted_s"])
+
+
+def luck(case):
+    """The same of the plan against itself under as many more names."""
+    planned = statistics.median(case["planned_s"])
+    return planned / min([planned, *(statistics.median(seconds) for seconds in case["itself_s"])])
+
+
+def drift(case):
+    """By how much the plan's own time had been another before the grid was tried: an error of the best predictor."""
+    measured = statistics.median(case["planned_s"])
+    return abs(statistics.median(case["before_s"]) - measured) / measured
+
+
+def error(case):
+    """|predicted - measured| / measured of the plan."""
+    measured = statistics.median(case["planned_s"])
+    return abs(case["predicted_s"] - measured) / measured
+
+
+def _rows(case):
+    name = f"{case['where']}, {case['case']}" + (
+        f" (stolen: {100 * case['stolen']:.0f} %)" if case["stolen"] > LEAST_STOLEN else ""
+    )
+    return [
+        row(
+            name,
+            f"planned: {case['plan']}",
+            [1e3 * s for s in case["planned_s"]],
+            "ms",
+            ratio_to_contender=1 / regret(case),
+        ),
+        row(name, f"predicted (error {100 * error(case):.1f} %)", [1e3 * case["predicted_s"]], "ms"),
+        row(
+            name,
+            f"best of {case['plans']}: {case['best'][0] if case['best'] else 'none'}",
+            [1e3 * s for s in (min(case["best_s"], key=statistics.median) if case["best_s"] else case["planned_s"])],
+            "ms",
+        ),
+    ]
+
+
+def _summary(found):
+    rows = _figures(f"{len(found)} cases", found)
+    quiet = [c for c in found if c["stolen"] <= LEAST_STOLEN]
+    if 0 < len(quiet) < len(found):
+        rows += _figures(f"{len(quiet)} cases, undisturbed", quiet)
+    every = [abs(p["predicted_s"] - p["measured_s"]) / p["measured_s"] for c in found for p in c["grid"]]
+    return [
+        *rows,
+        row(f"{len(every)} plans of the grids", "prediction error, median", [100 * statistics.median(every)], "%"),
+    ]
+
+
+def _most_of(values):
+    """The least value that 95 % of them do not exceed."""
+    return sorted(values)[math.ceil(0.95 * len(values)) - 1]
+
+
+def _figures(name, found):
+    regrets, errors = [regret(c) for c in found], [error(c) for c in found]
+    return [
+        row(name, "regret, median (target 1.03)", [statistics.median(regrets)], "x"),
+        row(name, "regret, worst", [max(regrets)], "x"),
+        row(name, "regret, 95 % of cases within (target 1.15)", [_most_of(regrets)], "x"),
+        row(name, "regret by prediction, worst (target 1.03)", [max(map(regret_by_prediction, found))], "x"),
+        row(name, "regret of plans against themselves, median", [statistics.median(map(luck, found))], "x"),
+        row(name, "regret of plans against themselves, worst", [max(map(luck, found))], "x"),
+        row(name, "prediction error, median (target 8)", [100 * statistics.median(errors)], "%"),
+        row(name, "prediction error, 95 % of cases within (target 25)", [100 * _most_of(errors)], "%"),
+        row(name, "prediction error, worst", [100 * max(errors)], "%"),
+        row(
+            name,
+            "the plan's time before the grid differs by, median",
+            [100 * statistics.median(map(drift, found))],
+            "%",
+        ),
+        row(name, "the plan's time before the grid differs by, worst", [100 * max(map(drift, found))], "%"),
+    ]
+
+
+def _picture(found, png):
+    """Predicted over measured for every plan of every grid; and each case's regret."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(14, 2 + 0.22 * len(found)), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2)
+    for where in dict.fromkeys(c["where"] for c in found):
+        plans = [p for c in found if c["where"] == where for p in c["grid"]]
+        left.loglog(
+            [1e3 * p["measured_s"] for p in plans],
+            [1e3 * p["predicted_s"] for p in plans],
+            ".",
+            markersize=4,
+            label=where,
+        )
+    ends = [1e3 * f(p["measured_s"] for c in found for p in c["grid"]) for f in (min, max)]
+    left.loglog(ends, ends, color="black", linewidth=0.8)
+    left.set_xlabel("measured (ms)")
+    left.set_ylabel("predicted (ms)")
+    left.legend(fontsize=8)
+    names = [f"{c['where']}  {c['case']}" for c in found]
+    right.barh(
+        names, [100 * (regret(c) - 1) for c in found], color="#4c9f70", label="regret - 1 (%)", height=0.4, align="edge"
+    )
+    right.barh(
+        names, [100 * error(c) for c in found], color="#e0a030", label="prediction error (%)", height=-0.4, align="edge"
+    )
+    right.tick_params(axis="y", labelsize=7)
+    right.invert_yaxis()
+    right.legend(fontsize=8)
+    info = machine()
+    figure.suptitle(f"plans against brute force, {info['processor']}, commit {info['commit']}", fontsize=9)
+    figure.savefig(png, dpi=120)

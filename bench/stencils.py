@@ -1,0 +1,153 @@
+"""Stencils in time: rates against plain loops by g++ with OpenMP, and against every mode of Devito.
+
+``tilewave bench stencils [--where NAME,...] [--case NAME,...] [--json FILE] [--quick]``; NAME: 1x1, 1x2, 2x1 (ranks x
+threads here), or HOSTS@RATE. Cases: heat (7 points) and order8 (25 points), float32, in boxes of n^3. On one rank plain
+loops take turns with ours. Devito runs where a folder of TILEWAVE_CONTENDERS has a Python with it: a launch of each of
+its modes after each launch of ours, and as many rounds as turns. The ratio of "a step at a time" and of "tilewave" is
+to the best of the contenders.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from bench.cluster import cluster_tool, on_hosts, places
+from bench.dense import error_percent
+from bench.results import on_ranks, publish, row
+from bench.scalapack import VARIABLE
+
+WORKER = "bench.stencils_ranks"
+PLACES = ("1x1", "1x2", "2x1", "2@1gbit", "2@100mbit")
+#: Name, points along each axis, time steps.
+CASES = (("heat", 256, 24), ("order8", 256, 24), ("heat", 512, 8))
+SMALL = (("heat", 24, 4), ("order8", 24, 4))
+MODES = ("basic", "diag", "diag2", "overlap", "overlap2", "full")
+#: Of the bodies: order of accuracy, and what is before the Laplacian.
+DEVITO = {"heat": (2, 0.1), "order8": (8, 0.05)}
+TIMEOUT_S = 600
+
+
+def stencils(json_path=None, quick=False, args=()):
+    """Rates of stencils on one core, two threads, two ranks and two hosts, against plain loops and Devito."""
+    parser = argparse.ArgumentParser(prog="tilewave bench stencils", description=__doc__.splitlines()[0])
+    parser.add_argument("--where", default=",".join(PLACES), help=f"of {', '.join(PLACES)}; several with commas")
+    parser.add_argument("--case", default="", help="only cases that begin so, as in heat 256; several with commas")
+    parser.add_argument("--rounds", type=int, default=3, help="launches of each contender (default 3)")
+    options = parser.parse_args(list(args))
+    rows = []
+    for where in places(options.where, PLACES, "stencils"):
+        cases = [c for c in (SMALL if quick else CASES) if f"{c[0]} {c[1]}".startswith(tuple(options.case.split(",")))]
+        with _hosts(where) as cluster:
+            for name, n, steps in cases:
+                rows += _case(where, cluster, name, n, steps, 1 if quick else options.rounds, quick)
+    publish("stencils", rows, json_path)
+
+
+def _hosts(where):
+    """A context: the hosts of a place; None here."""
+    hosts, at, rate = where.partition("@")
+    if not at:
+        return contextlib.nullcontext()
+    return cluster_tool("stencils").Cluster(hosts=int(hosts), rate=rate, name="twstencils")
+
+
+def _case(where, cluster, name, n, steps, rounds, quick):
+    """Rows of all contenders of one case."""
+    ranks, threads = (int(where[0]), int(where[2])) if "x" in where else (int(where[0]), 1)
+    arguments = {
+        "name": name,
+        "n": n,
+        "steps": steps,
+        "threads": threads,
+        "repeats": 1 if quick else 3,
+        "plain": ranks == 1,
+    }
+    rates, plans, predicted = {}, {}, {}
+    for _ in range(rounds):
+        found = on_ranks(WORKER, ranks, arguments, runner=on_hosts(cluster) if cluster else None)
+        for way in found["ways"]:
+            rates.setdefault(way["name"], []).extend(found["points"] / s * 1e-9 for s in way["seconds"])
+            plans[way["name"]] = way["plan"]
+            if way["predicted_s"]:
+                predicted[way["name"]] = found["points"] / way["predicted_s"] * 1e-9
+        for label, found in _devito(cluster, ranks, threads, arguments):
+            rates.setdefault(label, []).extend(found["points"] / s * 1e-9 for s in found["seconds"])
+    return _rows(f"{where}, {name} {n}^3 f4", rates, plans, predicted)
+
+
+def _rows(case, rates, plans, predicted):
+    theirs = {name: statistics.median(values) for name, values in rates.items() if not name.startswith("tilewave")}
+    best = max(theirs.values(), default=None)
+    rows = []
+    for name, values in rates.items():
+        ours = name in plans and plans[name]
+        against = statistics.median(values) / best if ours and best else None
+        label = f"{name} ({plans[name]})" if ours else name
+        rows.append(row(case, label, values, "GPts/s", ratio_to_contender=against))
+        if name in predicted:
+            error = error_percent(1 / predicted[name], [1 / v for v in values])
+            rows.append(row(case, f"{name}: prediction error", [error], "%"))
+    return rows
+
+
+# --- Devito ---------------------------------------------------------------------------------------
+
+
+def devito_python():
+    """A Python that has Devito; None where there is none."""
+    for folder in [*os.environ.get(VARIABLE, "").split(":"), sys.prefix]:
+        if folder and list(Path(folder).glob("lib/python3*/site-packages/devito/__init__.py")):
+            return Path(folder) / "bin" / "python"
+    return None
+
+
+def _devito(cluster, ranks, threads, arguments):
+    """(name, findings) of each mode, or of one process."""
+    python = devito_python()
+    if python is None:
+        print(
+            f"bench stencils: Devito is skipped: pip install devito mpi4py mpich, and {VARIABLE}=FOLDER",
+            file=sys.stderr,
+        )
+        return
+    order, factor = DEVITO[arguments["name"]]
+    wanted = {key: arguments[key] for key in ("n", "steps", "repeats")} | {"order": order, "factor": factor}
+    for mode in MODES if ranks > 1 else ("",):
+        env = {
+            "DEVITO_LANGUAGE": "openmp" if threads > 1 else "C",
+            "DEVITO_MPI": mode or "0",
+            "DEVITO_ARCH": "gcc",
+            "DEVITO_LOGGING": "ERROR",
+            "OMP_NUM_THREADS": str(threads),
+            "PATH": f"{python.parent}:{os.environ['PATH']}",
+        }
+        label = f"Devito, {mode}" if mode else "Devito"
+        if found := _launch(cluster, ranks, python, {**wanted, "tune": ranks == 1}, env, label):
+            yield label, found
+
+
+def _launch(cluster, ranks, python, wanted, env, label):
+    """What one launch of Devito finds; None, and a sentence, where it fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "found.json"
+        argv = [str(python), str(Path(__file__).with_name("stencils_devito.py")), json.dumps(wanted), str(out)]
+        if cluster is None and ranks > 1:
+            argv = [str(python.parent / "mpiexec"), "-n", str(ranks), *argv]
+        try:
+            if cluster:
+                done = cluster.run(argv, ranks=ranks, env=env, timeout=TIMEOUT_S)
+                done.check_returncode()
+            else:
+                subprocess.run(argv, env={**os.environ, **env}, check=True, timeout=TIMEOUT_S, capture_output=True)
+            return json.loads(out.read_text())
+        except (OSError, subprocess.SubprocessError) as error:
+            text = getattr(error, "stderr", None) or ""
+            text = (text if isinstance(text, str) else text.decode(errors="replace")).strip().splitlines()
+            print(f"bench stencils: {label} is skipped: {text[-1] if text else error}", file=sys.stderr)
+            return None
