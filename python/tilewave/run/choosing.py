@@ -100,8 +100,8 @@ class KernelMaker:
         return sampled(self._given, prepared, budget_s)
 
     def bringing_s(self, prepared):
-        """Seconds that bring NumPy arrays into the order of rows across and back."""
-        return bringing_s(self._given, prepared)
+        """Seconds that bring NumPy arrays into the order of rows across and back, of which there is one rank."""
+        return prepared.sweep.conversion_s(probe(self._given, prepared, prepared.subscripts)[0])
 
 
 def sampled(given, prepared, budget_s):
@@ -115,40 +115,49 @@ def sampled(given, prepared, budget_s):
     return prepared.sweep.sample(operands, kernel, budget_s)
 
 
-def bringing_s(given, prepared):
-    """Measured on this rank, which is the only one where NumPy arrays are written."""
-    return prepared.sweep.conversion_s(probe(given, prepared, prepared.subscripts)[0])
-
-
 def _brought(given):
     return any(isinstance(given.arrays[name], np.ndarray) for name in given.nest.written)
 
 
 def _prepared(context, given, chosen):
     """What was prepared for the plan that was chosen; local."""
-    by_rules, border_s, machine = chosen.prepared, 0.0, context._core.machine()
-    plan = chosen_plan(
-        by_rules.problem,
-        chosen.choice.ranked,
-        chosen.choice.considered,
-        chosen.rate,
-        ranks=by_rules.context.size,
-        threads=request_of(given.choices, context.threads).threads,
-        cpus=cpus_of(context),
-        machine=machine,
-        choices=by_rules.choices,
-        fixed=given.choices,
-        whole=given.plan is not None,
-    )
+    by_rules, border_s, choice = chosen.prepared, 0.0, chosen.choice
+    whole = given.plan is not None
+    plan = shown_plan(context, given, by_rules, choice.ranked, chosen.rate, considered=choice.considered, whole=whole)
     if len(chosen.times) > 1:
         plan.notes["ways"] = [_way(*one, at == chosen.at) for at, one in enumerate(chosen.times)]
-    count_copies(given, by_rules.on_one_rank, plan)
     if given.block:
+        machine = context._core.machine()
         border_s = _core.border_s(by_rules.problem.core, plan._to_core(), machine, chosen.rate.rate)
-        core = by_rules.problem.core.with_steps(whole_blocks(given.block, plan))
-        by_rules = dataclasses.replace(by_rules, problem=dataclasses.replace(by_rules.problem, core=core))
-    prepared = with_plan(given, by_rules, plan._to_core())
-    return dataclasses.replace(prepared, plan=plan, rate=chosen.rate, border_s=border_s, number=plan._number())
+    return with_shown_plan(given, by_rules, plan, rate=chosen.rate, border_s=border_s)
+
+
+def shown_plan(context, given, prepared, ranked, rate, *, considered, whole):
+    """The first of the ranked candidates as a `Plan`, with what was chosen from; see `chosen_plan`."""
+    plan = chosen_plan(
+        prepared.problem,
+        ranked,
+        considered,
+        rate,
+        ranks=prepared.context.size,
+        threads=request_of(given.choices, context.threads).threads,
+        cpus=None if planning.wanted is not None else context.share,  # where the ranks are not here
+        machine=context._core.machine(),
+        choices=prepared.choices,
+        fixed=given.choices,
+        whole=whole,
+    )
+    count_copies(given, prepared.on_one_rank, plan)
+    return plan
+
+
+def with_shown_plan(given, prepared, plan, **facts):
+    """The same with a plan: of as many time steps as go together in a block, where the call has blocks; local."""
+    if given.block:
+        core = prepared.problem.core.with_steps(whole_blocks(given.block, plan))
+        prepared = dataclasses.replace(prepared, problem=dataclasses.replace(prepared.problem, core=core))
+    prepared = with_plan(given, prepared, plan._to_core())
+    return dataclasses.replace(prepared, plan=plan, number=plan._number(), **facts)
 
 
 def _way(alternative, time_s, bringing_s, taken):
@@ -160,11 +169,6 @@ def _way(alternative, time_s, bringing_s, taken):
         "choices": {name: getattr(alternative.request, name) for name in ("row", "storage", "skew")},
         "taken": taken,
     }
-
-
-def cpus_of(context):
-    """CPUs of each rank; None where the ranks are not here."""
-    return None if planning.wanted is not None else context.share
 
 
 def warn_of_unused_threads(context, there, plan):

@@ -5,11 +5,8 @@ import math
 
 from tilewave import _core
 from tilewave.errors import ConfigError
-from tilewave.plan.plan import CHOICES, Plan, chosen_plan, request_of
-from tilewave.run.choosing import cpus_of
-from tilewave.run.prepared import with_plan
-from tilewave.run.replicated import count_copies
-from tilewave.run.steps import whole_blocks
+from tilewave.plan.plan import CHOICES, Plan
+from tilewave.run.choosing import shown_plan, with_shown_plan
 
 #: Plans that are remembered for runs which differ in bounds and steps only.
 MOST_PLANS = 4
@@ -97,7 +94,7 @@ def _family(given):
 
 def _fitted(context, given, chosen, problem):
     """The same with the plan that was `chosen`, fitted to other bounds; None where another may be better."""
-    before, there = chosen.problem.core, chosen.context
+    before = chosen.problem.core
     if given.block:
         before = before.with_steps(chosen.plan.notes["extents"][0])
     plan = Plan._from_core(_core.fitted(chosen.plan._to_core(), before, problem.core))
@@ -106,28 +103,14 @@ def _fitted(context, given, chosen, problem):
         return None
     core_plan, machine, was = plan._to_core(), context._core.machine(), chosen.rate
     known = [_core.MeasuredRate(chosen.plan._to_core(), was.rate, of_all_tiles=True)]
-    rate = _core.rate_for(problem.core, core_plan, machine, known)
-    plan = chosen_plan(
-        problem,
-        [_core.evaluate(problem.core, core_plan, machine, rate)],
-        0,
-        _core.MeasuredRate(core_plan, rate, note=was.note),
-        ranks=there.size,
-        threads=request_of(given.choices, there.threads).threads,
-        cpus=cpus_of(context),
-        machine=machine,
-        choices=chosen.choices,
-        fixed=given.choices,
-        whole=True,
-    )
-    count_copies(given, chosen.on_one_rank, plan)
+    rate = _core.MeasuredRate(core_plan, _core.rate_for(problem.core, core_plan, machine, known), note=was.note)
+    candidate = _core.evaluate(problem.core, core_plan, machine, rate.rate)
+    chosen_here = dataclasses.replace(chosen, problem=problem)
+    plan = shown_plan(context, given, chosen_here, [candidate], rate, considered=0, whole=True)
     if not as_good(plan, chosen.plan):
         return None
     plan.notes.update(
         chosen_for=chosen.plan.notes["extents"],
         **{name: chosen.plan.notes[name] for name in ("given_whole", "ways", "fewer") if name in chosen.plan.notes},
     )
-    if given.block:
-        problem = dataclasses.replace(problem, core=problem.core.with_steps(whole_blocks(given.block, plan)))
-    prepared = with_plan(given, dataclasses.replace(chosen, problem=problem), plan._to_core())
-    return dataclasses.replace(prepared, plan=plan, number=plan._number())
+    return with_shown_plan(given, chosen_here, plan)
