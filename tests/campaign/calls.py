@@ -7,7 +7,7 @@ import os
 import numpy as np
 
 import tilewave as tw
-from tilewave.plan.plan import CHOICES
+from tilewave.plan.fixed import NAMES
 
 SHAPE = (20, 30)
 REDUCTIONS = ("max", "min", "sum", "argmax", "argmin")
@@ -164,8 +164,14 @@ class Calls:
         ]
         names += [given for given in good if given not in names]
         if function in (tw.run, tw.plan, getattr(tw, "schedule", None)):
-            names += [*CHOICES, "threads", "c", "unknown_name"]
+            names += [*(f"plan {choice}" for choice in NAMES), "tile", "c", "unknown_name"]
         return names
+
+    def with_value(self, good, parameter, label):
+        """The arguments of a call, with that value of a parameter or of a choice of its plan."""
+        parameter, _, choice = parameter.partition(" ")
+        value = self.values()[label]
+        return {**good, parameter: {choice: value} if choice else value}
 
     def values(self):
         """Each by name: what a parameter may be given on one rank alone."""

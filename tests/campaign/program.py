@@ -99,7 +99,7 @@ def call_of(calls, case, mine):
         return calls.table[case[mine]]
     name, parameter, label = case
     function, good = calls.table[name]
-    return function, {**good, parameter: calls.values()[label]} if mine else good
+    return function, calls.with_value(good, parameter, label) if mine else good
 
 
 def campaign(cases, calls, log, first, share, seed):
