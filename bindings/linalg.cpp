@@ -5,6 +5,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
 
 #include <algorithm>
 #include <array>
@@ -14,8 +15,9 @@
 #include "casters.hpp"
 #include "choices.hpp"
 #include "core/clock.hpp"
-#include "dense/matrix_run.hpp"
+#include "dense/elements.hpp"
 #include "dense/product.hpp"
+#include "dense/sides.hpp"
 #include "execute/blas/factor_tasks.hpp"
 #include "execute/blas/tasks.hpp"
 #include "generate/linalg/cholesky.hpp"
@@ -53,12 +55,6 @@ Binding binding_of(const MatrixPlace& place, std::int64_t item) {
     return {reinterpret_cast<std::byte*>(address), {row * item, column * item}};
 }
 
-std::vector<Binding> bindings_of(const std::vector<MatrixPlace>& places, std::int64_t item) {
-    std::vector<Binding> all;
-    for (const MatrixPlace& place : places) all.push_back(binding_of(place, item));
-    return all;
-}
-
 // Seconds of one product of this shape, the best of some.
 double time_product(const Blas& blas, Dtype type, std::int64_t m, std::int64_t n, std::int64_t k, int times) {
     const std::int64_t item = item_bytes(type);
@@ -81,8 +77,6 @@ void bind_layouts(nb::module_& m) {
         .def_ro("extent", &Axis::extent)
         .def_ro("parts", &Axis::parts)
         .def_ro("block", &Axis::block)
-        .def("part_of", [](const Axis& a, std::int64_t g) { return a.part_of({g}); })
-        .def("local_of", [](const Axis& a, std::int64_t g) { return a.local_of({g}).at; })
         .def("global_of", [](const Axis& a, int part, std::int64_t l) { return a.global_of(part, {l}).at; })
         .def("count", &Axis::count)
         .def("first", &Axis::first)
@@ -98,7 +92,6 @@ void bind_layouts(nb::module_& m) {
         .def_ro("columns", &BlockCyclic::columns)
         .def_ro("ranks_by_column", &BlockCyclic::ranks_by_column)
         .def_prop_ro("ranks", &BlockCyclic::ranks)
-        .def("rank_of", &BlockCyclic::rank_of)
         .def("row_of", &BlockCyclic::row_of)
         .def("column_of", &BlockCyclic::column_of)
         .def("owned", &BlockCyclic::owned)
@@ -262,7 +255,9 @@ void bind_panels(nb::module_& m) {
         .def_ro("memory_bytes", &FactorPlan::memory_bytes)
         .def_prop_ro("predicted_s", [](const FactorPlan& p) { return predicted(p.predicted_s); })
         .def("__str__", &FactorPlan::text);
-    options.def(nb::init<>()).def_rw("memory", &FactorOptions::memory_bytes, nb::arg().none());
+    options.def(nb::init<>())
+        .def_rw("memory", &FactorOptions::memory_bytes, nb::arg().none())
+        .def("__str__", [](const FactorOptions& o) { return text_of(o); });
     nb::class_<PanelProblem>(m, "PanelProblem", "A factorization or a triangular solve.")
         .def(
             "__init__",
@@ -302,16 +297,7 @@ void bind_panels(nb::module_& m) {
                 return played_panels(p, plans, machine, measured_panels(std::move(blas), dtype_named(type), p));
             },
             "blas"_a, "dtype"_a, "plans"_a, "machine"_a, nb::call_guard<nb::gil_scoped_release>(),
-            "The plans, the fastest by prediction first.")
-        .def("schedule", &panel_schedule, "plan"_a, "rank"_a, nb::call_guard<nb::gil_scoped_release>(),
-             "One rank's part.");
-    m.def(
-        "factor_task_rates",
-        [](std::shared_ptr<const Blas> blas, const std::string& type, const std::vector<Schedule>& schedules) {
-            return factor_task_rates(blas, dtype_named(type), schedules);
-        },
-        "blas"_a, "dtype"_a, "schedules"_a, nb::call_guard<nb::gil_scoped_release>(),
-        "Rates of all operations, measured at the shapes of schedules.");
+            "The plans, the fastest by prediction first.");
 }
 
 using Generator = Schedule (*)(const BlockCyclic&, std::int64_t, const FactorChoices&, int, int);
@@ -353,35 +339,99 @@ void bind_factors(nb::module_& m) {
         "layout"_a, "sides"_a, "item_bytes"_a, "adjoint"_a, "identity"_a, "choices"_a, "rank"_a, "ranks"_a,
         nb::call_guard<nb::gil_scoped_release>(), "One rank's part in applying Q of a QR factor, or its adjoint.");
     m.attr("factor_tasks") = static_cast<int>(factor_task_count);
-    nb::class_<FactorRun>(m, "FactorRun",
-                          "A factorization or a solve with all that it takes beyond the matrices; making it is local.")
+}
+
+FactorKind kind_named(const std::string& name) {
+    return name == "cholesky" ? FactorKind::cholesky : name == "lu" ? FactorKind::lu : FactorKind::qr;
+}
+
+using Sides = std::pair<MatrixStorage, std::vector<FactorReport>>;
+
+Sides sides_of(SidesResult result) {
+    return {std::move(result.x), std::move(result.reports)};
+}
+
+void bind_factor_calls(nb::module_& m) {
+    using Library = std::shared_ptr<const Blas>;
+    using Release = nb::call_guard<nb::gil_scoped_release>;
+    bind_ranked<FactorPlan>(m, "RankedFactors");
+    nb::class_<FactorReport, ScheduleReport>(m, "FactorReport", "How a factorization or a solve went.")
+        .def_ro("plan", &FactorReport::plan)
+        .def_ro("moved", &FactorReport::moved)
+        .def_ro("memory_bytes", &FactorReport::memory_bytes)
+        .def_ro("prediction", &FactorReport::prediction);
+    nb::class_<FactorStorage>(m, "FactorStorage", "What became of a matrix, by block columns.")
+        .def_ro("matrix", &FactorStorage::matrix)
+        .def_ro("info", &FactorStorage::info)
+        .def_ro("report", &FactorStorage::report)
+        .def_prop_ro("bytes", [](const FactorStorage& f) { return f.matrix.bytes() + f.triangles.bytes(); })
+        .def_prop_ro("pivots", [](nb::handle_t<FactorStorage> self) {
+            auto& pivots = nb::cast<FactorStorage&>(self).pivots;
+            return nb::ndarray<nb::numpy, std::int64_t>(pivots.data(), {pivots.size()}, self);
+        });
+    nb::class_<PanelCall>(m, "PanelCall", "A factorization or a triangular solve; making it is local.")
+        .def_prop_ro("text", &PanelCall::text)
+        .def_prop_ro("compares", &PanelCall::compares)
+        .def("ranked", &PanelCall::ranked, Release(), "Collective.");
+    nb::class_<Factorization, PanelCall>(m, "Factorization", "A factorization with all plans that keep to a choice.")
         .def(
             "__init__",
-            [](FactorRun* r, Context& context, Schedule schedule, std::shared_ptr<const Blas> blas,
-               const std::string& type, const std::string& tells, std::int64_t rows, const FactorRun* beside) {
-                static constexpr const char* names[] = {"nothing", "info", "pivots"};
-                const auto at = std::ranges::find(names, tells) - std::begin(names);
-                nb::gil_scoped_release release;
-                new (r)
-                    FactorRun(context, std::move(schedule), std::move(blas), dtype_named(type),
-                              static_cast<FactorRun::Tells>(at), rows, beside ? beside->matrices().moving() : nullptr);
-            },
-            "context"_a, "schedule"_a, "blas"_a, "dtype"_a, "tells"_a, "rows"_a, "beside"_a.none(),
-            nb::keep_alive<1, 2>())
+            [](Factorization* f, const std::string& name, const std::string& kind, const MatrixStorage& a,
+               const FactorOptions& options,
+               Library blas) { new (f) Factorization(name, kind_named(kind), a, options, std::move(blas)); },
+            "name"_a, "kind"_a, "a"_a, "options"_a, "blas"_a, nb::keep_alive<1, 4>())
+        .def("run", &Factorization::run, "ranked"_a, "in_place"_a, Release(), "Collective.");
+    nb::class_<TriangularSolution, PanelCall>(m, "TriangularSolution", "A system with a triangle of a matrix.")
+        .def(nb::init<const std::string&, const MatrixStorage&, const MatrixStorage&, const TriangularSystem&,
+                      const FactorOptions&, Library>(),
+             "name"_a, "a"_a, "b"_a, "system"_a, "options"_a, "blas"_a, nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>())
+        .def("info", &TriangularSolution::info, Release(), "Collective.")
         .def(
             "run",
-            [](FactorRun& r, const std::vector<MatrixPlace>& places, std::int64_t item) {
-                nb::gil_scoped_release release;
-                return r.run(bindings_of(places, item));
-            },
-            "places"_a, "item_bytes"_a, "Collective.")
-        .def_prop_ro("info", &FactorRun::info)
+            [](const TriangularSolution& t, const RankedPlans<FactorPlan>& ranked) { return sides_of(t.run(ranked)); },
+            "ranked"_a, Release(), "Collective.");
+    nb::class_<SidesRun>(m, "SidesRun", "Right-hand sides and what is done with them; making it is local.")
         .def(
-            "copy_pivots",
-            [](const FactorRun& r, std::uintptr_t to) {
-                std::ranges::copy(r.pivots(), reinterpret_cast<std::int64_t*>(to));
-            },
-            "address"_a);
+            "run",
+            [](SidesRun& r, const std::string& moved, std::int64_t copies) { return sides_of(r.run(moved, copies)); },
+            "moved"_a = "", "copies_bytes"_a = 0, Release(), "Collective.");
+    m.def(
+        "solving",
+        [](const std::string& kind, const FactorStorage& f, const MatrixStorage& b, Library blas) {
+            return solving(kind_named(kind), f, b, std::move(blas));
+        },
+        "kind"_a, "factor"_a, "b"_a, "blas"_a, nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>());
+    m.def("inverting", &inverting, "factor"_a, "like"_a, "blas"_a, nb::keep_alive<0, 1>());
+    m.def("applying", &applying, "factor"_a, "b"_a, "adjoint"_a, "blas"_a, nb::keep_alive<0, 1>(),
+          nb::keep_alive<0, 2>());
+    m.def("forming", &forming, "factor"_a, "q"_a, "blas"_a, nb::keep_alive<0, 1>());
+    // What C++ programs call, for tests that both fronts do the same.
+    m.def("use_blas", &use_blas, "library"_a);
+    m.def(
+        "cpp_multiply",
+        [](const MatrixStorage& a, const MatrixStorage& b, MatrixStorage& c, const ProductOptions& options) {
+            return multiply(a, b, c, options);
+        },
+        "a"_a, "b"_a, "c"_a, "options"_a, Release(), "Collective.");
+    m.def(
+        "cpp_factor",
+        [](const std::string& kind, const MatrixStorage& a, const FactorOptions& options) {
+            return factor(kind_named(kind), a, options);
+        },
+        "kind"_a, "a"_a, "options"_a, Release(), "Collective.");
+    m.def("adjoint_of", &adjoint_of, "a"_a, Release(), "Collective, after an agreement.");
+    m.def("determinant_of", &determinant_of, "factor"_a, Release(), "Collective, after an agreement.");
+    nb::class_<LeastSquares>(m, "LeastSquares", "What least squares give.")
+        .def_ro("info", &LeastSquares::info)
+        .def_prop_ro("x", [](const LeastSquares& l) { return l.result.x.shared(); })
+        .def_prop_ro("reports", [](const LeastSquares& l) { return l.result.reports; })
+        .def_prop_ro("sides", [](const LeastSquares& l) { return l.sides.shared(); });
+    nb::class_<LeastSquaresRun>(m, "LeastSquaresRun", "Least squares by a factor; making it is local.")
+        .def(nb::init<const std::string&, const FactorStorage&, const MatrixStorage&, const BlockCyclic&, double, bool,
+                      std::int64_t, Library>(),
+             "name"_a, "factor"_a, "b"_a, "layout_of_x"_a, "cond"_a, "wide"_a, "held_bytes"_a, "blas"_a,
+             nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>())
+        .def("run", &LeastSquaresRun::run, Release(), "Collective.");
 }
 
 }  // namespace
@@ -394,6 +444,7 @@ void bind_linalg(nb::module_& top) {
     bind_factors(m);
     bind_panels(m);
     bind_product_plans(m);
+    bind_factor_calls(m);
     nb::class_<Blas>(m, "Blas", "Functions of a BLAS library.")
         .def_static("load", [](const std::string& path) { return std::const_pointer_cast<Blas>(Blas::load(path)); })
         .def_prop_ro("path", &Blas::path)

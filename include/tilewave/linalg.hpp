@@ -52,7 +52,10 @@ public:
     std::int64_t bytes() const { return rows() * columns() * item_bytes(type_); }  ///< of this rank
     const std::shared_ptr<std::byte[]>& memory() const { return memory_; }
     /// The same matrix: elements of either are those of both.
-    MatrixStorage shared() const { return MatrixStorage(*context_, layout_, type_, memory_); }
+    MatrixStorage shared() const { return shared(layout_); }
+    /// @pre layout.same(this layout): blocks may be cut in another manner that leaves all elements where they are (not
+    /// checked)
+    MatrixStorage shared(const BlockCyclic& layout) const { return {*context_, layout, type_, memory_}; }
     /// The number in the whole matrix of a row or a column of this rank.
     GlobalElement row(LocalElement l) const { return layout_.rows.global_of(layout_.row_of(context_->rank()), l); }
     GlobalElement column(LocalElement l) const {
@@ -140,6 +143,15 @@ ProductReport multiply(const Matrix<T>& a, const Matrix<T>& b, Matrix<T>& c, con
     return multiply(a.storage(), b.storage(), c.storage(), options);
 }
 
+/// How a factorization or a solve went.
+struct FactorReport : ScheduleReport {
+    FactorPlan plan;
+    std::string moved;  ///< "a", "b", "ab": what was redistributed first
+    /// Of this rank beyond what is given and what comes out: panels on their way, copies of what is redistributed.
+    std::int64_t memory_bytes = 0;
+    std::function<Prediction()> prediction;  ///< as of a product
+};
+
 /// What became of a matrix, by block columns.
 struct FactorStorage {
     MatrixStorage matrix;
@@ -147,7 +159,7 @@ struct FactorStorage {
     std::int64_t info = 0;             ///< LAPACK's, on every rank
     std::vector<std::int64_t> pivots;  ///< of LU: row i was interchanged with row pivots[i]; on every rank
     FactorPlan plan;
-    ScheduleReport report;
+    FactorReport report;
 };
 enum class FactorKind : std::uint8_t { cholesky, lu, qr };
 /// Factors a copy of a matrix of any layout. Collective.
@@ -159,6 +171,9 @@ FactorStorage factor(FactorKind kind, MatrixStorage&& a, const FactorOptions& op
 /// x of A x = b, in the layout of b: of Cholesky's and LU's factors. Collective.
 /// @pre b of as many rows, of the same type and context; info 0 (ConfigError on every rank)
 MatrixStorage solve(FactorKind kind, const FactorStorage& factor, const MatrixStorage& b);
+/// The inverse of a matrix, in its layout. A system is solved faster and more accurately by its factors. Collective.
+/// @pre as factor(); no pivot that is 0 (ConfigError on every rank)
+MatrixStorage inverse(const MatrixStorage& a, const FactorOptions& options);
 /// Q b or Q^H b, in the layout of b. Collective.
 /// @pre b of as many rows, of the same type and context (ConfigError on every rank)
 MatrixStorage apply(const FactorStorage& factor, const MatrixStorage& b, bool adjoint);
@@ -178,8 +193,8 @@ struct Triangle {
 MatrixStorage solve_triangular(const MatrixStorage& a, const MatrixStorage& b, const Triangle& triangle = {},
                                const FactorOptions& options = {});
 /// x with the least norm of A x - b, by block columns, by a QR factor. Collective.
-/// @pre at least as many rows as columns; b of as many rows, of the same type and context; no 0 on R's diagonal
-/// (ConfigError on every rank)
+/// @pre at least as many rows as columns; b of as many rows, of the same type and context; columns that do not depend
+/// on each other, beyond rounding (ConfigError on every rank)
 MatrixStorage least_squares(const FactorStorage& factor, const MatrixStorage& b);
 
 /// A = L L^H: L in the lower triangle.
@@ -256,11 +271,9 @@ template <class T>
 Matrix<T> lstsq(const Matrix<T>& a, const Matrix<T>& b, const FactorOptions& options = {}) {
     return qr(a, options).solve(b);
 }
-/// In the layout of a. A system is solved faster and more accurately by its factors.
 template <class T>
 Matrix<T> inv(const Matrix<T>& a, const FactorOptions& options = {}) {
-    const auto identity = [](std::int64_t i, std::int64_t j) { return i == j ? 1.0 : 0.0; };
-    return lu(a, options).solve(Matrix<T>(a.storage().context(), a.storage().layout(), identity));
+    return Matrix<T>(inverse(a.storage(), options));
 }
 
 }  // namespace tilewave

@@ -35,6 +35,12 @@ public:
         return all;
     }
 
+    std::int64_t bytes() const {
+        std::int64_t sum = 0;
+        for (const auto& each : memory_) sum += static_cast<std::int64_t>(each.size());
+        return sum;
+    }
+
 private:
     std::vector<std::vector<std::byte>> memory_;
     std::vector<Binding> bindings_;

@@ -3,21 +3,37 @@
 #include <algorithm>
 #include <utility>
 
+#include "measure/task_rates.hpp"
+#include "transport/collectives.hpp"
+
 namespace tilewave {
 
-FactorRun::FactorRun(Context& context, Schedule schedule, std::shared_ptr<const Blas> library, Dtype type, Tells tells,
-                     std::int64_t rows, std::shared_ptr<MovingMemory> moving)
-    : context_(context),
-      tells_(tells),
-      found_(std::make_shared<FactorInfo>()),
-      pivots_(tells == Tells::pivots ? static_cast<std::size_t>(rows) : 0),
-      room_(2 * pivots_.size()),
-      run_(context, std::move(schedule), factor_tasks(std::move(library), type, found_), std::move(moving)) {}
+ScheduleReport MatrixRun::run(const std::vector<Binding>& matrices) {
+    ScheduleReport report = ready_.run(moving_->with(matrices));
+    if (report.interrupted) throw Interrupted("a rank was interrupted");
+    return report;
+}
 
-ScheduleReport FactorRun::run(const std::vector<Binding>& matrices) {
+FactorRun::FactorRun(Context& context, PanelWorks works, Gives gives, std::int64_t rows,
+                     std::shared_ptr<MovingMemory> moving)
+    : context_(context),
+      works_(std::move(works)),
+      gives_(gives),
+      found_(std::make_shared<FactorInfo>()),
+      pivots_(gives == Gives::pivots ? static_cast<std::size_t>(rows) : 0),
+      room_(2 * pivots_.size()),
+      run_(context, works_.schedule_of(context.rank()), factor_tasks(works_.library, works_.type, found_),
+           std::move(moving)) {}
+
+FactorReport FactorRun::run(const std::vector<Binding>& matrices, const std::string& moved, std::int64_t copies_bytes) {
     found_->forget();
-    ScheduleReport report = run_.run(matrices);
-    if (tells_ == Tells::nothing) return report;
+    FactorReport report{run_.run(matrices), works_.plan, moved, copies_bytes + panels_bytes(), {}};
+    if (context_.rank() == 0) report.prediction = prediction();
+    if (gives_ != Gives::nothing) share_info();
+    return report;
+}
+
+void FactorRun::share_info() {
     Transport& t = context_.transport();
     std::int64_t first = found_->any() ? found_->first() : none, room[2];
     allreduce_min(t, {&first, 1}, room);
@@ -25,7 +41,17 @@ ScheduleReport FactorRun::run(const std::vector<Binding>& matrices) {
     std::ranges::fill(pivots_, none);  // a rank knows those of its own panels
     for (const auto& [row, other] : found_->pivots()) pivots_[static_cast<std::size_t>(row)] = other;
     allreduce_min(t, pivots_, room_);
-    return report;
+}
+
+std::function<Prediction()> FactorRun::prediction() const {
+    return [works = works_, machine = context_.machine(), ranks = context_.size(), threads = context_.threads()] {
+        std::vector<Schedule> parts;
+        for (int rank = 0; rank < ranks; ++rank) parts.push_back(works.schedule_of(rank));
+        PredictOptions options;
+        options.threads = threads;
+        return predict(parts, machine, Rates({KernelRate()}, factor_task_rates(works.library, works.type, parts)),
+                       options);
+    };
 }
 
 }  // namespace tilewave

@@ -1,11 +1,15 @@
 // Schedules of matrices, ready to run: products, factorizations, solves.
 #pragma once
+#include <functional>
+#include <limits>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "arrays/moving_memory.hpp"
 #include "execute/blas/factor_tasks.hpp"
 #include "run/run_schedule.hpp"
+#include "tilewave/linalg.hpp"
 
 namespace tilewave {
 
@@ -21,11 +25,10 @@ public:
           tasks_(std::move(tasks)),
           ready_(context, schedule_, {tasks_, {}}) {}
 
-    const Schedule& schedule() const { return schedule_; }
     const std::shared_ptr<MovingMemory>& moving() const { return moving_; }
     /// `matrices`: in the order of the schedule's arrays that are no panels. Collective.
-    /// @throws as ReadySchedule::run
-    ScheduleReport run(const std::vector<Binding>& matrices) { return ready_.run(moving_->with(matrices)); }
+    /// @throws as ReadySchedule::run; Interrupted
+    ScheduleReport run(const std::vector<Binding>& matrices);
 
 private:
     Schedule schedule_;
@@ -34,31 +37,46 @@ private:
     ReadySchedule ready_;
 };
 
-/// The same of a factorization or a solve.
+/// What a run of panels is made from, the same on every rank.
+struct PanelWorks {
+    FactorPlan plan;
+    std::function<Schedule(int rank)> schedule_of;
+    std::shared_ptr<const Blas> library;
+    Dtype type = Dtype::f8;
+};
+
+/// A factorization or a solve with all that it takes beyond the matrices. Ranks agree between making it and run().
 class FactorRun {
 public:
-    /// What a run tells, beside the matrices: of a solve nothing, of LU pivots, too.
-    enum class Tells { nothing, info, pivots };
+    /// What a run gives besides the matrices: of a solve nothing, of LU pivots, too.
+    enum class Gives { nothing, info, pivots };
 
     /// `rows`: of the matrix. Local.
     /// @throws as MatrixRun
-    FactorRun(Context& context, Schedule schedule, std::shared_ptr<const Blas> library, Dtype type, Tells tells,
-              std::int64_t rows, std::shared_ptr<MovingMemory> moving = nullptr);
+    FactorRun(Context& context, PanelWorks works, Gives gives = Gives::nothing, std::int64_t rows = 0,
+              std::shared_ptr<MovingMemory> moving = nullptr);
 
-    const MatrixRun& matrices() const { return run_; }
-    /// Collective.
-    /// @throws as ReadySchedule::run
-    ScheduleReport run(const std::vector<Binding>& matrices);
+    const std::shared_ptr<MovingMemory>& moving() const { return run_.moving(); }
+    /// Of the panels on their way.
+    std::int64_t panels_bytes() const { return run_.moving()->bytes(); }
+    /// The report says `moved`, and that the run has so many bytes of copies. Collective.
+    /// @throws as MatrixRun::run
+    FactorReport run(const std::vector<Binding>& matrices, const std::string& moved = "",
+                     std::int64_t copies_bytes = 0);
     /// LAPACK's info of the last run; 0: all is well. The same on every rank.
     std::int64_t info() const { return info_; }
     /// Row i was interchanged with row pivots()[i]; the same on every rank.
     const std::vector<std::int64_t>& pivots() const { return pivots_; }
 
 private:
+    void share_info();
+    std::function<Prediction()> prediction() const;
+
     static constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
 
     Context& context_;
-    Tells tells_;
+    PanelWorks works_;
+    Gives gives_;
     std::shared_ptr<FactorInfo> found_;
     std::int64_t info_ = 0;
     std::vector<std::int64_t> pivots_, room_;  // of the ranks' comparing them

@@ -48,12 +48,6 @@ inline void require_alike(const std::string& call, const std::string& name, cons
                                            to_string(of.type()) + "; allowed: one dtype");
 }
 
-/// @throws Interrupted
-inline ScheduleReport uninterrupted(ScheduleReport report) {
-    if (report.interrupted) throw Interrupted("a rank was interrupted");
-    return report;
-}
-
 /// All plans that a call could have, the fastest first.
 template <class Plan>
 struct RankedPlans {

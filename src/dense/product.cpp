@@ -133,7 +133,7 @@ ProductReport Multiplication::run(const RankedPlans<ProductPlan>& ranked) const 
     const std::array<const MatrixStorage*, 3> given{&a_, &b_, &c_};
     for (std::size_t i = 0; i < 3; ++i)
         if (ready->moves[i]) ready->moves[i]->run(given[i]->binding(), ready->copies[i]->binding());
-    ProductReport report{uninterrupted(ready->run->run(ready->places)), plan, {}};
+    ProductReport report{ready->run->run(ready->places), plan, {}};
     if (ready->moves[3]) ready->moves[3]->run(ready->copies[2]->binding(), c_.binding());
     if (context.rank() == 0) report.prediction = prediction(ready->one);
     return report;

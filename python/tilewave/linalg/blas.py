@@ -88,33 +88,3 @@ def _mkl():
 @functools.cache
 def _load(path):
     return _core.linalg.Blas.load(path)
-
-
-def product_rate(dtype, rows, columns, depth, whole=None, by_rows=False, adds=False):
-    """The rate of products of this shape on one lane, measured at first use.
-
-    Parameters
-    ----------
-    dtype : numpy.dtype
-    rows, columns, depth : int
-        Of a product of rows x depth by depth x columns.
-    whole : (int, int), optional
-        Rows and columns of the product that this one is a piece of: what it reads lies in memory as far apart as there.
-        Default: it is no piece.
-    by_rows : bool
-        How the second operand lies.
-    adds : bool
-        To what the result holds.
-
-    Returns
-    -------
-    OperationRate
-        Of the core: seconds a call, and a flop.
-    """
-    whole = (rows, columns) if whole is None else whole
-    return _core.linalg.product_rate(blas(), dtype.name, (rows, columns, depth), whole, by_rows, adds)
-
-
-def copy_rate(dtype):
-    """The rate of copies that turn a block of a matrix: seconds a call, and a byte."""
-    return _core.linalg.copy_rate(dtype.name)

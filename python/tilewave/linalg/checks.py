@@ -5,8 +5,6 @@ import numpy as np
 from tilewave.errors import ConfigError, shown
 from tilewave.linalg.matrix import Matrix
 
-#: Panels ahead at most: the core counts them in 32 bits. More than there are panels makes no difference.
-MOST_AHEAD = 2**31 - 1
 #: What BLAS and SciPy call them.
 TRANSPOSES = {"N": "N", "T": "T", "C": "C", 0: "N", 1: "T", 2: "C"}
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ConfigError
-from tilewave.linalg.arrays import entered_sides, left
-from tilewave.linalg.checks import require_bool, require_sides
-from tilewave.linalg.choosing import Wish
-from tilewave.linalg.factors import Kind, factored, refused, solved
+from tilewave.linalg.arrays import left
+from tilewave.linalg.blas import blas
+from tilewave.linalg.checks import require_bool
+from tilewave.linalg.factors import factored, refused, with_sides
 from tilewave.linalg.matrix import Matrix
 from tilewave.runtime.collective import collective, holds_context
 
@@ -49,7 +49,6 @@ class CholeskyFactor(Matrix):
     """
 
     info: int = 0
-    _beside = ()
 
     def solve(self, b: B) -> B:
         """x of A x = b; collective.
@@ -98,19 +97,8 @@ def cholesky(
     ----------
     a : Matrix or numpy.ndarray
         Square, in any layout; an array is the same on every rank. Only its lower triangle is read.
-    block : int, optional
-        Columns of a panel. Default: those of a's blocks where a lies by columns that go round, unless more than 128
-        blocks have fewer than 32 columns; else predicted.
-    lookahead : int, optional
-        Panels that may travel beside the one in use. Default: predicted.
-    tree : str, optional
-        How a panel goes to all ranks: "ring" or "least_rounds". Default: predicted.
-    algorithm : str
-        "broadcast": a panel is used when all of it is there; "wavefront": it goes around the ring, and each chunk is
-        used as it comes, whatever the rank waits for; "auto": what is predicted fastest.
-    memory : int, optional
-        Bytes that each rank may use beyond the matrices, for panels on their way. Default: as much as the fastest plan
-        needs.
+    block, lookahead, tree, algorithm, memory
+        As in `lu`.
     check : bool
         Raise `NotPositiveDefinite` where there is no factor. Without, ``L.info`` says so.
     overwrite_a : bool
@@ -136,8 +124,9 @@ def cholesky(
     Collective. The owner of the next panel updates, factors and sends it before the rest is updated (look-ahead).
     """
     require_bool("cholesky", "check", check)
-    kind, wish = Kind("cholesky", "cholesky", CholeskyFactor), Wish(block, lookahead, tree, algorithm, memory)
-    made = yield from factored(kind, context, a, wish, f"check={check}", overwrite_a)
+    wish = {"block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
+    given = context, a, wish, memory, f"check={check}", overwrite_a
+    made = yield from factored("cholesky", "cholesky", CholeskyFactor, *given)
     for i, column in enumerate(made.columns.tolist()):
         made.local[:column, i] = 0
     if made.info and check:
@@ -156,8 +145,7 @@ def _solve(factor, b):
             f"solve: the leading minor of order {factor.info} is not positive definite: there is no factor; allowed: "
             "factors with info 0"
         )
-    b, shape = entered_sides("solve", b, factor)
-    require_sides("solve", factor, b, factor.shape[0])
-    systems = [_core.linalg.TriangularSystem(op=op) for op in "NC"]
-    made = yield from solved(factor, b, systems)
+    made, shape = yield from with_sides(
+        "solve", factor, b, lambda sides: _core.linalg.solving("cholesky", factor._factor, sides, blas())
+    )
     return (yield from left(made, shape))

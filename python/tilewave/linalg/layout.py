@@ -100,3 +100,13 @@ def indices_of(axis, part):
     if axis.block == 0:
         return local + axis.first(part)
     return (local // axis.block * axis.parts + part) * axis.block + local % axis.block
+
+
+def by_block_columns(shape, block, ranks):
+    """The layout of a factor."""
+    return Layout("columns", (max(1, shape[0]), block), (1, ranks))
+
+
+def even_columns(shape, ranks):
+    """Right-hand sides by columns, as even as can be: each rank works alone."""
+    return by_block_columns(shape, max(1, -(-shape[1] // ranks)), ranks)

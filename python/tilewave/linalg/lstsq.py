@@ -10,11 +10,12 @@ from tilewave import _core
 from tilewave.linalg.arrays import dtype_for, entered, entered_sides, left
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_bool, require_matrix, require_sides, require_square, transpose_of
-from tilewave.linalg.choosing import Wish, best_plan, by_block_columns
-from tilewave.linalg.factors import SingularMatrix, WorkingSides, refused, sides_layout, solve_run
+from tilewave.linalg.factors import SingularMatrix, factor_of, made_of, refused
+from tilewave.linalg.layout import even_columns
 from tilewave.linalg.least_squares import cond_of, solved_by_qr
-from tilewave.linalg.matrix import Matrix, Move
-from tilewave.linalg.qr import factored_qr, reflect_run
+from tilewave.linalg.matrix import Matrix
+from tilewave.linalg.plan import FactorPlan, options_of, ranked
+from tilewave.linalg.qr import QrFactor
 from tilewave.runtime.collective import collective
 from tilewave.runtime.ready import ready
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from tilewave.runtime.context import Context
 
     B = TypeVar("B", Matrix, Array)
-
-_NONE = np.iinfo(np.int64).max
 
 
 @collective("tw.linalg.lstsq")
@@ -77,14 +76,24 @@ def lstsq(
     require_matrix("lstsq", "a", a, context)
     require_sides("lstsq", a, b, a.shape[0])
     cond_of("lstsq", cond, a.shape, a.dtype)
-    wish = Wish(block, lookahead, tree, algorithm, memory).checked("lstsq")
-    blas()  # what follows must not fail on one rank alone
-    wide = a.shape[0] < a.shape[1]
+    wish = {"block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
+    options, library = options_of("lstsq", FactorPlan, wish, memory), blas()
+    wide, storage, text = a.shape[0] < a.shape[1], a._storage, f"b {b._identity()}, cond={cond}"
+
+    def make():
+        return _core.linalg.Factorization("lstsq", "qr", storage, options, library)
+
+    call = None if wide else make()
+    yield f"{a._identity()}; {options}; {text}"
     if wide:
-        a = yield from _adjoint(a)
-    factor = yield from factored_qr("lstsq", context, a, wish, f"b {b._identity()}, cond={cond}")
-    held = factor.local.nbytes + sum(array.nbytes for array in factor._beside) + (a.local.nbytes if wide else 0)
-    x = yield from solved_by_qr("lstsq", factor, b, cond, reflect_run, wide, held)
+        storage = context._together(_core.linalg.adjoint_of, storage)
+        call = yield from ready("ready", make)
+        layout = even_columns(a.shape[::-1], context.size)
+        a = Matrix(context, a.shape[::-1], a.dtype, layout, storage)
+    plans = yield from ranked(context, call)
+    core = context._together(call.run, plans, False)
+    factor = factor_of(QrFactor, a, core, FactorPlan._of(plans, context))
+    x = yield from solved_by_qr("lstsq", factor, b, cond, wide, core.bytes + (a.local.nbytes if wide else 0))
     x.report = (factor.report, *x.report)
     if shape is None:
         return x
@@ -102,22 +111,6 @@ def _entered(call, a, b, context):
     else:
         a = entered(call, "a", a, context)
     return a, *entered_sides(call, b, a)
-
-
-def _adjoint(a):
-    """The conjugate transposed of a matrix; a part of a collective call."""
-    context, shape = a.context, a.shape[::-1]
-    layout = by_block_columns(shape, max(1, -(-shape[1] // context.size)), context.size)
-
-    def make():
-        made = Matrix(context, shape, a.dtype, layout)
-        return made, Move(context, a._blocks.transposed(), made._blocks, a.dtype)
-
-    made, move = yield from ready(a._identity(), make)
-    move(a.local.T, made.local)
-    if a.dtype.kind == "c":
-        np.conjugate(made.local, out=made.local)
-    return made
 
 
 @collective("tw.linalg.solve_triangular")
@@ -150,11 +143,8 @@ def solve_triangular(
         The lower triangle; else the upper one.
     unit_diagonal : bool
         Take ones for the diagonal, which is then not read.
-    block : int, optional
-        Columns of a panel. Default: those of a's blocks where a lies by columns that go round, unless more than 128
-        blocks have fewer than 32 columns; else predicted.
-    lookahead, tree, memory, context
-        As in `cholesky`.
+    block, lookahead, tree, memory, context
+        As in `lu`.
 
     Returns
     -------
@@ -181,51 +171,19 @@ def solve_triangular(
     op = transpose_of("solve_triangular", "trans", trans)
     require_bool("solve_triangular", "lower", lower)
     require_bool("solve_triangular", "unit_diagonal", unit_diagonal)
-    wish = Wish(block, lookahead, tree, "broadcast", memory).checked("solve_triangular")
-    library, system = blas(), _core.linalg.TriangularSystem(not lower, op, bool(unit_diagonal))
-    layout = sides_layout(b.shape, context.size)
-    of_sides = layout._core(b.shape)
-    given = a._blocks, a.dtype.itemsize, context.size, context.threads, of_sides, system
-    problem = _core.linalg.PanelProblem("solve", *given)
-    plans = wish.plans("solve_triangular", problem)
-    text = f"trans={op}, lower={lower}, unit_diagonal={unit_diagonal}, {wish}"
+    wish = {"block": block, "lookahead": lookahead, "tree": tree}
+    options = options_of("solve_triangular", FactorPlan, wish, memory)
+    system = _core.linalg.TriangularSystem(not lower, op, bool(unit_diagonal))
+    call = _core.linalg.TriangularSolution("solve_triangular", a._storage, b._storage, system, options, blas())
+    text = f"trans={op}, lower={lower}, unit_diagonal={unit_diagonal}, {call.text}"
     yield f"{a._identity()}; b {b._identity()}; {text}"
-    if not unit_diagonal:
-        zero = yield from ready("the diagonal", lambda: _zero_of_diagonal(a))
-        _require_diagonal(context, zero)
-    text = f"solve, {a.shape} {a.dtype} {a.layout}, {b.shape}, {text}"
-    chosen = yield from best_plan(context, problem, a.dtype, plans, library, text)
-    shape, wanted = a.shape, by_block_columns(a.shape, chosen.block, context.size)
-
-    def make():
-        stays = a._blocks.same(wanted._core(shape))
-        panels = a if stays else Matrix(context, shape, a.dtype, wanted)
-        move = None if stays else Move(context, a._blocks, panels._blocks, a.dtype)
-        run = solve_run(context, chosen, library, wanted._core(shape), of_sides, system, a.dtype)
-        return panels, move, WorkingSides(b), run
-
-    panels, move, work, run = yield from ready("ready", make)
-    copies, moved = work.copied_bytes, work.moved
-    if move is not None:
-        move(a.local, panels.local)
-        copies, moved = copies + panels.local.nbytes, ("a", *moved)
-    work.made.report = run([panels.local, work.take()], moved, copies)
-    return (yield from left(work.give(), array))
-
-
-def _zero_of_diagonal(a):
-    """The number, from 1, of this rank's first element of the diagonal that is 0."""
-    both, rows, columns = np.intersect1d(a.rows, a.columns, assume_unique=True, return_indices=True)
-    zero = both[a.local[rows, columns] == 0]
-    return int(zero[0]) + 1 if len(zero) else _NONE
-
-
-def _require_diagonal(context, zero):
-    """Raise on every rank where an element of the diagonal is 0."""
-    info = context._core.allreduce_min([zero])[0]
-    if info != _NONE:
+    if info := context._together(call.info):
         text = (
             f"solve_triangular: element {info - 1} of a's diagonal, counted from 0, is 0: the matrix is singular; "
             "allowed: a diagonal without 0, or unit_diagonal=True"
         )
-        raise refused(context, SingularMatrix, int(info), text)
+        raise refused(context, SingularMatrix, info, text)
+    plans = yield from ranked(context, call)
+    made = made_of(b, FactorPlan._of(plans, context), *context._together(call.run, plans))
+    (made.report,) = made.report
+    return (yield from left(made, array))

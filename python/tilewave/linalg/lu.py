@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tilewave import _core
 from tilewave.linalg.arrays import entered, entered_sides, left
+from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_sides
-from tilewave.linalg.choosing import Wish
-from tilewave.linalg.factors import Kind, SingularMatrix, WorkingSides, factored, refused, solve_runs, solved
+from tilewave.linalg.factors import SingularMatrix, factored, made_of, refused, with_sides
 from tilewave.linalg.matrix import Matrix
-from tilewave.machine.known import share
 from tilewave.runtime.collective import collective, holds_context
 from tilewave.runtime.ready import ready
 
@@ -34,14 +32,15 @@ class LuFactor(Matrix):
     ----------
     info : int
         As LAPACK's: 0, or the number, from 1, of the first pivot that is 0: U is singular.
-    pivots : numpy.ndarray
-        As SciPy's ``lu_factor`` has them: row i was interchanged with row pivots[i]. On every rank.
     report : FactorReport
     """
 
     info: int = 0
-    pivots: Array = None  # pyright: ignore[reportAssignmentType] - set where the factor is made
-    _beside = ()
+
+    @property
+    def pivots(self) -> Array:
+        """numpy.ndarray: as SciPy's ``lu_factor`` has them, everywhere: row i was interchanged with row pivots[i]."""
+        return self._factor.pivots
 
     @property
     def permutation(self) -> Array:
@@ -137,12 +136,8 @@ def lu(
     -----
     Collective. The owner of the next panel updates, factors and sends it before the rest is updated (look-ahead).
     """
-    return (yield from _factored("lu", context, a, Wish(block, lookahead, tree, algorithm, memory), overwrite_a))
-
-
-def _factored(call, context, a, wish, overwrite=False):
-    kind = Kind(call, "lu", LuFactor, tells="pivots")
-    return (yield from factored(kind, context, a, wish, overwrite=overwrite))
+    wish = {"block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
+    return (yield from factored("lu", "lu", LuFactor, context, a, wish, memory, overwrite=overwrite_a))
 
 
 @collective("tw.linalg.inv")
@@ -185,25 +180,15 @@ def inv(
     """
     array = a.shape if isinstance(a, np.ndarray) else None
     a = entered("inv", "a", a, context)
-    factor = yield from _factored("inv", context, a, Wish(block, lookahead, tree, algorithm, memory))
+    wish = {"block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
+    factor = yield from factored("inv", "lu", LuFactor, context, a, wish, memory)
     if factor.info:
         raise _singular("inv", context, factor.info)
-
-    def make():
-        work = WorkingSides(a, factor.layout)
-        work.sides.local[...] = factor.permutation[:, None] == work.sides.columns[None, :]
-        return work, solve_runs(factor, work.sides, _systems())
-
-    work, runs = yield from ready("the factors' solves", make)
-    copies, local = factor.local.nbytes + work.copied_bytes, work.sides.local
-    work.made.report = (factor.report, *(run([factor.local, local], (), copies) for run in runs))
-    return (yield from left(work.give(), array))
-
-
-def _systems():
-    """L, then U."""
-    system = _core.linalg.TriangularSystem
-    return [system(unit=True), system(upper=True)]
+    core = factor._factor
+    run = yield from ready("the factors' solves", lambda: _core.linalg.inverting(core, a._storage, blas()))
+    made = made_of(a, factor._plan, *context._together(run.run, "", core.bytes))
+    made.report = (factor.report, *made.report)
+    return (yield from left(made, array))
 
 
 def _singular(call, context, info):
@@ -213,37 +198,21 @@ def _singular(call, context, info):
 
 @collective("tw.linalg.LuFactor.solve")
 def _solve(factor, b):
-    b, shape = entered_sides("solve", b, factor)
-    require_sides("solve", factor, b, factor.shape[0])
     if factor.info:
+        b, _ = entered_sides("solve", b, factor)
+        require_sides("solve", factor, b, factor.shape[0])
         yield f"a singular {factor._identity()}"
         raise _singular("solve", factor.context, factor.info)
-    made = yield from solved(factor, b, _systems(), factor.permutation)
+    made, shape = yield from with_sides(
+        "solve", factor, b, lambda sides: _core.linalg.solving("lu", factor._factor, sides, blas())
+    )
     return (yield from left(made, shape))
 
 
 @collective("tw.linalg.LuFactor.det")
 def _det(factor):
     yield factor._identity()
-    columns = factor.columns
-    mine = [(value.real.item(), value.imag.item()) for value in factor.local[columns, np.arange(len(columns))]]
-    swaps = int(np.count_nonzero(factor.pivots != np.arange(len(factor.pivots))))
-    kind = complex if factor.dtype.kind == "c" else lambda real, _: real
-    values = [kind(*parts) for of_rank in share(factor.context, mine) for parts in of_rank]
-    return _product([(-1.0) ** swaps, *values], factor.dtype)
-
-
-def _product(values, dtype):
-    """Of numbers whose partial products may leave the range of a dtype, where their product does not."""
-    found, exponent = values[0], 0
-    for value in values[1:]:
-        found = found * value
-        size = max(abs(found.real), abs(found.imag))
-        if size > 0 and math.isfinite(size):
-            more = math.frexp(size)[1]
-            found *= 2.0 ** -(more // 2)  # in two steps: 2 to the power of 1074 is too large
-            found *= 2.0 ** -(more - more // 2)
-            exponent += more
+    found, exponent = factor.context._together(_core.linalg.determinant_of, factor._factor)
     with np.errstate(over="ignore", under="ignore"):
         real, imaginary = (np.ldexp(part, max(min(exponent, 10**6), -(10**6))) for part in (found.real, found.imag))
-        return dtype.type(complex(real, imaginary) if dtype.kind == "c" else real)
+        return factor.dtype.type(complex(real, imaginary) if factor.dtype.kind == "c" else real)

@@ -13,7 +13,6 @@ from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
 from tilewave.field.values import named, require_no_mask, whole_numbers
 from tilewave.linalg.layout import indices_of, layout_of
-from tilewave.linalg.operands import place_of
 from tilewave.runtime.checksum import checksum
 from tilewave.runtime.collective import collective, holds_context
 from tilewave.runtime.ready import ready
@@ -155,9 +154,6 @@ class Matrix:
                 "integers of 32 bits, as ScaLAPACK's"
             ) from None
 
-    def _place(self):
-        return place_of(self.local)
-
     def _text(self):
         """What plans depend on."""
         return f"{self.shape} {self.dtype}, {self.layout}{self._said}"
@@ -288,7 +284,7 @@ def _given(shape, dtype, init):
 
 def require_no_factor(call, name, given):
     """A factor whose elements something else overwrites would be one no more, and solve wrongly without a word."""
-    if isinstance(given, Matrix) and hasattr(given, "_beside"):
+    if isinstance(given, Matrix) and hasattr(given, "_factor"):
         raise ConfigError(
             f"{call}: {name}: given {type(given).__name__}, whose elements would be overwritten; allowed: a matrix "
             "that is no factor, as factor.redistribute(factor.layout)"
@@ -379,6 +375,17 @@ class _InEvenBlocks:
         return self._cast
 
 
+def _place(array):
+    """Address, and items from row to row and from column to column, of an array."""
+    steps = [stride // array.itemsize for stride in array.strides]
+    # Along a dimension of one element NumPy may say anything.
+    if array.flags.f_contiguous:
+        steps = [1, max(1, array.shape[0])]
+    elif array.flags.c_contiguous:
+        steps = [max(1, array.shape[1]), 1]
+    return array.__array_interface__["data"][0], *steps
+
+
 class Move:
     """A move of a matrix from one layout to another, with all memory that it takes; making it is local."""
 
@@ -388,7 +395,7 @@ class Move:
 
     def __call__(self, source, target):
         """Move the elements; collective, after an agreement."""
-        self._context._moves(self._core.run, place_of(source), place_of(target), self._item)
+        self._context._moves(self._core.run, _place(source), _place(target), self._item)
 
 
 @collective("tw.linalg.Matrix.gather")

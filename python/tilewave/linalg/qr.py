@@ -10,19 +10,18 @@ from tilewave import _core
 from tilewave.errors import ConfigError
 from tilewave.linalg.arrays import entered_sides, left
 from tilewave.linalg.blas import blas
-from tilewave.linalg.checks import require_one_of, require_sides, transpose_of
-from tilewave.linalg.choosing import Wish, by_block_columns
-from tilewave.linalg.factors import FactorRun, Kind, WorkingSides, choices_of, factored
+from tilewave.linalg.checks import require_one_of, transpose_of
+from tilewave.linalg.factors import FactorReport, factored, with_sides
+from tilewave.linalg.layout import by_block_columns
 from tilewave.linalg.least_squares import solved_by_qr
 from tilewave.linalg.matrix import Matrix
 from tilewave.runtime.collective import collective, holds_context
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
     from tilewave.annotations import Array, Collective
-    from tilewave.linalg.layout import Layout
     from tilewave.runtime.context import Context
 
     B = TypeVar("B", Matrix, Array)
@@ -45,16 +44,6 @@ class QrFactor(Matrix):
     """
 
     mode: str = "economic"
-
-    def __init__(self, context: Context, shape: tuple[int, int], dtype: np.dtype[Any], layout: Layout) -> None:
-        super().__init__(context, shape, dtype, layout)
-        # Of each panel Q is I - V T V^H; T has the columns of the panel.
-        columns = self.local.shape[1]
-        self._triangles = np.zeros((layout.block[1] if columns else 0, columns), dtype, order="F")
-
-    @property
-    def _beside(self):
-        return (self._triangles,)
 
     def __iter__(self) -> Iterator[Matrix]:
         return iter((self.r(),) if self.mode == "r" else (self.q(), self.r()))
@@ -160,19 +149,8 @@ def qr(
     mode : str
         What the factors unpack to: "economic", ``Q, R = qr(a)`` with as many columns of Q as the lesser side of a has;
         "full", with a square Q; "r", ``R, = qr(a, mode="r")``.
-    block : int, optional
-        Columns of a panel. Default: those of a's blocks where a lies by columns that go round, unless more than 128
-        blocks have fewer than 32 columns; else predicted.
-    lookahead : int, optional
-        Panels that may travel beside the one in use. Default: predicted.
-    tree : str, optional
-        How a panel goes to all ranks: "ring" or "least_rounds". Default: predicted.
-    algorithm : str
-        "broadcast": a panel is used when all of it is there; "wavefront": it goes around the ring, and each chunk is
-        used as it comes, whatever the rank waits for; "auto": what is predicted fastest.
-    memory : int, optional
-        Bytes that each rank may use beyond the matrices, for panels on their way. Default: as much as the fastest plan
-        needs.
+    block, lookahead, tree, algorithm, memory
+        As in `lu`.
     overwrite_a : bool
         Factor in the memory of `a`, a Matrix that lies as the factor does: both then have the factor's elements. Of
         others, and by default, a copy is factored and `a` stays as it is.
@@ -195,26 +173,11 @@ def qr(
     multiplied with. The owner of the next panel updates, factors and sends it before the rest is updated (look-ahead).
     """
     require_one_of("qr", "mode", "None" if mode is None else mode, MODES)
-    wish = Wish(block, lookahead, tree, algorithm, memory)
-    made = yield from factored_qr("qr", context, a, wish, f"mode {mode}", overwrite_a)
+    wish = {"block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
+    given = context, a, wish, memory, f"mode {mode}", overwrite_a
+    made = yield from factored("qr", "qr", QrFactor, *given)
     made.mode = mode
     return made
-
-
-def factored_qr(call, context, a, wish, text="", overwrite=False):
-    """The factor; part of a collective call, with what else must be equal on all ranks."""
-    return (yield from factored(Kind(call, "qr", QrFactor, square=False), context, a, wish, text, overwrite))
-
-
-def reflect_run(factor, sides, adjoint, identity=False):
-    """Applying Q to a matrix by columns; ready to run on [factor, triangles, sides]."""
-    context, blocks, of_sides, item = factor.context, factor._blocks, sides._blocks, factor.dtype.itemsize
-    choices, ranks = choices_of(factor._plan, context.threads), context.size
-
-    def schedule_of(rank):
-        return _core.linalg.apply_reflectors(blocks, of_sides, item, adjoint, identity, choices, rank, ranks)
-
-    return FactorRun(context, factor.dtype, factor._plan, schedule_of, blas())
 
 
 @collective("tw.linalg.QrFactor.q")
@@ -225,10 +188,10 @@ def _q(factor, mode):
     shape = (m, m if mode == "full" else min(m, n))
     layout = by_block_columns(shape, factor.layout.block[1], factor.context.size)
     made = Matrix(factor.context, shape, factor.dtype, layout)
-    run = reflect_run(factor, made, False, identity=True)
-    made.local[...] = made.rows[:, None] == made.columns[None, :]
+    run = _core.linalg.forming(factor._factor, made._storage, blas())
     yield f"{factor._identity()}; mode {mode}"
-    made.report = run([factor.local, *factor._beside, made.local])
+    _, (report,) = factor.context._together(run.run)
+    made.report = FactorReport._of(factor.context, factor._plan, report)
     return made
 
 
@@ -251,13 +214,15 @@ def _r(factor, mode):
 @collective("tw.linalg.QrFactor.apply")
 def _apply(factor, b, trans):
     adjoint = transpose_of("apply", "trans", trans, "NC" if factor.dtype.kind == "c" else "NTC") != "N"
-    b, shape = entered_sides("apply", b, factor)
-    require_sides("apply", factor, b, factor.shape[0])
-    work = WorkingSides(b)
-    run = reflect_run(factor, work.sides, adjoint)
-    yield f"{factor._identity()}; b {b._identity()}; adjoint {adjoint}"
-    work.made.report = run([factor.local, *factor._beside, work.take()], work.moved, work.copied_bytes)
-    return (yield from left(work.give(), shape))
+    made, shape = yield from with_sides(
+        "apply",
+        factor,
+        b,
+        lambda sides: _core.linalg.applying(factor._factor, sides, adjoint, blas()),
+        f"; adjoint {adjoint}",
+    )
+    (made.report,) = made.report
+    return (yield from left(made, shape))
 
 
 @collective("tw.linalg.QrFactor.solve")
@@ -268,5 +233,5 @@ def _solve(factor, b, cond):
             "columns, or lstsq, which finds the least x"
         )
     b, shape = entered_sides("solve", b, factor)
-    made = yield from solved_by_qr("solve", factor, b, cond, reflect_run)
+    made = yield from solved_by_qr("solve", factor, b, cond)
     return (yield from left(made, shape))

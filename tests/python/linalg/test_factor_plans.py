@@ -8,7 +8,6 @@ import tilewave as tw
 from local_ranks import on_ranks
 from tilewave import _core
 from tilewave.linalg.blas import blas
-from tilewave.linalg.factors import permute_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
 KINDS = ("cholesky", "lu", "qr")
@@ -167,16 +166,6 @@ def test_solutions_say_the_memory_of_their_copies():
     assert not any(errors), errors
     for copies, of_inverse, panels in results:
         assert copies == [n * count // 2 * 8] * 3 and of_inverse == panels
-
-
-def test_rows_are_permuted_some_columns_at_a_time(monkeypatch):
-    rng = np.random.default_rng(2)
-    local, order = np.asfortranarray(rng.normal(size=(7, 11))), rng.permutation(7)
-    expected = local[order]
-    monkeypatch.setattr("tilewave.linalg.factors.PERMUTED_BYTES", 3 * 7 * 8)
-    permute_rows(local, order)
-    assert np.array_equal(local, expected)
-    permute_rows(np.zeros((0, 3)), np.zeros(0, dtype=int))
 
 
 def test_block_columns_that_are_narrow_and_many_do_not_stay():

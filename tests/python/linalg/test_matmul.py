@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tilewave as tw
 from local_ranks import on_ranks
-from tilewave.linalg import blas
 from matrices import DTYPES, applied, close, layout, values
+from products import product_rate
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
 
@@ -244,7 +244,7 @@ def test_products_are_measured_as_pieces_of_a_larger_one(shape):
     """Of any shape, with bounded memory; how the operands lie is a rate of its own."""
     rows, columns, _ = shape
     measured = [
-        blas.product_rate(np.dtype("f4"), *shape, whole, by_rows, adds).amount_s
+        product_rate(np.dtype("f4"), *shape, whole, by_rows, adds).amount_s
         for whole in (None, (9 * rows, columns), (rows, 9 * columns), (rows, 10**9))
         for by_rows, adds in ((False, False), (True, True))
     ]

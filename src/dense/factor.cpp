@@ -1,0 +1,90 @@
+#include "dense/factor.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "arrays/matrix_move.hpp"
+#include "dense/matrix_run.hpp"
+#include "measure/task_rates.hpp"
+
+namespace tilewave {
+
+PanelCall::PanelCall(const std::string& name, const MatrixStorage& a, const PanelProblem& problem,
+                     const FactorOptions& options, std::shared_ptr<const Blas> library)
+    : name_(name),
+      a_(a),
+      problem_(problem),
+      options_(options),
+      library_(std::move(library)),
+      plans_(panel_plans(name, problem, options)) {}
+
+std::shared_ptr<RankedPlans<FactorPlan>> PanelCall::ranked() const {
+    const auto size = [](const BlockCyclic& b) {
+        return std::to_string(b.rows.extent) + " x " + std::to_string(b.columns.extent);
+    };
+    const std::string of = std::to_string(static_cast<int>(problem_.work)) + ", " + a_.text() + ", system " +
+                           std::to_string(problem_.system.number()) + " of " + size(problem_.sides) + ", " + text() +
+                           ", " + library_->path();
+    const PanelRates rates = measured_panels(library_, a_.type(), problem_);
+    return ranked_plans<FactorPlan>(
+        context(), of, plans_,
+        [&](const std::vector<FactorPlan>& plans) {
+            for (const FactorPlan& plan : plans) rates(plan);
+        },
+        [&](std::vector<FactorPlan> plans, const Machine& machine) {
+            return played_panels(problem_, std::move(plans), machine, rates);
+        });
+}
+
+namespace {
+
+PanelProblem problem_of(const std::string& name, FactorKind kind, const MatrixStorage& a) {
+    require(kind == FactorKind::qr || a.layout().rows.extent == a.layout().columns.extent,
+            name + ": " + a.text() + " was given; allowed: square matrices");
+    return {static_cast<PanelWork>(kind), a.layout(), item_bytes(a.type()), a.context().size(), a.context().threads()};
+}
+
+}  // namespace
+
+Factorization::Factorization(const std::string& name, FactorKind kind, const MatrixStorage& a,
+                             const FactorOptions& options, std::shared_ptr<const Blas> library)
+    : PanelCall(name, a, problem_of(name, kind, a), options, std::move(library)) {}
+
+FactorStorage Factorization::run(const RankedPlans<FactorPlan>& ranked, bool in_place) const {
+    using Gives = FactorRun::Gives;
+    const FactorPlan& plan = ranked.plans.front();
+    const BlockCyclic layout = panel_layout(problem_, plan.block);
+    const bool stays = layout.same(a_.layout()), qr = problem_.work == PanelWork::qr;
+    std::optional<FactorStorage> made;
+    std::optional<ReadyMove> move;
+    std::optional<FactorRun> ready;
+    agreed(context(), "ready", [&] {
+        const std::int64_t columns = layout.columns.extent;
+        MatrixStorage triangles(context(), by_block_columns(qr ? plan.block : 0, columns, context().size(), plan.block),
+                                a_.type());
+        std::fill_n(triangles.data(), triangles.bytes(), std::byte{0});
+        FactorPlan used = plan;
+        used.predicted_s = -1;  // of the factorization alone
+        made.emplace(FactorStorage{stays && in_place ? a_.shared(layout) : MatrixStorage(context(), layout, a_.type()),
+                                   std::move(triangles),
+                                   0,
+                                   {},
+                                   used,
+                                   {}});
+        if (!(stays && in_place))
+            move.emplace(context(), MatrixMove(a_.layout(), layout, problem_.item_bytes, context().size()));
+        const auto schedule_of = [problem = problem_, plan](int rank) { return panel_schedule(problem, plan, rank); };
+        ready.emplace(context(), PanelWorks{plan, schedule_of, library_, a_.type()},
+                      problem_.work == PanelWork::lu ? Gives::pivots : Gives::info, layout.rows.extent);
+    });
+    if (move) move->run(a_.binding(), made->matrix.binding());
+    std::vector<Binding> matrices{made->matrix.binding()};
+    if (qr) matrices.push_back(made->triangles.binding());
+    made->report = ready->run(matrices, stays ? "" : "a");
+    made->info = ready->info();
+    made->pivots = ready->pivots();
+    return std::move(*made);
+}
+
+}  // namespace tilewave

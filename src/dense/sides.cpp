@@ -1,0 +1,262 @@
+#include "dense/sides.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "dense/elements.hpp"
+#include "execute/blas/tasks.hpp"
+
+namespace tilewave {
+
+namespace {
+
+void require_sides(const std::string& name, const FactorStorage& f, const MatrixStorage& b, std::int64_t rows) {
+    require(&b.context() == &f.matrix.context() && b.type() == f.matrix.type() && b.layout().rows.extent == rows,
+            name + ": b is " + b.text() + ", the factor " + f.matrix.text() + "; allowed: " + std::to_string(rows) +
+                " rows, one type and context");
+}
+
+// Panels that are used when all of them is there, however they came while the factor was made.
+FactorChoices choices_of_sides(const FactorPlan& plan, int threads) {
+    FactorChoices choices;
+    choices.tree = plan.tree;
+    choices.lookahead = plan.lookahead;
+    choices.lanes = threads;
+    return choices;
+}
+
+// Solving with a triangle by block columns, and the sides by columns.
+PanelWorks solve_works(const FactorPlan& plan, const BlockCyclic& triangle, const BlockCyclic& sides,
+                       const TriangularSystem& system, const MatrixStorage& of, std::shared_ptr<const Blas> library) {
+    const auto schedule_of = [=, item = item_bytes(of.type()), choices = choices_of_sides(plan, of.context().threads()),
+                              ranks = of.context().size()](int rank) {
+        return triangular_solve(triangle, sides, item, system, choices, rank, ranks);
+    };
+    return {plan, schedule_of, std::move(library), of.type()};
+}
+
+PanelWorks reflect_works(const FactorStorage& f, const BlockCyclic& sides, const Reflection& reflection,
+                         std::shared_ptr<const Blas> library) {
+    const Context& context = f.matrix.context();
+    const auto schedule_of = [=, layout = f.matrix.layout(), item = item_bytes(f.matrix.type()),
+                              choices = choices_of_sides(f.plan, context.threads()), ranks = context.size()](int rank) {
+        return apply_reflectors(layout, sides, item, reflection, choices, rank, ranks);
+    };
+    return {f.plan, schedule_of, std::move(library), f.matrix.type()};
+}
+
+MatrixMove move_of(const MatrixStorage& like, const BlockCyclic& from, const BlockCyclic& to) {
+    return {from, to, item_bytes(like.type()), like.context().size()};
+}
+
+}  // namespace
+
+BlockCyclic even_columns(std::int64_t rows, std::int64_t columns, int ranks) {
+    return by_block_columns(rows, columns, ranks, std::max<std::int64_t>(1, ceil_div(columns, ranks)));
+}
+
+SidesRun::SidesRun(const std::string& name, const FactorStorage& factor, const MatrixStorage* given, MatrixStorage made,
+                   std::shared_ptr<const Blas> library, const std::optional<BlockCyclic>& working)
+    : factor_(factor), given_(given), library_(std::move(library)), made_(std::move(made)) {
+    require_sides(name, factor, made_, factor.matrix.layout().rows.extent);
+    Context& context = made_.context();
+    const BlockCyclic& layout = made_.layout();
+    const BlockCyclic works = working.value_or(even_columns(layout.rows.extent, layout.columns.extent, context.size()));
+    if (!works.same(layout)) copy_.emplace(context, works, made_.type());
+    if (given) in_.emplace(context, move_of(made_, given->layout(), works));
+    if (copy_) out_.emplace(context, move_of(made_, works, layout));
+}
+
+void SidesRun::add(std::function<Schedule(int rank)> schedule_of, bool triangles) {
+    runs_.emplace_back(made_.context(), PanelWorks{factor_.plan, std::move(schedule_of), library_, made_.type()},
+                       FactorRun::Gives::nothing, 0, runs_.empty() ? nullptr : runs_.front().moving());
+    triangles_.push_back(triangles);
+}
+
+void SidesRun::solve(const TriangularSystem& system) {
+    const BlockCyclic& sides = (copy_ ? *copy_ : made_).layout();
+    add(solve_works(factor_.plan, factor_.matrix.layout(), sides, system, made_, library_).schedule_of, false);
+}
+
+void SidesRun::apply(const Reflection& reflection) {
+    const BlockCyclic& sides = (copy_ ? *copy_ : made_).layout();
+    add(reflect_works(factor_, sides, reflection, library_).schedule_of, true);
+}
+
+SidesResult SidesRun::run(const std::string& moved, std::int64_t copies_bytes) {
+    MatrixStorage& sides = copy_ ? *copy_ : made_;
+    if (given_)
+        in_->run(given_->binding(), sides.binding());
+    else
+        set_identity(sides);
+    interchange_rows(sides.type(), {sides.data(), sides.rows(), sides.columns(), 1, sides.rows()}, factor_.pivots);
+    SidesResult result{made_.shared(), {}};
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+        std::vector<Binding> matrices{factor_.matrix.binding()};
+        if (triangles_[i]) matrices.push_back(factor_.triangles.binding());
+        matrices.push_back(sides.binding());
+        result.reports.push_back(
+            runs_[i].run(matrices, moved + (copy_ && given_ ? "b" : ""), copies_bytes + (copy_ ? copy_->bytes() : 0)));
+    }
+    if (out_) out_->run(sides.binding(), made_.binding());
+    return result;
+}
+
+std::unique_ptr<SidesRun> solving(FactorKind kind, const FactorStorage& f, const MatrixStorage& b,
+                                  std::shared_ptr<const Blas> library) {
+    require(kind != FactorKind::qr, "solve: the factor of a QR factorization was given; allowed: Cholesky's and LU's");
+    require(f.info == 0, "solve: info " + std::to_string(f.info) +
+                             ": the matrix is singular or not positive definite; allowed: factors with info 0");
+    auto made = std::make_unique<SidesRun>("solve", f, &b, MatrixStorage(b.context(), b.layout(), b.type()),
+                                           std::move(library));
+    const bool lu = kind == FactorKind::lu;
+    made->solve({false, Transpose::none, lu});
+    made->solve({lu, lu ? Transpose::none : Transpose::adjoint, false});
+    return made;
+}
+
+std::unique_ptr<SidesRun> inverting(const FactorStorage& f, const MatrixStorage& like,
+                                    std::shared_ptr<const Blas> library) {
+    auto made = std::make_unique<SidesRun>("inv", f, nullptr, MatrixStorage(like.context(), like.layout(), like.type()),
+                                           std::move(library), f.matrix.layout());
+    made->solve({false, Transpose::none, true});
+    made->solve({true, Transpose::none, false});
+    return made;
+}
+
+std::unique_ptr<SidesRun> applying(const FactorStorage& f, const MatrixStorage& b, bool adjoint,
+                                   std::shared_ptr<const Blas> library) {
+    require(f.triangles.layout().rows.extent > 0 || f.matrix.layout().columns.extent == 0,
+            "apply: a factor without reflectors was given; allowed: that of qr()");
+    auto made = std::make_unique<SidesRun>("apply", f, &b, MatrixStorage(b.context(), b.layout(), b.type()),
+                                           std::move(library));
+    made->apply({adjoint, false});
+    return made;
+}
+
+std::unique_ptr<SidesRun> forming(const FactorStorage& f, const MatrixStorage& q, std::shared_ptr<const Blas> library) {
+    auto made = std::make_unique<SidesRun>("q", f, nullptr, q.shared(), std::move(library), q.layout());
+    made->apply({false, true});
+    return made;
+}
+
+namespace {
+
+PanelProblem problem_of(const std::string& name, const MatrixStorage& a, const MatrixStorage& b,
+                        const TriangularSystem& system) {
+    const Context& context = a.context();
+    const std::int64_t n = a.layout().rows.extent;
+    require(n == a.layout().columns.extent, name + ": " + a.text() + " was given; allowed: square matrices");
+    require(&b.context() == &context && b.type() == a.type() && b.layout().rows.extent == n,
+            name + ": b is " + b.text() + ", a " + a.text() + "; allowed: as many rows, one type and context");
+    return {PanelWork::solve,
+            a.layout(),
+            item_bytes(a.type()),
+            context.size(),
+            context.threads(),
+            even_columns(n, b.layout().columns.extent, context.size()),
+            system};
+}
+
+// A triangular solve has no wavefront.
+FactorOptions by_broadcast(const std::string& name, FactorOptions options) {
+    require(options.algorithm != FactorAlgorithm::wavefront, name + ": a wavefront was given; allowed: broadcasts");
+    options.algorithm = FactorAlgorithm::broadcast;
+    return options;
+}
+
+}  // namespace
+
+TriangularSolution::TriangularSolution(const std::string& name, const MatrixStorage& a, const MatrixStorage& b,
+                                       const TriangularSystem& system, const FactorOptions& options,
+                                       std::shared_ptr<const Blas> library)
+    : PanelCall(name, a, problem_of(name, a, b, system), by_broadcast(name, options), std::move(library)), b_(b) {}
+
+std::int64_t TriangularSolution::info() const {
+    return problem_.system.unit ? 0 : least_number(context(), first_zero(a_));
+}
+
+SidesResult TriangularSolution::run(const RankedPlans<FactorPlan>& ranked) const {
+    const FactorPlan& plan = ranked.plans.front();
+    const BlockCyclic layout = panel_layout(problem_, plan.block);
+    const bool stays = layout.same(a_.layout());
+    std::optional<FactorStorage> panels;
+    std::optional<ReadyMove> move;
+    std::optional<SidesRun> ready;
+    agreed(context(), "ready", [&] {
+        panels.emplace(FactorStorage{stays ? a_.shared(layout) : MatrixStorage(context(), layout, a_.type()),
+                                     MatrixStorage(context(), by_block_columns(0, 0, context().size()), a_.type()),
+                                     0,
+                                     {},
+                                     plan,
+                                     {}});
+        if (!stays) move.emplace(context(), move_of(a_, a_.layout(), layout));
+        ready.emplace(name_, *panels, &b_, MatrixStorage(context(), b_.layout(), b_.type()), library_);
+        ready->solve(problem_.system);
+    });
+    if (move) move->run(a_.binding(), panels->matrix.binding());
+    return ready->run(stays ? "" : "a", stays ? 0 : panels->matrix.bytes());
+}
+
+LeastSquaresRun::LeastSquaresRun(const std::string& name, const FactorStorage& f, const MatrixStorage& b,
+                                 const BlockCyclic& layout_of_x, double cond, bool wide, std::int64_t held_bytes,
+                                 std::shared_ptr<const Blas> library)
+    : factor_(f),
+      b_(b),
+      wide_(wide),
+      held_bytes_(held_bytes),
+      deficient_((require_sides(name, f, b, wide ? f.matrix.layout().columns.extent : f.matrix.layout().rows.extent),
+                  first_dependent(f.matrix, cond))),
+      sides_(b.context(), even_columns(f.matrix.layout().rows.extent, b.layout().columns.extent, b.context().size()),
+             b.type()),
+      made_(b.context(), layout_of_x, b.type()),
+      // The first n rows of the sides are what R has to do with.
+      in_(b.context(), move_of(b, b.layout(), rows_of(sides_.layout(), b.layout().rows.extent))),
+      out_(b.context(), move_of(b, rows_of(sides_.layout(), layout_of_x.rows.extent), layout_of_x)),
+      reflect_(b.context(), reflect_works(f, sides_.layout(), {!wide, false}, library)),
+      solve_(b.context(), solve_works(f.plan, rows_of(f.matrix.layout(), f.matrix.layout().columns.extent),
+                                      rows_of(sides_.layout(), f.matrix.layout().columns.extent),
+                                      {true, wide ? Transpose::adjoint : Transpose::none, false}, b, library)) {
+    if (!b.layout().same(rows_of(sides_.layout(), b.layout().rows.extent))) moved_ = "b";
+}
+
+LeastSquares LeastSquaresRun::run() {
+    const std::int64_t info = least_number(b_.context(), deficient_);
+    LeastSquares found{info, {made_.shared(), {}}, sides_.shared()};
+    if (info != 0) return found;
+    const std::int64_t copies = held_bytes_ + sides_.bytes();
+    const std::vector<Binding> triangle{factor_.matrix.binding(), sides_.binding()},
+        reflectors{factor_.matrix.binding(), factor_.triangles.binding(), sides_.binding()};
+    if (wide_) clear_rows(sides_, b_.layout().rows.extent);
+    in_.run(b_.binding(), sides_.binding());
+    const auto reflect = [&](const std::string& moved) {
+        found.result.reports.push_back(reflect_.run(reflectors, moved, copies + solve_.panels_bytes()));
+    };
+    if (!wide_) reflect(moved_);
+    found.result.reports.push_back(solve_.run(triangle, wide_ ? moved_ : "", copies + reflect_.panels_bytes()));
+    if (wide_) reflect("");
+    out_.run(sides_.binding(), made_.binding());
+    return found;
+}
+
+MatrixStorage adjoint_of(const MatrixStorage& a) {
+    Context& context = a.context();
+    const BlockCyclic turned = a.layout().transposed(),
+                      layout = even_columns(turned.rows.extent, turned.columns.extent, context.size());
+    std::optional<MatrixStorage> made;
+    std::optional<ReadyMove> move;
+    agreed(context, "ready", [&] {
+        made.emplace(context, layout, a.type());
+        move.emplace(context, move_of(a, turned, layout));
+    });
+    Binding from = a.binding();
+    std::swap(from.stride_bytes[0], from.stride_bytes[1]);
+    move->run(from, made->binding());
+    const BlasMatrix whole{made->data(), made->rows(), made->columns(), 1, made->rows()};
+    if (is_complex(a.type()))
+        copy_matrix(a.type(), {whole.data, whole.rows, whole.columns, 1, whole.rows, true}, whole);
+    return std::move(*made);
+}
+
+}  // namespace tilewave

@@ -1,0 +1,122 @@
+// What becomes of right-hand sides: solving with factors and triangles, applying reflectors, least squares.
+#pragma once
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "arrays/matrix_move.hpp"
+#include "dense/factor.hpp"
+#include "dense/matrix_run.hpp"
+#include "generate/linalg/sides.hpp"
+
+namespace tilewave {
+
+/// What has become of right-hand sides, and how.
+struct SidesResult {
+    MatrixStorage x;
+    std::vector<FactorReport> reports;  ///< of each schedule
+};
+
+/// Right-hand sides by columns, on which each rank works alone while the panels of a factor go round. Making it is
+/// local; the ranks agree between that and run().
+class SidesRun {
+public:
+    /// `given`: what the sides begin with, null for the identity. `made`: where they end; they are worked on there
+    /// where it lies as `working`, else in a copy. What is given and the factor must live on.
+    /// @pre made of the rows, type and context of the factor (ConfigError)
+    SidesRun(const std::string& name, const FactorStorage& factor, const MatrixStorage* given, MatrixStorage made,
+             std::shared_ptr<const Blas> library, const std::optional<BlockCyclic>& working = {});
+
+    /// One more thing that is done with them, by a schedule of each rank.
+    void solve(const TriangularSystem& system);
+    void apply(const Reflection& reflection);
+    /// The report says `moved` and the bytes of copies besides those of the sides. Collective.
+    /// @throws as run_schedule(); Interrupted
+    SidesResult run(const std::string& moved = "", std::int64_t copies_bytes = 0);
+
+private:
+    void add(std::function<Schedule(int rank)> schedule_of, bool triangles);
+
+    const FactorStorage& factor_;
+    const MatrixStorage* given_;
+    std::shared_ptr<const Blas> library_;
+    MatrixStorage made_;
+    std::optional<MatrixStorage> copy_;
+    std::optional<ReadyMove> in_, out_;
+    std::deque<FactorRun> runs_;
+    std::vector<bool> triangles_;  // whether each run has them
+};
+
+/// Right-hand sides by columns, as even as can be.
+BlockCyclic even_columns(std::int64_t rows, std::int64_t columns, int ranks);
+
+/// x of A x = b, by a factor of Cholesky or LU. Local.
+/// @pre as solve() (ConfigError)
+std::unique_ptr<SidesRun> solving(FactorKind kind, const FactorStorage& factor, const MatrixStorage& b,
+                                  std::shared_ptr<const Blas> library);
+/// The inverse in the layout of `like`, by a factor of LU. Local.
+std::unique_ptr<SidesRun> inverting(const FactorStorage& factor, const MatrixStorage& like,
+                                    std::shared_ptr<const Blas> library);
+/// Q b or Q^H b. Local.
+/// @pre as apply() (ConfigError)
+std::unique_ptr<SidesRun> applying(const FactorStorage& factor, const MatrixStorage& b, bool adjoint,
+                                   std::shared_ptr<const Blas> library);
+/// The first columns of Q, in a matrix by columns. Local.
+std::unique_ptr<SidesRun> forming(const FactorStorage& factor, const MatrixStorage& q,
+                                  std::shared_ptr<const Blas> library);
+
+/// x of op(T) x = b with a triangle of a matrix of any layout.
+class TriangularSolution : public PanelCall {
+public:
+    /// @pre as solve_triangular() (ConfigError)
+    TriangularSolution(const std::string& name, const MatrixStorage& a, const MatrixStorage& b,
+                       const TriangularSystem& system, const FactorOptions& options,
+                       std::shared_ptr<const Blas> library);
+
+    /// 0, or the number from 1 of the first element of the diagonal that is 0 and read. Collective.
+    std::int64_t info() const;
+    /// Collective.
+    /// @throws as run_schedule(); Interrupted
+    SidesResult run(const RankedPlans<FactorPlan>& ranked) const;
+
+private:
+    const MatrixStorage& b_;
+};
+
+/// What least squares give: x, where the matrix has full rank, and what is left of the sides below the n-th row.
+struct LeastSquares {
+    std::int64_t info = 0;  ///< LAPACK's, the number from 1 of the first column that depends on those before it
+    SidesResult result;
+    MatrixStorage sides;
+};
+
+/// x with the least norm of A x - b by a QR factor of A; `wide`: the least x of A x = b by one of A^H.
+class LeastSquaresRun {
+public:
+    /// `cond`: a column depends on those before it where its part beyond them has at most this part of its norm.
+    /// `held_bytes`: what the caller has beyond the factor, for the reports. Local.
+    /// @pre b of as many rows as A, of the factor's type and context; x of the solution's shape (ConfigError)
+    LeastSquaresRun(const std::string& name, const FactorStorage& factor, const MatrixStorage& b,
+                    const BlockCyclic& layout_of_x, double cond, bool wide, std::int64_t held_bytes,
+                    std::shared_ptr<const Blas> library);
+    /// Collective.
+    /// @throws as run_schedule(); Interrupted
+    LeastSquares run();
+
+private:
+    const FactorStorage& factor_;
+    const MatrixStorage& b_;
+    bool wide_;
+    std::int64_t held_bytes_, deficient_;
+    MatrixStorage sides_, made_;
+    std::string moved_;
+    ReadyMove in_, out_;
+    FactorRun reflect_, solve_;
+};
+
+/// The conjugate transposed of a matrix, by block columns. Collective, after an agreement.
+MatrixStorage adjoint_of(const MatrixStorage& a);
+
+}  // namespace tilewave
