@@ -195,6 +195,21 @@ def test_planning_ends_with_what_is_measured_at_the_moment(monkeypatch):
     assert "not measured" not in report.plan.notes["rate"]["note"]
 
 
+@pytest.mark.parametrize("name", ["sampled", "with_plan"])
+def test_what_is_raised_through_the_core_while_it_plans_ends_the_call(monkeypatch, name):
+    context = tw.Context(threads=1)
+    A, B = (tw.field((70, 80), "f8", init=1.0, context=context) for _ in range(2))
+
+    def again(*given):
+        raise KeyboardInterrupt("twice")
+
+    monkeypatch.setattr(choosing, name, again)
+    with pytest.raises(KeyboardInterrupt, match="twice"):
+        tw.run(averages, A=A, B=B)
+    monkeypatch.undo()
+    assert "not measured" not in tw.run(averages, A=A, B=B).plan.notes["rate"]["note"]
+
+
 def test_measuring_the_machine_ends_between_experiments(monkeypatch):
     context = tw.Context(threads=1)
     assert interrupted_call(monkeypatch, Session, "run", lambda: tw.measure(quick=True, context=context)) == 2
