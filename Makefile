@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 CORE := $(shell find include src bindings cmake -type f) CMakeLists.txt
 
-.PHONY: demo test test-long coverage dev check proofs mutants lint docs clean
+.PHONY: FORCE demo test test-long coverage dev check proofs mutants lint docs clean
 
 # Who works on the sources gets a compiler's warnings as errors.
 test test-long dev check lint: export TILEWAVE_STRICT := 1
@@ -39,9 +39,14 @@ $(VENV)/built: $(CORE) $(VENV)/installed
 	PYTHON=$(VENV)/bin/python tools/build.sh
 	touch $@
 
-$(VENV)/installed: pyproject.toml tools/setup.sh
+$(VENV)/installed: pyproject.toml tools/setup.sh build/modules
 	PYTHON=$(PYTHON) tools/setup.sh $(VENV)
 	touch $@
+
+# The names of the package's files, which an editable install knows: one that is new or moved asks for another.
+build/modules: FORCE
+	@mkdir -p build; find python -name '*.py' | sort >$@.now; cmp -s $@.now $@ && rm $@.now || mv $@.now $@
+FORCE:
 
 # Lint and tests of one folder, in at most a minute: make check FOLDER=linalg
 FOLDER ?=
