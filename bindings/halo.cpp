@@ -19,12 +19,13 @@ HaloCall call_of(std::vector<FieldStorage*> fields, int axes, const std::string&
 }  // namespace
 
 void bind_halo(nb::module_& m) {
-    nb::class_<HaloHandle>(m, "HaloHandle", "An update of halos in flight, or ready to go.")
-        .def("test", &HaloHandle::test, Release())
-        .def("wait", &HaloHandle::wait, Release())
-        .def("start", &HaloHandle::start, Release())
-        .def("run", &HaloHandle::run, Release())
-        .def_prop_ro("buffer_bytes", &HaloHandle::buffer_bytes);
+    nb::class_<Handle>(m, "Handle", "What is in flight, for its caller.")
+        .def("test", &Handle::test, Release())
+        .def("wait", &Handle::wait, Release())
+        .def_prop_ro("buffer_bytes", &Handle::buffer_bytes);
+    nb::class_<RepeatedHandle, Handle>(m, "RepeatedHandle", "What is in flight, or ready to go.")
+        .def("start", &RepeatedHandle::start, Release())
+        .def("run", &RepeatedHandle::run, Release());
     m.def(
         "run_exchange",
         [](Context& context, std::vector<FieldStorage*> fields, int axes, const std::string& error,

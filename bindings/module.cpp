@@ -86,8 +86,8 @@ NB_MODULE(_core, m) {
     bind_nests(m);
     bind_predict(m);
     bind_planner(m);
+    bind_halo(m);  // its handles are the others' base
     bind_patterns(m);
-    bind_halo(m);
     bind_bench(m);
     bind_measure(m);
     bind_run_schedule(m);

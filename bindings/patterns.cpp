@@ -261,13 +261,8 @@ void bind_calls(nb::module_& m) {
     m.def("send_plain", &send_plain, "context"_a, "matrix"_a.none(), "rank"_a.none(), "tag"_a.none(),
           "limit_bytes"_a.none(), "on_full"_a.none(), "memory"_a);
     m.def("receive_plain", &receive_plain, "context"_a, "matrix"_a.none(), "rank"_a.none(), "tag"_a.none());
-    nb::class_<PatternHandle>(m, "PatternHandle", "A pattern in flight.")
-        .def("test", &PatternHandle::test, Release())
-        .def("wait", &PatternHandle::wait, Release())
-        .def("start", &PatternHandle::start, Release())
-        .def("run", &PatternHandle::run, Release())
+    nb::class_<PatternHandle, RepeatedHandle>(m, "PatternHandle", "A pattern in flight.")
         .def_prop_ro("plan", &PatternHandle::plan)
-        .def_prop_ro("buffer_bytes", &PatternHandle::buffer_bytes)
         .def_prop_ro("time_s", &PatternHandle::time_s);
     m.def(
         "start_pattern",
@@ -315,9 +310,6 @@ void bind_calls(nb::module_& m) {
         "context"_a, "kind"_a, "matrix"_a.none(), "out"_a.none(), "root"_a, "op"_a, "user"_a.none(), "block"_a,
         "part_inside"_a, "algorithm"_a, "chunk_bytes"_a, "buffers"_a, "keep"_a, "error"_a, "lacks_memory"_a,
         "allocate"_a.none(), "memory"_a, "where"_a = "", "user_name"_a = "", "outer"_a = "", "function"_a = "");
-    nb::class_<ReceiveHandle>(m, "ReceiveHandle", "A receive in flight.")
-        .def("test", &ReceiveHandle::test, Release())
-        .def("wait", &ReceiveHandle::wait, Release());
     m.def(
         "send_buffered",
         [](Context& context, const MatrixView& matrix, int to, int tag, std::int64_t limit_bytes, bool wait,

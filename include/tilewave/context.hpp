@@ -139,4 +139,35 @@ struct Statement {
 /// @throws ConfigError, KernelError, InternalError; Interrupted where any rank says so; MpiError where a rank has ended
 bool agree(Context& context, const Statement& mine);
 
+class InFlight;
+
+/// What is in flight on a context. It makes progress in every call on its context, and in test() and wait() of any
+/// handle of this thread. Between calls only the message library itself makes progress. Destroying the handle does not
+/// stop it.
+class Handle {
+public:
+    explicit Handle(std::shared_ptr<InFlight> call) : call_(std::move(call)) {}
+    /// Makes progress; returns whether it is over.
+    /// @throws what wait() throws
+    bool test();
+    /// @throws ConfigError, KernelError, MpiError: of a collective call on every rank the same, once it is over
+    void wait();
+    /// Of its staging buffers.
+    std::int64_t buffer_bytes() const;
+
+protected:
+    std::shared_ptr<InFlight> call_;
+};
+
+/// The same of a call that may have been made to be repeated: it goes again with the same memory, without comparing the
+/// arguments.
+class RepeatedHandle : public Handle {
+public:
+    using Handle::Handle;
+    /// Collective in effect. @pre the call was made to be repeated, and is not in flight (ConfigError)
+    void start();
+    /// start() and wait() in one.
+    void run();
+};
+
 }  // namespace tilewave

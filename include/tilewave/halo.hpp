@@ -9,8 +9,6 @@
 
 namespace tilewave {
 
-class HaloUpdate;
-
 /// What one rank says of an update.
 struct HaloCall {
     std::vector<FieldStorage*> fields;
@@ -19,27 +17,9 @@ struct HaloCall {
     std::string error = {};  ///< what the caller has found wrong on this rank
 };
 
-/// An update of halos in flight, or made by bind_exchange() and ready to go. It makes progress as a PatternHandle does.
-/// While it is in flight, halos belong to it, and the points near them must not change.
-class HaloHandle {
-public:
-    explicit HaloHandle(std::shared_ptr<HaloUpdate> update) : update_(std::move(update)) {}
-    /// Makes progress; returns whether it is over.
-    /// @throws what wait() throws
-    bool test();
-    /// @throws ConfigError, MpiError
-    void wait();
-    /// Goes once more, without comparing the arguments again. Fields that a run has moved are brought back first.
-    /// Collective in effect. @pre made by bind_exchange(), and not in flight (ConfigError)
-    void start();
-    /// start() and wait() in one.
-    void run();
-    /// Of its staging buffers.
-    std::int64_t buffer_bytes() const;
-
-private:
-    std::shared_ptr<HaloUpdate> update_;
-};
+/// An update of halos in flight, or made by bind_exchange() and ready to go. While it is in flight, halos belong to it,
+/// and the points near them must not change. start() brings fields back first that a run has moved.
+using HaloHandle = RepeatedHandle;
 
 /// Starts an update of the halos of fields: each halo point gets its owner's value, by one message for each neighbour.
 /// Fields that a run has moved are brought back first. What it needs is kept for the next call with the same fields.

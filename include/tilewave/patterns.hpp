@@ -42,36 +42,18 @@ struct PatternCall {
 };
 
 class PatternOperation;
-class PatternHandle;
-PatternHandle start_pattern(Context& context, PatternCall call);
 
-/// A pattern in flight. It makes progress in every call on its context, and in test() and wait() of any handle of this
-/// thread. Between calls only the message library itself makes progress. Destroying the handle does not stop the
-/// pattern.
-class PatternHandle {
+/// A pattern in flight, or made with PatternCall::keep.
+class PatternHandle : public RepeatedHandle {
 public:
-    explicit PatternHandle(std::shared_ptr<PatternOperation> operation) : operation_(std::move(operation)) {}
-    friend PatternHandle start_pattern(Context& context, PatternCall call);
-    /// Makes progress; returns whether the pattern is complete.
-    /// @throws what wait() throws
-    bool test();
-    /// @throws ConfigError, KernelError, MpiError: on every rank the same, once it is over
-    void wait();
-    /// Starts the pattern again on the same memory, without comparing the arguments again. For kept calls.
-    /// @pre the call was made with keep and is not in flight (ConfigError)
-    void start();
-    /// start() and wait() in one.
-    void run();
-
-    /// Valid once the ranks have agreed; for a kept call, at once.
+    explicit PatternHandle(std::shared_ptr<PatternOperation> operation);
+    /// Valid once the ranks have agreed; of a pattern that is made to be repeated, at once.
     const PatternPlan& plan() const;
-    /// Bytes of its staging buffers.
-    std::int64_t buffer_bytes() const;
     /// Seconds of the last run on this rank, after the agreement; 0 where the matrices travelled with the agreement.
     double time_s() const;
 
 private:
-    std::shared_ptr<PatternOperation> operation_;
+    PatternOperation& operation() const;
 };
 
 /// Starts a pattern; collective in effect: the ranks of a context start theirs in one order. Costs
@@ -100,28 +82,13 @@ struct SendLimits {
 void send_buffered(Context& context, const MatrixView& matrix, int to, int tag, const SendLimits& limits = {},
                    std::shared_ptr<void> memory = nullptr);
 
-/// A receive in flight: as PatternHandle.
-class ReceiveOperation;
-class ReceiveHandle {
-public:
-    explicit ReceiveHandle(Context& context, std::shared_ptr<ReceiveOperation> operation)
-        : context_(&context), operation_(std::move(operation)) {}
-    bool test();
-    /// @throws ConfigError, MpiError
-    void wait();
-
-private:
-    Context* context_;
-    std::shared_ptr<ReceiveOperation> operation_;
-};
-
 /// Receives what send_buffered() sent from `from` with `tag` into `matrix`. Not collective.
 /// A message of another shape or dtype is taken off the wire, then refused by wait() and test().
 /// `memory` is released at the end.
 /// @pre 0 <= from < size, 0 <= tag <= 2047 (ConfigError)
 /// @pre rows, columns and dtype are the message's (ConfigError)
-ReceiveHandle start_receive(Context& context, const MatrixView& matrix, int from, int tag,
-                            std::shared_ptr<void> memory = nullptr);
+Handle start_receive(Context& context, const MatrixView& matrix, int from, int tag,
+                     std::shared_ptr<void> memory = nullptr);
 
 /// Waits until nothing is in flight on this context.
 void complete(Context& context);

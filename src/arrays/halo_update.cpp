@@ -6,7 +6,6 @@
 #include "context/tuning.hpp"
 #include "context/waiting.hpp"
 #include "generate/halo/update.hpp"
-#include "transport/collectives.hpp"
 
 namespace tilewave {
 
@@ -80,19 +79,6 @@ bool all_at_home(const HaloCall& call) {
     return std::all_of(call.fields.begin(), call.fields.end(), [](const FieldStorage* f) { return f->at_home(); });
 }
 
-// One that no other update or pattern has, on no rank.
-KeptTag new_kept_tag(Context& context) {
-    const auto& tags = context.exchange()->kept_tags;
-    for (std::int64_t least = 0;;) {
-        const std::int64_t mine = tags->free_from(least);
-        std::vector<std::int64_t> all{mine, -mine};
-        allreduce_min(context.transport(), all);
-        least = -all[1];
-        tags->must_be_there(least);
-        if (all[0] == least) return {tags, least};
-    }
-}
-
 // All that a first call needs; the ranks agree on the call, and that all have the memory for it.
 std::shared_ptr<HaloUpdate> prepare(Context& context, const HaloCall& call, bool keeps,
                                     std::shared_ptr<HaloUpdate> made) {
@@ -100,7 +86,7 @@ std::shared_ptr<HaloUpdate> prepare(Context& context, const HaloCall& call, bool
     agree(context, said);
     for (FieldStorage* field : call.fields) field->return_home();
     if (made) return made;
-    KeptTag kept_tag = keeps ? new_kept_tag(context) : KeptTag();
+    KeptTag kept_tag = keeps ? take_kept_tag(context) : KeptTag();
     Statement mine;
     mine.caller = said->statement.caller;
     try {
@@ -114,15 +100,11 @@ std::shared_ptr<HaloUpdate> prepare(Context& context, const HaloCall& call, bool
     return made;
 }
 
-void finish(const std::shared_ptr<HaloUpdate>& update) {
-    wait_until(update->context(), [&] { return update->over(); }, [&] { return update->waits(); });
-}
-
 // The update of a call, begun, but in no list of what is in flight.
 std::shared_ptr<HaloUpdate> begun(Context& context, const HaloCall& call) {
     auto& kept = context.own<KeptUpdates>();
     auto update = call.error.empty() ? kept.find(call) : nullptr;
-    if (update && !update->over()) finish(update);
+    if (update && !update->over()) wait_until(context, [&] { return update->over(); }, [&] { return update->waits(); });
     if (update && all_at_home(call)) {
         update->begin(take_number(context, [&] { return call.caller; }), true);
         return update;
@@ -134,29 +116,10 @@ std::shared_ptr<HaloUpdate> begun(Context& context, const HaloCall& call) {
     return update;
 }
 
-// What another thread's call does with the fields is over before, or begins later.
-void begin_kept(HaloUpdate& update) {
-    const auto turn = take_turn(update.context());
-    update.begin_kept();
-}
-
-// Of an update that nobody else moves on.
-void run_to_the_end(const std::shared_ptr<HaloUpdate>& update) {
-    Context& context = update->context();
-    try {
-        wait_until(context, [&] { return update->advance(); }, [&] { return update->waits(); });
-    } catch (...) {
-        if (!update->over()) context.exchange()->add(update);  // its messages may still be under way
-        throw;
-    }
-    update->raise();
-}
-
 }  // namespace
 
 HaloUpdate::HaloUpdate(Context& context, const HaloCall& call, std::shared_ptr<const Said> said, KeptTag kept_tag)
-    : context_(context),
-      exchange_(context.exchange()),
+    : InFlight(context, "exchange", true),
       storages_(call.fields),
       axes_(call.axes),
       kept_tag_(std::move(kept_tag)),
@@ -165,14 +128,13 @@ HaloUpdate::HaloUpdate(Context& context, const HaloCall& call, std::shared_ptr<c
       bindings_(schedule_.arrays.size()),
       holds_(call.fields.size()),
       options_(context.options()),
-      port_(exchange_->kept_port()),
-      agreement_(*port_, said_, {}) {
+      comparison_(exchange_->kept_port(), said_, {}) {
     for (const FieldStorage* f : call.fields) fields_.push_back(f->number());
     options_.record = false;
     options_.heartbeat = nullptr;
     options_.in_transport = !without(options_.paths_off, FastPath::in_transport);
-    execution_ = std::make_unique<Execution>(schedule_, bindings_, Computers{}, nothing_, *port_, options_);
-    if (kept()) aim_kept();  // a field that is closed before the first start leaves its memory here
+    execution_ = std::make_unique<Execution>(schedule_, bindings_, Computers{}, nothing_, *comparison_.port, options_);
+    if (repeats()) place_repeated();  // a field that is closed before the first start leaves its memory here
 }
 
 bool HaloUpdate::serves(const HaloCall& call) const {
@@ -181,8 +143,9 @@ bool HaloUpdate::serves(const HaloCall& call) const {
                       [](std::uint64_t number, const FieldStorage* f) { return number == f->number(); });
 }
 
-void HaloUpdate::aim(int tag) {
-    for (Message& m : schedule_.messages) m.tag = tag;
+// Messages bear this tag, and arrays are where the fields are now.
+void HaloUpdate::place(int tag) {
+    for (Message& m : schedule_.messages) m.tag = exchange_->tag(tag);
     for (std::size_t f = 0; f < storages_.size(); ++f)
         if (auto memory = storages_[f]->share()) holds_[f] = std::move(memory);  // of a closed field the last one stays
     for (std::size_t a = 0; a < bindings_.size(); ++a) {
@@ -190,58 +153,37 @@ void HaloUpdate::aim(int tag) {
         if (storages_[f]->data()) bindings_[a] = storages_[f]->binding();
     }
     execution_->restart();
-    error_ = nullptr;
 }
 
 void HaloUpdate::begin(std::int64_t its_number, bool agrees) {
-    Exchange& exchange = *exchange_;
     number = its_number;
-    aim(exchange.tag(Exchange::first_data + static_cast<int>(number % Exchange::turns)));
-    go_to(agrees ? Stage::agreeing : Stage::running);
+    place(data_tag());
+    agreeing_ = agrees;
+    InFlight::begin();
     if (!agrees) return;
-    exchange.caller = said_->statement.caller;
-    agreement_.start(exchange.tag(static_cast<int>(number % Exchange::turns)), {}, said_->statement.caller.where,
-                     &exchange.where);
+    exchange_->caller = said_->statement.caller;
+    comparison_.agreement.start(agreement_tag(), {}, said_->statement.caller.where, &exchange_->where);
 }
 
-void HaloUpdate::begin_kept() {
-    InsideReduction::refuse();
-    if (!kept()) throw ConfigError("this exchange was not made with start=False: it runs once");
-    if (!over()) throw ConfigError("this exchange is in flight; wait for it before it is started again");
-    context_.transport().must_work();
+void HaloUpdate::restart() {
     for (FieldStorage* field : storages_)
         if (field->data()) field->return_home();
-    number = -1;  // its tag is its own
-    aim_kept();
-    go_to(Stage::running);
+    place_repeated();
 }
 
-bool HaloUpdate::advance() {
-    try {
-        if (stage_ == Stage::agreeing) {
-            if (!agreement_.advance()) return false;
-            if (agreement_.ended() >= 0) exchange_->ended = agreement_.ended();
-            agreement_.raise();
-            go_to(Stage::running);
-        }
-        if (stage_ == Stage::running && !execution_->advance()) return false;
-    } catch (const MpiError&) {
-        if (exchange_->ended < 0) exchange_->main().mark_failed();
-        stay_for_ever();
-        error_ = std::current_exception();
-    } catch (...) {
-        error_ = std::current_exception();
-    }
-    if (!kept() && !error_) std::fill(holds_.begin(), holds_.end(), nullptr);
-    go_to(Stage::over);
-    return true;
+bool HaloUpdate::step() {
+    if (agreeing_ && !agreed(comparison_.agreement)) return false;
+    agreeing_ = false;
+    return execution_->advance();
+}
+
+void HaloUpdate::finish() {
+    if (!repeats() && !error_) std::fill(holds_.begin(), holds_.end(), nullptr);
 }
 
 std::string HaloUpdate::waits() {
-    if (stage_ == Stage::agreeing) return agreement_.waits();
-    const Caller& caller = said_->statement.caller;
-    const std::string where = exchange_->where_of(caller);
-    return "in " + caller.call + (where.empty() ? "" : ", " + where) + ", for the halos of its neighbours";
+    return agreeing_ ? comparison_.agreement.waits()
+                     : waits_for(said_->statement.caller, "the halos of its neighbours");
 }
 
 HaloHandle start_exchange(Context& context, HaloCall call) {
@@ -256,32 +198,6 @@ void run_exchange(Context& context, HaloCall call) {
 
 HaloHandle bind_exchange(Context& context, HaloCall call) {
     return HaloHandle(prepare(context, call, true, nullptr));
-}
-
-bool HaloHandle::test() {
-    if (!update_->over()) update_->context().exchange()->progress();
-    if (!update_->over()) return false;
-    update_->raise();
-    return true;
-}
-
-void HaloHandle::wait() {
-    finish(update_);
-    update_->raise();
-}
-
-void HaloHandle::start() {
-    begin_kept(*update_);
-    update_->context().exchange()->add(update_);
-}
-
-void HaloHandle::run() {
-    begin_kept(*update_);
-    run_to_the_end(update_);
-}
-
-std::int64_t HaloHandle::buffer_bytes() const {
-    return update_->buffer_bytes();
 }
 
 }  // namespace tilewave

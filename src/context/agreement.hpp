@@ -33,7 +33,7 @@ public:
     /// `port` must live on; ranks that say the same must give equally many values.
     /// @pre values.size() <= most_values(ranks) (InternalError)
     Agreement(Transport& port, std::shared_ptr<const Said> mine, std::vector<std::int64_t> values);
-    static std::size_t most_values(int ranks) { return 7 + 2 * static_cast<std::size_t>(ranks); }
+    static std::size_t most_values(int ranks) { return 5 + 2 * static_cast<std::size_t>(ranks); }
     /// Something else to say, before the next start().
     void restate(std::shared_ptr<const Said> mine, std::vector<std::int64_t> values);
     /// The first time or, with the same words and values, once more; sends nothing before advance(). `piggyback` is

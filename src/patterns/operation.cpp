@@ -10,20 +10,14 @@ namespace tilewave {
 
 namespace {
 
-constexpr std::int64_t turns = Exchange::turns;
-
 // Places of the numbers that ranks compare. The memory's come first, as numbers that nobody gives are not sent when
-// they are the last: columns of each rank; where each part lies in the whole; columns of the whole, and their negative;
-// what a call with start=False proposes for its tag, and its negative.
+// they are the last: columns of each rank; where each part lies in the whole; columns of the whole, and their negative.
 constexpr std::size_t contiguous = PatternTransfer::memory_numbers, columns = contiguous + 1;
 std::size_t place_inside(int ranks) {
     return columns + static_cast<std::size_t>(ranks);
 }
 std::size_t whole_columns(int ranks) {
     return columns + 2 * static_cast<std::size_t>(ranks);
-}
-std::size_t kept_place(int ranks) {
-    return whole_columns(ranks) + 2;
 }
 
 }  // namespace
@@ -34,14 +28,13 @@ Caller caller_of(const PatternCall& call) {
 }
 
 PatternOperation::PatternOperation(Context& context, PatternCall call, std::int64_t its_number)
-    : context_(context), exchange_(context.exchange()), call_(std::move(call)) {
+    : InFlight(context, "pattern"), call_(std::move(call)) {
     number = its_number;
-    tag_ = Exchange::first_data + static_cast<int>(number % turns);
+    tag_ = data_tag();
     if (call_.error.empty() && !call_.keep) transfer_ = PatternTransfer::take(*exchange_, PatternTransfer::key(call_));
     if (transfer_ && !make_result_again()) transfer_.reset();
     if (!transfer_) {  // no such call was found right before
         speak();
-        if (call_.keep) propose_tag(0);
         comparison_ = std::make_unique<Comparison>(exchange_->kept_port(), words_.said, words_.given);
     }
     if (call_.request.algorithm == Algorithm::native && port().native() && !call_.keep) enter_line();
@@ -49,8 +42,7 @@ PatternOperation::PatternOperation(Context& context, PatternCall call, std::int6
                        may_piggyback(call_, port(), context_.paths_off()) &&
                        (call_.kind != PatternKind::broadcast || context.rank() == call_.root) &&
                        call_.in.bytes() <= piggyback_limit_bytes(call_.kind, context.size());
-    comparison().agreement.start(exchange_->tag(static_cast<int>(number % turns)), gives ? call_.in : MatrixView{},
-                                 call_.caller.where, &exchange_->where);
+    agreement().start(agreement_tag(), gives ? call_.in : MatrixView{}, call_.caller.where, &exchange_->where);
 }
 
 // The result of a call that makes it, as large as the last time: before the ranks compare, since they tell each other
@@ -78,7 +70,7 @@ void PatternOperation::speak() {
     const int p = context_.size();
     const auto mine = static_cast<std::size_t>(context_.rank());
     auto& values = words_.given;
-    values.assign(kept_place(p) + 2, Agreement::none);
+    values.assign(whole_columns(p) + 2, Agreement::none);
     values[0] = values[1] = 0;
     const bool gets =
         call_.kind != PatternKind::broadcast && (call_.kind != PatternKind::reduce || context_.rank() == call_.root);
@@ -91,39 +83,29 @@ void PatternOperation::speak() {
     }
 }
 
-bool PatternOperation::advance() {
-    try {
-        while (stage_ != Stage::over)
-            if (!step()) return false;
-    } catch (const MpiError&) {
-        if (exchange_->ended < 0) exchange_->main().mark_failed();
-        stay_for_ever();
-        error_ = std::current_exception();
-        stage_ = Stage::over;
-    } catch (...) {
-        error_ = std::current_exception();
-        stage_ = Stage::over;
-    }
-    leave_line();
-    if (begin_ > 0) time_s_ = now_s() - begin_;
-    if (ran_ && !call_.keep) PatternTransfer::give_back(*exchange_, std::move(transfer_));
-    over_.store(true, std::memory_order_release);
+bool PatternOperation::step() {
+    while (stage_ != Stage::over)
+        if (!stage_over()) return false;
     return true;
 }
 
+void PatternOperation::finish() {
+    stage_ = Stage::over;
+    leave_line();
+    if (begin_ > 0) time_s_ = now_s() - begin_;
+    if (ran_ && !call_.keep) PatternTransfer::give_back(*exchange_, std::move(transfer_));
+}
+
 // One stage; false where it must wait.
-bool PatternOperation::step() {
+bool PatternOperation::stage_over() {
     switch (stage_) {
         case Stage::agreeing:
-            if (!comparison().agreement.advance()) return false;
-            if (agreed().ended() >= 0) exchange_->ended = agreed().ended();
-            agreed().raise();
-            if (call_.keep && !take_kept_tag()) return true;
+            if (!agreed(agreement())) return false;
             prepare();
             if (piggyback_) {
                 get_memory();
                 finish_piggyback(call_, problem(), *plan_, context_.rank(),
-                                 [this](int r) { return agreed().piggyback(r); });
+                                 [this](int r) { return agreement().piggyback(r); });
                 ran_ = true;
                 stage_ = Stage::over;
             } else {
@@ -133,16 +115,15 @@ bool PatternOperation::step() {
             return true;
         case Stage::preparing:
             if (asks_) {
-                Agreement& agreement = comparison().agreement;
-                if (!agreement.advance()) return false;
+                if (!agreement().advance()) return false;
                 asks_ = false;
-                agreement.raise();
-                agreement.restate(words().said, words().given);
+                agreement().raise();
+                agreement().restate(words().said, words().given);
             }
             if (call_.keep)
                 stage_ = Stage::over;
             else
-                begin();
+                begin_running();
             return true;
         case Stage::running: {
             const bool native = plan().algorithm == Algorithm::native;
@@ -177,15 +158,15 @@ PatternProblem PatternOperation::make_problem() {
     q.item_bytes = call_.in.item_bytes();
     q.block = call_.block;
     if (has_parts(q.kind))
-        for (int r = 0; r < q.ranks; ++r) q.columns.push_back(agreed().value(columns + static_cast<std::size_t>(r)));
+        for (int r = 0; r < q.ranks; ++r) q.columns.push_back(agreement().value(columns + static_cast<std::size_t>(r)));
     else
         q.columns = {call_.in.cols};
     // Of the whole matrix: the least and the most that any rank has given.
     std::int64_t least = call_.in.cols, most = least;
     if (q.kind == PatternKind::spread) {
-        const bool given = agreed().value(whole_columns(q.ranks)) != Agreement::none;
-        least = given ? agreed().value(whole_columns(q.ranks)) : q.total_columns();
-        most = given ? -agreed().value(whole_columns(q.ranks) + 1) : q.total_columns();
+        const bool given = agreement().value(whole_columns(q.ranks)) != Agreement::none;
+        least = given ? agreement().value(whole_columns(q.ranks)) : q.total_columns();
+        most = given ? -agreement().value(whole_columns(q.ranks) + 1) : q.total_columns();
     }
     if (least != q.total_columns() || most != q.total_columns())
         throw ConfigError(std::string(to_string(q.kind)) + ": the ranks' parts have " +
@@ -199,7 +180,7 @@ PatternProblem PatternOperation::make_problem() {
 void PatternOperation::check_places(const PatternProblem& q) {
     for (std::int64_t r = 0, first = 0; r < q.ranks && has_parts(q.kind);
          first += q.columns[static_cast<std::size_t>(r++)]) {
-        const std::int64_t inside = agreed().value(place_inside(q.ranks) + static_cast<std::size_t>(r));
+        const std::int64_t inside = agreement().value(place_inside(q.ranks) + static_cast<std::size_t>(r));
         if (inside != Agreement::none &&
             (q.block > 0 || (inside != first && q.columns[static_cast<std::size_t>(r)] > 0)))
             throw ConfigError(std::string(to_string(q.kind)) + ": on rank " + std::to_string(r) +
@@ -212,33 +193,15 @@ void PatternOperation::check_places(const PatternProblem& q) {
                           ": algorithm 'mpi' was given with a function; allowed: the other algorithms");
 }
 
-void PatternOperation::propose_tag(std::int64_t least) {
-    const std::int64_t mine = exchange_->kept_tags->free_from(least);
-    const std::size_t place = kept_place(context_.size());
-    words_.given[place] = mine;
-    words_.given[place + 1] = -mine;
-}
-
-// False: the ranks have proposed different ones, and go on comparing.
-bool PatternOperation::take_kept_tag() {
-    const std::size_t place = kept_place(context_.size());
-    const std::int64_t least = agreed().value(place), most = -agreed().value(place + 1);
-    exchange_->kept_tags->must_be_there(most);
-    if (least == most) {
-        kept_tag_ = KeptTag(exchange_->kept_tags, most);
-        tag_ = Exchange::first_kept + kept_tag_.number();
-        return true;
-    }
-    propose_tag(most);
-    Agreement& agreement = comparison().agreement;
-    agreement.restate(words_.said, words_.given);
-    agreement.start(exchange_->tag(tag_), {}, call_.caller.where, &exchange_->where);
-    return false;
+void PatternOperation::take_tag() {
+    kept_tag_ = take_kept_tag(context_);
+    tag_ = Exchange::first_kept + kept_tag_.number();
+    if (transfer_) transfer_->aim(call_, exchange_->tag(tag_));
 }
 
 // All ranks come to the same here: what was agreed, rank 0's numbers and nothing else decide.
 void PatternOperation::prepare() {
-    const std::vector<std::int64_t>& now = agreed().values();
+    const std::vector<std::int64_t>& now = agreement().values();
     again_ = transfer_ && std::equal(transfer_->words().agreed.begin(), transfer_->words().agreed.end(),
                                      now.begin() + PatternTransfer::memory_numbers, now.end());
     if (!again_) made_ = make_problem();
@@ -253,7 +216,7 @@ void PatternOperation::prepare() {
     } else {
         check_places(q);
         PatternConditions conditions;
-        conditions.contiguous = agreed().value(contiguous) == 1;
+        conditions.contiguous = agreement().value(contiguous) == 1;
         conditions.native = port().native();
         PatternPlan plan = make_pattern_plan(q, call_.request, conditions, context_.machine());
         if (piggyback_) plan.why += "; so small that all goes with the comparison of the arguments";
@@ -277,7 +240,7 @@ void PatternOperation::get_memory() {
             comparison_ = std::move(transfer_->comparison());
             transfer_.reset();
         }
-        const std::vector<std::int64_t>& now = agreed().values();
+        const std::vector<std::int64_t>& now = agreement().values();
         words_.agreed.assign(now.begin() + PatternTransfer::memory_numbers, now.end());
         transfer_ = std::make_shared<PatternTransfer>(context_, words_, made_, plan_, call_, comparison_);
     }
@@ -287,7 +250,7 @@ void PatternOperation::get_memory() {
 
 // Whether every rank had its memory before this call, and they know it of each other: all come to the same.
 bool PatternOperation::all_have_memory() {
-    const std::vector<std::int64_t>& now = agreed().values();
+    const std::vector<std::int64_t>& now = agreement().values();
     return again_ && now[0] > 0 && now[0] == -now[1];
 }
 
@@ -295,7 +258,7 @@ bool PatternOperation::all_have_memory() {
 void PatternOperation::agree_on_memory() {
     Statement mine;
     const bool native = plan().algorithm == Algorithm::native;
-    const bool needs_none = native && call_.kind == PatternKind::broadcast && agreed().value(contiguous) == 1;
+    const bool needs_none = native && call_.kind == PatternKind::broadcast && agreement().value(contiguous) == 1;
     const bool known = context_.size() == 1 || needs_none || (!native && all_have_memory());
     try {
         get_memory();
@@ -309,30 +272,22 @@ void PatternOperation::agree_on_memory() {
     stage_ = Stage::preparing;
     if (known) return;
     mine.caller = caller();
-    Agreement& agreement = comparison().agreement;
-    agreement.restate(std::make_shared<Said>(std::move(mine)), {});
-    agreement.start(exchange_->tag(tag_), {}, call_.caller.where, &exchange_->where);
+    agreement().restate(std::make_shared<Said>(std::move(mine)), {});
+    agreement().start(exchange_->tag(tag_), {}, call_.caller.where, &exchange_->where);
     asks_ = true;
 }
 
-void PatternOperation::begin() {
+void PatternOperation::begin_running() {
     begin_ = now_s();
-    over_.store(false, std::memory_order_relaxed);
     native_posted_ = false;
     stage_ = Stage::running;
 }
 
-void PatternOperation::start() {
-    InsideReduction::refuse();
-    if (!call_.keep) throw ConfigError("this pattern was not made with start=False: it runs once");
-    if (!over()) throw ConfigError("this pattern is in flight; wait for it before it is started again");
-    if (!planned()) raise();
-    error_ = nullptr;
-    number = -1;  // its tag is its own
-    exchange_->main().must_work();
+void PatternOperation::restart() {
+    if (!plan_) raise();
     if (transfer_) transfer_->execution().restart();
     if (plan().algorithm == Algorithm::native) enter_line();
-    begin();
+    begin_running();
 }
 
 bool PatternOperation::run_native() {

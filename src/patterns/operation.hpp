@@ -1,12 +1,11 @@
 // One pattern under way on this rank: agreeing with the other ranks, moving matrices, agreeing on the end.
 #pragma once
-#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "context/agreement.hpp"
-#include "context/exchange.hpp"
+#include "context/in_flight.hpp"
 #include "patterns/call.hpp"
 #include "patterns/native.hpp"
 #include "patterns/transfer.hpp"
@@ -16,37 +15,30 @@ namespace tilewave {
 /// What the call is called, and where it stands in the program.
 Caller caller_of(const PatternCall& call);
 
-class PatternOperation final : public Operation {
+class PatternOperation final : public InFlight {
 public:
     PatternOperation(Context& context, PatternCall call, std::int64_t number);
-    bool advance() override;
-
-    bool over() const { return over_.load(std::memory_order_acquire); }
-    void raise() const {
-        if (error_) std::rethrow_exception(error_);
-    }
-    void start();
-    bool kept() const { return call_.keep; }
-    bool planned() const { return plan_ != nullptr; }
+    /// Of a call that is repeated, after its first agreement: what its messages bear. Collective.
+    void take_tag();
     const PatternPlan& plan() const {
         static const PatternPlan none;
         return plan_ ? *plan_ : none;
     }
-    std::int64_t buffer_bytes() const { return staged_ + native_.buffer_bytes(); }
+    std::int64_t buffer_bytes() const override { return staged_ + native_.buffer_bytes(); }
     double time_s() const { return time_s_; }
-    Context& context() { return context_; }
-    const std::shared_ptr<Exchange>& exchange() { return exchange_; }
-    std::string waits() {
-        if (stage_ == Stage::agreeing || asks_) return comparison().agreement.waits();
-        const std::string where = exchange_->where_of(call_.caller);
-        return "in " + caller().call + (where.empty() ? "" : ", " + where) + ", for messages of the " + describe(call_);
+    std::string waits() override {
+        if (stage_ == Stage::agreeing || asks_) return agreement().waits();
+        return waits_for(caller(), "messages of the " + describe(call_));
     }
-    const std::shared_ptr<void>& memory() const { return call_.memory; }
     void hold(std::shared_ptr<void> memory) { call_.memory = std::move(memory); }
 
 private:
     enum class Stage { agreeing, preparing, running, ending, over };
-    bool step();
+    bool step() override;
+    void finish() override;
+    void restart() override;
+    bool repeats() const override { return call_.keep; }
+    bool stage_over();
     bool make_result_again();
     void speak();
     Caller caller() const { return caller_of(call_); }
@@ -56,9 +48,7 @@ private:
     void agree_on_memory();
     void check_places(const PatternProblem& q);
     PatternProblem make_problem();
-    void propose_tag(std::int64_t least);
-    bool take_kept_tag();
-    void begin();
+    void begin_running();
     void enter_line() { place_ = exchange_->enter_line(); }
     void leave_line() {
         if (place_ >= 0) exchange_->leave_line(place_);
@@ -66,13 +56,11 @@ private:
     }
     bool run_native();
 
-    Context& context_;
-    std::shared_ptr<Exchange> exchange_;
     PatternCall call_;
     Comparison& comparison() { return transfer_ ? *transfer_->comparison() : *comparison_; }
     const PatternProblem& problem() const { return again_ ? transfer_->problem() : made_; }
     const PatternTransfer::Words& words() const { return transfer_ ? transfer_->words() : words_; }
-    const Agreement& agreed() { return comparison().agreement; }
+    Agreement& agreement() { return comparison().agreement; }
     Transport& port() { return *comparison().port; }
 
     std::unique_ptr<Comparison> comparison_;  // until the transfer has it
@@ -93,9 +81,7 @@ private:
     std::int64_t place_ = -1;  // in line for the library's calls
     std::vector<int> done_;
     Stage stage_ = Stage::agreeing;
-    std::atomic<bool> over_{false};  // the last that the thread that advances it writes
     double begin_ = 0, time_s_ = 0;
-    std::exception_ptr error_;
 };
 
 }  // namespace tilewave

@@ -1,10 +1,9 @@
 // Buffered sends and their receives. On the wire: a head with the first bytes of the matrix in one
 // message, the rest in pieces; all with one tag, so a link's order says which is which.
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
-#include "context/exchange.hpp"
+#include "context/in_flight.hpp"
 #include "context/tuning.hpp"
 #include "context/waiting.hpp"
 #include "data/memory.hpp"
@@ -113,13 +112,10 @@ private:
     std::vector<int> done_;
 };
 
-}  // namespace
-
-class ReceiveOperation final : public Operation {
+class ReceiveOperation final : public InFlight {
 public:
-    ReceiveOperation(std::shared_ptr<Exchange> exchange, const MatrixView& m, int from, int tag,
-                     std::shared_ptr<void> memory)
-        : exchange_(std::move(exchange)),
+    ReceiveOperation(Context& context, const MatrixView& m, int from, int tag, std::shared_ptr<void> memory)
+        : InFlight(context, "receive"),
           port_(exchange_->port()),
           matrix_(m),
           from_(from),
@@ -128,23 +124,7 @@ public:
         const std::scoped_lock guard(exchange_->receivers.lock);
         queue().push_back(this);
     }
-    bool advance() override {
-        try {
-            return step();
-        } catch (...) {
-            error_ = std::current_exception();
-            exchange_->main().mark_failed();
-            stay_for_ever();
-            if (!released_) release();
-            over_.store(true, std::memory_order_release);
-            return true;
-        }
-    }
-    bool over() const { return over_.load(std::memory_order_acquire); }
-    void raise() const {
-        if (error_) std::rethrow_exception(error_);
-    }
-    std::string name() const {
+    std::string waits() override {
         return "for the receive of " + shape(matrix_.rows, matrix_.cols, matrix_.type) + " from rank " +
                std::to_string(from_) + ", tag " + std::to_string(tag_);
     }
@@ -158,7 +138,20 @@ private:
     }
     int wire() const { return exchange_->tag(Exchange::first_send + tag_); }
 
-    bool step() {
+    // After an error pieces may still come.
+    bool step() override {
+        try {
+            return take_what_came();
+        } catch (...) {
+            exchange_->main().mark_failed();
+            stay_for_ever();
+            throw;
+        }
+    }
+    void finish() override {
+        if (!released_) release();
+    }
+    bool take_what_came() {
         if (stage_ == 0) {
             if (!is_first()) return false;  // an earlier one reads this tag's messages
             port_->post_recv(0, first_, first_bytes, from_, wire());
@@ -174,7 +167,10 @@ private:
         for (int id : done_) take(id);
         while (posted_ < pieces() && posted_ - taken_ < staged_pieces) post();
         if (posted_ == pieces() && !released_) release();
-        return taken_ == pieces() ? finish() : false;
+        if (taken_ < pieces()) return false;
+        staging_.clear();
+        memory_.reset();
+        return true;
     }
     void read_head() {
         Head h;
@@ -231,15 +227,6 @@ private:
         if (q.empty()) exchange_->receivers.queues.erase({from_, tag_});
         released_ = true;
     }
-    bool finish() {
-        if (!released_) release();
-        staging_.clear();
-        memory_.reset();
-        over_.store(true, std::memory_order_release);
-        return true;
-    }
-
-    std::shared_ptr<Exchange> exchange_;
     std::unique_ptr<Transport> port_;
     MatrixView matrix_;
     int from_, tag_, stage_ = 0;
@@ -251,10 +238,10 @@ private:
     std::vector<std::size_t> free_;
     std::map<std::size_t, std::size_t> used_;  // piece -> its staging buffer
     bool wrong_ = false, released_ = false;
-    std::atomic<bool> over_{false};  // the last that the thread that advances it writes
     std::vector<int> done_;
-    std::exception_ptr error_;
 };
+
+}  // namespace
 
 void send_buffered(Context& context, const MatrixView& matrix, int to, int tag, const SendLimits& limits,
                    std::shared_ptr<void> memory) {
@@ -280,26 +267,13 @@ void send_buffered(Context& context, const MatrixView& matrix, int to, int tag, 
     exchange->add(std::make_shared<SendOperation>(exchange, matrix, to, tag, std::move(memory)));
 }
 
-ReceiveHandle start_receive(Context& context, const MatrixView& matrix, int from, int tag,
-                            std::shared_ptr<void> memory) {
+Handle start_receive(Context& context, const MatrixView& matrix, int from, int tag, std::shared_ptr<void> memory) {
     InsideReduction::refuse();
     check("receive", matrix, "rank", from, tag, context);
     context.transport().must_work();
-    auto operation = std::make_shared<ReceiveOperation>(context.exchange(), matrix, from, tag, std::move(memory));
+    auto operation = std::make_shared<ReceiveOperation>(context, matrix, from, tag, std::move(memory));
     context.exchange()->add(operation);
-    return ReceiveHandle(context, operation);
-}
-
-bool ReceiveHandle::test() {
-    if (!operation_->over()) context_->exchange()->progress();
-    if (!operation_->over()) return false;
-    operation_->raise();
-    return true;
-}
-
-void ReceiveHandle::wait() {
-    wait_until(*context_, [&] { return operation_->over(); }, [&] { return operation_->name(); });
-    operation_->raise();
+    return Handle(operation);
 }
 
 }  // namespace tilewave

@@ -352,7 +352,7 @@ TEST_P(PatternsOn, BufferedSends) {
     on_ranks(GetParam(), [](Context& context) {
         const int p = context.size(), r = context.rank();
         Random random(5), own(static_cast<unsigned>(r));
-        std::vector<std::tuple<std::unique_ptr<Guarded>, int, ReceiveHandle>> receives;
+        std::vector<std::tuple<std::unique_ptr<Guarded>, int, Handle>> receives;
         for (int k = 0; k < 40; ++k) {
             const int from = below(random, p), to = below(random, p), tag = below(random, 2),
                       big = below(random, 8) == 0;

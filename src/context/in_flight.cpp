@@ -1,0 +1,114 @@
+#include "context/in_flight.hpp"
+
+#include "context/agreement.hpp"
+#include "context/tuning.hpp"
+#include "context/waiting.hpp"
+
+namespace tilewave {
+
+bool InFlight::advance() {
+    try {
+        if (!step()) return false;
+    } catch (const MpiError&) {
+        if (exchange_->ended < 0) exchange_->main().mark_failed();
+        stay_for_ever();
+        error_ = std::current_exception();
+    } catch (...) {
+        error_ = std::current_exception();
+    }
+    finish();
+    over_.store(true, std::memory_order_release);
+    return true;
+}
+
+void InFlight::start() {
+    InsideReduction::refuse();
+    if (!repeats()) throw ConfigError("this " + name_ + " was not made with start=False: it runs once");
+    if (!over()) throw ConfigError("this " + name_ + " is in flight; wait for it before it is started again");
+    context_.transport().must_work();
+    restart();
+    number = -1;  // its tag is its own
+    begin();
+}
+
+bool InFlight::agreed(Agreement& agreement) {
+    if (!agreement.advance()) return false;
+    if (agreement.ended() >= 0) exchange_->ended = agreement.ended();
+    agreement.raise();
+    return true;
+}
+
+std::string InFlight::waits_for(const Caller& caller, const std::string& what) const {
+    const std::string where = exchange_->where_of(caller);
+    return "in " + caller.call + (where.empty() ? "" : ", " + where) + ", for " + what;
+}
+
+void run_to_the_end(const std::shared_ptr<InFlight>& call, const std::function<void()>& hold) {
+    Context& context = call->context();
+    Exchange& exchange = *context.exchange();
+    bool added = false;
+    try {
+        for (int i = context.options().crowded ? tuning::quick_turns : 0; !call->advance() && i < tuning::quick_turns;
+             ++i)
+            exchange.progress();
+        if (!call->over()) {
+            added = true;
+            exchange.add(call);
+            Handle(call).wait();
+        }
+    } catch (...) {
+        if (!call->over()) {  // its messages may still be under way
+            if (hold) hold();
+            if (!added) exchange.add(call);
+        }
+        throw;
+    }
+    call->raise();
+}
+
+KeptTag take_kept_tag(Context& context) {
+    const auto& tags = context.exchange()->kept_tags;
+    for (std::int64_t least = 0;;) {
+        const std::int64_t proposed = tags->free_from(least);
+        std::vector<std::int64_t> all{proposed, -proposed};
+        allreduce_min(context.transport(), all);
+        least = -all[1];
+        tags->must_be_there(least);
+        if (all[0] == least) return {tags, least};
+    }
+}
+
+bool Handle::test() {
+    if (!call_->over()) call_->context().exchange()->progress();
+    if (!call_->over()) return false;
+    call_->raise();
+    return true;
+}
+
+void Handle::wait() {
+    wait_until(call_->context(), [&] { return call_->over(); }, [&] { return call_->waits(); });
+    call_->raise();
+}
+
+std::int64_t Handle::buffer_bytes() const {
+    return call_->buffer_bytes();
+}
+
+// What another thread's call does with the same arrays is over before, or begins later.
+void RepeatedHandle::start() {
+    {
+        const auto turn = take_turn(call_->context());
+        call_->start();
+    }
+    call_->context().exchange()->add(call_);
+}
+
+void RepeatedHandle::run() {
+    {
+        const auto turn = take_turn(call_->context());
+        call_->start();
+    }
+    run_to_the_end(call_);
+}
+
+}  // namespace tilewave

@@ -1,0 +1,73 @@
+// Calls in flight: patterns, updates of halos, receives.
+#pragma once
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "context/exchange.hpp"
+#include "tilewave/context.hpp"
+
+namespace tilewave {
+
+class Agreement;
+
+/// A call that moves on while its caller does something else, in steps that never wait. What a step throws ends the
+/// call, and raise() throws it again.
+class InFlight : public Operation {
+public:
+    /// `name`: "pattern", as error messages say. `over`: it is not started yet.
+    InFlight(Context& context, const char* name, bool over = false)
+        : context_(context), exchange_(context.exchange()), name_(name), over_(over) {}
+
+    bool advance() final;
+    bool over() const { return over_.load(std::memory_order_acquire); }
+    void raise() const {
+        if (error_) std::rethrow_exception(error_);
+    }
+    /// Once more, of a call that was made to be repeated; without comparing its arguments again.
+    /// @throws ConfigError where it was not, or is not over; MpiError
+    void start();
+    /// For what this rank waits: "in tw.exchange, script.py:7, for the halos of its neighbours".
+    virtual std::string waits() = 0;
+    virtual std::int64_t buffer_bytes() const { return 0; }
+    Context& context() { return context_; }
+
+protected:
+    /// Goes as far as it can without waiting; true when all is done.
+    virtual bool step() = 0;
+    /// After the last step, or one that has thrown.
+    virtual void finish() {}
+    /// Makes a repeated call ready for its first step.
+    virtual void restart() {}
+    virtual bool repeats() const { return false; }
+
+    void begin() {
+        error_ = nullptr;
+        over_.store(false, std::memory_order_relaxed);
+    }
+    /// Whether the agreement is over: then throws what all agreed on, if anything.
+    bool agreed(Agreement& agreement);
+    std::string waits_for(const Caller& caller, const std::string& what) const;
+    /// The tag of messages of this call, of the calls that are numbered.
+    int data_tag() const { return Exchange::first_data + static_cast<int>(number % Exchange::turns); }
+    int agreement_tag() const { return exchange_->tag(static_cast<int>(number % Exchange::turns)); }
+
+    Context& context_;
+    std::shared_ptr<Exchange> exchange_;
+    std::exception_ptr error_;
+
+private:
+    std::string name_;
+    std::atomic<bool> over_;  // the last that the thread that advances it writes
+};
+
+/// Until a call that nobody else knows of is over: most are before anything else is worth doing. Where the wait ends
+/// early, by an interrupt, the call goes on beside others, after hold().
+void run_to_the_end(const std::shared_ptr<InFlight>& call, const std::function<void()>& hold = nullptr);
+
+/// A tag for a call that is made once and repeated, which no other such call has on any rank. Collective.
+/// @throws ConfigError on every rank where there is none
+KeptTag take_kept_tag(Context& context);
+
+}  // namespace tilewave
