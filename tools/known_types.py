@@ -15,7 +15,7 @@ import api
 ROOT = Path(__file__).resolve().parent.parent
 #: What public functions return, and is not named by the front itself.
 RESULTS = [
-    "field.create.Scratch", "field.time_buffer.TimeBuffer", "linalg.layout.Layout", "linalg.plan.Foretold",
+    "field.create.Scratch", "field.time_buffer.TimeBuffer", "linalg.layout.Layout", "linalg.plan.WithPrediction",
     "machine.machine.Curve", "machine.machine.Link", "nest.dependences.Dependence", "nest.dependences.Place",
     "nest.views.View", "run.chain_report.ChainTimes", "run.in_turn.StepsReport", "run.in_turn.Turn",
     "run.memory_bound.Bound", "run.reduction.Reduction", "run.report.LaneTimes", "run.report.Measured",

@@ -14,7 +14,7 @@ from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_bool, require_matrix, require_sides, require_square
 from tilewave.linalg.layout import by_block_columns
 from tilewave.linalg.matrix import Matrix, require_no_factor
-from tilewave.linalg.plan import FactorPlan, Foretold, options_of, ranked
+from tilewave.linalg.plan import FactorPlan, WithPrediction, options_of, ranked
 from tilewave.timeline.parts import Parts
 from tilewave.timeline.timeline import Timeline
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class FactorReport(Foretold):
+class FactorReport(WithPrediction):
     """How a factorization or a solve went.
 
     Attributes
@@ -49,7 +49,7 @@ class FactorReport(Foretold):
     time_s: float
     parts: Parts | None
     timeline: Timeline
-    _play: Any = dataclasses.field(default=None, compare=False, repr=False)
+    _predict: Any = dataclasses.field(default=None, compare=False, repr=False)
 
     @classmethod
     def _of(cls, context, plan, done):

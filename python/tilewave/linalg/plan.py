@@ -127,7 +127,7 @@ class _PlanOfMatrices:
         (unit, cells), (of, memory) = units.column(times, units.TIMES), units.column(sizes, units.BYTES)
         lines += [f"  {a} {unit}  {b} {of}  {text}" for a, b, text in zip(cells, memory, texts, strict=True)]
         if any(before[0] > after[0] for before, after in itertools.pairwise(self.compared)):
-            lines.append("  ... in this order, as those whose times are hard to foretell must be 5 % faster")
+            lines.append("  ... in this order, as those whose times are hard to predict must be 5 % faster")
         if count > MOST_LISTED:
             lines.append(f"  ... and {count - MOST_LISTED} slower ones")
         return lines
@@ -197,8 +197,8 @@ class FactorPlan(_PlanOfMatrices):
     messages: str = ""
 
 
-class Foretold:
-    """What reports of runs of matrix schedules have in common: `_play` and `timeline`."""
+class WithPrediction:
+    """What reports of runs of matrix schedules have in common: `_predict` and `timeline`."""
 
     _found = None
 
@@ -207,8 +207,8 @@ class Foretold:
         """Predicted or None: ``time_s``, ``parts`` and the ``timeline`` that was to be expected, redistributions left
         out. Simulated when it is first asked for; on rank 0, None elsewhere.
         """
-        if self._found is None and self._play is not None:
-            found = self._play()
+        if self._found is None and self._predict is not None:
+            found = self._predict()
             predicted = Predicted(found.time_s, Parts.of(found.parts), Played(found.timeline))
             object.__setattr__(self, "_found", predicted)  # of frozen dataclasses
         return self._found
@@ -228,16 +228,16 @@ class Foretold:
         """
         if len(self.timeline.events) == 0:
             return
-        if self._play is None:
+        if self._predict is None:
             raise ConfigError("timeline: a report that was pickled has no prediction; allowed: timeline.save")
         self.timeline.save_comparison(path, self.prediction.timeline)
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_play": None, "_found": None}  # schedules and rates stay where they are
+        return vars(self) | {"_predict": None, "_found": None}  # schedules and rates stay where they are
 
 
 @dataclasses.dataclass(frozen=True)
-class MatmulReport(Foretold):
+class MatmulReport(WithPrediction):
     """How a product went.
 
     Attributes
@@ -258,7 +258,7 @@ class MatmulReport(Foretold):
     flops_per_s: float
     parts: Parts | None
     timeline: Timeline
-    _play: Any = dataclasses.field(default=None, compare=False, repr=False)
+    _predict: Any = dataclasses.field(default=None, compare=False, repr=False)
 
     @property
     def measured(self) -> float:
