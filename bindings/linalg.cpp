@@ -282,15 +282,6 @@ void bind_panels(nb::module_& m) {
             },
             "call"_a, "options"_a, "All plans that keep to what is given.")
         .def(
-            "measure",
-            [](const PanelProblem& p, std::shared_ptr<const Blas> blas, const std::string& type,
-               const std::vector<FactorPlan>& plans) {
-                const PanelRates rates = measured_panels(std::move(blas), dtype_named(type), p);
-                for (const FactorPlan& plan : plans) rates(plan);
-            },
-            "blas"_a, "dtype"_a, "plans"_a, nb::call_guard<nb::gil_scoped_release>(),
-            "Times the operations of plans, as predictions need them.")
-        .def(
             "played",
             [](const PanelProblem& p, std::shared_ptr<const Blas> blas, const std::string& type,
                const std::vector<FactorPlan>& plans, const Machine& machine) {

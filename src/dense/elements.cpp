@@ -76,25 +76,25 @@ std::int64_t first_dependent(const MatrixStorage& r, double cond) {
     return found;
 }
 
-std::int64_t least_number(Context& context, std::int64_t mine) {
+std::int64_t least_number(Context& context, std::int64_t here) {
     constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
-    std::int64_t least = mine == 0 ? none : mine, room[2];
+    std::int64_t least = here == 0 ? none : here, room[2];
     allreduce_min(context.transport(), {&least, 1}, room);
     return least == none ? 0 : least;
 }
 
 std::pair<std::complex<double>, std::int64_t> determinant_of(const FactorStorage& f) {
     using Number = std::complex<double>;
-    std::string mine;
+    std::string numbers;
     each_column(f.matrix, [&](const auto* items, std::int64_t column) {
         const Number value(items[column]);
-        mine.append(reinterpret_cast<const char*>(&value), sizeof value);
+        numbers.append(reinterpret_cast<const char*>(&value), sizeof value);
     });
     Number found = 1;
     for (std::size_t i = 0; i < f.pivots.size(); ++i)
         if (f.pivots[i] != static_cast<std::int64_t>(i)) found = -found;
     std::int64_t exponent = 0;  // partial products may leave the range of doubles where the whole does not
-    for (const std::string& bytes : allgather(f.matrix.context().transport(), mine))
+    for (const std::string& bytes : allgather(f.matrix.context().transport(), numbers))
         for (std::size_t at = 0; at < bytes.size(); at += sizeof(Number)) {
             Number value;
             std::memcpy(static_cast<void*>(&value), bytes.data() + at, sizeof value);

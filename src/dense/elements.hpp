@@ -18,7 +18,7 @@ std::int64_t first_zero(const MatrixStorage& m);
 /// diagonal has at most the part `cond` of its norm. 0: there is none. Local.
 std::int64_t first_dependent(const MatrixStorage& r, double cond);
 /// The least number above 0 of all ranks; 0: none has one. Collective.
-std::int64_t least_number(Context& context, std::int64_t mine);
+std::int64_t least_number(Context& context, std::int64_t here);
 /// The determinant of the matrix of an LU factor: first 2^second, on every rank. Collective, after an agreement.
 std::pair<std::complex<double>, std::int64_t> determinant_of(const FactorStorage& factor);
 /// The layout with another number of rows, of a matrix whose ranks have all rows of their columns.

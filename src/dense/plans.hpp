@@ -20,18 +20,18 @@ namespace tilewave {
 /// equal on all ranks.
 template <class Local>
 void begin_call(Context& context, const char* name, Local local) {
-    Statement mine;
-    mine.caller = {name, ""};
-    agree_after(context, mine, [&] { mine.description = local(); });
+    Statement statement;
+    statement.caller = {name, ""};
+    agree_after(context, statement, [&] { statement.description = local(); });
 }
 
 /// In the middle of a call: local() makes what the rest of it needs; then all go on, or all throw what one has thrown.
 template <class Local>
 void agreed(Context& context, const std::string& text, Local local) {
-    Statement mine;
-    mine.caller = context.exchange()->caller;
-    mine.description = text;
-    agree_after(context, mine, local);
+    Statement statement;
+    statement.caller = context.exchange()->caller;
+    statement.description = text;
+    agree_after(context, statement, local);
 }
 
 /// @throws ConfigError

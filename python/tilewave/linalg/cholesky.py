@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class NotPositiveDefinite(ConfigError, np.linalg.LinAlgError):
-    """A matrix has no Cholesky factor; every rank raises it alike.
+    """A matrix has no Cholesky factor; every rank raises the same.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ def cholesky(
     ConfigError
         On every rank: for what is no square matrix, choices that make no sense, arguments that differ between ranks.
     NotPositiveDefinite
-        On every rank alike.
+        On every rank.
 
     Notes
     -----

@@ -69,7 +69,7 @@ class FactorReport(WithPrediction):
 
     @property
     def lookahead(self) -> int:
-        """int: panels that travel beside the one in use."""
+        """int: panels that travel while another one is used."""
         return self.plan.lookahead
 
     @property
@@ -84,7 +84,7 @@ class FactorReport(WithPrediction):
 
 
 class SingularMatrix(ConfigError, np.linalg.LinAlgError):
-    """A system has no unique solution; every rank raises it alike.
+    """A system has no unique solution; every rank raises the same.
 
     Attributes
     ----------

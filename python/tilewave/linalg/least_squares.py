@@ -16,7 +16,7 @@ from tilewave.runtime.ready import ready
 
 
 class RankDeficient(ConfigError, np.linalg.LinAlgError):
-    """A least-squares problem has no unique solution; every rank raises it alike.
+    """A least-squares problem has no unique solution; every rank raises the same.
 
     Attributes
     ----------
@@ -74,12 +74,12 @@ def _residues(context, local, shape, n):
 
     def make():
         rest = local[n:]
-        mine = np.einsum("ij,ij->j", rest.real, rest.real) + np.einsum("ij,ij->j", rest.imag, rest.imag)
+        sums = np.einsum("ij,ij->j", rest.real, rest.real) + np.einsum("ij,ij->j", rest.imag, rest.imag)
         columns = even_columns(shape, context.size)._core(shape).columns
-        return (indices_of(columns, context.rank).tolist(), mine.tolist()), np.zeros(shape[1], _real(local.dtype))
+        return (indices_of(columns, context.rank).tolist(), sums.tolist()), np.zeros(shape[1], _real(local.dtype))
 
-    mine, found = yield from ready("residues", make)
-    for columns, values in share(context, mine):
+    sums, found = yield from ready("residues", make)
+    for columns, values in share(context, sums):
         found[columns] = values
     return found
 

@@ -69,7 +69,7 @@ def lstsq(
     ConfigError
         On every rank: when b does not fit, for choices that make no sense, arguments that differ between ranks.
     RankDeficient
-        On every rank alike; it names the first column, or row of a wide matrix, that depends on others. Its ``info``
+        On every rank; it names the first column, or row of a wide matrix, that depends on others. Its ``info``
         is LAPACK's.
     """
     a, b, shape = _entered("lstsq", a, b, context)
@@ -157,7 +157,7 @@ def solve_triangular(
     ConfigError
         On every rank: when b does not fit, for choices that make no sense, arguments that differ between ranks.
     SingularMatrix
-        On every rank alike, when an element of the diagonal is 0. Its ``info`` is LAPACK's.
+        On every rank, when an element of the diagonal is 0. Its ``info`` is LAPACK's.
 
     Notes
     -----

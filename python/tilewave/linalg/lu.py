@@ -70,7 +70,7 @@ class LuFactor(Matrix):
         ConfigError
             On every rank, when b does not fit.
         SingularMatrix
-            On every rank alike, when a pivot is 0.
+            On every rank, when a pivot is 0.
         """
         return _solve(self, b)
 
@@ -107,7 +107,7 @@ def lu(
         Columns of a panel. Default: those of a's blocks where a lies by columns that go round, unless more than 128
         blocks have fewer than 32 columns; else predicted.
     lookahead : int, optional
-        Panels that may travel beside the one in use. Default: predicted.
+        Panels that may travel while another one is used. Default: predicted.
     tree : str, optional
         How a panel goes to all ranks: "ring" or "least_rounds". Default: predicted.
     algorithm : str
@@ -171,7 +171,7 @@ def inv(
     ConfigError
         On every rank, as `lu`.
     SingularMatrix
-        On every rank alike, when a pivot is 0.
+        On every rank, when a pivot is 0.
 
     Notes
     -----

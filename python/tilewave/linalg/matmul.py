@@ -70,7 +70,7 @@ def matmul(
     layout : str or Layout, optional
         Of a new C. Default: that of A's rows and B's columns, where they have a grid in common.
     plan : MatmulPlan, optional
-        From `plan_matmul`: its choices, beside which no other may be given.
+        From `plan_matmul`: its choices; then no other may be given.
     context : Context, optional
         Default: the one of `a`.
 

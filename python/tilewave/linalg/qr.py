@@ -122,7 +122,7 @@ class QrFactor(Matrix):
         ConfigError
             On every rank: when b does not fit, or A is wide.
         RankDeficient
-            On every rank alike.
+            On every rank.
         """
         return _solve(self, b, cond)
 

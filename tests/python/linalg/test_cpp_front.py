@@ -41,9 +41,9 @@ def test_products_and_factors(seed):
         pairs = [((plan, whole), (str(done.plan), z.gather()))]
         for kind in ("lu", "qr"):
             made = getattr(tw.linalg, kind)(x, **factor)
-            mine = str(made.report.plan).split(";")[0], np.array(made.local)
+            python_front = str(made.report.plan).split(";")[0], np.array(made.local)
             cpp = linalg.cpp_factor(kind, x._storage, options_of("test", FactorPlan, factor, None))
-            pairs.append((mine, (str(cpp.report.plan), cpp.matrix.array())))
+            pairs.append((python_front, (str(cpp.report.plan), cpp.matrix.array())))
         for (one, elements), (other, others) in pairs:
             assert one == other and (elements is None or np.array_equal(elements, others)), (one, other)
 

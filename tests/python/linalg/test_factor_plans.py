@@ -131,7 +131,6 @@ def test_random_problems_are_timed_and_played(seed):
         system = linalg.TriangularSystem(rng.random() < 0.5, rng.choice("NTC"), rng.random() < 0.5)
         problem = linalg.PanelProblem(work, given, dtype.itemsize, ranks, rng.choice([1, 2]), right, system)
         plans = problem.plans("test", options(block=rng.choice([None, block])))
-        problem.measure(library, dtype.name, plans)
         played = problem.played(library, dtype.name, plans, _core.Machine())
         times = [plan.predicted_s for plan in played if plan.predicted_s is not None]
         assert all(time >= 0 for time in times), (seed, number, work, rows, n)
