@@ -6,8 +6,8 @@ import numpy as np
 import tilewave as tw
 from tilewave import _core
 from tilewave.nest.bounds import Loops
-from tilewave.run.prepare import prepare
-from tilewave.run.report import Report
+from tilewave.nests.prepare import prepare
+from tilewave.nests.report import Report
 from tilewave.runtime.collective import collective
 
 from bench.cluster import LINE_BYTES_S, cluster_tool, on_hosts

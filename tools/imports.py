@@ -25,7 +25,7 @@ FOLDERS = [
     "runtime",
     "patterns",
     "field",
-    "run",
+    "nests",
 ]
 FOLDERS += ["schedule", "linalg", "multigrid", "cli"]
 LEVEL = {folder: level for level, folder in enumerate(FOLDERS)}

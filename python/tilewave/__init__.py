@@ -11,15 +11,15 @@ from tilewave.field.field import Field
 from tilewave.machine.machine import Machine
 from tilewave.nest.helpers import inline
 from tilewave.nest.nest import Nest, nest, nest_from
+from tilewave.nests.bind import Bound, bind
+from tilewave.nests.chain import Chain, chain
+from tilewave.nests.chain_report import ChainReport
+from tilewave.nests.in_turn import StepsReport
+from tilewave.nests.measuring import measure
+from tilewave.nests.reduction import argmax, argmin, dot, max, min, norm, sum
+from tilewave.nests.report import Report
+from tilewave.nests.run import plan, run
 from tilewave.plan.plan import Plan
-from tilewave.run.bind import Bound, bind
-from tilewave.run.chain import Chain, chain
-from tilewave.run.chain_report import ChainReport
-from tilewave.run.in_turn import StepsReport
-from tilewave.run.measuring import measure
-from tilewave.run.reduction import argmax, argmin, dot, max, min, norm, sum
-from tilewave.run.report import Report
-from tilewave.run.run import plan, run
 from tilewave.runtime import context
 from tilewave.runtime.context import Context, default_context, set_default
 from tilewave.runtime.ranks import barrier, print

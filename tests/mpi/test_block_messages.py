@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from tilewave.run import steps
+from tilewave.nests import steps
 
 pytestmark = [pytest.mark.ranks([2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 

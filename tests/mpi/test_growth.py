@@ -9,7 +9,7 @@ import pytest
 
 import tilewave as tw
 from tilewave.runtime import context as contexts
-from tilewave.run import prepare, prepared
+from tilewave.nests import prepare, prepared
 from tilewave.runtime.kept import Kept
 
 pytestmark = [pytest.mark.mpi(ranks=[1, 2]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]

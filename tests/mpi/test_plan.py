@@ -239,7 +239,7 @@ def test_a_body_that_raises_where_it_is_measured(context):
 @pytest.mark.mpi(ranks=[2, 3])
 def test_one_rank_that_fails_while_planning(context, monkeypatch):
     """Wherever it fails, all raise, nobody waits, and the next call is fine."""
-    from tilewave.run import choosing, prepare
+    from tilewave.nests import choosing, prepare
 
     for module, name in ((choosing, "core_call"), (choosing, "with_plan"), (choosing, "_prepared"), (prepare, "_bind")):
         for rank in {0, context.size - 1}:
@@ -259,7 +259,7 @@ def test_one_rank_that_fails_while_planning(context, monkeypatch):
 
 @pytest.mark.mpi(ranks=[2, 3])
 def test_a_rank_that_cannot_measure(context, monkeypatch):
-    from tilewave.run import choosing
+    from tilewave.nests import choosing
 
     forget(context)
     context._rates.clear()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from tilewave.run import choosing
+from tilewave.nests import choosing
 
 pytestmark = [pytest.mark.ranks([1, 2]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 

@@ -5,8 +5,8 @@ import math
 
 from tilewave.multigrid import bodies
 from tilewave.multigrid.levels import make_field
-from tilewave.run import reduction
-from tilewave.run.chain import chain
+from tilewave.nests import reduction
+from tilewave.nests.chain import chain
 
 #: Iterations whose norms are within this factor: they make no progress.
 STANDING, SAME = 8, 1.02

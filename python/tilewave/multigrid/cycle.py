@@ -7,8 +7,8 @@ import numpy as np
 from tilewave.field.create import field
 from tilewave.multigrid import bodies
 from tilewave.multigrid.sharing import ends_of
-from tilewave.run import reduction
-from tilewave.run.bind import bind
+from tilewave.nests import reduction
+from tilewave.nests.bind import bind
 
 CYCLES = ("V", "F", "W")
 SMOOTHERS = ("gauss-seidel", "red-black", "jacobi")

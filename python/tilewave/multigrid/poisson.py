@@ -16,10 +16,10 @@ from tilewave.multigrid.cycle import CYCLES, SMOOTHERS, Cycle
 from tilewave.multigrid.history import History
 from tilewave.multigrid.levels import all_grids, finest, make_level
 from tilewave.multigrid.sharing import blocks_of, grid_of
+from tilewave.nests import reduction
+from tilewave.nests.bind import bind
+from tilewave.nests.chain import chain
 from tilewave.notices import warn
-from tilewave.run import reduction
-from tilewave.run.bind import bind
-from tilewave.run.chain import chain
 from tilewave.runtime.collective import collective, holds_context
 
 if TYPE_CHECKING:

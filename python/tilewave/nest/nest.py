@@ -211,7 +211,7 @@ class Nest:
         self.certain = body.certain
         #: What of it is reduced and stored nowhere: those of a `ReducedNest`.
         self.values = ()
-        #: What `tilewave.run.reductions` has made of reductions.
+        #: What `tilewave.nests.reductions` has made of reductions.
         self.known_reductions = {}
         self.time = time_index(self.places, self.indices)
         #: Whether it reads time steps before the current one, as u[t-1] is.

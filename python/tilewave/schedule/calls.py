@@ -11,7 +11,7 @@ from tilewave.errors import ConfigError, shown
 from tilewave.machine.machine import Machine
 from tilewave.nest.bounds import Loops
 from tilewave.nest.reserved import takes_nests
-from tilewave.run.prepare import prepare
+from tilewave.nests.prepare import prepare
 from tilewave.runtime.collective import collective
 from tilewave.schedule.schedule import Schedule
 from tilewave.timeline.parts import Parts, Played, Predicted
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from tilewave.annotations import Choices, Collective, Over
     from tilewave.nest.nest import Nest
+    from tilewave.nests.chain import Chain
     from tilewave.plan.plan import Plan
-    from tilewave.run.chain import Chain
     from tilewave.runtime.context import Context
 
 

@@ -14,7 +14,7 @@ from tilewave.errors import ConfigError, shown
 from tilewave.kernel.compile import compile_kernel
 from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
-from tilewave.run.problem import make_problem
+from tilewave.nests.problem import make_problem
 from tilewave.schedule.regions import ArrayOfSchedule, integer
 
 if TYPE_CHECKING:

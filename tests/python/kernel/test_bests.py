@@ -9,7 +9,7 @@ import pytest
 
 import tilewave as tw
 from test_wide_rows import BODIES, addresses, change, words
-from tilewave.run import reductions
+from tilewave.nests import reductions
 from tilewave.kernel.compile import ROW, ROWS, compile_kernel
 
 SEED = int(os.environ.get("TILEWAVE_SEED", "20261"))

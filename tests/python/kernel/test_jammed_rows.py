@@ -10,7 +10,7 @@ import pytest
 import tilewave as tw
 from body_generator import load
 from tilewave.kernel import compile
-from tilewave.run import prepared as preparing
+from tilewave.nests import prepared as preparing
 from tilewave.kernel.rows import jammed_rows
 from tilewave.nest.bounds import loop_bounds
 from tilewave.nest.reference import plain_loops

@@ -8,7 +8,7 @@ from poisson_matrix import poisson_matrix
 import tilewave as tw
 from tilewave.errors import ConfigError
 from tilewave.multigrid import Poisson
-from tilewave.run import choosing
+from tilewave.nests import choosing
 import itertools
 
 CASES = [

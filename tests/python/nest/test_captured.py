@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from tilewave.run import prepared
+from tilewave.nests import prepared
 
 C, DX, GAP, TOL, POWER, HALF, SCALE, ON, SHIFT = 0.3, 0.25, -2, 0.5, 2, 2.0, np.float32(0.1), True, 1
 OPTIONS = types.ModuleType("options")

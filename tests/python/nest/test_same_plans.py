@@ -6,7 +6,7 @@ import tilewave as tw
 from tilewave import _core
 from tilewave.nest.bounds import Loops
 from tilewave.plan.plan import request_of
-from tilewave.run.problem import make_problem
+from tilewave.nests.problem import make_problem
 
 
 @tw.nest

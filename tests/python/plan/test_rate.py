@@ -10,7 +10,7 @@ from numba import types
 
 import tilewave as tw
 from tilewave import ConfigError, _core
-from tilewave.run import choosing
+from tilewave.nests import choosing
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 

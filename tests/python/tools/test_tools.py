@@ -23,10 +23,10 @@ def tree(root, files):
 
 
 PACKAGE = {
-    "tilewave/__init__.py": "from tilewave.run.run import run\n",
+    "tilewave/__init__.py": "from tilewave.nests.run import run\n",
     "tilewave/errors.py": "",
     "tilewave/nest/nest.py": "import math\n",
-    "tilewave/run/run.py": "from tilewave import _core, errors\nfrom tilewave.nest.nest import x\n",
+    "tilewave/nests/run.py": "from tilewave import _core, errors\nfrom tilewave.nest.nest import x\n",
 }
 
 
@@ -35,15 +35,15 @@ PACKAGE = {
     [
         (
             "tilewave/nest/nest.py",
-            "from tilewave.run.run import run\n",
-            "nest imports tilewave.run.run; it may use only folders above itself",
+            "from tilewave.nests.run import run\n",
+            "nest imports tilewave.nests.run; it may use only folders above itself",
         ),
         (
             "tilewave/nest/nest.py",
-            "def f():\n    from tilewave.run import run\n",
-            "nest.py:2: nest imports tilewave.run.run",
+            "def f():\n    from tilewave.nests import run\n",
+            "nest.py:2: nest imports tilewave.nests.run",
         ),
-        ("tilewave/errors.py", "import tilewave.run.run\n", "a file beside the folders imports tilewave.run.run"),
+        ("tilewave/errors.py", "import tilewave.nests.run\n", "a file beside the folders imports tilewave.nests.run"),
         ("tilewave/nest/nest.py", "import tilewave\n", "imports the package's front"),
         ("tilewave/nest/nest.py", "from . import other\n", "a relative import"),
         ("tilewave/other/file.py", "", "its folder is not in the table"),

@@ -1,0 +1,145 @@
+"""One way in which a bound nest runs: a schedule and a kernel, and what is kept between runs of them."""
+
+import dataclasses
+import functools
+
+import numpy as np
+
+from tilewave import _core
+from tilewave.nests.operands import copied, operands_of
+from tilewave.nests.report import Report
+from tilewave.nests.run import explain, report_arguments, run_ready
+from tilewave.runtime.collective import plain
+
+#: What a run is called among the ranks.
+NAME = "tw.Bound.run"
+
+
+class Way:
+    """What is ready for one number of steps and one kind of scalars.
+
+    `part` ends the text of its errors: which nest of a chain it is.
+    """
+
+    def __init__(self, given, ready, key, part=""):
+        self.given, self.ready, self._key, self._part = given, ready, key, part
+        # Those of the bound nest: it may have been prepared for a run with other scalars of the same types.
+        self._values = {**ready.values, **given.scalars}
+        self._copied = any(isinstance(value, np.ndarray) and copied(value) for value in ready.arrays.values())
+
+    @functools.cached_property
+    def _core(self):
+        """The core's, where arrays are used where they lie; else None. `ready` keeps what it points to."""
+        ready = self.ready
+        kernel, nest, context, part = ready.kernel, self.given.nest, ready.context, self._part
+        if ready.on_one_rank or ready.replicated or ready.stored or self._copied or kernel.copies_tables:
+            return None
+        return ready.sweep.bind(
+            context._core,
+            ready.operands,
+            ready.core_kernel(),
+            lambda site, point: explain(nest, context, kernel, site, point) + part,
+        )
+
+    @property
+    def quick(self):
+        """Whether a `Call` may run it."""
+        return self._core is not None
+
+    def serves(self, key, steps):
+        """Whether it runs so many steps, for a key that may differ in the number of steps."""
+        if self.ready.steps is None or not self.quick or (key[0], *key[2:]) != (self._key[0], *self._key[2:]):
+            return False
+        return steps >= max(self.ready.plan.temporal_block, 1)
+
+    def environment(self, scalars):
+        """What the kernel is given with these scalars in place of the bound ones: an array, and its address."""
+        packed = self.ready.kernel.pack({**self._values, **scalars}, self.ready.tables)
+        return packed, packed.ctypes.data
+
+    def call(self, steps, scalars, description):
+        """A `Call` with these scalars in place of the bound ones."""
+        steps = steps if self.ready.steps is not None else None
+        return Call(self, steps, self.environment(scalars), description)
+
+    def refresh(self, scalars, steps):
+        """Look at scalars, and at arrays that a run copies, as they are now; local."""
+        ready = self.ready
+        if ready.steps is not None:
+            ready.sweep.prepare_steps(steps)  # another call may have had other steps since
+        if self._values:
+            ready.values, ready.environment = {**self._values, **scalars}, self.environment(scalars)
+        if self._copied or ready.kernel.copies_tables:
+            if not ready.on_one_rank and not ready.stored:
+                ready.operands, ready.copies = operands_of(self.given.nest, ready.arrays, ready.initial)
+            ready.look_again()
+
+    def run(self, record, begun, steps):
+        """One run, after the ranks have agreed on it; part of a collective call. Returns the report."""
+        ready = self._for_steps(steps)
+        core_context = ready.context._core
+        recording, core_context.record = core_context.record, record
+        try:
+            core, after_s = yield from run_ready(self.given.nest, ready, begun)
+        finally:
+            core_context.record = recording
+        brief = core.time_s, core.moving_s + after_s, core.points
+        return LazyReport(functools.partial(self._report, core, after_s, steps), brief)
+
+    def _for_steps(self, steps):
+        """What is ready, with another number of steps where it is of blocks of them."""
+        ready = self.ready
+        if ready.steps is None or steps == ready.steps:
+            return ready
+        return dataclasses.replace(ready, steps=steps, plan=ready.planned_for(steps))
+
+    def _report(self, core, after_s, steps):
+        """The arguments of a `Report`, by name."""
+        return report_arguments(self._for_steps(steps), core, after_s)
+
+
+class Call:
+    """All that a run needs whose steps and scalars are known."""
+
+    def __init__(self, way, steps, environment, description):
+        self.way, self.outside, self._steps, self._environment = way, way.given.nest._outside(), steps, environment
+        ready = way.ready
+        self._said = _core.BoundCall(NAME, plain(description))
+        self._core, self._context = way._core, ready.context
+
+    def run(self):
+        """The run, from the ranks' agreement on; collective. Other threads must not call meanwhile."""
+        context = self._context
+        outer, context._doing = context._doing, NAME
+        try:
+            context._heart.progress.of = self.way.given.nest.name
+            ran = context._together(self._core.run, self._said, self._steps, self._environment[1])
+            context._finished(ran)
+        finally:
+            context._doing = outer
+        return LazyReport(functools.partial(self._report, ran), (ran.time_s, ran.moving_s, ran.points))
+
+    def _report(self, ran):
+        return self.way._report(self._core.report(ran), 0.0, self._steps)
+
+
+class LazyReport(Report):
+    """A `Report` that is made when something of it is asked for but `_brief`: (time_s, moving_s, points)."""
+
+    def __init__(self, make, brief):
+        self._make, self._brief = make, brief
+
+    def _rows(self):
+        for name, text in super()._rows():
+            yield name, "not recorded" if name == "overlap ratio" and not self.lanes else text
+
+    def __getattr__(self, name):
+        make = self.__dict__.pop("_make", None)
+        if make is None:
+            raise AttributeError(f"a report has no {name!r}")
+        Report.__init__(self, **make())
+        return getattr(self, name)
+
+    def __getstate__(self):
+        _ = self.points  # made by now
+        return super().__getstate__()

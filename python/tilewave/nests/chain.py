@@ -1,0 +1,305 @@
+"""Bound nests that run as one schedule, again and again."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from tilewave import units
+from tilewave.errors import ConfigError
+from tilewave.field.field import is_left
+from tilewave.nest.nest import Nest
+from tilewave.nests.bind import Bound
+from tilewave.nests.chain_body import Ran, check_shared, make_body
+from tilewave.nests.chain_report import ChainReport, joined
+from tilewave.nests.chain_request import NAME, Request
+from tilewave.runtime import interrupts
+from tilewave.runtime.collective import collective, holds_context
+from tilewave.runtime.kept import Kept
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from tilewave.annotations import Collective
+    from tilewave.plan.plan import Plan
+    from tilewave.runtime.context import Context
+
+#: Schedules that are kept, at most: one for each combination of types of scalars.
+MOST_BODIES = 8
+#: Runs whose arguments are remembered with all that they need.
+MOST_CALLS = 32
+
+
+@interrupts.keeps
+def chain(nests: Sequence[Bound], *, context: Context | None = None) -> Chain:
+    """Make bound nests one schedule that runs as often as asked; collective.
+
+    Parameters
+    ----------
+    nests : list of Bound
+        From `tilewave.bind`, in their order; one may stand there several times.
+    context : Context, optional
+        Only the one that the nests were bound on is allowed.
+
+    Returns
+    -------
+    Chain
+        ``chain.run(times=n)`` computes what ``for _ in range(n)`` over ``nest.run()`` of each would, bit for bit.
+
+    Raises
+    ------
+    ConfigError
+        On every rank: for what is no list of bound nests; for nests bound on different contexts; for fields that were
+        closed; for arrays that share memory and are not the same.
+
+    Notes
+    -----
+    Collective. Nests that share fields get one layout: plans with one process grid and storage, and halos wide enough
+    for all. That plans the nests once more where their own plans differ. Where the nests cannot be one schedule they
+    run one after another, and ``chain.separate`` says why: those of more time steps than a block has, that keep a
+    rolling window only, need arrays whole on every rank, or have arrays that are copied for each run.
+    """
+    if context is None and isinstance(nests, list | tuple):
+        context = next((nest.context for nest in nests if isinstance(nest, Bound)), None)
+    return _chain(nests, context=context)
+
+
+@collective("tw.chain")
+def _chain(nests: Sequence[Bound], *, context: Context | None = None) -> Collective[Chain]:
+    bounds = _checked(nests, context)
+    yield f"bound nests {', '.join(str(bound._number) for bound in bounds)}"
+    context._chains += 1
+    made = Chain(bounds, context, context._chains)
+    yield from made._prepare([{} for _ in bounds])
+    return made
+
+
+def _checked(nests, context):
+    """The nests of a chain, which must be bound, on one context; local."""
+    allowed = "allowed: a list of bound nests, one or more, from tilewave.bind"
+    if not isinstance(nests, list | tuple):
+        raise ConfigError(f"chain: given {type(nests).__name__}; {allowed}")
+    if not nests:
+        raise ConfigError(f"chain: given an empty list; {allowed}")
+    for k, bound in enumerate(nests):
+        if not isinstance(bound, Bound):
+            what = f"nest {bound.name!r}, which is not bound" if isinstance(bound, Nest) else type(bound).__name__
+            raise ConfigError(f"chain: given {what}, as nest {k + 1}; {allowed}")
+        if bound.context is not context:
+            raise ConfigError(
+                f"chain: nest {k + 1}, {bound._called()}, was bound on {bound.context!r}, and the chain is of "
+                f"{context!r}; allowed: nests bound on one context"
+            )
+        bound._check(None, None, {})
+    check_shared(nests)
+    return tuple(nests)
+
+
+@holds_context
+class Chain:
+    """Bound nests in their order, ready to run; made by `chain`.
+
+    Attributes
+    ----------
+    nests : tuple of Bound
+    context : Context
+    """
+
+    nests: tuple[Bound, ...]
+    context: Context
+
+    def __init__(self, bounds: tuple[Bound, ...], context: Context, number: int) -> None:
+        self.nests, self.context, self._number = bounds, context, number
+        self._name = ", ".join(bound.nest.name for bound in bounds)
+        self._fields = list({id(field): field for bound in bounds for _, field in bound._fields}.values())
+        self._views = [array for bound in bounds for _, array in bound._views]
+        self._bodies, self._calls = Kept(MOST_BODIES), Kept(MOST_CALLS)
+        self._first = None
+
+    @property
+    def separate(self) -> str:
+        """Why the nests run one after another; empty where they are one schedule."""
+        return self._first.why
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plan of each nest in the chain, to be looked at; copies."""
+        if self._first.plans is None:
+            return [bound.plan for bound in self.nests]
+        return [plan._copy() for plan in self._first.plans]
+
+    def explain(self) -> str:
+        """How the nests run, and why so, as text."""
+        how = f"one after another: {self.separate}" if self.separate else "one schedule, without agreement in between"
+        lines = [f"{len(self.nests)} nests, {how}"]
+        for k, (bound, plan) in enumerate(zip(self.nests, self.plans, strict=True)):
+            predicted = units.seconds(plan.predicted.time_s)
+            lines.append(f"  {k + 1} {bound.nest.name}: predicted {predicted} by itself; {plan._short()}")
+        return "\n".join(lines)
+
+    def _schedules(self, context):
+        """The nests that are ready to run as one schedule, for `tilewave.schedule`; part of a collective call."""
+        if context is not self.context:
+            raise ConfigError(f"schedule: context: chain {self._number} is bound on another; allowed: that one")
+        if self.separate:
+            raise ConfigError(
+                f"schedule: chain {self._number} is no single schedule: {self.separate}; allowed: the schedules of its "
+                "nests"
+            )
+        yield f"chain {self._number}"
+        return self._first
+
+    @interrupts.keeps
+    def run(
+        self,
+        times: int | None = None,
+        *,
+        until: Callable[[dict[str, Any]], bool] | Mapping[str, float] | None = None,
+        every: int = 1,
+        scalars: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+        **more: Any,
+    ) -> ChainReport:
+        """Run the nests in their order, again and again; collective.
+
+        Parameters
+        ----------
+        times : int, optional
+            Repetitions; with `until` the most. Default: 1, and no default with `until`.
+        until : dict or function, optional
+            When to end before. ``{"r": 1e-8}``: when the reduction named "r" of a nest (``tw.bind(reduce=)``) is at
+            most 1e-8; of several, all. A function is given a dict of all reductions' values, on every rank, and ends
+            the run when it returns true. Where nests use one name, the last one's value counts.
+        every : int, optional
+            `until` is looked at after every so many repetitions. Default: 1.
+        scalars : dict, optional
+            Scalars of this run by name, given to each nest that has one of this name. The next run has the bound values
+            again.
+        **more
+            Scalars, too: ``omega=1.5``.
+
+        Returns
+        -------
+        ChainReport
+
+        Raises
+        ------
+        ConfigError
+            On every rank, before anything runs: for what cannot be run, on any rank; when the ranks run different
+            chains, or with different arguments. When `until` gives different answers on the ranks.
+        KernelError
+            On every rank: when the body of a nest raised on any; its text names the nest. The written arrays are then
+            unspecified; the chain may be run again.
+        KeyboardInterrupt
+            On every rank, when one was interrupted.
+
+        Notes
+        -----
+        Collective. As one schedule, a run costs two rounds of ceil(log2 ranks) messages beyond its work, each look at
+        `until` as much again. A field that another nest has moved to another layout is brought back first.
+        """
+        request, body = self._call(times, until, every, scalars, more)
+        if body is None or not self._is_ready(body) or not self.context._lock.acquire(False):
+            return self._run(times, until, every, scalars, more)  # which says what is wrong, waits, or prepares
+        outer, self.context._doing = self.context._doing, NAME
+        try:
+            return self._repeat(body, request)
+        finally:
+            self.context._doing = outer
+            self.context._lock.release()
+
+    def _call(self, times, until, every, scalars, more):
+        """(request, body) of a run of which nothing must be prepared, made on this rank alone; else (None, None)."""
+        try:
+            key = None if callable(until) else _call_key(times, until, every, scalars, more)
+            if key is not None and (known := self._calls.get(key)) is not None:
+                return known
+            request = self._request(times, until, every, scalars, more)
+            body = self._bodies.get(self._key(request.scalars))
+        except Exception:  # as _run will find
+            return None, None
+        if body is None or not body.quick or not request.times:
+            return None, None
+        if key is not None:
+            self._calls[key] = request, body
+        return request, body
+
+    def _request(self, times, until, every, scalars, more):
+        """The arguments, checked; local."""
+        if scalars is not None and not isinstance(scalars, dict):
+            raise ConfigError(f"scalars: given {type(scalars).__name__}; allowed: a dict by name")
+        if twice := scalars and more.keys() & scalars.keys():
+            raise ConfigError(f"scalar {min(twice)!r} was given twice; allowed: in scalars= or by its name")
+        return Request(self, times, until, every, {**(scalars or {}), **more})
+
+    def _is_ready(self, body):
+        """Whether nothing has changed that a run must look at first."""
+        for field in self._fields:
+            if field._storage is None and field.keep == "all":
+                return False
+        for array in self._views:
+            if is_left(array):
+                return False
+        return body.as_prepared()
+
+    @collective(NAME)
+    def _run(self, times, until, every, scalars, more):
+        request = self._request(times, until, every, scalars, more)
+        for bound in self.nests:
+            bound._check(None, None, {})
+        yield request.text
+        body = self._bodies.get(self._key(request.scalars))
+        if body is None:
+            body = yield from self._prepare(request.scalars)
+        elif not body.as_prepared():
+            body.look_again()
+            self._calls.clear()
+        return self._repeat(body, request)
+
+    def _prepare(self, scalars):
+        """How the nests run with these scalars, from now on; part of a collective call."""
+        body = yield from make_body(self.context, self.nests, scalars, self._name)
+        self._bodies[self._key(scalars)] = body
+        self._first = self._first or body
+        return body
+
+    def _repeat(self, body, request):
+        """The run, from the ranks' agreement on; collective."""
+        begun = time.perf_counter()
+        ran, done, history, reached = Ran.nothing(len(self.nests)), 0, [], False
+        while done < request.times and not reached:
+            left = request.times - done
+            count = min(request.every, left) if request.until else left
+            ran = ran.then(body.repeat(count, request))
+            done += count
+            if request.until:
+                history.append(joined(ran.results()))
+                reached = request.until.met(dict(history[-1]), self.context)
+        names = tuple(bound.nest.name for bound in self.nests)
+        return ChainReport(names, body.why, ran, done, history, reached, time.perf_counter() - begun)
+
+    def _key(self, scalars):
+        """Equal for runs that have the same schedule and kernels."""
+        return tuple(bound._key(bound._given.steps, own) for bound, own in zip(self.nests, scalars, strict=True))
+
+    def _signatures(self):
+        """Of the nests' bodies, with the numbers from outside them, as text."""
+        return ",".join(bound.nest.signature()[:12] for bound in self.nests)
+
+    def _called(self):
+        return f"chain {self._number} of {self._name}"
+
+    def __repr__(self) -> str:
+        how = f"one after another, because {self.separate}" if self.separate else "one schedule"
+        return f"<tilewave.Chain of {self._name}: {how}>"
+
+
+def _call_key(times, until, every, scalars, more):
+    """Equal for the same arguments: scalars count by type and every bit."""
+    if until is None and not scalars and not more:
+        return times.__class__, times, every.__class__, every
+    given = [
+        [(name, value.__class__, repr(value)) for name, value in some.items()] if isinstance(some, dict) else some
+        for some in (until, scalars, more)
+    ]
+    return repr((times, every, given))

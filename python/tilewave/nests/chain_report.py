@@ -1,0 +1,129 @@
+"""What a run of a chain was and how it went."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from tilewave import units
+from tilewave.nests.report import row_of_times
+
+if TYPE_CHECKING:
+    from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class ChainTimes:
+    """Seconds of all repetitions together, of the slowest rank.
+
+    Attributes
+    ----------
+    time_s : float
+        Computing, from the begin of the first lane to the end of the last one. Where nests run one after another: the
+        sum over their runs.
+    moving_s : float
+        Bringing fields into the layout that the nests want.
+    call_s : float
+        The whole call on this rank.
+    """
+
+    time_s: float
+    moving_s: float
+    call_s: float
+
+
+class ChainReport:
+    """The result of `Chain.run`; prints as a short table.
+
+    Attributes
+    ----------
+    nests : tuple of str
+        Names, in their order.
+    repetitions : int
+        How often the nests ran.
+    reached : bool
+        Whether `until` ended the run.
+    measured : ChainTimes
+    points : int
+        Points computed over all ranks, nests and repetitions.
+    points_per_s : float
+    separate : str
+        Why the nests ran one after another; empty where they were one schedule.
+    buffer_bytes : int
+        Staging memory of this rank, where they were one schedule.
+    """
+
+    nests: tuple[str, ...]
+    separate: str
+    repetitions: int
+    reached: bool
+    measured: ChainTimes
+    points: int
+    buffer_bytes: int
+
+    def __init__(
+        self,
+        nests: tuple[str, ...],
+        separate: str,
+        ran: Any,
+        repetitions: int,
+        history: list[dict[str, Any]],
+        reached: bool,
+        call_s: float,
+    ) -> None:
+        self.nests, self.separate, self.repetitions, self.reached = nests, separate, repetitions, reached
+        self.measured = ChainTimes(ran.time_s, ran.moving_s, call_s)
+        self.points, self.buffer_bytes = ran.points, ran.buffer_bytes
+        self._results, self._history = ran.results, history
+
+    @property
+    def points_per_s(self) -> float:
+        """Points over the computing time."""
+        return self.points / self.measured.time_s if self.measured.time_s > 0 else 0.0
+
+    @property
+    def reduced(self) -> list[dict[str, Any]]:
+        """The reductions of the last repetition: a dict by name for each nest."""
+        return [dict(results) for results in self._results()]
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """The same in one dict; of nests that use one name the last counts."""
+        return joined(self._results())
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """What `until` looked at, as `results`: one dict for each time. Empty without `until`."""
+        return list(self._history)
+
+    def __getstate__(self) -> dict[str, Any]:
+        results = [dict(each) for each in self._results()]
+        return {**vars(self), "_results": results}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        results = state["_results"]
+        vars(self).update(state, _results=lambda: results)
+
+    def _rows(self):
+        yield "nests", ", ".join(self.nests)
+        yield "run as", f"one after another: {self.separate}" if self.separate else "one schedule"
+        yield "repetitions", f"{self.repetitions}{', then the condition held' if self.reached else ''}"
+        yield "measured time", units.seconds(self.measured.time_s)
+        yield "whole call", row_of_times(self.measured)
+        yield "points", f"{self.points} ({units.text(self.points_per_s, units.POINTS)})"
+        for name, value in self.results.items():
+            yield name, str(value)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name:16} {text}" for name, text in self._rows())
+
+    def __repr__(self) -> str:
+        return (
+            f"<tilewave.ChainReport of {', '.join(self.nests)}: {self.repetitions} repetition(s), {self.points} points "
+            f"in {units.seconds(self.measured.time_s)} ({units.text(self.points_per_s, units.POINTS)})>"
+        )
+
+
+def joined(results):
+    """The dicts of all nests as one: of equal names the last nest counts."""
+    return {name: value for each in results for name, value in each.items()}

@@ -1,0 +1,189 @@
+"""What a run reduces: from ``reduce=`` to what the core is told, and from what it finds to the results."""
+
+import numpy as np
+
+from tilewave.errors import ConfigError, shown
+from tilewave.kernel.compile import find_types
+from tilewave.kernel.scalars import Slot
+from tilewave.nest.reduced import Expression, ReducedNest, RowValue
+from tilewave.nests.reduction import Reduction, result_dtype, value_of
+
+#: Calls with different reductions of one nest that are remembered: to read an expression takes 0.3 ms.
+MOST_KNOWN = 16
+
+
+class Reductions:
+    """What a run reduces.
+
+    Attributes
+    ----------
+    asked : dict
+        From the names of the results to (Reduction, dtype of the result, what the core is told: once, of a complex
+        result once for each part).
+    core : list
+        What the core is told, each once: (operation, dtype, place, loop index of each subscript, its offset, the place
+        that says which points count).
+    values : tuple of RowValue
+    nest : Nest
+        The one that is compiled.
+    item_bytes : list of int
+        Of the values.
+    """
+
+    def __init__(self, nest, asked=None, values=()):
+        self.asked = asked or {}
+        # max and argmax are found together
+        self.core = list(dict.fromkeys(told for _, _, parts in self.asked.values() for told in parts))
+        self.values = tuple(values)
+        self.nest = ReducedNest(nest, values) if values else nest
+        self.item_bytes = [value.dtype.itemsize for value in values]
+
+    def __bool__(self):
+        return bool(self.core)
+
+    def bests(self):
+        """Of which places a row's largest or smallest value is wanted: (place, "max" or "min") of each."""
+        return tuple(
+            dict.fromkeys(
+                (place, op)
+                for op, _, place, _, _, counts in self.core
+                if op != "sum" and counts < 0 and self.nest.places[place].written
+            )
+        )
+
+    def told(self, bests):
+        """What the core is told, each with its number among the bests that the kernel tells, or -1."""
+        return [(*told, bests.index((told[2], told[0])) if (told[2], told[0]) in bests else -1) for told in self.core]
+
+    def results(self, reduced):
+        """Names to values; `reduced` has (any, at, bytes) of each of `core`."""
+        found = dict(zip(self.core, reduced, strict=True))
+        return {
+            name: value_of(r, dtype, found[told[0]])
+            if len(told) == 1
+            else dtype.type(complex(*(value_of(r, np.dtype("f8"), found[part]) for part in told)))
+            for name, (r, dtype, told) in self.asked.items()
+        }
+
+
+def check(nest, reduce, dtypes, scalars, captured):
+    """What a run reduces, as `Reductions`.
+
+    Parameters
+    ----------
+    nest : Nest
+    reduce
+        As `run` was given it.
+    dtypes : dict
+        Of the arrays by name.
+    scalars, captured : dict
+        Values by name, whose types count.
+
+    Raises
+    ------
+    ConfigError
+        For what is no dict of reductions, or has not one number a point.
+    """
+    if not reduce:
+        if reduce is not None and not isinstance(reduce, dict):
+            raise _no_dict(reduce)
+        if not nest.written:
+            raise ConfigError(
+                f"nest {nest.name!r} writes no array; allowed: A[i, j] = ..., once or more; or reduce= of what it "
+                "computes, reduce={'r': tw.sum('d')}"
+            )
+        return Reductions(nest)
+    if not isinstance(reduce, dict) or not all(
+        isinstance(r, Reduction) and isinstance(n, str) for n, r in reduce.items()
+    ):
+        raise _no_dict(reduce)
+    slots = tuple(Slot.of(name, value) for name, value in {**scalars, **captured}.items())
+    key = tuple(reduce.items()), tuple(dtypes.items()), slots, nest.code_signature()
+    known = nest.known_reductions
+    if key not in known:
+        while len(known) >= MOST_KNOWN:
+            del known[next(iter(known))]
+        known[key] = _Description(nest, dtypes, scalars, captured).of(reduce)
+    return known[key]
+
+
+def _no_dict(reduce):
+    return ConfigError(
+        f"reduce: given {shown(reduce)}; "
+        "allowed: a dict from names to tw.max, min, argmax, argmin, sum, dot or norm of the "
+        "name of an array or a local, or of an expression of them"
+    )
+
+
+class _Description:
+    """What the core is told of some reductions, and the values of rows that they need."""
+
+    def __init__(self, nest, dtypes, scalars, captured):
+        self.nest, self.dtypes, self.scalars, self.captured = nest, dtypes, scalars, captured
+        self.values = {}  # by form and texts
+
+    def of(self, reduce):
+        """Of all that are asked for."""
+        parts = {
+            name: [Expression(self.nest, text, f"reduce: {name}: {r}") for text in r.texts]
+            for name, r in reduce.items()
+        }
+        computed = [part for each in parts.values() for part in each if part.array is None]
+        if computed:
+            probes = [RowValue(k, "value", (part.text,), None, (part,)) for k, part in enumerate(computed)]
+            find_types(ReducedNest(self.nest, probes), self.dtypes, self.scalars, self.captured)
+        asked = {name: self._asked(r, parts[name]) for name, r in reduce.items()}
+        return Reductions(self.nest, asked, self.values.values())
+
+    def _asked(self, r, parts):
+        dtypes = [self._dtype(part) for part in parts]
+        of_complex = any(dtype.kind == "c" for dtype in dtypes)
+        if of_complex and r.kind not in ("sum", "dot", "norm"):
+            raise ConfigError(
+                f"{parts[0].what}: its values are complex, which have no order; allowed: sum, dot, norm, and "
+                f"{r.kind} of a part or the magnitude: {r.kind}('abs({parts[0].text})')"
+            )
+        result = result_dtype(r, dtypes)
+        op, form = r.way
+        nest, all_axes = self.nest, tuple(range(len(self.nest.indices)))
+        place = parts[0].place() if parts[0].array and len(parts) == 1 else None
+        axes = all_axes if place is None else tuple(nest.indices.index(name) for name in place.axes)
+        shift = (0,) * len(axes) if place is None else place.offsets
+        if of_complex and r.kind != "norm":
+            forms = {"sum": ("real", "imag"), "dot": ("real product", "imag product")}[r.kind]
+            return r, result, tuple(self._told(op, each, parts, np.dtype("f8"), axes, shift) for each in forms)
+        if place and form == "value" and not parts[0].partly and (place.written or nest.written and axes == all_axes):
+            return r, result, ((op, dtypes[0].name, nest.places.index(place), axes, shift, -1),)
+        return r, result, (self._told(op, form, parts, _stored_dtype(r, dtypes), axes, shift),)
+
+    def _told(self, op, form, parts, stored, axes, shift):
+        """What the core is told of a value that rows store."""
+        counts = -1
+        if op != "sum" and any(part.partly for part in parts):
+            counts = self._place("counts", parts, np.dtype("u1"))
+        return op, stored.name, self._place(form, parts, stored), axes, shift, counts
+
+    def _place(self, form, parts, dtype):
+        key = form, tuple(part.text for part in parts), dtype
+        if key not in self.values:
+            self.values[key] = RowValue(len(self.values), form, key[1], dtype, tuple(parts))
+        return len(self.nest.places) + self.values[key].number
+
+    def _dtype(self, part):
+        """That NumPy has for all types that an expression may be of."""
+        if part.array is not None:
+            return self.dtypes[part.array]
+        if not part.types:
+            raise ConfigError(
+                f"{part.what}: no point comes to the end of the body; allowed: a body that some points do"
+            )
+        return np.result_type(*(kind.dtype for kind in part.types))
+
+
+def _stored_dtype(r, dtypes):
+    """Of the values that the core reduces."""
+    if r.kind == "norm":
+        return np.dtype("f8")
+    if r.kind == "dot":
+        return np.dtype("f8" if any(dtype.kind == "f" for dtype in dtypes) else "i8")
+    return np.dtype("u1") if dtypes[0].kind == "b" else dtypes[0]

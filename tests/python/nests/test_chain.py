@@ -1,0 +1,418 @@
+"""Chains: what their nests compute one after another, bit for bit, on ranks that are threads."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import tilewave as tw
+from bound_cases import RANKS, across, divide, filled, heat, residual, results, same, smooth
+from random_chains import RandomChain, SteppingChain
+from random_paths import random_paths
+from tilewave.errors import ConfigError, KernelError
+from tilewave.nests import steps
+
+
+@tw.nest
+def wave(u, t, i, j):
+    u[t + 1, i, j] = u[t, i - 1, j] + u[t, i + 1, j] - u[t - 1, i, j]
+
+
+@tw.nest
+def grow(A, i, j, *, c=1):
+    A[i, j] = A[i - 1, j] + c * A[i, j - 1]
+
+
+@tw.nest
+def far(B, A, i, j):
+    B[i, j] = A[i - 3, j] + A[i, j + 2]
+
+
+@tw.nest
+def add(A, i):
+    A[i] = A[i] + 1000
+
+
+@tw.nest
+def look_up(H, T, a, i):
+    H[i] = T[a[i]]
+
+
+@tw.nest
+def defect(u, f, i, j):
+    d = f[i, j] - 4 * u[i, j] + u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1]  # noqa: F841
+
+
+@pytest.mark.parametrize("ranks, threads", [*RANKS, (4, 1), (6, 1)])
+def test_random_chains(ranks, threads):
+    def body(context):
+        for seed in range(100 * ranks, 100 * ranks + (5 if ranks < 3 else 2 if ranks < 4 else 1)):
+            print(f"random chain, seed {seed}")
+            assert not RandomChain(seed).differs(context)
+
+    results(ranks, threads, body, 300, random_paths(f"chains {ranks} {threads}"))
+
+
+@pytest.mark.parametrize("ranks, threads", [(1, 1), (1, 2), (2, 1), (3, 2), (4, 1), (6, 1)])
+def test_random_chains_that_step_in_time(ranks, threads):
+    def body(context):
+        for seed in range(1000 * ranks, 1000 * ranks + (4 if ranks < 3 else 2)):
+            print(f"random chain in time, seed {seed}")
+            assert not SteppingChain(seed).differs(context)
+
+    results(ranks, threads, body, 300, random_paths(f"chains in time {ranks} {threads}"))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ranks, threads", [(1, 2), (2, 1), (3, 2), (4, 1)])
+def test_many_random_chains_that_step_in_time(ranks, threads):
+    def body(context):
+        for seed in range(5000, 5200):
+            assert not SteppingChain(seed).differs(context)
+
+    results(ranks, threads, body, 6000)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_chains_of_numpy_arrays_in_place(seed):
+    assert not RandomChain(seed).differs(tw.default_context(), numpy=True)
+
+
+@pytest.mark.parametrize("ranks, threads", RANKS)
+def test_scalars_of_one_run_and_of_another_type(ranks, threads):
+    def body(context):
+        u, f, r = (filled(context, (20, 30)) for _ in range(3))
+        v, g, s = (field.copy() for field in (u, f, r))
+        sweep, back = tw.bind(smooth, u=u, f=f, w=0.5), tw.bind(smooth, u=u, f=f, reverse=("i", "j"))
+        cycle = tw.chain([sweep, tw.bind(residual, r=r, u=u, f=f), back])
+        for scalars in ({}, {"w": 0.25}, {}, {"w": 1}, {"w": np.float32(0.1)}, {"w": 0.25}, {}):
+            cycle.run(times=2, scalars=scalars)
+            for _ in range(2):
+                tw.run(smooth, u=v, f=g, **{"w": 0.5, **scalars})
+                tw.run(residual, r=s, u=v, f=g)
+                tw.run(smooth, u=v, f=g, reverse=("i", "j"), **scalars)
+            assert same(u, v) and same(r, s), scalars
+
+    results(ranks, threads, body)
+
+
+@pytest.mark.parametrize("ranks, threads", RANKS)
+def test_until(ranks, threads):
+    def body(context):
+        u, f, r = (tw.field((14, 17), "f8", init=value, context=context) for value in (0.0, 1.0, 0.0))
+        reduce = {"most": tw.max("r"), "least": tw.min("r"), "where": tw.argmax("r"), "total": tw.sum("r")}
+        cycle = tw.chain([tw.bind(smooth, u=u, f=f), tw.bind(residual, r=r, u=u, f=f, reduce=reduce)])
+        report = cycle.run(times=500, until={"most": 1e-3, "total": 0.01})
+        n = report.repetitions
+        assert report.reached and 20 < n < 500 and len(report.history) == n
+        assert report.history[-1]["most"] <= 1e-3 < max(report.history[-2]["most"], report.history[-2]["total"] * 0.1)
+        assert report.reduced[0] == {} and report.results == report.history[-1]
+        largest, ended = report.results["most"], u.gather()
+        # As often, without looking.
+        u.fill(0.0)
+        assert cycle.run(times=n).results["most"] == largest
+        again = u.gather()
+        assert ended is None or ended.tobytes() == again.tobytes()
+        # A function of the values, and looking now and then.
+        u.fill(0.0)
+        report = cycle.run(times=500, until=lambda values: values["most"] <= largest, every=7)
+        assert report.repetitions == -(-n // 7) * 7 and len(report.history) == -(-n // 7)
+        u.fill(0.0)
+        report = cycle.run(times=10, until={"most": 0}, every=4)
+        assert report.repetitions == 10 and not report.reached and len(report.history) == 3
+        assert cycle.run(times=0, until={"most": 0}).history == []
+
+    results(ranks, threads, body)
+
+
+@pytest.mark.parametrize("ranks, threads", RANKS)
+def test_a_norm_of_a_nest_that_writes_nothing(ranks, threads):
+    def body(context):
+        u, f = (tw.field((14, 17), "f8", init=value, context=context) for value in (0.0, 1.0))
+        v, reduce = u.copy(), {"r": tw.norm("d")}
+        cycle = tw.chain([tw.bind(smooth, u=u, f=f), tw.bind(defect, u=u, f=f, reduce=reduce)])
+        report, norms = cycle.run(times=1000, until={"r": 1e-3}), [1.0]
+        while norms[-1] > 1e-3:
+            tw.run(smooth, u=v, f=f)
+            norms.append(tw.run(defect, u=v, f=f, reduce=reduce).results["r"])
+        assert [values["r"] for values in report.history] == norms[1:] and same(u, v)
+
+    results(ranks, threads, body)
+
+
+@pytest.mark.parametrize("ranks, threads", [(1, 1), (1, 3), (2, 1), (2, 2), (3, 1)])
+def test_reductions_are_those_of_the_last_repetition(ranks, threads):
+    seed = 10 * ranks + threads
+    print(f"seed {seed}")
+    draw = np.random.default_rng(seed)
+    first, shape = draw.random(24 * 18), (24, 18)
+    reduce = {"s": tw.sum("u"), "m": tw.max("u"), "l": tw.min("u"), "at": tw.argmax("u")}
+    counts = [int(times) for times in draw.permutation([1, 2, 3, 258])]
+
+    def body(context):
+        u, f = (tw.field(shape, "f8", init=lambda i, j: first[18 * i + j], context=context) for _ in range(2))
+        v, norm = u.copy(), {"n": tw.norm("r")}
+        r = tw.field(shape, "f8", init=0.0, context=context)
+        sweep = tw.bind(smooth, u=u, f=f, w=0.7, reduce=reduce)
+        cycle = tw.chain([sweep, tw.bind(residual, r=r, u=u, f=f, reduce=norm)])
+        assert cycle.separate == ""
+        for times in counts:
+            for _ in range(times - 1):
+                tw.run(smooth, u=v, f=f, w=0.7)
+            want = tw.run(smooth, u=v, f=f, w=0.7, reduce=reduce).results
+            want.update(tw.run(residual, r=r, u=v, f=f, reduce=norm).results)
+            assert cycle.run(times=times).results == want and same(u, v), times
+
+    results(ranks, threads, body)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_condition_that_raises_or_differs(ranks):
+    def body(context):
+        A = filled(context, (20, 20), "i8")
+        cycle = tw.chain([tw.bind(grow, A=A, reduce={"s": tw.sum("A")})])
+
+        def raises(values):
+            if context.rank == context.size - 1:
+                raise ValueError("I will not")
+
+        with pytest.raises((ConfigError, tw.InternalError, ValueError), match="I will not"):
+            cycle.run(times=5, until=raises)
+        if ranks > 1:
+            with pytest.raises(ConfigError, match="until says"):
+                cycle.run(times=5, until=lambda values: context.rank == 0)
+        A.fill(1)
+        B = A.copy()
+        cycle.run()
+        tw.run(grow, A=B)
+        assert same(A, B)
+
+    results(ranks, 1, body)
+
+
+@pytest.mark.parametrize("ranks, threads", RANKS)
+def test_a_field_that_others_move_is_brought_back(ranks, threads):
+    def body(context):
+        A, B = filled(context, (48, 36), "i8"), filled(context, (48, 36), "i8")
+        C, D = A.copy(), B.copy()
+        cycle = tw.chain([tw.bind(grow, A=A), tw.bind(far, B=B, A=A), tw.bind(across, A=B)])
+        for grid in ([(1, ranks), (ranks, 1)] if ranks > 1 else [(1, 1)]):
+            for _ in range(2):
+                tw.run(across, A=A, plan={"grid": grid, "storage": "plain"})
+                tw.run(across, A=C, plan={"grid": grid, "storage": "plain"})
+                A._storage.relayout(A._storage.layout)  # row-major
+                assert cycle.run(times=2).measured.moving_s >= 0
+                for _ in range(2):
+                    tw.run(grow, A=C)
+                    tw.run(far, B=D, A=C)
+                    tw.run(across, A=D)
+                assert same(A, C) and same(B, D)
+
+    results(ranks, threads, body)
+
+
+@pytest.mark.parametrize("ranks, threads", RANKS)
+def test_nests_that_cannot_be_one_schedule_run_one_after_another(ranks, threads, monkeypatch):
+    monkeypatch.setattr(steps, "MOST_STEPS", steps.FEWEST_STEPS)
+
+    def body(context):
+        u, f = filled(context, (20, 24)), filled(context, (20, 24))
+        v, g = u.copy(), f.copy()
+        cycle = tw.chain([tw.bind(heat, u=u, steps=3), tw.bind(wave, u=u, steps=1), tw.bind(smooth, u=u, f=f)])
+        assert cycle.separate == "nests 1 and 2 keep 0 and 1 earlier time steps of 'u'"
+        assert "one after another, because nests 1" in repr(cycle) and "one after another" in cycle.explain()
+        report = cycle.run(times=3)
+        assert report.separate == cycle.separate and report.points == 3 * (18 * 22 * 4 + 18 * 24)
+        for _ in range(3):
+            tw.run(heat, u=v, steps=3)
+            tw.run(wave, u=v, steps=1)
+            tw.run(smooth, u=v, f=g)
+        assert same(u, v)
+        H = tw.field((20, 24), "i8", keep="window", context=context)
+        assert "rolling window" in tw.chain([tw.bind(grow, A=H)]).separate
+        assert tw.chain([tw.bind(heat, u=u, steps=0)]).separate == "nest 1, 'heat', runs no time step"
+        several = tw.chain([tw.bind(heat, u=u, steps=100)])
+        assert several.separate == "nest 1, 'heat', runs 100 time steps in blocks of 64; in one schedule: at most 64"
+
+    results(ranks, threads, body)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_nests_whose_plans_are_fixed(whole):
+    def body(context):
+        u, f, r = (filled(context, (20, 24)) for _ in range(3))
+        v, g, s = (field.copy() for field in (u, f, r))
+        plan = {"grid": (2, 1)}
+        one = tw.bind(smooth, u=u, f=f, plan=tw.plan(smooth, u=u, f=f, plan=plan) if whole else plan)
+        same_grid, other_grid = (tw.bind(residual, r=r, u=u, f=f, plan={"grid": grid}) for grid in ((2, 1), (1, 2)))
+        for rest, why in ((same_grid, ""), (other_grid, "is fixed"), (tw.bind(residual, r=r, u=u, f=f), "")):
+            cycle = tw.chain([one, rest])
+            assert why in cycle.separate and bool(why) == bool(cycle.separate)
+            cycle.run(times=2)
+            for _ in range(2):
+                tw.run(smooth, u=v, f=g)
+                tw.run(residual, r=s, u=v, f=g)
+            assert same(u, v) and same(r, s)
+
+    results(2, 1, body)
+
+
+@pytest.mark.parametrize("ranks, threads", RANKS)
+def test_bound_nests_run_beside_their_chain(ranks, threads):
+    def body(context):
+        A, B = filled(context, (40, 33), "i8"), filled(context, (40, 33), "i8")
+        C, D = A.copy(), B.copy()
+        bounds = [tw.bind(grow, A=A), tw.bind(far, B=B, A=A), tw.bind(across, A=B)]
+        cycle, back = tw.chain(bounds), tw.chain(bounds[::-1])
+        for _ in range(3):
+            for run in (cycle.run, bounds[1].run, back.run, bounds[0].run):
+                run()
+            for nest in (0, 1, 2, 1, 2, 1, 0, 0):
+                tw.run(*[(grow,), (far,), (across,)][nest], **[{"A": C}, {"B": D, "A": C}, {"A": D}][nest])
+            assert same(A, C) and same(B, D)
+
+    results(ranks, threads, body)
+
+
+def test_a_table_that_the_chain_writes():
+    T, H, a = np.zeros(9, "i8"), np.zeros(20, "i8"), np.arange(20) % 9
+    cycle = tw.chain([tw.bind(add, A=T), tw.bind(look_up, H=H, T=T, a=a)])
+    assert "looks up table 'T'" in cycle.separate
+    for k in range(3):
+        cycle.run()
+        assert (H == 1000 * (k + 1)).all()
+
+
+@pytest.mark.parametrize("ranks, threads", RANKS)
+def test_a_body_that_raises_on_one_rank(ranks, threads):
+    def body(context):
+        A, d = filled(context, (40,), "i8"), tw.field((40,), "i8", init=lambda i: 7 if i == 33 else 1, context=context)
+        A.fill(5)
+        cycle = tw.chain([tw.bind(add, A=A), tw.bind(divide, A=A, d=d), tw.bind(add, A=A)])
+        cycle.run(times=2)
+        first = A.gather()
+        for _ in range(3):
+            message = r"'divide' raised ValueError.* at i=33 .*nest 2 of the chain"
+            with pytest.raises(KernelError, match=message) as caught:
+                cycle.run(times=4, limit=7)
+            assert caught.value.agreed
+            A.fill(5)
+            cycle.run(times=2)
+            again = A.gather()
+            assert first is None or np.array_equal(first, again)
+
+    results(ranks, threads, body)
+
+
+@pytest.mark.parametrize("ranks, threads", RANKS)
+def test_a_closed_field(ranks, threads):
+    def body(context):
+        A, u, f = filled(context, (20, 20), "i8"), filled(context, (20, 20)), filled(context, (20, 20))
+        one, other = tw.bind(grow, A=A), tw.bind(smooth, u=u, f=f)
+        cycle = tw.chain([one, other])
+        cycle.run()
+        if context.rank == context.size - 1:  # one rank alone
+            f.close()
+        for call in (cycle.run, lambda: cycle.run(times=3), lambda: tw.chain([one, other])):
+            with pytest.raises(ConfigError, match="'smooth' is a field that was closed") as caught:
+                call()
+            assert caught.value.agreed
+        assert u.gather() is not None or context.rank > 0
+
+    results(ranks, threads, body)
+
+
+def test_arrays_that_share_memory_and_are_not_the_same():
+    A = np.arange(400).reshape(20, 20)
+    u, f = filled(tw.default_context(), (20, 20)), np.ones((20, 20))
+    with pytest.raises(ConfigError, match="array 'A' of nest 1 and array 'A' of nest 2 share memory, and are not"):
+        tw.chain([tw.bind(grow, A=A), tw.bind(grow, A=A[1:])])
+    with pytest.raises(ConfigError, match="array 'u' of nest 1 and array 'f' of nest 2 share memory"):
+        tw.chain([tw.bind(smooth, u=u, f=f), tw.bind(smooth, u=u.copy(), f=u.local)])
+    tw.chain([tw.bind(grow, A=A), tw.bind(across, A=A)]).run()
+    tw.chain([tw.bind(grow, A=A[:9]), tw.bind(grow, A=A[9:])]).run()
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_what_cannot_be_chained(ranks):
+    def body(context):
+        A = filled(context, (20, 20), "i8")
+        bound = tw.bind(grow, A=A)
+        other = tw.bind(grow, A=filled(context.solo(), (20, 20), "i8"))
+        for given, text in (
+            ([bound, other], "nest 2, bound nest 1, 'grow', was bound on"),
+            ([], "empty list"),
+            ([bound, grow], "nest 'grow', which is not bound, as nest 2"),
+            ([bound, "x"], "given str, as nest 2"),
+            (bound, "given Bound"),
+        ):
+            with pytest.raises(ConfigError, match=text):
+                tw.chain(given, context=context)
+        cycle = tw.chain([bound], context=context)
+        for given, text in (
+            ({"times": -1}, "times: given -1"),
+            ({"times": True}, "times: given True"),
+            ({"times": 1.5}, "times: given 1.5"),
+            ({"times": [1]}, "times: given"),
+            ({"every": 0}, "every: given 0"),
+            ({"until": {"r": 1}}, "until= was given without times="),
+            ({"times": 3, "until": {"r": 1}}, "no nest of the chain has a reduction 'r'"),
+            ({"times": 3, "until": 7}, "until: given 7"),
+            ({"times": 3, "until": {}}, "until: given {}"),
+            ({"w": 3}, "no nest of the chain has a scalar 'w'; allowed: c"),
+            ({"c": "x"}, "scalar 'c'"),
+            ({"c": 3, "scalars": {"c": 3}}, "scalar 'c' was given twice"),
+            ({"scalars": 3}, "scalars: given int"),
+        ):
+            with pytest.raises(ConfigError, match=text) as caught:
+                cycle.run(**given)
+            assert caught.value.agreed
+        reduced = tw.chain([tw.bind(grow, A=A, reduce={"at": tw.argmax("A"), "s": tw.sum("A")})])
+        refusals = (({"at": 3}, "is a place, argmax"), ({"s": "x"}, "allowed: a number"), ({"s": np.nan}, "nan"))
+        for limits, text in refusals:
+            with pytest.raises(ConfigError, match=text):
+                reduced.run(times=3, until=limits)
+        cycle.run()
+
+    results(ranks, 1, body)
+
+
+factor = 2
+
+
+@tw.nest
+def scaled(A, i):
+    A[i] = factor * A[i - 1]
+
+
+def test_numbers_from_outside_the_bodies_are_those_when_they_run():
+    global factor
+    factor = 2
+    A, B = np.ones(7, "i8"), np.ones(7, "i8")
+    cycle = tw.chain([tw.bind(scaled, A=A), tw.bind(add, A=A)])
+    for value in (2, 3, 2, 5):
+        factor = value
+        for _ in range(2):
+            cycle.run()
+            tw.run(scaled, A=B)
+            tw.run(add, A=B)
+            assert np.array_equal(A, B), value
+
+
+@pytest.mark.parametrize("ranks, threads", RANKS)
+def test_reports(ranks, threads):
+    def body(context):
+        u, f = filled(context, (40, 40)), filled(context, (40, 40))
+        one = tw.bind(smooth, u=u, f=f, reduce={"m": tw.max("u")})
+        cycle = tw.chain([one, one])
+        assert len(cycle.plans) == 2 and cycle.nests == (one, one) and "smooth, smooth" in repr(cycle)
+        report = cycle.run(times=3)
+        again = pickle.loads(pickle.dumps(report))
+        for each in (report, again):
+            assert each.repetitions == 3 and each.points == 6 * 38 * 38 and each.nests == ("smooth", "smooth")
+            assert each.measured.time_s > 0 and each.points_per_s > 0 and each.measured.call_s > 0
+            assert len(each.reduced) == 2 and each.reduced[1]["m"] == each.results["m"]
+            assert "repetitions      3" in str(each) and "m  " in str(each)
+        assert not cycle.run(times=0).points
+
+    results(ranks, threads, body)

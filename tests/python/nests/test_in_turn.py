@@ -1,0 +1,182 @@
+"""Several nests in one time step: each step is their plain loops one after another, over arrays with all of time."""
+
+import numpy as np
+import pytest
+from local_ranks import on_ranks
+
+import tilewave as tw
+from tilewave.nest.bounds import loop_bounds
+from tilewave.nests.problem import check_steps
+from tilewave.nest.reference import _Times, _run
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
+SHAPE = 9, 11
+OLDER = 3
+
+
+@tw.nest
+def magnetic(H, E, t, i, j, *, c=0.4):
+    H[t+1, i, j] = H[t, i, j] + c * (E[t, i+1, j] - E[t, i, j]) + 0.01 * t
+
+
+@tw.nest
+def electric(E, H, source, trace, t, i, j, *, c=0.4):
+    E[t+1, i, j] = E[t, i, j] + c * (H[t+1, i, j] - H[t+1, i-1, j]) + source[t, j]
+    trace[t+1, i, j] = trace[t+1, i-1, j] + E[t+1, i, j]
+
+
+@tw.nest
+def red(u, t, i, j):
+    if (i + j) % 2 == 0:
+        u[t+1, i, j] = 0.25 * (u[t+1, i-1, j] + u[t+1, i+1, j] + u[t+1, i, j-1] + u[t+1, i, j+1])
+
+
+@tw.nest
+def black(u, t, i, j):
+    if (i + j) % 2 == 1:
+        u[t+1, i, j] = 0.25 * (u[t+1, i-1, j] + u[t+1, i+1, j] + u[t+1, i, j-1] + u[t+1, i, j+1])
+
+
+@tw.nest
+def wave(u, t, i, j, *, c=0.2):
+    u[t+1, i, j] = (
+        2 * u[t, i, j]
+        - u[t-1, i, j]
+        + c * (u[t, i-1, j] + u[t, i+1, j] + u[t, i, j-1] + u[t, i, j+1] - 4 * u[t, i, j])
+    )
+
+
+@tw.nest
+def left_side(u, t, i, j, *, a=0.3):
+    u[t+1, i, j] = u[t, i+1, j] + a * (u[t+1, i+1, j] - u[t, i, j]) + 0.1 * u[t-1, i, j]
+
+
+def random(seed, shape=SHAPE):
+    return np.random.default_rng([9, seed]).random(shape)
+
+
+def plain(nests, arrays, history, steps, over, given):
+    """The meaning: arrays are changed, with their buffers before (latest first)."""
+    buffers = {}
+    changing = {name for nest in nests for name in nest.written if arrays[name].ndim < len(nest.axes[name])}
+    for name in changing:
+        older = (history.get(name, []) + [arrays[name]] * OLDER)[:OLDER]
+        buffers[name] = _Times(np.array([*older[::-1], arrays[name], *[arrays[name]] * steps]), OLDER)
+    for t in range(steps):
+        begun = set()
+        for nest, own in zip(nests, over, strict=True):
+            for name in set(nest.written) & changing - begun:
+                buffers[name][t+1,] = buffers[name][t,]
+                begun.add(name)
+            box = check_steps(nest, {name: given[name] for name in nest.arrays}, steps)
+            points = (x for x in loop_bounds(nest.indices, box, own).points() if x[0] == t)
+            with np.errstate(all="ignore"):
+                _run(nest, points, {**arrays, **buffers}, dict(nest.scalars))
+    for name in changing:
+        arrays[name][...] = buffers[name].all_times[OLDER+steps]
+        for back, level in enumerate(history.get(name, []), 1):
+            level[...] = buffers[name].all_times[OLDER+steps-back]
+
+
+#: Nests, bounds of each, fields, histories, other arrays.
+CASES = {
+    "staggered": ((magnetic, electric), None, "HE", {}, {"source": (20, SHAPE[1]), "trace": (20, *SHAPE)}),
+    "red and black": ((red, black), None, "u", {}, {}),
+    "side after the inside": ((wave, left_side), [{"i": (1, 8)}, {"i": (0, 1)}], "u", {"u": 2}, {}),
+    "history kept": ((red, black), None, "u", {"u": 1}, {}),
+}
+
+
+@pytest.mark.parametrize("ranks,threads", [(1, 1), (2, 1), (3, 2)])
+def test_equal_to_plain_loops(ranks, threads):
+    def body(context):
+        for title, (nests, over, names, history, others) in CASES.items():
+            expected = {
+                name: random(k, shape)
+                for k, (name, shape) in enumerate([*((name, SHAPE) for name in names), *others.items()])
+            }
+            before = {name: [random(50 + k) for k in range(count)] for name, count in history.items()}
+            given = {
+                name: tw.field(
+                    array.shape,
+                    "f8",
+                    init=array.copy(),
+                    history=[b.copy() for b in before.get(name, [])],
+                    context=context,
+                )
+                for name, array in expected.items()
+            }
+            for steps in (0, 1, 4, 3):
+                report = tw.run(nests, **given, steps=steps, over=over, context=context)
+                assert len(report.turns) == len(nests) and f"{steps} time steps" in str(report)
+                plain(nests, expected, before, steps, over or [None] * len(nests), given)
+                for name, field in given.items():
+                    for back, wanted in enumerate([expected[name], *before.get(name, [])]):
+                        found = field.buffer(-back).gather()
+                        if context.rank == 0:
+                            np.testing.assert_array_equal(found, wanted, f"{title}: {name}, {back} back, {steps} steps")
+
+    _, errors = on_ranks(ranks, threads, body)
+    assert not any(errors), next(error for error in errors if error)
+
+
+def test_numpy_arrays_on_one_rank():
+    u, expected = random(3), random(3)
+    tw.run((red, black), u=u, steps=3)
+    plain((red, black), {"u": expected}, {}, 3, (None, None), {"u": expected})
+    np.testing.assert_array_equal(u, expected)
+
+
+def test_what_is_not_aligned_is_read_as_the_nest_before_left_it():
+    @tw.nest
+    def count(u, t, i):
+        u[t+1, i] = u[t, i] + 1
+
+    @tw.nest
+    def take(v, u, t, i):
+        v[t+1, i] = v[t, i] + u[t+1, i]
+
+    @tw.nest
+    def look_up(v, u, at, t, i):
+        v[t+1, i] = v[t, i] + u[at[i]]
+
+    u, v, w = np.zeros(6 * 8 + 1, "u1")[1:].view("i8"), np.zeros(6, "i8"), np.zeros(6, "i8")
+    tw.run((count, take), u=u, v=v, steps=3)
+    assert u.tolist() == [3] * 6 and v.tolist() == [1 + 2 + 3] * 6
+    tw.run((count, look_up), u=u, v=w, at=np.arange(6), steps=3)
+    assert u.tolist() == [6] * 6 and w.tolist() == [4 + 5 + 6] * 6
+
+
+def test_what_is_refused():
+    @tw.nest
+    def early(H, E, t, i, j):
+        H[t+1, i, j] = H[t, i, j] + E[t+1, i, j]
+
+    @tw.nest
+    def late(E, H, t, i, j):
+        E[t+1, i, j] = E[t, i, j] + H[t, i, j]
+
+    @tw.nest
+    def still(E, i, j):
+        E[i, j] = 1.0
+
+    @tw.nest
+    def old(u, t, i, j):
+        u[t+1, i, j] = 0.5 * u[t, i, j]
+
+    E, H = tw.field(SHAPE), tw.field(SHAPE)
+    for nests, keywords, message in [
+        ((early, late), {}, r"`E\[t\+1, i, j\]` is read before a nest of the time step has written it"),
+        ((magnetic, late), {}, r"`H\[t, i, j\]` is a time step that 'H' no longer has"),
+        ((magnetic, still), {}, "'still' has no time"),
+        ((magnetic, 3), {}, "given int among several nests"),
+        ((magnetic,), {"steps": -1}, "allowed for several nests, and with inject= or record=: an integer >= 0"),
+        ((magnetic,), {"wrong": 3}, "has an argument 'wrong'"),
+        ((magnetic,), {"over": [None, None]}, "list of another length"),
+        ((magnetic,), {"reduce": {}}, "run one by one"),
+        ((), {}, "allowed: one nest or more"),
+    ]:
+        with pytest.raises(tw.ConfigError, match=message):
+            tw.run(nests, H=H, E=E, **{"steps": 2, **keywords})
+    with pytest.raises(tw.ConfigError, match="is a NumPy array.*a time step that has been replaced"):
+        tw.run((red, old), u=np.zeros(SHAPE), steps=2)
