@@ -84,7 +84,7 @@ bool interrupt_kept() {
     return kept_interrupt;
 }
 
-void keep_for_ever(void* memory) noexcept {
+void keep_until_exit(void* memory) noexcept {
     static std::mutex one_at_a_time;
     static auto* const all = new std::vector<void*>;
     const std::lock_guard lock(one_at_a_time);
@@ -258,7 +258,7 @@ bool Agreement::somebody_ended() {
         ended_ = head.ended;
         (void)where();
         for (int later = round_ + 1; later < rounds_; ++later) send_round(later);
-        keep_for_ever(notes_.release());
+        keep_until_exit(notes_.release());
         return true;
     }
     return false;
@@ -268,7 +268,7 @@ void Agreement::end(std::unique_ptr<Transport> port, int tag) {
     static const auto said = std::make_shared<const Said>(Statement{});
     auto* const last =
         new Agreement(*port.release(), said, {});  // others read it when this rank calls nothing any more
-    keep_for_ever(last);
+    keep_until_exit(last);
     last->start(tag);
     last->ended_ = last->port_.rank();
     // What the others send at their end is taken, too: a library may complain of messages that nobody receives.

@@ -143,7 +143,7 @@ void keep_interrupt(bool keep);
 bool interrupt_kept();
 
 /// Of memory that nobody frees, as messages may still come there when nobody waits: leak checkers find it here.
-void keep_for_ever(void* memory) noexcept;
+void keep_until_exit(void* memory) noexcept;
 
 /// As agree(context, statement), of what has been said before.
 bool agree(Context& context, std::shared_ptr<const Said> said);

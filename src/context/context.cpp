@@ -226,11 +226,11 @@ bool agree(Context& context, std::shared_ptr<const Said> said) {
         wait_until(
             context, [&] { return agreement.advance(); }, [&] { return agreement.waits(); }, Backoff::Kind::idle);
     } catch (const MpiError&) {
-        keep_for_ever(meeting.release());
+        keep_until_exit(meeting.release());
         context.transport().mark_failed();
         throw;
     } catch (...) {
-        keep_for_ever(meeting.release());
+        keep_until_exit(meeting.release());
         throw;
     }
     if (agreement.ended() >= 0) exchange.ended = agreement.ended();

@@ -60,7 +60,7 @@ std::int64_t Alarms::last_block() {
     return last;
 }
 
-void Alarms::settle() {
+void Alarms::take_outstanding() {
     if (transport_.size() == 1 || !transport_.alarms()) return;
     std::vector<std::int64_t> raised(static_cast<std::size_t>(transport_.size()), 0);
     raised[static_cast<std::size_t>(transport_.rank())] = raised_ ? -1 : 0;

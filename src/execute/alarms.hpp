@@ -43,7 +43,7 @@ public:
     std::int64_t last_block();
     /// After work in which a rank has raised an alarm: takes what is still under way. Collective.
     /// @throws MpiError
-    void settle();
+    void take_outstanding();
 
 private:
     void take();

@@ -41,7 +41,7 @@ Outcome KeptExecution::run(std::span<const Binding> bindings, const Programs& pr
     } catch (const ConfigError&) {  // on all ranks
         throw;
     } catch (const std::exception&) {
-        return stand_aside(schedule_, transport, std::current_exception(), options);
+        return pass_empty_messages(schedule_, transport, std::current_exception(), options);
     }
     const bool brief = last_s_ > 0 && last_s_ < tuning::longest_brief_s;
     lanes.run(
@@ -150,8 +150,8 @@ void take_no_part(const Schedule& schedule, Transport& transport, const ExecuteO
 
 }  // namespace
 
-Outcome stand_aside(const Schedule& schedule, Transport& transport, std::exception_ptr error,
-                    const ExecuteOptions& options) {
+Outcome pass_empty_messages(const Schedule& schedule, Transport& transport, std::exception_ptr error,
+                            const ExecuteOptions& options) {
     Outcome outcome;
     outcome.error = std::move(error);
     try {

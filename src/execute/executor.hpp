@@ -89,7 +89,7 @@ inline Outcome execute(const Schedule& schedule, std::span<const Binding> bindin
 /// Takes part in the messages of `schedule` as a rank that cannot compute for `error`: what execute() does on a rank
 /// that has failed, with memory for one message. Collective in effect.
 /// @throws MpiError
-Outcome stand_aside(const Schedule& schedule, Transport& transport, std::exception_ptr error,
-                    const ExecuteOptions& options = {});
+Outcome pass_empty_messages(const Schedule& schedule, Transport& transport, std::exception_ptr error,
+                            const ExecuteOptions& options = {});
 
 }  // namespace tilewave

@@ -13,7 +13,7 @@ void Execution::take_turns(int thread) {
     for (int i = 0; i < turns.count(); ++i) {
         const auto l = static_cast<std::size_t>(turns.lane(i));
         Cursor& at = cursors_[l] = {0, 0, Repetitions(s_, l, options_.times)};
-        at.way.settle(at.step, at.repetition);
+        at.way.advance(at.step, at.repetition);
         if (at.repetition > 0 && !moved_.empty()) move_arrays(turns.lane(i));
         left += unfinished(turns.lane(i));
         if (options_.record) ends_[l].push_back(last);
@@ -58,7 +58,7 @@ void Execution::take_turn(Turns& turns, int l, double& last) {
         }
         ++at.step;
         const std::int64_t before = at.repetition;
-        at.way.settle(at.step, at.repetition);
+        at.way.advance(at.step, at.repetition);
         if (at.repetition != before && !moved_.empty()) move_arrays(l);
     }
 }

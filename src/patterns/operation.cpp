@@ -34,7 +34,7 @@ PatternOperation::PatternOperation(Context& context, PatternCall call, std::int6
     if (call_.error.empty() && !call_.keep) transfer_ = PatternTransfer::take(*exchange_, PatternTransfer::key(call_));
     if (transfer_ && !make_result_again()) transfer_.reset();
     if (!transfer_) {  // no such call was found right before
-        speak();
+        make_statement();
         comparison_ = std::make_unique<Comparison>(exchange_->kept_port(), words_.said, words_.given);
     }
     if (call_.request.algorithm == Algorithm::native && port().native() && !call_.keep) enter_line();
@@ -58,7 +58,7 @@ bool PatternOperation::make_result_again() {
 }
 
 // What this rank says of its call: the same as text, what may differ between ranks as numbers.
-void PatternOperation::speak() {
+void PatternOperation::make_statement() {
     words_.key = PatternTransfer::key(call_);
     Statement statement;
     statement.error = check_call(call_, context_.rank(), context_.size());
@@ -196,7 +196,7 @@ void PatternOperation::check_places(const PatternProblem& q) {
 void PatternOperation::take_tag() {
     kept_tag_ = take_kept_tag(context_);
     tag_ = Exchange::first_kept + kept_tag_.number();
-    if (transfer_) transfer_->aim(call_, exchange_->tag(tag_));
+    if (transfer_) transfer_->set_tag_and_memory(call_, exchange_->tag(tag_));
 }
 
 // All ranks come to the same here: what was agreed, rank 0's numbers and nothing else decide.
@@ -244,7 +244,7 @@ void PatternOperation::get_memory() {
         words_.agreed.assign(now.begin() + PatternTransfer::memory_numbers, now.end());
         transfer_ = std::make_shared<PatternTransfer>(context_, words_, made_, plan_, call_, comparison_);
     }
-    if (!piggyback_) transfer_->aim(call_, exchange_->tag(tag_));
+    if (!piggyback_) transfer_->set_tag_and_memory(call_, exchange_->tag(tag_));
     staged_ = transfer_->buffer_bytes();
 }
 

@@ -40,7 +40,7 @@ private:
     bool repeats() const override { return call_.keep; }
     bool stage_over();
     bool make_result_again();
-    void speak();
+    void make_statement();
     Caller caller() const { return caller_of(call_); }
     void prepare();
     void get_memory();

@@ -80,7 +80,7 @@ PatternTransfer::PatternTransfer(Context& context, Words words, const PatternPro
     comparison_ = std::move(comparison);
 }
 
-void PatternTransfer::aim(PatternCall& call, int tag) {
+void PatternTransfer::set_tag_and_memory(PatternCall& call, int tag) {
     for (Message& m : schedule_.messages) m.tag = tag;
     const auto addresses = pattern_addresses(problem_, schedule_.rank, {call.in.data, call.out.data});
     for (std::size_t a = 0; a < bindings_.size(); ++a) bindings_[a].data = addresses[a];

@@ -55,7 +55,7 @@ public:
     /// is known.
     bool fits(const PatternCall& call) const { return out_stride_ == call.out.row_stride_bytes; }
     /// Ready to run for `call`, which must live on, with messages that bear `tag`.
-    void aim(PatternCall& call, int tag);
+    void set_tag_and_memory(PatternCall& call, int tag);
     Execution& execution() { return *execution_; }
     const Combine& combine() const { return combine_; }
     std::int64_t buffer_bytes() const { return schedule_.buffer_bytes(); }

@@ -115,7 +115,7 @@ void CollectiveRun::execute(std::span<const Binding> bindings, const Programs& p
         if (block > 0 && blocks_.before_block && !lacking_) blocks_.before_block(block);
         if (!blocks_.time_bytes.empty()) moved = bindings_at(passed, blocks_, execution.schedule(), bindings);
         Outcome one = lacking_
-                          ? stand_aside(execution.schedule(), t, lacking_, options)
+                          ? pass_empty_messages(execution.schedule(), t, lacking_, options)
                           : execution.run(moved.empty() ? bindings : moved, programs, t, context_.lanes(), options);
         add(one, meeting);
         if (options.record && !options.events && !one.error)
@@ -177,7 +177,7 @@ RunEnding CollectiveRun::end(const std::function<std::string(const Failure&)>& e
                                 slowest(times_.moving_s),
                                 slowest(times_.call_s)};
     allreduce_min(t, v);
-    if (v[2] == 0) alarms().settle();
+    if (v[2] == 0) alarms().take_outstanding();
     if (v[0] == none && v[1] != 0 && v[2] == 0) {  // a rank that waited here has stopped the others
         std::vector<std::int64_t> interrupted{late ? 0 : 1};
         allreduce_min(t, interrupted);

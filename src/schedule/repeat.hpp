@@ -33,7 +33,7 @@ public:
         return static_cast<std::size_t>(i - (times_ - 1) * length);
     }
     /// From the step just taken, or from the begin (step 0), to the next.
-    void settle(std::size_t& step, std::int64_t& repetition) const {
+    void advance(std::size_t& step, std::int64_t& repetition) const {
         if (times_ == 1 || step != static_cast<std::size_t>(range_.end)) return;
         if (range_.begin == range_.end) {
             repetition = times_ - 1;

@@ -496,7 +496,7 @@ class _Memory:
         return field is not None and not field.closed and field._storage.version != self.version
 
 
-def is_left(array):
+def is_stale_view(array):
     """Whether a NumPy array is a view of what a field was, before a run moved its values."""
     base = array.base
     while isinstance(base, np.ndarray):

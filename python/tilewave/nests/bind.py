@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilewave.errors import ConfigError, shown
-from tilewave.field.field import Field, is_left
+from tilewave.field.field import Field, is_stale_view
 from tilewave.kernel.scalars import Slot
 from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
@@ -250,7 +250,7 @@ class Bound:
             if field._storage is None and field.keep == "all":
                 return False
         for _, array in self._views:
-            if is_left(array):
+            if is_stale_view(array):
                 return False
         return call.outside is self.nest._outside()
 
@@ -306,7 +306,7 @@ class Bound:
                     "while its fields are open"
                 )
         for name, array in self._views:
-            if is_left(array):
+            if is_stale_view(array):
                 raise ConfigError(
                     f"array {name!r} of {self._called()} is a view of a field from before a run moved the field's "
                     "values elsewhere; allowed: to bind the field itself, or a copy() of the view"

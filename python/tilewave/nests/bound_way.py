@@ -72,7 +72,7 @@ class Way:
         if self._copied or ready.kernel.copies_tables:
             if not ready.on_one_rank and not ready.stored:
                 ready.operands, ready.copies = operands_of(self.given.nest, ready.arrays, ready.initial)
-            ready.look_again()
+            ready.take_current_values()
 
     def run(self, record, begun, steps):
         """One run, after the ranks have agreed on it; part of a collective call. Returns the report."""

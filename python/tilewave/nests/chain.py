@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tilewave import units
 from tilewave.errors import ConfigError
-from tilewave.field.field import is_left
+from tilewave.field.field import is_stale_view
 from tilewave.nest.nest import Nest
 from tilewave.nests.bind import Bound
 from tilewave.nests.chain_body import Ran, check_shared, make_body
@@ -238,7 +238,7 @@ class Chain:
             if field._storage is None and field.keep == "all":
                 return False
         for array in self._views:
-            if is_left(array):
+            if is_stale_view(array):
                 return False
         return body.as_prepared()
 
@@ -252,7 +252,7 @@ class Chain:
         if body is None:
             body = yield from self._prepare(request.scalars)
         elif not body.as_prepared():
-            body.look_again()
+            body.take_current_values()
             self._calls.clear()
         return self._repeat(body, request)
 

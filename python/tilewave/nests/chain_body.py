@@ -119,13 +119,13 @@ class OneSchedule:
         self.readies, self.memories = list(readies), memories
         self._core = _core.ChainedSweep(context._core, [way._core for way in self.ways], memories)
         self._nests = list({id(member.bound.nest): member.bound.nest for member in members}.values())
-        self.look_again()
+        self.take_current_values()
 
     def as_prepared(self):
         """Whether the numbers from outside the bodies are those that it was prepared for."""
         return all(nest._outside() is outside for nest, outside in zip(self._nests, self._outside, strict=True))
 
-    def look_again(self):
+    def take_current_values(self):
         """Take the numbers from outside the bodies as those that it was prepared for: they are equal."""
         self._outside = [nest._outside() for nest in self._nests]
 

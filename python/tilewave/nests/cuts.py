@@ -8,7 +8,7 @@ def has_cuts(value):
     return isinstance(value, Field) and value._cuts is not None
 
 
-def tell_cuts(nest, spread, arrays, accesses, core):
+def set_cuts(nest, spread, arrays, accesses, core):
     """Tell the core how fields are cut, and cut the loops as the finest one of them is: what is computed of it lies
     with those who own it, and a coarser grid is less to move. Of equals the first one that is accessed, writes first.
 

@@ -230,9 +230,9 @@ def run_in_turn(
                 if any(isinstance(value, np.ndarray) and copied(value) for value in one.arrays.values()):
                     # Another nest may have changed them since.
                     one.operands, one.copies = operands_of(part.nest, one.arrays, one.initial)
-                    one.look_again()
+                    one.take_current_values()
                 elif changing & {*part.nest.tables}:
-                    one.look_again()
+                    one.take_current_values()
                 core, after_s = yield from run_ready(part.nest, one, begun)
                 begun = time.perf_counter()
                 if alone:

@@ -13,7 +13,7 @@ from tilewave.field.field import Field
 MOST_COMPARED = 1 << 22
 
 
-def lie_of(value):
+def memory_form(value):
     """How an array lies in a run, hashable: whatever is compiled in or planned from its memory follows from it.
 
     A field lies as the plan wants. A NumPy array is used where it is, or, where it is not aligned, as a copy in C

@@ -17,7 +17,7 @@ from tilewave.nest.nest import Nest
 from tilewave.nest.views import elements_of
 from tilewave.nests import choosing, reductions
 from tilewave.nests.call_key import CallKey
-from tilewave.nests.operands import lie_of, operands_of, tables_of
+from tilewave.nests.operands import memory_form, operands_of, tables_of
 from tilewave.nests.plan_changes import earlier_plan
 from tilewave.nests.prepared import BoundNest, NestCall
 from tilewave.nests.problem import check_arrays, history_of
@@ -147,7 +147,7 @@ def _check(nest, context, loops, plan, choices, fastmath, arguments, reduce, hal
         nest=nest.name,
         lines=nest.lines(),
         loops=(*dataclasses.replace(loops, steps=block).key(nest), "block") if block else loops.key(nest),
-        memory=tuple(lie_of(seen[name]) for name in nest.arrays),
+        memory=tuple(memory_form(seen[name]) for name in nest.arrays),
         history=tuple(history_of(nest, arrays, name, loops.again) for name in nest.written if loops.steps is not None),
         plan=plan and plan.choices(),
         choices=repr(sorted(choices.items())),

@@ -58,7 +58,7 @@ class BoundNest:
         """The kernel as the core runs it, with scalars and tables as they are now."""
         return core_kernel(self.kernel, self.environment[1], self.tables, self.reductions)
 
-    def look_again(self):
+    def take_current_values(self):
         """Give the kernel the tables as they are now."""
         self.tables = tables_of(self.kernel.nest, self.arrays)
         packed = self.kernel.pack(self.values, self.tables)

@@ -9,12 +9,12 @@ import numpy as np
 from tilewave import _core
 from tilewave.dtypes import IN_NESTS
 from tilewave.errors import ConfigError, shown
-from tilewave.field.field import Field, is_left
+from tilewave.field.field import Field, is_stale_view
 from tilewave.nest.bounds import loop_bounds, loop_directions
 from tilewave.nest.box import cut_short
 from tilewave.nest.dependences import MOST_HISTORY
 from tilewave.nest.periodic import periodic_ranges, read_periodic
-from tilewave.nests.cuts import has_cuts, tell_cuts
+from tilewave.nests.cuts import has_cuts, set_cuts
 from tilewave.nests.operands import check_own_elements
 from tilewave.nests.scaled import differ, extents_of_points, refuse_scaled_in_time, tell_scaled, why_in_loop_order
 
@@ -327,7 +327,7 @@ def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, *, s
     if apart:
         tell_scaled(nest, spread, arrays, core)
     if cut:
-        tell_cuts(nest, spread, arrays, accesses, core)
+        set_cuts(nest, spread, arrays, accesses, core)
     return core
 
 
@@ -408,7 +408,7 @@ def check_arrays(nest, arrays, context):
                 f"array {name!r} has dtype {value.dtype}; allowed: "
                 f"{', '.join(d.name for d in IN_NESTS)}, in native byte order"
             )
-        if isinstance(value, np.ndarray) and is_left(value):
+        if isinstance(value, np.ndarray) and is_stale_view(value):
             raise ConfigError(
                 f"array {name!r} is a view of a field from before a run moved the field's values elsewhere; "
                 "allowed: the field's local as it is now, or a copy() of the view"

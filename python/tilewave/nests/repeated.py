@@ -4,7 +4,7 @@ import weakref
 
 import numpy as np
 
-from tilewave.field.field import Field, is_left
+from tilewave.field.field import Field, is_stale_view
 from tilewave.nest.nest import Nest
 from tilewave.nests.operands import tables_of
 
@@ -30,7 +30,7 @@ class Call:
             if array.__class__ is not kind:
                 return None
             if kind is np.ndarray:
-                if array.base is not None and is_left(array):
+                if array.base is not None and is_stale_view(array):
                     return None
                 memory.append(array.__array_interface__)
             elif kind is Field and not array.closed:

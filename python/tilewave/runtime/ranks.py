@@ -1,4 +1,4 @@
-"""What programs ask of the ranks themselves: to meet, and one of them to speak."""
+"""What programs ask of the ranks themselves: to meet, and one of them to print."""
 
 from __future__ import annotations
 

@@ -287,7 +287,7 @@ TEST(MemoryLimits, OfARankThatStandsAside) {
             const Binding binding{reinterpret_cast<std::byte*>(memory.data()), {8}};
             Lanes lanes(std::vector<int>{});
             if (rank == 1)
-                (void)stand_aside(s, *transport, std::make_exception_ptr(std::bad_alloc()), {});
+                (void)pass_empty_messages(s, *transport, std::make_exception_ptr(std::bad_alloc()), {});
             else
                 (void)execute(s, {&binding, 1}, Programs{}, *transport, lanes, {});
         });

@@ -278,7 +278,7 @@ TEST(Alarms, TheLastBlockIsTheOneThatARankIsFurthestAt) {
                     alarms.begin_block(blocks[t.rank()]);
                     if (t.rank() == failing) alarms.raise();
                     EXPECT_EQ(alarms.last_block(), std::max(blocks[0], blocks[2]));
-                    alarms.settle();
+                    alarms.take_outstanding();
                 }
             });
 }
@@ -294,7 +294,7 @@ TEST(Alarms, OfEarlierWorkStopNothing) {
                 for (Backoff backoff; bad < 3 && bad != t.rank() && !alarms.heard(); backoff.pause()) {
                 }
             barrier(t);
-            if (bad < 3 && work % 3) alarms.settle();
+            if (bad < 3 && work % 3) alarms.take_outstanding();
         }
         alarms.begin();
         barrier(t);

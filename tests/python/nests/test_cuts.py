@@ -23,5 +23,5 @@ def test_loops_follow_the_element_that_is_nearest_to_a_point(monkeypatch, access
     view = types.SimpleNamespace(array="A", axes=("i", "j"), indices=("i", "j"), own_phases=lambda: ((1, 0), (1, 0)))
     monkeypatch.setattr(cuts, "has_cuts", lambda value: True)
     field = types.SimpleNamespace(ndim=2, _cuts=())
-    cuts.tell_cuts(types.SimpleNamespace(views=[view]), [view], {"A": field}, accesses, core)
+    cuts.set_cuts(types.SimpleNamespace(views=[view]), [view], {"A": field}, accesses, core)
     assert told == [(0, element)]
