@@ -5,7 +5,7 @@
 #include "execute/executor.hpp"
 #include "generate/sweep/sweep.hpp"
 #include "tilewave/context.hpp"
-#include "tilewave/predict.hpp"
+#include "tilewave/engine/predict.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

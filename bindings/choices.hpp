@@ -5,8 +5,8 @@
 #include <type_traits>
 
 #include "casters.hpp"
+#include "tilewave/engine/plan_choices.hpp"
 #include "tilewave/error.hpp"
-#include "tilewave/plan_choices.hpp"
 
 namespace tilewave {
 

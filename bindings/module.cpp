@@ -3,9 +3,9 @@
 #include <nanobind/stl/string.h>
 
 #include "tilewave/dtype.hpp"
+#include "tilewave/engine/fast_paths.hpp"
+#include "tilewave/engine/limits.hpp"
 #include "tilewave/error.hpp"
-#include "tilewave/fast_paths.hpp"
-#include "tilewave/limits.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

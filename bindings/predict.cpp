@@ -1,5 +1,5 @@
 // Schedules played against a machine's numbers.
-#include "tilewave/predict.hpp"
+#include "tilewave/engine/predict.hpp"
 
 #include <cstdio>
 

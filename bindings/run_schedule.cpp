@@ -4,8 +4,8 @@
 #include "casters.hpp"
 #include "data/rows.hpp"
 #include "run/run_schedule.hpp"
-#include "tilewave/check.hpp"
-#include "tilewave/predict.hpp"
+#include "tilewave/engine/check.hpp"
+#include "tilewave/engine/predict.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -7,7 +7,7 @@
 
 #include "casters.hpp"
 #include "schedule/whole.hpp"
-#include "tilewave/check.hpp"
+#include "tilewave/engine/check.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

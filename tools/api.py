@@ -1,7 +1,7 @@
 """Writes docs/api/python.md and docs/api/cpp.md from docstrings and public headers; --check: are they up to date?
 
 Python: the names of tilewave/__init__.py, followed through imports to where they are defined, in whatever folder.
-C++: `///` and `///<` comments of include/tilewave/*.hpp. The standard library is all that this needs.
+C++: `///` and `///<` comments of include/tilewave/**/*.hpp. The standard library is all that this needs.
 """
 
 import ast
@@ -72,7 +72,7 @@ def own_text(node):
 
 def choices():
     """The choices of a plan as attributes of a docstring, from the header that declares them."""
-    text = (ROOT / "include" / "tilewave" / "plan_choices.hpp").read_text()
+    text = (ROOT / "include" / "tilewave" / "engine" / "plan_choices.hpp").read_text()
     found = re.findall(r"X\(([\w:]+), (\w+), [^\n]*?, \\\n((?:\s*\"[^\n]*\n)+)", text)
     return "\n".join(
         f"{name} : {kind.removeprefix('std::')}\n" + wrapped("".join(re.findall(r'"([^"]*)"', doc)), "    ")
@@ -199,7 +199,7 @@ def cpp_header(path):
     """Lines of one header: what it is for, then each documented declaration."""
     lines = path.read_text().splitlines()
     intro = [line[2:].strip() for line in lines[: lines.index("#pragma once")] if line.startswith("//")]
-    out = [f"## `tilewave/{path.name}`", "", wrapped(" ".join(intro)), ""]
+    out = [f"## `{path.relative_to(ROOT / 'include')}`", "", wrapped(" ".join(intro)), ""]
     comment, at = [], 0
     while at < len(lines):
         line = lines[at].strip()
@@ -234,7 +234,7 @@ def cpp_page():
         "Preconditions are marked `@pre`, with what is thrown.",
         "",
     ]
-    for path in sorted((ROOT / "include" / "tilewave").glob("*.hpp")):
+    for path in sorted((ROOT / "include" / "tilewave").rglob("*.hpp")):
         lines += cpp_header(path)
     return NOTE + "\n".join(lines).strip() + "\n"
 

@@ -41,6 +41,7 @@ FOLDERS = {
     "dense": "linalg tilewave",
     "bindings": "",
 }
+MOST_HEADERS = 15  # in include/tilewave, that users include; what builders of schedules need is in its folder engine
 MAY_NAME_MPI = re.compile(r"src/transport/mpi(_entry|_leaving)?\.[ch]pp|bindings/mpi_library\.[ch]pp")
 TYPE = re.compile(r"(?:struct|class|union|enum(?: class)?) (?:alignas\([^)]*\) )?([\w:]+)(?! *<)[^;]*$")
 LEVEL = {folder: level for level, folder in enumerate(FOLDERS)}
@@ -135,6 +136,9 @@ def violations(root=ROOT):
                 for number, line in enumerate(path.read_text().splitlines(), 1)
                 if re.search(r"#include <mpi\.h>|\bMPI_[A-Z]", line)
             ]
+    headers = len(list((root / "include" / "tilewave").glob("*.hpp")))
+    if headers > MOST_HEADERS:
+        wrong.append(f"include/tilewave: {headers} headers; allowed: {MOST_HEADERS}; others go to its folder engine")
     wrong += [" includes ".join(circle) for circle in circles(graph)]
     wrong += defined_twice(root)
     return wrong, len(files)

@@ -8,9 +8,9 @@
 #include <typeindex>
 #include <vector>
 
-#include "tilewave/fast_paths.hpp"
+#include "tilewave/engine/fast_paths.hpp"
+#include "tilewave/engine/transport.hpp"
 #include "tilewave/machine.hpp"
-#include "tilewave/transport.hpp"
 
 namespace tilewave {
 

@@ -10,8 +10,8 @@
 #include <type_traits>
 
 #include "tilewave/context.hpp"
-#include "tilewave/kernel.hpp"
-#include "tilewave/layout.hpp"
+#include "tilewave/engine/kernel.hpp"
+#include "tilewave/engine/layout.hpp"
 
 namespace tilewave {
 

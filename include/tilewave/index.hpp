@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tilewave/engine/limits.hpp"
 #include "tilewave/error.hpp"
-#include "tilewave/limits.hpp"
 
 namespace tilewave {
 

@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "tilewave/block_cyclic.hpp"
 #include "tilewave/context.hpp"
 #include "tilewave/dtype.hpp"
-#include "tilewave/linalg_plan.hpp"
-#include "tilewave/predict.hpp"
-#include "tilewave/run_schedule.hpp"
+#include "tilewave/engine/block_cyclic.hpp"
+#include "tilewave/engine/linalg_plan.hpp"
+#include "tilewave/engine/predict.hpp"
+#include "tilewave/engine/run_schedule.hpp"
 
 namespace tilewave {
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "tilewave/context.hpp"
+#include "tilewave/engine/kernel.hpp"
 #include "tilewave/field.hpp"
-#include "tilewave/kernel.hpp"
 #include "tilewave/report.hpp"
 
 namespace tilewave {

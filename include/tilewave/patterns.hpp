@@ -6,7 +6,7 @@
 #include <string>
 
 #include "tilewave/context.hpp"
-#include "tilewave/pattern.hpp"
+#include "tilewave/engine/pattern.hpp"
 
 namespace tilewave {
 

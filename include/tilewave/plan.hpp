@@ -4,15 +4,15 @@
 #include <string>
 #include <vector>
 
+#include "tilewave/engine/plan_choices.hpp"
+#include "tilewave/engine/problem.hpp"
 #include "tilewave/machine.hpp"
-#include "tilewave/plan_choices.hpp"
-#include "tilewave/problem.hpp"
 
 namespace tilewave {
 
 /// How a sweep is cut and ordered. Plain data; every field can be set by the user.
 struct Plan {
-    // Every choice with its default, and what it means: tilewave/plan_choices.hpp.
+    // Every choice with its default, and what it means: tilewave/engine/plan_choices.hpp.
 #define TILEWAVE_CHOICE(type, name, otherwise, least, text) type name = otherwise;
     TILEWAVE_PLAN_CHOICES(TILEWAVE_CHOICE)
 #undef TILEWAVE_CHOICE

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tilewave/engine/matrix.hpp"
 #include "tilewave/index.hpp"
-#include "tilewave/matrix.hpp"
 
 namespace tilewave {
 

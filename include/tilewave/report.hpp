@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tilewave/engine/predict.hpp"
 #include "tilewave/plan.hpp"
-#include "tilewave/predict.hpp"
 #include "tilewave/reduction.hpp"
 
 namespace tilewave {

@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "tilewave/context.hpp"
-#include "tilewave/kernel.hpp"
-#include "tilewave/problem.hpp"
+#include "tilewave/engine/kernel.hpp"
+#include "tilewave/engine/problem.hpp"
 
 namespace tilewave {
 

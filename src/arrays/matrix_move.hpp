@@ -6,7 +6,7 @@
 #include "generate/linalg/redistribute.hpp"
 #include "run/run_schedule.hpp"
 #include "tilewave/context.hpp"
-#include "tilewave/kernel.hpp"
+#include "tilewave/engine/kernel.hpp"
 
 namespace tilewave {
 

@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "tilewave/kernel.hpp"
-#include "tilewave/layout.hpp"
-#include "tilewave/schedule.hpp"
+#include "tilewave/engine/kernel.hpp"
+#include "tilewave/engine/layout.hpp"
+#include "tilewave/engine/schedule.hpp"
 
 namespace tilewave {
 

@@ -1,8 +1,8 @@
 // The buffers of memory in which an array keeps time buffers.
 #pragma once
 #include "execute/executor.hpp"
-#include "tilewave/problem.hpp"
-#include "tilewave/task.hpp"
+#include "tilewave/engine/problem.hpp"
+#include "tilewave/engine/task.hpp"
 
 namespace tilewave {
 

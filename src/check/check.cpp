@@ -1,4 +1,4 @@
-#include "tilewave/check.hpp"
+#include "tilewave/engine/check.hpp"
 
 #include <algorithm>
 

@@ -12,7 +12,7 @@
 #include "check/cell_store.hpp"
 #include "check/memory.hpp"
 #include "check/program.hpp"
-#include "tilewave/check.hpp"
+#include "tilewave/engine/check.hpp"
 
 namespace tilewave {
 

@@ -15,7 +15,7 @@
 
 #include "check/memory.hpp"
 #include "check/versions.hpp"
-#include "tilewave/schedule.hpp"
+#include "tilewave/engine/schedule.hpp"
 
 namespace tilewave {
 

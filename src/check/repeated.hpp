@@ -3,7 +3,7 @@
 #include <optional>
 #include <span>
 
-#include "tilewave/check.hpp"
+#include "tilewave/engine/check.hpp"
 
 namespace tilewave {
 

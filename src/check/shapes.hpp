@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "tilewave/check.hpp"
+#include "tilewave/engine/check.hpp"
 
 namespace tilewave {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tilewave/transport.hpp"
+#include "tilewave/engine/transport.hpp"
 
 namespace tilewave {
 

@@ -1,4 +1,4 @@
-#include "tilewave/fast_paths.hpp"
+#include "tilewave/engine/fast_paths.hpp"
 
 #include <algorithm>
 #include <array>

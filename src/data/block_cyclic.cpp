@@ -1,9 +1,9 @@
-#include "tilewave/block_cyclic.hpp"
+#include "tilewave/engine/block_cyclic.hpp"
 
 #include <algorithm>
 #include <limits>
 
-#include "tilewave/layout.hpp"
+#include "tilewave/engine/layout.hpp"
 
 namespace tilewave {
 

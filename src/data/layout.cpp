@@ -1,4 +1,4 @@
-#include "tilewave/layout.hpp"
+#include "tilewave/engine/layout.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "tilewave/matrix.hpp"
+#include "tilewave/engine/matrix.hpp"
 
 namespace tilewave {
 

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tilewave/engine/matrix.hpp"
 #include "tilewave/index.hpp"
-#include "tilewave/matrix.hpp"
 
 namespace tilewave {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "execute/tuning.hpp"
-#include "tilewave/transport.hpp"
+#include "tilewave/engine/transport.hpp"
 
 namespace tilewave {
 

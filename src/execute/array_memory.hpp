@@ -3,8 +3,8 @@
 #include <span>
 
 #include "execute/window/window_memory.hpp"
-#include "tilewave/kernel.hpp"
-#include "tilewave/schedule.hpp"
+#include "tilewave/engine/kernel.hpp"
+#include "tilewave/engine/schedule.hpp"
 
 namespace tilewave {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "execute/array_memory.hpp"
+#include "tilewave/engine/schedule.hpp"
 #include "tilewave/reduction.hpp"
-#include "tilewave/schedule.hpp"
 
 namespace tilewave {
 

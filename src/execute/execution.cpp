@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "execute/tuning.hpp"
-#include "tilewave/layout.hpp"
+#include "tilewave/engine/layout.hpp"
 
 namespace tilewave {
 

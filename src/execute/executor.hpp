@@ -7,12 +7,12 @@
 
 #include "core/clock.hpp"
 #include "execute/lanes/lanes.hpp"
-#include "tilewave/fast_paths.hpp"
-#include "tilewave/kernel.hpp"
-#include "tilewave/schedule.hpp"
-#include "tilewave/task.hpp"
-#include "tilewave/timeline.hpp"
-#include "tilewave/transport.hpp"
+#include "tilewave/engine/fast_paths.hpp"
+#include "tilewave/engine/kernel.hpp"
+#include "tilewave/engine/schedule.hpp"
+#include "tilewave/engine/task.hpp"
+#include "tilewave/engine/timeline.hpp"
+#include "tilewave/engine/transport.hpp"
 
 namespace tilewave {
 

@@ -8,8 +8,8 @@
 
 #include "core/clock.hpp"
 #include "execute/tuning.hpp"
-#include "tilewave/schedule.hpp"
-#include "tilewave/transport.hpp"
+#include "tilewave/engine/schedule.hpp"
+#include "tilewave/engine/transport.hpp"
 
 namespace tilewave {
 

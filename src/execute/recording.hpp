@@ -8,7 +8,7 @@
 
 #include "execute/executor.hpp"
 #include "schedule/parts_count.hpp"
-#include "tilewave/transport.hpp"
+#include "tilewave/engine/transport.hpp"
 
 namespace tilewave {
 

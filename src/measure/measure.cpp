@@ -7,7 +7,7 @@
 #include "data/memory.hpp"
 #include "execute/executor.hpp"
 #include "schedule/lane_builder.hpp"
-#include "tilewave/layout.hpp"
+#include "tilewave/engine/layout.hpp"
 
 namespace tilewave::measure {
 

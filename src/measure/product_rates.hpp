@@ -6,7 +6,7 @@
 
 #include "execute/blas/library.hpp"
 #include "plan/products/product_plan.hpp"
-#include "tilewave/predict.hpp"
+#include "tilewave/engine/predict.hpp"
 
 namespace tilewave {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "plan/nests/tuning.hpp"
-#include "tilewave/schedule.hpp"
+#include "tilewave/engine/schedule.hpp"
 
 namespace tilewave {
 

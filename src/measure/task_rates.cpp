@@ -14,8 +14,8 @@
 #include "measure/tuning.hpp"
 #include "schedule/operations.hpp"
 #include "tilewave/dtype.hpp"
+#include "tilewave/engine/layout.hpp"
 #include "tilewave/error.hpp"
-#include "tilewave/layout.hpp"
 
 namespace tilewave {
 

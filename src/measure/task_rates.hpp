@@ -6,8 +6,8 @@
 
 #include "execute/blas/library.hpp"
 #include "plan/panels/panel_plan.hpp"
-#include "tilewave/predict.hpp"
-#include "tilewave/schedule.hpp"
+#include "tilewave/engine/predict.hpp"
+#include "tilewave/engine/schedule.hpp"
 
 namespace tilewave {
 

@@ -9,7 +9,7 @@
 #include "execute/window/window_memory.hpp"
 #include "predict/rate.hpp"
 #include "tilewave/context.hpp"
-#include "tilewave/kernel.hpp"
+#include "tilewave/engine/kernel.hpp"
 #include "tilewave/plan.hpp"
 
 namespace tilewave {

@@ -269,7 +269,7 @@ private:
     RateStore* store_;
     const Machine machine_;
     std::vector<Contender> contenders_;
-    std::vector<RateList> rates_;         // by contender
+    std::vector<RateList> rates_;      // by contender
     std::vector<std::string> keys_;    // of rates on disk
     std::vector<std::size_t> before_;  // rates that were known then
 };

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "tilewave/problem.hpp"
+#include "tilewave/engine/problem.hpp"
 
 namespace tilewave {
 

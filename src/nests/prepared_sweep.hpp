@@ -10,9 +10,9 @@
 #include "predict/rate.hpp"
 #include "run/collective_run.hpp"
 #include "tilewave/context.hpp"
+#include "tilewave/engine/predict.hpp"
 #include "tilewave/field.hpp"
 #include "tilewave/plan.hpp"
-#include "tilewave/predict.hpp"
 #include "tilewave/report.hpp"
 
 namespace tilewave {

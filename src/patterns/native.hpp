@@ -2,8 +2,8 @@
 #pragma once
 #include <vector>
 
+#include "tilewave/engine/transport.hpp"
 #include "tilewave/patterns.hpp"
-#include "tilewave/transport.hpp"
 
 namespace tilewave {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <functional>
 
-#include "tilewave/fast_paths.hpp"
+#include "tilewave/engine/fast_paths.hpp"
 #include "tilewave/patterns.hpp"
 
 namespace tilewave {

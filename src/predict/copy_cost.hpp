@@ -2,8 +2,8 @@
 #pragma once
 #include <cstdint>
 
+#include "tilewave/engine/schedule.hpp"
 #include "tilewave/machine.hpp"
-#include "tilewave/schedule.hpp"
 
 namespace tilewave {
 

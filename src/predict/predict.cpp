@@ -1,4 +1,4 @@
-#include "tilewave/predict.hpp"
+#include "tilewave/engine/predict.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 #pragma once
 #include <span>
 
-#include "tilewave/predict.hpp"
+#include "tilewave/engine/predict.hpp"
 
 namespace tilewave {
 

@@ -17,7 +17,7 @@
 #include "predict/tile_work.hpp"
 #include "schedule/parts_count.hpp"
 #include "schedule/turns.hpp"
-#include "tilewave/predict.hpp"
+#include "tilewave/engine/predict.hpp"
 
 namespace tilewave {
 

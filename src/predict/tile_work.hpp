@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "problem/rolling_window.hpp"
-#include "tilewave/schedule.hpp"
+#include "tilewave/engine/schedule.hpp"
 
 namespace tilewave {
 

@@ -2,8 +2,8 @@
 #include <sstream>
 #include <type_traits>
 
+#include "tilewave/engine/linalg_plan.hpp"
 #include "tilewave/error.hpp"
-#include "tilewave/linalg_plan.hpp"
 
 namespace tilewave {
 

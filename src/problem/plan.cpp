@@ -10,7 +10,7 @@
 #include "problem/stencil.hpp"
 #include "problem/temporal_blocking.hpp"
 #include "problem/tuning.hpp"
-#include "tilewave/schedule.hpp"
+#include "tilewave/engine/schedule.hpp"
 
 namespace tilewave {
 

@@ -1,4 +1,4 @@
-#include "tilewave/problem.hpp"
+#include "tilewave/engine/problem.hpp"
 
 #include <algorithm>
 #include <limits>

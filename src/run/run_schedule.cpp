@@ -16,8 +16,8 @@
 #include "data/rows.hpp"
 #include "execute/recording.hpp"
 #include "schedule/repeat.hpp"
-#include "tilewave/check.hpp"
-#include "tilewave/limits.hpp"
+#include "tilewave/engine/check.hpp"
+#include "tilewave/engine/limits.hpp"
 
 namespace tilewave {
 namespace {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "run/collective_run.hpp"
-#include "tilewave/run_schedule.hpp"
+#include "tilewave/engine/run_schedule.hpp"
 
 namespace tilewave {
 

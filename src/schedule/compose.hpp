@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "tilewave/schedule.hpp"
+#include "tilewave/engine/schedule.hpp"
 
 namespace tilewave {
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <map>
 
-#include "tilewave/schedule.hpp"
+#include "tilewave/engine/schedule.hpp"
 
 namespace tilewave {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "tilewave/matrix.hpp"
+#include "tilewave/engine/matrix.hpp"
 
 namespace tilewave {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <span>
 
-#include "tilewave/timeline.hpp"
+#include "tilewave/engine/timeline.hpp"
 
 namespace tilewave {
 

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "schedule/compose.hpp"
-#include "tilewave/layout.hpp"
+#include "tilewave/engine/layout.hpp"
 
 namespace tilewave {
 

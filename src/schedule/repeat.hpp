@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "tilewave/schedule.hpp"
+#include "tilewave/engine/schedule.hpp"
 
 namespace tilewave {
 

@@ -1,6 +1,6 @@
-#include "tilewave/schedule.hpp"
+#include "tilewave/engine/schedule.hpp"
 
-#include "tilewave/layout.hpp"
+#include "tilewave/engine/layout.hpp"
 
 namespace tilewave {
 

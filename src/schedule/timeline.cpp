@@ -1,4 +1,4 @@
-#include "tilewave/timeline.hpp"
+#include "tilewave/engine/timeline.hpp"
 
 #include <algorithm>
 #include <cmath>

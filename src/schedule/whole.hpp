@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "tilewave/schedule.hpp"
+#include "tilewave/engine/schedule.hpp"
 
 namespace tilewave {
 

@@ -10,7 +10,7 @@
 
 #include "core/binomial.hpp"
 #include "core/tags.hpp"
-#include "tilewave/transport.hpp"
+#include "tilewave/engine/transport.hpp"
 #include "transport/collectives.hpp"
 #include "transport/tuning.hpp"
 

@@ -1,10 +1,11 @@
-// Collectives up and down a binomial tree, beside those of tilewave/transport.hpp. Collective; O(log ranks) latencies.
+// Collectives up and down a binomial tree, beside those of tilewave/engine/transport.hpp. Collective; O(log ranks)
+// latencies.
 #pragma once
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "tilewave/transport.hpp"
+#include "tilewave/engine/transport.hpp"
 
 namespace tilewave {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "tilewave/transport.hpp"
+#include "tilewave/engine/transport.hpp"
 
 namespace tilewave {
 

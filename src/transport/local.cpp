@@ -4,7 +4,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "tilewave/transport.hpp"
+#include "tilewave/engine/transport.hpp"
 
 namespace tilewave {
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/tags.hpp"
-#include "tilewave/transport.hpp"
+#include "tilewave/engine/transport.hpp"
 #include "transport/mpi_leaving.hpp"
 
 namespace tilewave {

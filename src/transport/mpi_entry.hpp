@@ -1,7 +1,7 @@
 // The MPI transport as a loadable library: a process may only hold one MPI, and which one is known
 // when it runs (the environment's own, or the one that mpi4py has loaded), not when it is built.
 #pragma once
-#include "tilewave/transport.hpp"
+#include "tilewave/engine/transport.hpp"
 
 namespace tilewave {
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <thread>
 
-#include "tilewave/transport.hpp"
+#include "tilewave/engine/transport.hpp"
 
 namespace tilewave {
 

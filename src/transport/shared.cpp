@@ -9,7 +9,7 @@
 
 #include "data/memory.hpp"
 #include "data/rows.hpp"
-#include "tilewave/transport.hpp"
+#include "tilewave/engine/transport.hpp"
 #include "transport/host_memory.hpp"
 #include "transport/host_segment.hpp"
 #include "transport/tuning.hpp"

@@ -1,7 +1,7 @@
 // Counts the seconds spent inside another transport: what is left is the executor's own.
 #include <chrono>
 
-#include "tilewave/transport.hpp"
+#include "tilewave/engine/transport.hpp"
 
 namespace tilewave {
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tilewave.annotations import FilePath
 
-#: The choices of a plan, as they are declared in include/tilewave/plan_choices.hpp.
+#: The choices of a plan, as they are declared in include/tilewave/engine/plan_choices.hpp.
 CHOICES = tuple(name for name, *_ in _core.plan_choices)
 #: Of each what may be given, in words.
 ALLOWED = {name: allowed for name, _, allowed, _ in _core.plan_choices}

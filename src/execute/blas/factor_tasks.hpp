@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "execute/blas/library.hpp"
-#include "tilewave/task.hpp"
+#include "tilewave/engine/task.hpp"
 
 namespace tilewave {
 

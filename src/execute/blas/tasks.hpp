@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "execute/blas/library.hpp"
-#include "tilewave/task.hpp"
+#include "tilewave/engine/task.hpp"
 
 namespace tilewave {
 

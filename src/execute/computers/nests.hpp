@@ -9,7 +9,7 @@
 #include "execute/computer.hpp"
 #include "execute/tuning.hpp"
 #include "schedule/tile_rows.hpp"
-#include "tilewave/fast_paths.hpp"
+#include "tilewave/engine/fast_paths.hpp"
 
 namespace tilewave {
 

@@ -3,7 +3,7 @@
 #include <span>
 
 #include "execute/computer.hpp"
-#include "tilewave/task.hpp"
+#include "tilewave/engine/task.hpp"
 
 namespace tilewave {
 

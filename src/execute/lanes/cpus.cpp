@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "execute/lanes/cpu_set.hpp"
-#include "tilewave/schedule.hpp"
+#include "tilewave/engine/schedule.hpp"
 
 namespace tilewave {
 

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "execute/lanes/cpu_set.hpp"
-#include "tilewave/transport.hpp"
+#include "tilewave/engine/transport.hpp"
 
 namespace tilewave {
 

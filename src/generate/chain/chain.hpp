@@ -3,8 +3,8 @@
 #include <span>
 #include <vector>
 
+#include "tilewave/engine/schedule.hpp"
 #include "tilewave/plan.hpp"
-#include "tilewave/schedule.hpp"
 
 namespace tilewave {
 

@@ -2,8 +2,8 @@
 #pragma once
 #include <vector>
 
-#include "tilewave/layout.hpp"
-#include "tilewave/schedule.hpp"
+#include "tilewave/engine/layout.hpp"
+#include "tilewave/engine/schedule.hpp"
 
 namespace tilewave {
 

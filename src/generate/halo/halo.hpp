@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "tilewave/layout.hpp"
+#include "tilewave/engine/layout.hpp"
 
 namespace tilewave {
 

@@ -5,7 +5,7 @@
 
 #include "generate/halo/halo.hpp"
 #include "generate/halo/tuning.hpp"
-#include "tilewave/schedule.hpp"
+#include "tilewave/engine/schedule.hpp"
 
 namespace tilewave {
 

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string>
 
-#include "tilewave/block_cyclic.hpp"
-#include "tilewave/linalg_plan.hpp"
-#include "tilewave/schedule.hpp"
+#include "tilewave/engine/block_cyclic.hpp"
+#include "tilewave/engine/linalg_plan.hpp"
+#include "tilewave/engine/schedule.hpp"
 
 namespace tilewave {
 

@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "tilewave/block_cyclic.hpp"
-#include "tilewave/schedule.hpp"
+#include "tilewave/engine/block_cyclic.hpp"
+#include "tilewave/engine/schedule.hpp"
 
 namespace tilewave {
 

@@ -3,7 +3,7 @@
 #include <map>
 #include <vector>
 
-#include "tilewave/schedule.hpp"
+#include "tilewave/engine/schedule.hpp"
 
 namespace tilewave {
 

@@ -1,7 +1,7 @@
 // The schedule of a nest, by whichever generator its plan says.
 #pragma once
+#include "tilewave/engine/schedule.hpp"
 #include "tilewave/plan.hpp"
-#include "tilewave/schedule.hpp"
 
 namespace tilewave {
 

@@ -1,4 +1,4 @@
-#include "tilewave/pattern.hpp"
+#include "tilewave/engine/pattern.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "generate/pattern/tuning.hpp"
-#include "tilewave/pattern.hpp"
+#include "tilewave/engine/pattern.hpp"
 
 namespace tilewave {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "tilewave/pattern.hpp"
+#include "tilewave/engine/pattern.hpp"
 
 namespace tilewave {
 

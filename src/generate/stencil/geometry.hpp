@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "problem/stencil.hpp"
-#include "tilewave/schedule.hpp"
+#include "tilewave/engine/schedule.hpp"
 
 namespace tilewave {
 

@@ -1,8 +1,8 @@
 // The stencil generator: nests whose points of one time step are independent. Each rank computes the border of its
 // block, sends what other ranks read of it, and computes the inner part while messages travel (prieto1999).
 #pragma once
+#include "tilewave/engine/schedule.hpp"
 #include "tilewave/plan.hpp"
-#include "tilewave/schedule.hpp"
 
 namespace tilewave {
 

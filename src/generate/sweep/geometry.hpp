@@ -119,7 +119,7 @@ private:
         Index offset;
     };
     std::vector<Read> reads_;  // of what the run computes: by points; and of planes by the next column of tiles
-    Index slots_, fewest_;  // tiles a dimension: room for the most of any rank, the fewest of a rank with points
+    Index slots_, fewest_;     // tiles a dimension: room for the most of any rank, the fewest of a rank with points
     std::int64_t block_time_ =
         0;           // from the first step of a block of time to that of the next; 0: steps follow each other
     Index weights_;  // of the dimensions with tiles of one point, in the time of a tile; else 0

@@ -1,8 +1,8 @@
 // The sweep generator: tiles of a dependent nest over ranks and lanes, in the four schemes of
 // athanasaki2002 ({vertical, hyperplane} x {blocking, overlapping}).
 #pragma once
+#include "tilewave/engine/schedule.hpp"
 #include "tilewave/plan.hpp"
-#include "tilewave/schedule.hpp"
 
 namespace tilewave {
 

@@ -1,8 +1,8 @@
 // The numbers of a machine that a new context measures, on a transport and lanes alone.
 #pragma once
 #include "execute/lanes/lanes.hpp"
+#include "tilewave/engine/transport.hpp"
 #include "tilewave/machine.hpp"
-#include "tilewave/transport.hpp"
 
 namespace tilewave {
 

@@ -13,7 +13,7 @@
 #include "plan/nests/candidates.hpp"
 #include "plan/nests/tuning.hpp"
 #include "problem/stencil.hpp"
-#include "tilewave/schedule.hpp"
+#include "tilewave/engine/schedule.hpp"
 
 namespace tilewave {
 

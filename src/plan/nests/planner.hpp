@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "tilewave/engine/predict.hpp"
 #include "tilewave/plan.hpp"
-#include "tilewave/predict.hpp"
 
 namespace tilewave {
 

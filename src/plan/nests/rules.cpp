@@ -9,7 +9,7 @@
 #include "problem/panel_width.hpp"
 #include "problem/stencil.hpp"
 #include "problem/temporal_blocking.hpp"
-#include "tilewave/schedule.hpp"
+#include "tilewave/engine/schedule.hpp"
 
 namespace tilewave {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "generate/linalg/matmul.hpp"
-#include "tilewave/linalg_plan.hpp"
-#include "tilewave/predict.hpp"
+#include "tilewave/engine/linalg_plan.hpp"
+#include "tilewave/engine/predict.hpp"
 
 namespace tilewave {
 

@@ -12,7 +12,7 @@
 #include "schedule/lane_builder.hpp"
 #include "support/pattern_schedules.hpp"
 #include "support/schedule_simulator.hpp"
-#include "tilewave/check.hpp"
+#include "tilewave/engine/check.hpp"
 
 using namespace tilewave;
 using namespace tilewave::testing;

@@ -4,7 +4,7 @@
 
 #include "schedule/compose.hpp"
 #include "schedule/entries.hpp"
-#include "tilewave/check.hpp"
+#include "tilewave/engine/check.hpp"
 #include "tilewave/error.hpp"
 
 using namespace tilewave;

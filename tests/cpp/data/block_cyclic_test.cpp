@@ -1,4 +1,4 @@
-#include "tilewave/block_cyclic.hpp"
+#include "tilewave/engine/block_cyclic.hpp"
 
 #include <gtest/gtest.h>
 

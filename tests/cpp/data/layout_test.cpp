@@ -1,7 +1,7 @@
 // How boxes lie in memory.
 #include <gtest/gtest.h>
 
-#include "tilewave/layout.hpp"
+#include "tilewave/engine/layout.hpp"
 
 namespace tilewave {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "support/dice.hpp"
-#include "tilewave/check.hpp"
+#include "tilewave/engine/check.hpp"
 
 namespace tilewave {
 namespace {

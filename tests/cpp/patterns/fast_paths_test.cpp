@@ -1,6 +1,6 @@
 // TILEWAVE_WITHOUT: names, agreement, and that each path of the engine is not taken where it is off. Those of kernels
 // and plans: tests/python/runtime/test_fast_paths.py.
-#include "tilewave/fast_paths.hpp"
+#include "tilewave/engine/fast_paths.hpp"
 
 #include <gtest/gtest.h>
 

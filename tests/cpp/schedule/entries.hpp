@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-#include "tilewave/schedule.hpp"
+#include "tilewave/engine/schedule.hpp"
 
 namespace tilewave {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "generate/copy/copy.hpp"
-#include "tilewave/schedule.hpp"
+#include "tilewave/engine/schedule.hpp"
 
 namespace tilewave::testing {
 

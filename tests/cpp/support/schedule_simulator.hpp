@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "tilewave/schedule.hpp"
+#include "tilewave/engine/schedule.hpp"
 
 namespace tilewave::testing {
 

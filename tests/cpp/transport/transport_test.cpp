@@ -7,7 +7,7 @@
 
 #include "execute/alarms.hpp"
 #include "support/dice.hpp"
-#include "tilewave/transport.hpp"
+#include "tilewave/engine/transport.hpp"
 
 using namespace tilewave;
 

@@ -115,3 +115,11 @@ def test_layers(tmp_path, name, text, says):
     tree(tmp_path, {name: text})
     wrong, _ = tool.violations(tmp_path)
     assert any(says in line for line in wrong), wrong
+
+
+def test_headers_that_users_include_are_few(tmp_path):
+    tool = load("layers")
+    tree(tmp_path, {f"include/tilewave/engine/{stem}.hpp": "" for stem in tool.HOME})
+    assert tool.violations(tmp_path) == ([], len(tool.HOME))
+    tree(tmp_path, {f"include/tilewave/{stem}.hpp": "" for stem in list(tool.HOME)[:16]})
+    assert "include/tilewave: 16 headers; allowed: 15; others go to its folder engine" in tool.violations(tmp_path)[0]

@@ -7,7 +7,7 @@ from tilewave.kernel.emit.loops import c_function, numpy_loop
 from tilewave.kernel.types.values import F64, I1, I8, I64, POINTER, Typed, Value, ir_type
 from tilewave.nest.types import Unsupported
 
-#: An error code is point * SITES + site, site from 1 (include/tilewave/limits.hpp).
+#: An error code is point * SITES + site, site from 1 (include/tilewave/engine/limits.hpp).
 SITES = _core.limits["error_sites"]
 
 #: Reordering, contraction and approximate functions; NaNs and infinities keep their meaning.

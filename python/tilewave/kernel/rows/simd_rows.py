@@ -19,7 +19,7 @@ LINE_BYTES = 64
 #: and 1: floats 0.50, 0.45; doubles 1.02, 0.67. Two streams and more have too few registers.
 MOST_STREAMS_IN_REGISTERS = 1
 
-#: The most rows, a SIMD lane each (include/tilewave/limits.hpp).
+#: The most rows, a SIMD lane each (include/tilewave/engine/limits.hpp).
 MOST_ROWS = _core.limits["simd_rows"]
 
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "tilewave/engine/matrix.hpp"
 #include "tilewave/error.hpp"
-#include "tilewave/matrix.hpp"
 
 namespace tilewave {
 

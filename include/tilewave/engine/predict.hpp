@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "tilewave/engine/schedule.hpp"
+#include "tilewave/engine/timeline.hpp"
 #include "tilewave/machine.hpp"
-#include "tilewave/schedule.hpp"
-#include "tilewave/timeline.hpp"
 
 namespace tilewave {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "tilewave/schedule.hpp"
+#include "tilewave/engine/schedule.hpp"
 
 namespace tilewave {
 

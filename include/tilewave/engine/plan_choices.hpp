@@ -4,8 +4,8 @@
 #include <array>
 #include <cstdint>
 
+#include "tilewave/engine/scheme.hpp"
 #include "tilewave/index.hpp"
-#include "tilewave/scheme.hpp"
 
 namespace tilewave {
 

@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "tilewave/fast_paths.hpp"
-#include "tilewave/layout.hpp"
-#include "tilewave/schedule.hpp"
+#include "tilewave/engine/fast_paths.hpp"
+#include "tilewave/engine/layout.hpp"
+#include "tilewave/engine/schedule.hpp"
 
 namespace tilewave {
 

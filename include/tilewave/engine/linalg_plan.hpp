@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "tilewave/matrix.hpp"
-#include "tilewave/plan_choices.hpp"
+#include "tilewave/engine/matrix.hpp"
+#include "tilewave/engine/plan_choices.hpp"
 
 namespace tilewave {
 

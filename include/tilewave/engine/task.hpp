@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "tilewave/dtype.hpp"
+#include "tilewave/engine/matrix.hpp"
 #include "tilewave/index.hpp"
-#include "tilewave/matrix.hpp"
 
 namespace tilewave {
 

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "tilewave/context.hpp"
-#include "tilewave/kernel.hpp"
-#include "tilewave/schedule.hpp"
-#include "tilewave/task.hpp"
-#include "tilewave/timeline.hpp"
+#include "tilewave/engine/kernel.hpp"
+#include "tilewave/engine/schedule.hpp"
+#include "tilewave/engine/task.hpp"
+#include "tilewave/engine/timeline.hpp"
 
 namespace tilewave {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "tilewave/engine/matrix.hpp"
+#include "tilewave/engine/schedule.hpp"
 #include "tilewave/machine.hpp"
-#include "tilewave/matrix.hpp"
-#include "tilewave/schedule.hpp"
 
 namespace tilewave {
 
