@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "context/tuning.hpp"
+#include "arrays/tuning.hpp"
 #include "data/rows.hpp"
 
 namespace tilewave {

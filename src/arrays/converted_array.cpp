@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "arrays/conversion.hpp"
+#include "arrays/tuning.hpp"
 #include "context/exchange.hpp"
-#include "context/tuning.hpp"
 #include "data/rows.hpp"
 
 namespace tilewave {

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "arrays/conversion.hpp"
+#include "arrays/tuning.hpp"
 #include "context/get_ready.hpp"
-#include "context/tuning.hpp"
 #include "data/memory.hpp"
 #include "execute/execution.hpp"
 #include "generate/copy/copy.hpp"

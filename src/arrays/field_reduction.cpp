@@ -5,8 +5,8 @@
 #include <optional>
 #include <type_traits>
 
+#include "arrays/tuning.hpp"
 #include "context/get_ready.hpp"
-#include "context/tuning.hpp"
 #include "tilewave/field.hpp"
 
 namespace tilewave {

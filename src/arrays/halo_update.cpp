@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <new>
 
-#include "context/tuning.hpp"
+#include "arrays/tuning.hpp"
 #include "context/waiting.hpp"
 #include "generate/halo/update.hpp"
 

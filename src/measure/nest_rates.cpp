@@ -8,8 +8,8 @@
 
 #include "context/agreement.hpp"
 #include "context/slowest.hpp"
-#include "context/tuning.hpp"
 #include "data/checksum.hpp"
+#include "measure/tuning.hpp"
 #include "transport/collectives.hpp"
 
 namespace tilewave {

@@ -59,4 +59,11 @@ inline constexpr std::int64_t most_tiles_along = 8;
 /// One in so many points more or less: tiles of about one size.
 inline constexpr std::int64_t alike_points = 32;
 
+// --- nest_rates.cpp: rates of bodies
+
+/// Seconds that the samples of one rate take, about; and those of one that has few points.
+inline constexpr double rate_budget_s = 0.1, least_rate_budget_s = 0.03;
+/// Bodies, each with arrays of some shapes, whose rates one context remembers.
+inline constexpr std::size_t most_known_rates = 512;
+
 }  // namespace tilewave::tuning

@@ -5,9 +5,9 @@
 #include <deque>
 #include <map>
 
-#include "context/tuning.hpp"
 #include "nests/bound_sweep.hpp"
 #include "nests/chained_sweep.hpp"
+#include "nests/tuning.hpp"
 
 namespace tilewave {
 

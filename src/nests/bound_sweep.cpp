@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "context/tuning.hpp"
+#include "nests/tuning.hpp"
 
 namespace tilewave {
 

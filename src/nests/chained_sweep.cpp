@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "context/tuning.hpp"
 #include "generate/chain/chain.hpp"
+#include "nests/tuning.hpp"
 #include "schedule/repeat.hpp"
 
 namespace tilewave {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "context/tuning.hpp"
+#include "nests/tuning.hpp"
 #include "transport/collectives.hpp"
 
 namespace tilewave {

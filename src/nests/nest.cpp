@@ -8,10 +8,10 @@
 #include <set>
 
 #include "context/agreement.hpp"
-#include "context/tuning.hpp"
 #include "nests/bound_nest.hpp"
 #include "nests/choose_together.hpp"
 #include "nests/prepared_sweep.hpp"
+#include "nests/tuning.hpp"
 #include "problem/stencil.hpp"
 
 namespace tilewave {

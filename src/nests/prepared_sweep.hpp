@@ -5,8 +5,8 @@
 #include <optional>
 #include <span>
 
-#include "context/tuning.hpp"
 #include "generate/nest/nest.hpp"
+#include "nests/tuning.hpp"
 #include "predict/rate.hpp"
 #include "run/collective_run.hpp"
 #include "tilewave/context.hpp"

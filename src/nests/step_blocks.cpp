@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "context/tuning.hpp"
+#include "nests/tuning.hpp"
 
 namespace tilewave {
 

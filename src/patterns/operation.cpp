@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "context/tuning.hpp"
 #include "context/waiting.hpp"
 #include "patterns/piggyback.hpp"
+#include "patterns/tuning.hpp"
 
 namespace tilewave {
 

@@ -4,10 +4,10 @@
 #include <cstring>
 
 #include "context/in_flight.hpp"
-#include "context/tuning.hpp"
 #include "context/waiting.hpp"
 #include "data/memory.hpp"
 #include "data/rows.hpp"
+#include "patterns/tuning.hpp"
 #include "tilewave/patterns.hpp"
 
 namespace tilewave {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "context/tuning.hpp"
 #include "context/waiting.hpp"
+#include "patterns/tuning.hpp"
 
 namespace tilewave {
 

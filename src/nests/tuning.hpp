@@ -1,0 +1,38 @@
+// Tuning constants of nests, with their units and where they come from.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace tilewave::tuning {
+
+/// Planned nests that one context keeps.
+inline constexpr std::size_t most_planned_nests = 64;
+/// Further kinds of tiles that a rate is measured on, at most.
+inline constexpr int most_more_rates = 6;
+/// Seconds. A run that is predicted to take less is not worth another measurement.
+inline constexpr double least_run_s = 1e-4;
+/// Schedules of steps that are left after whole blocks, which a bound nest keeps beside that of its last run.
+inline constexpr std::size_t most_kept_rests = 8;
+
+// --- Blocks of time steps
+
+/// Points of a block of time steps, if its steps allow: 4 to 40 ms of work, beside which its beginning and end (5 to 50
+/// us) count little.
+inline constexpr std::int64_t block_points = 1 << 22;
+/// Steps of a block, at least: temporal blocks, and pipelines over ranks, begin and end with each block.
+inline constexpr std::int64_t fewest_block_steps = 64;
+/// Steps of a block, at most: a step of few points takes 0.3 us, but 50 us to plan for.
+inline constexpr std::int64_t most_block_steps = 4096;
+/// Repetitions that lanes go through without meeting, at most: of a chain; of a block of time steps, and their steps.
+/// To meet costs some microseconds; who is interrupted is to find the other ranks not far ahead, and each is recorded.
+inline constexpr std::int64_t most_repetitions_together = 256, most_blocks_together = 16, most_steps_together = 1 << 14;
+
+// --- prepared_rows.cpp: where rows lie in memory
+
+/// Points between the beginnings of rows that are computed together, at most: they begin and end one by one.
+inline constexpr std::int64_t most_stagger = 8;
+/// Bytes within which places of neighbouring rows of different arrays are too near in a page; and the rows looked at.
+/// Farther ones are many points behind.
+inline constexpr std::int64_t near_in_page = 128, nearest_rows = 4;
+
+}  // namespace tilewave::tuning
