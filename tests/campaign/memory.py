@@ -32,7 +32,7 @@ def heat(u, t, i, j):
 
 
 def add(before, value, out):
-    out[...] = value + before.sum()
+    np.add(value, before.sum(), out=out)  # a task that lacks memory itself raises KernelError
 
 
 def ring_of(b):
