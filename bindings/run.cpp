@@ -10,7 +10,7 @@
 
 #include "casters.hpp"
 #include "context/agreement.hpp"
-#include "context/exchange.hpp"
+#include "context/progress_engine.hpp"
 #include "data/checksum.hpp"
 #include "execute/executor.hpp"
 #include "mpi_library.hpp"
@@ -42,10 +42,10 @@ Statement::Kind kind_of(const std::string& kind) {
 
 /// A context's lock of calls, used as Python's RLock is.
 struct CallLock {
-    std::shared_ptr<Exchange> exchange;
+    std::shared_ptr<ProgressEngine> engine;
 
     bool acquire(bool blocking) const {
-        auto& calls = exchange->calls;
+        auto& calls = engine->calls;
         if (calls.try_lock()) return true;
         if (!blocking) return false;
         while (true) {
@@ -56,7 +56,7 @@ struct CallLock {
             if (PyErr_CheckSignals() != 0) throw nb::python_error();
         }
     }
-    void release() const { exchange->calls.unlock(); }
+    void release() const { engine->calls.unlock(); }
 };
 
 void bind_context(nb::module_& m) {
@@ -107,7 +107,7 @@ void bind_context(nb::module_& m) {
         .def_prop_ro("paths_off", &Context::paths_off)
         .def_prop_ro("oversubscribed", &Context::oversubscribed)
         .def_prop_ro("cpus", &Context::cpus)
-        .def("call_lock", [](Context& c) { return CallLock{c.exchange()}; })
+        .def("call_lock", [](Context& c) { return CallLock{c.engine()}; })
         .def("machine", &Context::machine, Release())
         .def("use_machine", &Context::use_machine, "machine"_a)
         .def_prop_rw(
@@ -161,7 +161,7 @@ void bind_context(nb::module_& m) {
         .def("end", &Context::end, Release())
         .def_prop_ro("ended", &Context::ended)
         .def_prop_ro(
-            "started", [](Context& c) { return c.exchange()->started; }, "Calls so far, on every rank as many.")
+            "started", [](Context& c) { return c.engine()->started; }, "Calls so far, on every rank as many.")
         .def(
             "agree",
             [](Context& c, const std::string& kind, const std::string& error, const std::string& description,

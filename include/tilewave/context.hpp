@@ -14,7 +14,7 @@
 
 namespace tilewave {
 
-class Exchange;
+class ProgressEngine;
 class Lanes;
 struct ExecuteOptions;
 
@@ -51,7 +51,7 @@ public:
     PathsOff paths_off() const { return paths_off_; }
     /// Options of every run on this context. Its polls also move the patterns in flight.
     Transport& transport();
-    const std::shared_ptr<Exchange>& exchange() { return exchange_; }
+    const std::shared_ptr<ProgressEngine>& engine() { return engine_; }
     Lanes& lanes() { return *lanes_; }
     /// This rank's lanes are more than its share of the host's CPUs, or of a quota: nothing is pinned, and waits yield
     /// at once.
@@ -94,10 +94,10 @@ public:
 private:
     void measure();
 
-    bool launched_;  // these three before `exchange_`, which takes the transport
+    bool launched_;  // these three before `engine_`, which takes the transport
     int announced_on_host_;
     PathsOff paths_off_ = 0;
-    std::shared_ptr<Exchange> exchange_;
+    std::shared_ptr<ProgressEngine> engine_;
     int threads_, share_ = 1, rank_ = 0, size_ = 1;
     bool oversubscribed_ = false;
     double ranks_per_core_ = 1;                   // here

@@ -4,7 +4,7 @@
 
 #include "arrays/conversion.hpp"
 #include "arrays/tuning.hpp"
-#include "context/exchange.hpp"
+#include "context/progress_engine.hpp"
 #include "data/rows.hpp"
 
 namespace tilewave {
@@ -12,7 +12,7 @@ namespace tilewave {
 ConvertedArray::ConvertedArray(Context& context, int array, const Binding& whole, const NestArray& n,
                                const Layout& layout, const MemoryOrder& order, int time_buffers)
     : array_(array), item_bytes_(n.item_bytes), extents_(layout.shape), stored_(layout.storage(0)), whole_(whole) {
-    memory_ = context.exchange()->spare->lend(order.items * item_bytes_ * time_buffers);
+    memory_ = context.engine()->spare->lend(order.items * item_bytes_ * time_buffers);
     binding_.data = memory_.get() + order.first * item_bytes_;
     binding_.stride_bytes = order.stride;
     for (auto& s : binding_.stride_bytes.v) s *= item_bytes_;
@@ -70,7 +70,7 @@ double ConvertedArray::copy_s(Context& context, const SweepProblem& problem) {
     Binding copy{nullptr, row_major_strides(Box{Index::filled(extents_.n, 0), extents_}, item_bytes_)};
     std::int64_t bytes = item_bytes_;
     for (auto n : extents_) bytes *= n;
-    const auto target = context.exchange()->spare->lend(bytes);
+    const auto target = context.engine()->spare->lend(bytes);
     copy.data = target.get();
     copy_in(context);  // memory that nobody has touched yet is slower: not timed
     const double begin = now_s();

@@ -128,7 +128,7 @@ HaloUpdate::HaloUpdate(Context& context, const HaloCall& call, std::shared_ptr<c
       bindings_(schedule_.arrays.size()),
       holds_(call.fields.size()),
       options_(context.options()),
-      comparison_(exchange_->kept_port(), said_, {}) {
+      comparison_(engine_->kept_port(), said_, {}) {
     for (const FieldStorage* f : call.fields) fields_.push_back(f->number());
     options_.record = false;
     options_.heartbeat = nullptr;
@@ -145,7 +145,7 @@ bool HaloUpdate::serves(const HaloCall& call) const {
 
 // Messages bear this tag, and arrays are where the fields are now.
 void HaloUpdate::place(int tag) {
-    for (Message& m : schedule_.messages) m.tag = exchange_->tag(tag);
+    for (Message& m : schedule_.messages) m.tag = engine_->tag(tag);
     for (std::size_t f = 0; f < storages_.size(); ++f)
         if (auto memory = storages_[f]->share()) holds_[f] = std::move(memory);  // of a closed field the last one stays
     for (std::size_t a = 0; a < bindings_.size(); ++a) {
@@ -161,8 +161,8 @@ void HaloUpdate::begin(std::int64_t its_number, bool agrees) {
     agreeing_ = agrees;
     InFlight::begin();
     if (!agrees) return;
-    exchange_->caller = said_->statement.caller;
-    comparison_.agreement.start(agreement_tag(), {}, said_->statement.caller.where, &exchange_->where);
+    engine_->caller = said_->statement.caller;
+    comparison_.agreement.start(agreement_tag(), {}, said_->statement.caller.where, &engine_->where);
 }
 
 void HaloUpdate::restart() {
@@ -188,7 +188,7 @@ std::string HaloUpdate::waits() {
 
 HaloHandle start_exchange(Context& context, HaloCall call) {
     auto update = begun(context, call);
-    context.exchange()->add(update);
+    context.engine()->add(update);
     return HaloHandle(std::move(update));
 }
 

@@ -31,7 +31,7 @@ private:
     void restart() override;
     bool repeats() const override { return bool(kept_tag_); }
     void place(int tag);
-    void place_repeated() { place(Exchange::first_kept + kept_tag_.number()); }
+    void place_repeated() { place(ProgressEngine::first_kept + kept_tag_.number()); }
 
     std::vector<std::uint64_t> fields_;    // by their numbers
     std::vector<FieldStorage*> storages_;  // valid while a call has given them, or where the update is repeated

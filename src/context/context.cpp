@@ -6,8 +6,8 @@
 #include <map>
 
 #include "context/agreement.hpp"
-#include "context/exchange.hpp"
 #include "context/machine_number.hpp"
+#include "context/progress_engine.hpp"
 #include "context/waiting.hpp"
 #include "core/tags.hpp"
 #include "execute/executor.hpp"
@@ -123,10 +123,10 @@ Context::Context(std::unique_ptr<Transport> transport, int threads, const Caller
                  const std::optional<std::string>& without)
     : launched_(transport->launched()),
       announced_on_host_(transport->announced_on_host()),
-      exchange_(Exchange::make(checked(std::move(transport), threads, caller, without, paths_off_))),
+      engine_(ProgressEngine::make(checked(std::move(transport), threads, caller, without, paths_off_))),
       threads_(threads),
       options_(std::make_unique<ExecuteOptions>()) {
-    exchange_->caller = caller;
+    engine_->caller = caller;
     rank_ = this->transport().rank();
     size_ = this->transport().size();
     Pinning p = pin_plan(this->transport(), threads, launched_, announced_on_host_);
@@ -145,7 +145,7 @@ Context::Context(std::unique_ptr<Transport> transport, int threads, const Caller
 }
 
 Transport& Context::transport() {
-    return exchange_->main();
+    return engine_->main();
 }
 
 const Machine& Context::machine() {
@@ -190,19 +190,19 @@ void throw_as(Statement::Kind kind, const std::string& text) {
 }
 
 void Context::on_where(std::function<std::string()> where) {
-    exchange_->where = std::move(where);
+    engine_->where = std::move(where);
 }
 
 void Context::end() {
-    if (size_ == 1 || exchange_->ended >= 0 || !transport().connected()) return;
-    exchange_->ended = rank_;
-    Agreement::end(exchange_->kept_port(), exchange_->tag(static_cast<int>(exchange_->started % Exchange::turns)));
-    exchange_->move();
-    exchange_->inner().mark_failed();  // others may send to it yet: it must not be taken down
+    if (size_ == 1 || engine_->ended >= 0 || !transport().connected()) return;
+    engine_->ended = rank_;
+    Agreement::end(engine_->kept_port(), engine_->tag(static_cast<int>(engine_->started % ProgressEngine::turns)));
+    engine_->move();
+    engine_->inner().mark_failed();  // others may send to it yet: it must not be taken down
 }
 
 int Context::ended() const {
-    return exchange_->ended;
+    return engine_->ended;
 }
 
 bool agree(Context& context, const Statement& mine) {
@@ -210,18 +210,18 @@ bool agree(Context& context, const Statement& mine) {
 }
 
 bool agree(Context& context, std::shared_ptr<const Said> said) {
-    auto& exchange = *context.exchange();
+    auto& engine = *context.engine();
     const Statement& mine = said->statement;
     const auto number = take_number(context, [&] { return mine.caller; });
     std::vector<std::int64_t> values{mine.prepared, -mine.prepared};
-    std::unique_ptr<Comparison> meeting = std::move(exchange.meeting);
+    std::unique_ptr<Comparison> meeting = std::move(engine.meeting);
     if (meeting)
         meeting->agreement.restate(said, std::move(values));
     else
-        meeting = std::make_unique<Comparison>(exchange.kept_port(), said, std::move(values));
+        meeting = std::make_unique<Comparison>(engine.kept_port(), said, std::move(values));
     Agreement& agreement = meeting->agreement;
-    exchange.caller = mine.caller;
-    agreement.start(exchange.tag(static_cast<int>(number % Exchange::turns)), {}, mine.caller.where, &exchange.where);
+    engine.caller = mine.caller;
+    agreement.start(engine.tag(static_cast<int>(number % ProgressEngine::turns)), {}, mine.caller.where, &engine.where);
     try {
         wait_until(
             context, [&] { return agreement.advance(); }, [&] { return agreement.waits(); }, Backoff::Kind::idle);
@@ -233,8 +233,8 @@ bool agree(Context& context, std::shared_ptr<const Said> said) {
         keep_until_exit(meeting.release());
         throw;
     }
-    if (agreement.ended() >= 0) exchange.ended = agreement.ended();
-    exchange.meeting = std::move(meeting);
+    if (agreement.ended() >= 0) engine.ended = agreement.ended();
+    engine.meeting = std::move(meeting);
     agreement.raise();
     return agreement.value(0) > 0 && agreement.value(0) == -agreement.value(1);
 }

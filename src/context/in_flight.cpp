@@ -10,7 +10,7 @@ bool InFlight::advance() {
     try {
         if (!step()) return false;
     } catch (const MpiError&) {
-        if (exchange_->ended < 0) exchange_->main().mark_failed();
+        if (engine_->ended < 0) engine_->main().mark_failed();
         stay_for_ever();
         error_ = std::current_exception();
     } catch (...) {
@@ -33,33 +33,33 @@ void InFlight::start() {
 
 bool InFlight::agreed(Agreement& agreement) {
     if (!agreement.advance()) return false;
-    if (agreement.ended() >= 0) exchange_->ended = agreement.ended();
+    if (agreement.ended() >= 0) engine_->ended = agreement.ended();
     agreement.raise();
     return true;
 }
 
 std::string InFlight::waits_for(const Caller& caller, const std::string& what) const {
-    const std::string where = exchange_->where_of(caller);
+    const std::string where = engine_->where_of(caller);
     return "in " + caller.call + (where.empty() ? "" : ", " + where) + ", for " + what;
 }
 
 void run_to_the_end(const std::shared_ptr<InFlight>& call, const std::function<void()>& hold) {
     Context& context = call->context();
-    Exchange& exchange = *context.exchange();
+    ProgressEngine& engine = *context.engine();
     bool added = false;
     try {
         for (int i = context.options().crowded ? tuning::quick_turns : 0; !call->advance() && i < tuning::quick_turns;
              ++i)
-            exchange.progress();
+            engine.progress();
         if (!call->over()) {
             added = true;
-            exchange.add(call);
+            engine.add(call);
             Handle(call).wait();
         }
     } catch (...) {
         if (!call->over()) {  // its messages may still be under way
             if (hold) hold();
-            if (!added) exchange.add(call);
+            if (!added) engine.add(call);
         }
         throw;
     }
@@ -67,7 +67,7 @@ void run_to_the_end(const std::shared_ptr<InFlight>& call, const std::function<v
 }
 
 KeptTag take_kept_tag(Context& context) {
-    const auto& tags = context.exchange()->kept_tags;
+    const auto& tags = context.engine()->kept_tags;
     for (std::int64_t least = 0;;) {
         const std::int64_t proposed = tags->free_from(least);
         std::vector<std::int64_t> all{proposed, -proposed};
@@ -79,7 +79,7 @@ KeptTag take_kept_tag(Context& context) {
 }
 
 bool Handle::test() {
-    if (!call_->over()) call_->context().exchange()->progress();
+    if (!call_->over()) call_->context().engine()->progress();
     if (!call_->over()) return false;
     call_->raise();
     return true;
@@ -100,7 +100,7 @@ void RepeatedHandle::start() {
         const auto turn = take_turn(call_->context());
         call_->start();
     }
-    call_->context().exchange()->add(call_);
+    call_->context().engine()->add(call_);
 }
 
 void RepeatedHandle::run() {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "context/exchange.hpp"
+#include "context/progress_engine.hpp"
 #include "tilewave/context.hpp"
 
 namespace tilewave {
@@ -18,7 +18,7 @@ class InFlight : public Operation {
 public:
     /// `name`: "pattern", as error messages say. `over`: it is not started yet.
     InFlight(Context& context, const char* name, bool over = false)
-        : context_(context), exchange_(context.exchange()), name_(name), over_(over) {}
+        : context_(context), engine_(context.engine()), name_(name), over_(over) {}
 
     bool advance() final;
     bool over() const { return over_.load(std::memory_order_acquire); }
@@ -50,11 +50,11 @@ protected:
     bool agreed(Agreement& agreement);
     std::string waits_for(const Caller& caller, const std::string& what) const;
     /// The tag of messages of this call, of the calls that are numbered.
-    int data_tag() const { return Exchange::first_data + static_cast<int>(number % Exchange::turns); }
-    int agreement_tag() const { return exchange_->tag(static_cast<int>(number % Exchange::turns)); }
+    int data_tag() const { return ProgressEngine::first_data + static_cast<int>(number % ProgressEngine::turns); }
+    int agreement_tag() const { return engine_->tag(static_cast<int>(number % ProgressEngine::turns)); }
 
     Context& context_;
-    std::shared_ptr<Exchange> exchange_;
+    std::shared_ptr<ProgressEngine> engine_;
     std::exception_ptr error_;
 
 private:

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "context/exchange.hpp"
+#include "context/progress_engine.hpp"
 #include "execute/executor.hpp"
 #include "tilewave/context.hpp"
 
@@ -49,7 +49,7 @@ void wait_until(Context& context, Ready ready, What what, Backoff::Kind kind) {
     bool told = false;
     int ended = -1;
     while (!ready()) {
-        const bool moved = context.exchange()->progress();
+        const bool moved = context.engine()->progress();
         if (ready()) return;
         if (moved) {  // more is likely to follow
             backoff.restart();
@@ -71,17 +71,17 @@ void wait_until(Context& context, Ready ready, What what, Backoff::Kind kind) {
         }
         if (now > look) {
             look = now + look_for_ended_s;
-            const int before = std::exchange(ended, context.exchange()->waits_for_ended());
+            const int before = std::exchange(ended, context.engine()->waits_for_ended());
             if (ended >= 0 && ended == before) {
-                context.exchange()->in_vain = true;
+                context.engine()->in_vain = true;
                 throw MpiError("rank " + std::to_string(ended) + " has ended; rank " + std::to_string(context.rank()) +
-                               " waits " + context.exchange()->at_rest(what));
+                               " waits " + context.engine()->at_rest(what));
             }
         }
         if (told || now - since < patience_s()) continue;
         told = true;
         const std::string text =
-            "tilewave: rank " + std::to_string(context.rank()) + " waits " + context.exchange()->at_rest(what);
+            "tilewave: rank " + std::to_string(context.rank()) + " waits " + context.engine()->at_rest(what);
         if (options.stalled)
             options.stalled(text);
         else
@@ -99,7 +99,7 @@ void wait_until(Context& context, Ready ready, What what) {
 /// Holds the context's calls back until it is destroyed, first waiting for another thread's to end.
 /// @throws Interrupted when the heartbeat asks for it
 inline std::unique_lock<std::recursive_timed_mutex> take_turn(Context& context) {
-    std::unique_lock turn(context.exchange()->calls, std::try_to_lock);
+    std::unique_lock turn(context.engine()->calls, std::try_to_lock);
     while (!turn.owns_lock() && !turn.try_lock_for(std::chrono::milliseconds(50)))
         if (context.options().heartbeat && context.options().heartbeat(0)) throw Interrupted();
     return turn;
@@ -110,15 +110,15 @@ inline std::unique_lock<std::recursive_timed_mutex> take_turn(Context& context) 
 template <class Who>
 std::int64_t take_number(Context& context, Who who) {
     InsideReduction::refuse();
-    Exchange& exchange = *context.exchange();
+    ProgressEngine& engine = *context.engine();
     context.transport().must_work();
-    if (exchange.ended >= 0) exchange.refuse_if_ended(who());
+    if (engine.ended >= 0) engine.refuse_if_ended(who());
     // The one that had this one's tags must be over.
-    if (exchange.busy())
+    if (engine.busy())
         wait_until(
-            context, [&] { return exchange.oldest() > exchange.started - Exchange::turns; },
-            [&] { return "in " + who().call + ", " + exchange.where_of(who()) + ", for an earlier pattern"; });
-    return exchange.started++;
+            context, [&] { return engine.oldest() > engine.started - ProgressEngine::turns; },
+            [&] { return "in " + who().call + ", " + engine.where_of(who()) + ", for an earlier pattern"; });
+    return engine.started++;
 }
 
 }  // namespace tilewave

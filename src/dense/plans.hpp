@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "context/agreement.hpp"
-#include "context/exchange.hpp"
 #include "context/machine_number.hpp"
+#include "context/progress_engine.hpp"
 #include "tilewave/linalg.hpp"
 #include "transport/collectives.hpp"
 
@@ -29,7 +29,7 @@ void begin_call(Context& context, const char* name, Local local) {
 template <class Local>
 void agreed(Context& context, const std::string& text, Local local) {
     Statement statement;
-    statement.caller = context.exchange()->caller;
+    statement.caller = context.engine()->caller;
     statement.description = text;
     agree_after(context, statement, local);
 }

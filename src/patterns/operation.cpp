@@ -31,18 +31,18 @@ PatternOperation::PatternOperation(Context& context, PatternCall call, std::int6
     : InFlight(context, "pattern"), call_(std::move(call)) {
     number = its_number;
     tag_ = data_tag();
-    if (call_.error.empty() && !call_.keep) transfer_ = PatternTransfer::take(*exchange_, PatternTransfer::key(call_));
+    if (call_.error.empty() && !call_.keep) transfer_ = PatternTransfer::take(*engine_, PatternTransfer::key(call_));
     if (transfer_ && !make_result_again()) transfer_.reset();
     if (!transfer_) {  // no such call was found right before
         make_statement();
-        comparison_ = std::make_unique<Comparison>(exchange_->kept_port(), words_.said, words_.given);
+        comparison_ = std::make_unique<Comparison>(engine_->kept_port(), words_.said, words_.given);
     }
     if (call_.request.algorithm == Algorithm::native && port().native() && !call_.keep) enter_line();
     const bool gives = words().said->statement.kind == Statement::Kind::fine &&
                        may_piggyback(call_, port(), context_.paths_off()) &&
                        (call_.kind != PatternKind::broadcast || context.rank() == call_.root) &&
                        call_.in.bytes() <= piggyback_limit_bytes(call_.kind, context.size());
-    agreement().start(agreement_tag(), gives ? call_.in : MatrixView{}, call_.caller.where, &exchange_->where);
+    agreement().start(agreement_tag(), gives ? call_.in : MatrixView{}, call_.caller.where, &engine_->where);
 }
 
 // The result of a call that makes it, as large as the last time: before the ranks compare, since they tell each other
@@ -93,7 +93,7 @@ void PatternOperation::finish() {
     stage_ = Stage::over;
     leave_line();
     if (begin_ > 0) time_s_ = now_s() - begin_;
-    if (ran_ && !call_.keep) PatternTransfer::give_back(*exchange_, std::move(transfer_));
+    if (ran_ && !call_.keep) PatternTransfer::give_back(*engine_, std::move(transfer_));
 }
 
 // One stage; false where it must wait.
@@ -134,7 +134,7 @@ bool PatternOperation::stage_over() {
             Statement mine;
             if (transfer_->execution().outcome().failure) mine = {Statement::Kind::kernel, call_.user.failure(), ""};
             ending_->restate(std::make_shared<Said>(std::move(mine)), {});
-            ending_->start(exchange_->tag(tag_), {}, call_.caller.where, &exchange_->where);
+            ending_->start(engine_->tag(tag_), {}, call_.caller.where, &engine_->where);
             stage_ = Stage::ending;
             return true;
         }
@@ -195,8 +195,8 @@ void PatternOperation::check_places(const PatternProblem& q) {
 
 void PatternOperation::take_tag() {
     kept_tag_ = take_kept_tag(context_);
-    tag_ = Exchange::first_kept + kept_tag_.number();
-    if (transfer_) transfer_->set_tag_and_memory(call_, exchange_->tag(tag_));
+    tag_ = ProgressEngine::first_kept + kept_tag_.number();
+    if (transfer_) transfer_->set_tag_and_memory(call_, engine_->tag(tag_));
 }
 
 // All ranks come to the same here: what was agreed, rank 0's numbers and nothing else decide.
@@ -244,7 +244,7 @@ void PatternOperation::get_memory() {
         words_.agreed.assign(now.begin() + PatternTransfer::memory_numbers, now.end());
         transfer_ = std::make_shared<PatternTransfer>(context_, words_, made_, plan_, call_, comparison_);
     }
-    if (!piggyback_) transfer_->set_tag_and_memory(call_, exchange_->tag(tag_));
+    if (!piggyback_) transfer_->set_tag_and_memory(call_, engine_->tag(tag_));
     staged_ = transfer_->buffer_bytes();
 }
 
@@ -273,7 +273,7 @@ void PatternOperation::agree_on_memory() {
     if (known) return;
     mine.caller = caller();
     agreement().restate(std::make_shared<Said>(std::move(mine)), {});
-    agreement().start(exchange_->tag(tag_), {}, call_.caller.where, &exchange_->where);
+    agreement().start(engine_->tag(tag_), {}, call_.caller.where, &engine_->where);
     asks_ = true;
 }
 
@@ -292,7 +292,7 @@ void PatternOperation::restart() {
 
 bool PatternOperation::run_native() {
     if (!native_posted_) {
-        if (!exchange_->first_in_line(place_)) return false;
+        if (!engine_->first_in_line(place_)) return false;
         native_posted_ = true;
         native_.post(call_, context_.rank(), port());
         leave_line();

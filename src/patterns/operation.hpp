@@ -49,9 +49,9 @@ private:
     void check_places(const PatternProblem& q);
     PatternProblem make_problem();
     void begin_running();
-    void enter_line() { place_ = exchange_->enter_line(); }
+    void enter_line() { place_ = engine_->enter_line(); }
     void leave_line() {
-        if (place_ >= 0) exchange_->leave_line(place_);
+        if (place_ >= 0) engine_->leave_line(place_);
         place_ = -1;
     }
     bool run_native();

@@ -15,7 +15,7 @@ std::shared_ptr<PatternOperation> make_operation(Context& context, PatternCall c
     try {
         return std::make_shared<PatternOperation>(context, std::move(call), number);
     } catch (const std::bad_alloc&) {  // the other ranks wait for what this one says
-        --context.exchange()->started;
+        --context.engine()->started;
         Statement mine;
         mine.caller = caller;
         blame(mine, std::current_exception(), "on rank " + std::to_string(context.rank()));
@@ -30,7 +30,7 @@ PatternHandle start_pattern(Context& context, PatternCall call) {
     const bool keep = call.keep;
     const auto operation = make_operation(context, std::move(call));
     PatternHandle handle(operation);
-    context.exchange()->add(operation);
+    context.engine()->add(operation);
     if (!keep) return handle;
     handle.wait();
     operation->take_tag();
@@ -58,7 +58,7 @@ double PatternHandle::time_s() const {
 
 void complete(Context& context) {
     wait_until(
-        context, [&] { return !context.exchange()->busy() || context.exchange()->in_vain; },
+        context, [&] { return !context.engine()->busy() || context.engine()->in_vain; },
         [] { return "at the end of a context, for what is in flight"; });
 }
 

@@ -31,9 +31,9 @@ void check(const char* what, const MatrixView& m, const char* role, int rank, in
     if (rank < 0 || rank >= context.size())
         throw ConfigError(std::string(what) + ": " + role + " " + std::to_string(rank) + " was given; allowed: 0 to " +
                           std::to_string(context.size() - 1));
-    if (tag < 0 || tag >= Exchange::send_tags)
+    if (tag < 0 || tag >= ProgressEngine::send_tags)
         throw ConfigError(std::string(what) + ": tag " + std::to_string(tag) + " was given; allowed: 0 to " +
-                          std::to_string(Exchange::send_tags - 1));
+                          std::to_string(ProgressEngine::send_tags - 1));
     if (m.rows < 0 || m.cols < 0 || (m.rows > 1 && m.row_stride_bytes < m.row_bytes()))
         throw ConfigError(std::string(what) + ": the matrix is " + shape(m.rows, m.cols, m.type) +
                           " with a row stride of " + std::to_string(m.row_stride_bytes) +
@@ -47,22 +47,22 @@ std::int64_t piece_of(std::int64_t bytes) {
 
 class SendOperation final : public Operation {
 public:
-    SendOperation(std::shared_ptr<Exchange> exchange, const MatrixView& m, int to, int tag,
+    SendOperation(std::shared_ptr<ProgressEngine> engine, const MatrixView& m, int to, int tag,
                   std::shared_ptr<void> memory)
-        : exchange_(std::move(exchange)),
-          port_(exchange_->port()),
+        : engine_(std::move(engine)),
+          port_(engine_->port()),
           memory_(std::move(memory)),
           size_(head_bytes + m.bytes()),
-          block_(exchange_->spare->lend(size_ + page_bytes + head_bytes)),
+          block_(engine_->spare->lend(size_ + page_bytes + head_bytes)),
           copy_(place(m)) {
         const Head head{m.rows, m.cols, static_cast<std::int64_t>(m.type)};
         std::memcpy(copy_, &head, sizeof head);
-        exchange_->kept_bytes += size_;
+        engine_->kept_bytes += size_;
         try {
-            post(m, to, exchange_->tag(Exchange::first_send + tag));
+            post(m, to, engine_->tag(ProgressEngine::first_send + tag));
         } catch (...) {
             (void)new auto(std::move(block_));
-            exchange_->main().mark_failed();
+            engine_->main().mark_failed();
             throw;
         }
     }
@@ -88,7 +88,7 @@ public:
         port_->poll(done_);
         pending_ -= static_cast<int>(done_.size());
         if (pending_) return false;
-        exchange_->kept_bytes -= size_;
+        engine_->kept_bytes -= size_;
         block_.reset();
         return true;
     }
@@ -102,7 +102,7 @@ private:
         return block_.get() + (at(m.data) + page_bytes / 2 - at(first)) % page_bytes;
     }
 
-    std::shared_ptr<Exchange> exchange_;
+    std::shared_ptr<ProgressEngine> engine_;
     std::unique_ptr<Transport> port_;
     std::shared_ptr<void> memory_;
     std::int64_t size_;  // bytes of head and matrix
@@ -116,12 +116,12 @@ class ReceiveOperation final : public InFlight {
 public:
     ReceiveOperation(Context& context, const MatrixView& m, int from, int tag, std::shared_ptr<void> memory)
         : InFlight(context, "receive"),
-          port_(exchange_->port()),
+          port_(engine_->port()),
           matrix_(m),
           from_(from),
           tag_(tag),
           memory_(std::move(memory)) {
-        const std::scoped_lock guard(exchange_->receivers.lock);
+        const std::scoped_lock guard(engine_->receivers.lock);
         queue().push_back(this);
     }
     std::string waits() override {
@@ -131,19 +131,19 @@ public:
 
 private:
     // Under the lock of the receivers.
-    std::deque<Operation*>& queue() { return exchange_->receivers.queues[{from_, tag_}]; }
+    std::deque<Operation*>& queue() { return engine_->receivers.queues[{from_, tag_}]; }
     bool is_first() {
-        const std::scoped_lock guard(exchange_->receivers.lock);
+        const std::scoped_lock guard(engine_->receivers.lock);
         return queue().front() == this;
     }
-    int wire() const { return exchange_->tag(Exchange::first_send + tag_); }
+    int wire() const { return engine_->tag(ProgressEngine::first_send + tag_); }
 
     // After an error pieces may still come.
     bool step() override {
         try {
             return take_what_came();
         } catch (...) {
-            exchange_->main().mark_failed();
+            engine_->main().mark_failed();
             stay_for_ever();
             throw;
         }
@@ -221,10 +221,10 @@ private:
         free_.push_back(b);
     }
     void release() {
-        const std::scoped_lock guard(exchange_->receivers.lock);
+        const std::scoped_lock guard(engine_->receivers.lock);
         auto& q = queue();
         q.erase(std::find(q.begin(), q.end(), this));
-        if (q.empty()) exchange_->receivers.queues.erase({from_, tag_});
+        if (q.empty()) engine_->receivers.queues.erase({from_, tag_});
         released_ = true;
     }
     std::unique_ptr<Transport> port_;
@@ -248,23 +248,23 @@ void send_buffered(Context& context, const MatrixView& matrix, int to, int tag, 
     InsideReduction::refuse();
     check("send", matrix, "rank", to, tag, context);
     context.transport().must_work();
-    const auto& exchange = context.exchange();
+    const auto& engine = context.engine();
     const std::int64_t need = head_bytes + matrix.bytes();
     const std::string text = "send: a message of " + std::to_string(matrix.bytes()) + " bytes";
     if (need > limits.bytes)
         throw ConfigError(text + " was given; the limit of what is buffered is " + std::to_string(limits.bytes) +
                           " bytes, " + std::to_string(head_bytes) + " of them for its head; give a larger limit_bytes");
-    auto fits = [&] { return exchange->kept_bytes + need <= limits.bytes; };
-    if (!fits()) exchange->progress();
+    auto fits = [&] { return engine->kept_bytes + need <= limits.bytes; };
+    if (!fits()) engine->progress();
     if (!fits() && !limits.wait)
-        throw ConfigError(text + " finds " + std::to_string(exchange->kept_bytes.load()) +
+        throw ConfigError(text + " finds " + std::to_string(engine->kept_bytes.load()) +
                           " bytes buffered that nobody has received yet; the limit is " + std::to_string(limits.bytes) +
                           ": receive first, give a larger limit_bytes, or let it wait");
     wait_until(context, fits, [&] {
-        return "receivers: " + text + " has no room beside " + std::to_string(exchange->kept_bytes.load()) +
+        return "receivers: " + text + " has no room beside " + std::to_string(engine->kept_bytes.load()) +
                " bytes not yet received";
     });
-    exchange->add(std::make_shared<SendOperation>(exchange, matrix, to, tag, std::move(memory)));
+    engine->add(std::make_shared<SendOperation>(engine, matrix, to, tag, std::move(memory)));
 }
 
 Handle start_receive(Context& context, const MatrixView& matrix, int from, int tag, std::shared_ptr<void> memory) {
@@ -272,7 +272,7 @@ Handle start_receive(Context& context, const MatrixView& matrix, int from, int t
     check("receive", matrix, "rank", from, tag, context);
     context.transport().must_work();
     auto operation = std::make_shared<ReceiveOperation>(context, matrix, from, tag, std::move(memory));
-    context.exchange()->add(operation);
+    context.engine()->add(operation);
     return Handle(operation);
 }
 

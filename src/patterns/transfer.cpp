@@ -88,8 +88,8 @@ void PatternTransfer::set_tag_and_memory(PatternCall& call, int tag) {
     execution_->restart();
 }
 
-std::shared_ptr<PatternTransfer> PatternTransfer::take(Exchange& exchange, const Key& key) {
-    auto& [lock, idle] = exchange.transfers;
+std::shared_ptr<PatternTransfer> PatternTransfer::take(ProgressEngine& engine, const Key& key) {
+    auto& [lock, idle] = engine.transfers;
     std::scoped_lock guard(lock);
     for (auto at = idle.rbegin(); at != idle.rend(); ++at)
         if ((*at)->words_.key == key) {
@@ -100,8 +100,8 @@ std::shared_ptr<PatternTransfer> PatternTransfer::take(Exchange& exchange, const
     return nullptr;
 }
 
-void PatternTransfer::give_back(Exchange& exchange, std::shared_ptr<PatternTransfer> transfer) {
-    auto& [lock, idle] = exchange.transfers;
+void PatternTransfer::give_back(ProgressEngine& engine, std::shared_ptr<PatternTransfer> transfer) {
+    auto& [lock, idle] = engine.transfers;
     std::scoped_lock guard(lock);
     idle.push_back(std::move(transfer));
     std::int64_t bytes = 0;

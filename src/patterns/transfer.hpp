@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "context/agreement.hpp"
-#include "context/exchange.hpp"
+#include "context/progress_engine.hpp"
 #include "execute/execution.hpp"
 #include "tilewave/patterns.hpp"
 
@@ -63,9 +63,9 @@ public:
     std::int64_t memory_bytes() const { return buffer_bytes() + comparison_->agreement.memory_bytes(); }
 
     /// An idle one whose key is `key`, to be used by the caller alone; null where there is none.
-    static std::shared_ptr<PatternTransfer> take(Exchange& exchange, const Key& key);
+    static std::shared_ptr<PatternTransfer> take(ProgressEngine& engine, const Key& key);
     /// For the calls to come. Its messages must be over.
-    static void give_back(Exchange& exchange, std::shared_ptr<PatternTransfer> transfer);
+    static void give_back(ProgressEngine& engine, std::shared_ptr<PatternTransfer> transfer);
 
 private:
     Words words_;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "context/agreement.hpp"
-#include "context/exchange.hpp"
+#include "context/progress_engine.hpp"
 
 namespace tilewave {
 
@@ -65,7 +65,7 @@ CollectiveRun::CollectiveRun(Context& context, RunBlocks blocks, const CallTimes
 }
 
 Alarms& CollectiveRun::alarms() const {
-    return *context_.exchange()->alarms;
+    return *context_.engine()->alarms;
 }
 
 void CollectiveRun::arrays_are_ready(bool moved, bool others_may) {

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <thread>
 
-#include "context/exchange.hpp"
+#include "context/progress_engine.hpp"
 #include "execute/executor.hpp"
 #include "nests/prepared_sweep.hpp"
 #include "support/ranks.hpp"
@@ -475,7 +475,7 @@ TEST(Alarms, OfARankThatHasLeftEndEveryWait) {
     std::atomic<int> told{0};
     on_ranks(3, 1, false, [&](Context& context) {
         if (context.rank() == 1) {
-            context.exchange()->alarms->raise(true);
+            context.engine()->alarms->raise(true);
             return;
         }
         SlowRows kernel{{-1, -1}};

@@ -8,7 +8,7 @@
 #include <thread>
 #include <typeinfo>
 
-#include "context/exchange.hpp"
+#include "context/progress_engine.hpp"
 #include "patterns/transfer.hpp"
 #include "tilewave/patterns.hpp"
 #include "tilewave/tilewave.hpp"
@@ -146,7 +146,7 @@ TEST(FastPaths, Shared) {
         const auto errors = on_ranks(
             {name, name},
             [&](Context& context) {
-                shared += std::string(typeid(context.exchange()->inner()).name()).find("Shared") != std::string::npos;
+                shared += std::string(typeid(context.engine()->inner()).name()).find("Shared") != std::string::npos;
             },
             nullptr, 2);
         EXPECT_EQ(errors, std::vector<std::string>(2));
@@ -189,7 +189,7 @@ TEST(FastPaths, StraightCombines) {
             call.out = row(sum);
             start_pattern(context, std::move(call)).wait();
             EXPECT_EQ(sum, std::vector<double>(2000, 6.0));
-            for (const auto& transfer : context.exchange()->transfers.idle) {
+            for (const auto& transfer : context.engine()->transfers.idle) {
                 const auto& steps = transfer->combine().straight;
                 ++transfers;
                 straight += std::any_of(steps.begin(), steps.end(), [](std::int32_t step) { return step != 0; });

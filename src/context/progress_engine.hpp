@@ -1,5 +1,5 @@
-// One transport, several users: each Port numbers its own messages, and what is in flight goes on
-// whenever any of them polls.
+// The progress engine of a context: one transport, several users. Each Port numbers its messages, and whoever polls
+// moves all that is in flight.
 #pragma once
 #include <atomic>
 #include <deque>
@@ -34,7 +34,8 @@ protected:
 class PatternTransfer;
 struct Comparison;
 
-class Exchange : public std::enable_shared_from_this<Exchange> {
+/// One a context. Any thread that waits on it advances every operation in flight.
+class ProgressEngine : public std::enable_shared_from_this<ProgressEngine> {
 public:
     /// Tags above main().max_tag() belong to operations: `tag(0)` to `tag(operation_tags() - 1)`.
     int operation_tags() const { return inner_->max_tag() < 1 << 20 ? 8192 : 1 << 17; }
@@ -88,20 +89,20 @@ public:
         std::map<std::pair<int, int>, std::deque<Operation*>> queues;
     } receivers;
 
-    static std::shared_ptr<Exchange> make(std::unique_ptr<Transport> inner);
-    ~Exchange();
+    static std::shared_ptr<ProgressEngine> make(std::unique_ptr<Transport> inner);
+    ~ProgressEngine();
 
     /// For runs and collectives: its polls move everything.
     Transport& main();
     /// For one operation: its polls only collect what a progress() has found.
     std::unique_ptr<Transport> port();
-    /// As port(), for what this exchange itself may keep: its user must see to it that the exchange lives.
+    /// As port(), for what this engine itself may keep: its user must see to it that the engine lives.
     std::unique_ptr<Transport> kept_port();
     Transport& inner() { return *inner_; }
 
     /// Advances `operation`, now and in every progress(), until it is over.
     void add(std::shared_ptr<Operation> operation);
-    /// Moves messages and advances what is in flight, here and in the other exchanges that this
+    /// Moves messages and advances what is in flight, here and in the other engines that this
     /// thread has put operations into: ranks may wait for them in different orders.
     /// True when a message has arrived or left.
     bool progress();
@@ -130,7 +131,7 @@ private:
         int id = 0, peer = 0;  // all_ranks: of a native call
     };
 
-    Exchange() = default;
+    ProgressEngine() = default;
     void reserve(std::size_t messages);
     template <class Start>
     void post(Port* port, int id, int peer, Start start);

@@ -1,4 +1,4 @@
-#include "context/exchange.hpp"
+#include "context/progress_engine.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -9,100 +9,99 @@
 
 namespace tilewave {
 
-class Exchange::Port final : public Transport {
+class ProgressEngine::Port final : public Transport {
 public:
-    Port(std::shared_ptr<Exchange> hold, Exchange* exchange, bool moves)
-        : hold_(std::move(hold)), exchange_(exchange), moves_(moves) {}
+    Port(std::shared_ptr<ProgressEngine> hold, ProgressEngine* engine, bool moves)
+        : hold_(std::move(hold)), engine_(engine), moves_(moves) {}
     ~Port() override {
-        std::scoped_lock guard(exchange_->lock_);
-        for (Slot& s : exchange_->slots_)
+        std::scoped_lock guard(engine_->lock_);
+        for (Slot& s : engine_->slots_)
             if (s.port == this) s.port = nullptr;
     }
-    int rank() const override { return exchange_->inner_->rank(); }
-    int size() const override { return exchange_->inner_->size(); }
-    bool any_thread() const override { return exchange_->inner_->any_thread(); }
-    bool connected() const override { return exchange_->inner_->connected(); }
-    int max_tag() const override { return exchange_->inner_->max_tag() - (moves_ ? exchange_->operation_tags() : 0); }
+    int rank() const override { return engine_->inner_->rank(); }
+    int size() const override { return engine_->inner_->size(); }
+    bool any_thread() const override { return engine_->inner_->any_thread(); }
+    bool connected() const override { return engine_->inner_->connected(); }
+    int max_tag() const override { return engine_->inner_->max_tag() - (moves_ ? engine_->operation_tags() : 0); }
 
     void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool synchronous) override {
-        exchange_->post(this, id, peer,
-                        [&](int slot) { exchange_->inner_->post_send(slot, data, bytes, peer, tag, synchronous); });
+        engine_->post(this, id, peer,
+                      [&](int slot) { engine_->inner_->post_send(slot, data, bytes, peer, tag, synchronous); });
     }
     bool try_send(const MatrixView& matrix, std::int64_t at, std::int64_t bytes, int peer, int tag) override {
-        std::scoped_lock guard(exchange_->lock_);
-        return exchange_->inner_->try_send(matrix, at, bytes, peer, tag);
+        std::scoped_lock guard(engine_->lock_);
+        return engine_->inner_->try_send(matrix, at, bytes, peer, tag);
     }
     void reserve(std::size_t messages) override {
-        std::scoped_lock guard(exchange_->lock_);
+        std::scoped_lock guard(engine_->lock_);
         done_.reserve(messages);
-        exchange_->reserve(messages);
+        engine_->reserve(messages);
     }
     bool there(int peer, int tag) override {
-        std::scoped_lock guard(exchange_->lock_);
-        return exchange_->inner_->there(peer, tag);
+        std::scoped_lock guard(engine_->lock_);
+        return engine_->inner_->there(peer, tag);
     }
     void post_recv(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
-        exchange_->post(this, id, peer, [&](int slot) { exchange_->inner_->post_recv(slot, data, bytes, peer, tag); });
+        engine_->post(this, id, peer, [&](int slot) { engine_->inner_->post_recv(slot, data, bytes, peer, tag); });
     }
     std::byte* memory_for(std::int64_t bytes, int peer) override {
-        std::scoped_lock guard(exchange_->lock_);
-        return exchange_->inner_->memory_for(bytes, peer);
+        std::scoped_lock guard(engine_->lock_);
+        return engine_->inner_->memory_for(bytes, peer);
     }
     void post_written(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
-        exchange_->post(this, id, peer,
-                        [&](int slot) { exchange_->inner_->post_written(slot, data, bytes, peer, tag); });
+        engine_->post(this, id, peer, [&](int slot) { engine_->inner_->post_written(slot, data, bytes, peer, tag); });
     }
     void post_recv_anywhere(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
-        exchange_->post(this, id, peer,
-                        [&](int slot) { exchange_->inner_->post_recv_anywhere(slot, data, bytes, peer, tag); });
+        engine_->post(this, id, peer,
+                      [&](int slot) { engine_->inner_->post_recv_anywhere(slot, data, bytes, peer, tag); });
     }
     const std::byte* where_received(const std::byte* data) override {
-        std::scoped_lock guard(exchange_->lock_);
-        return exchange_->inner_->where_received(data);
+        std::scoped_lock guard(engine_->lock_);
+        return engine_->inner_->where_received(data);
     }
     void let_go(const std::byte* data) override {
-        std::scoped_lock guard(exchange_->lock_);
-        exchange_->inner_->let_go(data);
+        std::scoped_lock guard(engine_->lock_);
+        engine_->inner_->let_go(data);
     }
     void post_native(int id, const NativeCall& call) override {
-        exchange_->post(this, id, all_ranks, [&](int slot) { exchange_->inner_->post_native(slot, call); });
+        engine_->post(this, id, all_ranks, [&](int slot) { engine_->inner_->post_native(slot, call); });
     }
     void post_native_message(int id, const MatrixView& matrix, bool send, int peer, bool buffered) override {
-        exchange_->post(this, id, peer,
-                        [&](int slot) { exchange_->inner_->post_native_message(slot, matrix, send, peer, buffered); });
+        engine_->post(this, id, peer,
+                      [&](int slot) { engine_->inner_->post_native_message(slot, matrix, send, peer, buffered); });
     }
-    bool native() const override { return exchange_->inner_->native(); }
-    bool alarms() const override { return exchange_->inner_->alarms(); }
+    bool native() const override { return engine_->inner_->native(); }
+    bool alarms() const override { return engine_->inner_->alarms(); }
     void post_alarm(int peer, const Alarm& alarm) override {
-        std::scoped_lock guard(exchange_->lock_);
-        exchange_->inner_->post_alarm(peer, alarm);
+        std::scoped_lock guard(engine_->lock_);
+        engine_->inner_->post_alarm(peer, alarm);
     }
     void take_alarms(std::vector<Alarm>& alarms) override {
-        std::scoped_lock guard(exchange_->lock_);
-        exchange_->inner_->take_alarms(alarms);
+        std::scoped_lock guard(engine_->lock_);
+        engine_->inner_->take_alarms(alarms);
     }
     std::string doing() const override {
-        const Caller& c = exchange_->caller;
-        const std::string where = exchange_->where_of(c);
+        const Caller& c = engine_->caller;
+        const std::string where = engine_->where_of(c);
         return c.call.empty() ? "" : "in " + c.call + (where.empty() ? "" : ", " + where) + ", ";
     }
     void poll(std::vector<int>& done) override {
-        if (moves_) exchange_->progress();
+        if (moves_) engine_->progress();
         if (!any_.load(std::memory_order_acquire)) return;
-        std::scoped_lock guard(exchange_->lock_);
+        std::scoped_lock guard(engine_->lock_);
         done.insert(done.end(), done_.begin(), done_.end());
         done_.clear();
         any_.store(false, std::memory_order_relaxed);
     }
 
-    void arrived(int id) {  // under the exchange's lock
+    void arrived(int id) {  // under the engine's lock
         done_.push_back(id);
         any_.store(true, std::memory_order_release);
     }
 
 private:
-    std::shared_ptr<Exchange> hold_;  // empty for the exchange's own
-    Exchange* exchange_;
+    std::shared_ptr<ProgressEngine> hold_;  // empty for the engine's own
+    ProgressEngine* engine_;
     bool moves_;
     std::vector<int> done_;
     std::atomic<bool> any_{false};
@@ -110,16 +109,16 @@ private:
 
 namespace {
 
-// The exchanges this thread has put operations into, while they have any.
-std::vector<std::weak_ptr<Exchange>>& mine() {
-    thread_local std::vector<std::weak_ptr<Exchange>> list;
+// The engines this thread has put operations into, while they have any.
+std::vector<std::weak_ptr<ProgressEngine>>& mine() {
+    thread_local std::vector<std::weak_ptr<ProgressEngine>> list;
     return list;
 }
 
 }  // namespace
 
-std::shared_ptr<Exchange> Exchange::make(std::unique_ptr<Transport> inner) {
-    std::shared_ptr<Exchange> e(new Exchange);
+std::shared_ptr<ProgressEngine> ProgressEngine::make(std::unique_ptr<Transport> inner) {
+    std::shared_ptr<ProgressEngine> e(new ProgressEngine);
     e->inner_ = std::move(inner);
     e->spare = std::make_shared<SpareMemory>(std::int64_t{e->inner_->size() > 1 ? 64 : 256} << 20);
     e->kept_tags = std::make_shared<KeptTags>(e->operation_tags() - first_kept);
@@ -129,30 +128,30 @@ std::shared_ptr<Exchange> Exchange::make(std::unique_ptr<Transport> inner) {
     return e;
 }
 
-Exchange::~Exchange() {  // their ports look at the slots once more
+ProgressEngine::~ProgressEngine() {  // their ports look at the slots once more
     transfers.idle.clear();
     meeting.reset();
     main_.reset();
 }
 
-void Exchange::refuse_if_ended(const Caller& c) const {
+void ProgressEngine::refuse_if_ended(const Caller& c) const {
     if (ended >= 0) throw MpiError(text_of_end(ended, inner_->rank(), c.call, where_of(c)));
 }
 
-Transport& Exchange::main() {
+Transport& ProgressEngine::main() {
     return *main_;
 }
 
-std::unique_ptr<Transport> Exchange::port() {
+std::unique_ptr<Transport> ProgressEngine::port() {
     return std::make_unique<Port>(shared_from_this(), this, false);
 }
 
-std::unique_ptr<Transport> Exchange::kept_port() {
+std::unique_ptr<Transport> ProgressEngine::kept_port() {
     return std::make_unique<Port>(nullptr, this, false);
 }
 
 // Under the lock.
-void Exchange::reserve(std::size_t messages) {
+void ProgressEngine::reserve(std::size_t messages) {
     const std::size_t slots = slots_.size() - free_.size() + messages;
     for (auto* const numbers : {&free_, &found_}) numbers->reserve(slots);
     slots_.reserve(slots);
@@ -160,7 +159,7 @@ void Exchange::reserve(std::size_t messages) {
 }
 
 template <class Start>
-void Exchange::post(Port* port, int id, int peer, Start start) {
+void ProgressEngine::post(Port* port, int id, int peer, Start start) {
     std::scoped_lock guard(lock_);
     int slot;
     if (free_.empty()) {
@@ -174,7 +173,7 @@ void Exchange::post(Port* port, int id, int peer, Start start) {
     start(slot);
 }
 
-bool Exchange::move() {
+bool ProgressEngine::move() {
     if (!lock_.try_lock()) return false;  // another lane is at it
     std::scoped_lock guard(std::adopt_lock, lock_);
     found_.clear();
@@ -187,7 +186,7 @@ bool Exchange::move() {
     return !found_.empty();
 }
 
-int Exchange::waits_for_ended() {
+int ProgressEngine::waits_for_ended() {
     if (ended == inner_->rank()) return -1;  // it waits for what others still want of it
     std::scoped_lock guard(lock_);
     std::map<int, bool> peers;  // false: messages alone
@@ -203,7 +202,7 @@ int Exchange::waits_for_ended() {
     return found;
 }
 
-void Exchange::advance_all() {
+void ProgressEngine::advance_all() {
     if (!busy() || !advancing_.try_lock()) return;
     std::scoped_lock guard(std::adopt_lock, advancing_);
     {
@@ -228,28 +227,28 @@ void Exchange::advance_all() {
     over_.clear();
 }
 
-std::int64_t Exchange::oldest() {
+std::int64_t ProgressEngine::oldest() {
     std::scoped_lock guard(new_lock_);
     return open_.empty() ? std::numeric_limits<std::int64_t>::max() : *open_.begin();
 }
 
-std::int64_t Exchange::enter_line() {
+std::int64_t ProgressEngine::enter_line() {
     std::scoped_lock guard(new_lock_);
     line_.insert(places_);
     return places_++;
 }
 
-bool Exchange::first_in_line(std::int64_t place) {
+bool ProgressEngine::first_in_line(std::int64_t place) {
     std::scoped_lock guard(new_lock_);
     return *line_.begin() == place;
 }
 
-void Exchange::leave_line(std::int64_t place) {
+void ProgressEngine::leave_line(std::int64_t place) {
     std::scoped_lock guard(new_lock_);
     line_.erase(place);
 }
 
-void Exchange::add(std::shared_ptr<Operation> operation) {
+void ProgressEngine::add(std::shared_ptr<Operation> operation) {
     {
         std::scoped_lock added(new_lock_);
         if (operation->number >= 0) open_.insert(operation->number);
@@ -262,7 +261,7 @@ void Exchange::add(std::shared_ptr<Operation> operation) {
     advance_all();
 }
 
-bool Exchange::progress() {
+bool ProgressEngine::progress() {
     bool moved = move();
     advance_all();
     auto& list = mine();
