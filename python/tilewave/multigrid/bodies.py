@@ -16,9 +16,54 @@ def _at(dims, changed=None):
 
 
 def _made(name, arrays, dims, lines, scalars=()):
-    """A nest of these statements."""
+    """A nest of these statements; indices from 1 are cells, what is around them is 0."""
     parameters = [*arrays, *INDICES[:dims], *(["*", *scalars] if scalars else [])]
     return nest_from("\n    ".join([f"def {name}({', '.join(parameters)}):", *lines]) + "\n")
+
+
+def _couplings(dims, varies):
+    """Arrays of faces by axis; faces with the element of u beyond them; the factor of a cell's value."""
+    names = [("k" if varies else "a") + "xyz"[d] for d in range(dims)]
+    faces = []
+    for d, name in enumerate(names):
+        for face, neighbour in ((INDICES[d], f"{INDICES[d]} - 1"), (f"{INDICES[d]} + 1", f"{INDICES[d]} + 1")):
+            faces.append((f"{name}[{_at(dims, {d: face}) if varies else face}]", f"u[{_at(dims, {d: neighbour})}]"))
+    diagonal = f"d[{_at(dims)}]" if varies else " + ".join([*(face for face, _ in faces), "sigma"])
+    return names, " + ".join(f"{face} * {value}" for face, value in faces), diagonal
+
+
+@functools.cache
+def of_level(what, dims, varies):
+    """A "relax", "relax_colour", "residual" or "jacobi" of a grid whose coefficients vary, or not."""
+    at, (names, around, diagonal) = _at(dims), _couplings(dims, varies)
+    result, arrays = {"residual": ("r", ["r", "u", "f"]), "jacobi": ("u", ["u", "r"])}.get(what, ("u", ["u", "f"]))
+    lines = [] if what == "jacobi" else [f"around = {around}"]
+    if not varies:
+        lines.append(f"diagonal = {diagonal}")
+        diagonal = "diagonal"
+    relaxed = f"= (f[{at}] + around) / {diagonal}"
+    value = {"residual": f"= f[{at}] + around - {diagonal} * u[{at}]", "jacobi": f"+= weight * r[{at}] / {diagonal}"}
+    lines.append(f"{result}[{at}] {value.get(what, relaxed)}")
+    if what == "relax_colour":
+        lines = [f"if ({' + '.join(INDICES[:dims])}) % 2 == colour:", *("    " + line for line in lines)]
+    arrays += (["d"] if what == "jacobi" else [*names, "d"]) if varies else names
+    scalars = [] if varies else ["sigma=0.0"]
+    scalars += {"relax_colour": ["colour=0"], "jacobi": ["weight=0.8"]}.get(what, [])
+    return _made(f"{what}_{'variable' if varies else 'constant'}", arrays, dims, lines, scalars)
+
+
+@functools.cache
+def take(dims):
+    """The cells of f are what was given."""
+    inside = _at(dims, {d: f"{INDICES[d]} + 1" for d in range(dims)})
+    return _made("take", ["f", "given"], dims, [f"f[{inside}] = given[{_at(dims)}]"])
+
+
+@functools.cache
+def hand_over(dims):
+    """x is the cells of u, less a shift."""
+    inside = _at(dims, {d: f"{INDICES[d]} + 1" for d in range(dims)})
+    return _made("hand_over", ["x", "u"], dims, [f"x[{_at(dims)}] = u[{inside}] - shift"], ["shift=0.0"])
 
 
 @functools.cache
@@ -117,6 +162,18 @@ def correct(transfers):
 
 
 @functools.cache
+def correct_regularly(dims):
+    """`correct` where each coarse cell is two equal ones along each axis: arrays have what is added to 3/4."""
+    at, lines = _at(dims), []
+    for sides in _children(("pairs",) * dims):
+        factors = [str(1 - 0.25 * dims), *(f"{side[0]}{'xyz'[d]}[{INDICES[d]}]" for d, side in enumerate(sides))]
+        steps = [f"{INDICES[d]} {'-' if side == 'low' else '+'} 1" for d, side in enumerate(sides)]
+        neighbours = " + ".join(f"e[{_at(dims, {d: step})}]" for d, step in enumerate(steps))
+        lines.append(f"u[{_child(dims, sides)}] += ({' + '.join(factors)}) * e[{at}] + 0.25 * ({neighbours})")
+    return _made("correct", ["u", "e", *(side + axis for side in "lh" for axis in "xyz"[:dims])], dims, lines)
+
+
+@functools.cache
 def solve(shape):
     """u of the grid that is solved directly: all its cells are neighbours, so the inverse matrix is a stencil."""
     dims, steps = len(shape), list(_steps(shape))
@@ -190,16 +247,10 @@ def advance(dims):
 @functools.cache
 def apply(dims, varies, hermitian):
     """w = A u, and what is summed for the next step: products of u with the residual f, with w and with s."""
-    names = [("k" if varies else "a") + "xyz"[d] for d in range(dims)]
-    faces = []  # (conductance, u beside it)
-    for d, name in enumerate(names):
-        for face, beside in ((INDICES[d], f"{INDICES[d]} - 1"), (f"{INDICES[d]} + 1", f"{INDICES[d]} + 1")):
-            faces.append((f"{name}[{_at(dims, {d: face}) if varies else face}]", f"u[{_at(dims, {d: beside})}]"))
-    at = _at(dims)
-    diagonal = f"d[{at}]" if varies else f"({' + '.join(face for face, _ in faces)} + sigma)"
+    at, (names, around, diagonal) = _at(dims), _couplings(dims, varies)
     conjugate = f"np.conj(u[{at}])" if hermitian else f"u[{at}]"
     lines = [
-        f"image = {diagonal} * u[{at}] - ({' + '.join(f'{face} * {beside}' for face, beside in faces)})",
+        f"image = ({diagonal}) * u[{at}] - ({around})",
         f"w[{at}] = image",
         f"uf = {conjugate} * f[{at}]",
         f"uw = {conjugate} * image",

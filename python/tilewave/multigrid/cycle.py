@@ -1,7 +1,5 @@
 """The nests of a cycle: sweeps, residuals, and what goes to coarser grids and comes back."""
 
-import importlib
-
 import numpy as np
 
 from tilewave.field.create import field
@@ -50,8 +48,6 @@ class Cycle:
         self.on = {"context": context, "plan": {"storage": "plain"} | ({} if grid is None else {"grid": grid})}
         self.dims = len(levels[0].shape)
         self.parts = (context.size,) * self.dims if grid is None else grid  # at most, along each axis
-        # Read when they are needed: an eighth of a second.
-        self.nests = importlib.import_module(f"tilewave.multigrid.nests_{self.dims}d")
 
     def nests_of_cycle(self):
         """From the finest grid down and back."""
@@ -101,7 +97,7 @@ class Cycle:
 
     def _of_level(self, level, what, **arguments):
         scalars = tuple((name, value) for name, value in arguments.items() if name in ("colour", "weight", "reverse"))
-        nest = getattr(self.nests, f"{what}_{self.levels[level].kind}")
+        nest = bodies.of_level(what, self.dims, self.levels[level].cells.varies)
         names = {*nest.arrays, *nest.scalars}
         operator = {name: value for name, value in self.operator(level).items() if name in names}
         return self.bound(
@@ -157,15 +153,14 @@ class Cycle:
 
     def _restrict(self, level):
         fine, coarse = self.levels[level : level + 2]
-        nest = self.nests.restrict if self._regular(level) else bodies.restrict(self._transfers(level))
+        nest = bodies.restrict(self._transfers(level))
         return self.bound(("restrict", level), nest, f=coarse.f, u=coarse.u, r=fine.r)
 
     def _correct(self, level):
         fine, coarse = self.levels[level : level + 2]
         if self._regular(level) and not self.jumps:
-            return self.bound(
-                ("correct", level), self.nests.correct, u=fine.u, e=coarse.u, **_regular_weights(coarse.cells.axes)
-            )
+            nest = bodies.correct_regularly(self.dims)
+            return self.bound(("correct", level), nest, u=fine.u, e=coarse.u, **_regular_weights(coarse.cells.axes))
         transfers, weights = self._transfers(level), {}
         for names, a, b in zip(bodies.weight_names(transfers), fine.cells.axes, coarse.cells.axes, strict=True):
             if names:

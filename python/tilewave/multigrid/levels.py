@@ -120,11 +120,6 @@ class Level:
         """Cells by axis."""
         return self.cells.shape
 
-    @property
-    def kind(self):
-        """How the nests of this grid are called."""
-        return "variable" if self.cells.varies else "constant"
-
 
 def make_field(shape, dtype, blocks, context):
     """A field with an element around the cells."""

@@ -10,7 +10,7 @@ import numpy as np
 from tilewave.errors import ConfigError
 from tilewave.field.create import field
 from tilewave.field.field import make
-from tilewave.multigrid import given
+from tilewave.multigrid import bodies, given
 from tilewave.multigrid.conjugate import ConjugateGradients
 from tilewave.multigrid.cycle import CYCLES, SMOOTHERS, Cycle
 from tilewave.multigrid.history import History
@@ -309,7 +309,7 @@ class Poisson:
         return (f, x0, tol, max_cycles, method), f"x0 {x0 is not None}, tol {tol}, at most {max_cycles}, {method}"
 
     def _take(self, into, values):
-        bind(self._cycle.nests.take, f=into, given=values, **self._cycle.on).run()
+        bind(bodies.take(len(self.shape)), f=into, given=values, **self._cycle.on).run()
 
     def _take_right_side(self, f):
         """Its 2-norm."""
@@ -339,7 +339,7 @@ class Poisson:
         """The cells of u as a field of their own; of mean 0 where the boundary fixes no values."""
         x = field(self.shape, self.dtype, context=self.context)
         zero = self.dtype.type(0).item()
-        nest = bind(self._cycle.nests.hand_over, x=x, u=u, shift=zero, **self._cycle.on)
+        nest = bind(bodies.hand_over(len(self.shape)), x=x, u=u, shift=zero, **self._cycle.on)
         nest.run()
         if self._singular:
             nest.run(shift=reduction.sum(x).item() / math.prod(self.shape))
