@@ -9,7 +9,7 @@ import pytest
 
 import tilewave as tw
 from tilewave.runtime import context as contexts
-from tilewave.nests import prepare, prepared
+from tilewave.nests import kernel_maker, prepare
 from tilewave.runtime.kept import Kept
 
 pytestmark = [pytest.mark.mpi(ranks=[1, 2]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
@@ -31,10 +31,10 @@ def heat(u, t, i, j):
 def counted(monkeypatch):
     """How often ranks planned together, and how often a body was compiled."""
     plans, kernels = [], []
-    decide, compiled = prepare._decide, prepared.compile_kernel
+    decide, compiled = prepare._decide, kernel_maker.compile_kernel
     monkeypatch.setattr(prepare, "_decide", lambda *given, **named: plans.append(1) or decide(*given, **named))
     counted = lambda *given, **named: kernels.append(1) or compiled(*given, **named)
-    monkeypatch.setattr(prepared, "compile_kernel", counted)
+    monkeypatch.setattr(kernel_maker, "compile_kernel", counted)
     return plans, kernels
 
 

@@ -239,9 +239,15 @@ def test_a_body_that_raises_where_it_is_measured(context):
 @pytest.mark.mpi(ranks=[2, 3])
 def test_one_rank_that_fails_while_planning(context, monkeypatch):
     """Wherever it fails, all raise, nobody waits, and the next call is fine."""
-    from tilewave.nests import choosing, prepare
+    from tilewave.nests import choosing, kernel_maker, prepare
 
-    for module, name in ((choosing, "core_call"), (choosing, "with_plan"), (choosing, "_prepared"), (prepare, "_bind")):
+    places = (
+        (choosing, "core_call"),
+        (kernel_maker, "with_plan"),
+        (choosing, "prepared_from"),
+        (prepare, "bind_call"),
+    )
+    for module, name in places:
         for rank in {0, context.size - 1}:
             forget(context)
             context._rates.clear()
@@ -259,7 +265,7 @@ def test_one_rank_that_fails_while_planning(context, monkeypatch):
 
 @pytest.mark.mpi(ranks=[2, 3])
 def test_a_rank_that_cannot_measure(context, monkeypatch):
-    from tilewave.nests import choosing
+    from tilewave.nests import kernel_maker
 
     forget(context)
     context._rates.clear()
@@ -269,7 +275,7 @@ def test_a_rank_that_cannot_measure(context, monkeypatch):
             def fails(*given):
                 raise MemoryError
 
-            patch.setattr(choosing, "sampled", fails)
+            patch.setattr(kernel_maker, "sampled", fails)
         plan = tw.plan(roots, A=cube(context), context=context)
     assert everywhere(context, plan.choices()) and "not measured" in plan.notes["rate"]["note"]
     context._rates.clear()

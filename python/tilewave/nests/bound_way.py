@@ -6,9 +6,9 @@ import functools
 import numpy as np
 
 from tilewave import _core
+from tilewave.nests.execute import explain, report_arguments, run_bound
 from tilewave.nests.operands import copied, operands_of
 from tilewave.nests.report import Report
-from tilewave.nests.run import explain, report_arguments, run_ready
 from tilewave.runtime.collective import plain
 
 #: What a run is called among the ranks.
@@ -80,7 +80,7 @@ class Way:
         core_context = ready.context._core
         recording, core_context.record = core_context.record, record
         try:
-            core, after_s = yield from run_ready(self.given.nest, ready, begun)
+            core, after_s = yield from run_bound(self.given.nest, ready, begun)
         finally:
             core_context.record = recording
         brief = core.time_s, core.moving_s + after_s, core.points

@@ -6,13 +6,10 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ConfigError, shown
-from tilewave.field.values import values_at
-from tilewave.kernel.compile import compile_kernel
-from tilewave.nests.operands import order_of
+from tilewave.nests.kernel_maker import KernelMaker, with_plan
+from tilewave.nests.operands import copies_of, order_of
 from tilewave.nests.plan_changes import kept_rates
-from tilewave.nests.prepared import PreparedNest, core_kernel, probe, shapes_of_tables, with_plan
 from tilewave.nests.problem import with_names
-from tilewave.nests.replicated import copies_of, count_copies
 from tilewave.nests.steps import whole_blocks
 from tilewave.notices import warn
 from tilewave.plan import planning
@@ -36,7 +33,7 @@ def decide(context, given):
         chosen = _core.choose_together(context._core, call, KernelMaker(context, given), store)
     if error is not None:
         raise error
-    return chosen and _prepared(context, given, chosen)
+    return chosen and prepared_from(context, given, chosen)
 
 
 def core_call(context, given):
@@ -60,79 +57,24 @@ def core_call(context, given):
     )
 
 
-class KernelMaker:
-    """Makes kernels of a call's body for the core's planner, and measures them: its calls are local."""
-
-    def __init__(self, context, given):
-        self._context, self._given = context, given
-
-    def vectors_across(self, problem):
-        """Whether the body is made of vectors where points of a row across two loops are neighbours."""
-        given = self._given
-        nest = given.reductions.nest
-        return compile_kernel(
-            nest,
-            given.dtypes,
-            given.scalars,
-            fastmath=given.fastmath,
-            steps=[1] * len(nest.places),
-            independent=True,
-            captured=given.captured,
-            shapes=shapes_of_tables(given),
-            off=problem.paths_off,
-        ).vectors
-
-    def prepare(self, alternative, plan, like):
-        """A `PreparedNest` for a plan of an alternative; `like`: for another plan of it, or None."""
-        if like is None:
-            request = alternative.request
-            rows = {name: value for name in ("row", "storage", "skew") if (value := getattr(request, name)) is not None}
-            like = PreparedNest(
-                problem=dataclasses.replace(self._given.problem, core=alternative.problem),
-                on_one_rank=alternative.on_one_rank,
-                context=self._context.solo() if alternative.on_one_rank else self._context,
-                choices={**self._given.choices, **rows},
-            )
-        return with_plan(self._given, like, plan)
-
-    def sample(self, prepared, budget_s):
-        """Times of tiles, as `_core.PreparedSweep.sample` gives them."""
-        return sampled(self._given, prepared, budget_s)
-
-    def bringing_s(self, prepared):
-        """Seconds that bring NumPy arrays into the order of rows across and back, of which there is one rank."""
-        return prepared.sweep.conversion_s(probe(self._given, prepared, prepared.subscripts)[0])
-
-
-def sampled(given, prepared, budget_s):
-    """Times of tiles of three shapes on this rank, all its lanes at once."""
-    initial = {name: values_at(given.whole[name], points) for name, points in prepared.subscripts.items()}
-    for name in copies_of(given.whole, given.replicated):
-        given.arrays[name].fill(0)  # memory that has never been written is one page of zeros, which the caches hold
-    operands, _ = probe(given, prepared, prepared.subscripts, initial)
-    environment = prepared.kernel.pack({**given.scalars, **given.captured}, given.tables)
-    kernel = core_kernel(prepared.kernel, environment.ctypes.data, given.tables, given.reductions)
-    return prepared.sweep.sample(operands, kernel, budget_s)
-
-
 def _brought(given):
     return any(isinstance(given.arrays[name], np.ndarray) for name in given.nest.written)
 
 
-def _prepared(context, given, chosen):
+def prepared_from(context, given, chosen):
     """What was prepared for the plan that was chosen; local."""
     by_rules, border_s, choice = chosen.prepared, 0.0, chosen.choice
     whole = given.plan is not None
-    plan = shown_plan(context, given, by_rules, choice.ranked, chosen.rate, considered=choice.considered, whole=whole)
+    plan = python_plan(context, given, by_rules, choice.ranked, chosen.rate, considered=choice.considered, whole=whole)
     if len(chosen.times) > 1:
         plan.notes["ways"] = [_way(*one, at == chosen.at) for at, one in enumerate(chosen.times)]
     if given.block:
         machine = context._core.machine()
         border_s = _core.border_s(by_rules.problem.core, plan._to_core(), machine, chosen.rate.rate)
-    return with_shown_plan(given, by_rules, plan, rate=chosen.rate, border_s=border_s)
+    return prepared_for(given, by_rules, plan, rate=chosen.rate, border_s=border_s)
 
 
-def shown_plan(context, given, prepared, ranked, rate, *, considered, whole):
+def python_plan(context, given, prepared, ranked, rate, *, considered, whole):
     """The first of the ranked candidates as a `Plan`, with what was chosen from; see `chosen_plan`."""
     plan = chosen_plan(
         prepared.problem,
@@ -151,7 +93,7 @@ def shown_plan(context, given, prepared, ranked, rate, *, considered, whole):
     return plan
 
 
-def with_shown_plan(given, prepared, plan, **facts):
+def prepared_for(given, prepared, plan, **facts):
     """The same with a plan: of as many time steps as go together in a block, where the call has blocks; local."""
     if given.block:
         core = prepared.problem.core.with_steps(whole_blocks(given.block, plan))
@@ -176,3 +118,13 @@ def warn_of_unused_threads(context, there, plan):
     cpus = len(_core.allowed_cpus())
     if plan.threads > max(there.threads, cpus) and context.rank == 0 and planning.wanted is None:
         warn(f"{plan.threads} threads are more than the {cpus} CPUs allowed here: the run is slower")
+
+
+def count_copies(given, on_one_rank, plan):
+    """Note the fields that each rank gets whole in a plan that was chosen, and count them, or those of one for all."""
+    copies = copies_of(given.whole, given.replicated)
+    if copies and not on_one_rank:
+        plan.notes["replicated"] = copies
+    plan.memory_bytes += sum(copies.values())
+    for record in plan.ranked:
+        record["memory_bytes"] += sum(copies.values())

@@ -168,7 +168,7 @@ def run_in_turn(
     refused,
     begun,
     points,
-    run_ready,
+    run_bound,
     report_of,
 ):
     """Run nests one after another in each time step; part of a collective call: ``yield from`` it.
@@ -188,7 +188,7 @@ def run_in_turn(
         When the call began, by time.perf_counter().
     points : (dict or None, dict or None)
         What is added after each step, and what is recorded.
-    run_ready : function
+    run_bound : function
         Runs what `prepare` has made, as part of a collective call, and returns the core's report and seconds.
     report_of : function
         The arguments of the `Report` of such a run, by name.
@@ -233,7 +233,7 @@ def run_in_turn(
                     one.take_current_values()
                 elif changing & {*part.nest.tables}:
                     one.take_current_values()
-                core, after_s = yield from run_ready(part.nest, one, begun)
+                core, after_s = yield from run_bound(part.nest, one, begun)
                 begun = time.perf_counter()
                 if alone:
                     alone.add(core, after_s)

@@ -2,15 +2,12 @@
 it.
 """
 
+import math
+
 import numpy as np
 
 from tilewave import _core
-from tilewave.errors import ConfigError
 from tilewave.field.field import Field
-
-#: Elements of an array with interleaved strides whose addresses are compared one by one; of a larger one it is refused
-#: unseen.
-MOST_COMPARED = 1 << 22
 
 
 def memory_form(value):
@@ -86,33 +83,42 @@ def operands_of(nest, arrays, initial):
     return operands, copies
 
 
-def check_own_elements(name, array):
-    """Refuse an array to be written of which two elements share memory: points would depend on each other in ways no
-    subscript tells.
+def replicated_fields(nest, arrays, context, steps):
+    """The fields that are only read, and lack a loop index that ranks may cut, or are read in several orders or with
+    several factors of an index.
     """
-    if _elements_share_memory(array):
-        raise ConfigError(
-            f"array {name!r} is written, and elements of it share memory: shape {array.shape}, strides "
-            f"{array.strides}; "
-            "allowed: an array whose elements have memory of their own, such as its copy()"
-        )
+    cut = set() if context.size == 1 else {*nest.indices}
+    if steps is not None:
+        cut -= {nest.time}  # which stays whole on a rank
+    found = dict.fromkeys(
+        view.array for view in nest.views if cut - {*view.axes} or nest.axes.get(view.array) != view.indices
+    )
+    factors = {}
+    for view in nest.views:
+        factors.setdefault(view.array, set()).add(tuple(scale for scale, _ in view.own_phases()))
+    found.update(dict.fromkeys(name for name, several in factors.items() if len(several) > 1))
+    return [name for name in found if isinstance(arrays[name], Field) and name not in nest.written]
 
 
-def _elements_share_memory(array):
-    dims = sorted((abs(step), extent) for step, extent in zip(array.strides, array.shape, strict=True) if extent > 1)
-    reach = array.itemsize  # bytes from the first of some elements to the end of the last
-    for step, extent in dims:
-        if step < reach:
-            break
-        reach += step * (extent - 1)
-    else:
-        return False
-    if array.size == 0:
-        return False
-    if any(step == 0 for step, _ in dims) or array.size > MOST_COMPARED:
-        return True
-    starts = np.zeros(1, np.int64)
-    for step, extent in dims:
-        starts = (starts[:, None] + step * np.arange(extent)).ravel()
-    starts.sort()
-    return bool((np.diff(starts) < array.itemsize).any())
+def memory_in_c_order(value):
+    """A field's own memory, where this rank has all of it in C order; else None."""
+    if value.context.size > 1:
+        return None
+    local = value._view(0)
+    strides = tuple(math.prod(value.shape[d + 1 :]) * value.dtype.itemsize for d in range(value.ndim))
+    return local if local.strides == strides else None
+
+
+def copies_of(arrays, names):
+    """Bytes of the copies that each rank needs to have fields whole, by name."""
+    return {
+        name: arrays[name].size * arrays[name].dtype.itemsize
+        for name in names
+        if memory_in_c_order(arrays[name]) is None
+    }
+
+
+def as_replicated(value):
+    """A field as an array that lies like what each rank will have of it whole."""
+    own = memory_in_c_order(value)
+    return np.zeros(value.shape, value.dtype) if own is None else own

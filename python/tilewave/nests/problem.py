@@ -7,15 +7,13 @@ import re
 import numpy as np
 
 from tilewave import _core
-from tilewave.dtypes import IN_NESTS
 from tilewave.errors import ConfigError, shown
-from tilewave.field.field import Field, is_stale_view
+from tilewave.field.field import Field
 from tilewave.nest.bounds import loop_bounds, loop_directions
 from tilewave.nest.box import cut_short
 from tilewave.nest.dependences import MOST_HISTORY
 from tilewave.nest.periodic import periodic_ranges, read_periodic
 from tilewave.nests.cuts import has_cuts, set_cuts
-from tilewave.nests.operands import check_own_elements
 from tilewave.nests.scaled import differ, extents_of_points, refuse_scaled_in_time, tell_scaled, why_in_loop_order
 
 #: The most loop indices of a nest that is run, time among them.
@@ -391,80 +389,3 @@ def read_beside_in_history(nest, in_time):
 def _positive(vector):
     """Lexicographically."""
     return next((x for x in vector if x), 0) > 0
-
-
-def check_arrays(nest, arrays, context):
-    """Check what is given for the nest's arrays, one by one and against each other.
-
-    Raises
-    ------
-    ConfigError
-    """
-    for name, value in arrays.items():
-        if not isinstance(value, (Field, np.ndarray)) or isinstance(value, np.ma.MaskedArray):
-            raise ConfigError(f"array {name!r}: given {type(value).__name__}; allowed: a field or a NumPy array")
-        if value.dtype not in IN_NESTS:
-            raise ConfigError(
-                f"array {name!r} has dtype {value.dtype}; allowed: "
-                f"{', '.join(d.name for d in IN_NESTS)}, in native byte order"
-            )
-        if isinstance(value, np.ndarray) and is_stale_view(value):
-            raise ConfigError(
-                f"array {name!r} is a view of a field from before a run moved the field's values elsewhere; "
-                "allowed: the field's local as it is now, or a copy() of the view"
-            )
-        if isinstance(value, Field) and value.closed:
-            raise ConfigError(f"array {name!r} is a field that was closed; allowed: a field that is not")
-        if isinstance(value, Field) and value.context is not context:
-            raise ConfigError(
-                f"array {name!r} is a field of another context than the call's; allowed: fields of one context, "
-                "given as context= (context=field.context), or a field made with tilewave.field(..., context=...)"
-            )
-        if isinstance(value, Field) and value.keep == "window" and name not in nest.written:
-            raise ConfigError(
-                f"array {name!r} is a field that keeps a rolling window only, and nest {nest.name!r} only reads it; "
-                "allowed: a field with keep='all'"
-            )
-    for name in nest.tables:
-        if not isinstance(arrays[name], np.ndarray):
-            raise ConfigError(f"table {name!r}: given a field; allowed: a NumPy array, the same on every rank")
-        if arrays[name].ndim != nest.table_rank(name):
-            raise ConfigError(
-                f"table {name!r} has shape {arrays[name].shape}, the nest gives it {nest.table_rank(name)} subscript(s)"
-            )
-    _check_fields_once(arrays)
-    for name in nest.written:
-        written = arrays[name]
-        if isinstance(written, np.ndarray):
-            if context.size > 1:
-                raise ConfigError(
-                    f"array {name!r} is written and a NumPy array, on {context.size} "
-                    "ranks; allowed: a field, or a NumPy array on one rank"
-                )
-            if not written.flags.writeable:
-                raise ConfigError(f"array {name!r} is written, but its memory is read-only")
-            check_own_elements(name, written)
-        for other, value in arrays.items():
-            if other != name and _share(value, written):
-                raise ConfigError(
-                    f"arrays {other!r} and {name!r} share memory; an array that is written must be given once"
-                )
-
-
-def _check_fields_once(arrays):
-    """A field has one place in memory, with the halo of the one array that it is."""
-    names = {}
-    for name, value in arrays.items():
-        if isinstance(value, Field) and (other := names.setdefault(id(value), name)) != name:
-            raise ConfigError(
-                f"arrays {other!r} and {name!r} share memory: they are one field; "
-                "allowed: a field for one array of the nest, under one name in its body"
-            )
-
-
-def _share(a, b):
-    if any(isinstance(x, Field) and x.keep == "window" for x in (a, b)):
-        return a is b
-    if isinstance(a, Field) or isinstance(b, Field):
-        return a is b or isinstance(a, np.ndarray) and b._holds(a) or isinstance(b, np.ndarray) and a._holds(b)
-    return np.shares_memory(a, b) if a.size and b.size else False

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import math
 import time
-import types
 from typing import TYPE_CHECKING, overload
 
-import numpy as np
-
-from tilewave import _core
-from tilewave.errors import ConfigError, KernelError
-from tilewave.field.create import field
 from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
+from tilewave.nests.execute import report_arguments, run_bound
 from tilewave.nests.in_turn import run_in_turn
-from tilewave.nests.memory_bound import moved_by
-from tilewave.nests.operands import operands_of
 from tilewave.nests.prepare import prepare
-from tilewave.nests.problem import history_of
-from tilewave.nests.replicated import memory_in_c_order
 from tilewave.nests.report import Report
 from tilewave.plan.fixed import fixed_by
 from tilewave.runtime.collective import collective
@@ -55,6 +44,8 @@ def run(
     record: Mapping[str, npt.ArrayLike] | None = None,
     **arguments: Any,
 ) -> Report: ...
+
+
 @overload
 def run(
     nest: Sequence[Nest],
@@ -70,6 +61,8 @@ def run(
     record: Mapping[str, npt.ArrayLike] | None = None,
     **arguments: Any,
 ) -> StepsReport: ...
+
+
 @takes_nests
 @collective("tw.run")
 def run(
@@ -174,177 +167,14 @@ def run(
                 refused=refused,
                 begun=begun,
                 points=(inject, record),
-                run_ready=run_ready,
+                run_bound=run_bound,
                 report_of=report_arguments,
             )
         )
     loops = Loops(over, reverse, steps, periodic=_plain(periodic))
     ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce)
-    core, after_s = yield from run_ready(nest, ready, begun)
+    core, after_s = yield from run_bound(nest, ready, begun)
     return Report(**report_arguments(ready, core, after_s))
-
-
-def report_arguments(ready, core, after_s):
-    """The arguments of the `Report` of a run, by name."""
-    found = [(r.any, r.at, r.bytes) for r in core.reduced]
-    return {
-        "core": core,
-        "plan": ready.plan,
-        "sequential": ready.sequential,
-        "on_one_rank": ready.on_one_rank,
-        "stored": tuple(ready.stored),
-        "results": ready.reductions.results(found),
-        "loops": ready.ranges(),
-        "steps": _time_steps(ready),
-        "cut": ready.problem.cut,
-        "after_s": after_s,
-        "moved": moved_by(ready, core.points),
-        "context": ready.context,
-    }
-
-
-def _time_steps(ready):
-    """How many time steps `steps=` asked for; None where the nest has none."""
-    if ready.loops.steps is None:
-        return None
-    low, high = ready.ranges()[ready.problem.nest.time]
-    return high - low
-
-
-def run_ready(nest, ready, begun):
-    """The run of what was prepared: the core's report, and seconds of giving fields back after it; part of a collective
-    call.
-    """
-    context = ready.context
-    after_s = 0.0
-    if ready.on_one_rank:
-        core, after_s = yield from run_on_one_rank(nest, ready, begun)
-    else:
-        moving_s = 0.0
-        if ready.replicated or ready.stored:
-            moving_s = -time.perf_counter()
-            yield from _whole_operands(nest, ready)
-            moving_s += time.perf_counter()
-        try:
-            core = execute(nest, context, ready, ready.operands, begun, moving_s)
-        except (ConfigError, KernelError, MemoryError) as error:  # others may have happened on this rank only
-            raise context._shared(error) from None
-        finally:
-            for whole, part in ready.copies:
-                whole[...] = part
-    context._finished(core)
-    return core, after_s
-
-
-def execute(nest, context, ready, operands, begun, moving_s):
-    """The run itself, in `context`, of a call that began at `begun` and has moved fields for `moving_s` seconds;
-    collective over it.
-    """
-    context._heart.progress.of = nest.name
-    try:
-        return ready.sweep.run(
-            operands,
-            ready.core_kernel(),
-            lambda site, point: explain(nest, context, ready.kernel, site, point),
-            steps=ready.steps,
-            moving_s=moving_s,
-            call_s=time.perf_counter() - begun,
-            first_step=ready.first_step,
-        )
-    finally:
-        context._heart.done()
-
-
-def run_on_one_rank(nest, ready, begun):
-    """Run a nest that cannot be shared: rank 0 gathers the fields, computes, gives them back; part of a collective
-    call.
-
-    Returns the core's report, and the seconds of giving back.
-    """
-    context, error, core, wholes = ready.context, None, None, {}
-    spread = [name for name, value in ready.arrays.items() if not isinstance(value, np.ndarray) and value.keep == "all"]
-    try:
-        wholes = {
-            name: np.empty(value.shape, value.dtype) if name in spread and context.rank == 0 else value
-            for name, value in ready.arrays.items()
-        }
-    except BaseException as problem:
-        error = problem
-    yield error
-    moving_s = -time.perf_counter()
-    history = {
-        name: history_of(nest, ready.arrays, name, ready.loops.again)
-        for name in nest.written
-        if ready.loops.steps is not None
-    }
-    before = {name: _buffers_before(ready.arrays[name], count) for name, count in history.items() if count}
-    for name in spread:
-        context._moves(ready.arrays[name]._storage.gather, wholes[name].ctypes.data if context.rank == 0 else 0)
-    moving_s += time.perf_counter()
-    if context.rank == 0:
-        try:
-            solo = context.solo()
-            stored = {name: _stored(wholes[name], solo) for name in ready.stored}
-            kept = {
-                name: field(whole.shape, whole.dtype, whole, history=before[name], context=solo)
-                for name, whole in wholes.items()
-                if name in before and name not in stored
-            }
-            stored.update(kept)
-            operands, copies = operands_of(nest, {**wholes, **stored}, ready.initial)
-            core = execute(nest, solo, ready, operands, begun, moving_s)
-            for whole, part in copies:
-                whole[...] = part
-            for name, part in kept.items():
-                wholes[name], before[name] = (
-                    part.gather(),
-                    [part.buffer(-1 - number).gather() for number in range(history[name])],
-                )
-        except BaseException as problem:
-            error = problem
-    interrupted = isinstance(error, KeyboardInterrupt)
-    yield None if interrupted else error
-    after_s = -time.perf_counter()
-    for name in nest.written:
-        if ready.arrays[name].keep == "all":
-            for number, whole in enumerate([wholes[name], *before.get(name, [])]):
-                data = whole.ctypes.data if context.rank == 0 else 0
-                context._moves(ready.arrays[name]._storage.scatter, data, number)
-    numbers = {
-        "interrupted": interrupted or core is not None and core.interrupted,
-        "after_s": after_s + time.perf_counter(),
-    }
-    if core is not None:
-        numbers["reduced"] = [(r.any, r.at, r.bytes.hex()) for r in core.reduced]
-        numbers.update(
-            (name, getattr(core, name))
-            for name in ("time_s", "moving_s", "call_s", "points", "points_per_s", "waves", "buffer_bytes")
-        )
-    numbers = json.loads(context._core.broadcast(json.dumps(numbers).encode()))
-    after_s = numbers.pop("after_s")
-    if context.rank == 0 and core is not None:
-        return core, after_s
-    numbers["reduced"] = [
-        types.SimpleNamespace(any=has, at=at, bytes=bytes.fromhex(data)) for has, at, data in numbers.get("reduced", ())
-    ]
-    return types.SimpleNamespace(
-        plan=ready.sweep.plan,
-        ranks=1,
-        threads=ready.sweep.plan.lanes,
-        timeline=_core.Timeline(),
-        parts=_core.parts(_core.Timeline()),
-        lanes=[],
-        overlap_ratio=math.nan,
-        **numbers,
-    ), after_s
-
-
-def _buffers_before(value, count):
-    """So many time steps of a field before the current one, the latest first, on rank 0; collective."""
-    if value.keep == "window":
-        return []
-    value.context._moves(value._storage.keep_history, count)
-    return [value.buffer(-1 - number).gather() for number in range(count)]
 
 
 @takes_nests
@@ -392,40 +222,3 @@ def plan(
 def _plain(periodic):
     """Hashable, where it is what it should be."""
     return tuple(periodic) if isinstance(periodic, list) else periodic
-
-
-def _whole_operands(nest, ready):
-    """What every rank needs whole, and what a run stores though it could keep less; part of a collective call."""
-    context, error, whole, copied = ready.context, None, {}, []
-    for name in ready.stored:  # each is a call of its own
-        whole[name] = _stored(ready.arrays[name], context)
-    try:
-        for name in ready.replicated:
-            value = ready.arrays[name]
-            whole[name] = memory_in_c_order(value)
-            if whole[name] is None:
-                whole[name] = np.empty(value.shape, value.dtype)
-                copied.append(name)
-        ready.operands, ready.copies = operands_of(nest, {**ready.arrays, **whole}, ready.initial)
-    except BaseException as problem:
-        error = problem
-    yield error
-    for name in copied:
-        address = whole[name].ctypes.data
-        context._moves(ready.arrays[name]._storage.gather, address if context.rank == 0 else 0)
-        context._core.broadcast_into(address, whole[name].nbytes)
-
-
-def _stored(window, context):
-    """A field that keeps a rolling window only, as one that keeps all; collective over `context`."""
-    init = window._init
-    if init is not None and not callable(init):
-        whole = init
-        init = whole.flat[0] if not any(whole.strides) and whole.size else whole
-    return field(window.shape, window.dtype, init, context=context)
-
-
-def explain(nest, context, kernel, site, point):
-    name, message, line = kernel.sites[site - 1]
-    where = ", ".join(f"{i}={p}" for i, p in zip(nest.indices, point, strict=True))
-    return f"nest {nest.name!r} raised {name}({message!r}) at {where} on rank {context.rank}, line {line}"

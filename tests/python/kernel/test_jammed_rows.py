@@ -10,7 +10,7 @@ import pytest
 import tilewave as tw
 from body_generator import load
 from tilewave.kernel import compile
-from tilewave.nests import prepared as preparing
+from tilewave.nests import kernel_maker
 from tilewave.kernel.rows import jammed_rows
 from tilewave.nest.bounds import loop_bounds
 from tilewave.nest.reference import plain_loops
@@ -177,7 +177,7 @@ def numbered(A, i, j):
 def test_every_number_of_rows_and_points(nest, ahead_bytes, monkeypatch):
     """Also as on a processor that is not told which memory will be written, and on one that is."""
     monkeypatch.setattr(compile, "_ahead_bytes", lambda: ahead_bytes)
-    preparing.kernels.clear()
+    kernel_maker.kernels.clear()
     context = tw.Context(threads=1)
     for rows in (1, 2, 3, 4, 5, 8, 9, 11, 17):
         for points in (1, 21, 22, 23, 28, 29, 30, 36, 37, 38, 40, 41, 300):

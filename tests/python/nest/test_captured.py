@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from tilewave.nests import prepared
+from tilewave.nests import kernel_maker
 
 C, DX, GAP, TOL, POWER, HALF, SCALE, ON, SHIFT = 0.3, 0.25, -2, 0.5, 2, 2.0, np.float32(0.1), True, 1
 OPTIONS = types.ModuleType("options")
@@ -47,7 +47,7 @@ def of_index(A, i, j):
 @pytest.fixture
 def kernels(monkeypatch):
     """How many kernels were compiled for runs."""
-    made, compiled = [], prepared.kernel_for
+    made, compiled = [], kernel_maker.kernel_for
     before = set()
 
     def counting(given, made_from):
@@ -57,7 +57,7 @@ def kernels(monkeypatch):
             made.append(kernel)  # alive, so that its id is its own
         return kernel
 
-    monkeypatch.setattr(prepared, "kernel_for", counting)
+    monkeypatch.setattr(kernel_maker, "kernel_for", counting)
     return made
 
 

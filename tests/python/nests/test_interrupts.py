@@ -7,7 +7,7 @@ import pytest
 
 import tilewave as tw
 from tilewave.machine.measure import Session
-from tilewave.nests import choosing
+from tilewave.nests import kernel_maker
 from tilewave.runtime import interrupts
 
 
@@ -179,14 +179,14 @@ def test_planning_ends_with_what_is_measured_at_the_moment(monkeypatch):
     A, B = (tw.field((700, 800), "f8", init=1.0, context=context) for _ in range(2))
     tw.run(averages, A=tw.field((9, 9), context=context), B=tw.field((9, 9), context=context))  # makes what all use
     late = []
-    sampled = choosing.sampled
+    sampled = kernel_maker.sampled
 
     def interrupted(*given):
         late.append(context._interrupted())
         interrupt()
         return sampled(*given)
 
-    monkeypatch.setattr(choosing, "sampled", interrupted)
+    monkeypatch.setattr(kernel_maker, "sampled", interrupted)
     with pytest.raises(KeyboardInterrupt):
         tw.run(averages, A=A, B=B)
     assert late == [False]
@@ -203,7 +203,7 @@ def test_what_is_raised_through_the_core_while_it_plans_ends_the_call(monkeypatc
     def again(*given):
         raise KeyboardInterrupt("twice")
 
-    monkeypatch.setattr(choosing, name, again)
+    monkeypatch.setattr(kernel_maker, name, again)
     with pytest.raises(KeyboardInterrupt, match="twice"):
         tw.run(averages, A=A, B=B)
     monkeypatch.undo()

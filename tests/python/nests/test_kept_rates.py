@@ -9,7 +9,7 @@ import tilewave as tw
 from tilewave import _core
 from tilewave.nests.plan_changes import kept_rates
 from tilewave.machine.measure import measured as measure_now
-from tilewave.nests import choosing
+from tilewave.nests import kernel_maker
 
 
 @tw.nest
@@ -26,13 +26,13 @@ def measured(monkeypatch, tmp_path):
     monkeypatch.setenv("TILEWAVE_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(kept_rates, "launch_of", lambda context: "this one")
     monkeypatch.setattr(kept_rates, "queued_s", lambda: 0.0)
-    found, sampled = [], choosing.sampled
+    found, sampled = [], kernel_maker.sampled
 
     def spy(given, prepared, budget_s):
         found.append(prepared)
         return sampled(given, prepared, budget_s)
 
-    monkeypatch.setattr(choosing, "sampled", spy)
+    monkeypatch.setattr(kernel_maker, "sampled", spy)
     return found
 
 

@@ -22,8 +22,8 @@ def mixed(A, B, i, j, *, c=0.0):
 @pytest.fixture
 def checks(monkeypatch):
     """How often arguments were checked."""
-    made, check = [], prepare._check
-    monkeypatch.setattr(prepare, "_check", lambda *given: made.append(1) or check(*given))
+    made, check = [], prepare.checked_call
+    monkeypatch.setattr(prepare, "checked_call", lambda *given: made.append(1) or check(*given))
     return made
 
 

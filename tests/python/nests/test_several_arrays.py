@@ -8,7 +8,7 @@ import pytest
 
 import tilewave as tw
 from tilewave.kernel import compile
-from tilewave.nests import prepared as preparing
+from tilewave.nests import kernel_maker
 from tilewave.nest.bounds import loop_bounds
 from tilewave.nest.reference import plain_loops
 
@@ -97,7 +97,7 @@ def run_one(rng, context):
     }
     lane_bytes = rng.choice((16, 32, 64))
     compile._lane_bytes = lambda: lane_bytes
-    preparing.kernels.clear()
+    kernel_maker.kernels.clear()
     choices = rng.choice(({}, {}, {"storage": "plain", "row": ()}, {"storage": "skewed"}))
     choices = {**choices, "threads": rng.choice((1, 1, 2))}
     for again in range(2):  # what is read only stays what it was

@@ -10,7 +10,7 @@ from numba import types
 
 import tilewave as tw
 from tilewave import ConfigError, _core
-from tilewave.nests import choosing
+from tilewave.nests import kernel_maker
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 
@@ -49,13 +49,13 @@ def test_so_many_samples_are_refused(given):
 @pytest.fixture
 def found(monkeypatch):
     """The samples of every rate that is measured."""
-    found, sampled = [], choosing.sampled
+    found, sampled = [], kernel_maker.sampled
 
     def spy(given, prepared, budget_s):
         found.append(sampled(given, prepared, budget_s))
         return found[-1]
 
-    monkeypatch.setattr(choosing, "sampled", spy)
+    monkeypatch.setattr(kernel_maker, "sampled", spy)
     return found
 
 
@@ -108,13 +108,13 @@ class Sleeping:
 
 @pytest.mark.parametrize("more", [0, 1])
 def test_what_lanes_have_of_the_cpus_counts(monkeypatch, more):
-    found, sampled = [], choosing.sampled
+    found, sampled = [], kernel_maker.sampled
 
     def spy(given, prepared, budget_s):
         found.append(sampled(given, dataclasses.replace(prepared, kernel=Sleeping(prepared.kernel)), budget_s))
         return found[-1]
 
-    monkeypatch.setattr(choosing, "sampled", spy)
+    monkeypatch.setattr(kernel_maker, "sampled", spy)
     context = tw.Context(threads=len(_core.allowed_cpus()) + more)
     A = tw.field((4, 9, 300), "f4", init=lambda *at: 1.0, context=context)
     tw.plan(
@@ -138,7 +138,7 @@ def test_storages_are_measured_in_turn(monkeypatch, faster, disturbed):
         slower = (4 if storage != faster else 1) * (100 if storage == disturbed and len(visits[storage]) == 1 else 1)
         return [(10, 100_000, slower * 1e-4), (100, 10_000, slower * 1e-5), (10, 100, slower * 1e-7)]
 
-    monkeypatch.setattr(choosing, "sampled", beside_other_work)
+    monkeypatch.setattr(kernel_maker, "sampled", beside_other_work)
     context = tw.Context(threads=1)
     plan = tw.plan(linear, A=tw.field((40, 50, 60), "f4", init=1.0, context=context), context=context)
     assert {storage: len(times) for storage, times in visits.items()} == {"plain": 2, "skewed": 2}

@@ -5,7 +5,7 @@ import math
 
 from tilewave import _core
 from tilewave.errors import ConfigError
-from tilewave.nests.choosing import shown_plan, with_shown_plan
+from tilewave.nests.choosing import prepared_for, python_plan
 from tilewave.plan.plan import CHOICES, Plan
 
 #: Plans that are remembered for runs which differ in bounds and steps only.
@@ -106,11 +106,11 @@ def _fitted(context, given, chosen, problem):
     rate = _core.MeasuredRate(core_plan, _core.rate_for(problem.core, core_plan, machine, known), note=was.note)
     candidate = _core.evaluate(problem.core, core_plan, machine, rate.rate)
     chosen_here = dataclasses.replace(chosen, problem=problem)
-    plan = shown_plan(context, given, chosen_here, [candidate], rate, considered=0, whole=True)
+    plan = python_plan(context, given, chosen_here, [candidate], rate, considered=0, whole=True)
     if not as_good(plan, chosen.plan):
         return None
     plan.notes.update(
         chosen_for=chosen.plan.notes["extents"],
         **{name: chosen.plan.notes[name] for name in ("given_whole", "ways", "fewer") if name in chosen.plan.notes},
     )
-    return with_shown_plan(given, chosen_here, plan)
+    return prepared_for(given, chosen_here, plan)

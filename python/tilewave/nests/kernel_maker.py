@@ -1,7 +1,6 @@
-"""What is known of a call before it runs: its arguments, its problem, and what was made for a plan of it."""
+"""Kernels of a call for the schedules of its plans: made, and measured."""
 
 import dataclasses
-import functools
 import weakref
 
 import numpy as np
@@ -9,111 +8,16 @@ import numpy as np
 from tilewave import _core
 from tilewave.errors import ConfigError
 from tilewave.field.field import Field
+from tilewave.field.values import values_at
 from tilewave.kernel.compile import compile_kernel, kernel_key, layouts_of
 from tilewave.kernel.rows.streams import Staggered
 from tilewave.kernel.scalars import Slot
-from tilewave.nest.bounds import Loops
-from tilewave.nest.nest import Nest
-from tilewave.nests.call_key import CallKey
-from tilewave.nests.operands import operands_of, tables_of
-from tilewave.nests.problem import make_problem
+from tilewave.nests.operands import copies_of, operands_of
 from tilewave.plan.plan import Plan
 
 #: Those that some context still runs, of all nests. Nests that are defined again and again, as in a function, are
 #: equal.
 kernels = weakref.WeakValueDictionary()
-
-
-@dataclasses.dataclass
-class BoundNest:
-    """A prepared nest with the arrays and scalars of a call: all that a run needs, made on all ranks or on none."""
-
-    context: object
-    kernel: object
-    sweep: object
-    operands: list
-    environment: (
-        tuple  # what the kernel is given in addition to arrays: an array, which must live as long, and its address
-    )
-    tables: dict
-    copies: list  # (written array, aligned copy): written back after the run
-    sequential: str
-    arrays: dict
-    replicated: list  # fields that every rank gets whole
-    on_one_rank: bool  # one rank computes for all
-    stored: list  # arrays that could keep a rolling window only, but not in this run
-    initial: dict  # of the others: values of elements that no point computes
-    reductions: object
-    dtypes: dict
-    plan: Plan  # with what it is predicted to take
-    loops: Loops
-    steps: int = None  # of time, where the sweep is of a block of them
-    first_step: int = 0  # of time
-    problem: object = None
-    values: dict = None  # scalars, and numbers from outside the body
-    planned_for: object = None  # gives the plan, with what it is predicted to take, for another number of steps
-    rate: object = None  # that the plan was chosen with: the core's MeasuredRate
-
-    def core_kernel(self):
-        """The kernel as the core runs it, with scalars and tables as they are now."""
-        return core_kernel(self.kernel, self.environment[1], self.tables, self.reductions)
-
-    def take_current_values(self):
-        """Give the kernel the tables as they are now."""
-        self.tables = tables_of(self.kernel.nest, self.arrays)
-        packed = self.kernel.pack(self.values, self.tables)
-        self.environment = packed, packed.ctypes.data
-
-    def ranges(self):
-        """The range of each loop index; the least and the greatest one of an index whose bounds depend on others."""
-        ranges = dict(zip(self.problem.nest.indices, self.problem.bounds.box, strict=True))
-        if self.steps is not None:
-            ranges[self.problem.nest.time] = (0, self.steps)
-        return ranges
-
-
-@dataclasses.dataclass
-class NestCall:
-    """The arguments of one call, checked on this rank."""
-
-    nest: Nest
-    loops: Loops
-    plan: Plan
-    choices: dict
-    fastmath: bool
-    arrays: dict  # as the core sees them
-    whole: dict  # as they were given, fields in place of scratch
-    replicated: list
-    dtypes: dict
-    scalars: dict
-    captured: dict  # numbers from outside the body that its kernel is given when it runs
-    tables: dict
-    reductions: object  # what `reductions.check` made of it
-    reduce: dict
-    threads: int
-    off: int  # fast paths that are switched off
-    block: int  # time steps that are prepared, where more are run; else None
-    key: CallKey
-    compared: bool  # whether other ranks are given NumPy arrays, too, and these must be equal
-    halos: dict = dataclasses.field(default_factory=dict)  # by field, the least that its layout must have
-    description: str = ""  # what must be equal on all ranks
-    packed: dict = dataclasses.field(
-        default_factory=dict
-    )  # by the kernel that has it: its environment, shared by equal calls
-
-    @functools.cached_property
-    def problem(self):
-        """The loops, arrays and dependences of what is prepared: of a block of time steps where there are more."""
-        loops = dataclasses.replace(self.loops, steps=self.block or self.loops.steps)
-        problem = make_problem(self.nest, self.arrays, loops, halos=self.halos, off=self.off)
-        problem.core.once = bool(self.reductions)
-        return problem
-
-    def with_arrays(self, arrays, tables):
-        """The same of a call with these arrays. Half of what `copy.copy` takes."""
-        other = object.__new__(NestCall)
-        other.__dict__.update(self.__dict__, arrays=arrays, whole=arrays, tables=tables)
-        return other
 
 
 @dataclasses.dataclass
@@ -133,6 +37,61 @@ class PreparedNest:
     rate: object = None  # of the body, that it was chosen with: the core's MeasuredRate
     border_s: float = 0.0  # additional seconds of a block of time steps that follows another block
     number: int = 0  # stands for the plan in the agreement
+
+
+class KernelMaker:
+    """Makes kernels of a call's body for the core's planner, and measures them: its calls are local."""
+
+    def __init__(self, context, given):
+        self._context, self._given = context, given
+
+    def vectors_across(self, problem):
+        """Whether the body is made of vectors where points of a row across two loops are neighbours."""
+        given = self._given
+        nest = given.reductions.nest
+        return compile_kernel(
+            nest,
+            given.dtypes,
+            given.scalars,
+            fastmath=given.fastmath,
+            steps=[1] * len(nest.places),
+            independent=True,
+            captured=given.captured,
+            shapes=shapes_of_tables(given),
+            off=problem.paths_off,
+        ).vectors
+
+    def prepare(self, alternative, plan, like):
+        """A `PreparedNest` for a plan of an alternative; `like`: for another plan of it, or None."""
+        if like is None:
+            request = alternative.request
+            rows = {name: value for name in ("row", "storage", "skew") if (value := getattr(request, name)) is not None}
+            like = PreparedNest(
+                problem=dataclasses.replace(self._given.problem, core=alternative.problem),
+                on_one_rank=alternative.on_one_rank,
+                context=self._context.solo() if alternative.on_one_rank else self._context,
+                choices={**self._given.choices, **rows},
+            )
+        return with_plan(self._given, like, plan)
+
+    def sample(self, prepared, budget_s):
+        """Times of tiles, as `_core.PreparedSweep.sample` gives them."""
+        return sampled(self._given, prepared, budget_s)
+
+    def bringing_s(self, prepared):
+        """Seconds that bring NumPy arrays into the order of rows across and back, of which there is one rank."""
+        return prepared.sweep.conversion_s(probe(self._given, prepared, prepared.subscripts)[0])
+
+
+def sampled(given, prepared, budget_s):
+    """Times of tiles of three shapes on this rank, all its lanes at once."""
+    initial = {name: values_at(given.whole[name], points) for name, points in prepared.subscripts.items()}
+    for name in copies_of(given.whole, given.replicated):
+        given.arrays[name].fill(0)  # memory that has never been written is one page of zeros, which the caches hold
+    operands, _ = probe(given, prepared, prepared.subscripts, initial)
+    environment = prepared.kernel.pack({**given.scalars, **given.captured}, given.tables)
+    kernel = core_kernel(prepared.kernel, environment.ctypes.data, given.tables, given.reductions)
+    return prepared.sweep.sample(operands, kernel, budget_s)
 
 
 def with_plan(given, prepared, core):

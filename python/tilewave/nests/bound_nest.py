@@ -1,0 +1,116 @@
+"""A prepared nest with the arrays and scalars of a call: all that a run needs."""
+
+import dataclasses
+import functools
+
+from tilewave.field.field import Field
+from tilewave.field.values import values_at
+from tilewave.nest.bounds import Loops
+from tilewave.nests.kernel_maker import core_kernel
+from tilewave.nests.operands import operands_of, tables_of
+from tilewave.nests.steps import for_steps
+from tilewave.plan.plan import Plan
+
+
+@dataclasses.dataclass
+class BoundNest:
+    """A prepared nest with the arrays and scalars of a call: all that a run needs, made on all ranks or on none."""
+
+    context: object
+    kernel: object
+    sweep: object
+    operands: list
+    environment: (
+        tuple  # what the kernel is given in addition to arrays: an array, which must live as long, and its address
+    )
+    tables: dict
+    copies: list  # (written array, aligned copy): written back after the run
+    sequential: str
+    arrays: dict
+    replicated: list  # fields that every rank gets whole
+    on_one_rank: bool  # one rank computes for all
+    stored: list  # arrays that could keep a rolling window only, but not in this run
+    initial: dict  # of the others: values of elements that no point computes
+    reductions: object
+    dtypes: dict
+    plan: Plan  # with what it is predicted to take
+    loops: Loops
+    steps: int = None  # of time, where the sweep is of a block of them
+    first_step: int = 0  # of time
+    problem: object = None
+    values: dict = None  # scalars, and numbers from outside the body
+    planned_for: object = None  # gives the plan, with what it is predicted to take, for another number of steps
+    rate: object = None  # that the plan was chosen with: the core's MeasuredRate
+
+    def core_kernel(self):
+        """The kernel as the core runs it, with scalars and tables as they are now."""
+        return core_kernel(self.kernel, self.environment[1], self.tables, self.reductions)
+
+    def take_current_values(self):
+        """Give the kernel the tables as they are now."""
+        self.tables = tables_of(self.kernel.nest, self.arrays)
+        packed = self.kernel.pack(self.values, self.tables)
+        self.environment = packed, packed.ctypes.data
+
+    def ranges(self):
+        """The range of each loop index; the least and the greatest one of an index whose bounds depend on others."""
+        ranges = dict(zip(self.problem.nest.indices, self.problem.bounds.box, strict=True))
+        if self.steps is not None:
+            ranges[self.problem.nest.time] = (0, self.steps)
+        return ranges
+
+
+def bind_call(context, given, found):
+    """What was prepared, with this call's arrays."""
+    nest, plan, steps, planned_for = given.nest, found.plan, None, None
+    if given.block:
+        steps = int(given.loops.steps)
+        found.sweep.prepare_steps(steps)
+        planned_for = functools.partial(for_steps, plan, given.block, found.sweep.problem.space[1][0], found.border_s)
+        plan = planned_for(steps)
+    initial = {name: values_at(given.whole[name], points) for name, points in found.subscripts.items()}
+    stored = [
+        name
+        for name in nest.written
+        if given.whole[name].__class__ is Field and given.whole[name].keep == "window" and name not in found.subscripts
+    ]
+    operands, copies = ([], []) if stored or found.on_one_rank else operands_of(nest, given.arrays, initial)
+    values = {**given.scalars, **given.captured}
+    return BoundNest(
+        context=context,
+        kernel=found.kernel,
+        sweep=found.sweep,
+        operands=operands,
+        environment=_environment(given, found.kernel, values),
+        tables=given.tables,
+        copies=copies,
+        sequential=found.problem.sequential,
+        arrays=given.whole,
+        replicated=[] if found.on_one_rank else given.replicated,
+        on_one_rank=found.on_one_rank,
+        stored=stored,
+        initial=initial,
+        reductions=given.reductions,
+        dtypes=given.dtypes,
+        plan=plan,
+        loops=given.loops,
+        steps=steps,
+        problem=found.problem,
+        values=values,
+        planned_for=planned_for,
+        rate=found.rate,
+    )
+
+
+def _environment(given, kernel, values):
+    """The kernel's environment, and its address: equal calls have equal scalars, and tables of equal shapes and
+    strides.
+    """
+    environment = given.packed.get(kernel)
+    if environment is None:
+        packed = kernel.pack(values, given.tables)
+        environment = packed, packed.ctypes.data
+        given.packed.clear()
+        if not kernel.copies_tables:
+            given.packed[kernel] = environment
+    return environment
