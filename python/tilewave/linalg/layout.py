@@ -40,10 +40,7 @@ class Layout:
         return f"{self.name}, block {self.block}, grid {self.grid}"
 
     def _core(self, shape):
-        rows, columns = (
-            _core.linalg.Axis(n, parts, block) for n, parts, block in zip(shape, self.grid, self.block, strict=True)
-        )
-        return _core.linalg.BlockCyclic(rows, columns, False)
+        return _core.linalg.BlockCyclic(*map(_core.linalg.Axis, shape, self.grid, self.block), False)
 
 
 def layout_of(what, shape, ranks, name, block, grid):

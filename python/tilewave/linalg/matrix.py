@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilewave import _core
+from tilewave.dtypes import NAMES
 from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
 from tilewave.field.values import named, require_no_mask, whole_numbers
@@ -62,7 +63,7 @@ class Matrix:
         self, context: Context, shape: tuple[int, int], dtype: np.dtype[Any], layout: Layout, storage: Any = None
     ) -> None:
         self.context, self.shape, self.dtype, self.layout, self.report = context, shape, dtype, layout, None
-        self._storage = storage or _core.linalg.Matrix(context._core, layout._core(shape), dtype.name)
+        self._storage = storage or _core.linalg.Matrix(context._core, layout._core(shape), NAMES[dtype])
         self._blocks, self._local = self._storage.layout, self._storage.array()
         self._number = context._next_number()
 
@@ -220,7 +221,7 @@ def matrix(
     if kind == FUNCTION:
         _fill(made, init)
     elif kind in (NUMBER, NOTHING):
-        made.local[...] = 0 if init is None else init
+        made._local[...] = 0 if init is None else init
     elif kind == ARRAY:
         made.local[...] = init[np.ix_(made.rows, made.columns)]
     source = _InEvenBlocks(init, dtype) if kind == FIELD else None
@@ -229,14 +230,13 @@ def matrix(
     yield text + (
         f", init field {init._number}" if kind == FIELD else f", number {init.item()!r}" if kind == NUMBER else ""
     )
-    _agree_on_init(made, init, kind)
-    most, least = context._core.allreduce_min([-kind, kind])
+    on_rank_0_alone = _agree_on_init(made, init, kind)
     if kind == FIELD:
         move(source.elements(), made.local)
-    elif -most == ARRAY != least:  # on rank 0 alone
-        mine = init if context.rank == 0 else made.local[:0, :0]
+    elif on_rank_0_alone:
+        here = init if context.rank == 0 else made.local[:0, :0]
         move = yield from ready("an array on rank 0", lambda: Move(context, on_rank_0(shape), made._blocks, dtype))
-        move(mine, made.local)
+        move(here, made.local)
     return made
 
 
@@ -322,12 +322,12 @@ def _fill(made, init):
 
 
 def _agree_on_init(made, init, kind):
-    """Refuse on every rank what ranks have given differently."""
+    """Refuse on every rank what ranks have given differently; whether rank 0 alone has given an array."""
     core, on_zero = made.context._core, made.context.rank == 0
     number = int(checksum(init), 16) >> 2 if kind == ARRAY and made.context.size > 1 else 0
     low, high, others, less, more = core.allreduce_min([kind, -kind, -(NOTHING if on_zero else kind), number, -number])
     if low == -high and less == -more or -others == NOTHING and -high == ARRAY:
-        return
+        return -high == ARRAY != low
     made.context.agree(
         ConfigError(
             "matrix: init has other values or kinds on some rank; allowed: the same on every rank, or an array on rank "

@@ -5,11 +5,10 @@ import math
 import numpy as np
 
 from tilewave import _core
-from tilewave.dtypes import ALL
+from tilewave.dtypes import ALL, NAMES
 from tilewave.errors import ConfigError
 
 NUMBERS = bool, int, float, complex, np.generic
-NAMES = {dtype: dtype.name for dtype in ALL}
 
 
 def rows_and_columns(name, M):
