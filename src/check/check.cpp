@@ -37,10 +37,10 @@ void Checker::set_up() {
         for (int m = 0; m < program_.elements().memories(); ++m) p.cells.emplace_back(program_);
         for (int a = 0; a < static_cast<int>(s.arrays.size()); ++a) {
             p.memory_of.push_back(program_.elements().memory_of(a));
-            p.store(a).cover(s.arrays[static_cast<std::size_t>(a)]);
+            p.store(a).cover(s.arrays[a]);
         }
         for (int a = 0; a < static_cast<int>(s.arrays.size()); ++a) {
-            p.store(a).add(a, s.arrays[static_cast<std::size_t>(a)], program_.start(s.rank, a));
+            p.store(a).add(a, s.arrays[a], program_.start(s.rank, a));
         }
         players_.push_back(std::move(p));
     }
@@ -172,7 +172,7 @@ Checker::Why Checker::post(Player& p, int lane, int id) {
     state.stage = Stage::posted;
     state.posted = p.clock[lane];
     state.poster = p.first_lane + lane;
-    state.at = state.posted[static_cast<std::size_t>(state.poster)];
+    state.at = state.posted[state.poster];
     if (m.buffer >= 0) {
         BufferState& buffer = p.buffers[m.buffer];
         if (auto why = m.send ? buffer.begin_send(who(p, lane), p.clock[lane], id)
@@ -208,7 +208,7 @@ Checker::Why Checker::post(Player& p, int lane, int id) {
         // Two of one tag are matched in posting order, so that order must be certain, even where
         // this play has matched the earlier one already.
         const MessageState& last = p.messages[mine.last];
-        if (last.at > p.clock[lane][static_cast<std::size_t>(last.poster)])
+        if (last.at > p.clock[lane][last.poster])
             return "message " + std::to_string(id) + " and message " + std::to_string(mine.last) +
                    " have one tag and no certain order";
     }
@@ -345,7 +345,7 @@ std::optional<Violation> check(std::span<const Schedule> schedules) {
     if (auto v = check_repeated(schedules)) return v;
     for (const std::int64_t times : {1, 2}) {
         const std::vector<Schedule> all = unrolled(schedules, times);
-        if (auto v = Checker(all).run()) return folded(schedules[static_cast<std::size_t>(v->rank)], times, *v);
+        if (auto v = Checker(all).run()) return folded(schedules[v->rank], times, *v);
     }
     return std::nullopt;
 }

@@ -47,7 +47,7 @@ inline bool same_elements(const Array& array, const Box& a, const Box& b) {
 
 struct Player {
     Player(const Schedule& schedule, int first_lane) : s(&schedule), first_lane(first_lane) {}
-    CellStore& store(int array) { return cells[static_cast<std::size_t>(memory_of[static_cast<std::size_t>(array)])]; }
+    CellStore& store(int array) { return cells[memory_of[array]]; }
     const Schedule* s;
     int first_lane;  // number of its lane 0 among all lanes
     std::vector<std::size_t> next;

@@ -75,7 +75,7 @@ std::optional<Violation> Checker::leftovers() const {
 // A point or a task that no step has computed.
 std::optional<Violation> Checker::holes(const Entry& entry) const {
     const auto at_end_of = [&](int rank) {
-        const Schedule& s = schedules_[static_cast<std::size_t>(rank)];
+        const Schedule& s = schedules_[rank];
         return Violation{rank, 0, s.lanes.empty() ? 0 : s.lanes[0].size(), ""};
     };
     std::optional<Violation> hole;
@@ -109,7 +109,7 @@ std::optional<Violation> Checker::results() {
     };
     for (Player& p : players_)
         for (int a = 0; a < static_cast<int>(p.s->arrays.size()); ++a) {
-            const Array& array = p.s->arrays[static_cast<std::size_t>(a)];
+            const Array& array = p.s->arrays[a];
             if (array.planes > 0 || array.whole || !settled(a)) continue;
             Box mine = intersect(array.owned, array.storage);
             if (program_.entries().size() == 1 && program_.entries()[0].work->nest())
@@ -163,10 +163,10 @@ bool Checker::settled(int a) const {
             if (program_.elements().memory_of(b) != memory) continue;
             if (const TaskWork* task = entry.work->task())
                 for (const Region& r : task->writes) written = written || r.array == b;
-            else if (entry.written[static_cast<std::size_t>(b)] == Entry::Written::often)
+            else if (entry.written[b] == Entry::Written::often)
                 return false;
             else
-                written = written || entry.written[static_cast<std::size_t>(b)] == Entry::Written::once;
+                written = written || entry.written[b] == Entry::Written::once;
         }
     for (const Schedule& s : schedules_)
         for (const Result& r : s.results)

@@ -57,7 +57,7 @@ public:
     /// Coordinate x along dimension k and x + period are one: each has the cuts of the other. Before finish().
     void repeat(int k, std::int64_t period) {
         if (cuts_.size() <= static_cast<std::size_t>(k)) return;
-        auto& c = cuts_[static_cast<std::size_t>(k)];
+        auto& c = cuts_[k];
         if (c.empty()) return;
         const auto [lo, hi] = std::minmax_element(c.begin(), c.end());
         const std::int64_t first = *lo, last = *hi;
@@ -132,7 +132,7 @@ public:
     }
     Index low_corner(const Index& cell) const {
         Index p = cell;
-        for (int k = 0; k < cell.n; ++k) p[k] = cuts_[k][static_cast<std::size_t>(cell[k])];
+        for (int k = 0; k < cell.n; ++k) p[k] = cuts_[k][cell[k]];
         return p;
     }
 

@@ -11,13 +11,13 @@ using Written = Entry::Written;
 
 Checker::Why Checker::compute_nest(Player& p, int lane, const Tile& tile, Entry& entry) {
     const Schedule& s = *p.s;
-    const NestWork& nest = *s.works[static_cast<std::size_t>(tile.work)].nest();
+    const NestWork& nest = *s.works[tile.work].nest();
     if (!nest.space.contains(tile.box.shifted(Index::filled(tile.box.dims(), 0) - nest.beside(tile.box))))
         return "tile " + to_string(tile.box) + " is not inside the space";
     if (std::any_of(s.arrays.begin(), s.arrays.end(), [](const Array& a) { return a.planes > 0; })) {
         const int across = nest.window.across;
         std::vector<std::int64_t> column(tile.box.lo.begin(), tile.box.lo.end());
-        column[static_cast<std::size_t>(across)] = 0;
+        column[across] = 0;
         const auto [last, first] = p.columns.try_emplace(column, tile.box.lo[across]);
         if (tile.box.lo[across] < last->second)
             return "tile " + to_string(tile.box) +
@@ -51,7 +51,7 @@ Checker::Why Checker::compute_nest(Player& p, int lane, const Tile& tile, Entry&
 
 Checker::Why Checker::read_nest(Player& p, int lane, const Tile& tile, const Entry& entry) {
     const Schedule& s = *p.s;
-    const NestWork& nest = *s.works[static_cast<std::size_t>(tile.work)].nest();
+    const NestWork& nest = *s.works[tile.work].nest();
     std::vector<Access> reads_at = nest.places;
     for (const Access& w : nest.places) {
         if (!w.writes || !w.keeps || s.arrays[w.array].time_buffers < 1) continue;
@@ -61,7 +61,7 @@ Checker::Why Checker::read_nest(Player& p, int lane, const Tile& tile, const Ent
     for (std::size_t q = 0; q < reads_at.size(); ++q) {
         const Access& r = reads_at[q];
         const Array& array = s.arrays[r.array];
-        const Written written = entry.written[static_cast<std::size_t>(r.array)];
+        const Written written = entry.written[r.array];
         if (array.whole) continue;
         // What stays is there for the next time where points are beyond the bounds, too.
         const auto stays = [&](Index cell) {
@@ -107,7 +107,7 @@ Checker::Why Checker::count_points(Player& p, const Tile& tile, Entry& entry) {
     const bool each = std::all_of(nest.places.begin(), nest.places.end(), [&](const Access& w) {
         return !w.writes || (entry.written[w.array] == Written::once && p.s->arrays[w.array].time_buffers > 0);
     });
-    std::vector<char>& here = p.computed[static_cast<std::size_t>(tile.work)];
+    std::vector<char>& here = p.computed[tile.work];
     const Cells& space = cells(tile.box);
     Why twice;
     space.for_each(tile.box, [&](const Index& cell) {

@@ -14,8 +14,7 @@ Box image(const View& view, const Box& storage) {
     Box box{view.shift, view.shift};
     for (int d = 0; d < box.dims(); ++d) {
         for (int k = 0; k < storage.dims(); ++k) {
-            const std::int64_t by = view.rows[static_cast<std::size_t>(d)][k],
-                               ends[] = {by * storage.lo[k], by * (storage.hi[k] - 1)};
+            const std::int64_t by = view.rows[d][k], ends[] = {by * storage.lo[k], by * (storage.hi[k] - 1)};
             box.lo[d] += std::min(ends[0], ends[1]);
             box.hi[d] += std::max(ends[0], ends[1]);
         }
@@ -57,8 +56,7 @@ CellSpaces::CellSpaces(std::span<const Schedule> schedules) {
         for (const Work& work : s.works)
             if (const NestWork* nest = work.nest())
                 for (int k = 0; k < nest->period.n; ++k)
-                    if (nest->period[k] > 0)
-                        cells_[static_cast<std::size_t>(nest->space.dims())].repeat(k, nest->period[k]);
+                    if (nest->period[k] > 0) cells_[nest->space.dims()].repeat(k, nest->period[k]);
     for (Cells& c : cells_) c.finish(points_);
 }
 
@@ -74,7 +72,7 @@ void CellSpaces::add_times(const Array& array) {
 }
 
 void CellSpaces::add_tile(const Schedule& s, const Tile& t) {
-    const NestWork* nest = s.works[static_cast<std::size_t>(t.work)].nest();
+    const NestWork* nest = s.works[t.work].nest();
     if (!nest) return;
     add(t.box);
     for (const Access& p : nest->places) add(s.arrays[p.array].elements(t.box.shifted(p.offset)));
@@ -94,14 +92,14 @@ Elements::Elements(std::span<const Schedule> schedules, const CellSpaces& spaces
             counts_.push_back(0);
             boxes_.emplace_back();
         }
-        Box& box = boxes_[static_cast<std::size_t>(memory)];
+        Box& box = boxes_[memory];
         if (!array.storage.empty() && !array.whole)
             box = hull(box, view.rows.empty() ? array.storage : image(view, array.storage));
     }
     for (std::size_t a = 0; a < arrays_.size(); ++a) {
-        std::size_t& count = counts_[static_cast<std::size_t>(memory_of_[a])];
+        std::size_t& count = counts_[memory_of_[a]];
         if (arrays_[a].whole || arrays_[a].storage.empty()) continue;
-        const Box& box = boxes_[static_cast<std::size_t>(memory_of_[a])];
+        const Box& box = boxes_[memory_of_[a]];
         std::int64_t points = 1;
         for (int k = 0; spaces_.points() && k < box.dims(); ++k)
             if (box.extent(k) > most_cells)
@@ -114,7 +112,7 @@ Elements::Elements(std::span<const Schedule> schedules, const CellSpaces& spaces
 }
 
 Index Elements::coordinates(int array, const Index& z) const {
-    const Array& a = arrays_[static_cast<std::size_t>(array)];
+    const Array& a = arrays_[array];
     if (a.view.rows.empty()) {
         Index at = z;
         if (a.time_buffers > 0) at[0] = a.storage.lo[0] + floor_mod(z[0] - a.storage.lo[0], a.time_buffers);
@@ -122,16 +120,16 @@ Index Elements::coordinates(int array, const Index& z) const {
     }
     Index at = a.view.shift;
     for (int d = 0; d < at.n; ++d)
-        for (int k = 0; k < z.n; ++k) at[d] += a.view.rows[static_cast<std::size_t>(d)][k] * z[k];
+        for (int k = 0; k < z.n; ++k) at[d] += a.view.rows[d][k] * z[k];
     if (a.view.buffers > 0) at[0] = floor_mod(at[0], a.view.buffers);
     return at;
 }
 
 std::size_t Elements::number(int array, const Index& cell) const {
-    const Array& a = arrays_[static_cast<std::size_t>(array)];
+    const Array& a = arrays_[array];
     const Cells& cells = spaces_.of(cell.n);
     if (spaces_.points()) {
-        const Box& box = boxes_[static_cast<std::size_t>(memory_of(array))];
+        const Box& box = boxes_[memory_of(array)];
         const Index at = coordinates(array, cells.low_corner(cell));
         std::int64_t q = 0;
         for (int k = 0; k < at.n; ++k) q = q * box.extent(k) + at[k] - box.lo[k];
@@ -168,7 +166,7 @@ void Program::list_entries() {
             e.written.assign(schedules_[0].arrays.size(), Entry::Written::never);
             for (const Access& p : nest->places) {
                 if (!p.writes) break;
-                Entry::Written& w = e.written[static_cast<std::size_t>(p.array)];
+                Entry::Written& w = e.written[p.array];
                 const bool once =
                     w == Entry::Written::never && p.offset == Index::filled(p.offset.n, 0) && array(p.array).lacks == 0;
                 w = once ? Entry::Written::once : Entry::Written::often;
@@ -240,7 +238,7 @@ bool Program::planned(const Entry& e, const Array& array, const Index& cell) con
 }
 
 int Program::writes_index(const Entry& e, int array) const {
-    if (e.work->nest()) return e.written[static_cast<std::size_t>(array)] == Entry::Written::never ? -1 : array;
+    if (e.work->nest()) return e.written[array] == Entry::Written::never ? -1 : array;
     for (const Region& r : e.work->task()->writes)
         if (r.array == array) return array;
     return -1;
@@ -252,8 +250,7 @@ Version Program::value(const Entry& e, int rank, int array, const Index& cell) c
     if (a.time_buffers > 0 && e.work->nest()) {
         std::int64_t first = std::numeric_limits<std::int64_t>::max();
         for (const Schedule& s : schedules_)
-            if (!s.arrays[static_cast<std::size_t>(array)].storage.empty())
-                first = std::min(first, s.arrays[static_cast<std::size_t>(array)].storage.lo[0]);
+            if (!s.arrays[array].storage.empty()) first = std::min(first, s.arrays[array].storage.lo[0]);
         i = spaces_.of(cell.n).low_corner(cell)[0] - first;
     }
     return computed(e.first_value + array * e.values + i);
@@ -267,13 +264,13 @@ Version Program::start(int rank, int array) const {
 std::vector<Program::Event>& Program::history(int rank, int array, std::size_t element) {
     const int memory = elements_.memory_of(array);
     const std::size_t of = this->array(array).separate ? static_cast<std::size_t>(rank) * elements_.count(memory) : 0;
-    return history_[static_cast<std::size_t>(memory)][static_cast<std::int64_t>(of + element)];
+    return history_[memory][static_cast<std::int64_t>(of + element)];
 }
 
 const std::vector<Program::Event>* Program::find(int rank, int array, std::size_t element) const {
     const int memory = elements_.memory_of(array);
     const std::size_t of = this->array(array).separate ? static_cast<std::size_t>(rank) * elements_.count(memory) : 0;
-    const auto& all = history_[static_cast<std::size_t>(memory)];
+    const auto& all = history_[memory];
     const auto at = all.find(static_cast<std::int64_t>(of + element));
     return at == all.end() ? nullptr : &at->second;
 }
@@ -304,12 +301,12 @@ Expected Program::at_the_end(int rank, int array, const Index& cell) const {
 }
 
 bool Program::right(Version found, const Expected& e) const {
-    return e.list < 0 ? found == e.version : table_.joins(found, lists_[static_cast<std::size_t>(e.list)]);
+    return e.list < 0 ? found == e.version : table_.joins(found, lists_[e.list]);
 }
 
 std::string Program::text(const Expected& e) const {
     if (e.list < 0) return table_.text(e.version);
-    const Versions& list = lists_[static_cast<std::size_t>(e.list)];
+    const Versions& list = lists_[e.list];
     return combined_text(list, static_cast<std::int64_t>(list.size()));
 }
 
@@ -341,10 +338,10 @@ std::string Program::combined_text(const Versions& leaves, std::int64_t count) c
 }
 
 void Program::write_history() {
-    history_.resize(static_cast<std::size_t>(elements_.memories()));
+    history_.resize(elements_.memories());
     std::map<std::int64_t, bool> done;
     for (int i = 0; i < static_cast<int>(entries_.size()); ++i) {
-        const Entry& e = entries_[static_cast<std::size_t>(i)];
+        const Entry& e = entries_[i];
         write_results(e.number, i - 1, done);
         if (e.work->nest())
             write_nest(e, i);
@@ -423,8 +420,7 @@ void Program::write_results(std::int64_t number, int position, std::map<std::int
                     for (const int rank : r.ranks) {
                         e = held(rank, r.source, cell, position + 1);
                         if (e.list >= 0)
-                            leaves.insert(leaves.end(), lists_[static_cast<std::size_t>(e.list)].begin(),
-                                          lists_[static_cast<std::size_t>(e.list)].end());
+                            leaves.insert(leaves.end(), lists_[e.list].begin(), lists_[e.list].end());
                         else
                             leaves.push_back(e.version);
                     }

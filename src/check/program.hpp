@@ -24,12 +24,12 @@ namespace tilewave {
 class CellSpaces {
 public:
     explicit CellSpaces(std::span<const Schedule> schedules);
-    const Cells& of(int dims) const { return cells_[static_cast<std::size_t>(dims)]; }
+    const Cells& of(int dims) const { return cells_[dims]; }
     const Cells& of(const Box& box) const { return of(box.dims()); }
     bool points() const { return points_; }
 
 private:
-    void add(const Box& box) { cells_[static_cast<std::size_t>(box.dims())].add(box); }
+    void add(const Box& box) { cells_[box.dims()].add(box); }
     void add_times(const Array& array);
     void add_tile(const Schedule& s, const Tile& tile);
     Cells cells_[max_dims + 1];
@@ -41,9 +41,9 @@ class Elements {
 public:
     Elements(std::span<const Schedule> schedules, const CellSpaces& spaces);
     int memories() const { return static_cast<int>(counts_.size()); }
-    int memory_of(int array) const { return memory_of_[static_cast<std::size_t>(array)]; }
+    int memory_of(int array) const { return memory_of_[array]; }
     /// Elements of a memory over all ranks; those of padding count too.
-    std::size_t count(int memory) const { return counts_[static_cast<std::size_t>(memory)]; }
+    std::size_t count(int memory) const { return counts_[memory]; }
     /// Number of the element that `cell` of `array` is, among those of its memory.
     std::size_t number(int array, const Index& cell) const;
 
@@ -88,8 +88,8 @@ public:
     std::vector<Entry>& entries() { return entries_; }
     const std::vector<Entry>& entries() const { return entries_; }
     /// The entry of work `w` of a rank.
-    Entry& entry(int rank, int w) { return entries_[static_cast<std::size_t>(entry_of_[rank][w])]; }
-    const Entry& entry(int rank, int w) const { return entries_[static_cast<std::size_t>(entry_of_[rank][w])]; }
+    Entry& entry(int rank, int w) { return entries_[entry_of_[rank][w]]; }
+    const Entry& entry(int rank, int w) const { return entries_[entry_of_[rank][w]]; }
 
     /// What the cell holds before the entry, on `rank`.
     Expected before(const Entry& entry, int rank, int array, const Index& cell) const;
@@ -108,7 +108,7 @@ public:
     bool planned(const Entry& entry, const Array& array, const Index& cell) const;
     /// The cell of the space that a cell is, whole periods beside it perhaps, where loops of the nest are periodic.
     Index in_the_space(const NestWork& nest, Index cell) const;
-    const Array& array(int a) const { return schedules_[0].arrays[static_cast<std::size_t>(a)]; }
+    const Array& array(int a) const { return schedules_[0].arrays[a]; }
 
 private:
     std::string combined_text(const Versions& leaves, std::int64_t count) const;

@@ -8,7 +8,7 @@ namespace {
 using Why = std::optional<std::string>;
 
 Why message_stays(const Schedule& s, int id) {
-    const Message& m = s.messages[static_cast<std::size_t>(id)];
+    const Message& m = s.messages[id];
     const std::string name = "message " + std::to_string(id);
     if (m.peer == s.rank) return name + " has this rank, " + std::to_string(m.peer) + ", as its peer";
     if (m.pieces == 0 && m.buffer < 0)
@@ -24,8 +24,8 @@ struct Seen {
 Why step_stays(const Schedule& s, const Step& step, std::vector<Seen>& seen) {
     if (step.op == Op::compute || step.op == Op::signal || step.op == Op::await) return std::nullopt;
     const std::string name = "message " + std::to_string(step.item);
-    const Message& m = s.messages[static_cast<std::size_t>(step.item)];
-    Seen& of = seen[static_cast<std::size_t>(step.item)];
+    const Message& m = s.messages[step.item];
+    Seen& of = seen[step.item];
     if (step.op == Op::post_send || step.op == Op::post_recv) {
         if (of.posted) return name + " is posted twice";
         of.posted = true;
@@ -54,7 +54,7 @@ std::optional<Violation> check_rank(const Schedule& s) {
             const Step& step = s.lanes[l][i];
             const bool posts = step.op == Op::post_send || step.op == Op::post_recv;
             if (!posts && step.op != Op::wait) continue;
-            const Seen& of = seen[static_cast<std::size_t>(step.item)];
+            const Seen& of = seen[step.item];
             if (!of.waited || !of.posted)
                 return Violation{
                     s.rank, static_cast<int>(l), i,

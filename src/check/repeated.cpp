@@ -33,7 +33,7 @@ struct Seen {
 std::int32_t last_count(const Schedule& s, std::size_t lane, std::int32_t end) {
     std::int32_t count = 0;
     for (std::int32_t i = 0; i < end; ++i)
-        if (const Step& step = s.lanes[lane][static_cast<std::size_t>(i)]; step.op == Op::signal) count = step.count;
+        if (const Step& step = s.lanes[lane][i]; step.op == Op::signal) count = step.count;
     return count;
 }
 
@@ -51,7 +51,7 @@ std::optional<std::string> step_of(const Schedule& s, std::size_t l, std::size_t
                text_of(section) + ", where that lane counts to " + std::to_string(last) +
                "; allowed: what it has counted by the end of the same repetition";
     }
-    const Message& m = s.messages[static_cast<std::size_t>(step.item)];
+    const Message& m = s.messages[step.item];
     const auto whole = static_cast<std::size_t>(m.aggregate >= 0 ? m.aggregate : step.item);
     Seen& of = seen[whole];
     const std::string name = "message " + std::to_string(whole);
@@ -90,8 +90,7 @@ std::optional<Violation> check_repeated(std::span<const Schedule> schedules) {
                 const Step& step = s.lanes[l][i];
                 const Section section = section_of(s, l, i);
                 if (step.op == Op::compute) {
-                    const Work& w =
-                        s.works[static_cast<std::size_t>(s.tiles[static_cast<std::size_t>(step.item)].work)];
+                    const Work& w = s.works[s.tiles[step.item].work];
                     if (section != Section::block && w.number >= works.begin && w.number < works.end)
                         return Violation{s.rank, static_cast<int>(l), i,
                                          "work " + std::to_string(w.number) + " stands " + text_of(section) +
@@ -99,7 +98,7 @@ std::optional<Violation> check_repeated(std::span<const Schedule> schedules) {
                                              std::to_string(works.begin) + " to " + std::to_string(works.end - 1)};
                 }
                 if (step.op != Op::post_send && step.op != Op::post_recv) continue;
-                const Message& m = s.messages[static_cast<std::size_t>(step.item)];
+                const Message& m = s.messages[step.item];
                 auto& [count, where] = posts[{m.send ? s.rank : m.peer, m.send ? m.peer : s.rank, m.tag, section}];
                 count += m.send ? 1 : -1;
                 where = {s.rank, static_cast<int>(l), i, ""};

@@ -111,7 +111,7 @@ bool row_by_row(const Schedule& s, int id) {
         const NestWork& nest = *s.works[w].nest();
         if (!of_array(nest.places)) continue;
         const bool carries = std::any_of(nest.places.begin(), nest.places.end(), [&](const Access& p) {
-            return p.array == id && p.writes && p.keeps && s.arrays[static_cast<std::size_t>(id)].time_buffers > 1;
+            return p.array == id && p.writes && p.keeps && s.arrays[id].time_buffers > 1;
         });
         if (nest.loops.n == 0 || carries || reached_overlap(s, w, id)) return false;
     }
@@ -218,7 +218,7 @@ Why check_result(const Schedule& s, std::size_t id) {
 
 // Of a task that this rank computes: what it declares is there.
 Why check_task(const Schedule& s, const Tile& tile) {
-    const Work& work = s.works[static_cast<std::size_t>(tile.work)];
+    const Work& work = s.works[tile.work];
     const TaskWork* task = work.task();
     if (!task) return std::nullopt;
     const std::string name = "task " + std::to_string(work.number);
@@ -230,7 +230,7 @@ Why check_task(const Schedule& s, const Tile& tile) {
 }
 
 Why check_step(const Schedule& s, const Step& step, std::vector<char>& told) {
-    if (step.op == Op::compute) return check_task(s, s.tiles[static_cast<std::size_t>(step.item)]);
+    if (step.op == Op::compute) return check_task(s, s.tiles[step.item]);
     if (step.op == Op::await || step.op == Op::signal) return std::nullopt;
     if (!told[step.item])
         if (auto why = check_message(s, step.item)) return why;
@@ -271,7 +271,7 @@ bool same_work(const Schedule& s, const Work& a, const Work& b) {
     // Of an array that each rank has for itself, each rank names elements of its own.
     const auto same_regions = [&](const std::vector<Region>& p, const std::vector<Region>& q) {
         return std::equal(p.begin(), p.end(), q.begin(), q.end(), [&](const Region& v, const Region& w) {
-            return v == w || (v.array == w.array && s.arrays[static_cast<std::size_t>(v.array)].separate);
+            return v == w || (v.array == w.array && s.arrays[v.array].separate);
         });
     };
     return t && u && t->operation == u->operation && same_regions(t->reads, u->reads) &&
@@ -283,7 +283,7 @@ Why check_work(const Schedule& s, std::size_t w) {
     const std::string name = "work " + std::to_string(work.number);
     if (const TaskWork* task = work.task()) {
         for (std::size_t i = 0; i < task->writes.size(); ++i) {
-            if (s.arrays[static_cast<std::size_t>(task->writes[i].array)].whole)
+            if (s.arrays[task->writes[i].array].whole)
                 return name + " writes array " + std::to_string(task->writes[i].array) + ", which is only read";
             for (std::size_t j = 0; j < i; ++j)
                 if (task->writes[i].array == task->writes[j].array &&
@@ -294,7 +294,7 @@ Why check_work(const Schedule& s, std::size_t w) {
         return std::nullopt;
     }
     for (const Access& place : work.nest()->places) {
-        const Array& a = s.arrays[static_cast<std::size_t>(place.array)];
+        const Array& a = s.arrays[place.array];
         if (place.writes && (a.separate || a.whole))
             return name + " writes array " + std::to_string(place.array) +
                    (a.whole ? ", which is only read" : ", which each rank has for itself: only tasks may");
@@ -305,7 +305,7 @@ Why check_work(const Schedule& s, std::size_t w) {
 }  // namespace
 
 std::optional<std::string> inside_storage(const Schedule& s, const std::string& does, int id, const Box& box) {
-    const Array& a = s.arrays[static_cast<std::size_t>(id)];
+    const Array& a = s.arrays[id];
     if (a.whole || box.empty() || a.storage.contains(box)) return std::nullopt;
     return does + " " + to_string(box) + " of array " + std::to_string(id) + ", outside its storage " +
            to_string(a.storage);

@@ -5,9 +5,9 @@ namespace tilewave {
 
 Checker::Why Checker::compute_task(Player& p, int lane, const Tile& tile, Entry& entry) {
     const Schedule& s = *p.s;
-    const TaskWork& task = *s.works[static_cast<std::size_t>(tile.work)].task();
+    const TaskWork& task = *s.works[tile.work].task();
     const std::string name = "task " + std::to_string(entry.number);
-    std::vector<char>& here = p.computed[static_cast<std::size_t>(tile.work)];
+    std::vector<char>& here = p.computed[tile.work];
     if (!here.empty()) return name + " is computed twice on rank " + std::to_string(s.rank);
     here.assign(1, 1);
     entry.computed.assign(1, 1);

@@ -57,7 +57,7 @@ std::vector<std::pair<std::int64_t, std::int64_t>> tile_work(const Schedule& sch
     std::vector<std::optional<TileWork>> works(schedule.works.size());
     std::vector<std::pair<std::int64_t, std::int64_t>> all;
     for (const Tile& t : schedule.tiles) {
-        auto& work = works[static_cast<std::size_t>(t.work)];
+        auto& work = works[t.work];
         if (!work) work.emplace(schedule, nest_of(schedule, t));
         const RowCount w = work->of(t.box);
         all.push_back({w.rows, w.points});

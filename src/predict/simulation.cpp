@@ -16,7 +16,7 @@ void Simulation::push(double time, std::int32_t what) {
 Prediction Simulation::run() {
     const auto lanes = static_cast<std::int32_t>(lanes_.size());
     for (std::int32_t l = lanes - 1; l >= 0; --l) {
-        const Lane& lane = lanes_[static_cast<std::size_t>(l)];
+        const Lane& lane = lanes_[l];
         if (lane.thread < 0 || lane.number < options_.threads) push(0, l);  // a thread begins with its first lane
     }
     while (!events_.empty()) {
@@ -24,7 +24,7 @@ Prediction Simulation::run() {
         const Event e = events_.back();
         events_.pop_back();
         if (e.what < lanes) {
-            Lane& lane = lanes_[static_cast<std::size_t>(e.what)];
+            Lane& lane = lanes_[e.what];
             if (lane.cpus >= 0 && (lane.state == State::ended || e.time != lane.end))
                 continue;  // others have begun or ended since
             if (lane.copying > 0) {
@@ -38,8 +38,7 @@ Prediction Simulation::run() {
             }
             if (lane.state != State::fresh) finish_step(lane, e.time);
             go_on(lane, e.time);
-        } else if (Meeting& m = meetings_[static_cast<std::size_t>(e.what - lanes)];
-                   m.stage != Stage::over && m.due == e.time) {
+        } else if (Meeting& m = meetings_[e.what - lanes]; m.stage != Stage::over && m.due == e.time) {
             advance(e.what - lanes, e.time);
         }
     }
@@ -52,17 +51,16 @@ Prediction Simulation::run() {
 }
 
 void Simulation::finish_step(Lane& lane, double now) {
-    const Schedule& s = schedules_[static_cast<std::size_t>(lane.rank)];
+    const Schedule& s = schedules_[lane.rank];
     std::int32_t place = index(lane);
     if (lane.thread >= 0) {  // what the thread does counts once
-        Thread& thread = threads_[static_cast<std::size_t>(lane.thread)];
+        Thread& thread = threads_[lane.thread];
         place = thread.first_lane + thread.turns.thread();
         lane.begin = std::max(lane.begin, thread.last);
         thread.last = now;
         if (options_.record) lane.begins.push_back(lane.begin);
     }
-    parts_[static_cast<std::size_t>(place)].add(s.lanes[static_cast<std::size_t>(lane.number)][lane.next].op,
-                                                lane.begin, now);
+    parts_[place].add(s.lanes[lane.number][lane.next].op, lane.begin, now);
     if (lane.state == State::waiting) lane.waited += now - lane.begin;
     if (lane.state == State::computing && lane.cpus >= 0) end_work(lane, now);
     if (options_.record) lane.ends.push_back(now);
@@ -72,8 +70,7 @@ void Simulation::finish_step(Lane& lane, double now) {
 // Step after step, as long as nothing else happens before one ends. Of a lane that takes turns the time when its turn
 // is over, if it is.
 std::optional<double> Simulation::go_on(Lane& lane, double now) {
-    const std::vector<Step>& steps =
-        schedules_[static_cast<std::size_t>(lane.rank)].lanes[static_cast<std::size_t>(lane.number)];
+    const std::vector<Step>& steps = schedules_[lane.rank].lanes[lane.number];
     while (true) {
         lane.begin = now;
         lane.state = State::stepping;
@@ -83,7 +80,7 @@ std::optional<double> Simulation::go_on(Lane& lane, double now) {
             if (lane.thread < 0) polls(lane, now);
             return now;
         }
-        if (lane.thread >= 0 && !threads_[static_cast<std::size_t>(lane.thread)].turns.takes(steps[lane.next].op)) {
+        if (lane.thread >= 0 && !threads_[lane.thread].turns.takes(steps[lane.next].op)) {
             lane.state = State::ready;
             return now;
         }
@@ -104,15 +101,15 @@ std::optional<double> Simulation::go_on(Lane& lane, double now) {
 }
 
 double Simulation::begin_step(Lane& lane, double now) {
-    const Schedule& s = schedules_[static_cast<std::size_t>(lane.rank)];
-    const Step& step = s.lanes[static_cast<std::size_t>(lane.number)][lane.next];
-    const std::int32_t half = ranks_[static_cast<std::size_t>(lane.rank)].first_half + step.item;
+    const Schedule& s = schedules_[lane.rank];
+    const Step& step = s.lanes[lane.number][lane.next];
+    const std::int32_t half = ranks_[lane.rank].first_half + step.item;
     switch (step.op) {
-        case Op::compute: return compute(lane, s.tiles[static_cast<std::size_t>(step.item)], now);
+        case Op::compute: return compute(lane, s.tiles[step.item], now);
         case Op::post_recv:
         case Op::post_send: {
             post(lane, half, now);
-            const Half& h = halves_[static_cast<std::size_t>(half)];
+            const Half& h = halves_[half];
             const Link& l = link(h);
             if (!h.m->send) return now + machine_.step_s + l.receive_s;
             const auto bytes = static_cast<double>(h.m->bytes);
@@ -123,8 +120,8 @@ double Simulation::begin_step(Lane& lane, double now) {
         case Op::pack:
         case Op::unpack:
         case Op::combine: {
-            const Message& m = *halves_[static_cast<std::size_t>(half)].m;
-            return now + machine_.step_s + copy_s(s.arrays[static_cast<std::size_t>(m.array)], m, machine_);
+            const Message& m = *halves_[half].m;
+            return now + machine_.step_s + copy_s(s.arrays[m.array], m, machine_);
         }
         case Op::signal: signal(lane, step.count, now); return now + machine_.step_s;
         case Op::await: return await(lane, step, now);
@@ -147,16 +144,15 @@ double drawn(std::uint64_t rank, std::uint64_t lane, std::uint64_t step) {
 
 // The kernel, and a poll whenever a period of computing has passed, from tile to tile.
 double Simulation::compute(Lane& lane, const Tile& tile, double now) {
-    const Work& what = schedules_[static_cast<std::size_t>(lane.rank)].works[static_cast<std::size_t>(tile.work)];
+    const Work& what = schedules_[lane.rank].works[tile.work];
     double kernel = 0;
     std::int64_t rows = 1;  // between polls
     if (const TaskWork* task = what.task()) {
-        const OperationRate& rate = rates_.operations[static_cast<std::size_t>(task->operation)];
+        const OperationRate& rate = rates_.operations[task->operation];
         kernel = rate.call_s + task->amount * rate.amount_s;
     } else {
         const KernelRate& rate = kernel_rate(*what.nest());
-        const RowCount count =
-            ranks_[static_cast<std::size_t>(lane.rank)].works[static_cast<std::size_t>(tile.work)]->of(tile.box);
+        const RowCount count = ranks_[lane.rank].works[tile.work]->of(tile.box);
         rows = count.rows;
         kernel = rate.tile_s + static_cast<double>(count.rows) * rate.row_s +
                  static_cast<double>(count.points) * rate.point_s;
@@ -179,12 +175,11 @@ double Simulation::compute(Lane& lane, const Tile& tile, double now) {
     }
     lane.end = end;
     if (lane.cpus >= 0) begin_work(lane, now);
-    for (std::size_t i = 0; i < ranks_[static_cast<std::size_t>(lane.rank)].meetings.size(); ++i) {
-        const std::int32_t m = ranks_[static_cast<std::size_t>(lane.rank)].meetings[i];
+    for (std::size_t i = 0; i < ranks_[lane.rank].meetings.size(); ++i) {
+        const std::int32_t m = ranks_[lane.rank].meetings[i];
         const double poll = next_poll(lane.rank, now);
-        if (poll < never &&
-            (meetings_[static_cast<std::size_t>(m)].due < now || poll < meetings_[static_cast<std::size_t>(m)].due)) {
-            meetings_[static_cast<std::size_t>(m)].due = poll;
+        if (poll < never && (meetings_[m].due < now || poll < meetings_[m].due)) {
+            meetings_[m].due = poll;
             push(poll, static_cast<std::int32_t>(lanes_.size()) + m);
         }
     }
@@ -194,9 +189,8 @@ double Simulation::compute(Lane& lane, const Tile& tile, double now) {
 void Simulation::signal(Lane& lane, std::int32_t count, double now) {
     lane.signals.push_back({count, now});
     for (std::size_t i = 0; i < lane.awaited_by.size();) {
-        Lane& other = lanes_[static_cast<std::size_t>(lane.awaited_by[i])];
-        const Step& step =
-            schedules_[static_cast<std::size_t>(other.rank)].lanes[static_cast<std::size_t>(other.number)][other.next];
+        Lane& other = lanes_[lane.awaited_by[i]];
+        const Step& step = schedules_[other.rank].lanes[other.number][other.next];
         if (step.count > count) {
             ++i;
             continue;
@@ -226,7 +220,7 @@ double Simulation::await(Lane& lane, const Step& step, double now) {
 }
 
 std::string Simulation::name(const Lane& lane) const {
-    return describe(schedules_[static_cast<std::size_t>(lane.rank)], lane.number, lane.next);
+    return describe(schedules_[lane.rank], lane.number, lane.next);
 }
 
 void Simulation::refuse_stuck() const {
@@ -248,7 +242,7 @@ Timeline Simulation::timeline() const {
     if (!threads_.empty())
         for (const Schedule& s : schedules_) t.threads.push_back(takes_turns(s) ? options_.threads : 0);
     for (const Lane& lane : lanes_) {
-        const Schedule& s = schedules_[static_cast<std::size_t>(lane.rank)];
+        const Schedule& s = schedules_[lane.rank];
         for (std::size_t i = 0; i < lane.ends.size(); ++i)
             t.events.push_back(event_of(s, lane.number, i,
                                         lane.thread >= 0 ? lane.begins[i]
@@ -258,8 +252,8 @@ Timeline Simulation::timeline() const {
     }
     for (const Half& h : halves_)
         if (h.posted >= 0)
-            t.requests.push_back({h.rank, lanes_[static_cast<std::size_t>(h.lane)].number, h.m->peer, h.m->tag,
-                                  h.m->send, 0, h.m->bytes, h.posted, std::max(h.posted, h.done)});
+            t.requests.push_back({h.rank, lanes_[h.lane].number, h.m->peer, h.m->tag, h.m->send, 0, h.m->bytes,
+                                  h.posted, std::max(h.posted, h.done)});
     return t;
 }
 

@@ -116,7 +116,7 @@ private:
     void take_turns(Thread& thread, double now);
     void resume(Lane& lane, double now);
     bool idles(const Lane& lane) const {  // nothing else runs on its thread
-        return lane.thread < 0 || !threads_[static_cast<std::size_t>(lane.thread)].busy;
+        return lane.thread < 0 || !threads_[lane.thread].busy;
     }
     double begin_step(Lane& lane, double now);
     double compute(Lane& lane, const Tile& tile, double now);
@@ -146,9 +146,7 @@ private:
     Timeline timeline() const;
 
     void push(double time, std::int32_t what);
-    Lane& lane_of(std::int32_t rank, int number) {
-        return lanes_[static_cast<std::size_t>(ranks_[static_cast<std::size_t>(rank)].first_lane + number)];
-    }
+    Lane& lane_of(std::int32_t rank, int number) { return lanes_[ranks_[rank].first_lane + number]; }
     std::int32_t index(const Lane& lane) const { return static_cast<std::int32_t>(&lane - lanes_.data()); }
     const Link& link(const Half& half) const { return machine_.link(half.rank, half.m->peer); }
     // Whether a message leaves with its post: where large ones move without any polls, their bytes are not asked for.
@@ -156,7 +154,7 @@ private:
     // What the lane has waited in all until now, as far as its thread had nothing else to do.
     double waited(const Lane& lane, double now) const {
         if (lane.state != State::waiting || !idles(lane)) return lane.waited;
-        const double last = lane.thread < 0 ? lane.begin : threads_[static_cast<std::size_t>(lane.thread)].last;
+        const double last = lane.thread < 0 ? lane.begin : threads_[lane.thread].last;
         return lane.waited + std::max(0.0, now - std::max(lane.begin, last));
     }
 

@@ -7,7 +7,7 @@
 namespace tilewave {
 
 void Simulation::post(Lane& lane, std::int32_t id, double now) {
-    Half& h = halves_[static_cast<std::size_t>(id)];
+    Half& h = halves_[id];
     if (h.posted >= 0) throw ConfigError("predict: " + name(lane) + " is posted twice");
     h.posted = now;
     h.lane = index(lane);
@@ -18,14 +18,14 @@ void Simulation::post(Lane& lane, std::int32_t id, double now) {
         h.there = arrival(h, now);
         if (!h.m->synchronous) h.done = now;
     }
-    Channel& c = channels_[static_cast<std::size_t>(h.channel)];
+    Channel& c = channels_[h.channel];
     const std::int32_t other = c.head[!send];
     if (other < 0) {
-        (c.tail[send] < 0 ? c.head[send] : halves_[static_cast<std::size_t>(c.tail[send])].next) = id;
+        (c.tail[send] < 0 ? c.head[send] : halves_[c.tail[send]].next) = id;
         c.tail[send] = id;
         return;
     }
-    Half& o = halves_[static_cast<std::size_t>(other)];
+    Half& o = halves_[other];
     c.head[!send] = o.next;
     if (o.next < 0) c.tail[!send] = -1;
     if (o.m->bytes != h.m->bytes)
@@ -38,7 +38,7 @@ void Simulation::post(Lane& lane, std::int32_t id, double now) {
 
 // Both sides are posted.
 void Simulation::meet(std::int32_t send, std::int32_t receive, double now) {
-    Half &s = halves_[static_cast<std::size_t>(send)], &r = halves_[static_cast<std::size_t>(receive)];
+    Half &s = halves_[send], &r = halves_[receive];
     const Link& l = link(s);
     const bool waits_for_receiver = r.posted < s.posted;  // it has posted, and must poll to learn of the send
     const auto id = static_cast<std::int32_t>(meetings_.size());
@@ -46,7 +46,7 @@ void Simulation::meet(std::int32_t send, std::int32_t receive, double now) {
         const double there = s.there;
         r.begin = s.begin;
         r.busy = static_cast<double>(s.m->bytes) * l.busy_byte_s;
-        r.idle = waited(lanes_[static_cast<std::size_t>(r.lane)], now);
+        r.idle = waited(lanes_[r.lane], now);
         complete(r, std::max(there, now));
         if (!s.m->synchronous) return;
         if (there <= now) {  // found where the receive is posted
@@ -64,7 +64,7 @@ void Simulation::meet(std::int32_t send, std::int32_t receive, double now) {
 // Finds the poll of `rank` that moves a meeting on; where none is in sight, the rank's next one does.
 void Simulation::seek_poll(std::int32_t id, std::int32_t rank, double now) {
     const double poll = next_poll(rank, now);
-    Meeting& m = meetings_[static_cast<std::size_t>(id)];
+    Meeting& m = meetings_[id];
     if (poll <= now) {
         advance(id, now);
         return;
@@ -73,16 +73,16 @@ void Simulation::seek_poll(std::int32_t id, std::int32_t rank, double now) {
         m.due = poll;
         push(poll, static_cast<std::int32_t>(lanes_.size()) + id);
     }
-    ranks_[static_cast<std::size_t>(rank)].meetings.push_back(id);
+    ranks_[rank].meetings.push_back(id);
 }
 
 // A poll has moved a meeting on.
 void Simulation::advance(std::int32_t id, double now) {
-    Meeting& m = meetings_[static_cast<std::size_t>(id)];
-    Half &s = halves_[static_cast<std::size_t>(m.send)], &r = halves_[static_cast<std::size_t>(m.receive)];
+    Meeting& m = meetings_[id];
+    Half &s = halves_[m.send], &r = halves_[m.receive];
     m.due = -1;
     if (m.stage != Stage::arriving) {
-        auto& waiting = ranks_[static_cast<std::size_t>(m.stage == Stage::granted ? s.rank : r.rank)].meetings;
+        auto& waiting = ranks_[m.stage == Stage::granted ? s.rank : r.rank].meetings;
         if (const auto it = std::find(waiting.begin(), waiting.end(), id); it != waiting.end()) waiting.erase(it);
     }
     switch (m.stage) {
@@ -114,8 +114,8 @@ void Simulation::start_transfer(Half& s, Half& r, double now) {
     const double there = std::max(arrival(s, now) - posting, now),
                  moving = std::max(l.message_s(bytes) - l.latency_s, 0.0);
     for (Half* h : {&s, &r}) {
-        Lane& lane = lanes_[static_cast<std::size_t>(h->lane)];
-        const bool helped = ranks_[static_cast<std::size_t>(h->rank)].helped;
+        Lane& lane = lanes_[h->lane];
+        const bool helped = ranks_[h->rank].helped;
         h->begin = now;
         // A helper hides what polls would, and takes the copies off the lane.
         h->busy = (1 - (helped || options_.poll_period_s > 0 ? l.hidden_polled : l.hidden_unpolled)) * moving;
@@ -132,14 +132,14 @@ void Simulation::start_transfer(Half& s, Half& r, double now) {
 double Simulation::arrival(const Half& s, double now) {
     const Link& l = link(s);
     const auto bytes = static_cast<double>(s.m->bytes);
-    const std::int32_t from = host_[static_cast<std::size_t>(s.rank)], to = host_[static_cast<std::size_t>(s.m->peer)];
+    const std::int32_t from = host_[s.rank], to = host_[s.m->peer];
     if (from == to) {
-        double& until = ranks_[static_cast<std::size_t>(s.m->peer)].copies_until;
+        double& until = ranks_[s.m->peer].copies_until;
         const double begin = std::max(now, until);
         until = begin + bytes * l.busy_byte_s;
         return begin + l.message_s(bytes);
     }
-    Host &out = hosts_[static_cast<std::size_t>(from)], &in = hosts_[static_cast<std::size_t>(to)];
+    Host &out = hosts_[from], &in = hosts_[to];
     const double burst = burst_bytes_ * l.byte_s, moving = bytes * l.byte_s;
     out.out_until = std::max(out.out_until, now - burst) + moving;
     // The bytes come in as they go out, or as those before them make room.
@@ -154,7 +154,7 @@ double Simulation::arrival(const Half& s, double now) {
 void Simulation::complete(Half& h, double when) {
     h.done = when;
     if (h.waiter < 0) return;
-    Lane& lane = lanes_[static_cast<std::size_t>(h.waiter)];
+    Lane& lane = lanes_[h.waiter];
     lane.end = found(h, lane) + machine_.step_s;
     push(lane.end, h.waiter);
 }
@@ -167,7 +167,7 @@ double Simulation::found(const Half& h, const Lane& lane) const {
 }
 
 double Simulation::wait(Lane& lane, std::int32_t id, double now) {
-    Half& h = halves_[static_cast<std::size_t>(id)];
+    Half& h = halves_[id];
     if (h.posted < 0) throw ConfigError("predict: " + name(lane) + " is not posted before");
     if (h.done < never) {
         const double end = found(h, lane);
@@ -183,8 +183,8 @@ double Simulation::wait(Lane& lane, std::int32_t id, double now) {
 // The first time from now on at which a lane of the rank polls, as far as the steps under way say.
 double Simulation::next_poll(std::int32_t rank, double now) const {
     double first = never;
-    const auto begin = static_cast<std::size_t>(ranks_[static_cast<std::size_t>(rank)].first_lane);
-    const std::size_t count = schedules_[static_cast<std::size_t>(rank)].lanes.size();
+    const auto begin = static_cast<std::size_t>(ranks_[rank].first_lane);
+    const std::size_t count = schedules_[rank].lanes.size();
     for (std::size_t l = begin; l < begin + count; ++l) {
         const Lane& lane = lanes_[l];
         if ((lane.state == State::waiting || (lane.state == State::ended && lane.number == 0)) && idles(lane))
@@ -208,7 +208,7 @@ void Simulation::polls(Lane& lane, double now) {
 
 // What waits for a poll of the rank goes on.
 void Simulation::poll(std::int32_t rank, double now) {
-    auto& waiting = ranks_[static_cast<std::size_t>(rank)].meetings;
+    auto& waiting = ranks_[rank].meetings;
     while (!waiting.empty()) {
         const std::int32_t id = waiting.front();
         advance(id, now);

@@ -68,7 +68,7 @@ void check_steps(const Schedule& s) {
         for (std::size_t i = 0; i < s.lanes[l].size(); ++i) {
             const Step& step = s.lanes[l][i];
             if (step.op != Op::post_recv && step.op != Op::post_send) continue;
-            const Message& m = s.messages[static_cast<std::size_t>(step.item)];
+            const Message& m = s.messages[step.item];
             if (m.peer == s.rank || m.send != (step.op == Op::post_send))
                 throw ConfigError("predict: " + describe(s, static_cast<int>(l), i) + " cannot be posted so");
         }
@@ -145,8 +145,7 @@ void Simulation::check() const {
             "set_of says where " + std::to_string(machine_.set_of.size()) + " ranks are, the schedules are for " +
                 std::to_string(schedules_.size()));
     for (const std::int32_t s : machine_.set_of)
-        require(s >= 0 && static_cast<std::size_t>(s) < machine_.set_cpus.size() &&
-                    machine_.set_cpus[static_cast<std::size_t>(s)] > 0,
+        require(s >= 0 && static_cast<std::size_t>(s) < machine_.set_cpus.size() && machine_.set_cpus[s] > 0,
                 "set_of names set " + std::to_string(s) + ", of which set_cpus knows no CPUs");
     require(machine_.host_of.empty() || machine_.host_of.size() >= schedules_.size(),
             "host_of says where " + std::to_string(machine_.host_of.size()) + " ranks are, the schedules are for " +
@@ -175,7 +174,7 @@ void Simulation::set_up_messages() {
             const std::int64_t from = m.send ? s.rank : m.peer, to = m.send ? m.peer : s.rank;
             h.channel = channels.of(from << 32 | to, m.tag);
         }
-    channels_.resize(static_cast<std::size_t>(channels.count()));
+    channels_.resize(channels.count());
 }
 
 void Simulation::set_up_cpus() {
@@ -183,23 +182,19 @@ void Simulation::set_up_cpus() {
     std::vector<Cpus> sets(machine_.set_cpus.size());
     for (std::size_t l = 0; l < lanes_.size(); ++l) {
         const Lane& lane = lanes_[l];
-        const auto& steps =
-            schedules_[static_cast<std::size_t>(lane.rank)].lanes[static_cast<std::size_t>(lane.number)];
+        const auto& steps = schedules_[lane.rank].lanes[lane.number];
         const bool works = std::any_of(steps.begin(), steps.end(), [](const Step& s) { return s.op == Op::compute; });
-        if (works)
-            sets[static_cast<std::size_t>(machine_.set_of[static_cast<std::size_t>(lane.rank)])].lanes.push_back(
-                static_cast<std::int32_t>(l));
+        if (works) sets[machine_.set_of[lane.rank]].lanes.push_back(static_cast<std::int32_t>(l));
     }
     for (std::size_t s = 0; s < sets.size(); ++s) {
         sets[s].count = machine_.set_cpus[s];
         std::set<std::pair<bool, std::int32_t>> workers;  // threads of several lanes, and lanes
         for (const std::int32_t l : sets[s].lanes) {
-            const std::int32_t thread = lanes_[static_cast<std::size_t>(l)].thread;
+            const std::int32_t thread = lanes_[l].thread;
             workers.insert({thread < 0, thread < 0 ? l : thread});
         }
         if (static_cast<double>(workers.size()) <= sets[s].count) continue;
-        for (const std::int32_t l : sets[s].lanes)
-            lanes_[static_cast<std::size_t>(l)].cpus = static_cast<std::int32_t>(cpus_.size());
+        for (const std::int32_t l : sets[s].lanes) lanes_[l].cpus = static_cast<std::int32_t>(cpus_.size());
         cpus_.push_back(std::move(sets[s]));
     }
 }

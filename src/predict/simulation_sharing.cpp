@@ -16,7 +16,7 @@ void Simulation::give(Cpus& cpus, double now) {
 // The ends of those that compute, as fast as it goes now.
 void Simulation::retime(Cpus& cpus, double now) {
     for (const std::int32_t l : cpus.lanes) {
-        Lane& lane = lanes_[static_cast<std::size_t>(l)];
+        Lane& lane = lanes_[l];
         if (lane.state != State::computing) continue;
         const double end = now + std::max(lane.due - cpus.given, 0.0) / cpus.share(cpus.busy);
         if (end == lane.end) continue;
@@ -27,7 +27,7 @@ void Simulation::retime(Cpus& cpus, double now) {
 
 // `lane.end` is that of a CPU of its own.
 void Simulation::begin_work(Lane& lane, double now) {
-    Cpus& cpus = cpus_[static_cast<std::size_t>(lane.cpus)];
+    Cpus& cpus = cpus_[lane.cpus];
     give(cpus, now);
     ++cpus.busy;
     lane.due = cpus.given + lane.end - now;
@@ -35,7 +35,7 @@ void Simulation::begin_work(Lane& lane, double now) {
 }
 
 void Simulation::end_work(Lane& lane, double now) {
-    Cpus& cpus = cpus_[static_cast<std::size_t>(lane.cpus)];
+    Cpus& cpus = cpus_[lane.cpus];
     give(cpus, now);
     --cpus.busy;
     lane.state = State::stepping;
@@ -48,14 +48,14 @@ void Simulation::lengthen(Lane& lane, double more, double now) {
         lane.end += more;
         return;
     }
-    const Cpus& cpus = cpus_[static_cast<std::size_t>(lane.cpus)];
+    const Cpus& cpus = cpus_[lane.cpus];
     lane.due += more;
     lane.end = now + more / cpus.share(cpus.busy);
 }
 
 // What a short step takes beside those that compute.
 double Simulation::slowed(const Lane& lane, double work_s) const {
-    const Cpus& cpus = cpus_[static_cast<std::size_t>(lane.cpus)];
+    const Cpus& cpus = cpus_[lane.cpus];
     return work_s / cpus.share(cpus.busy + 1);
 }
 

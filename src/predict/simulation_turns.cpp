@@ -7,9 +7,7 @@ namespace tilewave {
 
 // The thread has no lane at work: those that can go have their turns, one after another.
 void Simulation::take_turns(Thread& thread, double now) {
-    const auto lane_at = [&](int number) -> Lane& {
-        return lanes_[static_cast<std::size_t>(thread.first_lane + number)];
-    };
+    const auto lane_at = [&](int number) -> Lane& { return lanes_[thread.first_lane + number]; };
     while (true) {
         // A lane whose next step must wait is found out when it has its turn, which then takes no time.
         const int number = thread.turns.next([&](int l) {
@@ -33,7 +31,7 @@ void Simulation::take_turns(Thread& thread, double now) {
 
 // The event of a lane that takes turns: the run begins, its step is over, or what it waits for is there.
 void Simulation::resume(Lane& lane, double now) {
-    Thread& thread = threads_[static_cast<std::size_t>(lane.thread)];
+    Thread& thread = threads_[lane.thread];
     if (lane.state == State::waiting || lane.state == State::fresh) {
         lane.waited_for = lane.state == State::waiting;
         lane.state = State::ready;

@@ -42,7 +42,7 @@ Index row_of_blocks(const SweepProblem& problem, const Plan& plan) {
 bool lies_in_boxes(const SweepProblem& problem, const Plan& plan, int a) {
     bool whole_loops = true;  // z coordinates are loop indices
     for (int k = 0; k < problem.dims(); ++k) whole_loops = whole_loops && problem.loops.keeps(k);
-    const bool carried = problem.arrays[static_cast<std::size_t>(a)].time_buffers > 1 &&
+    const bool carried = problem.arrays[a].time_buffers > 1 &&
                          std::any_of(problem.accesses.begin(), problem.accesses.end(),
                                      [&](const Access& p) { return p.array == a && p.writes && p.keeps; });
     return !whole_loops && (plan.ranks() > 1 || carried);
@@ -50,7 +50,7 @@ bool lies_in_boxes(const SweepProblem& problem, const Plan& plan, int a) {
 
 // Every scale-th element of a field that lies row by row.
 static MemoryOrder order_in_field(const SweepProblem& problem, const Plan& plan, int a, int rank) {
-    const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
+    const NestArray& n = problem.arrays[a];
     const Box own = held(problem, plan, a, rank), field = field_layout(problem, plan, a).storage(rank);
     MemoryOrder m = MemoryOrder::row_major(field);
     for (int d = 0; d < own.dims(); ++d) {
@@ -61,12 +61,12 @@ static MemoryOrder order_in_field(const SweepProblem& problem, const Plan& plan,
 }
 
 MemoryOrder field_order(const SweepProblem& problem, const Plan& plan, int a, int rank) {
-    if (problem.arrays[static_cast<std::size_t>(a)].scale.n == 0) return memory_order(problem, plan, a, rank);
+    if (problem.arrays[a].scale.n == 0) return memory_order(problem, plan, a, rank);
     return MemoryOrder::row_major(field_layout(problem, plan, a).storage(rank));
 }
 
 MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, int rank) {
-    const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
+    const NestArray& n = problem.arrays[a];
     if (n.scale.n) return order_in_field(problem, plan, a, rank);
     const Box own = held(problem, plan, a, rank);
     const bool boxes = lies_in_boxes(problem, plan, a);
@@ -108,7 +108,7 @@ std::uint64_t memory_orders(const SweepProblem& problem, const Plan& plan, int a
         const int rank = static_cast<int>(std::int64_t{i} * (ranks - 1) / std::max(looked - 1, 1));
         const MemoryOrder order = field_order(problem, plan, a, rank);
         const Layout field = field_layout(problem, plan, a);
-        const Box own = problem.arrays[static_cast<std::size_t>(a)].replicated ? field.whole() : field.storage(rank);
+        const Box own = problem.arrays[a].replicated ? field.whole() : field.storage(rank);
         all = all && order == MemoryOrder::row_major(own);
         for (auto s : order.stride) add(s);
         add(order.first);
@@ -118,7 +118,7 @@ std::uint64_t memory_orders(const SweepProblem& problem, const Plan& plan, int a
 }
 
 std::int64_t array_bytes(const SweepProblem& problem, const Plan& plan, int a, int rank) {
-    const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
+    const NestArray& n = problem.arrays[a];
     if (n.field >= 0 && n.field != a) return 0;
     return field_order(problem, plan, a, rank).items * n.item_bytes * std::max(n.time_buffers, 1);
 }
@@ -126,7 +126,7 @@ std::int64_t array_bytes(const SweepProblem& problem, const Plan& plan, int a, i
 std::int64_t held_bytes(const SweepProblem& problem, const Plan& plan, int rank) {
     std::int64_t bytes = 0;
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
-        if (const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
+        if (const NestArray& n = problem.arrays[a];
             !n.replicated && !(uses_window(problem, plan) && problem.in_window(a)))
             bytes += array_bytes(problem, plan, a, rank);
     return bytes;
@@ -135,7 +135,7 @@ std::int64_t held_bytes(const SweepProblem& problem, const Plan& plan, int rank)
 bool mostly_padding(const SweepProblem& problem, const Plan& plan) {
     std::int64_t elements = 0;
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
-        if (const NestArray& n = problem.arrays[static_cast<std::size_t>(a)]; !n.replicated)
+        if (const NestArray& n = problem.arrays[a]; !n.replicated)
             elements += held(problem, plan, a, 0).points() * n.item_bytes * std::max(n.time_buffers, 1);
     const std::int64_t bytes = held_bytes(problem, plan, 0);
     return bytes > little_padding_bytes && bytes > most_padding * elements;

@@ -203,7 +203,7 @@ void Plan::validate(const SweepProblem& problem, int ranks) const {
             throw ConfigError("tile " + tilewave::to_string(tile) + ": entry " + std::to_string(tile[k]) +
                               " of dimension " + std::to_string(k) + " is outside 1 to " + std::to_string(most) +
                               ", the largest block of a rank");
-        if (unit[static_cast<std::size_t>(k)] && tile[k] != 1)
+        if (unit[k] && tile[k] != 1)
             throw ConfigError("tile " + tilewave::to_string(tile) + ": entry " + std::to_string(k) +
                               " must be 1: a dependence along it goes back along another dimension");
         if (problem.sequential && (tile[k] != most || lanes() > 1))
@@ -237,9 +237,7 @@ Plan fitted(const Plan& plan, const SweepProblem& before, const SweepProblem& no
         const std::int64_t was = std::max<std::int64_t>(largest_block(before, plan.grid, k), 1);
         const std::int64_t most = std::max<std::int64_t>(largest_block(now, plan.grid, k), 1),
                            tiles = ceil_div(was, plan.tile[k]);
-        result.tile[k] = unit[static_cast<std::size_t>(k)] ? 1
-                         : tiles <= plan.factors[k]        ? ceil_div(most, tiles)
-                                                           : std::min(plan.tile[k], most);
+        result.tile[k] = unit[k] ? 1 : tiles <= plan.factors[k] ? ceil_div(most, tiles) : std::min(plan.tile[k], most);
     }
     return result;
 }

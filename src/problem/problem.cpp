@@ -20,7 +20,7 @@ void SweepProblem::complete() {
 void SweepProblem::settle(const std::vector<bool>& downwards) {
     complete();
     for (int k = 0; k < dims(); ++k)
-        if (downwards[static_cast<std::size_t>(k)]) loops.row[k][k] = -1;
+        if (downwards[k]) loops.row[k][k] = -1;
     validate();
     loops = legal_skew(*this);
     window = choose_window(*this);
@@ -68,14 +68,14 @@ Layout SweepProblem::blocks(const Index& grid) const {
 }
 
 void SweepProblem::follow(int a, const Index& offset) {
-    const NestArray& array = arrays[static_cast<std::size_t>(a)];
+    const NestArray& array = arrays[a];
     const std::vector<Cut> own = cuts_of(array, false);
     const Index o = origin();
     std::vector<Cut> found;
     for (int k = 0; k < dims(); ++k) found.push_back(Cut::even(shape[k]));
     for (int m = 0; m < array.axes.n; ++m) {
         const int k = static_cast<int>(array.axes[m]);
-        found[static_cast<std::size_t>(k)] = own[static_cast<std::size_t>(m)].moved_by(o[k] - offset[k]);
+        found[k] = own[m].moved_by(o[k] - offset[k]);
     }
     cuts = std::move(found);
 }
@@ -192,7 +192,7 @@ bool SweepProblem::may_cut(int k) const {
 }
 
 bool SweepProblem::in_window(int a) const {
-    const NestArray& n = arrays[static_cast<std::size_t>(a)];
+    const NestArray& n = arrays[a];
     if (!n.window || n.replicated || n.time_buffers > 0 || sequential || n.scale.n) return false;
     int writes = 0;
     for (const Access& p : accesses) {
@@ -223,11 +223,10 @@ bool SweepProblem::reads_history_beside() const {
 }
 
 std::vector<bool> SweepProblem::unit_dims() const {
-    std::vector<bool> unit(static_cast<std::size_t>(dims()), false);
+    std::vector<bool> unit(dims(), false);
     for (const Index& d : dependences())
         if (std::any_of(d.begin(), d.end(), [](auto x) { return x < 0; }))
-            unit[static_cast<std::size_t>(std::find_if(d.begin(), d.end(), [](auto x) { return x != 0; }) -
-                                          d.begin())] = true;
+            unit[std::find_if(d.begin(), d.end(), [](auto x) { return x != 0; }) - d.begin()] = true;
     // An element that is not written in a time step keeps its previous value: buffers are filled in order of time.
     for (const Access& p : accesses)
         if (p.keeps && arrays[p.array].time_buffers > 1) unit[0] = true;
@@ -237,7 +236,7 @@ std::vector<bool> SweepProblem::unit_dims() const {
 SweepProblem SweepProblem::skewed(int k, int l) const {
     auto spread = [&](int d) {
         for (int a = 0; a < static_cast<int>(arrays.size()); ++a)
-            if (!arrays[static_cast<std::size_t>(a)].replicated && lacks(a, d)) return false;
+            if (!arrays[a].replicated && lacks(a, d)) return false;
         return loops.keeps(d);
     };
     if (k < 0 || k >= l || l >= dims() || sequential || window.along >= 0 || !spread(k) || !spread(l) ||
@@ -253,7 +252,7 @@ SweepProblem SweepProblem::skewed(int k, int l) const {
 // Arrays that could be given in each other's place, as A and B in turn: they get the same halos, so that nothing has
 // to move then.
 bool SweepProblem::alike(int a, int b) const {
-    const NestArray &x = arrays[static_cast<std::size_t>(a)], &y = arrays[static_cast<std::size_t>(b)];
+    const NestArray &x = arrays[a], &y = arrays[b];
     return x.shape == y.shape && x.axes == y.axes && x.item_bytes == y.item_bytes && x.time_buffers == y.time_buffers &&
            x.replicated == y.replicated && in_window(a) == in_window(b) && x.scale == y.scale && x.field == y.field &&
            x.cuts == y.cuts && (x.cuts.empty() || x.residue == y.residue);
@@ -282,7 +281,7 @@ Layout SweepProblem::layout(int a, const Index& grid, const Index& deep_halo, co
         std::int64_t below = 0, above = 0;
         if (!array.cuts.empty() && !array.replicated) std::tie(below, above) = most_beyond(even, m, k, grid[k]);
         for (const Access& p : accesses) {
-            if (!same[static_cast<std::size_t>(p.array)]) continue;
+            if (!same[p.array]) continue;
             lo[m] = std::max(lo[m], o[k] - p.offset[k] + below);
             hi[m] = std::max(hi[m], p.offset[k] - o[k] + above);
         }
@@ -307,8 +306,8 @@ std::vector<Cut> SweepProblem::cuts_of(const NestArray& array, bool field) const
     std::vector<Cut> found;
     for (int m = 0; m < array.axes.n; ++m) {
         const std::int64_t scale = array.scale.n ? array.scale[m] : 1, residue = array.scale.n ? array.residue[m] : 0;
-        const bool own = !array.cuts.empty() && array.cuts[static_cast<std::size_t>(m)].of >= 0;
-        const Cut cut_here = own ? array.cuts[static_cast<std::size_t>(m)] : cut(static_cast<int>(array.axes[m]));
+        const bool own = !array.cuts.empty() && array.cuts[m].of >= 0;
+        const Cut cut_here = own ? array.cuts[m] : cut(static_cast<int>(array.axes[m]));
         found.push_back(own ? (field ? cut_here : cut_here.part(residue, scale))
                             : cut_here.times_of(field ? scale : 1));
     }
@@ -333,11 +332,11 @@ std::pair<std::int64_t, std::int64_t> SweepProblem::most_beyond(const Layout& ow
 }
 
 Layout SweepProblem::field_layout(int a, const Index& grid, const Index& deep_halo) const {
-    const NestArray& array = arrays[static_cast<std::size_t>(a)];
+    const NestArray& array = arrays[a];
     Layout all = layout(a, grid, deep_halo);
     if (array.scale.n == 0) return all;
     for (int b = 0; b < static_cast<int>(arrays.size()); ++b) {
-        if (arrays[static_cast<std::size_t>(b)].field != array.field) continue;
+        if (arrays[b].field != array.field) continue;
         const Layout part = layout(b, grid, deep_halo);
         for (int m = 0; m < all.dims(); ++m) {
             all.halo_lo[m] = std::max(all.halo_lo[m], part.halo_lo[m]);
@@ -501,17 +500,17 @@ IndexMatrix legal_skew(const SweepProblem& problem) {
     const int n = problem.dims();
     IndexMatrix m = problem.loops;
     std::vector<Index> deps = problem.dependences();
-    std::vector<bool> free(static_cast<std::size_t>(n), true);
+    std::vector<bool> free(n, true);
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
         for (int k = 0; k < n; ++k)
-            if (!problem.arrays[a].replicated && problem.lacks(a, k)) free[static_cast<std::size_t>(k)] = false;
+            if (!problem.arrays[a].replicated && problem.lacks(a, k)) free[k] = false;
     for (int k = 1; k < n; ++k) {
-        if (!free[static_cast<std::size_t>(k)]) continue;
+        if (!free[k]) continue;
         Index s = Index::filled(n, 0);
         for (const Index& d : deps) {
             const int first =
                 static_cast<int>(std::find_if(d.begin(), d.end(), [](auto x) { return x != 0; }) - d.begin());
-            if (d[k] >= 0 || !free[static_cast<std::size_t>(first)]) continue;
+            if (d[k] >= 0 || !free[first]) continue;
             std::int64_t reached = d[k];
             for (int l = 0; l < k; ++l) reached += s[l] * d[l];
             if (reached < 0) s[first] += ceil_div(-reached, d[first]);
@@ -539,7 +538,7 @@ WindowShape choose_window(const SweepProblem& problem) {
     bool any = false, free = n > 1 && !problem.sequential;
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
         any = any || problem.in_window(a);
-        free = free && problem.arrays[static_cast<std::size_t>(a)].time_buffers == 0;
+        free = free && problem.arrays[a].time_buffers == 0;
     }
     const std::vector<Index> deps = problem.dependences();
     for (const Index& d : deps) free = free && std::all_of(d.begin(), d.end(), [](auto x) { return x >= 0; });

@@ -113,7 +113,7 @@ int RollingWindow::column_of(std::int64_t lo) const {
 }
 
 std::vector<RollingWindow::Piece> RollingWindow::pieces(const Box& tile) const {
-    const std::int64_t panel = first_panel_[static_cast<std::size_t>(column_of(tile.lo[along_]))];
+    const std::int64_t panel = first_panel_[column_of(tile.lo[along_])];
     const std::int64_t lo = tile.lo[along_], hi = tile.hi[along_];
     std::vector<Piece> pieces;
     for (const Box& box : cut_into_pieces(along_, across_, slant_, cut_, tile)) {
@@ -225,7 +225,7 @@ std::vector<std::int64_t> RollingWindow::elements(int array) const {
     std::size_t number = 0;
     for_each_row(*p, [&](const Index& row) {
         for (std::int64_t i = p->first[number]; i < p->first[number + 1]; ++i) {
-            const Segment& s = p->segments[static_cast<std::size_t>(i)];
+            const Segment& s = p->segments[i];
             for (std::int32_t q = 0; q < s.count; ++q) {
                 Index z = row;
                 z[along_] = s.begin + q;

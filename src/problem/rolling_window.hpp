@@ -76,8 +76,8 @@ public:
     const Box& space() const { return space_; }
     const std::vector<Ring>& rings() const { return rings_; }
     const Ring* ring(int array) const {
-        const int p = ring_of_[static_cast<std::size_t>(array)];
-        return p < 0 ? nullptr : &rings_[static_cast<std::size_t>(p)];
+        const int p = ring_of_[array];
+        return p < 0 ? nullptr : &rings_[p];
     }
     /// Elements of a row that the next panel reads, and of a line across that the next tile does.
     std::int64_t reads_along(const Ring& ring) const { return ring.reach[along_]; }
@@ -86,7 +86,7 @@ public:
     /// The column of tiles that has component z along the rows.
     int column_of(std::int64_t z) const;
     /// Where a column begins; of the one after the last, where the block ends.
-    std::int64_t column_begin(int column) const { return columns_[static_cast<std::size_t>(column)]; }
+    std::int64_t column_begin(int column) const { return columns_[column]; }
     /// The pieces of a tile, in the order in which they are computed.
     std::vector<Piece> pieces(const Box& tile) const;
     std::int64_t panel_count() const { return first_panel_.back(); }
@@ -123,7 +123,7 @@ public:
         if (ring.first[number] == ring.first[number + 1]) return false;
         const auto [lo, hi] = kept(ring, piece, row);
         for (std::int64_t i = ring.first[number]; i < ring.first[number + 1]; ++i) {
-            const Segment& s = ring.segments[static_cast<std::size_t>(i)];
+            const Segment& s = ring.segments[i];
             if (s.begin < hi && s.begin + s.count > lo) return true;
         }
         return false;

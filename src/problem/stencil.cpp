@@ -15,8 +15,8 @@ bool timed(const SweepProblem& problem) {
 std::string why_no_writes(const SweepProblem& problem) {
     const Index origin = problem.origin();
     for (const Access& p : problem.accesses) {
-        if (!p.writes || problem.arrays[static_cast<std::size_t>(p.array)].time_buffers > 0) continue;
-        const NestArray& array = problem.arrays[static_cast<std::size_t>(p.array)];
+        if (!p.writes || problem.arrays[p.array].time_buffers > 0) continue;
+        const NestArray& array = problem.arrays[p.array];
         if (timed(problem)) return "array " + std::to_string(p.array) + " has time as a dimension and is written";
         if (p.offset != problem.shift(p.array)) return "array " + std::to_string(p.array) + " is written at two places";
         for (auto k : array.axes) {

@@ -53,9 +53,7 @@ DeepHalo deep_halo(const SweepProblem& problem, const Plan& plan) {
     }
     if (cut < 0 || plan.tile[cut] < largest_block(problem, plan.grid, cut)) return {};
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
-        if (problem.written(a) &&
-            (problem.arrays[static_cast<std::size_t>(a)].time_buffers == 0 || problem.lacks(a, cut)))
-            return {};
+        if (problem.written(a) && (problem.arrays[a].time_buffers == 0 || problem.lacks(a, cut))) return {};
     DeepHalo m{cut, 0, std::min<std::int64_t>(plan.temporal_block, problem.space.extent(0)), problem.space.hi[0]};
     for (const Access& p : problem.accesses) {
         const Index from = problem.offset(p);
@@ -87,13 +85,13 @@ Layout layout(const SweepProblem& problem, const Plan& plan, int a) {
 }
 
 Layout field_layout(const SweepProblem& problem, const Plan& plan, int a) {
-    if (problem.arrays[static_cast<std::size_t>(a)].scale.n == 0) return layout(problem, plan, a);
+    if (problem.arrays[a].scale.n == 0) return layout(problem, plan, a);
     return problem.field_layout(a, plan.grid, deep_halo(problem, plan).most(problem.dims()));
 }
 
 Box held(const SweepProblem& problem, const Plan& plan, int a, int rank) {
     const Layout l = layout(problem, plan, a);
-    return problem.arrays[static_cast<std::size_t>(a)].replicated ? l.storage(0) : l.storage(rank);
+    return problem.arrays[a].replicated ? l.storage(0) : l.storage(rank);
 }
 
 bool streams(const SweepProblem& problem, double lanes, const Machine& machine) {
@@ -114,8 +112,7 @@ Index skew_for_time(const SweepProblem& problem, int ranks, int lanes, const Ind
         if (row[k] != 0) pair.v[pair.n++] = k;
     if (pair.n != 2 || pair[0] == 0) return {};
     const int k = static_cast<int>(pair[0]), l = static_cast<int>(pair[1]);
-    if (problem.unit_dims()[static_cast<std::size_t>(k)] || !problem.loops.keeps(k) || !problem.loops.keeps(l))
-        return {};
+    if (problem.unit_dims()[k] || !problem.loops.keeps(k) || !problem.loops.keeps(l)) return {};
     if ((ranks > 1 && !problem.may_cut(k)) || problem.space.extent(k) < least_width_together * ranks) return {};
     try {
         problem.skewed(k, l);
@@ -130,17 +127,15 @@ bool block_in_time(const SweepProblem& problem, const Machine& machine, int lane
     double all = lanes, layer = 1;
     for (auto g : plan.grid) all *= static_cast<double>(g);
     const std::vector<bool> unit = problem.unit_dims();
-    if (!streams(problem, all, machine) || unit[static_cast<std::size_t>(i)] ||
-        (plan.row.n ? plan.row[i] != 0 : i == problem.dims() - 1))
+    if (!streams(problem, all, machine) || unit[i] || (plan.row.n ? plan.row[i] != 0 : i == problem.dims() - 1))
         return false;
     for (int k = 0; k < problem.dims(); ++k)
-        if (k != i && !unit[static_cast<std::size_t>(k)])
+        if (k != i && !unit[k])
             layer *= static_cast<double>(std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1));
     Plan taken = plan;
     for (int k = 0; k < problem.dims(); ++k) {
         taken.factors[k] = k == 0 ? lanes : 1;
-        if (!unit[static_cast<std::size_t>(k)])
-            taken.tile[k] = std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1);
+        if (!unit[k]) taken.tile[k] = std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1);
     }
     taken.temporal_block = 2;
     taken.grouping = GroupingKind::hyperplane;

@@ -61,11 +61,10 @@ struct Earlier {
 // arrays.
 std::vector<std::int32_t> touched_again(const Schedule& s, const Step& step, std::int32_t again) {
     if (again == 0 || step.op == Op::compute || step.op == Op::signal || step.op == Op::await) return {};
-    const Message& m = s.messages[static_cast<std::size_t>(step.item)];
+    const Message& m = s.messages[step.item];
     std::vector<std::int32_t> all{(m.aggregate >= 0 ? m.aggregate : step.item) % again};
     if (m.buffer >= 0) all.push_back(again + m.buffer);
-    if (step.op == Op::combine && step.count >= 0)
-        all.push_back(again + s.messages[static_cast<std::size_t>(step.count)].buffer);
+    if (step.op == Op::combine && step.count >= 0) all.push_back(again + s.messages[step.count].buffer);
     return all;
 }
 
@@ -133,8 +132,7 @@ public:
 
     void run() {
         for (std::size_t l = 0; l < part_.lanes.size(); ++l)
-            if (static_cast<std::size_t>(lane(l)) >= whole_.lanes.size())
-                whole_.lanes.resize(static_cast<std::size_t>(lane(l)) + 1);
+            if (static_cast<std::size_t>(lane(l)) >= whole_.lanes.size()) whole_.lanes.resize(lane(l) + 1);
         end_lanes();
         for (std::size_t l = 0; l < whole_.lanes.size(); ++l) {
             if (whole_.lanes.size() > 1) before_.emplace_back(whole_, l, again_);
@@ -150,7 +148,7 @@ private:
         return static_cast<std::int32_t>(list.size());
     }
     std::int32_t lane(std::size_t l) const { return m_.lanes.empty() ? static_cast<std::int32_t>(l) : m_.lanes[l]; }
-    std::int32_t array(std::int32_t a) const { return m_.arrays.empty() ? a : m_.arrays[static_cast<std::size_t>(a)]; }
+    std::int32_t array(std::int32_t a) const { return m_.arrays.empty() ? a : m_.arrays[a]; }
 
     // Each lane says at its end that all is done.
     void end_lanes() {
@@ -204,24 +202,24 @@ private:
         if (std::ranges::is_sorted(order)) return;
         std::vector<Work> sorted;
         for (std::size_t i = 0; i < order.size(); ++i) {
-            place[static_cast<std::size_t>(order[i])] = static_cast<std::int32_t>(i);
-            sorted.push_back(std::move(whole_.works[static_cast<std::size_t>(order[i])]));
+            place[order[i]] = static_cast<std::int32_t>(i);
+            sorted.push_back(std::move(whole_.works[order[i]]));
         }
         whole_.works = std::move(sorted);
-        for (Tile& t : whole_.tiles) t.work = place[static_cast<std::size_t>(t.work)];
+        for (Tile& t : whole_.tiles) t.work = place[t.work];
     }
 
     void copy_lane(std::size_t l) {
-        auto& steps = whole_.lanes[static_cast<std::size_t>(lane(l))];
+        auto& steps = whole_.lanes[lane(l)];
         std::vector<std::int32_t> known(counts_.size(), 0);  // counts that the lane has awaited
         std::set<Touch, Earlier> seen;                       // what its steps so far touch
         for (Step step : part_.lanes[l]) {
             switch (step.op) {
                 case Op::compute: step.item += first_tile_; break;
-                case Op::signal: step.count += counts_[static_cast<std::size_t>(lane(l))]; break;
+                case Op::signal: step.count += counts_[lane(l)]; break;
                 case Op::await:
                     step.item = lane(static_cast<std::size_t>(step.item));
-                    step.count += counts_[static_cast<std::size_t>(step.item)];
+                    step.count += counts_[step.item];
                     break;
                 default:
                     step.item += first_message_;

@@ -34,10 +34,10 @@ WorkRange repeated_works(std::span<const Schedule> schedules) {
     for (const Schedule& s : schedules)
         for (std::size_t l = 0; l < s.repeated.size(); ++l)
             for (std::int32_t i = s.repeated[l].begin; i < s.repeated[l].end; ++i) {
-                const Step& step = s.lanes[l][static_cast<std::size_t>(i)];
+                const Step& step = s.lanes[l][i];
                 if (step.op != Op::compute) continue;
-                const std::int32_t work = s.tiles[static_cast<std::size_t>(step.item)].work;
-                const std::int64_t number = s.works[static_cast<std::size_t>(work)].number;
+                const std::int32_t work = s.tiles[step.item].work;
+                const std::int64_t number = s.works[work].number;
                 range.begin = std::min(range.begin, number);
                 range.end = std::max(range.end, number + 1);
             }
@@ -118,13 +118,12 @@ private:
         const Index by = s_.advance.n ? later(k) : Index();
         for (Tile t : s_.tiles) {
             if (by.n) t.box = t.box.shifted(by);
-            const std::vector<std::int32_t>& places = place_[static_cast<std::size_t>(t.work)];
+            const std::vector<std::int32_t>& places = place_[t.work];
             t.work = places[std::min<std::size_t>(static_cast<std::size_t>(k), places.size() - 1)];
             out_.tiles.push_back(t);
         }
         for (Message m : s_.messages) {
-            if (by.n && !m.region.empty() && !(s_.arrays[static_cast<std::size_t>(m.array)].lacks & 1))
-                m.region = m.region.shifted(by);
+            if (by.n && !m.region.empty() && !(s_.arrays[m.array].lacks & 1)) m.region = m.region.shifted(by);
             if (m.tile >= 0) m.tile += k * tiles_;
             if (m.aggregate >= 0) m.aggregate += k * messages_;
             out_.messages.push_back(m);
@@ -141,7 +140,7 @@ private:
                 switch (step.op) {
                     case Op::compute: step.item += numbers * tiles_; break;
                     case Op::signal: step.count += by * growth_[l]; break;
-                    case Op::await: step.count += by * growth_[static_cast<std::size_t>(step.item)]; break;
+                    case Op::await: step.count += by * growth_[step.item]; break;
                     default:
                         step.item += numbers * messages_;
                         if (step.op == Op::combine && step.count >= 0) step.count += numbers * messages_;
@@ -203,7 +202,7 @@ Schedule repeatable(const Schedule& schedule) {
             switch (step.op) {
                 case Op::compute: step.item -= tiles; break;
                 case Op::signal: step.count -= counted[l]; break;
-                case Op::await: step.count -= counted[static_cast<std::size_t>(step.item)]; break;
+                case Op::await: step.count -= counted[step.item]; break;
                 default:
                     step.item -= messages;
                     if (step.op == Op::combine && step.count >= 0) step.count -= messages;

@@ -13,7 +13,7 @@
 namespace tilewave {
 
 Event event_of(const Schedule& s, int lane, std::size_t index, double begin_s, double end_s) {
-    const Step& step = s.lanes[static_cast<std::size_t>(lane)][index];
+    const Step& step = s.lanes[lane][index];
     Event e{s.rank,
             lane,
             static_cast<std::int32_t>(index),
@@ -31,7 +31,7 @@ Event event_of(const Schedule& s, int lane, std::size_t index, double begin_s, d
     if (step.op == Op::compute) {
         tile = step.item;
     } else if (step.op != Op::signal && step.op != Op::await) {
-        const Message& m = s.messages[static_cast<std::size_t>(step.item)];
+        const Message& m = s.messages[step.item];
         e.peer = m.peer;
         e.tag = m.tag;
         e.send = m.send;
@@ -39,7 +39,7 @@ Event event_of(const Schedule& s, int lane, std::size_t index, double begin_s, d
         tile = m.tile;
     }
     if (tile >= 0) {
-        const Tile& where = s.tiles[static_cast<std::size_t>(tile)];
+        const Tile& where = s.tiles[tile];
         for (int k = 0; k < where.coord.n; ++k) e.tile[k] = static_cast<std::int32_t>(where.coord[k]);
         e.slice = where.slice;
         e.wave = where.wave;
@@ -169,7 +169,7 @@ double Timeline::overlap_ratio(double latency_s, double byte_s) const {
 
 double overlap_ratio(int ranks, std::span<const LaneSplit> lanes, std::span<const Event> events,
                      std::span<const Request> requests, const TransferTime& transfer_s) {
-    std::vector<RankTimes> times(static_cast<std::size_t>(ranks));
+    std::vector<RankTimes> times(ranks);
     for (const LaneSplit& s : lanes) {
         if (s.compute_s <= 0) continue;  // a helper's waits keep nobody from computing
         times[s.rank].lanes += 1;

@@ -15,7 +15,7 @@ Box in_memory(const Array& a, const Box& box) {
         to = {view.shift, view.shift};
         for (int d = 0; d < to.dims(); ++d) {
             for (int k = 0; k < box.dims(); ++k) {
-                const std::int64_t by = view.rows[static_cast<std::size_t>(d)][k];
+                const std::int64_t by = view.rows[d][k];
                 to.lo[d] += std::min(by * box.lo[k], by * (box.hi[k] - 1));
                 to.hi[d] += std::max(by * box.lo[k], by * (box.hi[k] - 1));
             }
@@ -31,7 +31,7 @@ Box in_memory(const Array& a, const Box& box) {
 }
 
 void add(const Schedule& s, std::int32_t array, const Box& box, bool writes, std::vector<Touch>& all) {
-    const Array& a = s.arrays[static_cast<std::size_t>(array)];
+    const Array& a = s.arrays[array];
     if (a.whole && !writes && a.view.memory < 0) return;
     const Box part = a.whole ? box : intersect(box, a.storage);
     if (part.empty()) return;
@@ -45,19 +45,18 @@ std::vector<Touch> touches(const Schedule& s, const Step& step) {
     std::vector<Touch> all;
     if (step.op == Op::signal || step.op == Op::await) return all;
     if (step.op == Op::compute) {
-        const Tile& tile = s.tiles[static_cast<std::size_t>(step.item)];
-        const Work& work = s.works[static_cast<std::size_t>(tile.work)];
+        const Tile& tile = s.tiles[step.item];
+        const Work& work = s.works[tile.work];
         if (const TaskWork* task = work.task()) {
             for (const Region& r : task->reads) add(s, r.array, r.box, false, all);
             for (const Region& r : task->writes) add(s, r.array, r.box, true, all);
         } else {
             for (const Access& p : work.nest()->places)
-                add(s, p.array, s.arrays[static_cast<std::size_t>(p.array)].elements(tile.box.shifted(p.offset)),
-                    p.writes, all);
+                add(s, p.array, s.arrays[p.array].elements(tile.box.shifted(p.offset)), p.writes, all);
         }
         return all;
     }
-    const Message& m = s.messages[static_cast<std::size_t>(step.item)];
+    const Message& m = s.messages[step.item];
     const bool moves = step.op == Op::post_recv || step.op == Op::post_send || step.op == Op::wait;
     if (m.region.dims() == 0 || (moves && m.buffer >= 0)) return all;
     const bool writes = moves ? !m.send : step.op == Op::unpack;

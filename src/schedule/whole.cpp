@@ -164,7 +164,7 @@ private:
             const Region& r = list[i];
             const std::string where = entry + "[" + std::to_string(i) + "]";
             if (auto found = names(where, name, "array", r.array, s_.arrays.size())) return found;
-            const Box& storage = s_.arrays[static_cast<std::size_t>(r.array)].storage;
+            const Box& storage = s_.arrays[r.array].storage;
             if (r.box.dims() != storage.dims())
                 return say(where, name + " declares region " + to_string(r.box) + ", the storage of array " +
                                       std::to_string(r.array) + " is " + to_string(storage));
@@ -199,7 +199,7 @@ private:
             const Access& p = nest.places[i];
             const std::string where = entry + ".places[" + std::to_string(i) + "]";
             if (auto found = names(where, "a place", "array", p.array, s_.arrays.size())) return found;
-            const Array& a = s_.arrays[static_cast<std::size_t>(p.array)];
+            const Array& a = s_.arrays[p.array];
             if (p.offset.n != n || (!a.whole && a.storage.dims() != n))
                 return say(where, "a place of " + name + " has offset " + to_string(p.offset) +
                                       ", its nest the space " + to_string(nest.space) + " and its array the storage " +
@@ -260,7 +260,7 @@ private:
 
     Found tile(const Tile& t, std::size_t, const std::string& entry) {
         if (auto found = names(entry + ".work", "a tile", "work", t.work, s_.works.size())) return found;
-        const NestWork* nest = s_.works[static_cast<std::size_t>(t.work)].nest();
+        const NestWork* nest = s_.works[t.work].nest();
         if (auto found = box(t.box, entry + ".box", nest ? nest->space.dims() : -1)) return found;
         if (!nest) return std::nullopt;
         if (t.box.dims() == 0) return say(entry + ".box", "it is a tile of a nest without loops");
@@ -318,7 +318,7 @@ private:
             if (auto found = names(entry + ".aggregate", name, "aggregate", m.aggregate, i)) return found;
         if (m.pieces < 0 || static_cast<std::size_t>(m.pieces) >= s_.messages.size() - i)
             return say(entry + ".pieces", name + " of " + std::to_string(m.pieces) + " parts has not so many after it");
-        const Box& storage = s_.arrays[static_cast<std::size_t>(m.array)].storage;
+        const Box& storage = s_.arrays[m.array].storage;
         const int dims = m.pieces > 0 ? 0 : storage.dims();
         if (m.region.dims() != dims)
             return say(entry + ".region", name + " has region " + to_string(m.region) +
@@ -361,8 +361,8 @@ private:
         for (const std::int32_t rank : r.ranks)
             if (auto found = names(entry + ".ranks", name, "rank", rank, static_cast<std::size_t>(s_.ranks)))
                 return found;
-        const int dims = s_.arrays[static_cast<std::size_t>(r.array)].storage.dims();
-        if (s_.arrays[static_cast<std::size_t>(r.source)].storage.dims() != dims && !r.region.empty())
+        const int dims = s_.arrays[r.array].storage.dims();
+        if (s_.arrays[r.source].storage.dims() != dims && !r.region.empty())
             return say(entry + ".source", "array " + std::to_string(r.source) + " has other dimensions than array " +
                                               std::to_string(r.array));
         return box(r.region, entry + ".region", dims);

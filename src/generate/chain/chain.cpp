@@ -15,7 +15,7 @@ namespace {
 // Where element z of array `a` lies among the elements of the array's own dimensions. Of memory that some nest steps in
 // time in, dimension 0 counts time buffers: others use the first.
 View view_of(const SweepProblem& problem, int a, std::int32_t memory, bool buffers) {
-    const NestArray& array = problem.arrays[static_cast<std::size_t>(a)];
+    const NestArray& array = problem.arrays[a];
     const IndexMatrix back = inverse(problem.loops);
     const Index shift = problem.shift(a);
     const int first = buffers ? 1 : 0;
@@ -58,11 +58,11 @@ Schedule turn(const Schedule& nest, const std::vector<int>& turned, const std::v
     s.arrays = all;  // numbers of arrays are those of the chain
     s.rank = nest.rank;
     s.ranks = nest.ranks;
-    s.lanes.resize(static_cast<std::size_t>(lanes));
+    s.lanes.resize(lanes);
     for (int l = 0; l < lanes; ++l) {
         TaskWork task;
         for (std::size_t i = 0; i < turned.size(); ++i) {
-            const Array& a = all[static_cast<std::size_t>(arrays[i])];
+            const Array& a = all[arrays[i]];
             Box mine = intersect(a.owned, a.storage);
             int along = 1;
             for (int k = 2; k < mine.dims(); ++k)
@@ -83,7 +83,7 @@ Schedule turn(const Schedule& nest, const std::vector<int>& turned, const std::v
         Tile tile;
         tile.work = l;
         s.tiles.push_back(tile);
-        s.lanes[static_cast<std::size_t>(l)].push_back({Op::compute, l});
+        s.lanes[l].push_back({Op::compute, l});
     }
     return s;
 }
@@ -112,9 +112,9 @@ std::string chain_refusal(std::span<const ChainPart> parts) {
         if (p.wraps()) return in_sweep(i, "has periodic loops");
         if (uses_window(p, parts[i].plan)) return in_sweep(i, "keeps a rolling window of an array");
         for (int a = 0; a < static_cast<int>(p.arrays.size()); ++a) {
-            const NestArray& array = p.arrays[static_cast<std::size_t>(a)];
+            const NestArray& array = p.arrays[a];
             if (array.time_buffers > 1 && !straight(p.loops)) return in_sweep(i, "steps in time, its loops skewed");
-            const std::int32_t memory = parts[i].memories[static_cast<std::size_t>(a)];
+            const std::int32_t memory = parts[i].memories[a];
             const Layout layout = field_layout(p, parts[i].plan, a);
             const auto [known, fresh] = seen.try_emplace(memory, Seen{i, a, layout});
             if (fresh) continue;
@@ -177,9 +177,7 @@ Schedule chain(std::span<const ChainPart> parts, int rank, int ranks, std::int32
         const std::int64_t first = static_cast<std::int64_t>(i) * numbers;
         if (const std::vector<int> turned = turned_arrays(parts[i].problem); !turned.empty()) {
             std::vector<std::int32_t> buffers;
-            for (const int a : turned)
-                buffers.push_back(add_array(
-                    all_buffers(whole.arrays[static_cast<std::size_t>(mapping.arrays[static_cast<std::size_t>(a)])])));
+            for (const int a : turned) buffers.push_back(add_array(all_buffers(whole.arrays[mapping.arrays[a]])));
             Mapping before;
             before.first_number = first;
             before.first_operation = operations++;
@@ -196,7 +194,7 @@ Schedule chain(std::span<const ChainPart> parts, int rank, int ranks, std::int32
 std::vector<int> turned_arrays(const SweepProblem& problem) {
     std::vector<int> all;
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
-        if (problem.arrays[static_cast<std::size_t>(a)].time_buffers > 1) all.push_back(a);
+        if (problem.arrays[a].time_buffers > 1) all.push_back(a);
     return all;
 }
 

@@ -94,7 +94,7 @@ void for_products(const Layout& layout, const Segments& segments, int most, F f)
         piece.owned = piece.halo = {Index::filled(n, 0), Index::filled(n, 0)};
         std::int64_t peer = 0;
         for (int k = 0; k < n; ++k) {
-            const Segment& s = segments[k][static_cast<std::size_t>(choice[k])];
+            const Segment& s = segments[k][choice[k]];
             piece.owned.lo[k] = s.owned_lo;
             piece.owned.hi[k] = s.owned_hi;
             piece.halo.lo[k] = s.halo_lo;

@@ -46,10 +46,9 @@ public:
         for (const HaloArray& a : arrays)
             add_array(a, static_cast<int>(s_.arrays.size()), Index::filled(a.layout.dims(), 0));
         for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
-            const std::vector<Index> shifts = shifts_of(arrays[static_cast<std::size_t>(a)].layout);
+            const std::vector<Index> shifts = shifts_of(arrays[a].layout);
             first_copy_.push_back(static_cast<int>(s_.arrays.size()) - 1);  // that of the shift 0 is the array itself
-            for (std::size_t i = 1; i < shifts.size(); ++i)
-                add_array(arrays[static_cast<std::size_t>(a)], a, shifts[i]);
+            for (std::size_t i = 1; i < shifts.size(); ++i) add_array(arrays[a], a, shifts[i]);
             shifts_.push_back(shifts);
         }
     }
@@ -61,7 +60,7 @@ public:
             for (const HaloPiece& p : pieces) into(p).push_back({a, copy_of(a, p), p});
         };
         for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
-            const HaloPieces pieces = halo_pieces(arrays[static_cast<std::size_t>(a)].layout, s_.rank, axes);
+            const HaloPieces pieces = halo_pieces(arrays[a].layout, s_.rank, axes);
             const auto by_distance = [&](auto& all) {
                 return [&](const HaloPiece& p) -> auto& { return all[(p.peer - s_.rank + s_.ranks) % s_.ranks]; };
             };
@@ -93,9 +92,9 @@ private:
 
     // The array of the schedule whose points `owned` are the piece's points in the halo.
     int copy_of(int a, const HaloPiece& piece) const {
-        const std::vector<Index>& shifts = shifts_[static_cast<std::size_t>(a)];
+        const std::vector<Index>& shifts = shifts_[a];
         const auto at = std::find(shifts.begin(), shifts.end(), piece.halo.lo - piece.owned.lo) - shifts.begin();
-        return at == 0 ? a : first_copy_[static_cast<std::size_t>(a)] + static_cast<int>(at);
+        return at == 0 ? a : first_copy_[a] + static_cast<int>(at);
     }
 
     // In rounds, each of one message from and to every neighbour. A round is unpacked when the next ones are under way.
@@ -133,7 +132,7 @@ private:
         std::vector<Pieces> small, large;
         std::int64_t bytes = 0;  // of the last small one
         for (const ArrayPiece& p : pieces) {
-            const HaloArray& a = arrays[static_cast<std::size_t>(p.source)];
+            const HaloArray& a = arrays[p.source];
             const std::int64_t own = p.piece.owned.points() * a.item_bytes;
             if (own <= piece_bytes_) {
                 if (small.empty() || bytes + own > piece_bytes_) {
@@ -182,7 +181,7 @@ private:
     }
 
     void finish(LaneBuilder& lane, int message) {
-        const int pieces = s_.messages[static_cast<std::size_t>(message)].pieces;
+        const int pieces = s_.messages[message].pieces;
         if (pieces == 0) return lane.finish_receive(message);
         lane.add(Op::wait, message);
         for (int i = 1; i <= pieces; ++i) lane.add(Op::unpack, message + i);

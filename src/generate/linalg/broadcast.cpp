@@ -81,7 +81,7 @@ private:
         writer_.add_moving(move_b && i >= 0 ? panels : 0, widest, c.lo[1], c.hi[1], slots_);
         if (i < 0) return;
         for (int k = 0; k < static_cast<int>(panels); ++k) {
-            const Interval& at = all[static_cast<std::size_t>(k)];
+            const Interval& at = all[k];
             const auto [a_lo, a_hi] = place(p_.a.columns, at);
             const auto [b_lo, b_hi] = place(p_.b.rows, at);
             const std::int64_t width = at.hi - at.lo;
@@ -117,7 +117,7 @@ private:
         writer_.add_moving(i >= 0 ? all : std::vector<ColumnPanel>(), slots_);
         if (i < 0 || p_.b.rows.extent == 0) return;
         for (int k = 0; k < static_cast<int>(panels); ++k) {
-            const ColumnPanel& at = all[static_cast<std::size_t>(k)];
+            const ColumnPanel& at = all[k];
             PanelStep step = writer_.step_of(at, moving_b, k);
             step.b = writer_.panel_of(at, p_.b.columns.part_of({at.columns.lo}), moving_b, k);
             steps_.push_back(step);
@@ -138,10 +138,10 @@ private:
 
     // Posts what panel k needs: on its root the copy and the sends, elsewhere the receives.
     void start(int k) {
-        chunks_.resize(static_cast<std::size_t>(k) + 1);
-        arrived_.resize(static_cast<std::size_t>(k) + 1, 0);
-        if (steps_[static_cast<std::size_t>(k)].a) start(k, true, *steps_[static_cast<std::size_t>(k)].a);
-        if (steps_[static_cast<std::size_t>(k)].b) start(k, false, *steps_[static_cast<std::size_t>(k)].b);
+        chunks_.resize(k + 1);
+        arrived_.resize(k + 1, 0);
+        if (steps_[k].a) start(k, true, *steps_[k].a);
+        if (steps_[k].b) start(k, false, *steps_[k].b);
     }
 
     void start(int k, bool of_a, const MovingPanel& panel) {
@@ -159,7 +159,7 @@ private:
                 chunk.receive = list().post(false, rank_of(of_a, at.parent), chunk.tag, chunk.array, region);
             else
                 hand_on(chunk);
-            chunks_[static_cast<std::size_t>(k)].push_back(std::move(chunk));
+            chunks_[k].push_back(std::move(chunk));
         }
     }
 
@@ -170,8 +170,8 @@ private:
 
     // Waits for some more chunks of panel k, and hands them on.
     void arrive(int k, std::size_t count) {
-        auto& all = chunks_[static_cast<std::size_t>(k)];
-        std::size_t& done = arrived_[static_cast<std::size_t>(k)];
+        auto& all = chunks_[k];
+        std::size_t& done = arrived_[k];
         for (; done < all.size() && count > 0; ++done, --count) {
             Chunk& chunk = all[done];
             if (chunk.receive < 0) continue;
@@ -183,11 +183,11 @@ private:
     // How many panels ahead of the one in use this rank hands panel k on; 0: it does not. The nearer to the root, the
     // earlier: each hop has the time of a panel, so that nobody waits for the hops before.
     int relays_ahead(int k) const {
-        const auto& all = chunks_[static_cast<std::size_t>(k)];
+        const auto& all = chunks_[k];
         const bool relays =
             std::any_of(all.begin(), all.end(), [](const Chunk& c) { return c.receive >= 0 && !c.children.empty(); });
         if (!relays) return 0;
-        const PanelStep& step = steps_[static_cast<std::size_t>(k)];
+        const PanelStep& step = steps_[k];
         int hops = slots_;
         if (step.a) hops = std::min(hops, hops_from(*step.a, true));
         if (step.b) hops = std::min(hops, hops_from(*step.b, false));
@@ -214,7 +214,7 @@ private:
 
     // The lanes' work on panel k; between its pieces lane 0 hands on panels to come.
     void compute(int k, const std::vector<int>& relayed) {
-        const PanelStep& step = steps_[static_cast<std::size_t>(k)];
+        const PanelStep& step = steps_[k];
         const int least = relayed.empty() ? lanes_ : least_looks * lanes_;
         for (int lane = 0; lane < lanes_; ++lane) {
             const auto parts = writer_.tasks_of(step, lane, lanes_, moves_, least);
@@ -225,15 +225,13 @@ private:
                 if (lane == 0) hand_on_some(relayed, left);
                 --left;
             }
-            if (lane > 0 && moves_) done_[static_cast<std::size_t>(lane)] = list().signal(lane);
+            if (lane > 0 && moves_) done_[lane] = list().signal(lane);
         }
     }
 
     // One part of `left` of the chunks that are still to come.
     void hand_on_some(const std::vector<int>& relayed, std::size_t left) {
-        const auto missing = [&](int k) {
-            return chunks_[static_cast<std::size_t>(k)].size() - arrived_[static_cast<std::size_t>(k)];
-        };
+        const auto missing = [&](int k) { return chunks_[k].size() - arrived_[k]; };
         std::size_t rest = 0;
         for (const int k : relayed) rest += missing(k);
         std::size_t count = rest / left;
@@ -246,10 +244,10 @@ private:
 
     // The place of panel k is free: it is sent, and no lane needs it.
     void finish(int k) {
-        for (const Chunk& chunk : chunks_[static_cast<std::size_t>(k)])
+        for (const Chunk& chunk : chunks_[k])
             for (const int send : chunk.sends) list().add(0, Op::wait, send);
         if (!moves_ || k + slots_ >= static_cast<int>(steps_.size())) return;
-        for (int lane = 1; lane < lanes_; ++lane) list().add(0, Op::await, lane, done_[static_cast<std::size_t>(lane)]);
+        for (int lane = 1; lane < lanes_; ++lane) list().add(0, Op::await, lane, done_[lane]);
     }
 
     const MatmulProblem& p_;

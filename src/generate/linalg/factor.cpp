@@ -61,7 +61,7 @@ Schedule RightLooking::run() {
 
 Schedule RightLooking::run_ahead() {
     const std::int64_t panels = me_ < 0 ? 0 : tiles_.panels(), columns = tiles_.block_columns();
-    std::vector<std::int32_t> done(static_cast<std::size_t>(choices_.lanes), 0);
+    std::vector<std::int32_t> done(choices_.lanes, 0);
     for (std::int64_t k = 0; k < std::min<std::int64_t>(panels, buffers_); ++k) {
         if (owner(k) != me_) start(k);
         if (k == 0 && owner(0) == me_) make(0);
@@ -81,11 +81,10 @@ Schedule RightLooking::run_ahead() {
                 if (mine(j, lane)) update(lane, k, j, k, last_tile(), lane == 0 && next);
             for (std::int64_t j = 0; j < k; ++j)
                 if (mine(j, lane)) left(lane, k, j);
-            if (lane > 0) done[static_cast<std::size_t>(lane)] = list_.signal(lane);
+            if (lane > 0) done[lane] = list_.signal(lane);
         }
         if (next) ring_.arrive(k + 1);
-        for (int lane = 1; lane < choices_.lanes; ++lane)
-            list_.add(0, Op::await, lane, done[static_cast<std::size_t>(lane)]);
+        for (int lane = 1; lane < choices_.lanes; ++lane) list_.add(0, Op::await, lane, done[lane]);
         ring_.finish(k);
         if (k + buffers_ < panels && owner(k + buffers_) != me_) start(k + buffers_);
     }

@@ -11,8 +11,7 @@ namespace tilewave {
 // Waits until panel k is used up by all lanes and sent: its buffer is free.
 void RightLooking::release(const Waves& waves, std::int64_t k) {
     if (k < 0 || k >= tiles_.panels()) return;
-    for (int lane = 1; lane <= choices_.lanes; ++lane)
-        list_.add(0, Op::await, lane, waves.done[static_cast<std::size_t>(k)][static_cast<std::size_t>(lane - 1)]);
+    for (int lane = 1; lane <= choices_.lanes; ++lane) list_.add(0, Op::await, lane, waves.done[k][lane - 1]);
     ring_.finish(k);
 }
 
@@ -58,7 +57,7 @@ Schedule RightLooking::run_waves() {
     };
     std::vector<Urgent> urgent;
     Waves waves;
-    waves.done.resize(static_cast<std::size_t>(panels));
+    waves.done.resize(panels);
     if (panels > 0 && owner(0) == me_) make_until(waves, 0, last_tile(), true);
     for (std::int64_t k = 0; k < panels; ++k) {
         const bool own = owner(k) == me_, next = k + 1 < panels && owner(k + 1) == me_;
@@ -105,7 +104,7 @@ Schedule RightLooking::run_waves() {
         for (int lane = 1; lane <= lanes; ++lane) {
             for (std::int64_t j = 0; j < k; ++j)
                 if (mine(j, lane - 1)) left(lane, k, j);
-            waves.done[static_cast<std::size_t>(k)].push_back(list_.signal(lane));
+            waves.done[k].push_back(list_.signal(lane));
         }
     }
     for (std::int64_t k = std::max<std::int64_t>(0, panels - buffers_); k < panels; ++k) release(waves, k);

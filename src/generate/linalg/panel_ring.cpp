@@ -20,7 +20,7 @@ std::vector<Box> PanelTiles::pieces(std::int64_t panel, std::int64_t t0, std::in
 }
 
 std::vector<Box> PanelRing::chunks(std::int64_t panel, std::int64_t t0, std::int64_t t1) const {
-    const std::int64_t item = list_.schedule().arrays[static_cast<std::size_t>(array_)].item_bytes;
+    const std::int64_t item = list_.schedule().arrays[array_].item_bytes;
     return tiles_.pieces(panel, t0, t1, chunk_bytes_ / item);
 }
 

@@ -12,7 +12,7 @@ ProductWriter::ProductWriter(const MatmulProblem& problem, const MatmulChoices& 
         Array array{problem.item_bytes, owned_[m], owned_[m]};
         const std::int64_t rows = std::max<std::int64_t>(1, owned_[m].extent(0)),
                            columns = std::max<std::int64_t>(1, owned_[m].extent(1));
-        array.stride = problem.flipped[static_cast<std::size_t>(m)] ? Index{columns, 1} : Index{1, rows};
+        array.stride = problem.flipped[m] ? Index{columns, 1} : Index{1, rows};
         list_.schedule().arrays.push_back(array);
     }
 }
@@ -68,8 +68,8 @@ void ProductWriter::product(int lane, std::int64_t step, const PanelStep& what, 
     const Region c{array_c, part};
     std::vector<Region> reads{left, right};
     if (!what.first || p_.adds) reads.push_back(c);
-    if (products_.size() <= static_cast<std::size_t>(step)) products_.resize(static_cast<std::size_t>(step) + 1, 0);
-    const std::int64_t count = products_[static_cast<std::size_t>(step)]++;
+    if (products_.size() <= static_cast<std::size_t>(step)) products_.resize(step + 1, 0);
+    const std::int64_t count = products_[step]++;
     if (count >= most_products_) throw ConfigError("matmul: too many tasks on one panel; allowed: larger task_flops");
     list_.task(lane, number(step, 2 * ranks_ + rank_ * most_products_ + count),
                what.first ? first_product : add_product, std::move(reads), {c},

@@ -41,14 +41,13 @@ public:
         for (std::int64_t s = 0; s < panels_; ++s) {
             ring_.arrive(s);
             const std::int32_t there = choices_.lanes > 1 ? list_.signal(0) : 0;
-            std::vector<std::int32_t> done(static_cast<std::size_t>(choices_.lanes), 0);
+            std::vector<std::int32_t> done(choices_.lanes, 0);
             for (int lane = choices_.lanes - 1; lane >= 0; --lane) {
                 if (lane > 0) list_.add(lane, Op::await, 0, there);
                 use(s, lane);
-                if (lane > 0) done[static_cast<std::size_t>(lane)] = list_.signal(lane);
+                if (lane > 0) done[lane] = list_.signal(lane);
             }
-            for (int lane = 1; lane < choices_.lanes; ++lane)
-                list_.add(0, Op::await, lane, done[static_cast<std::size_t>(lane)]);
+            for (int lane = 1; lane < choices_.lanes; ++lane) list_.add(0, Op::await, lane, done[lane]);
             ring_.finish(s);
             if (s + buffers_ < panels_) start(s + buffers_);
         }

@@ -20,7 +20,7 @@ Schedule TaskList::finish() {
         sorted.push_back(std::move(s_.works[order[i]]));
     }
     s_.works = std::move(sorted);
-    for (Tile& tile : s_.tiles) tile.work = place[static_cast<std::size_t>(tile.work)];
+    for (Tile& tile : s_.tiles) tile.work = place[tile.work];
     std::sort(s_.results.begin(), s_.results.end(),
               [](const Result& a, const Result& b) { return a.number < b.number; });
     return std::move(s_);

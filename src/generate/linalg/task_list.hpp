@@ -12,14 +12,14 @@ public:
     TaskList(int rank, int ranks, int lanes) {
         s_.rank = rank;
         s_.ranks = ranks;
-        s_.lanes.resize(static_cast<std::size_t>(lanes));
+        s_.lanes.resize(lanes);
         counts_.assign(static_cast<std::size_t>(lanes), 0);
     }
 
     Schedule& schedule() { return s_; }
 
     void add(int lane, Op op, std::int32_t item = 0, std::int32_t count = 0) {
-        s_.lanes[static_cast<std::size_t>(lane)].push_back({op, item, count});
+        s_.lanes[lane].push_back({op, item, count});
     }
 
     /// A compute step of a task of its own. `coord` names its tile in timelines.
@@ -42,7 +42,7 @@ public:
         m.tag = tag;
         m.array = array;
         m.region = region;
-        m.bytes = region.points() * s_.arrays[static_cast<std::size_t>(array)].item_bytes;
+        m.bytes = region.points() * s_.arrays[array].item_bytes;
         s_.messages.push_back(m);
         const int id = static_cast<int>(s_.messages.size()) - 1;
         add(lane, send ? Op::post_send : Op::post_recv, id);
@@ -51,7 +51,7 @@ public:
 
     /// The next count of a lane's counter, after the steps so far.
     std::int32_t signal(int lane) {
-        const std::int32_t count = ++counts_[static_cast<std::size_t>(lane)];
+        const std::int32_t count = ++counts_[lane];
         add(lane, Op::signal, 0, count);
         return count;
     }

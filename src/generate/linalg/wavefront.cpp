@@ -54,37 +54,34 @@ Schedule wavefront_product(const MatmulProblem& p, const MatmulChoices& choices,
         std::vector<int> receives, sends;
     };
     std::vector<Way> ways(blocks.size());
-    std::vector<std::int32_t> done(static_cast<std::size_t>(lanes), 0);
+    std::vector<std::int32_t> done(lanes, 0);
     const auto tag = [&](int j, std::size_t chunk) { return static_cast<int>(chunk) * slots + j % slots; };
     const auto rank_of = [&](int i) { return p.c.rank_of(i, 0); };
-    const auto panel_of = [&](int j) {
-        return writer.panel_of(blocks[static_cast<std::size_t>(j)].panel, 0, moving_b, j);
-    };
+    const auto panel_of = [&](int j) { return writer.panel_of(blocks[j].panel, 0, moving_b, j); };
     const auto send = [&](int j, int to) {
         std::size_t c = 0;
         for (const Box& chunk : writer.chunks(panel_of(j).region))
-            ways[static_cast<std::size_t>(j)].sends.push_back(list.post(true, to, tag(j, c++), moving_b, chunk));
+            ways[j].sends.push_back(list.post(true, to, tag(j, c++), moving_b, chunk));
     };
     const auto receive = [&](int j) {
-        const Block& block = blocks[static_cast<std::size_t>(j)];
+        const Block& block = blocks[j];
         std::size_t c = 0;
         for (const Box& chunk : writer.chunks(panel_of(j).region))
-            ways[static_cast<std::size_t>(j)].receives.push_back(
-                list.post(false, block.owner, tag(j, c++), moving_b, chunk));
+            ways[j].receives.push_back(list.post(false, block.owner, tag(j, c++), moving_b, chunk));
     };
     for (int wave = -ahead; wave < n + grid; ++wave) {
         // Block j leaves for part i `ahead` waves before they meet, and is done with when it has left for all.
         for (int i = 0; i < grid; ++i) {
             const int j = wave + ahead - i;
-            if (j < 0 || j >= n || blocks[static_cast<std::size_t>(j)].owner != rank) continue;
+            if (j < 0 || j >= n || blocks[j].owner != rank) continue;
             if (i == 0 && grid > 1) writer.copy(0, j, ranks, panel_of(j));
             if (i != me) send(j, rank_of(i));
         }
         const int next = wave + ahead - me, now = wave - me;
-        if (next >= 0 && next < n && blocks[static_cast<std::size_t>(next)].owner != rank) receive(next);
+        if (next >= 0 && next < n && blocks[next].owner != rank) receive(next);
         if (now >= 0 && now < n) {
-            const Block& block = blocks[static_cast<std::size_t>(now)];
-            for (const int id : ways[static_cast<std::size_t>(now)].receives) list.add(0, Op::wait, id);
+            const Block& block = blocks[now];
+            for (const int id : ways[now].receives) list.add(0, Op::wait, id);
             const PanelStep step =
                 block.owner == rank ? own_step_of(writer, block) : writer.step_of(block.panel, moving_b, now);
             const std::int32_t there = lanes > 1 ? list.signal(0) : 0;
@@ -92,13 +89,13 @@ Schedule wavefront_product(const MatmulProblem& p, const MatmulChoices& choices,
                 if (lane > 0) list.add(lane, Op::await, 0, there);
                 for (const Box& part : writer.tasks_of(step, lane, lanes, true, lanes))
                     writer.product(lane, now, step, part);
-                if (lane > 0) done[static_cast<std::size_t>(lane)] = list.signal(lane);
+                if (lane > 0) done[lane] = list.signal(lane);
             }
-            for (int lane = 1; lane < lanes; ++lane) list.add(0, Op::await, lane, done[static_cast<std::size_t>(lane)]);
+            for (int lane = 1; lane < lanes; ++lane) list.add(0, Op::await, lane, done[lane]);
         }
         const int left = wave + ahead - grid;  // it has left for the last part in the wave before
         if (left >= 0 && left < n)
-            for (const int id : ways[static_cast<std::size_t>(left)].sends) list.add(0, Op::wait, id);
+            for (const int id : ways[left].sends) list.add(0, Op::wait, id);
     }
     return list.finish();
 }
@@ -107,15 +104,15 @@ Schedule pending_product(const MatmulProblem& p, const MatmulChoices& choices, i
     const int grid = p.c.ranks(), me = p.c.row_of(rank);
     const std::int64_t depth = p.b.rows.extent;
     const std::vector<Block> blocks = blocks_of(p, choices.panel);
-    std::vector<std::vector<Block>> by_owner(static_cast<std::size_t>(grid));
-    for (const Block& b : blocks) by_owner[static_cast<std::size_t>(p.c.row_of(b.owner))].push_back(b);
+    std::vector<std::vector<Block>> by_owner(grid);
+    for (const Block& b : blocks) by_owner[p.c.row_of(b.owner)].push_back(b);
     // Lane 0 has the blocks of its own: it sends and multiplies them. Lane l has those of the rank l above.
     ProductWriter writer(p, choices, rank, ranks, me < 0 ? 1 : grid);
     TaskList& list = writer.list();
     const int slots = panels_ahead(choices.lookahead, static_cast<std::int64_t>(blocks.size())) + 1;
     writer.add_moving(0, 0, 0, 0, 1);
     for (int owner = 0; owner < grid; ++owner) {
-        const auto& all = by_owner[static_cast<std::size_t>(owner)];
+        const auto& all = by_owner[owner];
         writer.add_moving(me >= 0 ? panels_of(all) : std::vector<ColumnPanel>(), slots);
     }
     if (depth == 0) writer.scale();
@@ -131,45 +128,43 @@ Schedule pending_product(const MatmulProblem& p, const MatmulChoices& choices, i
         return static_cast<int>(static_cast<std::int64_t>(chunk) * slots + t % slots);
     };
 
-    const auto& mine = by_owner[static_cast<std::size_t>(me)];
+    const auto& mine = by_owner[me];
     const auto n = static_cast<std::int64_t>(mine.size());
     std::vector<std::vector<int>> sends(mine.size());
     const auto leave = [&](std::int64_t t) {
-        const MovingPanel panel = writer.panel_of(mine[static_cast<std::size_t>(t)].panel, 0, array_of(me), t);
-        writer.copy(0, numbers[static_cast<std::size_t>(me)] + t, ranks, panel);
+        const MovingPanel panel = writer.panel_of(mine[t].panel, 0, array_of(me), t);
+        writer.copy(0, numbers[me] + t, ranks, panel);
         for (int up = 1; up < grid; ++up) {
             std::size_t c = 0;
             for (const Box& chunk : writer.chunks(panel.region))
-                sends[static_cast<std::size_t>(t)].push_back(
-                    list.post(true, p.c.rank_of((me + up) % grid, 0), tag(t, c++), array_of(me), chunk));
+                sends[t].push_back(list.post(true, p.c.rank_of((me + up) % grid, 0), tag(t, c++), array_of(me), chunk));
         }
     };
     for (std::int64_t t = 0; t < std::min<std::int64_t>(n, slots); ++t) leave(t);
     for (std::int64_t t = 0; t < n; ++t) {
-        const PanelStep step = own_step_of(writer, mine[static_cast<std::size_t>(t)]);
-        for (const Box& part : writer.tasks_of(step, 0, 1, true, 1))
-            writer.product(0, numbers[static_cast<std::size_t>(me)] + t, step, part);
-        for (const int id : sends[static_cast<std::size_t>(t)]) list.add(0, Op::wait, id);
+        const PanelStep step = own_step_of(writer, mine[t]);
+        for (const Box& part : writer.tasks_of(step, 0, 1, true, 1)) writer.product(0, numbers[me] + t, step, part);
+        for (const int id : sends[t]) list.add(0, Op::wait, id);
         if (t + slots < n) leave(t + slots);
     }
     for (int lane = 1; lane < grid; ++lane) {
         const int owner = (me + lane) % grid;
-        const auto& all = by_owner[static_cast<std::size_t>(owner)];
+        const auto& all = by_owner[owner];
         const auto count = static_cast<std::int64_t>(all.size());
         std::vector<std::vector<int>> receives(all.size());
         const auto expect = [&](std::int64_t t) {
             std::size_t c = 0;
-            const ColumnPanel& panel = all[static_cast<std::size_t>(t)].panel;
+            const ColumnPanel& panel = all[t].panel;
             for (const Box& chunk : writer.chunks(writer.panel_of(panel, 0, array_of(owner), t).region))
-                receives[static_cast<std::size_t>(t)].push_back(
+                receives[t].push_back(
                     list.post(false, p.c.rank_of(owner, 0), tag(t, c++), array_of(owner), chunk, lane));
         };
         for (std::int64_t t = 0; t < std::min<std::int64_t>(count, slots); ++t) expect(t);
         for (std::int64_t t = 0; t < count; ++t) {
-            for (const int id : receives[static_cast<std::size_t>(t)]) list.add(lane, Op::wait, id);
-            const PanelStep step = writer.step_of(all[static_cast<std::size_t>(t)].panel, array_of(owner), t);
+            for (const int id : receives[t]) list.add(lane, Op::wait, id);
+            const PanelStep step = writer.step_of(all[t].panel, array_of(owner), t);
             for (const Box& part : writer.tasks_of(step, 0, 1, true, 1))
-                writer.product(lane, numbers[static_cast<std::size_t>(owner)] + t, step, part);
+                writer.product(lane, numbers[owner] + t, step, part);
             if (t + slots < count) expect(t + slots);
         }
     }

@@ -28,7 +28,7 @@ Schedule start(const PatternProblem& problem, int rank, const PatternShape& shap
 
 // Ranks first, first + 1, ... once around.
 std::vector<std::int32_t> around(int first, int ranks) {
-    std::vector<std::int32_t> order(static_cast<std::size_t>(ranks));
+    std::vector<std::int32_t> order(ranks);
     for (int i = 0; i < ranks; ++i) order[i] = (first + i) % ranks;
     return order;
 }
@@ -158,8 +158,7 @@ Schedule pattern_schedule(const PatternProblem& problem, const PatternPlan& plan
     // Small messages do not need whole chunks of staging.
     std::vector<std::int64_t> needed(s.buffers.size(), 0);
     for (const Message& m : s.messages)
-        if (m.buffer >= 0)
-            needed[static_cast<std::size_t>(m.buffer)] = std::max(needed[static_cast<std::size_t>(m.buffer)], m.bytes);
+        if (m.buffer >= 0) needed[m.buffer] = std::max(needed[m.buffer], m.bytes);
     s.buffers = std::move(needed);
     add_results(s, problem, plan, shape);
     return s;

@@ -138,7 +138,7 @@ void exchange_rounds(PatternLane& lane, const std::vector<Chunk>& chunks, int ra
     std::size_t posted = 0, finished = 0, sends = 0, waited = 0;
     auto post = [&] {
         const BroadcastRound& r = rounds[receiving[posted]];
-        const Chunk& c = chunks[static_cast<std::size_t>(r.receive_block)];
+        const Chunk& c = chunks[r.receive_block];
         received[posted] = lane.message(false, peer(r.from), c.get, c.box, in + static_cast<int>(posted % w));
         lane.step(Op::post_recv, received[posted++]);
     };
@@ -153,7 +153,7 @@ void exchange_rounds(PatternLane& lane, const std::vector<Chunk>& chunks, int ra
         // All that arrives in earlier rounds: the block to send is among it.
         while (finished < receiving.size() && receiving[finished] < i) finish();
         if (sends >= w) lane.step(Op::wait, sent[waited++]);
-        const Chunk& c = chunks[static_cast<std::size_t>(rounds[i].send_block)];
+        const Chunk& c = chunks[rounds[i].send_block];
         sent[sends] = lane.message(true, peer(rounds[i].to), c.give, c.box, out + static_cast<int>(sends % w));
         lane.pack_and_post(sent[sends++]);
     }

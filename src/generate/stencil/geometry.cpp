@@ -27,7 +27,7 @@ Index StencilGeometry::period() const {
 }
 
 Array StencilGeometry::array(int a, int rank) const {
-    const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+    const NestArray& n = problem_.arrays[a];
     Array result;
     result.item_bytes = n.item_bytes;
     result.time_buffers = n.time_buffers;
@@ -39,7 +39,7 @@ Array StencilGeometry::array(int a, int rank) const {
     for (int k = 0; k < problem_.dims(); ++k)
         if (problem_.lacks(a, k) && !(n.time_buffers > 0 && k == 0)) result.lacks |= 1u << k;
     result.period = period();
-    result.storage = problem_.box_of(a, layouts_[static_cast<std::size_t>(a)].storage(rank));
+    result.storage = problem_.box_of(a, layouts_[a].storage(rank));
     result.owned = owned(a, rank);
     if (n.time_buffers > 0)
         for (Box* b : {&result.storage, &result.owned}) b->hi[0] = std::max(b->hi[0], problem_.space.hi[0]);
@@ -52,7 +52,7 @@ Array StencilGeometry::array(int a, int rank) const {
 
 // The elements of array `a` that a rank owns, at the times that its buffers hold before the run.
 Box StencilGeometry::owned(int a, int rank) const {
-    return problem_.box_of(a, layouts_[static_cast<std::size_t>(a)].owned(rank));
+    return problem_.box_of(a, layouts_[a].owned(rank));
 }
 
 Box StencilGeometry::block(int rank) const {
@@ -120,11 +120,11 @@ std::vector<StencilGeometry::Image> StencilGeometry::images(const Box& region) c
     if (region.empty()) return result;
     const int n = region.dims();
     // Along each dimension: (coordinate in the grid, whole periods beside it).
-    std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> along(static_cast<std::size_t>(n));
+    std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> along(n);
     const Index origin = problem_.origin();
     Box counts{Index::filled(n, 0), Index::filled(n, 0)};
     for (int k = 0; k < n; ++k) {
-        auto& list = along[static_cast<std::size_t>(k)];
+        auto& list = along[k];
         const std::int64_t period = problem_.period(k), extent = problem_.shape[k];
         const auto add = [&](std::int64_t lo, std::int64_t hi, std::int64_t beside) {
             lo = std::max<std::int64_t>(lo, 0);
@@ -148,7 +148,7 @@ std::vector<StencilGeometry::Image> StencilGeometry::images(const Box& region) c
         Image image{0, at};
         std::int64_t rank = 0;
         for (int k = 0; k < n; ++k) {
-            const auto& [c, beside] = along[static_cast<std::size_t>(k)][static_cast<std::size_t>(at[k])];
+            const auto& [c, beside] = along[k][at[k]];
             rank = rank * plan_.grid[k] + c;
             image.beside[k] = beside;
         }
@@ -218,8 +218,7 @@ std::vector<StencilPiece> StencilGeometry::pieces(int source, int target, std::i
     const std::int64_t since = std::max({halo_.begin, t - halo_.steps, t - stencil_.deepest});
     for (std::int64_t s = t - 1; s >= since; --s)
         for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
-            if (problem_.arrays[static_cast<std::size_t>(a)].time_buffers > 0 && problem_.written(a))
-                add_needed(a, s, t, source, target, result);
+            if (problem_.arrays[a].time_buffers > 0 && problem_.written(a)) add_needed(a, s, t, source, target, result);
     return result;
 }
 
@@ -239,9 +238,7 @@ StencilPiece StencilGeometry::whole_rows(StencilPiece piece, const Array& there)
 std::vector<HaloMessage> StencilGeometry::grouped(int source, int target, std::vector<StencilPiece> pieces) const {
     std::vector<HaloMessage> result;
     std::vector<StencilPiece> packed;
-    const auto bytes = [&](const StencilPiece& p) {
-        return p.region.points() * problem_.arrays[static_cast<std::size_t>(p.array)].item_bytes;
-    };
+    const auto bytes = [&](const StencilPiece& p) { return p.region.points() * problem_.arrays[p.array].item_bytes; };
     for (StencilPiece& p : pieces) {
         const Array here = array(p.array, source), there = array(p.array, target);
         const auto in_one_run = [&](const StencilPiece& q) {
@@ -253,14 +250,13 @@ std::vector<HaloMessage> StencilGeometry::grouped(int source, int target, std::v
             packed.push_back(p);
             continue;
         }
-        for (const Box& part :
-             chunks(p.region, problem_.arrays[static_cast<std::size_t>(p.array)].item_bytes, most_message_bytes))
+        for (const Box& part : chunks(p.region, problem_.arrays[p.array].item_bytes, most_message_bytes))
             result.push_back({{{p.array, part, p.beside}}, true});
     }
     // Packed while the chunk before it travels.
     std::int64_t room = 0;
     for (const StencilPiece& p : packed)
-        for (const Box& part : chunks(p.region, problem_.arrays[static_cast<std::size_t>(p.array)].item_bytes,
+        for (const Box& part : chunks(p.region, problem_.arrays[p.array].item_bytes,
                                       source == target ? most_message_bytes : plan_.chunk_bytes)) {
             const StencilPiece one{p.array, part, p.beside};
             if (source == target || bytes(one) > room || result.empty() || result.back().in_place) {
@@ -291,7 +287,7 @@ const std::vector<HaloMessage>& StencilGeometry::messages(int source, int target
 
 std::vector<StencilPiece> StencilGeometry::initial(int a, int source, int target) const {
     std::vector<StencilPiece> result;
-    const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+    const NestArray& n = problem_.arrays[a];
     const Box points = most_reached(target), mine = owned(a, source);
     if (n.replicated || points.empty() || mine.empty()) return result;
     const Array kind = array(a, target);

@@ -169,18 +169,18 @@ void StencilWriter::note_lanes(Peer& peer, std::int64_t t) {
         };
         for (const HaloMessage& m : geometry_.messages(peer.rank, rank_, t))
             for (const StencilPiece& p : m.pieces)
-                if (meets(read, p.region)) peer.needs[static_cast<std::size_t>(l)] = 1;
+                if (meets(read, p.region)) peer.needs[l] = 1;
         for (const HaloMessage& m : geometry_.messages(rank_, peer.rank, t))
             for (const StencilPiece& p : m.pieces)
-                if (meets(mine, p.sent())) peer.gives[static_cast<std::size_t>(l)] = 1;
+                if (meets(mine, p.sent())) peer.gives[l] = 1;
     }
 }
 
 void StencilWriter::find_near_lanes() {
     near_.assign(static_cast<std::size_t>(lanes_), std::vector<char>(static_cast<std::size_t>(lanes_), 0));
     const auto note = [&](int l, int m) {
-        near_[static_cast<std::size_t>(l)][static_cast<std::size_t>(m)] = 1;
-        near_[static_cast<std::size_t>(m)][static_cast<std::size_t>(l)] = 1;
+        near_[l][m] = 1;
+        near_[m][l] = 1;
     };
     const Stencil& stencil = geometry_.stencil();
     for (int l = 0; l < lanes_; ++l) {
@@ -194,18 +194,18 @@ void StencilWriter::find_near_lanes() {
     }
     for (const Peer& p : peers_)
         for (int l = 0; l < lanes_; ++l)
-            if (p.gives[static_cast<std::size_t>(l)] || p.needs[static_cast<std::size_t>(l)]) note(p.lane, l);
+            if (p.gives[l] || p.needs[l]) note(p.lane, l);
 }
 
 void StencilWriter::signal(int lane, std::int64_t t, int what) {
-    if (lanes_ > 1) out_[static_cast<std::size_t>(lane)].add(Op::signal, 0, count(t, what));
+    if (lanes_ > 1) out_[lane].add(Op::signal, 0, count(t, what));
 }
 
 void StencilWriter::await(int lane, int other, std::int64_t t, int what) {
-    int& seen = seen_[static_cast<std::size_t>(lane)][static_cast<std::size_t>(other)];
+    int& seen = seen_[lane][other];
     if (lane == other || count(t, what) <= seen) return;
     seen = count(t, what);
-    out_[static_cast<std::size_t>(lane)].add(Op::await, other, seen);
+    out_[lane].add(Op::await, other, seen);
 }
 
 // Values from before the run that are in the halo of what the rank computes, of all arrays: lane 0 gets them.
@@ -241,7 +241,7 @@ void StencilWriter::write_prologue() {
 }
 
 int StencilWriter::post(int lane, int peer, bool send, const HaloMessage& m, int tag, std::int64_t t) {
-    LaneBuilder& out = out_[static_cast<std::size_t>(lane)];
+    LaneBuilder& out = out_[lane];
     (void)t;
     if (m.in_place) {
         const StencilPiece& p = m.pieces[0];
@@ -268,7 +268,7 @@ void StencilWriter::post_receives(int lane, std::int64_t t) {
 
 // What was posted for step t arrives.
 void StencilWriter::receive(int lane, std::int64_t t) {
-    LaneBuilder& out = out_[static_cast<std::size_t>(lane)];
+    LaneBuilder& out = out_[lane];
     bool any = false;
     for (std::size_t p = 0; p < peers_.size(); ++p) {
         if (peers_[p].lane != lane) continue;
@@ -284,13 +284,12 @@ void StencilWriter::receive(int lane, std::int64_t t) {
     }
     if (any) signal(lane, t, halo);
     for (const Peer& p : peers_)
-        if (p.needs[static_cast<std::size_t>(lane)]) await(lane, p.lane, t, halo);
+        if (p.needs[lane]) await(lane, p.lane, t, halo);
 }
 
 void StencilWriter::copy_own(int lane, std::int64_t t) {
     for (const HaloMessage& m : geometry_.messages(rank_, rank_, t))
-        for (const StencilPiece& p : m.pieces)
-            out_[static_cast<std::size_t>(lane)].copy_beside(p.array, p.sent(), p.region);
+        for (const StencilPiece& p : m.pieces) out_[lane].copy_beside(p.array, p.sent(), p.region);
 }
 
 // Those of the exchange after step t.
@@ -298,17 +297,17 @@ void StencilWriter::send(int lane, std::int64_t t) {
     for (const Peer& p : peers_) {
         if (p.lane != lane || p.rank == rank_) continue;
         for (int l = 0; l < lanes_; ++l)
-            if (p.gives[static_cast<std::size_t>(l)]) await(lane, l, t, border);
+            if (p.gives[l]) await(lane, l, t, border);
         int tag = tags::first_face;
         for (const HaloMessage& m : geometry_.messages(rank_, p.rank, t + 1))
-            sent_[static_cast<std::size_t>(lane)].push_back({t, post(lane, p.rank, true, m, tag++, t)});
+            sent_[lane].push_back({t, post(lane, p.rank, true, m, tag++, t)});
     }
 }
 
 void StencilWriter::finish_sends(int lane, std::int64_t before) {
-    auto& sent = sent_[static_cast<std::size_t>(lane)];
+    auto& sent = sent_[lane];
     for (const Sent& m : sent)
-        if (m.time < before) out_[static_cast<std::size_t>(lane)].finish_send(m.message);
+        if (m.time < before) out_[lane].finish_send(m.message);
     std::erase_if(sent, [&](const Sent& m) { return m.time < before; });
 }
 
@@ -332,15 +331,14 @@ void StencilWriter::compute(int lane, std::int64_t t, const Box& box, bool tiled
         for (int k = 0; k < one.dims(); ++k) tile.coord[k] = floor_div(one.lo[k] - problem_.space.lo[k], plan_.tile[k]);
         tile.wave = t - begin_;
         tile.box = one;
-        out_[static_cast<std::size_t>(lane)].add(Op::compute, static_cast<std::int32_t>(s_.tiles.size()));
+        out_[lane].add(Op::compute, static_cast<std::int32_t>(s_.tiles.size()));
         s_.tiles.push_back(tile);
     }
 }
 
 void StencilWriter::write_step(int lane, std::int64_t t) {
     for (int l = 0; l < lanes_; ++l)
-        if (t > begin_ && near_[static_cast<std::size_t>(lane)][static_cast<std::size_t>(l)])
-            await(lane, l, t - 1, done);
+        if (t > begin_ && near_[lane][l]) await(lane, l, t - 1, done);
     if (geometry_.exchanges(t)) receive(lane, t);
     const bool next = geometry_.exchanges(t + 1), overlaps = plan_.schedule == ScheduleKind::overlapping;
     if (next) post_receives(lane, t + 1);
@@ -364,7 +362,7 @@ void StencilWriter::write_step(int lane, std::int64_t t) {
 }
 
 void StencilWriter::write_lane(int lane) {
-    if (prologue_ && lane > 0) out_[static_cast<std::size_t>(lane)].add(Op::await, 0, 1);
+    if (prologue_ && lane > 0) out_[lane].add(Op::await, 0, 1);
     for (std::int64_t t = begin_; t < end_; ++t) write_step(lane, t);
     finish_sends(lane, end_);
 }
@@ -374,16 +372,16 @@ void StencilWriter::write_helper() {
     s_.lanes.emplace_back();
     LaneBuilder helper(s_, lanes_);
     for (int l = 0; l < lanes_; ++l) {
-        out_[static_cast<std::size_t>(l)].add(Op::signal, 0, count(end_, done));
+        out_[l].add(Op::signal, 0, count(end_, done));
         helper.add(Op::await, l, count(end_, done));
     }
 }
 
 Schedule StencilWriter::write() {
     describe();
-    s_.lanes.resize(static_cast<std::size_t>(lanes_));
+    s_.lanes.resize(lanes_);
     for (int l = 0; l < lanes_; ++l) out_.emplace_back(s_, l);
-    sent_.resize(static_cast<std::size_t>(lanes_));
+    sent_.resize(lanes_);
     seen_.assign(static_cast<std::size_t>(lanes_), std::vector<int>(static_cast<std::size_t>(lanes_), 0));
     list_peers();
     find_near_lanes();

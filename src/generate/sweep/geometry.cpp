@@ -69,15 +69,14 @@ SweepGeometry::SweepGeometry(const SweepProblem& problem, const Plan& plan)
     // way back may be along another such dimension.
     const std::vector<bool> unit = problem.unit_dims();
     for (int u = slots_.n - 1; u >= 0; --u) {
-        if (!unit[static_cast<std::size_t>(u)]) continue;
+        if (!unit[u]) continue;
         weights_[u] = 1;
         for (const Index& d : dependences_) {
             if (std::any_of(d.begin(), d.begin() + u, [](auto x) { return x != 0; }) || d[u] <= 0) continue;
             std::int64_t back = 0;
             for (int k = u + 1; k < d.n; ++k)
-                if (d[k] < 0 && k != deep_halo_.along &&
-                    (unit[static_cast<std::size_t>(k)] || plan.grid[k] * slots_[k] > 1))
-                    back += weight(k) * (unit[static_cast<std::size_t>(k)] ? -d[k] : -d[k] + slots_[k] - fewest_[k]);
+                if (d[k] < 0 && k != deep_halo_.along && (unit[k] || plan.grid[k] * slots_[k] > 1))
+                    back += weight(k) * (unit[k] ? -d[k] : -d[k] + slots_[k] - fewest_[k]);
             weights_[u] = std::max(weights_[u], back + 1);
         }
     }
@@ -96,7 +95,7 @@ std::int64_t SweepGeometry::weight(int k) const {
     one[k] = 1;
     const std::vector<bool> unit = problem_.unit_dims();
     bool whole = true;
-    for (int l = 0; l < one.n; ++l) whole = whole && (unit[static_cast<std::size_t>(l)] || plan_.factors[l] == 1);
+    for (int l = 0; l < one.n; ++l) whole = whole && (unit[l] || plan_.factors[l] == 1);
     return whole ? group_wave(plan_, one) : 3;
 }
 
@@ -147,7 +146,7 @@ std::int64_t SweepGeometry::end_of_rows(int rank, std::int64_t t) const {
 
 // What is the same on all ranks.
 Array SweepGeometry::kind(int a) const {
-    const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+    const NestArray& n = problem_.arrays[a];
     Array result;
     result.item_bytes = n.item_bytes;
     result.time_buffers = n.time_buffers;
@@ -159,8 +158,8 @@ Array SweepGeometry::kind(int a) const {
 }
 
 Array SweepGeometry::array(int a, int rank) const {
-    const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
-    Array result = kinds_[static_cast<std::size_t>(a)];
+    const NestArray& n = problem_.arrays[a];
+    Array result = kinds_[a];
     if (n.replicated) {
         result.storage = result.owned = space_;
         return result;
@@ -228,7 +227,7 @@ std::vector<PlacedTile> SweepGeometry::tiles(int rank) const {
     const Index at = place(rank), begin = tiles_begin(rank), first = first_tile(rank), count = tile_count(rank);
     std::vector<PlacedTile> result;
     const Box all{Index::filled(count.n, 0), count};
-    result.reserve(static_cast<std::size_t>(all.points()));
+    result.reserve(all.points());
     for (std::int64_t q = 0; q < all.points(); ++q) {
         PlacedTile t;
         t.local = t.coord = count;
@@ -308,7 +307,7 @@ std::vector<Box> SweepGeometry::readers(int a, const Box& region) const {
 }
 
 bool SweepGeometry::staged(int a) const {
-    if (problem_.arrays[static_cast<std::size_t>(a)].time_buffers > 0) return true;
+    if (problem_.arrays[a].time_buffers > 0) return true;
     for (std::size_t i = 0; i < offsets_.size(); ++i)
         if (problem_.accesses[i].array == a && !new_[i] && lexicographically_positive(offsets_[i]))
             return problem_.written(a);
@@ -318,7 +317,7 @@ bool SweepGeometry::staged(int a) const {
 std::vector<Box> SweepGeometry::former_readers(int a, const Box& region) const {
     std::vector<Box> boxes;
     if (!staged(a)) return boxes;
-    const int time_buffers = problem_.arrays[static_cast<std::size_t>(a)].time_buffers;
+    const int time_buffers = problem_.arrays[a].time_buffers;
     Box former = region;
     if (time_buffers > 0) {
         former.lo[0] -= time_buffers + deep_halo_.steps - 1;  // what was computed twice has been there since then
@@ -402,7 +401,7 @@ std::vector<Face> SweepGeometry::faces(int source, const std::vector<PlacedTile>
         static_cast<std::size_t>(arrays));  // by array: what the target reads of the source's block
     for (const Read& wanted : reads_) {
         const Box r = intersect(theirs.shifted(wanted.offset), mine);
-        if (!r.empty()) read[static_cast<std::size_t>(wanted.array)].push_back(r);
+        if (!r.empty()) read[wanted.array].push_back(r);
     }
     const bool twice = deep_halo_.along >= 0 && mine.lo[deep_halo_.along] >= theirs.hi[deep_halo_.along];
     for (std::size_t t = 0; t < source_tiles.size(); ++t)
@@ -412,8 +411,7 @@ std::vector<Face> SweepGeometry::faces(int source, const std::vector<PlacedTile>
                 needed = intersect(beyond_deep_halo(a, target, source_tiles[t].box.lo[0]),
                                    intersect(source_tiles[t].box, mine));
             else
-                for (const Box& r : read[static_cast<std::size_t>(a)])
-                    needed = hull(needed, intersect(source_tiles[t].box, r));
+                for (const Box& r : read[a]) needed = hull(needed, intersect(source_tiles[t].box, r));
             if (needed.dims() == 0 || needed.empty()) continue;
             const auto at = static_cast<std::size_t>(a);
             const Box region = widened(a, needed, here[at], there[at]);
@@ -434,16 +432,13 @@ std::vector<int> SweepGeometry::aggregates(const std::vector<Face>& faces,
     std::vector<int> result(faces.size(), -1);
     if (plan_.aggregate == 1) return result;
     const auto block = [&](const Face& f) {
-        return deep_halo_.along < 0
-                   ? 0
-                   : floor_div(deep_halo_.end - 1 - source_tiles[static_cast<std::size_t>(f.tile)].box.lo[0],
-                               deep_halo_.steps);
+        return deep_halo_.along < 0 ? 0
+                                    : floor_div(deep_halo_.end - 1 - source_tiles[f.tile].box.lo[0], deep_halo_.steps);
     };
     int aggregate = -1, tiles = 0;
     std::int64_t bytes = 0;
     for (std::size_t f = 0; f < faces.size(); ++f) {
-        const std::int64_t more =
-            faces[f].region.points() * problem_.arrays[static_cast<std::size_t>(faces[f].array)].item_bytes;
+        const std::int64_t more = faces[f].region.points() * problem_.arrays[faces[f].array].item_bytes;
         const bool next = f > 0 && faces[f].tile != faces[f - 1].tile;
         if (f == 0 || (next && tiles == plan_.aggregate) || bytes + more > plan_.chunk_bytes ||
             block(faces[f]) != block(faces[f - 1])) {

@@ -75,7 +75,7 @@ public:
     Index reach(int a) const;
     const std::vector<Index>& dependences() const { return dependences_; }
     const Box& space() const { return space_; }
-    const Layout& layout(int a) const { return layouts_[static_cast<std::size_t>(a)]; }
+    const Layout& layout(int a) const { return layouts_[a]; }
     std::int64_t time_of(const Index& coord) const;
     /// Whether `peer` comes after `rank` in the order of the loops.
     bool forward(int rank, int peer) const { return lexicographically_positive(place(peer) - place(rank)); }

@@ -22,14 +22,14 @@ std::vector<Box> without(std::vector<Box> fresh, const std::vector<Box>& known) 
 
 std::vector<Box> SweepGeometry::initial_halo(int a, int source, int target) const {
     std::vector<Box> boxes;
-    const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+    const NestArray& n = problem_.arrays[a];
     const Box theirs = reached(target);
     if (n.replicated || theirs.empty() || in_window(a)) return boxes;
     const Box mine = problem_.box_of(a, layout(a).owned(source));
     for (std::size_t i = 0; i < offsets_.size(); ++i) {
         const Access& p = problem_.accesses[i];
         if (p.array != a) continue;
-        Box wanted = kinds_[static_cast<std::size_t>(a)].elements(theirs.shifted(offsets_[i]));
+        Box wanted = kinds_[a].elements(theirs.shifted(offsets_[i]));
         if (n.time_buffers > 0) {  // what is outside the space keeps its value through time
             wanted.lo[0] = mine.lo[0];
             wanted.hi[0] = mine.hi[0];
@@ -48,9 +48,9 @@ std::vector<Box> SweepGeometry::initial_halo(int a, int source, int target) cons
 }
 
 std::vector<Box> SweepGeometry::return_to_owner(int a, int source, int target) const {
-    const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+    const NestArray& n = problem_.arrays[a];
     if (n.replicated || n.time_buffers > 0 || in_window(a) || !problem_.written(a) || block(source).empty()) return {};
-    const Array& here = kinds_[static_cast<std::size_t>(a)];
+    const Array& here = kinds_[a];
     const Box theirs = problem_.box_of(a, layout(a).owned(target));
     std::vector<Box> known, boxes;
     for (std::size_t i = 0; i < offsets_.size(); ++i) {

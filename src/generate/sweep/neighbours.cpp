@@ -46,7 +46,7 @@ Box SweepGeometry::coords_meeting(const Box& points) const {
 void SweepGeometry::add_owners(int rank, std::vector<int>& result) const {
     const Index at = blocks_.coords(rank), deep = deep_halo_.most(at.n);
     for (const Access& p : problem_.accesses) {
-        const NestArray& n = problem_.arrays[static_cast<std::size_t>(p.array)];
+        const NestArray& n = problem_.arrays[p.array];
         if (n.replicated || n.cuts.empty()) continue;
         const Layout& own = layout(p.array);
         Box owners{Index::filled(at.n, 0), Index::filled(at.n, 1)}, users = owners;
@@ -92,7 +92,7 @@ void SweepGeometry::add_readers(int rank, std::vector<int>& result) const {
         mine.hi[k] = blocks_.start(k, at[k] + 1);
         if (mine.lo[k] == mine.hi[k]) return;
         for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
-            if (const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)]; !n.replicated) {
+            if (const NestArray& n = problem_.arrays[a]; !n.replicated) {
                 slack[k] = std::max(slack[k], std::abs(problem_.shift(a)[k] - origin[k]));
                 for (int m = 0; m < n.axes.n && mine.hi[k] >= problem_.shape[k]; ++m)
                     if (n.axes[m] == k) mine.hi[k] = std::max(mine.hi[k], n.shape[m]);

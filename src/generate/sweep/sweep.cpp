@@ -69,7 +69,7 @@ private:
     int last_signal(int tile) const { return after_first_slice_[tile] + static_cast<int>(slices_[tile].size()) - 1; }
     void await(LaneBuilder& out, int own, int lane, int count, std::vector<int>& seen);
 
-    int tile_at(const Index& local) const { return order_[static_cast<std::size_t>(linear(local))]; }
+    int tile_at(const Index& local) const { return order_[linear(local)]; }
     std::int64_t linear(const Index& local) const {
         std::int64_t q = 0;
         for (int k = 0; k < local.n; ++k) q = q * count_[k] + local[k];
@@ -117,7 +117,7 @@ void SweepWriter::index_tiles() {
         for (int k = 0; k < count_.n; ++k) count_[k] = std::max(count_[k], t.local[k] + 1);
     order_.resize(tiles_.size());
     for (std::size_t q = 0; q < tiles_.size(); ++q) {
-        order_[static_cast<std::size_t>(linear(tiles_[q].local))] = static_cast<int>(q);
+        order_[linear(tiles_[q].local)] = static_cast<int>(q);
         slices_.push_back(geometry_.slices(tiles_[q].box));
         first_slice_.push_back(static_cast<int>(s_.tiles.size()));
         for (std::size_t i = 0; i < slices_[q].size(); ++i)
@@ -198,7 +198,7 @@ void SweepWriter::list_outgoing() {
 
 // Counter values of each lane, before any step is written: awaits look ahead of the lane they name.
 void SweepWriter::count_signals() {
-    std::vector<int> counter(static_cast<std::size_t>(plan_.lanes()), 0);
+    std::vector<int> counter(plan_.lanes(), 0);
     if (prologue_) counter[0] = 1;
     for (std::size_t t = 0; t < tiles_.size(); ++t) {
         int& c = counter[tiles_[t].lane];
@@ -244,8 +244,7 @@ void SweepWriter::write_epilogue() {
     auto begin = [&] {
         if (!std::exchange(first, false)) return;
         for (int l = 1; l < plan_.lanes(); ++l)
-            if (last_count_[static_cast<std::size_t>(l)] > 0)
-                out.add(Op::await, l, last_count_[static_cast<std::size_t>(l)]);
+            if (last_count_[l] > 0) out.add(Op::await, l, last_count_[l]);
     };
     for (const bool send : {false, true})
         for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
@@ -270,7 +269,7 @@ void SweepWriter::write_helper() {
     s_.lanes.emplace_back();
     LaneBuilder helper(s_, plan_.lanes());
     for (int l = 0; l < plan_.lanes(); ++l) {
-        const int count = last_count_[static_cast<std::size_t>(l)] + 1;
+        const int count = last_count_[l] + 1;
         LaneBuilder(s_, l).add(Op::signal, 0, count);
         helper.add(Op::await, l, count);
     }
@@ -285,19 +284,19 @@ void SweepWriter::await(LaneBuilder& out, int own, int lane, int count, std::vec
 // Tiles of other lanes that read what the memory of a face held before it arrives; the lane's own
 // are earlier in its order.
 void SweepWriter::await_former_readers(LaneBuilder& out, int lane, const Face& face, std::vector<int>& seen) {
-    std::vector<int> need(static_cast<std::size_t>(plan_.lanes()), 0);
+    std::vector<int> need(plan_.lanes(), 0);
     for (const Box& reading : geometry_.former_readers(face.array, face.region))
         for_each_tile(geometry_.tiles_meeting(rank_, reading), [&](int t) {
-            int& n = need[static_cast<std::size_t>(tiles_[t].lane)];
+            int& n = need[tiles_[t].lane];
             n = std::max(n, last_signal(t));
         });
-    for (int l = 0; l < plan_.lanes(); ++l) await(out, lane, l, need[static_cast<std::size_t>(l)], seen);
+    for (int l = 0; l < plan_.lanes(); ++l) await(out, lane, l, need[l], seen);
 }
 
 void SweepWriter::write_compute(LaneBuilder& out, int t, std::vector<int>& seen) {
     const int lane = tiles_[t].lane;
     for (std::size_t i = 0; i < slices_[t].size(); ++i) {
-        std::vector<int> need(static_cast<std::size_t>(plan_.lanes()), 0);
+        std::vector<int> need(plan_.lanes(), 0);
         for (const Index& d : geometry_.dependences()) {
             const Box read = slices_[t][i].shifted(Index::filled(d.n, 0) - d);
             for_each_tile(geometry_.tiles_meeting(rank_, read), [&](int from) {
@@ -318,7 +317,7 @@ void SweepWriter::write_compute(LaneBuilder& out, int t, std::vector<int>& seen)
 // faces as soon as it is told of the tile: they are packed before.
 bool SweepWriter::signals_late(int t) const {
     return plan_.factors[0] > 1 && std::any_of(outgoing_[t].begin(), outgoing_[t].end(), [&](const auto& out) {
-               return problem_.arrays[static_cast<std::size_t>(out.face.array)].time_buffers > 0;
+               return problem_.arrays[out.face.array].time_buffers > 0;
            });
 }
 
@@ -329,7 +328,7 @@ void SweepWriter::write_lane(int lane) {
     for (std::size_t t = 0; t < tiles_.size(); ++t)
         if (tiles_[t].lane == lane) mine.push_back(static_cast<int>(t));
     const std::size_t ahead = blocking ? 0 : std::min(static_cast<std::size_t>(plan_.lookahead), mine.size());
-    std::vector<int> seen(static_cast<std::size_t>(plan_.lanes()), 0);
+    std::vector<int> seen(plan_.lanes(), 0);
     if (prologue_) await(out, lane, 0, 1, seen);
     struct Sent {
         int message;
@@ -420,7 +419,7 @@ Schedule SweepWriter::write() {
     for (Access& p : nest.places) p.offset = problem_.offset(p);
     s_.works.push_back({0, std::move(nest)});
     for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a) s_.arrays.push_back(geometry_.array(a, rank_));
-    s_.lanes.resize(static_cast<std::size_t>(plan_.lanes()));
+    s_.lanes.resize(plan_.lanes());
     index_tiles();
     write_prologue();
     list_incoming();
