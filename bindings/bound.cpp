@@ -1,9 +1,11 @@
 // Bound nests, and chains of them.
-#include "nests/chained_sweep.hpp"
-
 #include <nanobind/stl/unique_ptr.h>
 
+#include <map>
+
 #include "casters.hpp"
+#include "nests/chain_layout.hpp"
+#include "nests/chained_sweep.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -15,9 +17,70 @@ struct BoundCall {
     std::shared_ptr<const Said> said;
 };
 
+// What Python has prepared.
+struct PythonChainNest final : ChainNest {
+    PythonChainNest(nb::object given, double seconds) : prepared(std::move(given)) { time_s = seconds; }
+    nb::object prepared;
+};
+
+// Called with Python's lock, which collective calls of Python's maker give up.
+class PythonChainMaker final : public ChainMaker {
+public:
+    explicit PythonChainMaker(nb::object maker) : maker_(std::move(maker)) {}
+    std::shared_ptr<ChainNest> prepare(std::size_t n, const PlanRequest& request, const LeastHalos& halos,
+                                       bool as_planned) override {
+        const nb::object found = maker_.attr("prepare")(n, request, halos, as_planned);
+        if (nb::isinstance<nb::str>(found)) throw ConfigError(nb::cast<std::string>(found));
+        const auto [prepared, time_s] = nb::cast<std::pair<nb::object, double>>(found);
+        return std::make_shared<PythonChainNest>(prepared, time_s);
+    }
+    std::string join(std::span<const std::shared_ptr<ChainNest>> nests) override {
+        nb::list all;
+        for (const auto& nest : nests) all.append(static_cast<PythonChainNest&>(*nest).prepared);
+        return nb::cast<std::string>(maker_.attr("join")(all));
+    }
+
+private:
+    nb::object maker_;
+};
+
+void bind_chain_layout(nb::module_& m) {
+    nb::class_<ChainMember>(m, "ChainMember", "A nest of a chain as it is prepared by itself.")
+        .def(
+            "__init__",
+            [](ChainMember* at, std::string name, std::vector<std::string> arrays, std::vector<std::int32_t> memories,
+               const SweepProblem& problem, const Plan& plan, const PlanRequest& fixed,
+               std::optional<std::int64_t> steps, nb::object prepared, double time_s) {
+                new (at) ChainMember{std::move(name),
+                                     std::move(arrays),
+                                     std::move(memories),
+                                     problem,
+                                     plan,
+                                     fixed,
+                                     steps,
+                                     std::make_shared<PythonChainNest>(std::move(prepared), time_s)};
+            },
+            nb::kw_only(), "name"_a, "arrays"_a, "memories"_a, "problem"_a, "plan"_a, "fixed"_a, "steps"_a.none(),
+            "prepared"_a, "time_s"_a);
+    m.def(
+        "choose_chain_layout",
+        [](std::vector<ChainMember> members, int ranks, PathsOff paths_off, nb::object maker) {
+            std::map<PyObject*, std::shared_ptr<ChainNest>> nests;  // members may share what was prepared
+            for (ChainMember& member : members)
+                member.nest = nests.try_emplace(static_cast<PythonChainNest&>(*member.nest).prepared.ptr(), member.nest)
+                                  .first->second;
+            PythonChainMaker makes(std::move(maker));
+            return choose_chain_layout(std::move(members), ranks, paths_off, makes);
+        },
+        "members"_a, "ranks"_a, "paths_off"_a, "maker"_a,
+        "Makes nests one schedule, with one layout of shared arrays; why not, as text. The maker's `prepare(number, "
+        "request, halos, as_planned)` gives (what is prepared, seconds) or why not, its `join(all)` why not.");
+}
+
 }  // namespace
 
 void bind_bound(nb::module_& m) {
+    bind_chain_layout(m);
     nb::class_<BoundCall>(m, "BoundCall", "What a rank says at the begin of a run, made once.")
         .def(
             "__init__",

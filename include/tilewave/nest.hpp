@@ -100,7 +100,7 @@ public:
     ///   every rank when a body threw on any
     ChainReport run(std::int64_t times = 1);
     /// Why the nests run one after another, with an agreement for each; empty where they are one schedule.
-    const std::string& apart() const;
+    const std::string& separate() const;
 
 private:
     std::unique_ptr<State> state_;

@@ -47,6 +47,7 @@ struct Plan {
     /// (ConfigError)
     void validate(const SweepProblem& problem, int ranks) const;
     std::string to_string() const;
+    friend bool operator==(const Plan&, const Plan&) = default;
 };
 
 /// The deep halo of temporal blocking: points of the next rank's block that a rank computes redundantly. Ranks then
@@ -128,6 +129,7 @@ struct PlanRequest {
 #undef TILEWAVE_CHOICE
     /// `plan` with the choices that are fixed.
     Plan apply(Plan plan) const;
+    friend bool operator==(const PlanRequest&, const PlanRequest&) = default;
     int threads = 1;           ///< lanes of a rank at most, a helper counted
     bool all_threads = false;  ///< not fewer, where the nest has work for them (planner.hpp)
 };

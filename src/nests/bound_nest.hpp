@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "nests/common_layout.hpp"
+#include "nests/chain_layout.hpp"
 #include "tilewave/nest.hpp"
 
 namespace tilewave {
@@ -13,6 +13,7 @@ namespace tilewave {
 struct PlannedNest {
     SweepProblem problem;
     Plan plan;
+    double time_s = 0;  ///< predicted
 };
 
 /// A nest that was planned, for a block of its time steps where it has more.
@@ -22,10 +23,10 @@ struct ReadyNest {
 };
 
 /// Agrees on what `call` is given, and plans it where any rank has no plan for it; collective. `halos`: by array, or
-/// none.
+/// none. `whole`: the plan, or null.
 /// @throws as run()
 ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest request, std::span<const ArrayReads> arrays,
                     const Kernel& kernel, const std::string& body, const std::string& call,
-                    const LeastHalos& halos = {});
+                    const LeastHalos& halos = {}, const Plan* whole = nullptr);
 
 }  // namespace tilewave

@@ -234,7 +234,8 @@ SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> ar
 }
 
 ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest request, std::span<const ArrayReads> arrays,
-                    const Kernel& kernel, const std::string& body, const std::string& call, const LeastHalos& halos) {
+                    const Kernel& kernel, const std::string& body, const std::string& call, const LeastHalos& halos,
+                    const Plan* whole) {
     Statement mine;
     if (request.threads == 1) request.threads = context.threads();
     const Machine machine = context.machine();
@@ -262,12 +263,14 @@ ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest reques
         const Plan by_rules = alternatives(problem, context.size(), request, machine, true)[0].plan;
         mine.description = described(problem, loops, request, by_rules, kernel, body);
         for (const auto& [lo, hi] : halos) mine.description += ", halos " + to_string(lo) + " and " + to_string(hi);
+        if (whole) mine.description += ", plan " + whole->to_string();
         known = context.own<PlannedNests>().find(mine.description);
         mine.prepared = known != nullptr;
         planned.body = body + accesses_of(problem);
         planned.memory = to_string(problem.shape);
         planned.problem = std::move(problem);
         planned.request = request;
+        if (whole) planned.plan = *whole;
         planned.blocks =
             loops.steps && *block.steps > 0 ? static_cast<double>(*loops.steps) / static_cast<double>(*block.steps) : 1;
     });
@@ -276,8 +279,9 @@ ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest reques
         agree_after(context, mine, [&] {
             const std::optional<ChosenPlan> chosen = choose_together(context, &planned, maker);
             if (!chosen) return;  // as a rank says
+            const Candidate& best = chosen->choice.ranked[0];
             known = context.own<PlannedNests>().keep(
-                mine.description, {chosen->times[chosen->at].alternative.problem, chosen->choice.ranked[0].plan});
+                mine.description, {chosen->times[chosen->at].alternative.problem, best.plan, best.time_s});
         });
         ensure(known != nullptr, "a nest has no plan");
     }

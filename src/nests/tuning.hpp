@@ -14,6 +14,11 @@ inline constexpr double least_run_s = 1e-4;
 /// Schedules of steps that are left after whole blocks, which a bound nest keeps beside that of its last run.
 inline constexpr std::size_t most_kept_rests = 8;
 
+/// Layouts of a chain's shared arrays that nests are planned for, at most, where their own plans have none in common.
+inline constexpr std::size_t most_chain_layouts = 3;
+/// A layout is taken, and no other one tried, where the nests take at most so many times what they take by themselves.
+inline constexpr double most_of_separate = 1.05;
+
 // --- Blocks of time steps
 
 /// Points of a block of time steps, if its steps allow: 4 to 40 ms of work, beside which its beginning and end (5 to 50

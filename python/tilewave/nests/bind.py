@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import time
 from typing import TYPE_CHECKING
@@ -15,9 +14,11 @@ from tilewave.kernel.scalars import Slot
 from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
-from tilewave.nests.bound_way import NAME, Way
+from tilewave.nests.bound_variant import NAME, Variant
 from tilewave.nests.prepare import prepare
+from tilewave.nests.prepared_calls import PreparedCalls
 from tilewave.plan.fixed import fixed_by
+from tilewave.plan.plan import Plan
 from tilewave.runtime import interrupts
 from tilewave.runtime.collective import collective, holds_context
 from tilewave.runtime.kept import Kept
@@ -29,13 +30,10 @@ if TYPE_CHECKING:
     from tilewave.annotations import Choices, Collective, Over
     from tilewave.nests.reduction import Reduction
     from tilewave.nests.report import Report
-    from tilewave.plan.plan import Plan
     from tilewave.runtime.context import Context
 
-#: Ways of a bound nest that are kept, at most: numbers of steps that have schedules of their own, types of scalars.
-MOST_WAYS = 16
-#: Runs whose steps and scalars are remembered with all that they need.
-MOST_CALLS = 32
+#: Variants that a bound nest has, at most: for numbers of steps, and for types of scalars.
+MOST_VARIANTS = 16
 
 
 @takes_nests
@@ -86,61 +84,13 @@ def bind(
         for name, value in arguments.items()
     }
     loops = Loops(over, reverse, steps, periodic=tuple(periodic) if isinstance(periodic, list) else periodic)
-    given = BoundArguments(nest, context, loops, plan, fastmath, reduce, arguments)
-    ready = yield from given.prepare(steps, {})
-    context._bound += 1
-    return Bound(given, ready, context._bound)
-
-
-class BoundArguments:
-    """What a nest was bound to."""
-
-    steps: int | None
-    arguments: dict[str, Any]
-    nest: Nest
-    context: Context | None
-    reduce: Any
-    plan: Plan | None
-    choices: dict[str, Any]
-
-    def __init__(self, nest, context, loops, plan, fastmath, reduce, arguments):
-        self.nest, self.context, self.steps, self.reduce = nest, context, loops.steps, reduce
-        self._loops, self._fastmath, self.arguments = loops, fastmath, arguments
-        self.plan, self.choices = fixed_by(plan)
-
-    @property
-    def scalars(self):
-        """By name, those that were given or have a default."""
-        given = {name: value for name, value in self.arguments.items() if name in self.nest.scalars}
-        return self.nest.bind_scalars(given)
-
-    def prepare(self, steps, scalars, choices=None, halos=None, like=None):
-        """A `BoundNest` for so many steps and these scalars in place of the bound ones; part of a collective call.
-
-        `choices` of the plan, and least `halos` of fields, are in addition to what was bound. A plan `like` it was
-        chosen with narrower halos, and the choices are its own: it is taken where it can be, and nothing is searched.
-        """
-        loops = dataclasses.replace(self._loops, steps=steps)
-        arguments = {**self.arguments, **scalars}
-        here = self.nest, self.context, loops
-        ready = None
-        if like is not None and self.plan is None:
-            try:
-                ready = yield from prepare(*here, like, self._fastmath, arguments, self.reduce, halos)
-            except ConfigError:  # on all ranks
-                ready = None
-            else:
-                ready.plan._explain_as(like)
-        if ready is None:
-            plan = self.plan or {**self.choices, **(choices or {})}
-            ready = yield from prepare(*here, plan, self._fastmath, arguments, self.reduce, halos)
-        # What stood for scratch stays the same in all ways of running it.
-        self.arguments = {**self.arguments, **ready.arrays}
-        return ready
+    bound = Bound(nest, context, loops, plan, fastmath, reduce, arguments)
+    yield from bound._prepare_first()
+    return bound
 
 
 @holds_context
-class Bound:
+class Bound(PreparedCalls):
     """A nest with its arrays, ready to run; made by `bind`.
 
     Attributes
@@ -158,19 +108,49 @@ class Bound:
     context: Context
     record: bool
 
-    def __init__(self, given: Any, ready: Any, number: int) -> None:
-        self.nest, self.context, self.record = given.nest, given.context, False
-        self._given, self._number, self._scalars = given, number, given.scalars
-        self._fields = [(name, value) for name, value in ready.arrays.items() if isinstance(value, Field)]
-        self._views = [
-            (name, value)
-            for name, value in ready.arrays.items()
-            if isinstance(value, np.ndarray) and value.base is not None
-        ]
-        self._ways = Kept(MOST_WAYS)
-        self._calls = Kept(MOST_CALLS)
-        key = self._key(given.steps, {})
-        self._ways[key] = self._first = Way(given, ready, key)
+    def __init__(
+        self, nest: Nest, context: Context, loops: Loops, plan: Any, fastmath: Any, reduce: Any, arguments: Any
+    ) -> None:
+        self.nest, self.context, self.record = nest, context, False
+        self._loops, self._steps, self._fastmath, self._reduce = loops, loops.steps, fastmath, reduce
+        self._arguments, (self._plan, self._choices) = arguments, fixed_by(plan)
+        self._variants = Kept(MOST_VARIANTS)
+
+    def _prepare_first(self):
+        """What runs with the bound arguments need; part of a collective call."""
+        ready = yield from self._prepare(self._steps, {})
+        self.context._bound += 1
+        self._number = self.context._bound
+        self._scalars = self.nest.bind_scalars({n: v for n, v in self._arguments.items() if n in self.nest.scalars})
+        self._look_after(ready.arrays.values())
+        self._first = self._add(self._steps, {}, ready)
+
+    def _prepare(self, steps, scalars, plan=None, halos=None):
+        """A `BoundNest` for so many steps and these scalars in place of the bound ones; part of a collective call.
+
+        A whole plan takes the place of the bound one; choices of it, and least `halos` of fields, are additional.
+        """
+        if not isinstance(plan, Plan):
+            plan = self._plan or {**self._choices, **(plan or {})}
+        loops, arguments = dataclasses.replace(self._loops, steps=steps), {**self._arguments, **scalars}
+        ready = yield from prepare(self.nest, self.context, loops, plan, self._fastmath, arguments, self._reduce, halos)
+        self._arguments = {**self._arguments, **ready.arrays}  # what stood for scratch is the same in all variants
+        return ready
+
+    def _add(self, steps, scalars, ready):
+        """The variant for so many steps and such scalars."""
+        kind = self._kind(scalars)
+        self._variants[kind, steps] = variant = Variant(self, ready, kind)
+        return variant
+
+    def _variant(self, steps, scalars, exactly=False):
+        """The variant that was prepared for so many steps, else one that serves them unless it is to be `exactly` that;
+        None: there is none."""
+        kind = self._kind(scalars)
+        variant = self._variants.get((kind, steps))
+        if variant is None and steps is not None and not exactly:
+            variant = next((each for each in self._variants.values() if each.serves(kind, steps)), None)
+        return variant
 
     @property
     def plan(self) -> Plan:
@@ -220,66 +200,44 @@ class Bound:
         """
         call = None
         if context is None and not self.record:
-            with contextlib.suppress(Exception):  # of what was given, as _run will find and say on every rank
-                call = self._calls.get(_call_key(steps, scalars)) or self._prepare_call(steps, scalars)
-        if call is None or not self._is_ready(call) or not self.context._lock.acquire(False):
-            return self._run(steps, context, scalars)  # which says what is wrong, waits, or prepares
+            call = self._prepared_call(steps, scalars)
+        if call is None:
+            return self._run(steps, context, scalars)
         try:
             return call.run()
         finally:
             self.context._lock.release()
 
+    @staticmethod
+    def _call_key(steps, scalars):
+        """Scalars count by type and every bit."""
+        if not scalars:
+            return steps.__class__, steps
+        return steps.__class__, steps, *((name, value.__class__, repr(value)) for name, value in scalars.items())
+
     def _prepare_call(self, steps, scalars):
-        """What a run without records needs, made on this rank alone; None where that is not enough, or not right."""
-        try:
-            self._check(steps, None, scalars)
-            wanted = self._given.steps if steps is None else int(steps)
-            way = self._way(self._key(wanted, scalars), wanted)
-            if way is None or not way.quick:
-                return None
-            call = way.call(wanted, scalars, self._description(wanted, scalars))
-        except Exception:  # as _run will find
+        """What a run needs that is not recorded; None where a variant is to be prepared, or copies arrays."""
+        self._check(steps, None, scalars)
+        wanted = self._steps if steps is None else int(steps)
+        variant = self._variant(wanted, scalars)
+        if variant is None or variant.core is None:
             return None
-        self._calls[_call_key(steps, scalars)] = call
-        return call
-
-    def _is_ready(self, call):
-        """Whether nothing has changed that a run must look at first. The same on every rank, or a rank that finds more
-        to do says the same as the others at first."""
-        for _, field in self._fields:
-            if field._storage is None and field.keep == "all":
-                return False
-        for _, array in self._views:
-            if is_stale_view(array):
-                return False
-        return call.outside is self.nest._outside()
-
-    def _way(self, key, steps, exactly=False):
-        """The way that serves so many steps, if there is one: that of blocks of steps serves any number from those
-        that go together on. `exactly`: only the one that was prepared for them."""
-        way = self._ways.get(key)
-        if way is None and steps is not None and not exactly:
-            way = next((each for each in self._ways.values() if each.serves(key, steps)), None)
-        return way
+        return variant.call(wanted, scalars, self._description(wanted, scalars))
 
     @collective(NAME)
     def _run(self, steps, context, scalars):
         begun = time.perf_counter()
         self._check(steps, context, scalars)
-        steps = self._given.steps if steps is None else int(steps)
-        key = self._key(steps, scalars)
+        steps = self._steps if steps is None else int(steps)
         # As a rank that needs not come here finds it; where lanes are recorded all come here.
-        way = self._way(key, steps, exactly=self.record)
-        if way is not None:
-            way.refresh(scalars, steps)
+        variant = self._variant(steps, scalars, exactly=self.record)
+        if variant is not None:
+            variant.refresh(scalars, steps)
         yield self._description(steps, scalars)
-        if way is None:
-            ready = yield from self._given.prepare(steps, scalars)
+        if variant is None:
+            variant = self._add(steps, scalars, (yield from self._prepare(steps, scalars)))
             self._calls.clear()
-            way = self._ways[key] = Way(self._given, ready, key)
-            if key == self._key(self._given.steps, {}):
-                self._first = way
-        return (yield from way.run(self.record, begun, steps))
+        return (yield from variant.run(self.record, begun, steps))
 
     def _check(self, steps, context, scalars):
         """What one run is given, and what has become of the arrays; local."""
@@ -289,7 +247,7 @@ class Bound:
                 "context that it was bound on, or tilewave.bind(..., context=) for the other"
             )
         if steps is not None:
-            if self._given.steps is None:
+            if self._steps is None:
                 raise ConfigError(
                     f"steps={shown(steps)} was given, and {self._called()} was bound without steps; allowed: "
                     "tilewave.bind(..., steps=)"
@@ -299,23 +257,22 @@ class Bound:
                 raise ConfigError(f"steps: given {shown(steps)}; allowed: an integer >= 0, up to 2**40")
         if scalars:
             self.nest.bind_scalars({**self._scalars, **scalars})
-        for name, field in self._fields:
-            if field.closed:
+        for name, array in self._first.ready.arrays.items():
+            if isinstance(array, Field) and array.closed:
                 raise ConfigError(
                     f"array {name!r} of {self._called()} is a field that was closed; allowed: to run a bound nest "
                     "while its fields are open"
                 )
-        for name, array in self._views:
-            if is_stale_view(array):
+            if isinstance(array, np.ndarray) and is_stale_view(array):
                 raise ConfigError(
                     f"array {name!r} of {self._called()} is a view of a field from before a run moved the field's "
                     "values elsewhere; allowed: to bind the field itself, or a copy() of the view"
                 )
 
-    def _key(self, steps, scalars):
-        """Equal for runs that have the same schedule and kernel."""
+    def _kind(self, scalars):
+        """Equal for runs that have the same kernel, and may differ in steps."""
         slots = tuple(Slot.of(name, value) for name, value in sorted({**self._scalars, **scalars}.items()))
-        return self.nest.signature(), steps, slots
+        return self.nest.signature(), slots
 
     def _called(self):
         return f"bound nest {self._number}, {self.nest.name!r}"
@@ -331,16 +288,9 @@ class Bound:
     def __repr__(self) -> str:
         arrays = ", ".join(f"{name}: {_text(value)}" for name, value in self._first.ready.arrays.items())
         scalars = "".join(f", {name}={value!r}" for name, value in self._scalars.items())
-        steps = "" if self._given.steps is None else f", {self._given.steps} steps"
+        steps = "" if self._steps is None else f", {self._steps} steps"
         return f"<tilewave.Bound {self.nest.name}({arrays}{scalars}){steps}: {self._first.ready.plan._to_core()}>"
 
 
 def _text(array):
     return f"{array.dtype} {array.shape}" + ("" if isinstance(array, Field) else " NumPy array")
-
-
-def _call_key(steps, scalars):
-    """Equal for the same steps and scalars: these count by type and every bit."""
-    if not scalars:
-        return steps.__class__, steps
-    return steps.__class__, steps, *((name, value.__class__, repr(value)) for name, value in scalars.items())

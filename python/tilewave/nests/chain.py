@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from tilewave import units
 from tilewave.errors import ConfigError
-from tilewave.field.field import is_stale_view
 from tilewave.nest.nest import Nest
 from tilewave.nests.bind import Bound
 from tilewave.nests.chain_body import Ran, check_shared, make_body
 from tilewave.nests.chain_report import ChainReport, joined
 from tilewave.nests.chain_request import NAME, Request
+from tilewave.nests.prepared_calls import PreparedCalls
 from tilewave.runtime import interrupts
 from tilewave.runtime.collective import collective, holds_context
 from tilewave.runtime.kept import Kept
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 #: Schedules that are kept, at most: one for each combination of types of scalars.
 MOST_BODIES = 8
-#: Runs whose arguments are remembered with all that they need.
-MOST_CALLS = 32
 
 
 @interrupts.keeps
@@ -97,7 +95,7 @@ def _checked(nests, context):
 
 
 @holds_context
-class Chain:
+class Chain(PreparedCalls):
     """Bound nests in their order, ready to run; made by `chain`.
 
     Attributes
@@ -111,11 +109,10 @@ class Chain:
 
     def __init__(self, bounds: tuple[Bound, ...], context: Context, number: int) -> None:
         self.nests, self.context, self._number = bounds, context, number
-        self._name = ", ".join(bound.nest.name for bound in bounds)
-        self._fields = list({id(field): field for bound in bounds for _, field in bound._fields}.values())
-        self._views = [array for bound in bounds for _, array in bound._views]
-        self._bodies, self._calls = Kept(MOST_BODIES), Kept(MOST_CALLS)
-        self._first = None
+        self._names = tuple(bound.nest.name for bound in bounds)
+        self._name = ", ".join(self._names)
+        self._look_after([array for bound in bounds for array in bound._first.ready.arrays.values()])
+        self._bodies, self._first = Kept(MOST_BODIES), None
 
     @property
     def separate(self) -> str:
@@ -198,31 +195,35 @@ class Chain:
         Collective. As one schedule, a run costs two rounds of ceil(log2 ranks) messages beyond its work, each look at
         `until` as much again. A field that another nest has moved to another layout is brought back first.
         """
-        request, body = self._call(times, until, every, scalars, more)
-        if body is None or not self._is_ready(body) or not self.context._lock.acquire(False):
-            return self._run(times, until, every, scalars, more)  # which says what is wrong, waits, or prepares
+        given = times, until, every, scalars, more
+        request = self._prepared_call(*given)
+        if request is None:
+            return self._run(*given)
         outer, self.context._doing = self.context._doing, NAME
         try:
-            return self._repeat(body, request)
+            return self._repeat(request)
         finally:
             self.context._doing = outer
             self.context._lock.release()
 
-    def _call(self, times, until, every, scalars, more):
-        """(request, body) of a run of which nothing must be prepared, made on this rank alone; else (None, None)."""
-        try:
-            key = None if callable(until) else _call_key(times, until, every, scalars, more)
-            if key is not None and (known := self._calls.get(key)) is not None:
-                return known
-            request = self._request(times, until, every, scalars, more)
-            body = self._bodies.get(self._key(request.scalars))
-        except Exception:  # as _run will find
-            return None, None
-        if body is None or not body.quick or not request.times:
-            return None, None
-        if key is not None:
-            self._calls[key] = request, body
-        return request, body
+    @staticmethod
+    def _call_key(times, until, every, scalars, more):
+        """Scalars count by type and every bit; a function may give other answers."""
+        if until is None and not scalars and not more:
+            return times.__class__, times, every.__class__, every
+        if callable(until):
+            return None
+        given = [
+            [(name, value.__class__, repr(value)) for name, value in some.items()] if isinstance(some, dict) else some
+            for some in (until, scalars, more)
+        ]
+        return repr((times, every, given))
+
+    def _prepare_call(self, *given):
+        """The `Request` of a run as one schedule; None where it is to be prepared, or nests run one after another."""
+        request = self._request(*given)
+        request.body = self._bodies.get(self._key(request.scalars))
+        return request if request.body and request.body.quick and request.times else None
 
     def _request(self, times, until, every, scalars, more):
         """The arguments, checked; local."""
@@ -232,29 +233,19 @@ class Chain:
             raise ConfigError(f"scalar {min(twice)!r} was given twice; allowed: in scalars= or by its name")
         return Request(self, times, until, every, {**(scalars or {}), **more})
 
-    def _is_ready(self, body):
-        """Whether nothing has changed that a run must look at first."""
-        for field in self._fields:
-            if field._storage is None and field.keep == "all":
-                return False
-        for array in self._views:
-            if is_stale_view(array):
-                return False
-        return body.as_prepared()
-
     @collective(NAME)
     def _run(self, times, until, every, scalars, more):
         request = self._request(times, until, every, scalars, more)
         for bound in self.nests:
             bound._check(None, None, {})
         yield request.text
-        body = self._bodies.get(self._key(request.scalars))
-        if body is None:
-            body = yield from self._prepare(request.scalars)
-        elif not body.as_prepared():
-            body.take_current_values()
+        request.body = self._bodies.get(self._key(request.scalars))
+        if request.body is None:
+            request.body = yield from self._prepare(request.scalars)
+        elif not request.body.is_current():
+            request.body.take_current_values()
             self._calls.clear()
-        return self._repeat(body, request)
+        return self._repeat(request)
 
     def _prepare(self, scalars):
         """How the nests run with these scalars, from now on; part of a collective call."""
@@ -263,24 +254,25 @@ class Chain:
         self._first = self._first or body
         return body
 
-    def _repeat(self, body, request):
+    def _repeat(self, request):
         """The run, from the ranks' agreement on; collective."""
-        begun = time.perf_counter()
-        ran, done, history, reached = Ran.nothing(len(self.nests)), 0, [], False
+        begun, body = time.perf_counter(), request.body
+        ran, done, history, reached = None, 0, [], False
         while done < request.times and not reached:
             left = request.times - done
             count = min(request.every, left) if request.until else left
-            ran = ran.then(body.repeat(count, request))
+            more = body.repeat(count, request)
+            ran = more.after(ran) if ran else more
             done += count
             if request.until:
                 history.append(joined(ran.results()))
                 reached = request.until.met(dict(history[-1]), self.context)
-        names = tuple(bound.nest.name for bound in self.nests)
-        return ChainReport(names, body.why, ran, done, history, reached, time.perf_counter() - begun)
+        ran = ran or Ran(lambda: [{} for _ in self.nests])
+        return ChainReport(self._names, body.why, ran, done, history, reached, time.perf_counter() - begun)
 
     def _key(self, scalars):
         """Equal for runs that have the same schedule and kernels."""
-        return tuple(bound._key(bound._given.steps, own) for bound, own in zip(self.nests, scalars, strict=True))
+        return tuple(bound._kind(own) for bound, own in zip(self.nests, scalars, strict=True))
 
     def _signatures(self):
         """Of the nests' bodies, with the numbers from outside them, as text."""
@@ -292,14 +284,3 @@ class Chain:
     def __repr__(self) -> str:
         how = f"one after another, because {self.separate}" if self.separate else "one schedule"
         return f"<tilewave.Chain of {self._name}: {how}>"
-
-
-def _call_key(times, until, every, scalars, more):
-    """Equal for the same arguments: scalars count by type and every bit."""
-    if until is None and not scalars and not more:
-        return times.__class__, times, every.__class__, every
-    given = [
-        [(name, value.__class__, repr(value)) for name, value in some.items()] if isinstance(some, dict) else some
-        for some in (until, scalars, more)
-    ]
-    return repr((times, every, given))

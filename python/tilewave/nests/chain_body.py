@@ -1,44 +1,40 @@
-"""The two ways in which a chain repeats its nests: as one schedule, or one after another."""
+"""How a chain repeats its nests: as one schedule, or one after another."""
 
 import dataclasses
+import itertools
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ERRORS, ConfigError
 from tilewave.field.field import Field
-from tilewave.nests.bound_way import Way
-from tilewave.nests.plan_changes.chain_layout import candidates, fit, memory_of, shared_arrays, written_by
-
-#: A layout is taken, and no other one tried, where the nests take at most so many times what they take with plans of
-#: their own.
-MOST_OF_APART = 1.05
+from tilewave.nests.bound_variant import Variant
+from tilewave.plan.plan import CHOICES, request_of
+from tilewave.runtime.collective import collective
 
 
-@dataclasses.dataclass
-class Ran:
-    """What some repetitions were."""
+def memory_of(array):
+    """Equal for arrays that are one field, or one NumPy array's elements in the same place."""
+    if isinstance(array, Field):
+        return id(array)
+    return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str
 
-    time_s: float
-    moving_s: float
-    points: int
-    results: object  # gives the reductions of the last repetition, a dict for each nest
+
+class Ran(NamedTuple):
+    """What some repetitions were: seconds, points, and the reductions of the last one, a dict for each nest."""
+
+    results: Callable[[], list[dict[str, Any]]]
+    time_s: float = 0.0
+    moving_s: float = 0.0
+    points: int = 0
     buffer_bytes: int = 0
 
-    @classmethod
-    def nothing(cls, nests):
-        """No repetition at all."""
-        return cls(0.0, 0.0, 0, lambda: [{} for _ in range(nests)])
-
-    def then(self, other):
+    def after(self, before):
         """Both, one after another."""
-        return Ran(
-            self.time_s + other.time_s,
-            self.moving_s + other.moving_s,
-            self.points + other.points,
-            other.results,
-            other.buffer_bytes,
-        )
+        time_s, moving_s = self.time_s + before.time_s, self.moving_s + before.moving_s
+        return Ran(self.results, time_s, moving_s, self.points + before.points, self.buffer_bytes)
 
 
 @dataclasses.dataclass
@@ -47,11 +43,6 @@ class Member:
 
     bound: object
     scalars: dict
-
-    @property
-    def given(self):
-        """What it was bound to."""
-        return self.bound._given
 
     @property
     def name(self):
@@ -63,9 +54,26 @@ class Member:
         """Equal for places of a chain where the same nest runs with the same scalars."""
         return id(self.bound), repr(sorted(self.scalars.items()))
 
-    def prepare(self, choices=None, halos=None, like=None):
+    def prepare(self, plan=None, halos=None):
         """A `BoundNest`; part of a collective call. Halos are those of the chain, not those that fields have now."""
-        return self.given.prepare(self.given.steps, self.scalars, choices, halos or {}, like)
+        return self.bound._prepare(self.bound._steps, self.scalars, plan, halos or {})
+
+    def to_core(self, number, ready, memories):
+        """The same for the core, as it is `ready`."""
+        plan = self.bound._plan
+        return _core.ChainMember(
+            name=f"nest {number + 1}, {self.name!r},",
+            arrays=[repr(view.array) for view in ready.problem.nest.views],
+            memories=memories,
+            problem=ready.sweep.problem,
+            plan=ready.sweep.plan,
+            fixed=request_of(
+                dict(zip(CHOICES, plan.choices(), strict=True)) if plan else self.bound._choices, ready.context.threads
+            ),
+            steps=self.bound._steps,
+            prepared=ready,
+            time_s=ready.plan.predicted.time_s,
+        )
 
 
 class Separate:
@@ -76,13 +84,13 @@ class Separate:
     def __init__(self, bounds, why):
         self._bounds, self.why, self.plans = bounds, why, None
 
-    def as_prepared(self):
+    def is_current(self):
         """Each nest looks for itself."""
         return True
 
     def repeat(self, times, request):
         """So many repetitions; collective."""
-        time_s, moving_s, points, reports = 0.0, 0.0, 0, []
+        ran = Ran(list)
         for repetition in range(times):
             reports = []
             for k, bound in enumerate(self._bounds):
@@ -91,10 +99,9 @@ class Separate:
                 except ERRORS as error:
                     place = f"nest {k + 1} of the chain, repetition {repetition + 1}"
                     raise _with_text(error, f"{error} ({place})") from None
-                seconds, moving, count = report._brief
-                time_s, moving_s, points = time_s + seconds, moving_s + moving, points + count
+                ran = Ran(list, *report._brief).after(ran)
                 reports.append(report)
-        return Ran(time_s, moving_s, points, lambda: [report.results for report in reports])
+        return ran._replace(results=lambda: [report.results for report in reports])
 
 
 class OneSchedule:
@@ -102,26 +109,21 @@ class OneSchedule:
 
     quick, why = True, ""
 
-    def __init__(self, context, members, readies, name):
+    def __init__(self, context, members, readies, memories, name):
         self.context, self._name, self.plans = context, name, [ready.plan for ready in readies]
-        self.ways = [
-            Way(member.given, ready, None, f" (nest {k + 1} of the chain)")
+        self.readies, self.memories = list(readies), memories
+        self.variants = [
+            Variant(member.bound, ready, None, f" (nest {k + 1} of the chain)")
             for k, (member, ready) in enumerate(zip(members, readies, strict=True))
         ]
-        for k, (way, member) in enumerate(zip(self.ways, members, strict=True)):
-            if way._core is None:
+        for k, (variant, member) in enumerate(zip(self.variants, members, strict=True)):
+            if variant.core is None:
                 raise ConfigError(f"an array of nest {k + 1}, {member.name!r}, is copied for each run")
-        numbers = {}
-        memories = [
-            [numbers.setdefault(memory_of(ready.arrays[view.array]), len(numbers)) for view in ready.problem.nest.views]
-            for ready in readies
-        ]
-        self.readies, self.memories = list(readies), memories
-        self._core = _core.ChainedSweep(context._core, [way._core for way in self.ways], memories)
+        self._core = _core.ChainedSweep(context._core, [variant.core for variant in self.variants], memories)
         self._nests = list({id(member.bound.nest): member.bound.nest for member in members}.values())
         self.take_current_values()
 
-    def as_prepared(self):
+    def is_current(self):
         """Whether the numbers from outside the bodies are those that it was prepared for."""
         return all(nest._outside() is outside for nest, outside in zip(self._nests, self._outside, strict=True))
 
@@ -131,19 +133,15 @@ class OneSchedule:
 
     def repeat(self, times, request):
         """So many repetitions; collective."""
-        environments = request.environments(self)
         self.context._heart.progress.of = self._name
-        ran = self.context._finished(self.context._together(self._core.run, request.said, times, environments))
-        return Ran(ran.time_s, ran.moving_s, ran.points, lambda: self._results(ran), self._core.buffer_bytes)
+        ran = self.context._together(self._core.run, request.agreed, times, request.environments())
+        self.context._finished(ran)
+        return Ran(lambda: self._results(ran), ran.time_s, ran.moving_s, ran.points, self._core.buffer_bytes)
 
     def _results(self, ran):
-        found, results = [(r.any, r.at, r.bytes) for r in ran.reduced], []
-        for way in self.ways:
-            reductions = way.ready.reductions
-            count = len(reductions.core)
-            results.append(reductions.results(found[:count]))
-            found = found[count:]
-        return results
+        found = iter([(r.any, r.at, r.bytes) for r in ran.reduced])
+        all_reductions = [ready.reductions for ready in self.readies]
+        return [each.results(list(itertools.islice(found, len(each.core)))) for each in all_reductions]
 
 
 def make_body(context, bounds, scalars, name):
@@ -163,74 +161,72 @@ def make_body(context, bounds, scalars, name):
         if member.key not in prepared:
             prepared[member.key] = yield from member.prepare()
     readies = [prepared[member.key] for member in members]
-    if why := _in_time(members, readies) or _not_in_a_schedule(members, readies):
-        return Separate(bounds, why)
-    shared, best, why = shared_arrays(readies), None, "the nests' fields have no layout in common"
-    apart_s = sum(ready.plan.predicted.time_s for ready in readies)
-    for choices in candidates(readies, shared):
-        fitted = yield from fit(members, readies, shared, choices)
-        if isinstance(fitted, str):
-            why = fitted
-            continue
-        predicted_s = sum(ready.plan.predicted.time_s for ready in fitted)
-        if best is not None and predicted_s >= best[0]:
-            continue
-        made, refused = yield from _made(context, members, fitted, name)
-        if made is None:
-            why = refused
-        else:
-            best = predicted_s, made
-            if not any(choices) or predicted_s <= MOST_OF_APART * apart_s:
-                break  # no layout can be much better
-    return best[1] if best else Separate(bounds, why)
+    if not (why := _not_in_a_schedule(members, readies)):
+        maker = ChainMaker(context, members, readies, name)
+        why = _core.choose_chain_layout(maker.core_members(), context.size, context._off, maker)
+    return Separate(bounds, why) if why else maker.made
 
 
-def _made(context, members, readies, name):
-    """(the schedule, "") or (None, why not), the same on every rank; part of a collective call."""
-    made, refused, error = None, "", None
+class ChainMaker:
+    """Prepares and joins nests as the core asks it to; its calls are collective."""
+
+    def __init__(self, context, members, readies, name):
+        self._context, self._members, self._readies, self._name = context, members, readies, name
+        numbers = {}
+        self._memories = [
+            [numbers.setdefault(memory_of(ready.arrays[view.array]), len(numbers)) for view in ready.problem.nest.views]
+            for ready in readies
+        ]
+        self.made = None  # the `OneSchedule` that was joined last
+
+    def core_members(self):
+        """The nests as they are by themselves."""
+        parts = zip(self._members, self._readies, self._memories, strict=True)
+        return [member.to_core(k, ready, memories) for k, (member, ready, memories) in enumerate(parts)]
+
+    def prepare(self, number, request, halos, as_planned):
+        """(what is prepared, seconds that it is predicted to take) with these choices of its plan, or with the plan
+        that the nest has by itself; as text why that is not possible."""
+        member, before = self._members[number], self._readies[number]
+        plan = before.plan if as_planned else {c: v for c in CHOICES if (v := getattr(request, c)) is not None}
+        views = before.problem.nest.views
+        halos = {view.array: halo for view, halo in zip(views, halos, strict=True) if halo[0]}
+        try:
+            ready = _prepared(member, plan, halos, context=self._context)
+        except ConfigError as error:  # on all ranks
+            return str(error)
+        if as_planned:
+            ready.plan._explain_as(before.plan)
+        return ready, ready.plan.predicted.time_s
+
+    def join(self, readies):
+        """Make the schedule of these. Returns why that is not possible, the same on every rank; empty where it is."""
+        made, refused = _joined(self._members, readies, self._memories, self._name, context=self._context)
+        self.made = made or self.made
+        return refused
+
+
+@collective("tw.chain")
+def _prepared(member, plan, halos, *, context):
+    return (yield from member.prepare(plan, halos))
+
+
+@collective("tw.chain")
+def _joined(members, readies, memories, name, *, context):
+    """(the schedule, "") or (None, why not), the same on every rank."""
+    made, refused = None, ""
     try:
-        made = OneSchedule(context, members, readies, name)
+        made = OneSchedule(context, members, readies, memories, name)
     except ConfigError as problem:
         refused = str(problem)
-    except BaseException as problem:
-        error = problem
-    yield error
+    yield
     (all_have,) = context._core.allreduce_min([int(made is not None)])
-    if not all_have:
-        return None, refused or "another rank refuses"
-    return made, ""
-
-
-def _in_time(members, readies):
-    """Why nests that step in time can be no part of a schedule with others; empty where they can."""
-    kept = {}  # by memory: the nest that keeps time steps of it, and how many buffers
-    for k, (member, ready) in enumerate(zip(members, readies, strict=True)):
-        if member.given.steps is None:
-            continue
-        who = f"nest {k + 1}, {member.name!r},"
-        if ready.steps is not None:
-            block = ready.sweep.problem.space[1][0]
-            return f"{who} runs {ready.steps} time steps in blocks of {block}; in one schedule: at most {block}"
-        if member.given.steps == 0:
-            return f"{who} runs no time step"
-        for view, buffers in zip(ready.problem.nest.views, ready.sweep.problem.time_buffers, strict=True):
-            if buffers == 0:
-                continue
-            other, theirs = kept.setdefault(memory_of(ready.arrays[view.array]), (k, buffers))
-            if theirs != buffers:
-                kept_steps = f"{_earlier(theirs)} and {_earlier(buffers)} earlier time steps of {view.array!r}"
-                return f"nests {other + 1} and {k + 1} keep {kept_steps}"
-    return ""
-
-
-def _earlier(buffers):
-    """Time steps before the current one that so many buffers keep after a run."""
-    return max(buffers - 2, 0)
+    return (made, "") if all_have else (None, refused or "another rank refuses")
 
 
 def _not_in_a_schedule(members, readies):
     """Why some nest can be no part of a schedule with others; empty where all can."""
-    written = written_by(readies)
+    written = {memory_of(ready.arrays[name]) for ready in readies for name in ready.problem.nest.written}
     for k, (member, ready) in enumerate(zip(members, readies, strict=True)):
         who = f"nest {k + 1}, {member.name!r},"
         if ready.on_one_rank:

@@ -41,20 +41,23 @@ class Request:
             f"{chain._called()} {chain._signatures()}, times {self.times}, every {self.every}, "
             f"until {self.until.text if self.until else 'none'}, scalars {values or 'none'}"
         )
-        self.said = _core.BoundCall(NAME, self.text)
-        self._bounds, self._environments = chain.nests, {}
+        self.agreed = _core.BoundCall(NAME, self.text)
+        self.body, self._bounds, self._environments = None, chain.nests, None
 
     def of(self, bound):
         """The scalars of one nest."""
         return self.scalars[self._bounds.index(bound)]
 
-    def environments(self, body):
-        """Addresses of what the kernels of a schedule are given; the request keeps what is there."""
-        held = self._environments.get(body)
-        if held is None:
-            held = [way.environment(own) for way, own in zip(body.ways, self.scalars, strict=True)]
-            self._environments = {body: held}
-        return [address for _, address in held]
+    def is_current(self):
+        """Whether the numbers from outside the bodies are those that it was made for."""
+        return self.body.is_current()
+
+    def environments(self):
+        """Addresses of what the kernels of a schedule are given; the request holds what is there."""
+        if self._environments is None:
+            pairs = zip(self.body.variants, self.scalars, strict=True)
+            self._environments = [variant.environment(scalars) for variant, scalars in pairs]
+        return [address for _, address in self._environments]
 
 
 class Until:
@@ -66,7 +69,7 @@ class Until:
         if self._function is not None:
             self.text = code_text(until)  # its answers are compared: what it carries may differ
             return
-        names = {name: r for bound in bounds for name, r in (bound._given.reduce or {}).items()}
+        names = {name: r for bound in bounds for name, r in (bound._reduce or {}).items()}
         if not isinstance(until, dict) or not until:
             raise ConfigError(
                 f"until: given {shown(until)}; "

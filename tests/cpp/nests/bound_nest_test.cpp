@@ -81,7 +81,7 @@ TEST_P(BoundNests, AreAChain) {
                 std::vector<BoundNest*> nests{&first, &second};
                 if (reduces) nests.push_back(&third);
                 NestChain both = chain(context, nests);
-                EXPECT_EQ(both.apart(), "");
+                EXPECT_EQ(both.separate(), "");
                 for (const auto& [w, times] : {std::pair{0.5, 1},
                                                {0.25, 5},
                                                {0.125, reduces              ? 3
@@ -120,7 +120,7 @@ TEST_P(BoundNests, ShareALayoutInAChain) {
             BoundNest third = bind(context, {.steps = steps}, {}, spread, writes<heat>(a));
             BoundNest fourth = bind(context, {.reverse = {0, 1}}, {}, up, writes<ahead>(c));
             NestChain all = chain(context, {&first, &third, &second, &fourth});
-            EXPECT_EQ(all.apart(), "");
+            EXPECT_EQ(all.separate(), "");
             all.run(3);
             for (int k = 0; k < 3; ++k) {
                 run(context, {}, {}, down, writes<before>(b));

@@ -7,6 +7,7 @@ import pytest
 from bound_cases import RANKS, across, align, divide, filled, grow, heat, residual, results, same, smooth, wave
 import tilewave as tw
 from tilewave.errors import ConfigError, KernelError
+from tilewave.nests import steps as step_blocks
 
 @pytest.mark.parametrize("ranks, threads", RANKS)
 def test_two_bound_nests_that_alternate(ranks, threads):
@@ -41,11 +42,11 @@ def test_a_run_with_other_scalars_leaves_the_bound_ones():
         assert np.array_equal(u.gather(), v.gather()), scalars
 
 
-def test_a_way_that_was_prepared_for_other_scalars_runs_the_bound_ones():
-    """Layouts that are weighed anew make a run prepare again, also one whose scalars are others of the same types."""
+def test_a_variant_that_was_prepared_for_other_scalars_runs_the_bound_ones():
+    """It may have been dropped, and prepared again for a run with scalars of the same types."""
     u, v = tw.field((40,), "i8", init=1), tw.field((40,), "i8", init=1)
     bound = tw.bind(weighted, u=u)
-    bound._ways.clear()
+    bound._variants.clear()
     for scalars in ({"c": 3}, {}, {"d": 1}, {}):
         bound.run(**scalars)
         tw.run(weighted, u=v, **scalars)
@@ -131,6 +132,26 @@ def test_many_steps_prepare_as_few(monkeypatch):
         assert bound._first.ready.sweep.bytes == bytes_before
 
     results(1, 1, body)
+
+
+@tw.nest
+def forced(u, f, t, i):
+    u[t + 1, i] = u[t, i] + 0.125 * (u[t, i - 1] + u[t, i + 1]) + f[i]
+
+
+def test_blocks_of_steps_where_one_rank_copies_an_array(monkeypatch):
+    monkeypatch.setattr(step_blocks, "MOST_STEPS", step_blocks.FEWEST_STEPS)
+
+    def body(context):
+        u, memory = filled(context, (50,)), np.zeros(50 * 8 + 1, "u1")
+        v, f = u.copy(), memory[context.rank > 0 :][:400].view("f8")  # not aligned on rank 1
+        bound = tw.bind(forced, u=u, f=f, steps=300)
+        for count in (300, 200, 190):
+            bound.run(steps=count)
+            tw.run(forced, u=v, f=np.zeros(50), steps=count)
+            assert same(u, v)
+
+    results(2, 1, body)
 
 
 @pytest.mark.parametrize("ranks, threads", RANKS)

@@ -1,4 +1,4 @@
-"""One way in which a bound nest runs: a schedule and a kernel, and what is kept between runs of them."""
+"""A bound nest as it is prepared for some of its runs: a schedule, a kernel, and what stays between runs."""
 
 import dataclasses
 import functools
@@ -15,23 +15,27 @@ from tilewave.runtime.collective import plain
 NAME = "tw.Bound.run"
 
 
-class Way:
-    """What is ready for one number of steps and one kind of scalars.
+class Variant:
+    """What is ready for one number of steps, or for blocks of them, and one kind of scalars.
 
     `part` ends the text of its errors: which nest of a chain it is.
     """
 
-    def __init__(self, given, ready, key, part=""):
-        self.given, self.ready, self._key, self._part = given, ready, key, part
+    def __init__(self, bound, ready, kind, part=""):
+        self.bound, self.ready, self._kind, self._part = bound, ready, kind, part
         # Those of the bound nest: it may have been prepared for a run with other scalars of the same types.
-        self._values = {**ready.values, **given.scalars}
+        self._values = {**ready.values, **bound._scalars}
         self._copied = any(isinstance(value, np.ndarray) and copied(value) for value in ready.arrays.values())
 
+    def serves(self, kind, steps):
+        """Whether it runs so many steps, in blocks; the same on every rank."""
+        return self._kind == kind and self.ready.steps is not None and steps >= max(self.ready.plan.temporal_block, 1)
+
     @functools.cached_property
-    def _core(self):
-        """The core's, where arrays are used where they lie; else None. `ready` keeps what it points to."""
+    def core(self):
+        """The core's, where arrays are used where they lie; else None. `ready` holds what it points to."""
         ready = self.ready
-        kernel, nest, context, part = ready.kernel, self.given.nest, ready.context, self._part
+        kernel, nest, context, part = ready.kernel, self.bound.nest, ready.context, self._part
         if ready.on_one_rank or ready.replicated or ready.stored or self._copied or kernel.copies_tables:
             return None
         return ready.sweep.bind(
@@ -40,17 +44,6 @@ class Way:
             ready.core_kernel(),
             lambda site, point: explain(nest, context, kernel, site, point) + part,
         )
-
-    @property
-    def quick(self):
-        """Whether a `Call` may run it."""
-        return self._core is not None
-
-    def serves(self, key, steps):
-        """Whether it runs so many steps, for a key that may differ in the number of steps."""
-        if self.ready.steps is None or not self.quick or (key[0], *key[2:]) != (self._key[0], *self._key[2:]):
-            return False
-        return steps >= max(self.ready.plan.temporal_block, 1)
 
     def environment(self, scalars):
         """What the kernel is given with these scalars in place of the bound ones: an array, and its address."""
@@ -71,7 +64,7 @@ class Way:
             ready.values, ready.environment = {**self._values, **scalars}, self.environment(scalars)
         if self._copied or ready.kernel.copies_tables:
             if not ready.on_one_rank and not ready.stored:
-                ready.operands, ready.copies = operands_of(self.given.nest, ready.arrays, ready.initial)
+                ready.operands, ready.copies = operands_of(self.bound.nest, ready.arrays, ready.initial)
             ready.take_current_values()
 
     def run(self, record, begun, steps):
@@ -80,7 +73,7 @@ class Way:
         core_context = ready.context._core
         recording, core_context.record = core_context.record, record
         try:
-            core, after_s = yield from run_bound(self.given.nest, ready, begun)
+            core, after_s = yield from run_bound(self.bound.nest, ready, begun)
         finally:
             core_context.record = recording
         brief = core.time_s, core.moving_s + after_s, core.points
@@ -99,28 +92,32 @@ class Way:
 
 
 class Call:
-    """All that a run needs whose steps and scalars are known."""
+    """A run whose steps and scalars are known, with all that it needs."""
 
-    def __init__(self, way, steps, environment, description):
-        self.way, self.outside, self._steps, self._environment = way, way.given.nest._outside(), steps, environment
-        ready = way.ready
-        self._said = _core.BoundCall(NAME, plain(description))
-        self._core, self._context = way._core, ready.context
+    def __init__(self, variant, steps, environment, description):
+        self._variant, self._steps, self._environment = variant, steps, environment
+        self._nest, self._context, self._core = variant.bound.nest, variant.ready.context, variant.core
+        self._outside = self._nest._outside()
+        self._agreed = _core.BoundCall(NAME, plain(description))
+
+    def is_current(self):
+        """Whether the numbers from outside the body are those that it was made for."""
+        return self._outside is self._nest._outside()
 
     def run(self):
         """The run, from the ranks' agreement on; collective. Other threads must not call meanwhile."""
         context = self._context
         outer, context._doing = context._doing, NAME
         try:
-            context._heart.progress.of = self.way.given.nest.name
-            ran = context._together(self._core.run, self._said, self._steps, self._environment[1])
+            context._heart.progress.of = self._nest.name
+            ran = context._together(self._core.run, self._agreed, self._steps, self._environment[1])
             context._finished(ran)
         finally:
             context._doing = outer
         return LazyReport(functools.partial(self._report, ran), (ran.time_s, ran.moving_s, ran.points))
 
     def _report(self, ran):
-        return self.way._report(self._core.report(ran), 0.0, self._steps)
+        return self._variant._report(self._core.report(ran), 0.0, self._steps)
 
 
 class LazyReport(Report):
