@@ -244,9 +244,10 @@ void bind_context(nb::module_& m) {
 // bests; the row value that says which points count.
 using ReductionTuple = std::tuple<std::string, std::string, int, Index, Index, int, int>;
 
-Dtype real_dtype(const std::string& name) {
-    const auto type = std::find_if(all_dtypes.begin(), all_dtypes.end(),
-                                   [&name](Dtype d) { return in_reductions(d) && to_string(d) == name; });
+Dtype real_dtype(const std::string& name, bool or_complex = false) {
+    const auto type = std::find_if(all_dtypes.begin(), all_dtypes.end(), [&](Dtype d) {
+        return (or_complex ? in_nests(d) : in_reductions(d)) && to_string(d) == name;
+    });
     if (type == all_dtypes.end())
         throw ConfigError("a reduction of dtype " + name + " was given; allowed: real numbers of up to 64 bits");
     return *type;
@@ -478,6 +479,18 @@ void bind_sweep(nb::module_& m) {
         .def_prop_ro("any", &Reduced::any)
         .def_prop_ro("at", &Reduced::at)
         .def_prop_ro("bytes", [](const Reduced& r) { return nb::bytes(r.bytes().data(), r.bytes().size()); });
+    // What is given must live as long.
+    nb::class_<StepPoints>(m, "StepPoints", "Elements of an array that a run changes or records after each time step.")
+        .def(
+            "__init__",
+            [](StepPoints* at, int array, std::uintptr_t subscripts, std::size_t count, std::uintptr_t values,
+               const std::optional<std::string>& add) {
+                new (at) StepPoints{array,
+                                    {reinterpret_cast<const std::int64_t*>(subscripts), count},
+                                    reinterpret_cast<std::byte*>(values),
+                                    add ? combine_row(Reduction::sum, real_dtype(*add, true)) : nullptr};
+            },
+            "array"_a, "subscripts"_a, "count"_a, "values"_a, "add"_a.none());
     nb::class_<PreparedSweep>(m, "PreparedSweep", "A sweep ready to run, any number of times.")
         .def(nb::init<Context&, SweepProblem, Plan>(), "context"_a, "problem"_a, "plan"_a, nb::keep_alive<1, 2>())
         .def_prop_ro("plan", &PreparedSweep::plan)
@@ -534,7 +547,8 @@ void bind_sweep(nb::module_& m) {
         .def(
             "run",
             [](PreparedSweep& s, const std::vector<PlainArray*>& arrays, const Kernel& kernel, nb::object explain,
-               std::optional<std::int64_t> steps, double moving_s, double call_s, std::int64_t first_step) {
+               std::optional<std::int64_t> steps, double moving_s, double call_s, std::int64_t first_step,
+               const std::vector<StepPoints>& points) {
                 const std::vector<RunArray> all = run_arrays(arrays);
                 nb::gil_scoped_release release;
                 return s.run(
@@ -543,10 +557,10 @@ void bind_sweep(nb::module_& m) {
                         nb::gil_scoped_acquire gil;
                         return nb::cast<std::string>(explain(f.site, f.point));
                     },
-                    steps, {moving_s, call_s}, first_step);
+                    steps, {moving_s, call_s}, first_step, points);
             },
             "arrays"_a, "kernel"_a, "explain"_a = nb::none(), nb::kw_only(), "steps"_a = std::nullopt,
-            "moving_s"_a = 0.0, "call_s"_a = 0.0, "first_step"_a = 0)
+            "moving_s"_a = 0.0, "call_s"_a = 0.0, "first_step"_a = 0, "points"_a = std::vector<StepPoints>())
         .def("prepare_steps", &PreparedSweep::prepare_steps, "steps"_a, Release())
         // None where an array must be copied for each run. What is given must live as long.
         .def(

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = [
     "field.create.Scratch", "field.time_buffer.TimeBuffer", "linalg.layout.Layout", "linalg.plan.WithPrediction",
     "machine.machine.Curve", "machine.machine.Link", "nest.dependences.Dependence", "nest.dependences.Place",
-    "nest.views.View", "run.chain_report.ChainTimes", "run.in_turn.StepsReport", "run.in_turn.Turn",
+    "nest.views.View", "run.chain_report.ChainTimes", "run.chain_report.NestRun",
     "run.memory_bound.Bound", "run.reduction.Reduction", "run.report.LaneTimes", "run.report.Measured",
     "schedule.lanes.LaneOfSchedule", "schedule.nests.NestOfSchedule", "schedule.regions.ArrayOfSchedule",
     "schedule.regions.MessageOfSchedule", "schedule.regions.Region", "schedule.regions.Signal",

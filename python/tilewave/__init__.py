@@ -14,7 +14,6 @@ from tilewave.nest.nest import Nest, nest, nest_from
 from tilewave.nests.bind import Bound, bind
 from tilewave.nests.chain import Chain, chain
 from tilewave.nests.chain_report import ChainReport
-from tilewave.nests.in_turn import StepsReport
 from tilewave.nests.measuring import measure
 from tilewave.nests.reduction import argmax, argmin, dot, max, min, norm, sum
 from tilewave.nests.report import Report
@@ -53,7 +52,6 @@ __all__ = [
     "Schedule",
     "ScheduleBuilder",
     "ScheduleRun",
-    "StepsReport",
     "Timeline",
     "argmax",
     "argmin",

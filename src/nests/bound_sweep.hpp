@@ -11,6 +11,7 @@
 #include "context/agreement.hpp"
 #include "nests/prepared_sweep.hpp"
 #include "nests/step_blocks.hpp"
+#include "nests/step_points.hpp"
 #include "run/collective_run.hpp"
 
 namespace tilewave {
@@ -38,7 +39,8 @@ public:
     /// @throws as PreparedSweep::run and agree()
     BoundRun run(const std::shared_ptr<const Said>& said, std::optional<std::int64_t> steps, const void* env);
     /// As PreparedSweep::run.
-    Report run_recorded(std::optional<std::int64_t> steps, const CallTimes& before, std::int64_t first_step);
+    Report run_recorded(std::optional<std::int64_t> steps, const CallTimes& before, std::int64_t first_step,
+                        std::span<const StepPoints> points = {});
     /// The same with the plan, as a report without timeline.
     Report report(const BoundRun& ran) const;
 
@@ -74,6 +76,7 @@ private:
     void bring_back(CollectiveRun& run, std::int64_t steps, bool history_beside, bool turned_later = false);
     void bring_back(std::size_t a, std::int64_t steps, bool history_beside, bool turned_later);
     void bind(std::size_t a);
+    void visit_points(std::int64_t step, std::int64_t steps);
     void turn_buffers(std::size_t a, std::int64_t steps, bool history_beside);
     ExecuteOptions options();
     BoundRun perform(CollectiveRun& run, const Steps& steps, bool record);
@@ -91,6 +94,7 @@ private:
     std::map<std::int64_t, std::unique_ptr<Rest>> rests_;
     std::optional<WindowMemory> window_;
     std::int64_t first_step_ = 0;
+    std::span<const StepPoints> points_;
     // Of the run that is under way.
     std::vector<Binding> bindings_;
     std::vector<TimeBuffers> buffers_;

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "generate/nest/nest.hpp"
+#include "nests/step_points.hpp"
 #include "nests/tuning.hpp"
 #include "predict/rate.hpp"
 #include "run/collective_run.hpp"
@@ -52,12 +53,12 @@ public:
     /// of the problem. `before`: what the call took on this rank before run() was called, to be counted in the report.
     /// Where points read earlier time steps at other places than their own, and elements outside the space had other
     /// values then, each time step is a block of its own. `first_step` is what loop index 0 begins with, where it is
-    /// time: arrays that have it as a dimension are read from there on.
-    /// @pre one RunArray for each array of the problem (ConfigError)
+    /// time: arrays that have it as a dimension are read from there on. `points` are visited after each time step.
+    /// @pre one RunArray for each array of the problem (ConfigError); with `points` a problem of one time step
     /// @throws KernelError on every rank when the kernel failed on any
     Report run(std::span<const RunArray> arrays, const Kernel& kernel,
                const std::function<std::string(const Failure&)>& explain, std::optional<std::int64_t> steps = {},
-               const CallTimes& before = {}, std::int64_t first_step = 0);
+               const CallTimes& before = {}, std::int64_t first_step = 0, std::span<const StepPoints> points = {});
 
     /// Makes what is left of `steps` steps after whole blocks ready to run, where that is not ready: a schedule of
     /// fewer than two blocks. Local.

@@ -358,10 +358,11 @@ class Loops:
     #: Arrays that another nest has written in the time step: their values of time t + 1 are there, to be changed.
     again: frozenset = frozenset()
     periodic: tuple = ()  # names of the indices along which subscripts wrap
+    stepwise: bool = False  # something happens between time steps: each is run by itself
 
     def key(self, nest):
         """Equal where the loops are; a function counts by what it says, not by its identity."""
         over = self.over
         if isinstance(over, dict) and over:
             over = sorted((str(name), bounds_key(nest.indices, name, pair)) for name, pair in over.items())
-        return repr(over), repr(self.reverse), repr(self.steps), repr(self.periodic), *sorted(self.again)
+        return repr(over), repr(self.reverse), repr(self.steps), repr(self.periodic), self.stepwise, *sorted(self.again)

@@ -3,11 +3,13 @@
 import dataclasses
 import functools
 
+import numpy as np
+
 from tilewave.field.field import Field
 from tilewave.field.values import values_at
 from tilewave.nest.bounds import Loops
 from tilewave.nests.kernel_maker import core_kernel
-from tilewave.nests.operands import operands_of, tables_of
+from tilewave.nests.operands import copied, operands_of, tables_of
 from tilewave.nests.steps import for_steps
 from tilewave.plan.plan import Plan
 
@@ -37,6 +39,7 @@ class BoundNest:
     loops: Loops
     steps: int = None  # of time, where the sweep is of a block of them
     first_step: int = 0  # of time
+    points: tuple = ()  # that are visited after each time step: the core's
     problem: object = None
     values: dict = None  # scalars, and numbers from outside the body
     planned_for: object = None  # gives the plan, with what it is predicted to take, for another number of steps
@@ -51,6 +54,18 @@ class BoundNest:
         self.tables = tables_of(self.kernel.nest, self.arrays)
         packed = self.kernel.pack(self.values, self.tables)
         self.environment = packed, packed.ctypes.data
+
+    @functools.cached_property
+    def copies_arrays(self):
+        """Whether a run works on copies of arrays, as they were when it was bound."""
+        copies = any(isinstance(array, np.ndarray) and copied(array) for array in self.arrays.values())
+        return copies or self.kernel.copies_tables
+
+    def copy_again(self):
+        """Take the arrays that a run copies as they are now; local."""
+        if not self.on_one_rank and not self.stored:
+            self.operands, self.copies = operands_of(self.kernel.nest, self.arrays, self.initial)
+        self.take_current_values()
 
     def ranges(self):
         """The range of each loop index; the least and the greatest one of an index whose bounds depend on others."""

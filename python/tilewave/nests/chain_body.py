@@ -161,7 +161,7 @@ def make_body(context, bounds, scalars, name):
         if member.key not in prepared:
             prepared[member.key] = yield from member.prepare()
     readies = [prepared[member.key] for member in members]
-    if not (why := _not_in_a_schedule(members, readies)):
+    if not (why := why_no_schedule(members, readies)):
         maker = ChainMaker(context, members, readies, name)
         why = _core.choose_chain_layout(maker.core_members(), context.size, context._off, maker)
     return Separate(bounds, why) if why else maker.made
@@ -224,7 +224,7 @@ def _joined(members, readies, memories, name, *, context):
     return (made, "") if all_have else (None, refused or "another rank refuses")
 
 
-def _not_in_a_schedule(members, readies):
+def why_no_schedule(members, readies):
     """Why some nest can be no part of a schedule with others; empty where all can."""
     written = {memory_of(ready.arrays[name]) for ready in readies for name in ready.problem.nest.written}
     for k, (member, ready) in enumerate(zip(members, readies, strict=True)):

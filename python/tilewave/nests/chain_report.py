@@ -9,7 +9,31 @@ from tilewave import units
 from tilewave.nests.report import row_of_times
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
+
+    from tilewave.annotations import Array
+    from tilewave.plan.plan import Plan
+
+
+@dataclasses.dataclass
+class NestRun:
+    """What one nest did in all time steps together.
+
+    Attributes
+    ----------
+    nest : str
+    plan : Plan
+    predicted_s, time_s : float
+        Seconds of all time steps.
+    points : int
+    """
+
+    nest: str
+    plan: Plan
+    predicted_s: float
+    time_s: float = 0.0
+    points: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,14 +57,14 @@ class ChainTimes:
 
 
 class ChainReport:
-    """The result of `Chain.run`; prints as a short table.
+    """The result of `Chain.run`, and of `run` with several nests; prints as a short table.
 
     Attributes
     ----------
     nests : tuple of str
         Names, in their order.
     repetitions : int
-        How often the nests ran.
+        How often the nests ran: the time steps of `run`.
     reached : bool
         Whether `until` ended the run.
     measured : ChainTimes
@@ -51,6 +75,10 @@ class ChainReport:
         Why the nests ran one after another; empty where they were one schedule.
     buffer_bytes : int
         Staging memory of this rank, where they were one schedule.
+    by_nest : list of NestRun
+        Of `run` with several nests; else empty.
+    recorded : dict
+        Of ``record=``: from the names of arrays to (time steps, points) values.
     """
 
     nests: tuple[str, ...]
@@ -60,6 +88,8 @@ class ChainReport:
     measured: ChainTimes
     points: int
     buffer_bytes: int
+    by_nest: list[NestRun]
+    recorded: dict[str, Array]
 
     def __init__(
         self,
@@ -70,7 +100,10 @@ class ChainReport:
         history: list[dict[str, Any]],
         reached: bool,
         call_s: float,
+        by_nest: Sequence[NestRun] = (),
+        recorded: dict[str, Array] | None = None,
     ) -> None:
+        self.by_nest, self.recorded = list(by_nest), recorded or {}
         self.nests, self.separate, self.repetitions, self.reached = nests, separate, repetitions, reached
         self.measured = ChainTimes(ran.time_s, ran.moving_s, call_s)
         self.points, self.buffer_bytes = ran.points, ran.buffer_bytes
@@ -107,12 +140,22 @@ class ChainReport:
     def _rows(self):
         yield "nests", ", ".join(self.nests)
         yield "run as", f"one after another: {self.separate}" if self.separate else "one schedule"
-        yield "repetitions", f"{self.repetitions}{', then the condition held' if self.reached else ''}"
+        what = " time steps" if self.by_nest else ", then the condition held" if self.reached else ""
+        yield "repetitions", f"{self.repetitions}{what}"
+        if self.by_nest:
+            yield from self._rows_by_nest()
         yield "measured time", units.seconds(self.measured.time_s)
         yield "whole call", row_of_times(self.measured)
         yield "points", f"{self.points} ({units.text(self.points_per_s, units.POINTS)})"
         for name, value in self.results.items():
             yield name, str(value)
+
+    def _rows_by_nest(self):
+        times = [time_s for run in self.by_nest for time_s in (run.predicted_s, run.time_s)]
+        unit, cells = units.column(times, units.TIMES)
+        yield "nest", f"predicted | measured, {unit} | points"
+        for k, run in enumerate(self.by_nest):
+            yield f"  {run.nest}", f"{cells[2 * k]} | {cells[2 * k + 1]} | {run.points}"
 
     def __str__(self) -> str:
         return "\n".join(f"{name:16} {text}" for name, text in self._rows())

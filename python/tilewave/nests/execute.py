@@ -87,6 +87,7 @@ def execute(nest, context, ready, operands, begun, moving_s):
             moving_s=moving_s,
             call_s=time.perf_counter() - begun,
             first_step=ready.first_step,
+            points=list(ready.points),
         )
     finally:
         context._heart.done()

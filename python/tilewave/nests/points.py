@@ -2,14 +2,16 @@
 
 import numpy as np
 
-from tilewave.errors import ConfigError
+from tilewave import _core
+from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
 from tilewave.field.values import digest, require_no_mask
+from tilewave.nest.nest import Nest
 from tilewave.patterns.allreduces import allreduce
 
 
 class Points:
-    """What a run adds and records at points in each time step.
+    """What a run of one nest, or of several in each time step, adds and records at points.
 
     Parameters
     ----------
@@ -29,7 +31,18 @@ class Points:
     """
 
     def __init__(self, inject, record, nests, arguments, steps):
-        self._sources, self._receivers, self.recorded = [], [], {}
+        if not nests:
+            raise ConfigError("run: an empty tuple of nests was given; allowed: one nest or more")
+        for nest in nests:
+            if not isinstance(nest, Nest):
+                raise ConfigError(f"run: given {type(nest).__name__}; allowed: functions under @tilewave.nest")
+        if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0:
+            raise ConfigError(
+                f"steps: given {shown(steps)}; allowed for several nests, and with inject= or record=: an integer >= 0"
+            )
+        self.recorded = {}
+        self._visited = []  # (places of a written array, a row of values a time step, whether they are added)
+        self._constant = []  # (places of another array, a row a time step)
         written = {name for nest in nests for name in nest.written}
         for name, given in _checked_dict("inject", inject, "(points, values)").items():
             array = _array_of("inject", name, arguments, nests)
@@ -38,40 +51,65 @@ class Points:
             if not isinstance(given, tuple | list) or len(given) != 2:
                 raise ConfigError(f"inject: {name!r} was given {type(given).__name__}; allowed: (points, values)")
             places = _Places("inject", name, array, given[0])
-            self._sources.append((places, _checked_values(name, array, given[1], (steps, len(places)))))
+            self._visited.append((places, _checked_values(name, array, given[1], (steps, len(places))), True))
         for name, points in _checked_dict("record", record, "points").items():
             array = _array_of("record", name, arguments, nests)
             places = _Places("record", name, array, points)
             self.recorded[name] = np.zeros((steps, len(places)), array.dtype)
-            self._receivers.append((places, self.recorded[name]))
+            if name in written:
+                self._visited.append((places, self.recorded[name], False))
+            else:
+                self._constant.append((places, self.recorded[name]))
 
     def __str__(self):
         """What must be equal on all ranks."""
-        sources = [f"{places} {digest(values)}" for places, values in self._sources]
-        return f"inject {sources}, record {[str(places) for places, _ in self._receivers]}"
+        visited = [f"{places} {digest(values) if adds else 'recorded'}" for places, values, adds in self._visited]
+        return f"points {visited}, constant {[str(places) for places, _ in self._constant]}"
 
-    def after(self, step):
-        """Add and record at this rank's points; local."""
-        for places, values in self._sources:
-            here, at = places.mine()
-            np.add.at(places.local, at, values[step, here])
-        for places, rows in self._receivers:
-            here, at = places.mine()
-            rows[step, here] = places.local[at]
+    def of(self, nest):
+        """The core's points, which a run of the nest in single time steps visits after each."""
+        views, found = [view.array for view in nest.views], []
+        for places, rows, adds in self._visited:
+            at, add = places.points, rows.dtype.name if adds else None
+            found.append(_core.StepPoints(views.index(places.name), at.ctypes.data, at.size, rows.ctypes.data, add))
+        return found
+
+    def visit(self, step, rank):
+        """Add and record after a time step, while nothing runs; local."""
+        for places, rows, adds in self._visited:
+            local, here, at = places.of(rank)
+            if adds:
+                np.add.at(local, at, rows[step, here])
+            else:
+                rows[step, here] = local[at]
 
     def finish(self, context):
         """Give every rank what all have recorded; collective."""
-        for places, rows in self._receivers:
-            if context.size > 1 and rows.size and isinstance(places.array, Field):
+        for places, rows in self._constant:
+            local, here, at = places.of(context.rank)
+            rows[:, here] = local[at]
+        for rows in self.recorded.values():
+            if context.size > 1 and rows.size:
                 bits = rows.view(f"i{min(rows.itemsize, 8)}")  # each is of one rank, and 0 elsewhere: sums are exact
                 allreduce(bits, out=bits, context=context)
 
 
+def agreed_points(*given):
+    """The `Points` of a call; part of it: ``yield from`` it."""
+    error = points = None
+    try:
+        points = Points(*given)
+    except BaseException as problem:
+        error = problem
+    yield error or str(points)
+    return points
+
+
 class _Places:
-    """Points of an array, and those that this rank has."""
+    """Points of an array."""
 
     def __init__(self, what, name, array, points):
-        self.name, self.array, self._owned, self._mine = name, array, None, None
+        self.name, self._array, self._ranges, self._here = name, array, None, None
         try:
             found = np.asarray(points)
             if found.size == 0:
@@ -86,7 +124,7 @@ class _Places:
                 f"{what}: the points of {name!r} are no integers of shape (points, {array.ndim}); allowed: the "
                 "subscripts of elements, one row a point"
             )
-        self.points = found.astype(np.int64)
+        self.points = np.ascontiguousarray(found, np.int64)
         outside = ((self.points < 0) | (self.points >= np.array(array.shape))).any(axis=1)
         if outside.any():
             raise ConfigError(
@@ -100,19 +138,18 @@ class _Places:
     def __str__(self):
         return f"{self.name} {self.points.shape} {digest(self.points)}"
 
-    @property
-    def local(self):
-        """The array's part of this rank, without a halo."""
-        return self.array._view(0) if isinstance(self.array, Field) else self.array
-
-    def mine(self):
-        """(numbers of the points that this rank has, their subscripts in `local`); anew where the field has moved."""
-        owned = self.array.owned if isinstance(self.array, Field) else tuple(slice(0, n) for n in self.array.shape)
-        if owned != self._owned:
-            low, high = (np.array([getattr(s, end) for s in owned], np.int64) for end in ("start", "stop"))
+    def of(self, rank):
+        """The part of the array that this rank has, the numbers of its points there, and their subscripts in the part;
+        of a NumPy array rank 0 has all.
+        """
+        local, ranges = self._array, tuple(slice(0, n if rank == 0 else 0) for n in self._array.shape)
+        if isinstance(local, Field):
+            local, ranges = local._view(0), local.owned
+        if ranges != self._ranges:  # else the field has not moved since
+            low, high = (np.array([getattr(s, end) for s in ranges], np.int64) for end in ("start", "stop"))
             here = np.flatnonzero(((self.points >= low) & (self.points < high)).all(axis=1))
-            self._owned, self._mine = owned, (here, tuple((self.points[here] - low).T))
-        return self._mine
+            self._ranges, self._here = ranges, (here, tuple((self.points[here] - low).T))
+        return local, *self._here
 
 
 def _checked_dict(what, given, value):
@@ -127,8 +164,10 @@ def _array_of(what, name, arguments, nests):
     if not any(name in nest.arrays for nest in nests):
         raise ConfigError(f"{what}: {name!r} is no array of the nest; allowed: {', '.join(nests[0].arrays)}")
     array = arguments.get(name)
-    if not isinstance(array, Field | np.ndarray):
-        raise ConfigError(f"{what}: array {name!r} is given {type(array).__name__}; allowed: a field or a NumPy array")
+    if not isinstance(array, Field | np.ndarray) or isinstance(array, Field) and array.keep == "window":
+        raise ConfigError(
+            f"{what}: array {name!r}: given {type(array).__name__}; allowed: a NumPy array, or a field with keep='all'"
+        )
     return array
 
 
@@ -140,4 +179,4 @@ def _checked_values(name, array, values, shape):
             f"inject: the values of {name!r} have shape {values.shape} and dtype {values.dtype}; allowed: {shape}, a "
             f"row a time step and a column a point, of numbers for {array.dtype}"
         )
-    return values.astype(array.dtype)
+    return np.ascontiguousarray(values, array.dtype)

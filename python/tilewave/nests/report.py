@@ -11,7 +11,6 @@ from tilewave import units
 from tilewave.errors import ConfigError
 from tilewave.machine.stale import looks_stale
 from tilewave.nests.memory_bound import bound_of
-from tilewave.notices import warn
 from tilewave.plan.explain import of_cpus, sentence
 from tilewave.timeline.parts import PARTS, Parts, Played, Predicted
 from tilewave.timeline.timeline import Timeline, html_table
@@ -201,12 +200,6 @@ class Report:
         self.ranks, self.threads = core.ranks, core.threads
         self.buffer_bytes = core.buffer_bytes
         self._core, self._moved, self._context = core, moved, context
-
-    @property
-    def alone(self) -> bool:
-        """The former name of `on_one_rank`."""
-        warn("report.alone is called report.on_one_rank now; the next release has no report.alone")
-        return self.on_one_rank
 
     @functools.cached_property
     def plan(self) -> Plan:

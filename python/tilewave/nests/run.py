@@ -9,10 +9,10 @@ from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
 from tilewave.nests.execute import report_arguments, run_bound
-from tilewave.nests.in_turn import run_in_turn
+from tilewave.nests.points import agreed_points
 from tilewave.nests.prepare import prepare
 from tilewave.nests.report import Report
-from tilewave.plan.fixed import fixed_by
+from tilewave.nests.several import run_several
 from tilewave.runtime.collective import collective
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tilewave.annotations import Choices, Collective, Over
-    from tilewave.nests.in_turn import StepsReport
+    from tilewave.nests.chain_report import ChainReport
     from tilewave.nests.reduction import Reduction
     from tilewave.plan.plan import Plan
     from tilewave.runtime.context import Context
@@ -60,7 +60,7 @@ def run(
     inject: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
     record: Mapping[str, npt.ArrayLike] | None = None,
     **arguments: Any,
-) -> StepsReport: ...
+) -> ChainReport: ...
 
 
 @takes_nests
@@ -79,7 +79,7 @@ def run(
     inject: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
     record: Mapping[str, npt.ArrayLike] | None = None,
     **arguments: Any,
-) -> Collective[Report | StepsReport]:
+) -> Collective[Report | ChainReport]:
     """Run a nest: what its plain loops would compute, over ranks and threads; collective.
 
     Parameters
@@ -106,7 +106,7 @@ def run(
     plan : Plan or dict, optional
         From `tilewave.plan`, perhaps edited; or the choices that are fixed, by the names that `Plan` lists them with,
         and ``threads``, the most lanes of a rank: ``{"tile": (1, 8, 254), "threads": 1}``. Default: all are picked. Of
-        several nests, and with `inject` or `record`, a dict.
+        several nests a dict.
     fastmath : bool
         Allow results that differ from the plain loops in rounding.
     reduce : dict, optional
@@ -127,8 +127,7 @@ def run(
     Returns
     -------
     Report
-        A `StepsReport` for a tuple of nests. For several nests, and with `inject` or `record`, time steps are run one
-        by one: the times of the report are those of all steps, its timeline is that of the last one.
+        A `ChainReport` for a tuple of nests.
 
     Raises
     ------
@@ -149,32 +148,21 @@ def run(
     looked at.
     """
     begun = time.perf_counter()
-    if isinstance(nest, tuple | list) or inject is not None or record is not None:
-        nests = tuple(nest) if isinstance(nest, tuple | list) else (nest,)
-        whole, choices = fixed_by(plan)
-        refused = {name: value for name, value in (("plan", whole), ("reduce", reduce)) if value is not None}
+    loops = Loops(over, reverse, steps, periodic=_plain(periodic), stepwise=inject is not None or record is not None)
+    if isinstance(nest, tuple | list):
         return (
-            yield from run_in_turn(
-                nests,
-                context,
-                over=over,
-                reverse=reverse,
-                steps=steps,
-                periodic=periodic,
-                choices=choices,
-                fastmath=fastmath,
-                arguments=arguments,
-                refused=refused,
-                begun=begun,
-                points=(inject, record),
-                run_bound=run_bound,
-                report_of=report_arguments,
-            )
+            yield from run_several(tuple(nest), context, loops, plan, fastmath, arguments, reduce, (inject, record))
         )
-    loops = Loops(over, reverse, steps, periodic=_plain(periodic))
+    points = None
+    if loops.stepwise:
+        points = yield from agreed_points(inject, record, (nest,), arguments, steps)
     ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce)
+    if points:
+        ready.points = points.of(nest)
     core, after_s = yield from run_bound(nest, ready, begun)
-    return Report(**report_arguments(ready, core, after_s))
+    if points:
+        points.finish(context)
+    return Report(**report_arguments(ready, core, after_s), recorded=points and points.recorded)
 
 
 @takes_nests

@@ -26,16 +26,21 @@ def block_of(nest, arrays, loops, plan, choices):
         For steps that the nest cannot be run with.
     """
     steps = loops.steps
-    if nest.time is None or isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 2:
+    if nest.time is None or isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
         return None
-    if steps <= FEWEST_STEPS and not nest.reads_history:
+    if steps < 2 and not loops.stepwise:
+        return None
+    if steps <= FEWEST_STEPS and not nest.reads_history and not loops.stepwise:
         return None
     in_time = arrays_in_time(nest, arrays, steps)
     box = box_of_loops(nest, arrays, steps, loops.periodic)
     if loops.over and (not isinstance(loops.over, dict) or nest.time in loops.over):
-        return None
+        return 1 if loops.stepwise and steps > 1 else None
     bounds = loop_bounds(nest.indices, box, loops.over)
     uneven = any(coefficients[0] for coefficients, _ in bounds.constraints)
+    if loops.stepwise:
+        _check_even(nest, bounds)
+        return 1 if steps > 1 else None
     recorded = [name for name in nest.written if name not in in_time]
     if place := read_beside_in_history(nest, in_time):
         _check_steps_by_themselves(nest, place, uneven, recorded)
@@ -52,6 +57,15 @@ def block_of(nest, arrays, loops, plan, choices):
     for wanted in (tile[0] if isinstance(tile, tuple) and tile else 0, together):
         block = max(block, wanted if isinstance(wanted, int) else 0)
     return block if steps > block else None
+
+
+def _check_even(nest, bounds):
+    """Refuse bounds that depend on time where each time step is run by itself."""
+    if any(coefficients[0] for pair in bounds.ranges for side in pair for coefficients, _ in side):
+        raise ConfigError(
+            f"over: bounds of nest {nest.name!r} depend on time {nest.time!r}; allowed for several nests, and with "
+            f"inject= or record=: bounds without {nest.time!r}"
+        )
 
 
 def _check_steps_by_themselves(nest, place, uneven, recorded):

@@ -90,7 +90,7 @@ def test_refused(call, given, words):
 
 def test_of_several_nests_no_whole_plan():
     A = tw.field((9, 12))
-    with pytest.raises(tw.ConfigError, match="plan=Plan.* one by one"):
+    with pytest.raises(tw.ConfigError, match="plan=Plan.* for several nests"):
         tw.run((stepped,), grid=A, helper=1.0, steps=1, plan=tw.plan(plain, A=A))
 
 

@@ -49,7 +49,8 @@ def test_waves(ranks, threads, dtype):
     expected = looped([wave], arrays, steps, points, values, receivers)
 
     def body(context):
-        u, m = (tw.field(shape, dtype, arrays[name], history=int(name == "u"), context=context) for name in "um")
+        u = tw.field(shape, dtype, arrays["u"], history=1, context=context)
+        m = tw.field(shape, dtype, arrays["m"], context=context) if dtype == "f4" else arrays["m"]
         report = tw.run(
             wave,
             u=u,
@@ -57,8 +58,9 @@ def test_waves(ranks, threads, dtype):
             steps=steps,
             plan={"threads": threads},
             inject={"u": (points, values)},
-            record={"u": receivers},
+            record={"u": receivers, "m": [(3, 3), (11, 0)]},
         )
+        assert (report.recorded["m"] == arrays["m"][[3, 11], [3, 0]]).all()
         more = tw.run(wave, u=u, m=m, steps=0, record={"u": [], "m": [(1, 1)]})
         assert more.recorded["u"].shape == (0, 0) and more.recorded["m"].shape == (0, 1)
         return u.gather(), report.recorded["u"]
@@ -81,6 +83,23 @@ def test_numpy_arrays_and_one_dimension():
     assert np.array_equal(u, expected) and np.array_equal(report.recorded["u"], rows)
 
 
+def test_reductions_and_whole_plans_are_those_of_a_run_without_receivers():
+    def body(context):
+        found = []
+        for more in ({}, {"record": {"u": [(1, 1), (5, 5)]}}):
+            u, m = (tw.field((8, 9), init=lambda i, j: i * j, context=context) for _ in "um")
+            plan = tw.plan(wave, u=u, m=m, steps=40)
+            report = tw.run(wave, u=u, m=m, steps=40, plan=plan, reduce={"top": tw.max("u")}, **more)
+            assert report.steps == 40 and report.points == 40 * 6 * 7
+            found.append((report.results, u.gather()))
+        return found
+
+    found, errors = on_ranks(2, 1, body)
+    assert not any(errors), errors
+    for (results, whole), (others, other) in found:
+        assert results == others and (whole is None or np.array_equal(whole, other))
+
+
 @pytest.mark.parametrize(
     "given, wanted",
     [
@@ -92,7 +111,7 @@ def test_numpy_arrays_and_one_dimension():
         ({"record": {"u": [(1, 8)]}}, r"point \(1, 8\) is outside"),
         ({"record": {"u": [(1.5, 2)]}}, "no integers"),
         ({"record": [(1, 2)]}, "a dict from names"),
-        ({"record": {"u": [(1, 2)]}, "reduce": {"s": tw.sum("u")}}, "one by one"),
+        ({"over": {"i": ("t+1", 7)}, "record": {"u": [(1, 2)]}}, "depend on time"),
         ({"record": {"u": [(1, 2)]}, "steps": None}, "steps: given None"),
     ],
 )

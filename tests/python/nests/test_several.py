@@ -6,6 +6,7 @@ from local_ranks import on_ranks
 
 import tilewave as tw
 from tilewave.nest.bounds import loop_bounds
+from tilewave.nests import several
 from tilewave.nests.problem import check_steps
 from tilewave.nest.reference import _Times, _run
 
@@ -55,13 +56,15 @@ def random(seed, shape=SHAPE):
     return np.random.default_rng([9, seed]).random(shape)
 
 
-def plain(nests, arrays, history, steps, over, given):
-    """The meaning: arrays are changed, with their buffers before (latest first)."""
+def plain(nests, arrays, history, steps, over, given, inject=None, record=None):
+    """The meaning: arrays are changed, with their buffers before (latest first); what is recorded."""
     buffers = {}
     changing = {name for nest in nests for name in nest.written if arrays[name].ndim < len(nest.axes[name])}
-    for name in changing:
+    in_time = {name for nest in nests for name in nest.axes if arrays[name].ndim < len(nest.axes[name])}
+    for name in in_time:
         older = (history.get(name, []) + [arrays[name]] * OLDER)[:OLDER]
         buffers[name] = _Times(np.array([*older[::-1], arrays[name], *[arrays[name]] * steps]), OLDER)
+    recorded = {name: [] for name in record or {}}
     for t in range(steps):
         begun = set()
         for nest, own in zip(nests, over, strict=True):
@@ -72,10 +75,15 @@ def plain(nests, arrays, history, steps, over, given):
             points = (x for x in loop_bounds(nest.indices, box, own).points() if x[0] == t)
             with np.errstate(all="ignore"):
                 _run(nest, points, {**arrays, **buffers}, dict(nest.scalars))
+        for name, (points, values) in (inject or {}).items():
+            np.add.at(buffers[name][t+1,], tuple(np.array(points).T), values[t])
+        for name, points in (record or {}).items():
+            recorded[name].append(buffers[name][t+1,][tuple(np.array(points).T)])
     for name in changing:
         arrays[name][...] = buffers[name].all_times[OLDER+steps]
         for back, level in enumerate(history.get(name, []), 1):
             level[...] = buffers[name].all_times[OLDER+steps-back]
+    return recorded
 
 
 #: Nests, bounds of each, fields, histories, other arrays.
@@ -108,7 +116,7 @@ def test_equal_to_plain_loops(ranks, threads):
             }
             for steps in (0, 1, 4, 3):
                 report = tw.run(nests, **given, steps=steps, over=over, context=context)
-                assert len(report.turns) == len(nests) and f"{steps} time steps" in str(report)
+                assert len(report.by_nest) == len(nests) and f"{steps} time steps" in str(report)
                 plain(nests, expected, before, steps, over or [None] * len(nests), given)
                 for name, field in given.items():
                     for back, wanted in enumerate([expected[name], *before.get(name, [])]):
@@ -169,14 +177,91 @@ def test_what_is_refused():
         ((early, late), {}, r"`E\[t\+1, i, j\]` is read before a nest of the time step has written it"),
         ((magnetic, late), {}, r"`H\[t, i, j\]` is a time step that 'H' no longer has"),
         ((magnetic, still), {}, "'still' has no time"),
-        ((magnetic, 3), {}, "given int among several nests"),
+        ((magnetic, 3), {}, "given int; allowed: functions under"),
         ((magnetic,), {"steps": -1}, "allowed for several nests, and with inject= or record=: an integer >= 0"),
         ((magnetic,), {"wrong": 3}, "has an argument 'wrong'"),
         ((magnetic,), {"over": [None, None]}, "list of another length"),
-        ((magnetic,), {"reduce": {}}, "run one by one"),
+        ((magnetic,), {"over": {"i": (0, "8-t")}}, "depend on time"),
+        ((magnetic,), {"reduce": {}}, "given for several nests"),
         ((), {}, "allowed: one nest or more"),
     ]:
         with pytest.raises(tw.ConfigError, match=message):
             tw.run(nests, H=H, E=E, **{"steps": 2, **keywords})
     with pytest.raises(tw.ConfigError, match="is a NumPy array.*a time step that has been replaced"):
         tw.run((red, old), u=np.zeros(SHAPE), steps=2)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_fields_have_one_layout_where_there_are_many_steps(ranks, monkeypatch):
+    monkeypatch.setattr(several, "LEAST_MOVED_BYTES", 0)
+
+    def body(context):
+        E, H, trace = (tw.field(shape, context=context) for shape in (SHAPE, SHAPE, (20, *SHAPE)))
+        given = {"E": E, "H": H, "trace": trace, "source": np.ones((20, SHAPE[1]))}
+        tw.run((magnetic, electric), **given, steps=2)
+        return tw.run((magnetic, electric), **given, steps=2).measured.moving_s
+
+    moving_s, errors = on_ranks(ranks, 1, body)
+    assert not any(errors), errors
+    assert not any(moving_s)
+
+
+def some_nests(rng):
+    """A few nests that may be run one after another in a time step, and the arrays that they write."""
+    names = "ABC"[: rng.integers(1, 4)]
+    nests, written = [], []
+    for number in range(rng.integers(2, 5)):
+        own = str(rng.choice(list(names)))
+        terms, used = [f"{own}[t, i, j]"], [own]
+        for _ in range(rng.integers(1, 4)):
+            other = str(rng.choice(list(names)))
+            at = [f"{name}{offset:+d}" for name, offset in zip("ij", rng.integers(-1, 2, 2), strict=True)]
+            used.append(other)
+            time = "t+1" if other in written else "t"
+            if other == own:
+                time = str(rng.choice(["t", "t-1"]))
+                at = ["i", "j"] if time == "t-1" else at
+            terms.append(f"{rng.integers(1, 9) / 16} * {other}[{time}, {', '.join(at)}]")
+        indent, check = "    ", ""
+        if rng.random() < 0.3:
+            indent, check = "        ", f"    if (i + j) % 2 == {rng.integers(2)}:\n"
+        body = f"{indent}{own}[t+1, i, j] = {' + '.join(terms)} + 0.01 * t\n"
+        nests.append(tw.nest_from(f"def nest{number}({', '.join(sorted({*used}))}, t, i, j):\n{check}{body}"))
+        written.append(own)
+    return nests, sorted(set(written)), names
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_nests_with_sources_and_receivers(seed, monkeypatch):
+    print(f"seed {seed}")
+    monkeypatch.setattr(several, "LEAST_MOVED_BYTES", seed % 3 % 2 << 60)  # of some, one layout for all nests
+    rng = np.random.default_rng([31, seed])
+    nests, written, names = some_nests(rng)
+    if rng.random() < 0.3:
+        nests = nests[:1]
+        written = [name for name in written if name in nests[0].written]
+    steps = int(rng.integers(1, 6))
+    start = {name: rng.random(SHAPE) for name in names if any(name in nest.arrays for nest in nests)}
+
+    def points():
+        return [tuple(int(rng.integers(n)) for n in SHAPE) for _ in range(rng.integers(1, 5))]
+
+    inject = {name: (at := points(), rng.random((steps, len(at)))) for name in written if rng.random() < 0.7}
+    record = {name: points() for name in written}
+    expected = {name: array.copy() for name, array in start.items()}
+    fields = {name: tw.field(SHAPE) for name in start}
+    recorded = plain(nests, expected, {}, steps, [None] * len(nests), fields, inject, record)
+
+    def body(context):
+        given = {name: tw.field(SHAPE, "f8", init=array.copy(), context=context) for name, array in start.items()}
+        together = nests if len(nests) > 1 else nests[0]
+        found = tw.run(together, **given, steps=steps, inject=inject, record=record, context=context).recorded
+        for name, field in given.items():
+            if (whole := field.gather()) is not None:
+                np.testing.assert_array_equal(whole, expected[name], f"seed {seed}: {name}")
+        for name, rows in found.items():
+            np.testing.assert_array_equal(rows, recorded[name], f"seed {seed}: recorded {name}")
+
+    for ranks in (1, 2, 3):
+        _, errors = on_ranks(ranks, 1 + seed % 2, body)
+        assert not any(errors), (seed, ranks, next(error for error in errors if error))

@@ -1,0 +1,210 @@
+"""Several nests, one after another in each time step."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+
+from tilewave import _core
+from tilewave.errors import ConfigError, shown
+from tilewave.field.create import Scratch
+from tilewave.field.field import Field
+from tilewave.nest.bounds import Loops, loop_directions
+from tilewave.nest.nest import Nest
+from tilewave.nests.bind import Bound
+from tilewave.nests.chain_body import ChainMaker, Member, Ran, why_no_schedule
+from tilewave.nests.chain_report import ChainReport, NestRun
+from tilewave.nests.execute import run_bound
+from tilewave.nests.points import Points
+from tilewave.nests.problem import check_steps, depth_of, lacking_time
+from tilewave.plan.fixed import fixed_by, refuse_choices
+
+#: Bytes of arrays that time steps might move from layout to layout, from which on nests are planned for one layout in
+#: common: 32 MB move in 10 ms, and planning three nests once more takes 5 ms.
+LEAST_MOVED_BYTES = 1 << 25
+#: A move between ranks takes as long as a move of so many bytes more on one rank, 40 us.
+BYTES_OF_RANKS = 1 << 17
+
+
+@dataclasses.dataclass
+class _Part:
+    """One nest of the time step, with what it is given."""
+
+    nest: Nest
+    loops: Loops
+    arguments: dict
+
+
+def run_several(nests, context, loops, plan, fastmath, arguments, reduce, points):
+    """Run nests one after another in each time step; part of a collective call: ``yield from`` it.
+
+    Parameters
+    ----------
+    nests : tuple of Nest
+    loops : Loops
+        For the nests that have the indices; `over` or `reverse` may be a list of them, one a nest.
+    points : (dict or None, dict or None)
+        As `inject` and `record` of `run`.
+
+    Returns
+    -------
+    ChainReport
+    """
+    begun = time.perf_counter()
+    error, parts, histories, description, steps = None, [], {}, "", loops.steps
+    try:
+        whole, choices = fixed_by(plan)
+        if given := {name: value for name, value in (("plan", whole), ("reduce", reduce)) if value is not None}:
+            name, value = next(iter(given.items()))
+            raise ConfigError(f"{name}={shown(value)} was given for several nests; allowed: for one nest")
+        points = Points(*points, nests, arguments, steps)
+        parts = _parts(nests, loops, arguments)
+        histories = _histories(parts)
+        description = f"nests {', '.join(nest.name for nest in nests)}, {steps} steps, {sorted(histories)}, {points}"
+    except BaseException as problem:
+        error = problem
+    yield error or description
+    for name, count in sorted(histories.items()):
+        context._moves(arguments[name]._storage.keep_history, count)
+    bounds = yield from _prepared(parts, context, choices, fastmath, steps)
+    runs = [
+        NestRun(nest.name, bound.plan, bound.plan.predicted.time_s * steps)
+        for nest, bound in zip(nests, bounds, strict=True)
+    ]
+    moving_s = 0.0
+    recording, context._core.record = context._core.record, False
+    try:
+        for step in range(steps):
+            for part, bound, run in zip(parts, bounds, runs, strict=True):
+                bound.first_step = step
+                if bound.copies_arrays:
+                    bound.copy_again()  # another nest may have changed them
+                core, after_s = yield from run_bound(part.nest, bound, time.perf_counter())
+                moving_s += core.moving_s + after_s
+                run.time_s, run.points = run.time_s + core.time_s, run.points + core.points
+                for name in part.loops.again:
+                    if isinstance(field := part.arguments[name], Field) and field.history:
+                        field._storage.join_steps()
+            points.visit(step, context.rank)
+    finally:
+        context._core.record = recording
+    points.finish(context)
+    ran = Ran(list, sum(run.time_s for run in runs), moving_s, sum(run.points for run in runs))
+    why = "each time step is a run of each nest"
+    names, call_s = tuple(nest.name for nest in nests), time.perf_counter() - begun
+    return ChainReport(names, why, ran, int(steps), [], False, call_s, runs, points.recorded)
+
+
+def _prepared(parts, context, choices, fastmath, steps):
+    """A `BoundNest` for each nest, with one layout of the fields that they share, as in a chain; part of a collective
+    call.
+    """
+    members, bounds, moved_bytes = [], [], 0
+    for part in parts:
+        members.append(Member(Bound(part.nest, context, part.loops, choices, fastmath, None, part.arguments), {}))
+        bounds.append((yield from members[-1].prepare()))
+        arrays = [part.arguments[name] for name in part.nest.arrays]
+        moved_bytes += steps * sum(array.dtype.itemsize * math.prod(array.shape) for array in arrays)
+        moved_bytes += steps * BYTES_OF_RANKS * (context.size > 1)
+    if moved_bytes < LEAST_MOVED_BYTES or why_no_schedule(members, bounds):
+        return bounds
+    maker = _OneLayout(context, members, bounds, "")
+    _core.choose_chain_layout(maker.core_members(), context.size, context._off, maker)
+    return maker.made or bounds
+
+
+class _OneLayout(ChainMaker):
+    """Of a chain the layout only: its nests run one after another."""
+
+    def join(self, readies):
+        self.made = readies
+        return ""
+
+
+def _parts(nests, loops, arguments):
+    """What each nest is given; checked."""
+    over, reverse, periodic = loops.over, loops.reverse, loops.periodic
+    for nest in nests:
+        if nest.time is None:
+            raise ConfigError(
+                f"run: nest {nest.name!r} has no time; allowed in a time step with others: nests whose first index is "
+                "time, which write their arrays at +1"
+            )
+    for name, value in arguments.items():
+        if not any(name in nest.arrays or name in nest.scalars for nest in nests):
+            refuse_choices({name: value})
+            raise ConfigError(
+                f"run: none of the nests {', '.join(nest.name for nest in nests)} has an argument {name!r}"
+            )
+        if isinstance(value, Scratch) or isinstance(value, Field) and value.keep == "window":
+            raise ConfigError(
+                f"array {name!r} keeps a rolling window only; allowed for several nests: fields with keep='all'"
+            )
+    indices = [name for nest in nests for name in nest.indices]
+    if not isinstance(periodic, tuple | list) or not all(name in indices for name in periodic):
+        raise ConfigError(f"periodic: given {periodic!r}; allowed: a tuple of indices of the nests")
+    overs = over if isinstance(over, list | tuple) else [over] * len(nests)
+    reverses = reverse if isinstance(reverse, list) else [reverse] * len(nests)
+    if len(overs) != len(nests) or len(reverses) != len(nests):
+        raise ConfigError(
+            f"over= or reverse= is a list of another length than there are nests, {len(nests)}; allowed: one for all, "
+            "or one a nest"
+        )
+    written, parts = set(), []
+    everywhere = {name for nest in nests for name in nest.written}
+    for nest, bounds, down in zip(nests, overs, reverses, strict=True):
+        given = {name: value for name, value in arguments.items() if name in nest.arrays or name in nest.scalars}
+        if missing := [name for name in nest.arrays if name not in given]:
+            raise ConfigError(f"run: nest {nest.name!r} needs its array {missing[0]!r}")
+        loop_directions(indices, down)
+        if overs is not over and isinstance(over, dict):
+            bounds = {index: pair for index, pair in over.items() if index in nest.indices}
+        if reverses is not reverse:
+            down = tuple(index for index in reverse if index in nest.indices)
+        in_time = set(lacking_time(nest, given))
+        check_steps(nest, {name: given[name] for name in nest.arrays}, int(loops.steps))
+        _check_reads(nest, in_time & everywhere, written)
+        again = frozenset(name for name in nest.written if name in written and name in in_time)
+        wraps = tuple(name for name in periodic if name in nest.indices)
+        parts.append(_Part(nest, Loops(bounds, down, 1, again, wraps, stepwise=True), given))
+        written |= set(nest.written)
+    return parts
+
+
+def _check_reads(nest, changing, written):
+    """What a nest only reads and another of the step writes must be there at that time step."""
+    for place in nest.places:
+        if place.array not in changing or place.array in nest.written:
+            continue
+        if place.offsets[0] == 1 and place.array not in written:
+            raise ConfigError(
+                f"{nest.where(place)}: `{nest.text_of(place)}` is read before a nest of the time step has written it; "
+                f"allowed: the nest that writes {place.array!r} first, or the time step {nest.time}"
+            )
+        if place.offsets[0] < 1 and (place.array in written or place.offsets[0] < 0):
+            raise ConfigError(
+                f"{nest.where(place)}: `{nest.text_of(place)}` is a time step that {place.array!r} no longer has when "
+                f"nest {nest.name!r} "
+                f"runs, which does not write it; allowed: {nest.time}+1 after the nest that writes it, {nest.time} "
+                "before it"
+            )
+
+
+def _histories(parts):
+    """By field: how many earlier time steps the nests read, where that is more than it keeps."""
+    found = {}
+    for part in parts:
+        for name in part.nest.written:
+            value = part.arguments[name]
+            if value.ndim == len(part.nest.axes[name]):
+                continue
+            depth = depth_of(part.nest, name, part.loops.again)
+            if depth and not isinstance(value, Field):
+                raise ConfigError(
+                    f"array {name!r} is a NumPy array, and nest {part.nest.name!r} reads of it a time step that has "
+                    f"been replaced by then; allowed: {name} = tilewave.field(array.shape, array.dtype, array)"
+                )
+            if depth > (value.history if isinstance(value, Field) else 0):
+                found[name] = max(found.get(name, 0), depth)
+    return found
