@@ -1,4 +1,4 @@
-"""Compiled kernels kept on disk, so that a program that runs again need not compile again; and their rates.
+"""Compiled kernels and their rates on disk, so that a program that runs again need not compile again.
 
 A kernel is found by the whole text that it was compiled from: its LLVM module, the processor, and
 the versions of all that takes part. The text is stored with the object code and compared, and a
@@ -8,8 +8,7 @@ where a folder or file cannot be used, the kernel is compiled.
 The folder is ``$TILEWAVE_CACHE_DIR``, else ``$XDG_CACHE_HOME/tilewave``, else
 ``~/.cache/tilewave``. An empty ``TILEWAVE_CACHE_DIR`` turns the cache off. As code from it is run,
 it belongs to the user, and so do the files in it; others cannot write them. Only files that a cache
-has written are ever removed: their names and first bytes tell, and a folder that is not the user's own is left as it
-is.
+has written are ever removed, known by their names and first bytes; a folder of another user is left as it is.
 """
 
 import contextlib
@@ -23,7 +22,7 @@ from pathlib import Path
 
 from tilewave import files
 
-#: Files that are kept; beyond, those go that were not used for the longest time.
+#: Files in the folder, at most; those that were not used for the longest time are removed.
 FILES = 1024
 
 SUFFIX, SUFFIXES = ".kernel", (".kernel", ".rates")
@@ -36,7 +35,7 @@ _HEAD = len(_MAGIC) + _SIZES.size + hashlib.sha256().digest_size
 
 
 def folder():
-    """Where kernels are kept, as a Path; None if nowhere."""
+    """The folder of the cache as a Path; None where there is none."""
     given = os.environ.get("TILEWAVE_CACHE_DIR")
     if given is not None:
         return Path(given).absolute() if given else None
@@ -54,7 +53,7 @@ def object_code(key, build):
     key : str
         All that the object code depends on.
     build : callable
-        Without arguments; returns the object code as bytes, which is then kept.
+        Without arguments; returns the object code as bytes, which is then stored.
 
     Returns
     -------
@@ -80,7 +79,7 @@ def object_code(key, build):
 
 
 def find(key, suffix):
-    """What was kept for a key, as bytes, or None."""
+    """The data stored for a key, as bytes, or None."""
     key, where = key.encode(), folder()
     return where and _read(where / (hashlib.sha256(key).hexdigest() + suffix), key)
 
@@ -94,7 +93,7 @@ def keep(key, data, suffix):
 
 
 def _read(path, key):
-    """The object code in a file; None unless it is whole, the user's own, and of this very key."""
+    """The object code in a file; None unless it is whole, written by this user, and of this key."""
     try:
         data = files.read_private(path)
     except OSError:
@@ -125,7 +124,7 @@ def _unpacked(data, key):
 
 
 def _write(path, key, code):
-    """Whether it was written: not where the folder is not the user's own."""
+    """Whether it was written: not in the folder of another user."""
     return files.write_private(path, _packed(key, code))
 
 

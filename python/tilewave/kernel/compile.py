@@ -27,18 +27,18 @@ point and points. It does what the row function does for each in turn; where one
 its place among the spans in the bits from 32 on.
 
 The result is that of nested Python loops over NumPy arrays, bit for bit (the sign and payload of
-a NaN aside). The types of all values are inferred by NumPy's own rules, also where a value may have
+a NaN aside). The types of all values are inferred by NumPy's rules, also where a value may have
 one of several, as ``max(A[i, j], 0)`` has; LLVM computes exactly the operations that the body
-names. NumPy's exponentials and their kin are called one element at a time from NumPy's own loops.
+names. NumPy's exponentials and their kin are called one element at a time by NumPy's inner loops.
 
 Four limits in addition to what is refused at compile time; each raises in the point where it is met, as
-the body's own exceptions do. A Python int (an index, a scalar, ``int(x)``) has 64 bits; with a
+the body's exceptions do. A Python int (an index, a scalar, ``int(x)``) has 64 bits; with a
 Python float in a comparison, or in a quotient of two ints, 53. A loop index that is used as a
 number is below 2**30 in size. A Python float to a fractional power that Python would make complex.
 
 A body that assigns its element on some paths only writes the old value back on the others.
 
-The object code of a kernel is kept on disk (`kernel_cache`), by all that it is made from: the body's
+The object code of a kernel is cached on disk (`kernel_cache`), by all that it is made from: the body's
 syntax tree, the values that it captures, types, choices, the processor, and the sources and libraries that
 make it. The LLVM module is not made where that is found: it takes ten times as long as the rest.
 """
@@ -67,7 +67,7 @@ from tilewave.kernel.emit import loops
 from tilewave.kernel.kernel_code import Choices, build_row
 from tilewave.kernel.rows import jammed_rows
 from tilewave.kernel.scalars import Slot
-from tilewave.kernel.tables.permuted import Layout, best_way
+from tilewave.kernel.tables.permuted import Layout, best_permutation
 from tilewave.version import VERSION
 
 _LOADED_S = time.time()
@@ -238,7 +238,7 @@ def compile_kernel(
         staggered = None
     choices = dataclasses.replace(
         choices,
-        bests=() if _core.without(off, "bests") else _told(nest, dtypes, choices, bests),
+        bests=() if _core.without(off, "bests") else _found_bests(nest, dtypes, choices, bests),
         staggered=staggered,
         layouts=layouts_of(nest, shapes or {}),
         off=off,
@@ -294,14 +294,14 @@ def _choices(nest, fastmath, steps, independent, long_rows=False, same_row=()):
     return Choices(bool(fastmath), steps, bool(independent), bool(long_rows), tuple(same_row))
 
 
-def _told(nest, dtypes, choices, bests):
-    """Those of the wanted bests that a row function finds: of integers, where each point has an element of its own."""
-    told = [
+def _found_bests(nest, dtypes, choices, bests):
+    """The wanted bests that a row function finds: of integers, where each point has another element."""
+    found = [
         (k, op)
         for k, op in dict.fromkeys(bests)
         if choices.independent and choices.steps[k] in (1, -1) and dtypes[nest.places[k].array].kind in "iu"
     ]
-    return tuple(told[: MOST_POINTERS - len(nest.places) - len(nest.tables)])
+    return tuple(found[: MOST_POINTERS - len(nest.places) - len(nest.tables)])
 
 
 def _slots(nest, scalars, captured=None):
@@ -355,9 +355,9 @@ def _vector_bytes():
 
 
 @functools.cache
-def _way():
-    """How the processor permutes bytes, None where it has no instruction for it that is known here."""
-    return best_way(llvm.get_host_cpu_features())
+def _permutation():
+    """The processor's permutation of bytes; None where no instruction for it is known here."""
+    return best_permutation(llvm.get_host_cpu_features())
 
 
 @functools.cache
@@ -376,8 +376,9 @@ def _lane_bytes():
 def _ahead_bytes():
     """How far ahead rows of dependent points ask for the memory that they write; 0: they do not.
 
-    Stores to eight rows a page and more apart wait for their lines. Measured on processors with AVX-512 only (Xeon,
-    48 KB of cache in 12 ways; 64x64x16384 floats 0.38 and 0.34 ns a point, 2048x2048 doubles 0.36 and 0.31, the same
+    Stores to eight rows with a page or more between them wait for their lines. Measured on processors with AVX-512
+    only (Xeon,
+    48 KB of 12-way cache; 64x64x16384 floats 0.38 and 0.34 ns a point, 2048x2048 doubles 0.36 and 0.31, the same
     with 128 to 512 bytes)."""
     return 256 if llvm.get_host_cpu_features().get("avx512f") else 0
 
@@ -403,7 +404,7 @@ class _Recipe:
             _vector_bytes(),
             _lane_bytes(),
             _ahead_bytes(),
-            None if _core.without(self.choices.off, "permuted") else _way(),
+            None if _core.without(self.choices.off, "permuted") else _permutation(),
         )
 
     def key(self):
@@ -413,7 +414,7 @@ class _Recipe:
         return (
             f"{_toolchain()}{self.signature}\n{[line - first for line in rest]} {self.nest.lines()[1:]}\n{types}\n"
             f"{[(slot.name, str(slot.type), slot.low, slot.high) for slot in self.slots]}\n{self.choices}\n"
-            f"{_vector_bytes(), _lane_bytes(), _ahead_bytes(), _way(), jammed_rows.LEAST_POINTS}\n"
+            f"{_vector_bytes(), _lane_bytes(), _ahead_bytes(), _permutation(), jammed_rows.LEAST_POINTS}\n"
         )
 
     def object_code(self, key):

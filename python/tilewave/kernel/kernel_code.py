@@ -13,12 +13,13 @@ from tilewave.kernel.rows.jammed_rows import ROWS_TOGETHER, can_jam, jam_functio
 from tilewave.kernel.rows.jammed_rows import rows_function as jammed_rows_function
 from tilewave.kernel.rows.simd_rows import least_points, rows_of, simd_rows_function
 from tilewave.kernel.rows.streams import Staggered, streams_of
-from tilewave.kernel.rows.vectors import ArraysApart, ParallelAccesses
+from tilewave.kernel.rows.vectors import ParallelAccesses, SeparateArrays
 from tilewave.kernel.rows.wide_rows import chunk_loop, row_function, rows_function, vector_points
 from tilewave.kernel.scalars import positions, room_of
 from tilewave.kernel.tables.looked_up_rows import LookedUpRows
 from tilewave.kernel.tables.row_check import lookups_are_inside, lookups_to_check
 from tilewave.kernel.tables.tables import Tables
+from tilewave.kernel.types.emitting import element
 from tilewave.kernel.types.values import I1, I8, I64, POINTER, Typed, Value, constant, ir_type
 from tilewave.nest.types import INT, scalar
 
@@ -69,13 +70,13 @@ class Row:
     permuted: bool = False  # it looks into byte tables of the tables
 
 
-def build_row(nest, dtypes, slots, constants, choices, vector_bytes, lane_bytes, ahead_bytes=0, way=None):
+def build_row(nest, dtypes, slots, constants, choices, vector_bytes, lane_bytes, ahead_bytes=0, permutation=None):
     """The LLVM module of a nest's row function, and where points are independent that of several rows.
 
     ``lane_bytes``: size of vectors whose lanes are rows; ``ahead_bytes``: how far ahead these ask for memory to write;
-    ``way``: how the processor permutes bytes.
+    ``permutation``: the processor's permutation of bytes.
     """
-    row = _Frame(nest, dtypes, slots, constants, choices, way=way).build()
+    row = _Frame(nest, dtypes, slots, constants, choices, permutation=permutation).build()
     steps = dict(zip((place.key for place in nest.places), choices.steps, strict=True))
     together = all(steps[place.key] == 1 for place in nest.places if place.written)
     if any(dtype.kind == "c" for dtype in dtypes.values()) or any(slot.type.is_complex for slot in slots):
@@ -83,7 +84,7 @@ def build_row(nest, dtypes, slots, constants, choices, vector_bytes, lane_bytes,
     width = vector_points(dtypes.values(), vector_bytes)
     wide = together and width > 1 and not choices.long_rows and not without(choices.off, "wide_rows")
     if choices.independent and row.vectors and wide:
-        return _Frame(nest, dtypes, slots, constants, choices, width, way=way).build()
+        return _Frame(nest, dtypes, slots, constants, choices, width, permutation=permutation).build()
     if choices.staggered and not choices.independent and can_jam(row.frame):
         _add_several_rows(row, nest, dtypes, slots, constants, choices, lane_bytes, ahead_bytes)
     return row
@@ -95,32 +96,34 @@ def _add_several_rows(row, nest, dtypes, slots, constants, choices, lane_bytes, 
     def frame(name):
         return _Frame(nest, dtypes, slots, constants, choices, into=row.module, name=name)
 
-    ways, streams = [], None
+    variants, streams = [], None
     if not without(choices.off, "simd_rows"):
         streams = streams_of(row.frame, choices.staggered, row.frame.unused(), rows_of(lane_bytes))
     if streams:
         lanes = frame("tilewave_lanes")
         simd_rows_function(lanes, streams, lane_bytes, ahead_bytes)
         row.simd_rows_from = least_points(streams, lane_bytes)
-        ways.append((lanes.row, 2, rows_of(lane_bytes), row.simd_rows_from))
+        variants.append((lanes.row, 2, rows_of(lane_bytes), row.simd_rows_from))
     if not without(choices.off, "jammed_rows"):
         jam = frame("tilewave_jam")
         jam_function(jam, choices.staggered)
-        ways.append((jam.row, ROWS_TOGETHER, ROWS_TOGETHER, jam_points(choices.staggered)))
-    if not ways:
+        variants.append((jam.row, ROWS_TOGETHER, ROWS_TOGETHER, jam_points(choices.staggered)))
+    if not variants:
         return
-    jammed_rows_function(row.module, ROWS, len(nest.places), row.module.get_global(ROW), ways)
+    jammed_rows_function(row.module, ROWS, len(nest.places), row.module.get_global(ROW), variants)
     row.several = True
 
 
 class _Frame:
-    def __init__(self, nest, dtypes, slots, constants, choices, width=1, into=None, name="tilewave_points", way=None):
+    def __init__(
+        self, nest, dtypes, slots, constants, choices, width=1, into=None, name="tilewave_points", permutation=None
+    ):
         self.nest, self.dtypes, self.slots, self.constants = nest, dtypes, slots, constants
-        self.choices, self.way = choices, way
+        self.choices, self.permutation = choices, permutation
         self.independent, self.width, self.same_row = choices.independent, width, choices.same_row
         self.module = ir.Module("tilewave") if into is None else into
-        # Beside what a row function is given, the bytes from each place to where it is in the next row; of several
-        # rows, how many.
+        # After the arguments of a row function: the bytes from each place to its element in the next row; of a
+        # function of several rows, their number.
         kind = ir.FunctionType(
             I64, [POINTER, POINTER, I64, POINTER, POINTER, POINTER, POINTER] + [I64] * (into is not None)
         )
@@ -133,7 +136,7 @@ class _Frame:
         self.tables = Tables(self.e, nest, dtypes, self.marked)
         self.steps = dict(zip((place.key for place in nest.places), choices.steps, strict=True))
         self.bests = Bests(self, choices.bests)
-        self.apart = None  # in a loop whose arrays are known not to overlap
+        self.separate = None  # in a loop whose arrays are known not to overlap
         self.point = constant("int64", 0)
         self.body = None
 
@@ -201,7 +204,7 @@ class _Frame:
         def trial():
             return _Frame(self.nest, self.dtypes, self.slots, self.constants, self.choices)
 
-        rows = LookedUpRows.of(self, trial, layouts, self.way)
+        rows = LookedUpRows.of(self, trial, layouts, self.permutation)
         return rows if rows and (rows.layouts or checked is None) else None
 
     def open(self):
@@ -212,7 +215,7 @@ class _Frame:
         self.first = self._first_point()
 
     def split(self, condition, emit):
-        """A loop of its own where a condition holds; what is emitted next is for where it fails."""
+        """Emit a loop for where a condition holds; what is emitted next is for where it fails."""
         special, usual = map(self.row.append_basic_block, ("special", "usual"))
         self.build_at.cbranch(condition, special, usual)
         self.build_at.position_at_end(special)
@@ -228,7 +231,7 @@ class _Frame:
         self.tables.checked = True
 
     def _loop_or_vectors(self, carried):
-        """The usual loop; before it one for arrays apart from each other, where LLVM would not make vectors for all its
+        """The usual loop; before it one for arrays that do not overlap, where LLVM would not make vectors for all its
         checks.
         """
         build, choice, usual = self.build_at, self.build_at.block, self.row.append_basic_block("usual")
@@ -239,18 +242,14 @@ class _Frame:
         if self.independent or not plain or len(arrays) < 2 or len(self.nest.places) <= LLVM_POINTER_CHECKS:
             build.branch(usual)
             return
-        special = self.row.append_basic_block("apart")
-        build.cbranch(self.arrays_are_apart(), special, usual)
+        special = self.row.append_basic_block("separate")
+        build.cbranch(self.arrays_are_separate(), special, usual)
         build.position_at_end(special)
-        self.apart = ArraysApart(self.module, sorted(arrays))
+        self.separate = SeparateArrays(self.module, sorted(arrays))
         self.loop(carried)
-        self.apart = None
+        self.separate = None
 
     # Before the loop.
-
-    def _slot(self, array, position, kind=I64):
-        place = self.build_at.gep(array, [constant("int64", position)], source_etype=kind)
-        return self.build_at.load(place, typ=kind)
 
     def _open_places(self):
         """Pointers of the places at the first point, and the byte steps known at run time only."""
@@ -264,9 +263,9 @@ class _Frame:
                     source_etype=ir_type(self.dtypes[place.array]),
                 )
             else:
-                self.places[place.key] = self._slot(self.pointers, k, POINTER)
+                self.places[place.key] = element(self.build_at, self.pointers, k, POINTER)
             if self.steps[place.key] is None:
-                self.byte_steps[place.key] = self._slot(self.step, k)
+                self.byte_steps[place.key] = element(self.build_at, self.step, k)
 
     def _first_point(self):
         """First value and change of the indices that the body uses as numbers."""
@@ -275,7 +274,7 @@ class _Frame:
         for axis, name in enumerate(self.nest.indices):
             if name not in used:
                 continue
-            start, change = self._slot(self.index, axis), self._slot(self.direction, axis)
+            start, change = element(self.build_at, self.index, axis), element(self.build_at, self.direction, axis)
             steps = build.sub(self.count, constant("int64", 1))
             last = build.add(start, build.mul(steps, change))
             far = [
@@ -315,7 +314,7 @@ class _Frame:
             follows = build.and_(follows, here)
         return follows
 
-    def arrays_are_apart(self):
+    def arrays_are_separate(self):
         """Whether no written array's part of the row, from its first byte to its last, overlaps another array's."""
         build, ends = self.build_at, {}
         last = build.sub(self.count, constant("int64", 1))
@@ -333,12 +332,14 @@ class _Frame:
                 high = build.select(build.icmp_unsigned(">", high, after), high, after)
             ends[place.array] = low, high
         written = sorted({key[0] for key in self.written()})
-        apart = ir.Constant(I1, 1)
+        separate = ir.Constant(I1, 1)
         for k, array in enumerate(written):
             for other in sorted(set(ends) - set(written[: k + 1])):
                 below = build.icmp_unsigned("<=", ends[array][1], ends[other][0])
-                apart = build.and_(apart, build.or_(below, build.icmp_unsigned("<=", ends[other][1], ends[array][0])))
-        return apart
+                separate = build.and_(
+                    separate, build.or_(below, build.icmp_unsigned("<=", ends[other][1], ends[array][0]))
+                )
+        return separate
 
     # The loop.
 
@@ -427,8 +428,8 @@ class _Frame:
         """A load or store of the loop, with what is known of it: it touches no other point's memory, or no other
         array's.
         """
-        if self.apart and array:
-            self.apart.mark(access, array)
+        if self.separate and array:
+            self.separate.mark(access, array)
         return self.parallel.mark(access) if self.parallel else access
 
     def write_back(self, keys):

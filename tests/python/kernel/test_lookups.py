@@ -12,12 +12,12 @@ import tilewave as tw
 import tilewave.kernel.compile
 from kernel_helpers import Raised, Runner, check, constant_steps, relaid, rows_in_order, ways
 from kernel_bodies import DTYPES as NAMES
-from tilewave.kernel.tables.permuted import MOST_ELEMENTS, NARROW, UNFIT, WAYS, WHOLE, Layout
+from tilewave.kernel.tables.permuted import MOST_ELEMENTS, NARROW, UNFIT, PERMUTATIONS, WHOLE, Layout
 from tilewave.kernel.compile import ROW, ROWS, compile_kernel
 
 DTYPES = [np.dtype(name) for name in NAMES]
 FEATURES = llvm.get_host_cpu_features()
-HERE = [name for name in WAYS if FEATURES.get(name)]
+HERE = [name for name in PERMUTATIONS if FEATURES.get(name)]
 
 #: Subscripts that are told before the points, `a` and `b` being integers that are only read.
 TOLD = [
@@ -50,12 +50,12 @@ def body(text, head):
     return tw.nest_from(f"def both(x, y):\n    return x + y if x < 2 else x\n\ndef body({head}):\n{lines}")
 
 
-@pytest.fixture(params=[*WAYS, "none"])
+@pytest.fixture(params=[*PERMUTATIONS, "none"])
 def way(request, monkeypatch):
     """One way of permuting bytes that this processor has, or none."""
-    if request.param in WAYS and request.param not in HERE:
+    if request.param in PERMUTATIONS and request.param not in HERE:
         pytest.skip("not on this processor")
-    monkeypatch.setattr(tilewave.kernel.compile, "_way", lambda: WAYS.get(request.param))
+    monkeypatch.setattr(tilewave.kernel.compile, "_way", lambda: PERMUTATIONS.get(request.param))
     return request.param
 
 

@@ -78,7 +78,7 @@ class Emitter:
         if len(types) == 1:
             return Value(options)
         tag = self.builder.phi(I8)
-        # The tag of an incoming union is renumbered inside its own block.
+        # The tag of an incoming union is renumbered in the block that it comes from.
         for block, value in incoming:
             tag.add_incoming(self._tag_in(block, value, types), block)
         return Value(options, tag)
@@ -194,7 +194,7 @@ class Emitter:
         """A converted float, as a number of which LLVM does not know that it was converted.
 
         LLVM 22 takes ``0.0 if x < 0 else float64(x)`` for a maximum and loses the sign of a zero,
-        as it does wherever a choice has the converted side of its own comparison. The sum with a
+        as it does wherever a choice has the converted side of the comparison that makes it. The sum with a
         negative zero is exact; inline assembly hides from LLVM that it is one.
         """
         if self.fastmath:
@@ -216,7 +216,7 @@ class Emitter:
         return build.fadd(value, self._minus_zero[kind])
 
     def call_loop(self, name, dtype, *operands):
-        """Call NumPy's own inner loop for one element, with strides 0 as NumPy does itself."""
+        """Call NumPy's inner loop for one element, with strides 0 as NumPy does itself."""
         self.calls += 1
         symbol, data = numpy_loop(name, dtype)
         build = self.builder

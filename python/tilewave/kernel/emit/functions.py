@@ -16,7 +16,7 @@ from tilewave.kernel.types.values import I1, Typed, Value, constant, ir_type
 from tilewave.nest import names
 from tilewave.nest.types import BOOL, COMPLEX, FLOAT, INT, Unsupported, infer, int_range, scalar
 
-#: NumPy functions that are one instruction or exactly rounded, so LLVM's own are the same.
+#: NumPy functions that are one instruction or exactly rounded, so LLVM's are the same.
 EXACT = {
     "sqrt": "sqrt",
     "floor": "floor",
@@ -199,9 +199,9 @@ def _dropped_where_useless(e, bound, side, element, dtype):
         return constant(dtype, widest) if beyond(bound.const) else check_range(e, bound, dtype)
     build, kind = e.builder, ir_type("int64")
     useless = build.icmp_signed(">=" if side else "<=", bound.ir, ir.Constant(kind, limit))
-    kept = build.select(useless, ir.Constant(kind, widest), bound.ir)
+    used = build.select(useless, ir.Constant(kind, widest), bound.ir)
     low, high = (bound.low, min(bound.high, widest)) if side else (max(bound.low, widest), bound.high)
-    return check_range(e, Typed(INT, kept, low=min(low, widest), high=max(high, widest)), dtype)
+    return check_range(e, Typed(INT, used, low=min(low, widest), high=max(high, widest)), dtype)
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Addresses of NumPy's own inner loops and of the C library's functions.
+"""Addresses of NumPy's inner loops and of the C library's functions.
 
 NumPy's exponentials, logarithms and sines differ in the last bit from the C library's, and from
 one processor to the next. A kernel calls the very loop that NumPy would call for one element, so
@@ -66,7 +66,7 @@ def numpy_loop(name, dtype):
 def c_function(name):
     """Name of the linker symbol of a function of the C mathematics library.
 
-    The symbol is not the function's own name: LLVM knows those and rewrites calls of them,
+    The symbol is another name than the function's: LLVM knows those and rewrites calls of them,
     ``pow(x, 2)`` into ``x * x``, which can differ in the last bit.
     """
     try:

@@ -12,7 +12,7 @@ from tilewave.nest.types import BOOL, COMPLEX, scalar
 TRUE, FALSE = (Value([Typed(BOOL, const=truth)]) for truth in (True, False))
 
 
-def kept_names(nest):
+def watched_names(nest):
     """The locals and elements of which a body has to know whether a point has assigned them."""
     return frozenset(each for value in nest.values for part in value.expressions for each in part.partly)
 
@@ -20,10 +20,10 @@ def kept_names(nest):
 def joined(e, ends):
     """What is known of them after several paths meet: from each to its value, and whether it was assigned."""
     known = {}
-    for name in dict.fromkeys(name for _, state in ends for name in state.kept):
-        kind = next(state.kept[name][0].options[0].type for _, state in ends if name in state.kept)
+    for name in dict.fromkeys(name for _, state in ends for name in state.watched):
+        kind = next(state.watched[name][0].options[0].type for _, state in ends if name in state.watched)
         nothing = Value([Typed(kind, constant(kind.dtype, 0))]), FALSE
-        parts = [(block, state.kept.get(name, nothing)) for block, state in ends]
+        parts = [(block, state.watched.get(name, nothing)) for block, state in ends]
         known[name] = tuple(e.merge([(block, part[k]) for block, part in parts]) for k in (0, 1))
     return known
 
@@ -31,7 +31,7 @@ def joined(e, ends):
 def store_values(body, nest):
     """At the end of a point: its values become cells of the state; those without a dtype only tell their types."""
     state = body.state
-    known = {name: value for name, (value, _) in state.kept.items() if isinstance(name, str)}
+    known = {name: value for name, (value, _) in state.watched.items() if isinstance(name, str)}
     inside = replace(state, locals={**state.locals, **known})
     cells = {}
     for value in nest.values:
@@ -53,7 +53,7 @@ def store_values(body, nest):
 def _counts(body, value):
     """Whether the point counts, None where every point does."""
     flags = [
-        body.state.kept[name][1].only if name in body.state.kept else FALSE.only
+        body.state.watched[name][1].only if name in body.state.watched else FALSE.only
         for each in value.expressions
         for name in each.partly
     ]

@@ -4,7 +4,7 @@ import ast
 from dataclasses import dataclass, field, replace
 
 from tilewave.kernel.emit.functions import call
-from tilewave.kernel.emit.reduced_values import TRUE, joined, kept_names, store_values
+from tilewave.kernel.emit.reduced_values import TRUE, joined, store_values, watched_names
 from tilewave.kernel.types import arithmetic
 from tilewave.kernel.types.casts import assign
 from tilewave.kernel.types.values import Typed, Value, constant
@@ -43,15 +43,15 @@ SYMBOLS = {
 class State:
     """What a path through the body knows: its locals, and the elements that the body writes.
 
-    ``cells`` has their values by place; ``stored`` the places that some statement on the way
-    assigned, so that they have to be written back; ``kept`` of some locals and places their value, and whether a
-    statement on the way assigned them, also where some paths do not.
+    ``cells`` has their values by place. ``stored`` has the places that a statement of this or a merged path assigned,
+    so that they have to be written back. ``watched`` has the value of some locals and places, and whether a statement
+    of the path assigned it, also where other paths do not.
     """
 
     locals: dict
     cells: dict
     stored: frozenset = frozenset()
-    kept: dict = field(default_factory=dict)
+    watched: dict = field(default_factory=dict)
 
 
 class Body:
@@ -88,7 +88,7 @@ class Body:
         self._ends = []  # of that function: (block, values) of each return
         self._calls = 0
         self._place_of = nest.place_of
-        self._nest, self._kept = nest, kept_names(nest)
+        self._nest, self._watched = nest, watched_names(nest)
 
     def translate(self):
         """Emit the body; ``state`` is then the path that falls off its end, None if none does."""
@@ -199,7 +199,7 @@ class Body:
         if isinstance(target, ast.Name):
             known = {**self.state.locals, target.id: value}
             self.state = replace(self.state, locals=known)
-            self._keep(target.id, value)
+            self._watch(target.id, value)
             return
         place = self._place_of(target)
         kind = self.state.cells[place].type
@@ -210,12 +210,12 @@ class Body:
         self.state = replace(
             self.state, cells={**self.state.cells, place: stored.only}, stored=self.state.stored | {place}
         )
-        self._keep(place, stored)
+        self._watch(place, stored)
 
-    def _keep(self, name, value):
+    def _watch(self, name, value):
         """Note what a path assigns of what is reduced."""
-        if name in self._kept:
-            self.state = replace(self.state, kept={**self.state.kept, name: (value, TRUE)})
+        if name in self._watched:
+            self.state = replace(self.state, watched={**self.state.watched, name: (value, TRUE)})
 
     def _if(self, node):
         build = self.e.builder
@@ -346,8 +346,8 @@ class Body:
         def rest():
             return self._and_or(conjunction, nodes[1:])
 
-        ways = (rest, lambda: first) if conjunction else (lambda: first, rest)
-        return self.e.branch(arithmetic.is_true(self.e, first), *ways)
+        branches = (rest, lambda: first) if conjunction else (lambda: first, rest)
+        return self.e.branch(arithmetic.is_true(self.e, first), *branches)
 
 
 def _number(value):

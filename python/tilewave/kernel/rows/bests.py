@@ -3,7 +3,8 @@
 import numpy as np
 from llvmlite import ir
 
-from tilewave.kernel.types.values import POINTER, constant, ir_type
+from tilewave.kernel.types.emitting import element
+from tilewave.kernel.types.values import POINTER, ir_type
 
 
 class Bests:
@@ -61,8 +62,7 @@ class Bests:
         """After the row."""
         build, nest = self.frame.build_at, self.frame.nest
         for k, ((key, _), room) in enumerate(zip(self.wanted, self.rooms, strict=True)):
-            slot = constant("int64", len(nest.places) + len(nest.tables) + k)
-            to = build.load(build.gep(self.frame.pointers, [slot], source_etype=POINTER), typ=POINTER)
+            to = element(build, self.frame.pointers, len(nest.places) + len(nest.tables) + k, POINTER)
             build.store(build.load(room, typ=ir_type(self.dtype(key))), to)
 
     def dtype(self, key):

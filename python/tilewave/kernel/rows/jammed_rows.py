@@ -3,6 +3,7 @@
 from llvmlite import ir
 
 from tilewave.kernel.rows.wide_rows import SPAN
+from tilewave.kernel.types.emitting import CountedLoop, element
 from tilewave.kernel.types.values import I1, I8, I64, POINTER, constant
 
 #: Rows that are computed together (also `PreparedSweep::stagger`). A chain of dependent operations leaves most of a
@@ -22,8 +23,8 @@ def can_jam(frame):
 
 
 def stagger_of(staggered):
-    """Points that each row is behind the one before it: 2 are faster than 1, and rows that meet in a page stay
-    apart.
+    """Points that each row is behind the one before it: 2 are faster than 1, and rows that meet in a page keep
+    a distance.
     """
     return max(8 if staggered.meet else 2, staggered.points)
 
@@ -34,7 +35,7 @@ def jam_points(staggered):
 
 
 def jam_function(frame, staggered):
-    """Emit the function of `ROWS_TOGETHER` rows into a frame of its own, which returns 1; ``ahead`` says how they
+    """Emit the function of `ROWS_TOGETHER` rows into a new frame, which returns 1; ``ahead`` says how they
     follow each other.
 
     Point q of row r comes together with point q - stagger of row r + 1, which depends on none after it. Where the rows
@@ -45,7 +46,7 @@ def jam_function(frame, staggered):
     frame.open()
     rows = [{} for _ in range(ROWS_TOGETHER)]
     for k, place in enumerate(frame.nest.places):
-        across = build.load(build.gep(frame.ahead, [constant("int64", k)], source_etype=I64), typ=I64)
+        across = element(build, frame.ahead, k)
         for r, places in enumerate(rows):
             places[place.key] = build.gep(
                 frame.places[place.key], [build.mul(across, constant("int64", r))], source_etype=I8
@@ -55,9 +56,9 @@ def jam_function(frame, staggered):
     follows = frame.follows(carried) if carried else ir.Constant(I1, 1)
     for r in range(last):
         _points(frame, rows[r], constant("int64", 0), constant("int64", stagger * (last - r)))
-    kept, loaded, end = (frame.row.append_basic_block(name) for name in ("kept", "loaded", "ends"))
-    build.cbranch(follows, kept, loaded)
-    for block, values in ((kept, carried), (loaded, {})):
+    registers, memory, end = (frame.row.append_basic_block(name) for name in ("registers", "memory", "ends"))
+    build.cbranch(follows, registers, memory)
+    for block, values in ((registers, carried), (memory, {})):
         build.position_at_end(block)
         _together(frame, rows, stagger, values, end)
     build.position_at_end(end)
@@ -76,44 +77,31 @@ def _carried(frame):
 
 def _points(frame, places, begin, end):
     """Points `begin` to `end` of one row, of which there may be none."""
-    build, before = frame.build_at, frame.build_at.block
-    loop, beyond = (frame.row.append_basic_block(name) for name in ("points", "beyond"))
-    build.cbranch(build.icmp_signed("<", begin, end), loop, beyond)
-    build.position_at_end(loop)
-    point = build.phi(I64)
-    point.add_incoming(begin, before)
-    _point(frame, places, point, {})
-    more = build.add(point, constant("int64", 1))
-    point.add_incoming(more, build.block)
-    build.cbranch(build.icmp_signed("<", more, end), loop, beyond)
-    build.position_at_end(beyond)
+    build = frame.build_at
+    with build.if_then(build.icmp_signed("<", begin, end)), CountedLoop(build, "points", begin, end) as point:
+        _point(frame, places, point, {})
 
 
 def _together(frame, rows, stagger, carried, end):
-    """The points at which all rows are under way."""
+    """The points at which all rows are computed together."""
     build, first = frame.build_at, stagger * (len(rows) - 1)
     points = [constant("int64", first - stagger * r) for r in range(len(rows))]
     ahead = []
     for places, point in zip(rows, points, strict=True):
         frame.places, frame.point = places, point
         ahead.append({key: frame.load(key) for key in carried})
-    before, loop = build.block, frame.row.append_basic_block("together")
-    build.branch(loop)
-    build.position_at_end(loop)
-    now = build.phi(I64)
-    now.add_incoming(constant("int64", first), before)
-    previous = [{key: build.phi(value.type) for key, value in values.items()} for values in ahead]
-    results = []
-    for r, places in enumerate(rows):
-        _point(frame, places, build.sub(now, constant("int64", stagger * r)), previous[r])
-        results.append({key: frame.body.state.cells[writer].ir for key, writer in carried.items()})
-    for values, phis, following in zip(ahead, previous, results, strict=True):
-        for key, phi in phis.items():
-            phi.add_incoming(values[key], before)
-            phi.add_incoming(following[key], build.block)
-    more = build.add(now, constant("int64", 1))
-    now.add_incoming(more, build.block)
-    build.cbranch(build.icmp_signed("<", more, frame.count), loop, end)
+    loop = CountedLoop(build, "together", constant("int64", first), frame.count)
+    with loop as now:
+        previous = [{key: build.phi(value.type) for key, value in values.items()} for values in ahead]
+        results = []
+        for r, places in enumerate(rows):
+            _point(frame, places, build.sub(now, constant("int64", stagger * r)), previous[r])
+            results.append({key: frame.body.state.cells[writer].ir for key, writer in carried.items()})
+        for values, phis, following in zip(ahead, previous, results, strict=True):
+            for key, phi in phis.items():
+                phi.add_incoming(values[key], loop.before)
+                phi.add_incoming(following[key], build.block)
+    build.branch(end)
 
 
 def _point(frame, places, point, known):
@@ -122,20 +110,20 @@ def _point(frame, places, point, known):
     frame.write_back(frame.written())
 
 
-def rows_function(module, name, places, row, ways):
+def rows_function(module, name, places, row, variants):
     """Add the function of several rows, as `wide_rows.rows_function` says it: equal rows that follow each other
     together, others one by one.
 
-    `ways`: functions of several rows in the order in which they are tried, each with the least and the most rows and
-    the points from which it pays. They tell whether they have computed them."""
+    `variants`: functions of several rows in the order in which they are tried, each with the least and the most rows
+    and the points from which it pays. Each returns whether it has computed the rows."""
     kind = ir.FunctionType(I64, [POINTER, POINTER, I64, POINTER, POINTER, POINTER, POINTER, POINTER, POINTER])
     rows = ir.Function(module, kind, name)
     pointers, step, count, spans, following, index, direction, _, env = rows.args
     build = ir.IRBuilder(rows.append_basic_block("entry"))
     zero, one = constant("int64", 0), constant("int64", 1)
     here = build.alloca(ir.ArrayType(POINTER, places))
-    first = [_number(build, pointers, k, POINTER) for k in range(places)]
-    moves = [(_number(build, following, k), _number(build, step, k)) for k in range(places)]
+    first = [element(build, pointers, k, POINTER) for k in range(places)]
+    moves = [(element(build, following, k), element(build, step, k)) for k in range(places)]
     entry = build.block
     loop, on, done = map(rows.append_basic_block, ("row", "on", "done"))
     build.cbranch(build.icmp_signed(">", count, zero), loop, done)
@@ -143,22 +131,22 @@ def rows_function(module, name, places, row, ways):
     span = build.phi(I64)
     span.add_incoming(zero, entry)
     of_row = build.gep(spans, [build.mul(span, constant("int64", SPAN))], source_etype=I64)
-    row_number, begin, points = (_number(build, of_row, k) for k in range(SPAN))
+    row_number, begin, points = (element(build, of_row, k) for k in range(SPAN))
     for k, (across, along) in enumerate(moves):
         moved = build.add(build.mul(row_number, across), build.mul(begin, along))
         build.store(build.gep(first[k], [moved], source_etype=I8), build.gep(here, [zero, constant("int64", k)]))
     gone = []
-    for function, least, most, least_points in ways:
+    for function, least, most, least_points in variants:
         call, did, other = map(rows.append_basic_block, ("several", "did", "other"))
-        alike = _alike(build, of_row, build.sub(count, span), most)
+        equal = _equal_spans(build, of_row, build.sub(count, span), most)
         enough = build.icmp_signed(">=", points, constant("int64", least_points))
-        build.cbranch(build.and_(enough, build.icmp_signed(">=", alike, constant("int64", least))), call, other)
+        build.cbranch(build.and_(enough, build.icmp_signed(">=", equal, constant("int64", least))), call, other)
         build.position_at_end(call)
-        computed = build.call(function, [here, step, points, index, direction, env, following, alike])
+        computed = build.call(function, [here, step, points, index, direction, env, following, equal])
         build.cbranch(build.icmp_signed("!=", computed, zero), did, other)
         build.position_at_end(did)
         build.branch(on)
-        gone.append((alike, did))
+        gone.append((equal, did))
         build.position_at_end(other)
     build.call(row, [here, step, points, index, direction, env])
     gone.append((one, build.block))
@@ -174,17 +162,13 @@ def rows_function(module, name, places, row, ways):
     build.ret(zero)
 
 
-def _number(build, array, k, of=I64):
-    return build.load(build.gep(array, [constant("int64", k)], source_etype=of), typ=of)
-
-
-def _alike(build, spans, left, most):
+def _equal_spans(build, spans, left, most):
     """How many of the first spans, of those that are left and `most`, say the same points of rows that follow each
     other.
     """
     one, before = constant("int64", 1), build.block
     most = build.select(build.icmp_signed("<", left, constant("int64", most)), left, constant("int64", most))
-    loop, look, found = map(build.function.append_basic_block, ("alike", "look", "found"))
+    loop, look, found = map(build.function.append_basic_block, ("equal", "look", "found"))
     build.branch(loop)
     build.position_at_end(loop)
     rows = build.phi(I64)
@@ -192,8 +176,8 @@ def _alike(build, spans, left, most):
     build.cbranch(build.icmp_signed("<", rows, most), look, found)
     build.position_at_end(look)
     span = build.gep(spans, [build.mul(rows, constant("int64", SPAN))], source_etype=I64)
-    expected = build.add(_number(build, spans, 0), rows), _number(build, spans, 1), _number(build, spans, 2)
-    same = [build.icmp_signed("==", _number(build, span, k), value) for k, value in enumerate(expected)]
+    expected = build.add(element(build, spans, 0), rows), element(build, spans, 1), element(build, spans, 2)
+    same = [build.icmp_signed("==", element(build, span, k), value) for k, value in enumerate(expected)]
     rows.add_incoming(build.add(rows, one), look)
     build.cbranch(build.and_(build.and_(*same[:2]), same[2]), loop, found)
     build.position_at_end(found)

@@ -6,6 +6,7 @@ from tilewave import _core
 from tilewave.kernel.rows.transpose import shuffle, transpose
 from tilewave.kernel.rows.vectors import ParallelAccesses
 from tilewave.kernel.rows.wide_rows import prefetch
+from tilewave.kernel.types.emitting import CountedLoop, element
 from tilewave.kernel.types.values import I1, I8, I64, POINTER, constant, ir_type
 
 #: Bytes of the elements of which a vector has one for each row.
@@ -29,12 +30,12 @@ def rows_of(vector_bytes):
 
 
 def simd_rows_function(frame, streams, vector_bytes, ahead_bytes=0):
-    """Emit the function of some rows, at least two, into a frame of its own; the frame's ``ahead`` says how they follow
+    """Emit the function of some rows, at least two, into a new frame; the frame's ``ahead`` says how they follow
     each other, ``live`` how many.
 
-    Point q of row r comes together with point q - lag of row r + 1. What a row reads of its own results and of those
+    Point q of row r comes together with point q - lag of row r + 1. What a row reads of its results and of those
     of rows before it stays in registers; all other elements are loaded by blocks of as many points as there are
-    lanes, and blocks of rows become blocks of points. Results go the same way back. Where the rows begin and end
+    lanes, and blocks of rows become blocks of points. Results go back in the same manner. Where the rows begin and end
     their points are computed one by one. Memory to write is asked for so many bytes ahead, where these are not 0.
     Returns whether the addresses say what `Streams.checks` expects, else nothing is done."""
     frame.open()
@@ -56,7 +57,7 @@ def _prefer_vectors(function, vector_bytes):
     It would make one vector of 8 doubles, which has no second one to overlap with: 0.30 in place of 0.23 ns a point.
     """
     for name, value in (("min-legal-vector-width", 0), ("prefer-vector-width", 8 * vector_bytes)):
-        set.add(function.attributes, f'"{name}"="{value}"')  # llvmlite's own `add` knows no attributes of a target
+        set.add(function.attributes, f'"{name}"="{value}"')  # llvmlite's `add` knows no attributes of a target
 
 
 def least_points(streams, vector_bytes):
@@ -70,12 +71,9 @@ class _Lanes:
         self.frame, self.streams, self.vector_bytes, self.ahead_bytes = frame, streams, vector_bytes, ahead_bytes
         self.build, self.rows = frame.build_at, rows_of(vector_bytes)
         self.first_row = frame.places
-        self.across = {place.key: self._at(frame.ahead, k) for k, place in enumerate(frame.nest.places)}
+        self.across = {place.key: element(self.build, frame.ahead, k) for k, place in enumerate(frame.nest.places)}
         self.written = frame.written()
         self.parallel = ParallelAccesses(frame.module)
-
-    def _at(self, array, k):
-        return self.build.load(self.build.gep(array, [constant("int64", k)], source_etype=I64), typ=I64)
 
     def kind(self, key):
         return ir_type(self.frame.dtypes[key[0]])
@@ -167,7 +165,7 @@ class _Lanes:
         return self.build.select(self.build.icmp_signed(">", step, last), last, step)
 
     def _gather(self, key, steps):
-        """The vector of a place's elements, each lane's in a step of its own."""
+        """The vector of a place's elements, each lane's in another step."""
         build = self.build
         value = ir.Constant(self.vector(key), ir.Undefined)
         for lane, step in enumerate(steps):
@@ -179,51 +177,39 @@ class _Lanes:
 
     def _one_by_one(self, begin, end):
         """The points of some steps, row by row and point by point."""
-        build, frame = self.build, self.frame
-        before, loop, done = build.block, *(frame.row.append_basic_block(name) for name in ("edge", "edged"))
-        build.branch(loop)
-        build.position_at_end(loop)
-        row = build.phi(I64)
-        row.add_incoming(constant("int64", 0), before)
-        frame.places = {
-            key: build.gep(place, [build.mul(self.across[key], row)], source_etype=I8)
-            for key, place in self.first_row.items()
-        }
-        start = build.mul(row, constant("int64", self.streams.lag))
-        first, after = build.sub(begin, start), build.sub(end, start)
-        zero = constant("int64", 0)
-        self._points(
-            build.select(build.icmp_signed("<", first, zero), zero, first),
-            build.select(build.icmp_signed(">", after, frame.count), frame.count, after),
-        )
-        following = build.add(row, constant("int64", 1))
-        row.add_incoming(following, build.block)
-        build.cbranch(build.icmp_signed("<", following, frame.live), loop, done)
-        build.position_at_end(done)
+        build, frame, zero = self.build, self.frame, constant("int64", 0)
+        with CountedLoop(build, "edge", zero, frame.live) as row:
+            frame.places = {
+                key: build.gep(place, [build.mul(self.across[key], row)], source_etype=I8)
+                for key, place in self.first_row.items()
+            }
+            start = build.mul(row, constant("int64", self.streams.lag))
+            first, after = build.sub(begin, start), build.sub(end, start)
+            self._points(
+                build.select(build.icmp_signed("<", first, zero), zero, first),
+                build.select(build.icmp_signed(">", after, frame.count), frame.count, after),
+            )
 
     def _points(self, begin, end):
         """Points `begin` to `end` of a row, of which there may be none."""
         build, frame = self.build, self.frame
-        some, loop, done = (frame.row.append_basic_block(name) for name in ("some", "points", "beyond"))
-        build.cbranch(build.icmp_signed("<", begin, end), some, done)
-        build.position_at_end(some)
-        writers = {key: writer for writer, own in self.streams.own.items() for key, age in own.ages.items() if age == 1}
-        frame.point = begin
-        ahead = {key: frame.load(key) for key in writers}
-        build.branch(loop)
-        build.position_at_end(loop)
-        frame.point = build.phi(I64)
-        frame.point.add_incoming(begin, some)
-        known = {key: build.phi(value.type) for key, value in ahead.items()}
-        frame.translate(known)
-        frame.write_back(self.written)
-        more = build.add(frame.point, constant("int64", 1))
-        frame.point.add_incoming(more, build.block)
-        for key, phi in known.items():
-            phi.add_incoming(ahead[key], some)
-            phi.add_incoming(frame.body.state.cells[writers[key]].ir, build.block)
-        build.cbranch(build.icmp_signed("<", more, end), loop, done)
-        build.position_at_end(done)
+        writers = {
+            key: writer
+            for writer, stream in self.streams.results.items()
+            for key, age in stream.ages.items()
+            if age == 1
+        }
+        with build.if_then(build.icmp_signed("<", begin, end)):
+            frame.point = begin
+            ahead = {key: frame.load(key) for key in writers}
+            loop = CountedLoop(build, "points", begin, end)
+            with loop as frame.point:
+                known = {key: build.phi(value.type) for key, value in ahead.items()}
+                frame.translate(known)
+                frame.write_back(self.written)
+                for key, phi in known.items():
+                    phi.add_incoming(ahead[key], loop.before)
+                    phi.add_incoming(frame.body.state.cells[writers[key]].ir, build.block)
 
     # Steps of all lanes.
 
@@ -256,12 +242,12 @@ class _Lanes:
         # The next block is loaded while this one is computed. Of few streams it waits in registers; of more it is
         # transposed at once, into the second of two blocks in memory.
         registers = len(streams.memory) <= MOST_STREAMS_IN_REGISTERS
-        kept = self.rows if registers else 2 * self.rows
+        room = self.rows if registers else 2 * self.rows
         with build.goto_entry_block():
-            self.loaded = {stream.key: self._room(stream.key, kept) for stream in streams.memory}
+            self.loaded = {stream.key: self._room(stream.key, room) for stream in streams.memory}
             self.stored = {key: self._room(key, self.rows) for key in self.written}
         held = [
-            *((own, streams.depth(key)) for key, own in streams.own.items()),
+            *((stream, streams.depth(key)) for key, stream in streams.results.items()),
             *((stream, stream.depth) for stream in [*streams.above, *streams.memory]),
         ]
         fits = build.icmp_signed("<=", build.add(first, size), frame.count)
@@ -340,17 +326,17 @@ class _Lanes:
     def _step(self, held, past, begin, t, loaded):
         """One step of all lanes; the newest value of each stream."""
         build, streams = self.build, self.streams
-        own = {
+        past_results = {
             stream.key: phis
             for (stream, _), phis in zip(held, past, strict=True)
-            if stream.key in self.written and stream is streams.own.get(stream.key)
+            if stream.key in self.written and stream is streams.results.get(stream.key)
         }
         fresh, inputs = [], dict(self.same)
         for (stream, _), phis in zip(held, past, strict=True):
-            if stream is streams.own.get(stream.key):
+            if stream is streams.results.get(stream.key):
                 value = None
             elif stream.rows:
-                value = self._from_above(stream, own, build.add(begin, t))
+                value = self._from_above(stream, past_results, build.add(begin, t))
             else:
                 at = self._vector_at(self.loaded[stream.key], stream.key, loaded)
                 value = build.load(at, typ=self.vector(stream.key))
@@ -362,7 +348,7 @@ class _Lanes:
             build.store(results[key], self._vector_at(self.stored[key], key, t))
         return [results[stream.key] if value is None else value for (stream, _), value in zip(held, fresh, strict=True)]
 
-    def _from_above(self, stream, own, point):
+    def _from_above(self, stream, past_results, point):
         """What the rows above have computed: their lanes moved, the first ones from memory."""
         build, rows = self.build, self.rows
         writer = next(key for key in self.written if key[0] == stream.key[0])
@@ -371,34 +357,28 @@ class _Lanes:
             step = point if not stream.ahead else self._to_end(build.add(point, constant("int64", stream.ahead)), lane)
             element = build.load(self._address(stream.key, lane, step), typ=self.kind(writer))
             above = build.insert_element(above, element, constant("int32", rows - stream.rows + lane))
-        return shuffle(build, above, own[writer][stream.behind - 1], range(rows - stream.rows, 2 * rows - stream.rows))
+        return shuffle(
+            build, above, past_results[writer][stream.behind - 1], range(rows - stream.rows, 2 * rows - stream.rows)
+        )
 
     def _compute(self, inputs):
         """The body, lane by lane in a loop of which LLVM makes vectors; the written places' values."""
         build, frame = self.build, self.frame
         for key, value in inputs.items():
             self._whole(build.store(value, self.cells[key]), key)
-        before, loop, after = build.block, *(frame.row.append_basic_block(name) for name in ("lane", "lanes"))
-        build.branch(loop)
-        build.position_at_end(loop)
-        lane = build.phi(I64)
-        lane.add_incoming(constant("int64", 0), before)
-        known = {}
-        for place in frame.nest.places:
-            key, kind = place.key, self.kind(place.key)
-            known[key] = ir.Constant(kind, 0.0 if isinstance(kind, ir.FloatType | ir.DoubleType) else 0)
-            if key in inputs:
-                at = build.gep(self.cells[key], [lane], source_etype=kind)
-                known[key] = self.parallel.mark(build.load(at, typ=kind))
-        frame.translate(known)
-        for key in self.written:
-            at = build.gep(self.results[key], [lane], source_etype=self.kind(key))
-            self.parallel.mark(build.store(frame.body.state.cells[key].ir, at))
-        more = build.add(lane, constant("int64", 1))
-        lane.add_incoming(more, build.block)
-        branch = build.cbranch(build.icmp_signed("<", more, constant("int64", self.rows)), loop, after)
-        self.parallel.close(branch, self.rows)
-        build.position_at_end(after)
+        loop, known = CountedLoop(build, "lane", constant("int64", 0), constant("int64", self.rows)), {}
+        with loop as lane:
+            for place in frame.nest.places:
+                key, kind = place.key, self.kind(place.key)
+                known[key] = ir.Constant(kind, 0.0 if isinstance(kind, ir.FloatType | ir.DoubleType) else 0)
+                if key in inputs:
+                    at = build.gep(self.cells[key], [lane], source_etype=kind)
+                    known[key] = self.parallel.mark(build.load(at, typ=kind))
+            frame.translate(known)
+            for key in self.written:
+                at = build.gep(self.results[key], [lane], source_etype=self.kind(key))
+                self.parallel.mark(build.store(frame.body.state.cells[key].ir, at))
+        self.parallel.close(loop.branch, self.rows)
         return {key: self._whole(build.load(self.results[key], typ=self.vector(key)), key) for key in self.written}
 
     def _whole(self, access, key):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-#: Steps that values are kept in registers for, at most.
+#: Steps for which values stay in registers, at most.
 MOST_STEPS = 24
 
 
@@ -10,7 +10,7 @@ MOST_STEPS = 24
 class Staggered:
     """The word of the caller that rows whose points depend on each other may be computed together.
 
-    ``points``: how many points each must be behind the one before it. ``meet``: places of them, a few rows apart, are
+    ``points``: how many points each must be behind the one before it. ``meet``: places of rows near each other are
     at about the same place of a page. ``neighbours`` has for each place of the nest (rows, points): its element is
     that which the point so many rows and points further on writes, in the same sweep over the rows; None where no
     point of them does."""
@@ -25,7 +25,7 @@ class Stream:
     """Elements that follow each other along rows, the next in each step, of which a point sees some.
 
     ``key``: the place that comes first. ``ages``: of each place, the steps from the first to it. ``rows``: how many
-    rows above their own the points were that computed the elements, ``behind`` how many steps ago; 0 where they come
+    rows above this one the points were that computed the elements, ``behind`` how many steps ago; 0 where they come
     from memory. ``ahead``: steps from the first of the stream to ``key``, where no place is at the first."""
 
     key: tuple
@@ -46,11 +46,11 @@ class Stream:
 
 @dataclass
 class Streams:
-    """All streams of a body: ``own`` and ``above`` by what writes them, ``memory``; ``same`` are places of one element
-    a row.
+    """All streams of a body: ``results`` and ``above`` by what writes them, ``memory``; ``same`` are places of one
+    element a row.
     """
 
-    own: dict  # from written place to the stream of what its row has written there
+    results: dict  # from written place to the stream of what its row has written there
     above: list
     memory: list
     same: list
@@ -59,15 +59,17 @@ class Streams:
     lag: int
 
     def depth(self, writer):
-        """Steps that the results of a written place are kept for."""
-        return max([self.own[writer].depth, *(stream.behind for stream in self.above if stream.key[0] == writer[0])])
+        """Steps for which the results of a written place are needed."""
+        return max(
+            [self.results[writer].depth, *(stream.behind for stream in self.above if stream.key[0] == writer[0])]
+        )
 
 
 def lag_of(frame, staggered):
     """Points by which a lane is behind the one before it.
 
-    A value goes from lane to lane in about the time of a step. 3 points keep that off the way from one step to the
-    next; where steps are long (roots, quotients) 2 do, and fewer points are left over. ns a point at 1, 2, 3, 4:
+    A value goes from lane to lane in about the time of a step. 3 points keep that off the critical path from one step
+    to the next; where steps are long (roots, quotients) 2 do, and fewer points are left over. ns a point at 1, 2, 3, 4:
     three neighbours in 64x64x256 floats 0.8, 0.42, 0.39, 0.42; three square roots 1.5, 1.0, 1.15, 1.3."""
     slow = any(each.opname in ("call", "fdiv") for block in frame.row.blocks for each in block.instructions)
     return max(2 if slow else 3, staggered.points)
@@ -110,18 +112,18 @@ def streams_of(frame, staggered, unused, most_rows):
         rows, points = near[key]
         found.checks.append((key, written[key[0]], rows, points))
         if rows == 0:
-            found.own[written[key[0]]].ages[key] = -points
+            found.results[written[key[0]]].ages[key] = -points
         else:
             above.setdefault((key[0], -rows), {})[key] = points
     for (_, rows), places in above.items():
         first = max(places, key=places.get)
-        head = max(places[first], 0)  # the last row's first point needs no results from before its own row's
+        head = max(places[first], 0)  # the last row's first point needs no results from before its row's
         ages = {key: head - points for key, points in places.items()}
         found.above.append(Stream(first, rows, rows * lag - head, head - places[first], ages))
-    streams = [*found.own.values(), *found.above, *found.memory]
+    streams = [*found.results.values(), *found.above, *found.memory]
     if any(stream.behind < 1 for stream in found.above) or any(stream.depth > MOST_STEPS for stream in streams):
         return None
-    return None if any(found.depth(key) > MOST_STEPS for key in found.own) else found
+    return None if any(found.depth(key) > MOST_STEPS for key in found.results) else found
 
 
 def _was_computed(neighbour, most_rows):

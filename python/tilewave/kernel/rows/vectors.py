@@ -47,7 +47,7 @@ class ParallelAccesses:
         _loop_property(self.module, branch, *map(self.module.add_metadata, wishes))
 
 
-class ArraysApart:
+class SeparateArrays:
     """The word that a loop's arrays do not overlap each other, where that was checked before the loop.
 
     LLVM then compares no pointers of different arrays. A wish for vectors in spite of many comparisons

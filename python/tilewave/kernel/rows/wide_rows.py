@@ -2,6 +2,7 @@
 
 from llvmlite import ir
 
+from tilewave.kernel.types.emitting import CountedLoop, element
 from tilewave.kernel.types.values import I8, I32, I64, POINTER, constant, ir_type
 
 #: Numbers that say where a row of a call of several is: its number, first point and points.
@@ -46,30 +47,23 @@ def chunk_loop(frame, width, rows=None):
     second = _second_chunk(frame, width, last)
     # What the first chunk finds to be stored: the values that are there.
     old = {key: _load(frame, shape, frame.places[key], key) for key, shape in shapes.items()}
-    before, chunk, inner, after, end = build.block, *map(row.append_basic_block, ("chunk", "points", "chunked", "end"))
+    before, chunk, end = build.block, *map(row.append_basic_block, ("chunk", "end"))
     build.branch(chunk)
     build.position_at_end(chunk)
     start, stored, following = build.phi(I64), build.phi(I64), build.phi(I64)
-    kept = {key: build.phi(shape) for key, shape in shapes.items()}
+    previous = {key: build.phi(shape) for key, shape in shapes.items()}
     if rows:
         rows.provide(start, width, stored)
-    entered = build.block
-    build.branch(inner)
-    build.position_at_end(inner)
-    q = build.phi(I64)
-    q.add_incoming(zero, entered)
-    frame.point = build.add(start, q)
-    frame.translate(ahead)
-    for key, room in rooms.items():
-        build.store(frame.body.state.cells[key].ir, build.gep(room, [zero, q]))
-    more = build.add(q, constant("int64", 1))
-    q.add_incoming(more, build.block)
-    branch = build.cbranch(build.icmp_signed("<", more, constant("int64", width)), inner, after)
-    frame.parallel.close(branch, width)
-    build.position_at_end(after)
+    inner = CountedLoop(build, "points", zero, constant("int64", width))
+    with inner as q:
+        frame.point = build.add(start, q)
+        frame.translate(ahead)
+        for key, room in rooms.items():
+            build.store(frame.body.state.cells[key].ir, build.gep(room, [zero, q]))
+    frame.parallel.close(inner.branch, width)
     results = {key: _load(frame, shape, rooms[key], key) for key, shape in shapes.items()}
     frame.bests.take_vectors(results)
-    _store(frame, kept, stored)
+    _store(frame, previous, stored)
     for key, distance in ahead_of.items():
         prefetch(frame, build.gep(frame.address(key), [distance], source_etype=I8), key in rooms)
     to = build.select(build.icmp_signed("<", following, last), following, last)
@@ -78,10 +72,10 @@ def chunk_loop(frame, width, rows=None):
         (start, zero, to),
         (stored, zero, start),
         (following, second, advance),
-        *((kept[key], old[key], results[key]) for key in kept),
+        *((previous[key], old[key], results[key]) for key in previous),
     ):
         phi.add_incoming(first, before)
-        phi.add_incoming(then, after)
+        phi.add_incoming(then, build.block)
     build.cbranch(build.icmp_signed("==", start, last), end, chunk)
     build.position_at_end(end)
     _store(frame, results, last)
@@ -97,14 +91,11 @@ def _ahead(frame):
     With two loops rows are as long as a side of the array, and the next one begins pages on: what is written is asked
     for a row ahead, since a store that waits for its line holds up those behind it. With more loops rows are too short
     for the processor to see where they go: all that no row before has touched is asked for some rows ahead. Of an array
-    in time that is a row of each time step, as each step has memory of its own. 7-point heat, 256³ floats, a step at a
+    in time that is a row of each time step, as each step has other memory. 7-point heat, 256³ floats, a step at a
     time on an AMD EPYC: 1.50 GPts/s where only the step that is written was asked for, 1.91 with both.
     """
     build, nest = frame.build_at, frame.nest
-    next_row = {
-        place.key: build.load(build.gep(frame.ahead, [constant("int64", k)], source_etype=I64), typ=I64)
-        for k, place in enumerate(nest.places)
-    }
+    next_row = {place.key: element(build, frame.ahead, k) for k, place in enumerate(nest.places)}
     if nest.rank == 2:
         return {place.key: next_row[place.key] for place in nest.places if place.written}
     in_order = sorted(nest.places, key=lambda place: place.offsets)
@@ -178,9 +169,6 @@ def rows_function(frame, name):
     pointers, step, count, spans, following, index, direction, turn, env = rows.args
     build = ir.IRBuilder(rows.append_basic_block("entry"))
 
-    def number(array, k, of=I64):
-        return build.load(build.gep(array, [constant("int64", k)], source_etype=of), typ=of)
-
     nest, places = frame.nest, len(frame.nest.places)
     fixed = places + len(nest.tables) + len(frame.bests.wanted)
     here = build.alloca(ir.ArrayType(POINTER, fixed))
@@ -190,36 +178,29 @@ def rows_function(frame, name):
     def put(room, k, value):
         build.store(value, build.gep(room, [zero, constant("int64", k)]))
 
-    first = [number(pointers, k, POINTER) for k in range(fixed)]
-    ways = []  # bytes from row to row and from point to point
+    first = [element(build, pointers, k, POINTER) for k in range(fixed)]
+    moves = []  # bytes from row to row and from point to point
     for k, place in enumerate(nest.places):
-        elements = frame.steps[place.key]
-        size = frame.dtypes[place.array].itemsize
-        ways.append((number(following, k), number(step, k) if elements is None else constant("int64", elements * size)))
+        elements, size = frame.steps[place.key], frame.dtypes[place.array].itemsize
+        along = element(build, step, k) if elements is None else constant("int64", elements * size)
+        moves.append((element(build, following, k), along))
     for k in range(places, fixed):
         put(here, k, first[k])
     used = [axis for axis, name in enumerate(nest.indices) if name in nest.numbers]
-    turns = {axis: (number(index, axis), number(turn, axis), number(direction, axis)) for axis in used}
-    entry, loop, failed, done = build.block, *map(rows.append_basic_block, ("row", "failed", "done"))
-    build.cbranch(build.icmp_signed(">", count, zero), loop, done)
-    build.position_at_end(loop)
-    span = build.phi(I64)
-    span.add_incoming(zero, entry)
-    of_row = build.gep(spans, [build.mul(span, constant("int64", SPAN))], source_etype=I64)
-    row, begin, points = (number(of_row, k) for k in range(SPAN))
-    for k, (across, along) in enumerate(ways):
-        moved = build.add(build.mul(row, across), build.mul(begin, along))
-        put(here, k, build.gep(first[k], [moved], source_etype=I8))
-    for axis, (start, across, along) in turns.items():
-        put(at, axis, build.add(start, build.add(build.mul(row, across), build.mul(begin, along))))
-    code = build.call(frame.row, [here, step, points, at, direction, env, following])
-    on = rows.append_basic_block("on")
-    build.cbranch(build.icmp_signed("==", code, zero), on, failed)
-    build.position_at_end(on)
-    after = build.add(span, constant("int64", 1))
-    span.add_incoming(after, on)
-    build.cbranch(build.icmp_signed("<", after, count), loop, done)
-    build.position_at_end(failed)
-    build.ret(build.or_(code, build.shl(span, constant("int64", 32))))
-    build.position_at_end(done)
+    turns = {
+        axis: (element(build, index, axis), element(build, turn, axis), element(build, direction, axis))
+        for axis in used
+    }
+    loop = CountedLoop(build, "row", zero, count)
+    with build.if_then(build.icmp_signed(">", count, zero)), loop as span:
+        of_row = build.gep(spans, [build.mul(span, constant("int64", SPAN))], source_etype=I64)
+        row, begin, points = (element(build, of_row, k) for k in range(SPAN))
+        for k, (across, along) in enumerate(moves):
+            moved = build.add(build.mul(row, across), build.mul(begin, along))
+            put(here, k, build.gep(first[k], [moved], source_etype=I8))
+        for axis, (start, across, along) in turns.items():
+            put(at, axis, build.add(start, build.add(build.mul(row, across), build.mul(begin, along))))
+        code = build.call(frame.row, [here, step, points, at, direction, env, following])
+        with build.if_then(build.icmp_signed("!=", code, zero)):
+            build.ret(build.or_(code, build.shl(span, constant("int64", 32))))
     build.ret(zero)

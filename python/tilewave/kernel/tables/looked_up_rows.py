@@ -2,7 +2,7 @@
 
 Elements that a row looks up go to rooms on the stack, `BLOCK_BYTES` at a time, from which the body then loads as from
 an array. `LANES` points of them are computed at once, the last ones so that they end with the row. Subscripts are
-checked on the way: where one is outside its table or negative, nothing of these points is stored yet, and the usual
+checked meanwhile: where one is outside its table or negative, nothing of these points is stored yet, and the usual
 loop goes on from there, with its checks.
 """
 
@@ -12,6 +12,7 @@ from llvmlite import ir
 
 from tilewave.kernel.tables.permuted import LANES, NARROW, UNFIT, joined, look_up, number_of, widened
 from tilewave.kernel.tables.precomputed_lookups import PrecomputedLookups
+from tilewave.kernel.types.emitting import CountedLoop, element
 from tilewave.kernel.types.values import I8, I64, POINTER, Typed, Value, constant, ir_type
 from tilewave.nest.types import scalar
 
@@ -29,7 +30,7 @@ class LookedUpRows:
     lookups : PrecomputedLookups
     layouts : dict
         Of each table, its `Layout`.
-    way : Way
+    permutation : Permutation
 
     Attributes
     ----------
@@ -37,10 +38,12 @@ class LookedUpRows:
         Where the loop with checks is, which begins at the point in ``resume``.
     """
 
-    def __init__(self, frame, lookups, layouts, way):
-        self.frame, self.lookups, self.way = frame, lookups, way
+    def __init__(self, frame, lookups, layouts, permutation):
+        self.frame, self.lookups, self.permutation = frame, lookups, permutation
         self.layouts = {
-            table: layout for table, layout in layouts.items() if way and way.suits(layout, frame.dtypes[table])
+            table: layout
+            for table, layout in layouts.items()
+            if permutation and permutation.suits(layout, frame.dtypes[table])
         }  # of those permuted
         self.tables = {text: node.value.id for text, node in lookups.lookups.items()}
         largest = max(frame.dtypes[table].itemsize for table in self.tables.values())
@@ -48,10 +51,10 @@ class LookedUpRows:
         self.base = None  # the point whose elements are `LANES` after the rooms' beginning; None: no loop uses them
 
     @classmethod
-    def of(cls, frame, trial, layouts, way):
+    def of(cls, frame, trial, layouts, permutation):
         """None where subscripts cannot be computed ahead; `trial` makes a frame to try them in."""
         lookups = PrecomputedLookups.of(frame.nest)
-        return cls(frame, lookups, layouts, way) if lookups and lookups.is_plain(trial()) else None
+        return cls(frame, lookups, layouts, permutation) if lookups and lookups.is_plain(trial()) else None
 
     def open(self, usual):
         """Make the rooms, and find the byte tables; whether a row may be computed so."""
@@ -72,9 +75,7 @@ class LookedUpRows:
                 for extent in frame.tables.known[table][1]:
                     usable = build.and_(usable, build.icmp_signed(">", extent, constant("int64", 0)))
                 continue
-            kind = build.load(
-                build.gep(frame.env, [constant("int64", frame.byte_tables.kinds[table])], source_etype=I64), typ=I64
-            )
+            kind = element(build, frame.env, frame.byte_tables.kinds[table])
             usable = build.and_(usable, build.icmp_signed("!=", kind, constant("int64", UNFIT)))
             self.kinds[table] = kind
         return usable
@@ -154,60 +155,41 @@ class LookedUpRows:
         """The lookups of some points, and of a few before them at times; to `spoilt` where a subscript is outside."""
         frame, build = self.frame, self.frame.build_at
         last = build.sub(frame.count, constant("int64", LANES))
-        before, group, filled = build.block, *(frame.row.append_basic_block(name) for name in ("group", "filled"))
-        build.branch(group)
-        build.position_at_end(group)
-        first = build.phi(I64)
-        first.add_incoming(begin, before)
-        point = build.select(build.icmp_signed("<", first, last), first, last)
-        vectors = self._subscripts(point)
-        outside = None
-        for text, table in self.tables.items():
-            for axis, (dtype, vector) in enumerate(vectors[text]):
-                wrong = self._outside(table, axis, dtype, vector)
-                outside = wrong if outside is None else build.or_(outside, wrong)
-        inside = frame.row.append_basic_block("inside")
-        any_outside = build.icmp_unsigned("!=", build.bitcast(outside, I64), constant("int64", 0))
-        build.cbranch(any_outside, spoilt, inside)
-        build.position_at_end(inside)
-        slot = build.add(build.sub(point, begin), constant("int64", LANES))
-        for text, table in self.tables.items():
-            subscripts = [vector for _, vector in vectors[text]]
-            look_up_all = self._permute if table in self.layouts else self._load
-            look_up_all(text, table, subscripts, slot)
-        following = build.add(first, constant("int64", LANES))
-        first.add_incoming(following, build.block)
-        build.cbranch(build.icmp_signed("<", following, end), group, filled)
-        build.position_at_end(filled)
+        with CountedLoop(build, "group", begin, end, LANES) as first:
+            point = build.select(build.icmp_signed("<", first, last), first, last)
+            vectors = self._subscripts(point)
+            outside = None
+            for text, table in self.tables.items():
+                for axis, (dtype, vector) in enumerate(vectors[text]):
+                    wrong = self._outside(table, axis, dtype, vector)
+                    outside = wrong if outside is None else build.or_(outside, wrong)
+            inside = frame.row.append_basic_block("inside")
+            any_outside = build.icmp_unsigned("!=", build.bitcast(outside, I64), constant("int64", 0))
+            build.cbranch(any_outside, spoilt, inside)
+            build.position_at_end(inside)
+            slot = build.add(build.sub(point, begin), constant("int64", LANES))
+            for text, table in self.tables.items():
+                subscripts = [vector for _, vector in vectors[text]]
+                look_up_all = self._permute if table in self.layouts else self._load
+                look_up_all(text, table, subscripts, slot)
 
     def _subscripts(self, point):
         """(dtype, vector) of each subscript of each lookup, for `LANES` points."""
         frame, build = self.frame, self.frame.build_at
-        before, loop, done = (
-            build.block,
-            *(frame.row.append_basic_block(name) for name in ("subscripts", "subscripted")),
-        )
-        build.branch(loop)
-        build.position_at_end(loop)
-        lane = build.phi(I64)
-        lane.add_incoming(constant("int64", 0), before)
-        frame.point = build.add(point, lane)
-        rooms, found = {}, {}
-        for text, values in self.lookups.subscripts(frame).items():
-            found[text] = []
-            for value in values:
-                typed = value.only
-                if id(typed.ir) not in rooms:
-                    with build.goto_entry_block():
-                        room = self._bytes(LANES * typed.type.dtype.itemsize)
-                    build.store(typed.ir, build.gep(room, [lane], source_etype=typed.ir.type))
-                    rooms[id(typed.ir)] = typed, room
-                found[text].append(id(typed.ir))
-        more = build.add(lane, constant("int64", 1))
-        lane.add_incoming(more, build.block)
-        branch = build.cbranch(build.icmp_signed("<", more, constant("int64", LANES)), loop, done)
-        frame.parallel.close(branch, LANES)
-        build.position_at_end(done)
+        loop, rooms, found = CountedLoop(build, "subscripts", constant("int64", 0), constant("int64", LANES)), {}, {}
+        with loop as lane:
+            frame.point = build.add(point, lane)
+            for text, values in self.lookups.subscripts(frame).items():
+                found[text] = []
+                for value in values:
+                    typed = value.only
+                    if id(typed.ir) not in rooms:
+                        with build.goto_entry_block():
+                            room = self._bytes(LANES * typed.type.dtype.itemsize)
+                        build.store(typed.ir, build.gep(room, [lane], source_etype=typed.ir.type))
+                        rooms[id(typed.ir)] = typed, room
+                    found[text].append(id(typed.ir))
+        frame.parallel.close(loop.branch, LANES)
         vectors = {
             key: (typed.type.dtype, build.load(room, typ=ir.VectorType(typed.ir.type, LANES)))
             for key, (typed, room) in rooms.items()
@@ -235,22 +217,15 @@ class LookedUpRows:
             rooms = [self._bytes(LANES * vector.type.element.width // 8) for vector in subscripts]
         for room, vector in zip(rooms, subscripts, strict=True):
             build.store(vector, room)
-        before, loop, done = build.block, *(frame.row.append_basic_block(name) for name in ("load", "loaded"))
-        build.branch(loop)
-        build.position_at_end(loop)
-        lane = build.phi(I64)
-        lane.add_incoming(constant("int64", 0), before)
-        at = base
-        for room, vector, stride in zip(rooms, subscripts, strides, strict=True):
-            number = build.load(build.gep(room, [lane], source_etype=vector.type.element), typ=vector.type.element)
-            number = number if number.type == I64 else build.zext(number, I64)
-            at = build.gep(at, [build.mul(number, stride)], source_etype=I8)
-        build.store(build.load(at, typ=kind), build.gep(self.rooms[text], [build.add(slot, lane)], source_etype=kind))
-        more = build.add(lane, constant("int64", 1))
-        lane.add_incoming(more, loop)
-        branch = build.cbranch(build.icmp_signed("<", more, constant("int64", LANES)), loop, done)
-        frame.parallel.close(branch)
-        build.position_at_end(done)
+        loop, at = CountedLoop(build, "load", constant("int64", 0), constant("int64", LANES)), base
+        with loop as lane:
+            for room, vector, stride in zip(rooms, subscripts, strides, strict=True):
+                number = build.load(build.gep(room, [lane], source_etype=vector.type.element), typ=vector.type.element)
+                number = number if number.type == I64 else build.zext(number, I64)
+                at = build.gep(at, [build.mul(number, stride)], source_etype=I8)
+            to = build.gep(self.rooms[text], [build.add(slot, lane)], source_etype=kind)
+            build.store(build.load(at, typ=kind), to)
+        frame.parallel.close(loop.branch)
 
     def _permute(self, text, table, subscripts, slot):
         """Put what a lookup gives into its room, byte by byte."""
@@ -261,18 +236,27 @@ class LookedUpRows:
             build.gep(first, [constant("int64", k * layout.byte_table_bytes)], source_etype=I8)
             for k in range(dtype.itemsize)
         ]
-        number = number_of(build, self.way, layout, subscripts)
+        number = number_of(build, self.permutation, layout, subscripts)
         at = build.gep(self.rooms[text], [slot], source_etype=ir_type(dtype))
 
         def put(vector):
             build.store(vector, at).align = dtype.itemsize
 
         if dtype.kind != "i" or dtype.itemsize == 1:
-            put(joined(build, [look_up(build, self.way, layout, byte_table, number) for byte_table in byte_tables]))
+            put(
+                joined(
+                    build, [look_up(build, self.permutation, layout, byte_table, number) for byte_table in byte_tables]
+                )
+            )
             return
         narrow = build.icmp_signed("==", self.kinds[table], constant("int64", NARROW))
         with build.if_else(narrow) as (one, all_):
             with one:
-                put(widened(build, dtype, look_up(build, self.way, layout, byte_tables[0], number)))
+                put(widened(build, dtype, look_up(build, self.permutation, layout, byte_tables[0], number)))
             with all_:
-                put(joined(build, [look_up(build, self.way, layout, byte_table, number) for byte_table in byte_tables]))
+                put(
+                    joined(
+                        build,
+                        [look_up(build, self.permutation, layout, byte_table, number) for byte_table in byte_tables],
+                    )
+                )

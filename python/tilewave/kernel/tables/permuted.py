@@ -73,7 +73,7 @@ class Layout:
 
 
 @dataclasses.dataclass(frozen=True)
-class Way:
+class Permutation:
     """How a processor permutes bytes: of so many elements by one instruction; ``most``: permutations that pay."""
 
     name: str
@@ -89,18 +89,18 @@ class Way:
 
 #: By feature of the processor, the best first. A load takes about two cycles a point, a permutation and a choice one
 #: for all lanes.
-WAYS = {"avx512vbmi": Way("avx512vbmi", 128, 64), "avx2": Way("avx2", 16, 16)}
+PERMUTATIONS = {"avx512vbmi": Permutation("avx512vbmi", 128, 64), "avx2": Permutation("avx2", 16, 16)}
 
 
-def best_way(features):
+def best_permutation(features):
     """The best one of a processor, None where it has none."""
-    return next((way for name, way in WAYS.items() if features.get(name)), None)
+    return next((permutation for name, permutation in PERMUTATIONS.items() if features.get(name)), None)
 
 
-def number_of(build, way, layout, subscripts):
+def number_of(build, permutation, layout, subscripts):
     """(number within a step, step) of each lane's element, as bytes, from vectors of subscripts within extents."""
     within, step = None, None
-    inside = int(math.log2(way.elements))
+    inside = int(math.log2(permutation.elements))
     for subscript, (shift, bits) in zip(subscripts, layout.shifts(), strict=True):
         narrow = _integers(build, subscript, 8)
         if shift < inside:
@@ -108,15 +108,20 @@ def number_of(build, way, layout, subscripts):
         if shift + bits > inside:
             wide = narrow if bits <= 8 else _integers(build, subscript, 16)
             step = _join(build, step, _integers(build, _shifted(build, wide, shift - inside), 8))
-    return build.and_(within, _splat(I8, way.elements - 1)), step
+    return build.and_(within, _splat(I8, permutation.elements - 1)), step
 
 
-def look_up(build, way, layout, byte_table, number):
+def look_up(build, permutation, layout, byte_table, number):
     """The byte of each lane, of a byte table at some address."""
     within, step = number
-    steps = way.steps(layout)
+    steps = permutation.steps(layout)
     found = [
-        _permuted(build, way, build.gep(byte_table, [ir.Constant(I32, k * way.elements)], source_etype=I8), within)
+        _permuted(
+            build,
+            permutation,
+            build.gep(byte_table, [ir.Constant(I32, k * permutation.elements)], source_etype=I8),
+            within,
+        )
         for k in range(steps)
     ]
     bit = 1
@@ -146,7 +151,7 @@ def joined(build, byte_tables):
     return byte_tables[0]
 
 
-def _permuted(build, way, at, within):
+def _permuted(build, permutation, at, within):
     module, bytes_64, bytes_32 = build.module, ir.VectorType(I8, 64), ir.VectorType(I8, 32)
 
     def load(of):
@@ -154,7 +159,7 @@ def _permuted(build, way, at, within):
         found.align = 1
         return found
 
-    if way.name == "avx512vbmi":
+    if permutation.name == "avx512vbmi":
         low = load(bytes_64)
         at = build.gep(at, [ir.Constant(I32, 64)], source_etype=I8)
         return build.call(

@@ -1,4 +1,4 @@
-"""Lookups whose subscripts can be computed apart from the body, before its points."""
+"""Lookups whose subscripts can be computed without the body, before its points."""
 
 import ast
 
@@ -73,7 +73,7 @@ class PrecomputedLookups:
         return body.values_of(self.assignments, {text: subscripts_of(node) for text, node in self.lookups.items()})
 
     def is_plain(self, frame):
-        """Whether the subscripts are integers of one type each, and none calls or raises; tried in its own frame."""
+        """Whether the subscripts are integers of one type each, and none calls or raises; tried in another frame."""
         frame.e.leave = lambda site: frame.build_at.unreachable()
         frame.open()
         before = frame.e.calls, len(frame.e.sites)

@@ -12,7 +12,8 @@ import ast
 from llvmlite import ir
 
 from tilewave.kernel.types.casts import cast
-from tilewave.kernel.types.values import I1, I64, constant, ir_type
+from tilewave.kernel.types.emitting import CountedLoop
+from tilewave.kernel.types.values import I1, constant, ir_type
 from tilewave.nest.subscript import linear_form, subscripts_of
 from tilewave.nest.types import INT
 
@@ -98,26 +99,13 @@ def _greatest_elements(frame, places):
     if not places:
         return {}
     build, places = frame.e.builder, sorted(places)
-    before, loop, after = build.block, *map(frame.row.append_basic_block, ("look", "looked"))
-    build.branch(loop)
-    build.position_at_end(loop)
-    frame.point = build.phi(I64)
-    frame.point.add_incoming(constant("int64", 0), before)
-    best = {}
-    for place in places:
-        kind = ir_type(frame.dtypes[place[0]])
-        least = build.phi(kind)
-        least.add_incoming(ir.Constant(kind, 0), before)
-        best[place] = least
-    greatest = {}
-    for place, least in best.items():
-        value = frame.marked(frame.load(place))
-        above = build.icmp_unsigned(">", value, least)
-        greatest[place] = build.select(above, value, least)
-        least.add_incoming(greatest[place], loop)
-    following = build.add(frame.point, constant("int64", 1))
-    frame.point.add_incoming(following, loop)
-    branch = build.cbranch(build.icmp_signed("<", following, frame.count), loop, after)
-    frame.parallel.close(branch)
-    build.position_at_end(after)
+    loop, greatest = CountedLoop(build, "look", constant("int64", 0), frame.count), {}
+    with loop as frame.point:
+        best = {place: build.phi(ir_type(frame.dtypes[place[0]])) for place in places}
+        for place, phi in best.items():
+            phi.add_incoming(ir.Constant(phi.type, 0), loop.before)
+            value = frame.marked(frame.load(place))
+            greatest[place] = build.select(build.icmp_unsigned(">", value, phi), value, phi)
+            phi.add_incoming(greatest[place], build.block)
+    frame.parallel.close(loop.branch)
     return {place: cast(frame.e, value, frame.dtypes[place[0]], INT.dtype) for place, value in greatest.items()}

@@ -3,6 +3,7 @@
 import functools
 
 from tilewave.kernel.types.casts import to_int
+from tilewave.kernel.types.emitting import element
 from tilewave.kernel.types.values import I8, I32, I64, POINTER, Typed, Value, constant, ir_type
 from tilewave.nest.types import Unsupported, scalar
 
@@ -42,14 +43,10 @@ class Tables:
         """Load address, extents and byte strides of each table, before the loop."""
         build, slot = self.e.builder, first_slot
         for k, table in enumerate(self.nest.tables):
-            place = build.gep(pointers, [constant("int64", first_pointer + k)], source_etype=POINTER)
-            numbers = []
-            for _ in range(2 * self.nest.table_rank(table)):
-                here = build.gep(env, [constant("int64", slot)], source_etype=I64)
-                numbers.append(build.load(here, typ=I64))
-                slot += 1
-            rank = len(numbers) // 2
-            self.known[table] = build.load(place, typ=POINTER), numbers[:rank], numbers[rank:]
+            rank = self.nest.table_rank(table)
+            numbers = [element(build, env, slot + n) for n in range(2 * rank)]
+            slot += 2 * rank
+            self.known[table] = element(build, pointers, first_pointer + k, POINTER), numbers[:rank], numbers[rank:]
 
     def lookup(self, node, subscripts):
         """The element that NumPy gives for these values: negative ones count from the end."""

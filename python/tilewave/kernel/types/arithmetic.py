@@ -73,7 +73,7 @@ def _bits(e, symbol, dtype, left, right):
 
 
 def _python_binary(e, symbol, left, right):
-    """Python's arithmetic on its own numbers."""
+    """Arithmetic of Python numbers."""
     if symbol in BITS:
         return python_bits(e, symbol, left, right)
     if left.const is not None and right.const is not None:

@@ -74,7 +74,7 @@ def _trunc(build, value, kind):
         value.narrow[kind] = build.phi(kind)
         for each, block in incoming:
             value.narrow[kind].add_incoming(each, block)
-        if here.is_terminated:  # on the way to another path's value
+        if here.is_terminated:  # between this and another path's value
             build.position_before(here.terminator)
         else:
             build.position_at_end(here)
@@ -82,7 +82,7 @@ def _trunc(build, value, kind):
 
 
 def _float_to_int(e, value, source, target):
-    """Truncate; out of range as this processor's own instruction has it.
+    """Truncate; out of range as this processor's instruction has it.
 
     Processors have no conversion to 8 and 16 bits: NumPy keeps the low bits of one to 32.
     """
@@ -144,7 +144,7 @@ def promote(e, typed, dtype):
         return constant(dtype, typed.const)
     if kind == INT and dtype.kind in "iu":
         return check_range(e, typed, dtype)
-    if kind == INT and dtype.kind == "f":  # by way of a double, as NumPy does
+    if kind == INT and dtype.kind == "f":  # through a double, as NumPy does
         if typed.const is not None:
             return constant(dtype, _as_double(typed.const))
         return cast(e, e.builder.sitofp(typed.ir, ir_type("float64")), FLOAT.dtype, dtype)

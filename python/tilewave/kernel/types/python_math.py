@@ -1,4 +1,4 @@
-"""Arithmetic of Python's own numbers, with the exceptions that they raise.
+"""Arithmetic of Python numbers, with the exceptions that they raise.
 
 Python ints have no bounds; here they have 64 bits. Where bounds known at compile time do not show
 that a result fits, the kernel checks and raises OverflowError rather than wrap.
@@ -114,9 +114,9 @@ def _shift(e, symbol, left, right):
         low, high = min(left.low << least, left.low << most), max(left.high << least, left.high << most)
         if INT64_MIN <= low and high <= INT64_MAX:
             return Typed(INT, shifted, low=low, high=high)
-    kept = build.icmp_signed("==", build.ashr(shifted, amount), left.ir)
+    whole_bits = build.icmp_signed("==", build.ashr(shifted, amount), left.ir)
     nothing = build.icmp_signed("==", left.ir, ir.Constant(I64, 0))
-    fits = build.or_(nothing, kept if most < 64 else build.and_(kept, within))
+    fits = build.or_(nothing, whole_bits if most < 64 else build.and_(whole_bits, within))
     e.fail_if(build.not_(fits), "OverflowError", BEYOND)
     return Typed(INT, shifted)
 
@@ -125,13 +125,13 @@ def modular_power(e, *operands):
     """``pow(x, y, m)`` of Python ints."""
     if not all(each.type.is_python and not each.type.is_float for each in operands):
         raise Unsupported(
-            f"pow with three arguments of {', '.join(str(each.type) for each in operands)} (Python takes its own ints)"
+            f"pow with three arguments of {', '.join(str(each.type) for each in operands)} (Python takes Python ints)"
         )
     if all(each.const is not None for each in operands):
         return fold(e, pow, *operands)
     base, exponent, modulus = (_integer(e, each) for each in operands)
     build, zero, one = e.builder, ir.Constant(I64, 0), ir.Constant(I64, 1)
-    e.calls += 1  # a loop of its own keeps points from being computed together
+    e.calls += 1  # a loop in each point keeps points from being computed together
     e.fail_if(build.icmp_signed("==", modulus.ir, zero), "ValueError", "pow() 3rd argument cannot be 0")
     e.fail_if(build.icmp_signed("<", exponent.ir, zero), "ValueError", "pow(x, y, m) of a negative y: not supported")
     below = build.icmp_signed("<", modulus.ir, zero)
@@ -181,9 +181,9 @@ def python_round(e, value, digits):
     product = build.fmul(value, power)
     rest = e.intrinsic("fma", value, power, build.fneg(product))
     whole = e.intrinsic("rint", product)
-    apart = build.fsub(product, whole)
-    up = build.and_(build.fcmp_ordered("==", apart, half), build.fcmp_ordered(">", rest, zero))
-    down = build.and_(build.fcmp_ordered("==", apart, build.fneg(half)), build.fcmp_ordered("<", rest, zero))
+    fraction = build.fsub(product, whole)
+    up = build.and_(build.fcmp_ordered("==", fraction, half), build.fcmp_ordered(">", rest, zero))
+    down = build.and_(build.fcmp_ordered("==", fraction, build.fneg(half)), build.fcmp_ordered("<", rest, zero))
     whole = build.select(up, build.fadd(whole, one), build.select(down, build.fsub(whole, one), whole))
     is_whole = build.fcmp_unordered(">=", e.intrinsic("fabs", value), constant("float64", 2.0**52))
     fits = build.fcmp_ordered("<", e.intrinsic("fabs", product), constant("float64", 2.0**53))
