@@ -9,8 +9,8 @@ import time
 import numpy as np
 import tilewave as tw
 from tilewave import _core
+from tilewave.context.mpi_library import load_mpi
 from tilewave.kernel.compile import compile_kernel
-from tilewave.runtime.mpi_library import load_mpi
 
 from bench.results import on_ranks, publish, row
 

@@ -5,10 +5,10 @@ import statistics
 import numpy as np
 import tilewave as tw
 from tilewave import _core
+from tilewave.context.collective import collective
 from tilewave.nest.bounds import Loops
 from tilewave.nests.prepare import prepare
 from tilewave.nests.report import Report
-from tilewave.runtime.collective import collective
 
 from bench.cluster import LINE_BYTES_S, cluster_tool, on_hosts
 from bench.results import on_ranks, publish, row

@@ -78,9 +78,9 @@ def threads_of(item):
 def _seams():
     """Make contexts of rank threads local ones, once in a process."""
     from tilewave import errors
-    from tilewave.runtime import context as module
+    from tilewave.context import context as module
 
-    from tilewave.runtime import interrupts
+    from tilewave.context import interrupts
 
     make, default, making = module.Context._make, module._default, module._making
     if make.__name__ == "make_of_thread":

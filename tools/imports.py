@@ -22,7 +22,7 @@ FOLDERS = [
     "timeline",
     "plan",
     "machine",
-    "runtime",
+    "context",
     "patterns",
     "field",
     "nests",

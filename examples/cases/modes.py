@@ -64,7 +64,7 @@ def main():
     parser.add_argument("--modes", type=int, default=6)
     parser.add_argument("--out", default="demo/patterns.png")
     options = parser.parse_args()
-    context = tw.context.default_context()
+    context = tw.context()
     height = terrain()
     cuts = [height.shape[1] * r // context.size for r in range(context.size + 1)]
     vectors, values, changes = modes(height[:, cuts[context.rank]:cuts[context.rank + 1]], options.modes)

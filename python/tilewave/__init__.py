@@ -3,6 +3,8 @@
 import sys
 
 from tilewave import linalg, multigrid, patterns, theory
+from tilewave.context.context import Context, context, set_default
+from tilewave.context.ranks import barrier, print
 from tilewave.errors import ConfigError, InternalError, KernelError, MpiError
 from tilewave.field.blocks import Blocks
 from tilewave.field.create import field, load, scratch
@@ -19,9 +21,6 @@ from tilewave.nests.reduction import argmax, argmin, dot, max, min, norm, sum
 from tilewave.nests.report import Report
 from tilewave.nests.run import plan, run
 from tilewave.plan.plan import Plan
-from tilewave.runtime import context
-from tilewave.runtime.context import Context, default_context, set_default
-from tilewave.runtime.ranks import barrier, print
 from tilewave.schedule.builder import ScheduleBuilder, build_schedule
 from tilewave.schedule.calls import check, predict, schedule
 from tilewave.schedule.running import ScheduleRun, run_schedule
@@ -97,5 +96,5 @@ def __getattr__(name: str) -> int:
     first look makes.
     """
     if name in ("rank", "size"):
-        return getattr(default_context(), name)
+        return getattr(context(), name)
     raise AttributeError(f"module 'tilewave' has no attribute {name!r}")

@@ -23,7 +23,7 @@ Init: TypeAlias = "Callable[..., Any] | npt.ArrayLike | None"
 Over: TypeAlias = "Mapping[str, Sequence[Any]]"
 #: Choices of a plan that are fixed, by the names that `tilewave.Plan` lists them with, and ``threads``.
 Choices: TypeAlias = "Mapping[str, Any]"
-#: A function that ranks call together, as `tilewave.runtime.collective` has it: what the call returns.
+#: A function that ranks call together, as `tilewave.context.collective` has it: what the call returns.
 Collective: TypeAlias = Generator[Any, Any, _T]
 #: What a pattern gives: an array, a number where one was given, or a handle with ``wait=False`` or ``start=False``.
 Outcome: TypeAlias = Any

@@ -16,7 +16,7 @@ if kind.startswith("before") and int(os.environ["PMI_RANK"]) == rng.randrange(in
 import numpy as np
 
 import tilewave as tw
-from tilewave.runtime import interrupts
+from tilewave.context import interrupts
 
 
 def in_a_call(number, frame):

@@ -9,7 +9,7 @@ import pytest
 
 import tilewave as tw
 from tilewave.errors import ConfigError, KernelError
-from tilewave.runtime import interrupts
+from tilewave.context import interrupts
 
 pytestmark = [pytest.mark.ranks([1, 2, 3, 4]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python" / "support
 
 import tilewave as tw
 from tilewave.errors import ConfigError, KernelError
-from tilewave.runtime import interrupts
+from tilewave.context import interrupts
 from random_chains import RandomChain
 from random_paths import random_paths, switched_off
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from tilewave.runtime import interrupts
+from tilewave.context import interrupts
 
 pytestmark = [pytest.mark.mpi(ranks=[2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 patterns = tw.patterns

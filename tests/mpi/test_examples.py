@@ -25,7 +25,7 @@ def run(monkeypatch, name, *arguments):
 def is_rank_zero():
     import tilewave as tw
 
-    return tw.context.default_context().rank == 0
+    return tw.context().rank == 0
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("[0-9]*.py")), ids=lambda path: path.stem)

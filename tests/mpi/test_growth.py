@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from tilewave.runtime import context as contexts
+from tilewave.context import context as contexts
 from tilewave.nests import kernel_maker, prepare
-from tilewave.runtime.kept import Kept
+from tilewave.context.lru_cache import LruCache
 
 pytestmark = [pytest.mark.mpi(ranks=[1, 2]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 
@@ -204,7 +204,7 @@ def test_a_number_that_differs_between_ranks_is_an_error(monkeypatch):
 
 
 def test_the_least_used_goes_first():
-    kept = Kept(3, most_bytes=10, bytes_of=len)
+    kept = LruCache(3, most_bytes=10, bytes_of=len)
     for key in "abc":
         kept[key] = key
     assert kept.get("a") == "a" and kept.get("x") is None

@@ -13,7 +13,7 @@ import pytest
 import tilewave as tw
 from families import calls
 from tilewave import tracebacks
-from tilewave.runtime import interrupts
+from tilewave.context import interrupts
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 PACKAGE = os.path.dirname(tw.__file__)

@@ -6,7 +6,7 @@ import pytest
 import tilewave as tw
 from tilewave import _core
 from tilewave import patterns
-from tilewave.runtime.mpi_library import load_mpi
+from tilewave.context.mpi_library import load_mpi
 
 pytestmark = [pytest.mark.ranks([2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tilewave.runtime import interrupts
+from tilewave.context import interrupts
 
 START = """
 import functools, os, signal, sys, time, warnings

@@ -171,7 +171,7 @@ def random_case(seed):
     steps = dice.choice([0, 1, 3, 4]) if name == "steps" else None
     reverse = tuple(index for index in nest.indices if index != "t" and dice.random() < 0.2)
     choices = {"threads": dice.choice([1, 1, 2, 3])}
-    context = tw.default_context()
+    context = tw.context()
     if dice.random() < 0.5 and name in ("jacobi", "product", "residual"):
         grid = dice.choice([(context.size, 1), (1, context.size)])
         choices["grid"] = grid
@@ -253,9 +253,9 @@ def test_fields(dtypes):
         u, v = tw.field(x), tw.field(y)
         if len(shape) == 2:
             turned = tw.nest_from("def turned(v, i, j): v[i, j] = v[i, j] + 0 * v[i, j]")
-            tw.run(turned, v=v, plan={"grid": (1, tw.default_context().size)})
+            tw.run(turned, v=v, plan={"grid": (1, tw.context().size)})
             y = v.gather()
-            y = tw.default_context()._core.broadcast(b"" if y is None else y.tobytes())
+            y = tw.context()._core.broadcast(b"" if y is None else y.tobytes())
             y = np.frombuffer(y, other).reshape(shape)
         pairs = [(k, each) for k, each in enumerate(x.ravel())]
         assert same(tw.sum(u), wanted_of("sum", pairs))
@@ -272,7 +272,7 @@ def test_fields_in_skewed_storage(dtype):
     """Neighbours in memory lie across two dimensions there."""
     flat = tw.nest_from("def flat(A, i, j): A[i, j] = A[i-1, j] - A[i, j-1]")
     deep = tw.nest_from("def deep(A, i, j, k): A[i, j, k] = A[i, j-1, k] - A[i, j, k-1]")
-    generator, context = np.random.default_rng(2), tw.default_context()
+    generator, context = np.random.default_rng(2), tw.context()
     for nest, shape, row in ((flat, (23, 31), (1, -1)), (flat, (40, 7), (1, -1)), (deep, (5, 9, 12), (0, 1, -1))):
         start = generator.integers(-3, 4, shape).astype(dtype)
         A, B = tw.field(start), tw.field(start)
@@ -380,7 +380,7 @@ def test_wrong_calls():
 
 
 def test_ranks_that_ask_for_different_reductions():
-    context = tw.default_context()
+    context = tw.context()
     A, B = (tw.field((9, 9), "f8", init=1.0) for _ in range(2))
     asked = tw.sum("d") if context.rank == 0 else tw.norm("d")
     if context.size == 1:

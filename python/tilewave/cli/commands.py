@@ -180,7 +180,7 @@ def plan(
     """
     from tilewave import ConfigError, Machine
     from tilewave.cli import plan_script
-    from tilewave.plan import planning
+    from tilewave.context.dry_run import Launch
 
     if file is not None and not file.absolute().parent.is_dir():
         _fail(f"no folder for {file}")
@@ -189,7 +189,7 @@ def plan(
         found = plan_script.plan_script(script, args or [], ranks, threads, numbers, str(machine))
     except ConfigError as error:
         _fail(error)
-    typer.echo(plan_script.text(found, planning.Wanted(ranks, threads, numbers, str(machine))))
+    typer.echo(plan_script.text(found, Launch(ranks, threads, numbers, str(machine))))
     if file is not None:
         found.save(file)
 

@@ -4,8 +4,8 @@ import os
 
 from tilewave import _core
 from tilewave.cli.ping_facts import PingFacts
-from tilewave.runtime.context import Context
-from tilewave.runtime.mpi_library import loaded_libraries
+from tilewave.context.context import Context
+from tilewave.context.mpi_library import loaded_libraries
 
 
 def main():

@@ -4,9 +4,8 @@ import runpy
 import sys
 from pathlib import Path
 
+from tilewave.context import context, dry_run
 from tilewave.errors import ConfigError
-from tilewave.plan import planning
-from tilewave.runtime import context
 
 
 def plan_script(script, arguments, ranks, threads, machine=None, path=""):
@@ -34,25 +33,25 @@ def plan_script(script, arguments, ranks, threads, machine=None, path=""):
         raise ConfigError(f"{script}: there is no such script")
     if ranks < 1 or threads is not None and threads < 1:
         raise ConfigError(f"ranks {ranks}, threads {threads} were given; allowed: 1 and more")
-    planning.wanted = planning.Wanted(ranks, threads, machine, path)
+    dry_run.launch = dry_run.Launch(ranks, threads, machine, path)
     saved, default = (sys.argv, sys.path[:]), context._default.context
     context._default.context = None
     sys.argv, sys.path[0] = [str(script), *arguments], str(Path(script).resolve().parent)
     try:
         runpy.run_path(str(script), run_name="__main__")
-    except planning.Planned as done:
+    except dry_run.Planned as done:
         return done.plan
     except SystemExit as end:
         raise ConfigError(f"{script} ended with {end.code!r} before it ran or planned a nest") from None
     finally:
-        planning.wanted, context._default.context = None, default
+        dry_run.launch, context._default.context = None, default
         sys.argv, sys.path[:] = saved
     raise ConfigError(f"{script} ended and ran or planned no nest: there is nothing to plan")
 
 
 def text(plan, request):
     """The text about a plan, and the numbers that it was made with."""
-    machine, hosts = request.machine, len(set(planning.hosts_of(request.machine, request.ranks)))
+    machine, hosts = request.machine, len(set(dry_run.hosts_of(request.machine, request.ranks)))
     lines = [f"Planned for {request.ranks} rank(s) on {hosts} host(s); nothing was run."]
     if machine is None:
         lines.append(

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tilewave.context.checksum import checksum
+from tilewave.context.collective import collective
 from tilewave.dtypes import IN_NESTS
 from tilewave.errors import ConfigError, shown
 from tilewave.field import npy
@@ -18,8 +20,6 @@ from tilewave.field.time_buffer import TimeBuffer
 from tilewave.field.values import dtype_of, fill, named, problem_of, require_no_mask, shape_of
 from tilewave.nest.dependences import MOST_HISTORY
 from tilewave.notices import warn
-from tilewave.runtime.checksum import checksum
-from tilewave.runtime.collective import collective
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tilewave.annotations import Collective, FilePath, Init, Shape
+    from tilewave.context.context import Context
     from tilewave.field.blocks import Blocks
-    from tilewave.runtime.context import Context
 
 
 @collective("tw.field")

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilewave import _core
+from tilewave.context import collective, interrupts
 from tilewave.errors import ConfigError
 from tilewave.field.field import Field
-from tilewave.runtime import collective, interrupts
 
 if TYPE_CHECKING:
-    from tilewave.runtime.context import Context
+    from tilewave.context.context import Context
 
 NAMES = "ijkl"  # of axes, as loop indices are called
 MOST_AXES = _core.limits["dims"]

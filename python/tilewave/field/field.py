@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilewave import _core, files
+from tilewave.context import interrupts
+from tilewave.context.collective import collective, holds_context
 from tilewave.errors import ConfigError, shown
 from tilewave.field import npy
 from tilewave.field.index import Selection, pack, unpack
@@ -16,8 +18,6 @@ from tilewave.field.time_buffer import TimeBuffer
 from tilewave.field.values import as_index_error, digest, fill, fits, named, problem_of, require_no_mask
 from tilewave.notices import warn
 from tilewave.patterns.calls import spread
-from tilewave.runtime import interrupts
-from tilewave.runtime.collective import collective, holds_context
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tilewave.annotations import Array, Collective, FilePath, Number
-    from tilewave.runtime.context import Context
+    from tilewave.context.context import Context
 
 NOTHING, FUNCTION, ARRAY, FIELD = range(4)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tilewave.runtime.collective import collective, holds_context
+from tilewave.context.collective import collective, holds_context
 
 if TYPE_CHECKING:
     from typing import Any
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tilewave.annotations import Array, Collective, FilePath
+    from tilewave.context.context import Context
     from tilewave.field.field import Field
-    from tilewave.runtime.context import Context
 
 
 @holds_context

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tilewave.context.collective import text_of
 from tilewave.dtypes import IN_NESTS
 from tilewave.errors import ConfigError, shown
 from tilewave.field.index import SubscriptError, is_of_subscript
-from tilewave.runtime.collective import text_of
 
 
 def values_at(field, subscripts):

@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from tilewave.context.checksum import checksum
+from tilewave.context.collective import ready
 from tilewave.errors import ConfigError
 from tilewave.field.values import require_no_mask
 from tilewave.linalg.layout import layout_of
 from tilewave.linalg.matrix import DTYPES, Matrix, Move, on_rank_0
-from tilewave.runtime.checksum import checksum
-from tilewave.runtime.ready import ready
 
 _ALLOWED = "a tilewave.linalg.Matrix, or a NumPy array that is the same on every rank"
 

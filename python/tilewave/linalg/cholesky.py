@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilewave import _core
+from tilewave.context.collective import collective, holds_context
 from tilewave.errors import ConfigError
 from tilewave.linalg.arrays import left
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_bool
 from tilewave.linalg.factors import factored, refused, with_sides
 from tilewave.linalg.matrix import Matrix
-from tilewave.runtime.collective import collective, holds_context
 
 if TYPE_CHECKING:
     from typing import TypeVar
 
     from tilewave.annotations import Array, Collective
-    from tilewave.runtime.context import Context
+    from tilewave.context.context import Context
 
     B = TypeVar("B", Matrix, Array)
 

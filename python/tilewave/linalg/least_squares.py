@@ -5,6 +5,7 @@ import numbers
 import numpy as np
 
 from tilewave import _core
+from tilewave.context.collective import ready
 from tilewave.errors import ConfigError
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_sides
@@ -12,7 +13,6 @@ from tilewave.linalg.factors import FactorReport, refused
 from tilewave.linalg.layout import even_columns, indices_of, layout_of
 from tilewave.linalg.matrix import Matrix
 from tilewave.machine.known import share
-from tilewave.runtime.ready import ready
 
 
 class RankDeficient(ConfigError, np.linalg.LinAlgError):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilewave import _core
+from tilewave.context.collective import collective, ready
 from tilewave.linalg.arrays import dtype_for, entered, entered_sides, left
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_bool, require_matrix, require_sides, require_square, transpose_of
@@ -16,14 +17,12 @@ from tilewave.linalg.least_squares import cond_of, solved_by_qr
 from tilewave.linalg.matrix import Matrix
 from tilewave.linalg.plan import FactorPlan, options_of, ranked
 from tilewave.linalg.qr import QrFactor
-from tilewave.runtime.collective import collective
-from tilewave.runtime.ready import ready
 
 if TYPE_CHECKING:
     from typing import TypeVar
 
     from tilewave.annotations import Array, Collective
-    from tilewave.runtime.context import Context
+    from tilewave.context.context import Context
 
     B = TypeVar("B", Matrix, Array)
 

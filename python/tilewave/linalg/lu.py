@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilewave import _core
+from tilewave.context.collective import collective, holds_context, ready
 from tilewave.linalg.arrays import entered, entered_sides, left
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_sides
 from tilewave.linalg.factors import SingularMatrix, factored, made_of, refused, with_sides
 from tilewave.linalg.matrix import Matrix
-from tilewave.runtime.collective import collective, holds_context
-from tilewave.runtime.ready import ready
 
 if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from tilewave.annotations import Array, Collective
-    from tilewave.runtime.context import Context
+    from tilewave.context.context import Context
 
     B = TypeVar("B", Matrix, Array)
 

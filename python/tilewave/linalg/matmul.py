@@ -6,19 +6,19 @@ import numbers
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tilewave import _core
+from tilewave.context.collective import collective
 from tilewave.errors import ConfigError
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_matrix, transpose_of
 from tilewave.linalg.layout import Layout, layout_of
 from tilewave.linalg.matrix import Matrix, require_no_factor
 from tilewave.linalg.plan import MatmulPlan, MatmulReport, options_of, ranked
-from tilewave.runtime.collective import collective
 from tilewave.timeline.parts import Parts
 from tilewave.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from tilewave.annotations import Collective, Number
-    from tilewave.runtime.context import Context
+    from tilewave.context.context import Context
 
 
 @collective("tw.linalg.matmul")

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilewave import _core
+from tilewave.context.checksum import checksum
+from tilewave.context.collective import collective, holds_context, ready
 from tilewave.dtypes import NAMES
 from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
 from tilewave.field.values import named, require_no_mask, whole_numbers
 from tilewave.linalg.layout import indices_of, layout_of
-from tilewave.runtime.checksum import checksum
-from tilewave.runtime.collective import collective, holds_context
-from tilewave.runtime.ready import ready
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tilewave.annotations import Array, Collective, Init
+    from tilewave.context.context import Context
     from tilewave.linalg.layout import Layout
-    from tilewave.runtime.context import Context
 
 #: Those that BLAS knows.
 DTYPES = tuple(np.dtype(name) for name in ("float32", "float64", "complex64", "complex128"))

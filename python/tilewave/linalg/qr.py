@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilewave import _core
+from tilewave.context.collective import collective, holds_context
 from tilewave.errors import ConfigError
 from tilewave.linalg.arrays import entered_sides, left
 from tilewave.linalg.blas import blas
@@ -15,14 +16,13 @@ from tilewave.linalg.factors import FactorReport, factored, with_sides
 from tilewave.linalg.layout import by_block_columns
 from tilewave.linalg.least_squares import solved_by_qr
 from tilewave.linalg.matrix import Matrix
-from tilewave.runtime.collective import collective, holds_context
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import TypeVar
 
     from tilewave.annotations import Array, Collective
-    from tilewave.runtime.context import Context
+    from tilewave.context.context import Context
 
     B = TypeVar("B", Matrix, Array)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tilewave.context.collective import collective, holds_context
 from tilewave.errors import ConfigError
 from tilewave.field.create import field
 from tilewave.field.field import make
@@ -20,15 +21,14 @@ from tilewave.nests import reduction
 from tilewave.nests.bind import bind
 from tilewave.nests.chain import chain
 from tilewave.notices import warn
-from tilewave.runtime.collective import collective, holds_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
     from tilewave.annotations import Array, Collective, Shape
+    from tilewave.context.context import Context
     from tilewave.field.field import Field
-    from tilewave.runtime.context import Context
 
 #: Methods, with the cycles or iterations that they take at most where the call does not say.
 MOST = {"cycles": 100, "cg": 500}

@@ -5,7 +5,8 @@ import numpy as np
 from tilewave.dtypes import IN_NESTS
 from tilewave.errors import ConfigError
 from tilewave.field.create import Scratch
-from tilewave.field.field import Field, is_stale_view
+from tilewave.field.field import Field
+from tilewave.field.views import is_stale_view
 from tilewave.nest.views import elements_of
 from tilewave.plan.fixed import refuse_choices
 

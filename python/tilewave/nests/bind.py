@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tilewave.context import interrupts
+from tilewave.context.collective import collective, holds_context
+from tilewave.context.lru_cache import LruCache
 from tilewave.errors import ConfigError, shown
-from tilewave.field.field import Field, is_stale_view
+from tilewave.field.field import Field
+from tilewave.field.views import is_stale_view
 from tilewave.kernel.scalars import Slot
 from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
@@ -19,18 +23,15 @@ from tilewave.nests.prepare import prepare
 from tilewave.nests.prepared_calls import PreparedCalls
 from tilewave.plan.fixed import fixed_by
 from tilewave.plan.plan import Plan
-from tilewave.runtime import interrupts
-from tilewave.runtime.collective import collective, holds_context
-from tilewave.runtime.kept import Kept
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
     from tilewave.annotations import Choices, Collective, Over
+    from tilewave.context.context import Context
     from tilewave.nests.reduction import Reduction
     from tilewave.nests.report import Report
-    from tilewave.runtime.context import Context
 
 #: Variants that a bound nest has, at most: for numbers of steps, and for types of scalars.
 MOST_VARIANTS = 16
@@ -114,7 +115,7 @@ class Bound(PreparedCalls):
         self.nest, self.context, self.record = nest, context, False
         self._loops, self._steps, self._fastmath, self._reduce = loops, loops.steps, fastmath, reduce
         self._arguments, (self._plan, self._choices) = arguments, fixed_by(plan)
-        self._variants = Kept(MOST_VARIANTS)
+        self._variants = LruCache(MOST_VARIANTS)
 
     def _prepare_first(self):
         """What runs with the bound arguments need; part of a collective call."""

@@ -6,10 +6,10 @@ import functools
 import numpy as np
 
 from tilewave import _core
+from tilewave.context.collective import plain
 from tilewave.nests.execute import explain, report_arguments, run_bound
 from tilewave.nests.operands import copied, operands_of
 from tilewave.nests.report import Report
-from tilewave.runtime.collective import plain
 
 #: What a run is called among the ranks.
 NAME = "tw.Bound.run"

@@ -5,6 +5,7 @@ import functools
 
 import numpy as np
 
+from tilewave.context.checksum import checksum
 from tilewave.errors import ConfigError
 from tilewave.field.field import Field
 from tilewave.kernel.compile import kernel_key
@@ -15,9 +16,7 @@ from tilewave.nests.arguments import check_arrays, fields_for_scratch, split_arg
 from tilewave.nests.operands import as_replicated, copies_of, memory_form, replicated_fields, tables_of
 from tilewave.nests.problem import history_of, make_problem
 from tilewave.nests.steps import block_of
-from tilewave.plan import planning
 from tilewave.plan.plan import Plan
-from tilewave.runtime.checksum import checksum
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,7 +143,7 @@ def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduc
         off=context._off,
         block=block,
         key=key,
-        compared=context.size > 1 and planning.wanted is None,
+        compared=context.size > 1 and context._dry_run is None,
         halos=halos or {},
     )
 

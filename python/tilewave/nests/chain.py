@@ -6,6 +6,9 @@ import time
 from typing import TYPE_CHECKING
 
 from tilewave import units
+from tilewave.context import interrupts
+from tilewave.context.collective import collective, holds_context
+from tilewave.context.lru_cache import LruCache
 from tilewave.errors import ConfigError
 from tilewave.nest.nest import Nest
 from tilewave.nests.bind import Bound
@@ -13,17 +16,14 @@ from tilewave.nests.chain_body import Ran, check_shared, make_body
 from tilewave.nests.chain_report import ChainReport, joined
 from tilewave.nests.chain_request import NAME, Request
 from tilewave.nests.prepared_calls import PreparedCalls
-from tilewave.runtime import interrupts
-from tilewave.runtime.collective import collective, holds_context
-from tilewave.runtime.kept import Kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from tilewave.annotations import Collective
+    from tilewave.context.context import Context
     from tilewave.plan.plan import Plan
-    from tilewave.runtime.context import Context
 
 #: Schedules that are kept, at most: one for each combination of types of scalars.
 MOST_BODIES = 8
@@ -112,7 +112,7 @@ class Chain(PreparedCalls):
         self._names = tuple(bound.nest.name for bound in bounds)
         self._name = ", ".join(self._names)
         self._look_after([array for bound in bounds for array in bound._first.ready.arrays.values()])
-        self._bodies, self._first = Kept(MOST_BODIES), None
+        self._bodies, self._first = LruCache(MOST_BODIES), None
 
     @property
     def separate(self) -> str:

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tilewave import _core
+from tilewave.context.collective import collective
 from tilewave.errors import ERRORS, ConfigError
 from tilewave.field.field import Field
 from tilewave.nests.bound_variant import Variant
 from tilewave.plan.plan import CHOICES, request_of
-from tilewave.runtime.collective import collective
 
 
 def memory_of(array):

@@ -6,9 +6,9 @@ import numbers
 import numpy as np
 
 from tilewave import _core
+from tilewave.context.collective import plain
 from tilewave.errors import ConfigError, shown
 from tilewave.patterns.function_text import code_text
-from tilewave.runtime.collective import plain
 
 #: What a run is called among the ranks.
 NAME = "tw.Chain.run"

@@ -12,7 +12,6 @@ from tilewave.nests.plan_changes import kept_rates
 from tilewave.nests.problem import with_names
 from tilewave.nests.steps import whole_blocks
 from tilewave.notices import warn
-from tilewave.plan import planning
 from tilewave.plan.plan import ALLOWED, chosen_plan, request_of
 
 
@@ -53,7 +52,7 @@ def core_call(context, given):
         memory=repr(key.memory),
         in_place=_brought(given),
         # The lanes that are here measure for those that are not.
-        lanes_here=None if planning.wanted is None else len(_core.allowed_cpus()),
+        lanes_here=None if context._dry_run is None else len(_core.allowed_cpus()),
     )
 
 
@@ -83,7 +82,7 @@ def python_plan(context, given, prepared, ranked, rate, *, considered, whole):
         rate,
         ranks=prepared.context.size,
         threads=request_of(given.choices, context.threads).threads,
-        cpus=None if planning.wanted is not None else context.share,  # where the ranks are not here
+        cpus=None if context._dry_run is not None else context.share,  # where the ranks are not here
         machine=context._core.machine(),
         choices=prepared.choices,
         fixed=given.choices,
@@ -116,7 +115,7 @@ def _way(alternative, time_s, bringing_s, taken):
 def warn_of_unused_threads(context, there, plan):
     """On rank 0, where a plan has more lanes than a rank has CPUs and threads of its context."""
     cpus = len(_core.allowed_cpus())
-    if plan.threads > max(there.threads, cpus) and context.rank == 0 and planning.wanted is None:
+    if plan.threads > max(there.threads, cpus) and context.rank == 0 and context._dry_run is None:
         warn(f"{plan.threads} threads are more than the {cpus} CPUs allowed here: the run is slower")
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING
 
+from tilewave.context.collective import collective
 from tilewave.errors import ConfigError, shown
 from tilewave.machine import known
 from tilewave.machine.measure import BUDGET_S, measured
 from tilewave.nest.nest import Nest
 from tilewave.nests.run import plan
-from tilewave.runtime.collective import collective
 
 if TYPE_CHECKING:
     from typing import Any
 
     from tilewave.annotations import Collective
+    from tilewave.context.context import Context
     from tilewave.machine.machine import Machine
-    from tilewave.runtime.context import Context
 
 
 @collective("tw.measure")

@@ -4,6 +4,7 @@ on.
 
 import numpy as np
 
+from tilewave.context.dry_run import Planned
 from tilewave.errors import ConfigError, InternalError
 from tilewave.machine import measure as machine
 from tilewave.nests import choosing
@@ -12,7 +13,6 @@ from tilewave.nests.call import checked_call, description_of
 from tilewave.nests.plan_changes import earlier_plan
 from tilewave.nests.repeated import Call
 from tilewave.nests.scaled import present_halos
-from tilewave.plan import planning
 from tilewave.plan.fixed import fixed_by
 
 
@@ -52,8 +52,8 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None)
     prepared = found.number if found else 0
     if not (yield (description, prepared) if error is None else error):
         ready = yield from _decide(context, given)
-    if planning.wanted is not None:
-        raise planning.Planned(ready.plan)
+    if context._dry_run is not None:
+        raise Planned(ready.plan)
     return ready
 
 

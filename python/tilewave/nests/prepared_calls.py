@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from tilewave.field.field import Field, is_stale_view
-from tilewave.runtime.kept import Kept
+from tilewave.context.lru_cache import LruCache
+from tilewave.field.field import Field
+from tilewave.field.views import is_stale_view
 
 #: Runs whose arguments are remembered with all that they need.
 MOST_CALLS = 32
@@ -16,7 +17,7 @@ class PreparedCalls:
 
     def _look_after(self, arrays):
         """Refuse calls at once where one of these arrays has been closed, or is no longer where it was."""
-        self._calls, arrays = Kept(MOST_CALLS), list({id(array): array for array in arrays}.values())
+        self._calls, arrays = LruCache(MOST_CALLS), list({id(array): array for array in arrays}.values())
         self._fields = [array for array in arrays if isinstance(array, Field)]
         self._views = [array for array in arrays if isinstance(array, np.ndarray) and array.base is not None]
 

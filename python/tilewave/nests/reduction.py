@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
+from tilewave.context import interrupts
+from tilewave.context.collective import collective
 from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
-from tilewave.runtime import interrupts
-from tilewave.runtime.collective import collective
 
 if TYPE_CHECKING:
     from collections.abc import Callable

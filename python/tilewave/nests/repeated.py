@@ -4,7 +4,8 @@ import weakref
 
 import numpy as np
 
-from tilewave.field.field import Field, is_stale_view
+from tilewave.field.field import Field
+from tilewave.field.views import is_stale_view
 from tilewave.nest.nest import Nest
 from tilewave.nests.operands import tables_of
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, overload
 
+from tilewave.context.collective import collective
 from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
@@ -13,7 +14,7 @@ from tilewave.nests.points import agreed_points
 from tilewave.nests.prepare import prepare
 from tilewave.nests.report import Report
 from tilewave.nests.several import run_several
-from tilewave.runtime.collective import collective
+from tilewave.context.collective import collective
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from tilewave.nests.chain_report import ChainReport
     from tilewave.nests.reduction import Reduction
     from tilewave.plan.plan import Plan
-    from tilewave.runtime.context import Context
 
 
 @overload

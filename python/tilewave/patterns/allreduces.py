@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilewave import _core
+from tilewave.context import collective, interrupts
 from tilewave.errors import ConfigError, shown
 from tilewave.patterns.arguments import Call, context_of, pattern, run_plain
 from tilewave.patterns.calls import broadcast, multi_reduce, reduce, spread
 from tilewave.patterns.matrix import NUMBERS, rows_and_columns, same_or_apart, view
-from tilewave.runtime import collective, interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
     from tilewave.annotations import Array, Number, Outcome
+    from tilewave.context.context import Context
     from tilewave.patterns.handle import Handle
-    from tilewave.runtime.context import Context
 
 ALLREDUCE_RING_BYTES = 128 << 10  # from here on an allreduce goes by parts of the columns
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilewave import _core
+from tilewave.context import collective, interrupts
+from tilewave.context.context import Context
+from tilewave.context.context import context as default_context
 from tilewave.errors import ConfigError, shown
 from tilewave.patterns.function_text import function_text
 from tilewave.patterns.handle import Handle
 from tilewave.patterns.matrix import number_of, outer_text, view
 from tilewave.patterns.user_op import UserOp, encodable
-from tilewave.runtime import collective, interrupts
-from tilewave.runtime.context import Context, default_context
 
 if TYPE_CHECKING:
     from typing import Any
@@ -85,7 +86,7 @@ class Call:
     """Collects one call's arguments; what is wrong with them is said to all ranks by `go`, as the pattern begins.
 
     A pattern agrees by itself, in messages that small matrices go along with: so it has not the shape of
-    `tilewave.runtime.collective`, but keeps
+    `tilewave.context.collective`, but keeps
     its rules. Nothing raises on one rank only.
     """
 

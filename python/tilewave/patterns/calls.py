@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilewave import _core
+from tilewave.context.context import Context
 from tilewave.errors import ConfigError
 from tilewave.patterns.arguments import Call, block_of, context_of, pattern, run_plain, whole_number
 from tilewave.patterns.matrix import inside, same_or_apart, same_rows, view
-from tilewave.runtime.context import Context
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ import types
 
 import numpy as np
 
-from tilewave.runtime.collective import plain
+from tilewave.context.collective import plain
 
 #: Objects within objects that are looked at: a cycle ends there.
 MOST_DEEP = 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tilewave.runtime import interrupts
+from tilewave.context import interrupts
 
 if TYPE_CHECKING:
     from typing import Any

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tilewave.annotations import Array, Number, Outcome
-    from tilewave.runtime.context import Context
+    from tilewave.context.context import Context
 
 SEND_LIMIT_BYTES = 256 << 20
 

@@ -7,12 +7,12 @@ from numbers import Integral
 from typing import TYPE_CHECKING
 
 from tilewave import _core
+from tilewave.context.collective import collective
 from tilewave.errors import ConfigError, shown
 from tilewave.machine.machine import Machine
 from tilewave.nest.bounds import Loops
 from tilewave.nest.reserved import takes_nests
 from tilewave.nests.prepare import prepare
-from tilewave.runtime.collective import collective
 from tilewave.schedule.schedule import Schedule
 from tilewave.timeline.parts import Parts, Played, Predicted
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tilewave.annotations import Choices, Collective, Over
+    from tilewave.context.context import Context
     from tilewave.nest.nest import Nest
     from tilewave.nests.chain import Chain
     from tilewave.plan.plan import Plan
-    from tilewave.runtime.context import Context
 
 
 @takes_nests

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilewave import _core, units
+from tilewave.context.collective import collective, text_of
 from tilewave.errors import ConfigError, KernelError
 from tilewave.field.values import require_no_mask
 from tilewave.patterns.function_text import code_text
-from tilewave.runtime.collective import collective, text_of
 from tilewave.schedule.calls import check as checked
 from tilewave.schedule.calls import repetitions
 from tilewave.schedule.schedule import Schedule
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tilewave.annotations import Array, Collective, FilePath
-    from tilewave.runtime.context import Context
+    from tilewave.context.context import Context
 
 
 class ScheduleRun:

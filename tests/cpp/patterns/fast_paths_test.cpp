@@ -1,5 +1,5 @@
 // TILEWAVE_WITHOUT: names, agreement, and that each path of the engine is not taken where it is off. Those of kernels
-// and plans: tests/python/runtime/test_fast_paths.py.
+// and plans: tests/python/context/test_fast_paths.py.
 #include "tilewave/engine/fast_paths.hpp"
 
 #include <gtest/gtest.h>

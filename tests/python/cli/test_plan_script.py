@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 import tilewave as tw
 from tilewave.cli import commands, plan_script
 from tilewave.machine.machine import Curve, Link, Machine
-from tilewave.plan import planning
-from tilewave.runtime import context as contexts
+from tilewave.context import context as contexts, dry_run
 
 SCRIPT = """\
 import sys
@@ -52,7 +51,7 @@ def test_the_first_run_ends_the_script_whatever_it_catches(script):
     plan = plan_script.plan_script(script, ["48"], ranks=3, threads=2)
     assert list(plan.notes["extents"]) == [63, 47]
     assert plan.notes["ranks"] == 3 and plan.predicted.time_s > 0
-    assert (sys.argv, sys.path, contexts._default.context) == before and planning.wanted is None
+    assert (sys.argv, sys.path, contexts._default.context) == before and dry_run.launch is None
 
 
 def test_what_a_script_raises_comes_out_and_leaves_no_trace(tmp_path):
@@ -61,7 +60,7 @@ def test_what_a_script_raises_comes_out_and_leaves_no_trace(tmp_path):
     before = sys.argv[:], sys.path[:], contexts._default.context
     with pytest.raises(KeyError, match="mine"):
         plan_script.plan_script(path, [], 2, None)
-    assert (sys.argv, sys.path, contexts._default.context) == before and planning.wanted is None
+    assert (sys.argv, sys.path, contexts._default.context) == before and dry_run.launch is None
     assert tw.Context().size == 1
 
 
@@ -102,8 +101,8 @@ def test_the_command_writes_the_plan(script, tmp_path):
 )
 def test_ranks_fill_hosts_as_those_of_the_machines_launch(script, hosts, ranks, on, words):
     given = machine(hosts)
-    wanted = planning.Wanted(ranks, None, given, "cluster.json")
-    assert len(set(planning.hosts_of(given, ranks))) == on
+    wanted = dry_run.Launch(ranks, None, given, "cluster.json")
+    assert len(set(dry_run.hosts_of(given, ranks))) == on
     text = plan_script.text(plan_script.plan_script(script, ["48"], ranks, None, given, "cluster.json"), wanted)
     assert words in text and "The machine's numbers are those of cluster.json" in text
     assert ("all ranks are taken to be on it" in text) == (on == 1 and ranks > 1)
@@ -112,16 +111,16 @@ def test_ranks_fill_hosts_as_those_of_the_machines_launch(script, hosts, ranks, 
 @pytest.mark.parametrize("given, machines, lanes", [(0, 3, 3), (2, 3, 2), (5, None, 5)])
 def test_threads_come_from_the_command_else_from_the_machine(monkeypatch, given, machines, lanes):
     known = machine((0, 0), machines) if machines else None
-    monkeypatch.setattr(planning, "wanted", planning.Wanted(2, None, known, "x"))
-    core = planning.dry_core(given)
+    monkeypatch.setattr(dry_run, "launch", dry_run.Launch(2, None, known, "x"))
+    core = dry_run.dry_core(given)
     assert (core.threads, core.size, core.rank) == (lanes, 2, 0)
 
 
 def test_threads_of_here_are_shared_by_the_ranks(monkeypatch):
-    monkeypatch.setattr(planning, "wanted", planning.Wanted(1, None, None, ""))
-    alone = planning.dry_core(0).threads
-    monkeypatch.setattr(planning, "wanted", planning.Wanted(3 * alone, None, None, ""))
-    assert planning.dry_core(0).threads == 1
+    monkeypatch.setattr(dry_run, "launch", dry_run.Launch(1, None, None, ""))
+    alone = dry_run.dry_core(0).threads
+    monkeypatch.setattr(dry_run, "launch", dry_run.Launch(3 * alone, None, None, ""))
+    assert dry_run.dry_core(0).threads == 1
 
 
 def test_planning_a_second_nest_needs_no_first(tmp_path):

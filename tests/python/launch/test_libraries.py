@@ -35,7 +35,7 @@ def test_the_libraries_that_came_with_mpi_are_loaded(old_libraries, tmp_path, ab
     script = tmp_path / "script.py"
     script.write_text(
         "import tilewave as tw\n"
-        "from tilewave.runtime.mpi_library import loaded_libraries\n"
+        "from tilewave.context.mpi_library import loaded_libraries\n"
         "tw.print(tw.size, *loaded_libraries('libfabric|libuc[ps]|libmpi'))\n"
     )
     done = subprocess.run(

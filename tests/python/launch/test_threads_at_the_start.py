@@ -13,7 +13,7 @@ import tilewave as tw
 
 def work():
     start.wait()
-    made.append(tw.default_context())
+    made.append(tw.context())
 
 made, start = [], threading.Barrier(4)
 threads = [threading.Thread(target=work) for _ in range(4)]

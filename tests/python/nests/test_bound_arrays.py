@@ -37,7 +37,7 @@ def test_a_numpy_array_that_is_not_aligned():
 
 
 def test_a_view_of_a_field_that_has_moved():
-    context = tw.default_context()
+    context = tw.context()
     A, u = filled(context, (20, 20)), filled(context, (20, 20))
     bound = tw.bind(smooth, u=u, f=A.local)
     bound.run()

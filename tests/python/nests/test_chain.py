@@ -75,7 +75,7 @@ def test_many_random_chains_that_step_in_time(ranks, threads):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_random_chains_of_numpy_arrays_in_place(seed):
-    assert not RandomChain(seed).differs(tw.default_context(), numpy=True)
+    assert not RandomChain(seed).differs(tw.context(), numpy=True)
 
 
 @pytest.mark.parametrize("ranks, threads", RANKS)
@@ -324,7 +324,7 @@ def test_a_closed_field(ranks, threads):
 
 def test_arrays_that_share_memory_and_are_not_the_same():
     A = np.arange(400).reshape(20, 20)
-    u, f = filled(tw.default_context(), (20, 20)), np.ones((20, 20))
+    u, f = filled(tw.context(), (20, 20)), np.ones((20, 20))
     with pytest.raises(ConfigError, match="array 'A' of nest 1 and array 'A' of nest 2 share memory, and are not"):
         tw.chain([tw.bind(grow, A=A), tw.bind(grow, A=A[1:])])
     with pytest.raises(ConfigError, match="array 'u' of nest 1 and array 'f' of nest 2 share memory"):

@@ -8,7 +8,7 @@ import pytest
 import tilewave as tw
 from tilewave.machine.measure import Session
 from tilewave.nests import kernel_maker
-from tilewave.runtime import interrupts
+from tilewave.context import interrupts
 
 
 @pytest.fixture(autouse=True)

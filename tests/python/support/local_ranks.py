@@ -3,7 +3,7 @@
 import threading
 
 from tilewave import _core
-from tilewave.runtime.context import Context
+from tilewave.context.context import Context
 
 
 def on_ranks(ranks, threads, body, timeout_s=60, without=None):

@@ -13,7 +13,6 @@ from tilewave import _core
 from tilewave.kernel import cache
 from tilewave.machine import known
 from tilewave.machine.busy import queued_s
-from tilewave.plan import planning
 from tilewave.plan.plan import CHOICES, Plan
 
 SUFFIX = ".rates"
@@ -66,7 +65,7 @@ def launch_of(context):
     """The text that tells launches apart whose rates differ, and machines that were measured at different times; empty
     where no rates are kept. The same on every rank."""
     machine = context._machine
-    if machine is None or planning.wanted is not None or not _core.measure.connected(context._core):
+    if machine is None or context._dry_run is not None or not _core.measure.connected(context._core):
         return ""
     if not all(name in machine.conditions for name in known.CACHED):
         return ""

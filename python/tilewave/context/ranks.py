@@ -5,14 +5,14 @@ from __future__ import annotations
 import builtins
 from typing import TYPE_CHECKING
 
-from tilewave.runtime.collective import collective
-from tilewave.runtime.context import default_context
+from tilewave.context.collective import collective
+from tilewave.context.context import context as default_context
 
 if TYPE_CHECKING:
     from typing import Any
 
     from tilewave.annotations import Collective
-    from tilewave.runtime.context import Context
+    from tilewave.context.context import Context
 
 
 @collective("tw.barrier")

@@ -8,7 +8,7 @@ import pytest
 
 import tilewave as tw
 from tilewave import _core
-from tilewave.runtime.context import Context
+from tilewave.context.context import Context
 
 SMALL = 40_000  # a bound of tags as some MPI libraries have it
 TAGS = 2048  # of prepared calls under that bound

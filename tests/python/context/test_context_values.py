@@ -11,7 +11,7 @@ import tilewave as tw
 from local_ranks import on_ranks
 from tilewave import _core
 from tilewave.errors import ConfigError, InternalError, KernelError, MpiError
-from tilewave.runtime import collective, context as contexts, mpi_library
+from tilewave.context import collective, context as contexts, mpi_library
 
 MOST = _core.limits["lanes"]
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")

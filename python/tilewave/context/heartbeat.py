@@ -3,8 +3,8 @@
 import signal
 import threading
 
+from tilewave.context import interrupts
 from tilewave.notices import Progress
-from tilewave.runtime import interrupts
 
 
 class Heartbeat:

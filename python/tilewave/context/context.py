@@ -8,16 +8,15 @@ import threading
 from typing import TYPE_CHECKING
 
 from tilewave import _core
+from tilewave.context import collective, dry_run, interrupts
+from tilewave.context.heartbeat import Heartbeat
+from tilewave.context.lru_cache import LruCache
+from tilewave.context.mpi_library import check_launch_size, launch_size, launched, load_mpi
+from tilewave.context.program_end import meeting, open_contexts
 from tilewave.errors import ERRORS, NO_MEMORY, ConfigError, KernelError, MpiError, shown
 from tilewave.launch import launchers
 from tilewave.machine import known
 from tilewave.notices import warn
-from tilewave.plan import planning
-from tilewave.runtime import collective, interrupts
-from tilewave.runtime.heartbeat import Heartbeat
-from tilewave.runtime.kept import Kept
-from tilewave.runtime.mpi_library import check_launch_size, launch_size, launched, load_mpi
-from tilewave.runtime.program_end import meeting, open_contexts
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -82,8 +81,8 @@ class Context:
                 raise ConfigError(f"comm: given {type(comm).__name__}; allowed: an mpi4py communicator or None")
         except Exception as error:  # also of an object that cannot be shown
             problem, threads, comm = error, 1, None
-        if planning.wanted is not None:
-            self._set_up(planning.dry_core(threads), problem)
+        if dry_run.launch is not None:
+            self._set_up(dry_run.dry_core(threads), problem)
             return
         if comm is None and not launched():
             launchers.refuse_copies()
@@ -112,7 +111,7 @@ class Context:
         interrupts.install()
         self._core = core
         self._lock = core.call_lock()  # of the thread whose call is under way
-        self._process = os.getpid()
+        self._dry_run = dry_run.launch  # None where the ranks are here
         core.on_where(collective.where)
         self._numbered = 0, 0
         self.agree(problem)
@@ -120,8 +119,8 @@ class Context:
         self._fields = self._bound = self._chains = 0  # numbered
         # What was prepared, checked, planned and measured for calls to come. Ranks need not keep the same: they agree
         # on what all have.
-        self._prepared = Kept(MOST_PREPARED, MOST_PREPARED_BYTES, lambda prepared: prepared.sweep.bytes)
-        self._calls, self._plans, self._rates = Kept(MOST_CALLS), Kept(MOST_PREPARED), _core.known_rates(core)
+        self._prepared = LruCache(MOST_PREPARED, MOST_PREPARED_BYTES, lambda prepared: prepared.sweep.bytes)
+        self._calls, self._plans, self._rates = LruCache(MOST_CALLS), LruCache(MOST_PREPARED), _core.known_rates(core)
         self._solo = None
         self._off = core.paths_off  # the fast paths that are switched off, a bit each
         self._machine_number = 0
@@ -129,7 +128,7 @@ class Context:
         self._warned = self._asked = False
         self._heart = Heartbeat(core, core.size == 1 and part_of is None)
         open_contexts.add(self)
-        if core.oversubscribed and core.rank == 0 and planning.wanted is None:
+        if core.oversubscribed and core.rank == 0 and self._dry_run is None:
             others = ", which other ranks of the launch share" if core.size < launch_size() else ""
             warn(
                 f"{core.threads} thread(s) on each of {core.size} rank(s) are more than the {cpus_here():g} CPUs "
@@ -352,8 +351,14 @@ def _meet(comm, problem, call, description=""):
 
 @collective.without_context
 @interrupts.keeps
-def default_context() -> Context:
-    """The context of all ranks of the launch, made when first needed."""
+def context() -> Context:
+    """The default context, in which calls happen that are given none and no field: all ranks of the launch, or what
+    `set_default` has chosen. It is made when it is first needed.
+
+    Returns
+    -------
+    Context
+    """
     if _default.context is None:
         with _making:
             if _default.context is None:  # no other thread has been quicker
@@ -420,8 +425,8 @@ def cpus_here() -> int:
 
 
 def _threads(given):
-    if given is None and planning.wanted is not None:
-        given = planning.wanted.threads
+    if given is None and dry_run.launch is not None:
+        given = dry_run.launch.threads
     value = os.environ.get("TILEWAVE_THREADS") if given is None else given
     if value is None:
         return 0  # the core knows who shares the CPUs

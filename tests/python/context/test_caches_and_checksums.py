@@ -6,9 +6,9 @@ import random
 import numpy as np
 import pytest
 
-from tilewave.runtime import checksum as checksums
-from tilewave.runtime.checksum import checksum
-from tilewave.runtime.kept import Kept
+from tilewave.context import checksum as checksums
+from tilewave.context.checksum import checksum
+from tilewave.context.lru_cache import LruCache
 
 
 def test_the_entries_that_were_used_last_are_kept():
@@ -17,7 +17,7 @@ def test_the_entries_that_were_used_last_are_kept():
     print("seed", seed)
     pick = random.Random(seed)
     for most in (1, 2, 5):
-        kept, order, values = Kept(most), [], {}
+        kept, order, values = LruCache(most), [], {}
         for _ in range(300):
             key, action = pick.randrange(8), pick.choice(["get", "set", "setdefault"])
             if action == "get":
@@ -41,7 +41,7 @@ def test_the_entries_that_were_used_last_are_kept():
 
 
 def test_bytes_are_bounded_but_for_the_last_entry():
-    kept = Kept(10, 100, len)
+    kept = LruCache(10, 100, len)
     for size in (40, 50, 30):
         kept[size] = "x" * size
     assert list(kept) == [50, 30]

@@ -16,7 +16,7 @@ from tilewave import _core
 from tilewave.plan.plan import CHOICES, request_of
 from tilewave.nest.bounds import Loops
 from tilewave.nests.problem import make_problem
-from tilewave.runtime.context import Context
+from tilewave.context.context import Context
 
 
 @tw.nest

@@ -20,7 +20,7 @@ given it. What an argument holds is checked before the first ``yield``, never in
 raises on one rank only.
 
 Around all of that, Ctrl-C is kept until the ranks agree, and then raised on all of them
-(`tilewave.runtime.interrupts`), and calls from other threads wait.
+(`tilewave.context.interrupts`), and calls from other threads wait.
 Costs less than 2 us in addition to the agreement.
 """
 
@@ -34,8 +34,8 @@ import threading
 from typing import TYPE_CHECKING
 
 from tilewave import notices
+from tilewave.context import interrupts
 from tilewave.errors import ERRORS, ConfigError, MpiError
-from tilewave.runtime import interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -247,3 +247,17 @@ def where():
             return plain(f"{os.path.basename(name)}:{frame.f_lineno}")
         frame = frame.f_back
     return ""
+
+
+def ready(text, make):
+    """Make something on this rank, once all ranks have agreed on `text`; what `make` raises on one is raised on all.
+
+    A later part of a collective call: ``found = yield from ready("ready", lambda: np.empty(n))``.
+    """
+    made = error = None
+    try:
+        made = make()
+    except Exception as problem:
+        error = problem
+    yield error or text
+    return made

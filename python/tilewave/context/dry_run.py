@@ -1,15 +1,15 @@
-"""Planning for a machine that is not here: what ``tilewave plan`` runs a script in."""
+"""Dry runs: what ``tilewave plan`` runs a script in, for ranks and a machine that are not here."""
 
 import dataclasses
 
 from tilewave import _core
 
-#: While a script is only planned: the ranks, threads and machine of its contexts. None: contexts are real.
-wanted = None
+#: The launch that contexts are made for while a script is only planned. None: contexts are real.
+launch = None
 
 
 @dataclasses.dataclass
-class Wanted:
+class Launch:
     """The launch that is planned for."""
 
     ranks: int
@@ -27,17 +27,17 @@ class Planned(BaseException):
 
 
 def dry_core(threads):
-    """The core context of rank 0 of the ranks that are planned for: nothing is sent.
+    """The core context of rank 0 of the launch that is planned for: nothing is sent.
 
     0 threads: those that the machine was measured with, else as here.
     """
-    if threads == 0 and wanted.machine is not None:
-        threads = wanted.machine.conditions["threads"]
-    core = _core.Context.dry(0, wanted.ranks, threads)
+    if threads == 0 and launch.machine is not None:
+        threads = launch.machine.conditions["threads"]
+    core = _core.Context.dry(0, launch.ranks, threads)
     if threads == 0 and core.threads > 1:  # here is one rank of them
-        core = _core.Context.dry(0, wanted.ranks, max(core.threads // wanted.ranks, 1))
-    machine = core.machine() if wanted.machine is None else wanted.machine._to_core()
-    machine.host_of = hosts_of(wanted.machine, wanted.ranks)
+        core = _core.Context.dry(0, launch.ranks, max(core.threads // launch.ranks, 1))
+    machine = core.machine() if launch.machine is None else launch.machine._to_core()
+    machine.host_of = hosts_of(launch.machine, launch.ranks)
     core.use_machine(machine)
     return core
 

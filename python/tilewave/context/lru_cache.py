@@ -1,9 +1,9 @@
-"""What is kept for calls to come, with a bound: the one kind of cache that contexts and nests have."""
+"""The kind of cache that contexts and nests have: the entries that were used last."""
 
 _NONE = object()
 
 
-class Kept:
+class LruCache:
     """A dict of the entries that were used last.
 
     Parameters
@@ -54,5 +54,5 @@ class Kept:
         return self._entries.values()
 
     def clear(self):
-        """Keep nothing."""
+        """Remove all entries."""
         self._entries.clear()
