@@ -211,17 +211,17 @@ def cpp_header(path):
             at += 1
         elif comment and line:
             text, at = declaration(lines, at)
-            said = re.split(r"\s*\n", " ".join(f"\n{c}" if c.startswith("@") else c for c in comment))
+            parts = re.split(r"\s*\n", " ".join(f"\n{c}" if c.startswith("@") else c for c in comment))
             out += [
-                wrapped(f"- `{text}`") + ("\\" if said[0] else ""),
-                *([wrapped(f"  {said[0]}")] if said[0] else []),
-                *(wrapped(f"  - {c}") for c in said[1:]),
+                wrapped(f"- `{text}`") + ("\\" if parts[0] else ""),
+                *([wrapped(f"  {parts[0]}")] if parts[0] else []),
+                *(wrapped(f"  - {c}") for c in parts[1:]),
             ]
             comment = []
         else:
-            code, mark, said = line.partition("///<")
+            code, mark, remark = line.partition("///<")
             if mark and code.strip():
-                out.append(wrapped(f"  - `{code.strip()}` {said.strip()}"))
+                out.append(wrapped(f"  - `{code.strip()}` {remark.strip()}"))
             comment, at = [], at + 1
     return [*out, ""]
 

@@ -32,7 +32,7 @@ TITLES = {
     "halo": "Halo exchanges of two ranks: the ratio is the best contender's time / ours",
     "partitions": "Partitions (prieto1999): MB/s of strided faces, and the plan's time / the best partition's",
     "multigrid": "Poisson on a cube to 1e-8: the ratio is the best contender's time / that of each",
-    "patterns": "Patterns: the ratio is the best of MPI's ways / ours; the limit is the line rate, or a copy in memory",
+    "patterns": "Patterns: the ratio is MPI's best / ours; the limit is the line rate, or a copy in memory",
     "matmul": "Matrix products: the ratio is the contender's time / ours; the limit is max(compute, wire)",
     "factors": "LU, Cholesky, QR: the ratio is the contender's time / ours; the limit is max(compute, wire)",
     "wolfmann": "The table of wolfmann2010: the ratio is the plain wavefront's time / ours",
@@ -57,10 +57,7 @@ ONLY = {
     "partitions": (r"[48]@1gbit.*c16", r"^the plan against"),
     "multigrid": (r"128.* 2 rank", r"^(V\(2|h).* cycles of |SOR: 5"),
     "patterns": (r"8MB contiguous|[14]000x32 strided", r"^tilewave$"),
-    "nests": (
-        r"recurrence 8192|alignment 48502|^4 arrays .*4096 f4",
-        r"^tilewave, (1 lane|2 lanes|in place|fields)$",
-    ),
+    "nests": (r"recurrence 8192|alignment 48502|^4 arrays .*4096 f4", r"^tilewave, (1 lane|2 lanes|in place|fields)$"),
     "hiding": (r"ucx, spin", r"overlapping, polled(?!.*blocking - )"),
     "plan": (r"", r"^regret, |^prediction error, "),
     # Of each place the size nearest to the balance or above, and what is said of all.
@@ -151,8 +148,8 @@ def page(folder=FOLDER):
     files = [(path, json.loads(path.read_text())) for path in sorted(folder.glob("*.json"))]
     lines = HEAD.splitlines()
     for title, benches in TABLES.items():
-        mine = [(path, data) for bench in benches for path, data in files if data["bench"] == bench]
-        lines += table(title, mine) if mine else []
+        found = [(path, data) for bench in benches for path, data in files if data["bench"] == bench]
+        lines += table(title, found) if found else []
     return "\n".join(lines) + "\n"
 
 

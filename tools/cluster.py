@@ -6,11 +6,10 @@
 
 or, in Python, ``with Cluster(hosts=2, rate="1gbit") as c: c.run([sys.executable, "x.py"])``.
 
-All state lies in network namespaces called ``NAME-head`` (the switch: a bridge, and mpiexec) and
-``NAME-1``, ``NAME-2``, … (the hosts). Nothing is added to the machine's own network, interfaces
-end with their namespaces, and `down` finds everything by name, also after ``kill -9``. Each host
-has its own host name and /dev/shm, and its own share of the CPUs when there are enough of them.
-Needs root and iproute2; Python's standard library only.
+All state lies in network namespaces called ``NAME-head`` (the switch: a bridge, and mpiexec) and ``NAME-1``,
+``NAME-2``, … (the hosts). Nothing is added to the machine's network, interfaces end with their namespaces, and `down`
+finds everything by name, also after ``kill -9``. Each host has a host name, a /dev/shm, and a share of the CPUs when
+there are enough of them. Needs root and iproute2; Python's standard library only.
 """
 
 from __future__ import annotations
@@ -126,8 +125,7 @@ class Cluster:
     hosts : int
         Number of hosts, 1 to 200, with addresses 10.77.0.1, 10.77.0.2, …
     rate : str
-        Rate of every host's link in both directions, as ``tc`` writes it ("1gbit", "100mbit"),
-        or "none" for no limit.
+        Rate of every host's link in both directions, as ``tc`` writes it ("1gbit", "100mbit"), or "none" for no limit.
     name : str
         Prefix of the namespaces. Clusters of different names do not see each other.
     """

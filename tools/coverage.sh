@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What share of the lines and branches the tests reach, folder by folder: about half an hour on two free cores.
-# Builds into build/coverage, with an environment of its own.
+# Builds into build/coverage, in a virtual environment there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/stages.sh

@@ -3,6 +3,7 @@ circles.
 """
 
 import ast
+import graphlib
 import sys
 from pathlib import Path
 
@@ -97,26 +98,16 @@ def violations(root=ROOT):
                     f"{where}:{line}: {here or 'a file beside the folders'} imports {module}; it may use only folders "
                     "above itself"
                 )
-    return wrong + [" imports ".join(circle) for circle in circles(graph)], len(files)
+    return wrong + circle(graph), len(files)
 
 
-def circles(graph):
-    """Modules that import each other in a circle, each circle once."""
-    state, found = {}, []
-
-    def visit(node, way):
-        state[node] = "open"
-        for following in graph.get(node, ()):
-            if state.get(following) == "open":
-                found.append([*way[way.index(following) :], following])
-            elif following not in state:
-                visit(following, [*way, following])
-        state[node] = "done"
-
-    for node in graph:
-        if node not in state:
-            visit(node, [node])
-    return found
+def circle(graph, verb="imports"):
+    """Modules that import each other in a circle, as a line, where there are some."""
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return [f" {verb} ".join(reversed(error.args[1]))]
+    return []
 
 
 def main():

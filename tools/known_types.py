@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = [
     "field.create.Scratch", "field.time_buffer.TimeBuffer", "linalg.layout.Layout", "linalg.plan.WithPrediction",
     "machine.machine.Curve", "machine.machine.Link", "nest.dependences.Dependence", "nest.dependences.Place",
-    "nest.views.View", "run.chain_report.ChainTimes", "run.chain_report.NestRun",
-    "run.memory_bound.Bound", "run.reduction.Reduction", "run.report.LaneTimes", "run.report.Measured",
+    "nest.views.View", "nests.chain_report.ChainTimes", "nests.chain_report.NestRun",
+    "nests.memory_bound.Bound", "nests.reduction.Reduction", "nests.report.LaneTimes", "nests.report.Measured",
     "schedule.lanes.LaneOfSchedule", "schedule.nests.NestOfSchedule", "schedule.regions.ArrayOfSchedule",
     "schedule.regions.MessageOfSchedule", "schedule.regions.Region", "schedule.regions.Signal",
     "timeline.parts.Face", "timeline.parts.Parts", "timeline.parts.Predicted",
@@ -28,7 +28,7 @@ RESULTS = [
 def public_names():
     """Where the public names are defined: "tilewave.field.field.Field"."""
     found = {f"tilewave.{name}" for name in RESULTS}
-    for name in (*api.public_names("tilewave"), "max", "min", "print", "sum", "default_context"):
+    for name in (*api.public_names("tilewave"), "max", "min", "print", "sum"):
         module, node = api.find("tilewave", name)
         if isinstance(node, ast.Module):
             found |= {".".join((api.find(module, inner)[0], inner)) for inner in api.public_names(module)}
@@ -38,7 +38,7 @@ def public_names():
 
 
 def checker(*arguments):
-    """basedpyright of this environment, under way; the package is found by PYTHONPATH, as it is edited in place."""
+    """basedpyright of this environment, running; the package is found by PYTHONPATH, as it is edited in place."""
     bin_folder = Path(sys.executable).parent
     environment = {**os.environ, "PYTHONPATH": "python", "PATH": f"{bin_folder}:{os.environ.get('PATH', '')}"}
     return subprocess.Popen(

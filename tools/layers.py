@@ -6,6 +6,8 @@ import re
 import sys
 from pathlib import Path
 
+from imports import circle
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # Folder of src/: the public headers (include/tilewave) that it implements. A folder may include itself and the folders
@@ -49,7 +51,7 @@ HOME = {header: folder for folder, headers in FOLDERS.items() for header in head
 
 
 def folder_of(path, root):
-    """The folder of the table that a file belongs to, its own or the next one around it; None where there is none."""
+    """The folder of the table that a file belongs to, the nearest around it; None where there is none."""
     parts = path.relative_to(root).parts
     if parts[:2] == ("include", "tilewave"):
         return HOME.get(path.stem)
@@ -67,25 +69,6 @@ def included(path, root):
                 if (base / match[1]).exists():
                     yield number, (base / match[1]).resolve()
                     break
-
-
-def circles(graph):
-    """Files that include each other in a circle, each circle once, as a list of names."""
-    state, found = {}, []
-
-    def visit(node, way):
-        state[node] = "open"
-        for following in graph.get(node, ()):
-            if state.get(following) == "open":
-                found.append([*way[way.index(following) :], following])
-            elif following not in state:
-                visit(following, [*way, following])
-        state[node] = "done"
-
-    for node in graph:
-        if node not in state:
-            visit(node, [node])
-    return found
 
 
 def types_of(path):
@@ -139,7 +122,7 @@ def violations(root=ROOT):
     headers = len(list((root / "include" / "tilewave").glob("*.hpp")))
     if headers > MOST_HEADERS:
         wrong.append(f"include/tilewave: {headers} headers; allowed: {MOST_HEADERS}; others go to its folder engine")
-    wrong += [" includes ".join(circle) for circle in circles(graph)]
+    wrong += circle(graph, "includes")
     wrong += defined_twice(root)
     return wrong, len(files)
 

@@ -41,7 +41,7 @@ if [ ! -e "$headers/Python.h" ]; then
     defines=("--config-settings=cmake.define.Python_INCLUDE_DIR=$root/usr/include/python$version")
 fi
 
-# The build's own requirements first, so that the build folder can be used again (no isolation).
+# The build's requirements first, so that the build folder can be used again (no isolation).
 stage "fetching what the build needs: CMake, Ninja, nanobind, MPICH"
 "${pip[@]}" install --quiet "scikit-build-core>=0.12" "nanobind>=2.12" "mpich>=5.0,<6" "cmake>=3.24" "ninja" \
     "typing_extensions"

@@ -44,7 +44,7 @@ elif [ "$long" = --long ]; then
     echo "Open MPI tests skipped: get it with: apt install openmpi-bin libopenmpi-dev"
 fi
 
-# With a second compiler, the clang of a wheel: an environment of its own, a sample of the Python tests. Debian's
+# With a second compiler, the clang of a wheel: another environment, a sample of the Python tests. Debian's
 # GoogleTest is of another C++ library than clang's.
 if [ "$long" = --long ]; then
     stage "clang: the core, a sample of the Python tests"

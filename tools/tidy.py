@@ -42,7 +42,7 @@ def check(path):
 
 
 def configure():
-    """The compile commands, without the compiler's own precompiled headers, which clang cannot read."""
+    """The compile commands, without the compiler's precompiled headers, which clang cannot read."""
     options = [f"-DPython_EXECUTABLE={sys.executable}", "-DTILEWAVE_PYTHON=ON", "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON"]
     path = f"{BIN}:{os.environ.get('PATH', '')}"
     subprocess.run(

@@ -21,7 +21,8 @@ from tilewave.nests.reduction import argmax, argmin, dot, max, min, norm, sum
 from tilewave.nests.report import Report
 from tilewave.nests.run import plan, run
 from tilewave.plan.plan import Plan
-from tilewave.schedule.builder import ScheduleBuilder, build_schedule
+from tilewave.schedule.build import build_schedule
+from tilewave.schedule.builder import ScheduleBuilder
 from tilewave.schedule.calls import check, predict, schedule
 from tilewave.schedule.running import ScheduleRun, run_schedule
 from tilewave.schedule.schedule import Schedule
@@ -83,7 +84,7 @@ __all__ = [
     "set_default",
     "size",
     "theory",
-]  # max, min, print and sum would hide Python's own
+]  # max, min, print and sum would hide Python's
 
 doors([sys.modules[__name__], linalg, multigrid, patterns], more=["max", "min", "print", "sum"])
 

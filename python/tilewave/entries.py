@@ -12,7 +12,20 @@ class Damaged(ValueError):
 
     def __init__(self, where, found, allowed):
         self.where, self.found, self.allowed = where, found, allowed
-        super().__init__(f"{where}: given {shown(found)}; allowed: {allowed}")
+        super().__init__(f"{where}{where and ': '}given {shown(found)}; allowed: {allowed}")
+
+
+class Missing(ValueError):
+    """An entry that should be there: where, and the names of its object's entries."""
+
+    def __init__(self, where, names):
+        self.where = where
+        super().__init__(f"{where} is missing; allowed: the fields {names}")
+
+
+def anything(value, where):
+    """Whatever is there."""
+    return value
 
 
 def integer(least, most):
@@ -84,8 +97,10 @@ def of_list(kind, least=0, most=None, make=list):
     return read
 
 
-def of_object(fields, more=None):
-    """An object with exactly these fields, {name: kind}; or with any names, of the kind `more`."""
+def of_object(fields, more=None, needed=None):
+    """An object with these fields, {name: kind}, of which all or the `needed` ones are there; any others are of the
+    kind `more`, or refused.
+    """
     names = ", ".join(fields)
 
     def read(value, where):
@@ -94,9 +109,9 @@ def of_object(fields, more=None):
         for name in value:
             if name not in fields and more is None:
                 raise Damaged(where, name, f"the fields {names}")
-        for name in fields:
+        for name in fields if needed is None else needed:
             if name not in value:
-                raise ValueError(f"{_below(where, name)} is missing; allowed: the fields {names}")
+                raise Missing(_below(where, name), names)
         return {name: fields.get(name, more)(each, _below(where, name)) for name, each in value.items()}
 
     return read

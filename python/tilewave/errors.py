@@ -5,6 +5,7 @@ asking the other ranks. On an agreed error, ``quiet`` is true on all ranks but t
 catches it, and ``partial`` where the launch has ranks outside the run, which know nothing of it. ``of_program``: an
 error that no rank was asked about, but that each meets when it comes to the same line of the program."""
 
+import numbers
 import reprlib
 
 #: Characters of a value that was given, at most, in an error's text.
@@ -31,9 +32,19 @@ class MpiError(RuntimeError):
 
 
 class InternalError(RuntimeError):
-    """Tilewave broke one of its own invariants: please report it."""
+    """Tilewave broke one of its invariants: please report it."""
 
     agreed = False
+
+
+def is_integer(value, least=None, most=None):
+    """Whether a value is an integer, Python's or NumPy's but no bool, within bounds."""
+    return (
+        isinstance(value, numbers.Integral)
+        and not isinstance(value, bool)
+        and (least is None or value >= least)
+        and (most is None or value <= most)
+    )
 
 
 def shown(value):
@@ -55,5 +66,5 @@ def _brief():
 _BRIEF = _brief()
 
 ERRORS = (ConfigError, KernelError, MpiError, InternalError)
-#: What the text of a MemoryError is where the core has told nobody else of it.
+#: The text of a MemoryError of which the core has notified no other rank.
 NO_MEMORY = "std::bad_alloc"

@@ -106,10 +106,10 @@ def save(what, path, data, folder=False):
         raise ConfigError(f"{what}: {os.fspath(path)!r} cannot be written: {why}") from None
 
 
-def drawn(figure, path, **options):
+def drawn(figure, path="", dpi=120):
     """A Matplotlib figure as bytes, in the format that the ending of a path says; without one as PNG."""
     out = io.BytesIO()
-    figure.savefig(out, format=os.path.splitext(os.fspath(path))[1][1:] or "png", **options)
+    figure.savefig(out, format=os.path.splitext(os.fspath(path))[1][1:] or "png", dpi=dpi)
     return out.getvalue()
 
 

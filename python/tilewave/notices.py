@@ -46,35 +46,44 @@ def write(text):
 
 
 class Progress:
-    """How far a run is: nothing for `LEAST_S` seconds, then one line that is written over, or a line for each
-    quarter.
+    """How far a long piece of work is: one line of a terminal that is written over, or a line for each quarter.
+
+    Parameters
+    ----------
+    shown : bool
+        On rank 0.
+    verb : str
+        How lines begin.
+    after_s : float, optional
+        Shorter work shows nothing. Default: `LEAST_S`.
     """
 
-    def __init__(self, mine):
-        self._style = style() if mine else ""
+    def __init__(self, shown, verb="running", after_s=None):
+        self._style, self._verb = style() if shown else "", verb
+        self._after_s = LEAST_S if after_s is None else after_s
         self._since = self._part = self._width = 0
         self.of = ""  # the nest that runs; empty between runs
 
     def at(self, part):
-        """``part`` of the run is over, 0 to 1; 0 where that is not known."""
+        """``part`` of the work is over, 0 to 1; 0 where that is not known."""
         if not self._style or not self.of:
             return
         now = time.monotonic()
         if not self._since:
             self._since = now
-        if now - self._since < LEAST_S:
+        if now - self._since < self._after_s:
             return
         if self._style == "line":
             self._part = max(part, self._part)
-            text = f"running {self.of} {100 * self._part:3.0f} %"
+            text = f"{self._verb} {self.of} {100 * self._part:3.0f} %"
             self._width = max(self._width, len(text))
             write("\r" + text)
         elif part >= self._part + QUARTER:
             self._part = part - part % QUARTER
-            write(f"running {self.of} {100 * self._part:.0f} %\n")
+            write(f"{self._verb} {self.of} {100 * self._part:.0f} %\n")
 
     def end(self):
-        """The run is over: the line goes."""
+        """The work is over: the line goes."""
         if self._width:
             write("\r" + " " * self._width + "\r")
         self._since = self._part = self._width = 0

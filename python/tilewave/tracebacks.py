@@ -1,7 +1,7 @@
 """Tracebacks of errors that say what the user has to change: the user's lines, without those of this package.
 
 Every public function and method is a *door* (`doors`): a `ConfigError` or `KernelError` that leaves it loses the frames
-of this package, in notebooks, scripts and consoles alike, and so do its causes. Functions of the user that were called
+of this package, in notebooks, scripts and consoles, and so do its causes. Functions of the user that were called
 inside, such as an ``init=``, keep theirs. `InternalError` and whatever else was not foreseen keep all.
 ``TILEWAVE_TRACEBACKS=all`` keeps all frames of all errors.
 """
@@ -47,7 +47,7 @@ def door(function: F) -> F:
             raise
 
     call._door = True
-    if keeps := getattr(function, "_keeps", None):  # interrupts of a collective call are kept in its door, too
+    if keeps := getattr(function, "_keeps", None):  # interrupts of a collective call are held back in its door, too
         call.__code__ = call.__code__.replace(co_name="collective_call")  # other doors keep none
         keeps(call)
     return call

@@ -44,32 +44,37 @@ def allowed_names(name, names):
 
 
 def plain_copy(data):
-    """A copy of dicts and lists of plain data, all the way down."""
+    """A deep copy of dicts and lists of plain data."""
     if isinstance(data, dict):
         return {key: plain_copy(value) for key, value in data.items()}
     return [plain_copy(value) for value in data] if isinstance(data, list) else data
 
 
-def with_choices(declared, needed=()):
-    """Class decorator: an attribute for each choice, with its default and documentation, before those of the class.
+def with_declared(word, declared, needed=()):
+    """Class decorator, below `dataclasses.dataclass`: an attribute for each value that the core declares.
 
     Parameters
     ----------
+    word : str
+        A line of the class's docstring, in place of which the attributes are listed.
     declared : sequence
-        As the core has them: name, default, what is allowed, documentation.
+        As the core has them: name, default, what is allowed or the kind of range, documentation.
     needed : sequence of str
         Those that have no default.
     """
 
     def decorate(cls):
-        cls.__annotations__ = {name: type(default) for name, default, *_ in declared} | dict(cls.__annotations__)
+        kinds = {name: type(default) for name, default, *_ in declared}
+        others = dict(cls.__annotations__)
+        first = {name: kind for name, kind in others.items() if name not in vars(cls)}
+        cls.__annotations__ = first | kinds | others
         lines = []
         for name, default, allowed, doc in declared:
             if name not in needed:
                 setattr(cls, name, default)
-            kind = {str: "str", tuple: "tuple of int"}.get(type(default), type(default).__name__)
-            lines.append(f"{name} : {kind}\n    {doc} Allowed: {allowed}.")
-        cls.__doc__ = cls.__doc__.replace("CHOICES\n", textwrap.indent("\n".join(lines), "    ").lstrip() + "\n")
+            kind = "tuple of int" if kinds[name] is tuple else kinds[name].__name__
+            lines.append(f"{name} : {kind}\n    {doc}" + (f" Allowed: {allowed}." if word == "CHOICES" else ""))
+        cls.__doc__ = cls.__doc__.replace(f"{word}\n", textwrap.indent("\n".join(lines), "    ").lstrip() + "\n")
         return cls
 
     return decorate

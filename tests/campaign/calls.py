@@ -27,16 +27,16 @@ def add(before, value, out):
     out[...] = value + before.sum()
 
 
-def ring_of(b):
+def ring_of(b, n=12, task=add):
     """Each rank adds the last value of the rank before it to its own."""
-    S = b.array("S", 12, storage=slice(None))
+    S = b.array("S", n, storage=slice(None))
     lane, mine = b.lane(), S.owned
     before = S[mine.lo[0] - 1 : mine.lo[0]] if b.rank else S[0:0]
     if b.rank:
         m = b.receive(b.rank - 1, before)
         lane.post_recv(m)
         lane.wait(m)
-    lane.task(add, [before, mine], [mine], number=b.rank)
+    lane.task(task, [before, mine], [mine], number=b.rank)
     if b.rank + 1 < b.ranks:
         m = b.send(b.rank + 1, S[mine.hi[0] - 1 : mine.hi[0]])
         lane.post_send(m)

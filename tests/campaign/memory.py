@@ -14,6 +14,7 @@ import sys
 import numpy as np
 
 import tilewave as tw
+from calls import ring_of
 from tilewave.patterns import broadcast, multi_reduce, reduce, spread
 
 seed, count, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
@@ -35,22 +36,6 @@ def add(before, value, out):
     np.add(value, before.sum(), out=out)  # a task that lacks memory itself raises KernelError
 
 
-def ring_of(b):
-    """Each rank adds the last value of the rank before it to its own."""
-    S = b.array("S", 60_000, storage=slice(None))
-    lane, mine = b.lane(), S.owned
-    before = S[mine.lo[0] - 1 : mine.lo[0]] if b.rank else S[0:0]
-    if b.rank:
-        m = b.receive(b.rank - 1, before)
-        lane.post_recv(m)
-        lane.wait(m)
-    lane.task(add, [before, mine], [mine], number=b.rank)
-    if b.rank + 1 < b.ranks:
-        m = b.send(b.rank + 1, S[mine.hi[0] - 1 : mine.hi[0]])
-        lane.post_send(m)
-        lane.wait(m)
-
-
 def calls():
     """By family and name; made once, before anything lacks. Without MPI's own patterns, which fail for good."""
     g = np.random.default_rng(1).normal(size=(n, n)) + n * np.eye(n)
@@ -61,7 +46,7 @@ def calls():
     A, u = tw.field((n, n), "f8", init=1.0), tw.field((n, n), "f8", init=1.0)
     H, K = (tw.field((n, n), "f8", init=1.0, halo=2) for _ in range(2))
     rows, columns = (tw.field((n, n), "f8", init=1.0, grid=grid, halo=1) for grid in ((tw.size, 1), (1, tw.size)))
-    M, ring = np.ones((n, 2 * n))[:, :n], tw.build_schedule(ring_of, ranks=tw.size)
+    M, ring = np.ones((n, 2 * n))[:, :n], tw.build_schedule(ring_of, tw.size, 60_000, add)
     V = np.ones(60_000)
     path = os.path.join(folder, "saved.npy")
     tw.linalg.matrix(g).gather()

@@ -1,7 +1,5 @@
 """Distributed arrays: ways to fill them, what each rank holds, gathering."""
 
-import math
-
 import numpy as np
 import pytest
 
@@ -64,24 +62,6 @@ def test_blocks_move_with_the_plan_and_values_stay(context):
         shift.reference(shift.iteration_box(start.shape), {"A": start})
         whole = A.gather()
         assert whole is None or np.array_equal(whole, start), grid
-
-
-@pytest.mark.parametrize(
-    "bad, words",
-    [
-        (dict(shape=(3, 4, 5, 6, 7)), "one to four"),
-        (dict(shape=()), "one to four"),
-        (dict(shape=(3, -1)), ">= 0"),
-        (dict(shape=(2.5,)), "integers"),
-        (dict(shape=(3,), dtype="f2"), "allowed: .*float32"),
-        (dict(shape=(3,), init=np.zeros(4)), "must be equal"),
-        (dict(shape=(3,), init=lambda i: math.nothing), "init raised"),
-    ],
-)
-def test_bad_fields(context, bad, words):
-    with pytest.raises(tw.ConfigError, match=words) as caught:
-        tw.field(context=context, **bad)
-    assert caught.value.agreed
 
 
 def test_one_rank_alone_fails_on_all(context):

@@ -1,8 +1,7 @@
-"""Values of fields by global index, copies, filling, files; what a field refuses."""
+"""Copies and files of fields that lie in any order, over ranks; what differs between ranks."""
 
 import json
 import os
-import random
 
 import numpy as np
 import pytest
@@ -56,43 +55,6 @@ def fields_of(context):
         yield A, whole
 
 
-def random_subscript(pick, shape):
-    def entry(extent):
-        if extent and pick.random() < 0.4:
-            return pick.choice((int, np.int8))(pick.randrange(-extent, extent))
-        bound = [None, *range(-extent - 2, extent + 3)]
-        return slice(pick.choice(bound), pick.choice(bound), pick.choice([None, 1, 2, -1, -3]))
-
-    given = tuple(map(entry, shape))[: pick.randint(0, len(shape))]
-    return (*given, Ellipsis) if pick.random() < 0.2 else given[0] if len(given) == 1 else given
-
-
-def test_elements_are_those_of_numpy(context):
-    pick = random.Random(1)
-    for A, whole in fields_of(context):
-        for _ in range(7):
-            given = random_subscript(pick, A.shape)
-            got, expected = A[given], whole[given]
-            assert type(got) is type(expected) and got.dtype == expected.dtype and np.array_equal(got, expected), (
-                A.shape,
-                given,
-            )
-            value = pick.choice(
-                [
-                    3,
-                    np.arange(np.size(expected)).reshape(np.shape(expected)),
-                    np.ones((1,) * (np.ndim(expected) > 0) + np.shape(expected), "i1"),
-                ]
-            )
-            A[given] = value
-            whole[given] = value
-        everything = A[...]
-        assert np.array_equal(everything, whole), A.shape
-        gathered = A.gather()
-        assert gathered is None or np.array_equal(gathered, whole)
-        assert not np.may_share_memory(everything, A.local) or everything.size == 0
-
-
 def agreed(context, kind, words, call):
     with pytest.raises(kind, match=words) as caught:
         call()
@@ -100,88 +62,25 @@ def agreed(context, kind, words, call):
     context.agree(None, type(caught.value).__name__ + str(caught.value))
 
 
-def test_what_is_refused_on_all_ranks(context, folder):
-    A, r, last = tw.field((4, 5), context=context), context.rank, context.size - 1
-    for given, words in (
-        (4, "index 4 is out of bounds for dimension 0 with extent 4"),
-        ((0, -6), "index -6"),
-        ((0, 0, 0), "too many indices"),
-        (0.5, "float was given"),
-        ([0, 1], "list"),
-        (None, "NoneType"),
-        (np.ones((4, 5), bool), "ndarray"),
-        (slice(0, 2, 0), "zero"),
+@pytest.mark.ranks([2, 3])
+def test_what_differs_between_ranks_is_refused_on_all(context, folder):
+    A, B = (tw.field((4, 5), context=context) for _ in range(2))
+    r, last = context.rank, context.size - 1
+    for call in (
+        lambda: (A if r else B)[1, 1],
+        lambda: A[1, r % 2],
+        lambda: A[9 if r == last else 1],
+        lambda: A.__setitem__((1, 1), 1.0 * r),
+        (A if r else B).copy,
+        lambda: A.save(f"{folder}/{r}.npy"),
+        lambda: A.fill(_only_here if r == last else lambda i, j: 1.0),
     ):
-        agreed(context, IndexError, words, lambda: A[given])
-        agreed(context, IndexError, words, lambda: A.__setitem__(given, 1))
-    agreed(context, tw.ConfigError, "they must be equal, or broadcast", lambda: A.__setitem__(0, np.zeros(4)))
-    agreed(context, tw.ConfigError, "they must be equal, or broadcast", lambda: A.__setitem__(0, np.zeros((2, 5))))
-    agreed(context, tw.ConfigError, "str|could not convert", lambda: A.__setitem__(0, "x"))
-    agreed(context, tw.ConfigError, "a field was given as the value", lambda: A.__setitem__(0, A))
-    agreed(context, tw.ConfigError, "allowed: a number, or a function", lambda: A.fill(np.zeros((4, 5))))
-    agreed(context, tw.ConfigError, "fill: the function raised ZeroDivisionError", lambda: A.fill(lambda i, j: 1 / 0))
-    agreed(
-        context,
-        tw.ConfigError,
-        "out of bounds|too large|range",
-        lambda: tw.field((3,), "i1", context=context).fill(1000),
-    )
-    if last:
-        B = tw.field((4, 5), context=context)
-        agreed(context, tw.ConfigError, "differ|than|field", lambda: (A if r else B)[1, 1])
-        agreed(context, tw.ConfigError, "differ|than|field", lambda: A[1, r%2])
-        agreed(context, tw.ConfigError, "differ|than|value", lambda: A.__setitem__((1, 1), 1.0 * r))
-        agreed(context, tw.ConfigError, "differ|than|field", (A if r else B).copy)
-        agreed(
-            context,
-            IndexError if last == 0 else tw.ConfigError,
-            "index 9|differ|than",
-            lambda: A[9 if r == last else 1],
-        )
-        agreed(context, tw.ConfigError, "differ|than|path", lambda: A.save(f"{folder}/{r}.npy"))
-        agreed(
-            context,
-            tw.ConfigError,
-            "fill: the function raised ValueError: only here",
-            lambda: A.fill(_only_here if r == last else lambda i, j: 1.0),
-        )
+        agreed(context, tw.ConfigError, "differ|than|index 9|the function raised ValueError: only here", call)
     assert (A[...] == 0).all() and not os.listdir(folder)
 
 
 def _only_here(i, j):
     raise ValueError("only here")
-
-
-def test_a_field_is_no_numpy_array(context):
-    A = tw.field((4, 5), context=context)
-    assert len(A) == 4 and A.size == 20
-    for call in (
-        lambda: np.asarray(A),
-        lambda: np.array([A]),
-        lambda: np.add(np.ones(3), A),
-        lambda: np.sum(A),
-        lambda: A + 1,
-        lambda: list(A),
-        lambda: 0 in A,
-        lambda: bool(A),
-    ):
-        with pytest.raises(TypeError):
-            call()
-    with pytest.raises(TypeError, match="field.local.*field.gather"):
-        np.asarray(A)
-
-
-def test_window_fields_refuse_all_of_it(context, folder):
-    A = tw.field((4, 5), keep="window", context=context)
-    for call in (
-        lambda: A[1, 1],
-        lambda: A.__setitem__(0, 1),
-        A.copy,
-        lambda: A.fill(1),
-        lambda: A.save(f"{folder}/window.npy"),
-    ):
-        agreed(context, tw.ConfigError, "keeps a rolling window only", call)
-    assert not os.path.exists(f"{folder}/window.npy")
 
 
 def test_copies_and_filling(context):
@@ -210,34 +109,6 @@ def test_copies_and_filling(context):
     for each in (B, C, A):
         tw.run(slanted, A=each, context=context)
     assert np.array_equal(C[...], A[...]) and np.array_equal(B[...], A[...])
-
-
-def test_fields_from_arrays(context):
-    whole = np.arange(12, dtype="i2").reshape(3, 4)
-    A = tw.field(whole, context=context)
-    assert A.dtype == np.int16 and A.shape == (3, 4) and np.array_equal(A[...], whole)
-    assert tw.field(whole, "f4", context=context).dtype == np.float32
-    assert np.array_equal(tw.field(whole.T, context=context)[...], whole.T)
-    assert tw.field((3, 4), context=context).dtype == np.float64
-    assert tw.field(np.array([3, 4]), init=2, context=context).shape == (3, 4)  # with init it is a shape
-    agreed(context, tw.ConfigError, "dtype.*uint16.*allowed", lambda: tw.field(whole.astype("u2"), context=context))
-
-
-def test_files_are_numpys(context, folder):
-    for number, (A, whole) in enumerate(fields_of(context)):
-        path = f"{folder}/{number}.npy"
-        A.save(path)
-        again = np.load(path)
-        assert again.dtype == whole.dtype and again.flags.c_contiguous and np.array_equal(again, whole)
-        B = tw.load(path, context=context)
-        assert B.dtype == A.dtype and B.shape == A.shape and np.array_equal(B[...], whole)
-        context.agree()
-    if context.rank == 0:
-        np.save(f"{folder}/other.npy", np.asfortranarray(np.arange(20.0).reshape(4, 5)).astype(">f8"))
-    context.agree()
-    assert np.array_equal(tw.load(f"{folder}/other.npy", context=context)[...], np.arange(20.0).reshape(4, 5))
-    assert not [name for name in os.listdir(folder) if name.startswith(".")]
-    context.agree()
 
 
 @pytest.mark.mpi(ranks=[2, 3])

@@ -9,6 +9,7 @@ import pytest
 
 import tilewave as tw
 from tilewave import _core
+from tilewave.allgather import allgather
 from tilewave.machine import busy, known, measure as measuring
 from tilewave.machine.measure import Session, measured
 
@@ -35,14 +36,14 @@ def cache(monkeypatch, request):
 def test_all_ranks_have_the_same_numbers(cache, threads, quick):
     context = tw.Context(threads=threads)
     found = measured(context, quick, BUDGET_S)
-    texts = known.share(context, found._to_text())
+    texts = allgather(context, found._to_text())
     assert len(set(texts)) == 1
     assert tw.Machine._from_text(texts[0], "it") == found  # what is measured would be loaded
     assert found.host_of == [0] * context.size and found.other_host is None
     assert (found.same_host is None) == (context.size == 1)
     assert len(found.memory) == context.size * threads
     core = context._core.machine()
-    assert core.latency_s == found.latency_s == known.own_constants(context).latency_s
+    assert core.latency_s == found.latency_s == known.startup_machine(context).latency_s
     if found.same_host:
         assert core.same_host.byte_s == found.same_host.byte_s and found.same_host.transfer_s.x[0] == 1
 
@@ -60,7 +61,7 @@ def test_the_rate_of_a_kernel(cache, monkeypatch):
     found = tw.measure(True, context, relax, A=A)
     rate = found.kernels["relax"]
     assert rate["point_s"] + rate["row_s"] > 0 and "measured on" in rate["note"]
-    texts = known.share(context, found._to_text())
+    texts = allgather(context, found._to_text())
     assert len(set(texts)) == 1 and tw.Machine._from_text(texts[0], "it") == found
     assert "relax" in str(found)
     with pytest.raises(tw.ConfigError, match="needs its array 'A'"):
@@ -114,7 +115,7 @@ def test_a_given_file_that_does_not_do(cache, monkeypatch, tmp_path, spoil, word
     context = tw.Context()
     path = os.path.join(cache, "given.json")
     if spoil and context.rank == 0:
-        data = json.loads(tw.Machine._from_core(known.own_constants(context), known.conditions(_alone()))._to_text())
+        data = json.loads(tw.Machine._from_core(known.startup_machine(context), known.conditions(_alone()))._to_text())
         data["conditions"]["ranks"] = context.size
         data["conditions"]["hosts"] *= context.size
         spoil(data)
@@ -128,7 +129,7 @@ def test_a_given_file_that_does_not_do(cache, monkeypatch, tmp_path, spoil, word
         with pytest.raises(tw.ConfigError) as error:
             measuring.of(context)
         assert "given.json" in str(error.value) and words in str(error.value)
-    assert len(set(known.share(context, str(error.value)))) == 1
+    assert len(set(allgather(context, str(error.value)))) == 1
 
 
 def _alone():
@@ -145,7 +146,7 @@ def test_a_spoilt_kept_file_is_measured_anew(cache):
         path.write_text(path.read_text()[:200])
     context._core.barrier()
     if context.rank == 0:
-        with pytest.warns(RuntimeWarning, match="the kept machine is not used"):
+        with pytest.warns(RuntimeWarning, match="the stored machine is not used"):
             context = tw.Context()
     else:
         context = tw.Context()

@@ -1,12 +1,8 @@
 """Arrays read in several orders of their subscripts, over MPI: plain loops, bit for bit; one error on every rank."""
 
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python" / "support"))
 
 import random
 

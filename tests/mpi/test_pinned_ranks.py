@@ -5,7 +5,7 @@ import os
 import pytest
 
 import tilewave as tw
-from tilewave.machine import known
+from tilewave.allgather import allgather
 
 ALLOWED = sorted(os.sched_getaffinity(0))
 
@@ -39,4 +39,4 @@ def test_a_bad_switch_on_one_rank_is_an_error_on_all(monkeypatch):
     with pytest.raises(tw.ConfigError) as error:
         tw.Context()
     assert "TILEWAVE_PIN is 'perhaps'; allowed: on, off, auto" in str(error.value)
-    assert len(set(known.share(world, str(error.value)))) == 1
+    assert len(set(allgather(world, str(error.value)))) == 1

@@ -11,12 +11,9 @@ import collections
 import os
 import random
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python" / "support"))
 
 import tilewave as tw
 from tilewave.kernel.rows import jammed_rows

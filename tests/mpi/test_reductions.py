@@ -182,9 +182,9 @@ def random_case(seed):
     # The definition.
     seen, body = [], watched(BODIES[name])
     body[1]["SEEN"] = seen.append
-    box = nest.iteration_box(
-        dict.fromkeys(nest.arrays, shape), **({"time": "t", "steps": steps} if steps is not None else {})
-    )
+    box = nest.iteration_box(dict.fromkeys(nest.arrays, shape if steps is None else (2, *shape)))
+    if steps is not None:
+        box = ((0, steps), *box[1:])
     plain = {array: value.copy() for array, value in start.items()}
     if steps is not None:
         plain["A"] = np.concatenate([plain["A"][None]] * (steps + 1))

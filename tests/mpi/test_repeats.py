@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from tilewave.nests import choosing
+from tilewave.nests import kernel_maker
 
 pytestmark = [pytest.mark.ranks([1, 2]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
 
@@ -137,8 +137,8 @@ class Memory:
 
 @pytest.fixture(autouse=True)
 def rates_are_measured_shortly(monkeypatch):
-    sampled = choosing.sampled
-    monkeypatch.setattr(choosing, "sampled", lambda given, prepared, _: sampled(given, prepared, 1e-3))
+    sampled = kernel_maker.sampled
+    monkeypatch.setattr(kernel_maker, "sampled", lambda given, prepared, _: sampled(given, prepared, 1e-3))
 
 
 ASKED = os.environ.get("TILEWAVE_SEED", "")

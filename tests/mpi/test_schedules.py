@@ -1,21 +1,14 @@
-"""Schedules that were built step by step, over MPI: random task graphs equal their sequential lists; what is wrong on
-one rank is one error on all of them.
-"""
+"""Schedules that were built step by step: what is wrong on one rank is one error on all of them."""
 
 import os
 import signal
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python" / "support"))
-
 import tilewave as tw
-import composed
-from task_graphs import Graph, run_on, schedule_of, wrong
+from rings import add, ring
 
 pytestmark = [
     pytest.mark.ranks([1, 2, 3, 4, 6]),
@@ -33,43 +26,6 @@ def steps(A, i, j):
     A[i, j] = A[i-1, j] + A[i, j-1]
 
 
-@pytest.mark.parametrize("parts", [False, True])
-def test_random_graphs(context, parts):
-    for seed in range(200, 215):
-        graph = Graph(seed, context.size)
-        schedule = schedule_of(graph, context.rank if parts else None)
-        arrays = run_on(context, graph, schedule)
-        assert wrong(graph, context.rank, arrays) is None, f"{wrong(graph, context.rank, arrays)}; {graph}"
-
-
-def test_random_schedules_of_schedules(context):
-    for seed in range(200, 210):
-        program = composed.Composed(seed, context.size)
-        schedule = composed.schedule_of(program)
-        said = composed.run_on(context, program, schedule, 3 if program.block is not None else 1)
-        assert said is None, said
-
-
-def add(left, part, out):
-    out[...] = part + left.sum()
-
-
-def ring(b, n=24, extra=0, task=add):
-    """Each rank adds the last value of the rank before it to its own."""
-    A = b.array("A", n, owned=slice(n * b.rank // b.ranks, n * (b.rank + 1) // b.ranks), storage=slice(None))
-    lane, mine = b.lane(), A.owned
-    left = A[mine.lo[0] - 1 : mine.lo[0]] if b.rank else A[0:0]
-    if b.rank:
-        m = b.receive(b.rank - 1, left)
-        lane.post_recv(m)
-        lane.wait(m)
-    lane.task(task, [left, mine], [mine], number=b.rank, amount=extra)
-    if b.rank + 1 < b.ranks:
-        m = b.send(b.rank + 1, A[mine.hi[0] - 1 : mine.hi[0]])
-        lane.post_send(m)
-        lane.wait(m)
-
-
 def refused(context, kind, text, *arguments, **keywords):
     """All ranks raise one error that has the text, and go on."""
     with pytest.raises(kind, match=text) as raised:
@@ -82,13 +38,13 @@ def refused(context, kind, text, *arguments, **keywords):
 
 
 def goes_on(context):
-    A = np.arange(24.0)
+    A = np.arange(12.0)
     report = tw.run_schedule(tw.build_schedule(ring, context.size), context=context, A=A)
-    whole = np.arange(24.0)
+    whole = np.arange(12.0)
     for rank in range(context.size):
-        lo, hi = 24 * rank // context.size, 24 * (rank + 1) // context.size
+        lo, hi = 12 * rank // context.size, 12 * (rank + 1) // context.size
         whole[lo:hi] += whole[lo - 1] if rank else 0
-    lo, hi = 24 * context.rank // context.size, 24 * (context.rank + 1) // context.size
+    lo, hi = 12 * context.rank // context.size, 12 * (context.rank + 1) // context.size
     assert np.array_equal(A[lo:hi], whole[lo:hi])
     if context.rank == 0:
         events = report.timeline.events
@@ -133,7 +89,7 @@ def test_a_task_that_raises_on_one_rank(context, last):
 
     schedule = tw.build_schedule(lambda b: ring(b, task=fails), context.size)
     message = f"task {bad} .fails. on rank {bad}: ValueError: no such luck"
-    refused(context, tw.KernelError, message, schedule, A=np.ones(24))
+    refused(context, tw.KernelError, message, schedule, A=np.ones(12))
 
 
 def test_a_task_that_writes_what_it_only_reads(context):
@@ -141,7 +97,7 @@ def test_a_task_that_writes_what_it_only_reads(context):
         part[...] = 0
 
     schedule = tw.build_schedule(lambda b: ring(b, task=writes), context.size)
-    refused(context, tw.KernelError, "read-only", schedule, A=np.ones(24))
+    refused(context, tw.KernelError, "read-only", schedule, A=np.ones(12))
 
 
 def test_a_region_outside_its_array_on_one_rank(context):
@@ -149,20 +105,20 @@ def test_a_region_outside_its_array_on_one_rank(context):
     if context.rank == context.size - 1:
         core = schedule._cores[context.rank]
         works = core.works
-        works[0].task.writes = [tw._core.Region(0, ((20,), (25,)))]
+        works[0].task.writes = [tw._core.Region(0, ((10,), (13,)))]
         core.works = works
-    refused(context, tw.ConfigError, r"outside its storage", schedule, check=False, A=np.ones(24))
+    refused(context, tw.ConfigError, r"outside its storage", schedule, check=False, A=np.ones(12))
 
 
 def test_a_schedule_for_another_number_of_ranks(context):
-    refused(context, tw.ConfigError, "a schedule of 7 ranks", tw.build_schedule(ring, 7), A=np.ones(24))
+    refused(context, tw.ConfigError, "a schedule of 7 ranks", tw.build_schedule(ring, 7), A=np.ones(12))
 
 
 def test_different_schedules(context):
     if context.size == 1:
         return
-    schedule = tw.build_schedule(ring, context.size, 24, int(context.rank == context.size - 1))
-    refused(context, tw.ConfigError, "differ", schedule, A=np.ones(24))
+    schedule = tw.build_schedule(ring, context.size, 12, float(context.rank == context.size - 1))
+    refused(context, tw.ConfigError, "differ", schedule, A=np.ones(12))
 
 
 def test_parts_whose_messages_do_not_meet(context):
@@ -177,16 +133,16 @@ def test_parts_whose_messages_do_not_meet(context):
             lane.wait(m)
 
     part = tw.build_schedule(more, context.size, rank=context.rank)
-    refused(context, tw.ConfigError, "from rank 0 to rank 1 do not meet: it sends 2", part, A=np.ones(24))
+    refused(context, tw.ConfigError, "from rank 0 to rank 1 do not meet: it sends 2", part, A=np.ones(12))
 
 
 def test_arrays_that_do_not_fit_on_one_rank(context):
     schedule = tw.build_schedule(ring, context.size)
     bad = context.rank == context.size - 1
-    refused(context, tw.ConfigError, "array 'A'", schedule, A=np.ones(23 if bad else 24))
-    refused(context, tw.ConfigError, "array 'A'", schedule, A=np.ones(24, "f4" if bad else "f8"))
-    refused(context, tw.ConfigError, "array 'A'", schedule, A=[1.0] * 24 if bad else np.ones(24))
-    refused(context, tw.ConfigError, "array 'B'", schedule, A=np.ones(24), **({"B": np.ones(2)} if bad else {}))
+    refused(context, tw.ConfigError, "array 'A'", schedule, A=np.ones(11 if bad else 12))
+    refused(context, tw.ConfigError, "array 'A'", schedule, A=np.ones(12, "f4" if bad else "f8"))
+    refused(context, tw.ConfigError, "array 'A'", schedule, A=[1.0] * 12 if bad else np.ones(12))
+    refused(context, tw.ConfigError, "array 'B'", schedule, A=np.ones(12), **({"B": np.ones(2)} if bad else {}))
 
 
 def test_a_mistake_is_an_error_of_all(context):
@@ -203,7 +159,7 @@ def test_a_mistake_is_an_error_of_all(context):
         tw.ConfigError,
         "is posted and never waited for",
         tw.build_schedule(forgets, context.size),
-        A=np.ones(24),
+        A=np.ones(12),
     )
 
 

@@ -17,10 +17,17 @@ from pathlib import Path
 import typer
 
 from tilewave.units import seconds
+from tilewave.version import VERSION
 
 PING_TIMEOUT_S = 60.0
 CHECKOUT = Path(__file__).resolve().parents[3]
+SCRIPT = typer.Argument(..., help="Python script.")
+ARGS = typer.Argument(None, help="Arguments of the script, passed on untouched.")
+RANKS_HELP = "Number of ranks. Default: the tasks of the SLURM allocation, or one for each of --hosts, or 1."
+RANKS = typer.Option(None, "-n", "--ranks", help=RANKS_HELP)
 THREADS_HELP = "Lanes (CPUs) of each rank. Default: the CPUs allowed on its host, shared by the ranks there."
+THREADS = typer.Option(None, "--threads", help=THREADS_HELP)
+HOSTS = typer.Option(None, "--hosts", help="Hosts, as in a,b or a:2,b:2; reached with ssh.")
 
 # No `rich_markup_mode`: plain help texts. Tracebacks are for developers: the default ones.
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -36,16 +43,9 @@ def _fail(message):
     raise typer.Exit(2)
 
 
-def _version():
-    try:
-        return importlib.metadata.version("tilewave")
-    except importlib.metadata.PackageNotFoundError:
-        return "unknown (not installed)"
-
-
 def _show_version(wanted: bool):
     if wanted:
-        typer.echo(f"tilewave {_version()}")
+        typer.echo(f"tilewave {VERSION}")
         raise typer.Exit()
 
 
@@ -60,16 +60,11 @@ def options(
 
 @app.command(context_settings={"allow_interspersed_args": False})
 def run(
-    script: str = typer.Argument(..., help="Python script."),
-    args: list[str] | None = typer.Argument(None, help="Arguments of the script, passed on untouched."),
-    ranks: int | None = typer.Option(
-        None,
-        "-n",
-        "--ranks",
-        help="Number of ranks. Default: the tasks of the SLURM allocation, or one for each of --hosts, or 1.",
-    ),
-    threads: int | None = typer.Option(None, "--threads", help=THREADS_HELP),
-    hosts: str | None = typer.Option(None, "--hosts", help="Hosts, as in a,b or a:2,b:2; reached with ssh."),
+    script: str = SCRIPT,
+    args: list[str] | None = ARGS,
+    ranks: int | None = RANKS,
+    threads: int | None = THREADS,
+    hosts: str | None = HOSTS,
 ):
     """Run SCRIPT on several ranks; options come before SCRIPT.
 
@@ -101,14 +96,9 @@ def _point_out_options(args, given):
 @app.command()
 def measure(
     picture: Path | None = typer.Argument(None, help="Draw the curves into this file, such as curves.png."),
-    ranks: int | None = typer.Option(
-        None,
-        "-n",
-        "--ranks",
-        help="Number of ranks. Default: the tasks of the SLURM allocation, or one for each of --hosts, or 1.",
-    ),
-    threads: int | None = typer.Option(None, "--threads", help=THREADS_HELP),
-    hosts: str | None = typer.Option(None, "--hosts", help="Hosts, as in a,b or a:2,b:2; reached with ssh."),
+    ranks: int | None = RANKS,
+    threads: int | None = THREADS,
+    hosts: str | None = HOSTS,
     quick: bool = typer.Option(False, "--quick", help="At most 3 s in place of 30."),
     file: Path | None = typer.Option(
         None, "-o", "--json", help="Write the machine to this file; with --show, show it if it exists."
@@ -162,8 +152,8 @@ def _show_machine(file, picture):
 
 @app.command(context_settings={"allow_interspersed_args": False})
 def plan(
-    script: str = typer.Argument(..., help="Python script."),
-    args: list[str] | None = typer.Argument(None, help="Arguments of the script, passed on untouched."),
+    script: str = SCRIPT,
+    args: list[str] | None = ARGS,
     ranks: int = typer.Option(1, "-n", "--ranks", help="Number of ranks to plan for; they need not be here."),
     threads: int | None = typer.Option(
         None, "--threads", help="Lanes (CPUs) of each rank. Default: as FILE says, else as of a run here."
@@ -241,7 +231,7 @@ def doctor():
 
 def _findings():
     """Rows (what, state, text); state "missing" makes Tilewave unusable, "note" does not."""
-    yield "Tilewave", "info", _version()
+    yield "Tilewave", "info", VERSION
     yield "Python", "info", f"{platform.python_version()}, {sys.executable}"
     yield from _core_and_mpi()
     yield from _cpus()
@@ -370,8 +360,7 @@ def _cpus():
         "CPUs allowed",
         "ok",
         (
-            f"{len(cpus)} of {os.cpu_count()}: "
-            f"{', '.join(map(str, cpus))}; lanes of a launch are pinned in this order "
+            f"{len(cpus)} of {os.cpu_count()}: {', '.join(map(str, cpus))}; lanes of a launch are pinned in this order "
             "(TILEWAVE_PIN=on|off|auto), without a launcher nothing is"
         ),
     )

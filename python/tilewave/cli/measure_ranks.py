@@ -9,7 +9,7 @@ import tilewave as tw
 def main():
     wanted = json.loads(sys.argv[1])
     context = tw.Context()
-    found = context._machine if wanted["show"] else None  # kept from before
+    found = context._machine if wanted["show"] else None  # from an earlier launch
     if found is None:
         found = tw.measure(quick=wanted["quick"], context=context)
     if context.rank == 0:
@@ -23,7 +23,7 @@ def main():
             machine_show.picture(found, wanted["picture"])
         path = known.cache_path(found.conditions) if "cpus" in found.conditions else None
         if path is not None and path.exists() and not known.busy(found):
-            print(f"kept in {path}")
+            print(f"stored in {path}")
 
 
 if __name__ == "__main__":

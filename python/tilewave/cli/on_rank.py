@@ -74,7 +74,7 @@ def _traceback(error, script):
         step = step.tb_next
     if not hasattr(error, "agreed") or error.__cause__ is not None:
         return "".join(traceback.format_exception(type(error), error, step))
-    # Tilewave's own errors say it all: show where the script called, not what we called inside.
+    # Tilewave's errors say it all: show where the script called, not what we called inside.
     inside = notices.HERE
     frames = [f for f in traceback.extract_tb(step) if not f.filename.startswith(inside)]
     return "".join(

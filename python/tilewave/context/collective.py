@@ -19,9 +19,8 @@ that of the first field among the arguments, else the default one; a function th
 given it. What an argument holds is checked before the first ``yield``, never in the decorator's call: so no argument
 raises on one rank only.
 
-Around all of that, Ctrl-C is kept until the ranks agree, and then raised on all of them
-(`tilewave.context.interrupts`), and calls from other threads wait.
-Costs less than 2 us in addition to the agreement.
+Around all of that, Ctrl-C is held back until the ranks agree, and then raised on all of them
+(`tilewave.context.interrupts`), and calls from other threads wait. Costs less than 2 us in addition to the agreement.
 """
 
 from __future__ import annotations
@@ -135,7 +134,7 @@ def _steps(name, context, whole, steps, error):
     while True:
         if error is None:
             try:
-                said = step(same)
+                given = step(same)
             except StopIteration as done:
                 if whole:
                     context.agree()
@@ -147,12 +146,12 @@ def _steps(name, context, whole, steps, error):
         try:
             if error is not None:
                 context.agree(_wrong(name, error), _call="" if begun else None)
-            if said.__class__ is str:
-                same = context.agree(None, said)
-            elif said.__class__ is tuple:
-                same = context.agree(None, *said)
+            if given.__class__ is str:
+                same = context.agree(None, given)
+            elif given.__class__ is tuple:
+                same = context.agree(None, *given)
             else:
-                same = context.agree(_wrong(name, said))
+                same = context.agree(_wrong(name, given))
             step = steps.send
         except BaseException as problem:
             if error is not None:
@@ -162,9 +161,9 @@ def _steps(name, context, whole, steps, error):
 
 
 def _of_this_rank(error):
-    """Whether the others have not been told of it, and can be."""
-    told = getattr(error, "agreed", False) or getattr(error, "at_once", False)
-    return not told and not isinstance(error, MpiError)
+    """Whether only this rank knows of it, and the others can be notified."""
+    known = getattr(error, "agreed", False) or getattr(error, "at_once", False)
+    return not known and not isinstance(error, MpiError)
 
 
 def find(given, arguments, keywords):
@@ -172,7 +171,7 @@ def find(given, arguments, keywords):
     are.
     """
     if given is not None and given.__class__ in _holders and given.context is given:
-        return given, None  # a Context is its own; a field's is another
+        return given, None  # a Context, not a field
     error = None if given is None else ConfigError(f"context: given {type(given).__name__}; allowed: tilewave.Context")
     for value in (*arguments, *keywords.values()):
         if value.__class__ in _holders and (context := getattr(value, "context", None)) is not None:
@@ -199,9 +198,8 @@ def wait_for_turn(context, name):
         return None
     return ConfigError(
         f"{name} was called in thread {threading.current_thread().name!r} while another thread was in "
-        f"{other or 'a call'} on the same "
-        f"context of {context.size} ranks, whose order may differ between ranks; allowed: calls from one thread at a "
-        "time"
+        f"{other or 'a call'} on the same context of {context.size} ranks, whose order may differ between ranks; "
+        "allowed: calls from one thread at a time"
     )
 
 
@@ -217,7 +215,7 @@ def _wrong(name, problem):
 
 
 def _of_program(problem):
-    """Whether what was given has raised it, in Python of its own."""
+    """Whether the caller's Python code has raised it."""
     at = problem.__traceback__ if isinstance(problem, Exception) and not isinstance(problem, MemoryError) else None
     while at is not None and at.tb_next is not None:
         at = at.tb_next
@@ -228,7 +226,7 @@ def text_of(error):
     """An exception's text, whatever its class does; it can be encoded."""
     try:
         text = str(error)
-    except BaseException:  # its own __str__ failed
+    except BaseException:  # its __str__ failed
         text = "(it has no text)"
     return plain(text)
 

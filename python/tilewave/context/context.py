@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-#: Schedules with their kernels that a context keeps, at most, and their bytes; nests whose last call it knows; rates of
-#: bodies.
+#: Schedules with their kernels that a context caches, at most, and their bytes; nests whose last call it knows.
 MOST_PREPARED, MOST_PREPARED_BYTES, MOST_CALLS = 512, 1 << 28, 64
 KINDS = {ConfigError: "config", KernelError: "kernel", MpiError: "mpi"}
 
@@ -52,8 +51,7 @@ class Context:
     Notes
     -----
     Collective over the ranks; costs a gather of host names. More threads than CPUs is a warning. Calls from two threads
-    of one
-    process wait for each other on one rank; on several they are an error on all, as their order could differ.
+    of one process wait for each other on one rank; on several they are an error on all, as their order could differ.
     """
 
     @interrupts.keeps
@@ -110,7 +108,7 @@ class Context:
     def _set_up(self, core, problem=None, part_of=None):
         interrupts.install()
         self._core = core
-        self._lock = core.call_lock()  # of the thread whose call is under way
+        self._lock = core.call_lock()  # of the thread that makes a call
         self._dry_run = dry_run.launch  # None where the ranks are here
         core.on_where(collective.where)
         self._numbered = 0, 0
@@ -124,7 +122,7 @@ class Context:
         self._solo = None
         self._off = core.paths_off  # the fast paths that are switched off, a bit each
         self._machine_number = 0
-        self._machine, self._own, self._part_of = None, None, part_of  # tilewave.machine
+        self._machine, self._startup_machine, self._part_of = None, None, part_of  # tilewave.machine
         self._warned = self._asked = False
         self._heart = Heartbeat(core, core.size == 1 and part_of is None)
         open_contexts.add(self)
@@ -165,8 +163,8 @@ class Context:
 
     @property
     def without(self) -> tuple[str, ...]:
-        """Names of the fast paths that are switched off here, as the environment variable TILEWAVE_WITHOUT said when
-        the context was made (docs/guide/running.md). The same on every rank."""
+        """Names of the fast paths that are switched off here, by the environment variable TILEWAVE_WITHOUT when the
+        context was made (docs/guide/running.md). The same on every rank."""
         return tuple(_core.names_of(self._off).split(", ")) if self._off else ()
 
     @property
@@ -243,8 +241,7 @@ class Context:
         Raises
         ------
         ConfigError, KernelError, MpiError, InternalError
-            The error of the lowest rank that has one, marked ``agreed``; ConfigError when the
-            descriptions differ.
+            The error of the lowest rank that has one, marked ``agreed``; ConfigError when the descriptions differ.
         KeyboardInterrupt
             On every rank, where one keeps an interrupt and has no error.
 
@@ -262,14 +259,14 @@ class Context:
                 (self._doing or "agree") if _call is None else _call,
             )
         except (*ERRORS, MemoryError) as agreed:
-            # Our own errors say it all; another's, and what caused ours, keep their tracebacks on the rank that had it.
+            # Errors of this package say it all; others, and what caused ours, keep their tracebacks on their rank.
             raise self._shared(agreed) from error.__cause__ if isinstance(error, ERRORS) else error
         except KeyboardInterrupt as agreed:
             raise self._interrupt(error if isinstance(error, KeyboardInterrupt) else agreed) from None
 
     def _next_number(self):
         """The number of something that all ranks make in a collective call, to know it by: calls so far, and those made
-        since. What one rank alone could not make is forgotten with the next call, so ranks number alike.
+        since. What one rank alone could not make is forgotten with the next call, so that numbers are equal.
         """
         started = self._core.started
         before, count = self._numbered
@@ -277,7 +274,7 @@ class Context:
         return ".".join(map(str, self._numbered))
 
     def _interrupted(self):
-        """Whether Ctrl-C is kept for the next agreement."""
+        """Whether Ctrl-C is held back for the next agreement."""
         return interrupts.pending()
 
     def _interrupt(self, raised):
@@ -320,7 +317,7 @@ class Context:
 
     def _of_all(self, error):
         """An error that the core has raised, marked if every rank raises it: MPI's may have happened only
-        on this rank, and memory may have ended where no other rank is told.
+        on this rank, and memory may have ended where no other rank is notified.
         """
         alone = isinstance(error, MpiError) and self._core.ended < 0
         alone = alone or isinstance(error, MemoryError) and str(error) == NO_MEMORY

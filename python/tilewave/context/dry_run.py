@@ -19,7 +19,7 @@ class Launch:
 
 
 class Planned(BaseException):
-    """Ends a script at its first run or plan. No Exception, so that a script's own handlers let it pass."""
+    """Ends a script at its first run or plan. No Exception, so that a script's handlers let it pass."""
 
     def __init__(self, plan):
         super().__init__("planned")

@@ -38,7 +38,7 @@ class Heartbeat:
 
     def done(self):
         """At the end of a call: end the progress line; raise what has interrupted it on this rank at once, or what a
-        call of one rank has kept.
+        call of one rank has held back.
         """
         if self.progress.of:
             self.progress.end()

@@ -1,8 +1,9 @@
-"""Ctrl-C while ranks work together: kept until all of them can stop at the same call.
+"""Ctrl-C while ranks work together: held back until all of them can stop at the same call.
 
-An interrupt that comes inside a function marked by `keeps`, or inside what that calls, is kept. The next agreement that
-the thread begins raises it on every rank: one of the same call, else that of the next call. Runs look for it as they
-compute, and stop on all ranks. A call of one rank raises it at its end. Anywhere else an interrupt is raised at once.
+An interrupt that comes inside a function marked by `keeps`, or inside what that calls, is held back. The next
+agreement that the thread begins raises it on every rank: one of the same call, else that of the next call. Runs look
+for it as they compute, and stop on all ranks. A call of one rank raises it at its end. Anywhere else an interrupt is
+raised at once.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 AGAIN_S = 1.0
 
 
-class _Kept(threading.local):
+class _Pending(threading.local):
     """Of a thread: what the program's handler has raised, until that is raised in a call or dropped."""
 
     error: BaseException | None = None
@@ -37,24 +38,24 @@ class _State:
     handler: Any = None  # the program's, called by ours
 
 
-_kept = _Kept()
+_pending = _Pending()
 _codes: set[CodeType] = set()
 
 
 def keeps(function: F) -> F:
-    """Decorator of what ranks call together: an interrupt inside is kept. Costs nothing in a call."""
+    """Decorator of what ranks call together: an interrupt inside is held back. Costs nothing in a call."""
     _codes.add(function.__code__)
     function._keeps = keeps  # for what wraps it
     return function
 
 
 def install() -> None:
-    """Keep interrupts in collective calls from now on.
+    """Hold interrupts back in collective calls from now on.
 
     Notes
     -----
     Not collective. More than once is fine. Does nothing outside the main thread, where Python handles no signals, or
-    where the program ignores SIGINT. The handler that the program has set stays in use: what it raises is what is kept.
+    where the program ignores SIGINT. The handler that the program has set stays in use: what it raises is held back.
     """
     if _State.handler is not None or threading.current_thread() is not threading.main_thread():
         return
@@ -66,8 +67,8 @@ def install() -> None:
 
 def received(number: int, frame: FrameType | None) -> None:
     """Handle SIGINT of the program that is at this frame."""
-    again = _kept.error is not None
-    if again and time.monotonic() - _kept.since <= AGAIN_S:
+    again = _pending.error is not None
+    if again and time.monotonic() - _pending.since <= AGAIN_S:
         return
     try:
         _State.handler(number, frame)
@@ -89,26 +90,26 @@ def _inside(frame: FrameType | None) -> bool:
 
 
 def keep(error: BaseException) -> None:
-    """Keep an interrupt of the calling thread; `error` is what a handler raised."""
-    _kept.error, _kept.since = error, time.monotonic()
+    """Hold an interrupt of the calling thread back; `error` is what a handler raised."""
+    _pending.error, _pending.since = error, time.monotonic()
     _core.keep_interrupt(True)
 
 
 def pending() -> bool:
-    """Whether the calling thread keeps an interrupt that no agreement has taken."""
+    """Whether the calling thread has an interrupt that no agreement has taken."""
     return _core.interrupt_kept()
 
 
 def take() -> BaseException | None:
-    """What was kept in the calling thread; nothing is kept afterwards."""
-    error, _kept.error = _kept.error, None
+    """Take the interrupt that was held back in the calling thread; then there is none."""
+    error, _pending.error = _pending.error, None
     _core.keep_interrupt(False)
     return error
 
 
 def of_call(raised: BaseException) -> BaseException:
-    """What a call ends with that an interrupt of some rank has ended by `raised`: what this rank's own handler has
-    raised, where that is no KeyboardInterrupt. Nothing is kept afterwards: all ranks may have had the same Ctrl-C.
+    """The error of a call that an interrupt of some rank has ended by `raised`: what this rank's handler has raised,
+    where that is no KeyboardInterrupt. Nothing is held back afterwards: all ranks may have had the same Ctrl-C.
     """
-    kept = take()
-    return raised if kept is None or isinstance(kept, KeyboardInterrupt) else kept
+    pending_error = take()
+    return raised if pending_error is None or isinstance(pending_error, KeyboardInterrupt) else pending_error

@@ -11,10 +11,10 @@ from pathlib import Path
 from tilewave import _core
 from tilewave.errors import ConfigError
 from tilewave.launch import launchers
+from tilewave.launch.launch import SIZE_VARIABLES
 
 # A process started by some mpiexec carries one of these; without any, one rank needs no MPI.
 LAUNCH_VARIABLES = ("PMI_RANK", "PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE")
-SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 # What MPICH's wheel brings: its MPI, and what that needs, each file after those that it needs.
 MPI_OF = {"_mpi_abi": "libmpi_abi.so.1", "_mpi_mpich": "libmpi.so.12"}
 BROUGHT = ("libucm.so.0", "libucs.so.0", "libuct.so.0", "libucp.so.0", "libfabric.so.1")
@@ -56,12 +56,12 @@ def _mpi_library():
         return found["abi"]
     if other := [name for name in loaded if name.startswith("libmpi.so")]:
         raise ConfigError(
-            f"this process has loaded {other[0]}, an MPI of another ABI; Tilewave's own build uses "
+            f"this process has loaded {other[0]}, an MPI of another ABI; this build of Tilewave uses "
             "MPICH's or the MPI-5 standard ABI: build it with --config-settings=cmake.define.TILEWAVE_MPI=system"
         )
     if wanted is not None:
         return found[wanted]
-    # A later `import mpi4py.MPI` must find its own library in use, not a second MPI.
+    # A later `import mpi4py.MPI` must find the library that it would load, not a second MPI.
     return found["mpich" if importlib.util.find_spec("mpi4py") else "abi"]
 
 
@@ -94,14 +94,14 @@ def check_launch_size(comm):
         return
     size = _core.mpi_info()["size"]
     for name in SIZE_VARIABLES:
-        told = os.environ.get(name, "")
-        if told.isdigit() and int(told) > 1 and size == 1:
+        ranks = os.environ.get(name, "")
+        if ranks.isdigit() and int(ranks) > 1 and size == 1:
             raise ConfigError(
-                f"this process was launched as one of {told} ({name}), but the MPI library "
+                f"this process was launched as one of {ranks} ({name}), but the MPI library "
                 f"{_core.mpi_info()['path']} sees a world of 1: its mpiexec is another; use "
                 "`tilewave run`, or build with --config-settings=cmake.define.TILEWAVE_MPI=system"
             )
 
 
 def launch_size():
-    return max(int(told) for name in ("", *SIZE_VARIABLES) if (told := os.environ.get(name, "1")).isdigit())
+    return max(int(ranks) for name in ("", *SIZE_VARIABLES) if (ranks := os.environ.get(name, "1")).isdigit())

@@ -18,7 +18,7 @@ class Meeting:
     """
 
     core = None
-    lock = threading.RLock()  # held by the thread whose call on that context is under way
+    lock = threading.RLock()  # held by the thread that makes a call on that context
 
     def move_to(self, context):
         if self.core is not None and context.size == self.core.size:

@@ -43,7 +43,7 @@ def print(*values: object, **keywords: Any) -> None:
     Parameters
     ----------
     *values, **keywords
-        As Python's own; every rank evaluates them.
+        As of Python's `print`; every rank evaluates them.
 
     Notes
     -----

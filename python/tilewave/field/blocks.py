@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from tilewave.errors import ConfigError, shown
+from tilewave.errors import ConfigError, is_integer, shown
 
 #: Of scales: products with extents stay within 64 bits.
 LARGEST_SCALE = 2**20
@@ -59,11 +57,11 @@ class Blocks:
 
     def _by_axis(self, name, ndim, least, most):
         given = getattr(self, name)
-        entries = (given,) * ndim if _whole(given) else given
+        entries = (given,) * ndim if is_integer(given) else given
         if (
             not isinstance(entries, tuple | list)
             or len(entries) != ndim
-            or not all(_whole(entry) and least <= entry <= most for entry in entries)
+            or not all(is_integer(entry, least, most) for entry in entries)
         ):
             raise ConfigError(
                 f"field: blocks: {name}={shown(given)} was given for {ndim} dimension(s); allowed: an integer from "
@@ -79,7 +77,3 @@ def cuts_of(blocks, shape):
     if not isinstance(blocks, Blocks):
         raise ConfigError(f"field: blocks: given {type(blocks).__name__}; allowed: a tilewave.Blocks")
     return blocks._cuts(len(shape))
-
-
-def _whole(value):
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tilewave import _core
 from tilewave.context.checksum import checksum
 from tilewave.context.collective import collective
 from tilewave.dtypes import IN_NESTS
-from tilewave.errors import ConfigError, shown
+from tilewave.errors import ConfigError, is_integer, shown
 from tilewave.field import npy
 from tilewave.field.blocks import cuts_of
 from tilewave.field.exchange import halo_of
-from tilewave.field.field import ARRAY, FIELD, FUNCTION, NOTHING, SAME, Field, make
+from tilewave.field.field import Field
 from tilewave.field.time_buffer import TimeBuffer
 from tilewave.field.values import dtype_of, fill, named, problem_of, require_no_mask, shape_of
 from tilewave.nest.dependences import MOST_HISTORY
-from tilewave.notices import warn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
     from tilewave.annotations import Collective, FilePath, Init, Shape
     from tilewave.context.context import Context
     from tilewave.field.blocks import Blocks
+
+
+#: Kinds of initial values.
+NOTHING, FUNCTION, ARRAY, FIELD = range(4)
+SAME = object()  # as the current time step
 
 
 @collective("tw.field")
@@ -67,13 +73,12 @@ def field(
         ``reduce=``, or write it to another array. Where a body reads values ahead of the loops, or
         keeps elements on some path, the run has to store the field whole, and its report says so.
     history : int or list
-        How many time steps before the current one the field keeps, which nests read at ``u[t-1]``, ``u[t-2]``, ...:
-        a
+        How many time steps before the current one the field keeps, which nests read at ``u[t-1]``, ``u[t-2]``, ...: a
         number, at most 6, and all are what `init` says; or a list of what they are, the latest first, each as `init`.
-        Every run with ``steps=`` leaves them to the next. A run of a nest that reads more of them than the
-        field has kept so far takes copies of the current time step, and the field keeps as many from then on.
+        Every run with ``steps=`` leaves them to the next. A run of a nest that reads more of them than the field has so
+        far takes copies of the current time step, and the field keeps as many from then on.
     halo : int or tuple
-        For kernels of one's own: how many points of the neighbours `Field.local` holds around this rank's. One width,
+        For user-written kernels: how many points of the neighbours `Field.local` holds around this rank's. One width,
         or for each axis a width or a pair of them, before and after the block. They are zero until `exchange` brings
         their values. At the ends of an axis that is not periodic there is no halo.
     periodic : tuple of int or str
@@ -109,9 +114,6 @@ def field(
         if init is None and isinstance(shape, np.ndarray | Field | TimeBuffer):
             shape, dtype, init = shape.shape, shape.dtype if dtype is None else dtype, shape
         shape, dtype = shape_of(shape), dtype_of("f8" if dtype is None else dtype)
-        if isinstance(keep, str) and keep == "frontier":
-            warn("keep='frontier' of a field is called keep='window' now; the next release refuses 'frontier'")
-            keep = "window"
         if not isinstance(keep, str) or keep not in ("all", "window"):
             raise ConfigError(f"field: keep={shown(keep)} was given; allowed: 'all', 'window'")
         before = _history(history, keep)
@@ -123,8 +125,8 @@ def field(
         around = halo_of(halo, periodic, grid, shape)
         if around and (keep == "window" or before):
             raise ConfigError(
-                "field: halo= or grid= was given together with keep='window' or history=; allowed: a field of its own "
-                "for kernels of one's own"
+                "field: halo= or grid= was given together with keep='window' or history=; allowed: another field "
+                "for user-written kernels"
             )
         init, kind = _init(init, shape, dtype, context)
         starts = [_init(start, shape, dtype, context) for start in before if start is not SAME]
@@ -180,13 +182,12 @@ def _give_history(made, count, starts):
 
 def _history(history, keep):
     """What earlier time steps begin as, the latest first."""
-    number = isinstance(history, int | np.integer) and not isinstance(history, bool)
+    number = is_integer(history)
     count = int(history) if number else len(history) if isinstance(history, list | tuple) else -1
     if not 0 <= count <= MOST_HISTORY:
         raise ConfigError(
-            f"field: history={shown(history)} was given; "
-            f"allowed: a number from 0 to {MOST_HISTORY}, or a list of so many, "
-            "each as init"
+            f"field: history={shown(history)} was given; allowed: a number from 0 to {MOST_HISTORY}, or a list of so "
+            "many, each as init"
         )
     if count and keep == "window":
         raise ConfigError(
@@ -200,13 +201,29 @@ def _as_on_rank_0(whole, dtype, context):
     """(shape, dtype, init) of a field that is given an array in place of a shape, or None where rank 0 has the array;
     part of a collective call.
     """
-    mine = None if whole is None else [whole.shape, whole.dtype.str]
-    there = json.loads(context._core.broadcast(json.dumps(mine).encode()))
+    given = None if whole is None else [whole.shape, whole.dtype.str]
+    there = json.loads(context._core.broadcast(json.dumps(given).encode()))
     if whole is not None:
         return whole, dtype, None
     if there is None:
         return None, dtype, None
     return tuple(there[0]), np.dtype(there[1]) if dtype is None else dtype, None
+
+
+def make(context, shape, dtype, halo=None):
+    """A field that has no number yet. `halo`: widths before and after the blocks, 1 for each axis that wraps, and the
+    process grid.
+    """
+    size = math.prod(max(n, 1) for n in shape) * dtype.itemsize
+    if size > 2**60:
+        raise ConfigError(f"field: shape {shape} was given, {size} bytes; allowed: at most 2**60")
+    try:
+        storage = halo and _core.FieldStorage(context._core, shape, dtype.itemsize, *halo)
+        return Field(context, shape, dtype, storage=storage)
+    except MemoryError:
+        raise MemoryError(
+            f"field: no memory for this rank's part of shape {shape}, {size} bytes over {context.size} rank(s)"
+        ) from None
 
 
 class _Source:
@@ -257,7 +274,7 @@ def _init(init, shape, dtype, context):
 
 @dataclasses.dataclass(frozen=True)
 class Scratch:
-    """An array of a nest's own; made by `scratch`."""
+    """An array that a nest needs for itself; made by `scratch`."""
 
     dtype: np.dtype[Any]
     init: Any
@@ -296,7 +313,7 @@ def scratch(dtype: npt.DTypeLike = "f8", init: Any = 0) -> Scratch:
 
 @collective("tw.load")
 def load(path: FilePath, *, context: Context | None = None) -> Collective[Field]:
-    """Make a distributed array of a .npy file, each rank reading its own part; collective.
+    """Make a distributed array of a .npy file, each rank reading its part; collective.
 
     Parameters
     ----------
@@ -341,11 +358,11 @@ def _number_of(init):
 
 def _spread(made, init, kind):
     """Give each rank its block of an init array; agree on which ranks gave one."""
-    mine = kind if made.context.rank == 0 else NOTHING
+    on_zero = kind if made.context.rank == 0 else NOTHING
     others = kind if made.context.rank else NOTHING
     values = _number_of(init) if kind == ARRAY and made.context.size > 1 else 0
     least, most, on_zero, elsewhere, low, high = made.context._core.allreduce_min(
-        [kind, -kind, -mine, -others, values, -values]
+        [kind, -kind, -on_zero, -others, values, -values]
     )
     if least == -most:
         if low != -high:

@@ -1,14 +1,12 @@
-"""Halos of fields for kernels of one's own: what they are, and bringing the neighbours' values there."""
+"""Halos of fields for user-written kernels: their widths, and bringing the neighbours' values there."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tilewave import _core
 from tilewave.context import collective, interrupts
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, is_integer
 from tilewave.field.field import Field
 
 if TYPE_CHECKING:
@@ -32,20 +30,16 @@ def halo_of(halo, periodic, grid, shape):
     return below, above, wraps, _grid(grid, shape)
 
 
-def _whole(value):
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
 def _widths(halo, ndim):
     def pair(width):
-        if _whole(width):
+        if is_integer(width):
             return int(width), int(width)
-        if isinstance(width, tuple | list) and len(width) == 2 and all(map(_whole, width)):
+        if isinstance(width, tuple | list) and len(width) == 2 and all(map(is_integer, width)):
             return tuple(map(int, width))
         raise ValueError
 
     try:
-        by_axis = (halo,) * ndim if _whole(halo) else halo
+        by_axis = (halo,) * ndim if is_integer(halo) else halo
         if not isinstance(by_axis, tuple | list) or len(by_axis) != ndim:
             raise ValueError
         widths = [pair(width) for width in by_axis]
@@ -60,11 +54,11 @@ def _widths(halo, ndim):
 
 
 def _wraps(periodic, ndim):
-    axes = () if periodic is None else (periodic,) if isinstance(periodic, str) or _whole(periodic) else periodic
+    axes = () if periodic is None else (periodic,) if isinstance(periodic, str) or is_integer(periodic) else periodic
     names = NAMES[:ndim]
     try:
         numbers = [names.index(axis) if isinstance(axis, str) and len(axis) == 1 else axis for axis in axes]
-        if any(not _whole(axis) or not 0 <= axis < ndim for axis in numbers):
+        if not all(is_integer(axis, 0, ndim - 1) for axis in numbers):
             raise ValueError
     except (TypeError, ValueError):
         allowed = ", ".join(f"{k} or {name!r}" for k, name in enumerate(names))
@@ -75,7 +69,7 @@ def _wraps(periodic, ndim):
 def _grid(grid, shape):
     if grid is None:
         return ()
-    if not isinstance(grid, tuple | list) or len(grid) != len(shape) or any(not _whole(n) or n < 1 for n in grid):
+    if not isinstance(grid, tuple | list) or len(grid) != len(shape) or not all(is_integer(n, 1) for n in grid):
         raise ConfigError(
             f"field: grid={grid!r} was given for {len(shape)} dimension(s); allowed: ranks along each axis, >= 1"
         )
@@ -153,10 +147,10 @@ def exchange(
     *fields : Field
         Made with ``halo=``, on one context and one process grid. What goes to one rank goes in one message.
     corners : bool
-        False: only the faces, halo points that lie beside the block along one axis, as a star needs them. Edges and
+        False: only the faces, halo points next to the block along one axis, as a star needs them. Edges and
         corners stay as they are.
     wait : bool
-        False: return at once, for computing beside the messages.
+        False: return at once, for computing while messages travel.
     start : bool
         False: only prepare; `Exchange.run` and `Exchange.start` then cost no comparison of arguments.
     context : Context, optional
@@ -200,7 +194,7 @@ def exchange(
         error = str(collective.wait_for_turn(context, "tw.exchange") or "") or error
     axes = 1 if corners is False else MOST_AXES
     try:
-        if wait is not False and start is not False:  # whatever they are: what is wrong is said to all ranks
+        if wait is not False and start is not False:  # whatever they are: all ranks get the error
             return context._together(_core.run_exchange, context._core, storages, axes, error, "tw.exchange")
         given = context._core, storages, axes, error, "tw.exchange", start is False
         core = context._together(_core.start_exchange, *given)

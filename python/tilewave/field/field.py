@@ -11,12 +11,12 @@ import numpy as np
 from tilewave import _core, files
 from tilewave.context import interrupts
 from tilewave.context.collective import collective, holds_context
-from tilewave.errors import ConfigError, shown
+from tilewave.errors import ConfigError, is_integer, shown
 from tilewave.field import npy
 from tilewave.field.index import Selection, pack, unpack
 from tilewave.field.time_buffer import TimeBuffer
 from tilewave.field.values import as_index_error, digest, fill, fits, named, problem_of, require_no_mask
-from tilewave.notices import warn
+from tilewave.field.views import Memory
 from tilewave.patterns.calls import spread
 
 if TYPE_CHECKING:
@@ -27,11 +27,6 @@ if TYPE_CHECKING:
 
     from tilewave.annotations import Array, Collective, FilePath, Number
     from tilewave.context.context import Context
-
-NOTHING, FUNCTION, ARRAY, FIELD = range(4)
-
-
-SAME = object()  # as the current time step
 
 
 @holds_context
@@ -70,7 +65,7 @@ class Field:
         self.keep = keep
         self._init = init  # of a rolling window: what elements are before each run
         self._cuts = None  # for each axis how it is cut; None: into even blocks
-        self._number = 0  # of those that a context's ranks made together, from 1; 0: one rank's own
+        self._number = 0  # of those that a context's ranks made together, from 1; 0: one rank's alone
         self._storage = storage or (_core.FieldStorage(context._core, shape, dtype.itemsize) if keep == "all" else None)
         self._views = weakref.WeakSet()  # the memory that someone sees through `local`, now or as it was before
 
@@ -141,7 +136,7 @@ class Field:
 
     @property
     def inside(self) -> tuple[slice, ...]:
-        """This rank's own points in `local`, as a tuple of slices: ``u.local[u.inside]`` is without the halo."""
+        """This rank's points in `local`, as a tuple of slices: ``u.local[u.inside]`` is without the halo."""
         first = self.origin
         return tuple(slice(s.start - at, s.stop - at) for s, at in zip(self.owned, first, strict=True))
 
@@ -172,7 +167,7 @@ class Field:
             address, strides, owner = storage.view(back, halo)
             low, high = storage.storage if halo else storage.owned
             shape = tuple(max(b - a, 0) for a, b in zip(low, high, strict=True))
-            memory = _Memory(self, address, shape, strides, owner, (back, halo))
+            memory = Memory(self, address, shape, strides, owner, (back, halo))
             self._views.add(memory)
         return np.asarray(memory)
 
@@ -200,18 +195,12 @@ class Field:
             For a time step that the field does not keep.
         """
         self._whole("buffer")
-        if isinstance(number, bool) or not isinstance(number, int | np.integer) or not -self.history <= number <= 0:
+        if not is_integer(number, -self.history, 0):
             raise ConfigError(
-                f"buffer: {shown(number)} was given; "
-                f"allowed: {-self.history} to 0, the time steps that this field keeps; "
-                "more with field(..., history=), or after a run of a nest that reads them"
+                f"buffer: {shown(number)} was given; allowed: {-self.history} to 0, the time steps that this field "
+                "keeps; more with field(..., history=), or after a run of a nest that reads them"
             )
         return TimeBuffer(self, -int(number))
-
-    def level(self, number: int) -> TimeBuffer:
-        """The former name of `buffer`."""
-        warn("Field.level is called Field.buffer now; the next release has no Field.level")
-        return self.buffer(number)
 
     def _holds(self, array):
         """Whether a NumPy array may lie in memory that is or was this field's, all its time buffers, on this rank."""
@@ -263,10 +252,10 @@ class Field:
     def _get(self, given):
         self._whole("field[...]")
         selection = Selection(given, self.shape)
-        mine = pack(selection, self.owned, self._view(0))
+        part = pack(selection, self.owned, self._view(0))
         result = np.empty(selection.counts, self.dtype)
         yield f"field {self._number}, {selection.key}"
-        found = unpack(selection, result, spread(mine, context=self.context))
+        found = unpack(selection, result, spread(part, context=self.context))
         return found[()] if selection.scalar else found
 
     @collective("tw.Field.__setitem__")
@@ -306,8 +295,7 @@ class Field:
         Notes
         -----
         Collective: two rounds of small messages, and every rank gets all that was asked for. For the whole array use
-        `gather`, in a
-        loop `local`.
+        `gather`, in a loop `local`.
         """
         return as_index_error(lambda: self._get(given))
 
@@ -335,7 +323,7 @@ class Field:
 
     @collective("tw.Field.copy")
     def copy(self) -> Collective[Field]:
-        """A field of its own with the same values, those of its history too.
+        """Another field with the same values, those of its history too.
 
         Returns
         -------
@@ -391,9 +379,8 @@ class Field:
             if values.ndim or value is None:  # of which NumPy would make NaN
                 given = "None" if value is None else f"an array of shape {values.shape}"
                 raise ConfigError(
-                    f"fill: {given} was given; allowed: a number, or a function of the "
-                    "indices; "
-                    "field[...] = array sets all elements"
+                    f"fill: {given} was given; allowed: a number, or a function of the indices; field[...] = array "
+                    "sets all elements"
                 )
             text = digest(values)
         yield f"field {self._number}, {text}"
@@ -401,7 +388,7 @@ class Field:
 
     @interrupts.keeps
     def save(self, path: FilePath) -> None:
-        """Write a .npy file, each rank its own part; collective.
+        """Write a .npy file, each rank its part; collective.
 
         Parameters
         ----------
@@ -461,8 +448,7 @@ class Field:
     def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> Array:
         raise TypeError(
             "a field lies on all ranks and is no NumPy array; allowed: field.local, this rank's part without a copy; "
-            "field.gather(), "
-            "the whole array on rank 0; field[...], on every rank"
+            "field.gather(), the whole array on rank 0; field[...], on every rank"
         )
 
     __array_ufunc__ = None  # NumPy's functions of arrays refuse it
@@ -472,36 +458,6 @@ class Field:
             return f"<tilewave.Field {self.shape} {self.dtype}, closed>"
         what = f"rank {self.context.rank} holds {self.owned}" if self.keep == "all" else "a rolling window only"
         return f"<tilewave.Field {self.shape} {self.dtype}, {what}>"
-
-
-class _Memory:
-    """A field's elements on this rank, for NumPy to view."""
-
-    def __init__(self, field, address, shape, strides, owner, what):
-        self.__array_interface__ = {
-            "data": (address, False),
-            "shape": shape,
-            "strides": strides,
-            "typestr": field.dtype.str,
-            "version": 3,
-        }
-        storage = field._storage
-        self.version, self.range = storage.version, (storage.address, storage.address + storage.bytes)
-        self.what = what  # (time steps back, whether with the halo)
-        self._field, self._owner = weakref.ref(field), owner
-
-    def left(self):
-        """Whether the field's values have moved elsewhere."""
-        field = self._field()
-        return field is not None and not field.closed and field._storage.version != self.version
-
-
-def is_stale_view(array):
-    """Whether a NumPy array is a view of what a field was, before a run moved its values."""
-    base = array.base
-    while isinstance(base, np.ndarray):
-        base = base.base
-    return isinstance(base, _Memory) and base.left()
 
 
 def _as_elements(value, dtype):
@@ -521,17 +477,3 @@ def _as_elements(value, dtype):
             f"field: {type(value).__name__} of shape {given.shape} was given for {dtype}: {problem}"
         ) from None
     return elements
-
-
-def make(context, shape, dtype, halo=None):
-    """`halo`: widths before and after the blocks, 1 for each axis that wraps, and the process grid."""
-    size = math.prod(max(n, 1) for n in shape) * dtype.itemsize
-    if size > 2**60:
-        raise ConfigError(f"field: shape {shape} was given, {size} bytes; allowed: at most 2**60")
-    try:
-        storage = halo and _core.FieldStorage(context._core, shape, dtype.itemsize, *halo)
-        return Field(context, shape, dtype, storage=storage)
-    except MemoryError:
-        raise MemoryError(
-            f"field: no memory for this rank's part of shape {shape}, {size} bytes over {context.size} rank(s)"
-        ) from None

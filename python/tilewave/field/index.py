@@ -59,7 +59,7 @@ class Selection:
             given = [*given[:at], *rest, *given[at + 1 :]]
         else:
             given = [*given, *rest]
-        self._runs, kept = [], []
+        self._runs, sliced = [], []
         for axis, (entry, extent) in enumerate(zip(given, shape, strict=True)):
             if isinstance(entry, slice):
                 try:
@@ -67,14 +67,14 @@ class Selection:
                 except (TypeError, ValueError) as problem:
                     raise SubscriptError(f"{SUBSCRIPT}{entry} was given for dimension {axis}: {problem}") from None
                 self._runs.append((first, step, len(range(first, last, step))))
-                kept.append(True)
+                sliced.append(True)
             else:
                 self._runs.append((_whole(entry, axis, extent), 1, 1))
-                kept.append(False)
+                sliced.append(False)
         self.counts = tuple(count for _, _, count in self._runs)
-        self.shape = tuple(count for count, keep in zip(self.counts, kept) if keep)
-        self.key = tuple(self._runs), tuple(kept)
-        self.scalar = not any(kept) and not dots
+        self.shape = tuple(count for count, stays in zip(self.counts, sliced) if stays)
+        self.key = tuple(self._runs), tuple(sliced)
+        self.scalar = not any(sliced) and not dots
 
     def inside(self, owned):
         """Where a block has some of them.

@@ -71,7 +71,7 @@ class TimeBuffer:
         return (yield from self.field._gathered(self.back))
 
     def save(self, path: FilePath) -> None:
-        """Write a .npy file, each rank its own part; collective, as `Field.save`.
+        """Write a .npy file, each rank its part; collective, as `Field.save`.
 
         Parameters
         ----------

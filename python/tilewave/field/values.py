@@ -47,19 +47,26 @@ def _values_at(field, subscripts):
         return np.ascontiguousarray(init[tuple(subscripts.T)])
     values = np.empty(len(subscripts), field.dtype)
     if len(subscripts):
-        try:
-            found = np.asarray(init(*subscripts.T))
-            if found.dtype == object:
-                raise TypeError("init made objects of index arrays")
-            values[...] = found
-        except Exception:
-            # Not a function of arrays: point by point, as for other fields.
-            for k, point in enumerate(subscripts.tolist()):
-                value = init(*point)
-                if value is None:
-                    raise TypeError(f"it returned None at {tuple(point)}; allowed: a number") from None
-                values[k] = value
+        _evaluate(values, init, subscripts.T, ((k, tuple(point)) for k, point in enumerate(subscripts.tolist())))
     return values
+
+
+def _evaluate(values, init, index, points):
+    """Set values to a function of the global indices: of index arrays where it takes them, else point by point, given
+    (where it is in `values`, the point) of each.
+    """
+    try:
+        found = np.asarray(init(*index))
+        if found.dtype == object:
+            raise TypeError("init made objects of index arrays")
+        values[...] = found
+    except Exception:
+        # Not a function of arrays (an `if`, math.sin). What still raises is its error.
+        for at, point in points:
+            value = init(*point)
+            if value is None:  # NumPy would store NaN
+                raise TypeError(f"it returned None at {point}; allowed: a number") from None
+            values[at] = value
 
 
 def problem_of(step):
@@ -146,19 +153,9 @@ def fill(local, owned, init):
     """Set a block's points to init(global indices)."""
     if local.size == 0:
         return
-    index = np.ogrid[owned]
-    try:
-        values = np.asarray(init(*index))
-        if values.dtype == object:
-            raise TypeError("init made objects of index arrays")
-        local[...] = values
-    except Exception:
-        # Not a function of arrays (an `if`, math.sin): point by point. What still raises is its own.
-        for point in itertools.product(*(range(s.start, s.stop) for s in owned)):
-            value = init(*point)
-            if value is None:  # NumPy would store NaN
-                raise TypeError(f"it returned None at {point}; allowed: a number") from None
-            local[tuple(p - s.start for p, s in zip(point, owned, strict=True))] = value
+    points = itertools.product(*(range(s.start, s.stop) for s in owned))
+    places = ((tuple(p - s.start for p, s in zip(point, owned, strict=True)), point) for point in points)
+    _evaluate(local, init, np.ogrid[owned], places)
 
 
 def require_no_mask(what, given):

@@ -5,15 +5,14 @@ The C signature of a row function, which is all that the engine knows of a kerne
     int64 row(char* const* pointers, const int64* step, int64 count,
               const int64* index, const int64* direction, const void* env)
 
-``pointers[p]`` is place ``p`` of ``nest.places`` at the row's first point (behind the places of arrays those of
-values that are reduced at once, `reduced_values`); after the places comes the element [0, 0,
-...] of each table, then where each of ``kernel.bests`` goes. ``step[p]`` is the number of bytes from point to point
-where none was compiled in. Point ``q`` has the indices ``index + q * direction``. ``env`` has 8-byte slots: the
-scalars, then extents and byte strides of each table (`Kernel.pack`). A point loads all that it reads before it
-stores; it stores each written place once, with the old value where no statement assigned it. Points are computed in
-increasing order unless the caller vouched that they are independent. The result is 0, or ``point * SITES + site``
-(`emitter.SITES`) where the body raised: the points before are stored, and ``kernel.sites[site - 1]`` says what was
-raised.
+``pointers[p]`` is place ``p`` of ``nest.places`` at the row's first point (behind the places of arrays those of values
+that are reduced at once, `reduced_values`); after the places comes the element [0, 0, ...] of each table, then where
+each of ``kernel.bests`` goes. ``step[p]`` is the number of bytes from point to point where none was compiled in. Point
+``q`` has the indices ``index + q * direction``. ``env`` has 8-byte slots: the scalars, then extents and byte strides of
+each table (`Kernel.pack`). A point loads all that it reads before it stores; it stores each written place once, with
+the old value where no statement assigned it. Points are computed in increasing order unless the caller vouched that
+they are independent. The result is 0, or ``point * SITES + site`` (`emitter.SITES`) where the body raised: the points
+before are stored, and ``kernel.sites[site - 1]`` says what was raised.
 
 A kernel whose points are independent has a second function, of several rows in one call::
 
@@ -21,10 +20,9 @@ A kernel whose points are independent has a second function, of several rows in 
                const int64* next, const int64* index, const int64* direction, const int64* turn,
                const void* env)
 
-Row number ``r`` is ``r * next[p]`` bytes and ``r * turn`` indices from row 0, of which ``pointers``
-and ``index`` hold point 0. There are three ``spans`` for each of the ``count`` rows: its number, first
-point and points. It does what the row function does for each in turn; where one raises, the result has
-its place among the spans in the bits from 32 on.
+Row number ``r`` is ``r * next[p]`` bytes and ``r * turn`` indices from row 0, of which ``pointers`` and ``index`` hold
+point 0. There are three ``spans`` for each of the ``count`` rows: its number, first point and points. It does what the
+row function does for each in turn; where one raises, the result has its place among the spans in the bits from 32 on.
 
 The result is that of nested Python loops over NumPy arrays, bit for bit (the sign and payload of
 a NaN aside). The types of all values are inferred by NumPy's rules, also where a value may have
@@ -60,7 +58,7 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.dtypes import IN_NESTS
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, is_integer
 from tilewave.kernel import cache as kernel_cache
 from tilewave.kernel import environment, kernel_code
 from tilewave.kernel.emit import loops
@@ -233,13 +231,15 @@ def compile_kernel(
     """
     dtypes = _checked_dtypes(nest, dtype_of)
     slots = _slots(nest, scalars, captured)
-    choices = _choices(nest, fastmath, steps, independent, long_rows, same_row)
-    if nest.values:  # their rows come one by one
-        staggered = None
-    choices = dataclasses.replace(
-        choices,
-        bests=() if _core.without(off, "bests") else _found_bests(nest, dtypes, choices, bests),
-        staggered=staggered,
+    steps = _checked_steps(nest, steps)
+    choices = Choices(
+        bool(fastmath),
+        steps,
+        bool(independent),
+        bool(long_rows),
+        tuple(same_row),
+        bests=_found_bests(nest, dtypes, steps, bests) if independent and not _core.without(off, "bests") else (),
+        staggered=None if nest.values else staggered,  # rows of values come one by one
         layouts=layouts_of(nest, shapes or {}),
         off=off,
     )
@@ -262,10 +262,8 @@ def find_types(nest, dtype_of, scalars=None, captured=None):
     ConfigError
         As `compile_kernel`.
     """
-    slots = _slots(nest, scalars, captured)
-    build_row(
-        nest, _checked_dtypes(nest, dtype_of), slots, nest.constants(), _choices(nest, False, None, False), 16, 16
-    )
+    slots, choices = _slots(nest, scalars, captured), Choices(False, _checked_steps(nest, None), False)
+    build_row(nest, _checked_dtypes(nest, dtype_of), slots, nest.constants(), choices, 16, 16)
 
 
 def layouts_of(nest, shapes):
@@ -273,33 +271,30 @@ def layouts_of(nest, shapes):
     return tuple(Layout.of(shapes[table]) if table in shapes else None for table in nest.tables)
 
 
-def kernel_key(nest, dtype_of, scalars=None, fastmath=False, steps=None, independent=False, captured=None):
+def kernel_key(nest, dtype_of, scalars=None, fastmath=False, captured=None):
     """A hashable value that is equal exactly where a compiled kernel can be used again."""
     dtypes = _checked_dtypes(nest, dtype_of)
     names = tuple(dtypes[name].name for name in nest.arrays)
-    choices = _choices(nest, fastmath, steps, independent)
-    return nest.code_signature() if captured else nest.signature(), names, _slots(nest, scalars, captured), choices
+    signature = nest.code_signature() if captured else nest.signature()
+    return signature, names, _slots(nest, scalars, captured), bool(fastmath)
 
 
-def _choices(nest, fastmath, steps, independent, long_rows=False, same_row=()):
+def _checked_steps(nest, steps):
+    """For each place the elements from point to point; None: known at run time only."""
     count = len(nest.places)
     steps = (None,) * count if steps is None else tuple(steps)
-    whole = all(step is None or isinstance(step, int | np.integer) and not isinstance(step, bool) for step in steps)
-    if len(steps) != count or not whole:
+    if len(steps) != count or not all(step is None or is_integer(step) for step in steps):
         raise ConfigError(
             f"steps of nest {nest.name!r}: given {steps}; allowed: {count} entries, one a "
             "place of nest.places, each an int (elements) or None"
         )
-    steps = tuple(None if step is None else int(step) for step in steps)
-    return Choices(bool(fastmath), steps, bool(independent), bool(long_rows), tuple(same_row))
+    return tuple(None if step is None else int(step) for step in steps)
 
 
-def _found_bests(nest, dtypes, choices, bests):
+def _found_bests(nest, dtypes, steps, bests):
     """The wanted bests that a row function finds: of integers, where each point has another element."""
     found = [
-        (k, op)
-        for k, op in dict.fromkeys(bests)
-        if choices.independent and choices.steps[k] in (1, -1) and dtypes[nest.places[k].array].kind in "iu"
+        (k, op) for k, op in dict.fromkeys(bests) if steps[k] in (1, -1) and dtypes[nest.places[k].array].kind in "iu"
     ]
     return tuple(found[: MOST_POINTERS - len(nest.places) - len(nest.tables)])
 
@@ -329,10 +324,7 @@ def _target_machine():
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_triple(llvm.get_process_triple())
     return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
-        opt=3,
-        jit=True,
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, jit=True
     )
 
 
@@ -376,9 +368,8 @@ def _lane_bytes():
 def _ahead_bytes():
     """How far ahead rows of dependent points ask for the memory that they write; 0: they do not.
 
-    Stores to eight rows with a page or more between them wait for their lines. Measured on processors with AVX-512
-    only (Xeon,
-    48 KB of 12-way cache; 64x64x16384 floats 0.38 and 0.34 ns a point, 2048x2048 doubles 0.36 and 0.31, the same
+    Stores to eight rows with a page or more between them wait for their lines. Measured on processors with AVX-512 only
+    (Xeon, 48 KB of 12-way cache; 64x64x16384 floats 0.38 and 0.34 ns a point, 2048x2048 doubles 0.36 and 0.31, the same
     with 128 to 512 bytes)."""
     return 256 if llvm.get_host_cpu_features().get("avx512f") else 0
 
@@ -477,6 +468,5 @@ def _toolchain():
         f"tilewave {VERSION} {_makers()}\n"
         f"Python {sys.implementation.cache_tag}, {_c_library()}\n"
         f"llvmlite {llvmlite.__version__}, LLVM {llvm.llvm_version_info}, NumPy {np.__version__} {ties} {weak}\n"
-        f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} "
-        f"{llvm.get_host_cpu_features().flatten()}\n"
+        f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}\n"
     )

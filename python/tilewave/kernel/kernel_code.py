@@ -20,7 +20,7 @@ from tilewave.kernel.tables.looked_up_rows import LookedUpRows
 from tilewave.kernel.tables.row_check import lookups_are_inside, lookups_to_check
 from tilewave.kernel.tables.tables import Tables
 from tilewave.kernel.types.emitting import element
-from tilewave.kernel.types.values import I1, I8, I64, POINTER, Typed, Value, constant, ir_type
+from tilewave.kernel.types.values import I1, I8, I64, POINTER, Typed, Value, ir_type
 from tilewave.nest.types import INT, scalar
 
 #: Bound of a loop index that a body uses as a number; it keeps index arithmetic within 64 bits.
@@ -137,7 +137,7 @@ class _Frame:
         self.steps = dict(zip((place.key for place in nest.places), choices.steps, strict=True))
         self.bests = Bests(self, choices.bests)
         self.separate = None  # in a loop whose arrays are known not to overlap
-        self.point = constant("int64", 0)
+        self.point = I64(0)
         self.body = None
 
     def build(self):
@@ -146,10 +146,10 @@ class _Frame:
         self.e.line = self.nest.line
         self.bests.open()
         start, self.done = map(self.row.append_basic_block, ("start", "done"))
-        build.cbranch(build.icmp_signed(">", self.count, constant("int64", 0)), start, self.done)
+        build.cbranch(build.icmp_signed(">", self.count, I64(0)), start, self.done)
         build.position_at_end(self.done)
         self.bests.tell()
-        build.ret(constant("int64", 0))
+        build.ret(I64(0))
         build.position_at_end(start)
         self.open()
         lookups = lookups_to_check(self.nest, self.dtypes, self.slots) if self.independent else None
@@ -259,7 +259,7 @@ class _Frame:
                 other, elements = self.same_row[k]
                 self.places[place.key] = self.build_at.gep(
                     self.places[self.nest.places[other].key],
-                    [constant("int64", elements)],
+                    [I64(elements)],
                     source_etype=ir_type(self.dtypes[place.array]),
                 )
             else:
@@ -270,17 +270,14 @@ class _Frame:
     def _first_point(self):
         """First value and change of the indices that the body uses as numbers."""
         build, first, used = self.build_at, {}, self.nest.numbers
-        limit = constant("int64", INDEX_LIMIT)
+        limit = I64(INDEX_LIMIT)
         for axis, name in enumerate(self.nest.indices):
             if name not in used:
                 continue
             start, change = element(self.build_at, self.index, axis), element(self.build_at, self.direction, axis)
-            steps = build.sub(self.count, constant("int64", 1))
+            steps = build.sub(self.count, I64(1))
             last = build.add(start, build.mul(steps, change))
-            far = [
-                build.icmp_unsigned(">=", build.add(end, limit), constant("int64", 2 * INDEX_LIMIT))
-                for end in (start, last)
-            ]
+            far = [build.icmp_unsigned(">=", build.add(end, limit), I64(2 * INDEX_LIMIT)) for end in (start, last)]
             self.e.fail_if(build.or_(*far), "OverflowError", f"index {name} used as a number beyond {INDEX_LIMIT}")
             first[name] = start, change
         return first
@@ -306,10 +303,10 @@ class _Frame:
 
     def follows(self, carried):
         """Whether each carried place is one step behind its writer in memory."""
-        build, follows = self.build_at, ir.Constant(I1, 1)
+        build, follows = self.build_at, I1(1)
         for key, writer in carried.items():
             kind = ir_type(self.dtypes[key[0]])
-            behind = build.gep(self.places[key], [constant("int64", self.steps[key])], source_etype=kind)
+            behind = build.gep(self.places[key], [I64(self.steps[key])], source_etype=kind)
             here = build.icmp_unsigned("==", behind, self.places[writer])
             follows = build.and_(follows, here)
         return follows
@@ -317,22 +314,22 @@ class _Frame:
     def arrays_are_separate(self):
         """Whether no written array's part of the row, from its first byte to its last, overlaps another array's."""
         build, ends = self.build_at, {}
-        last = build.sub(self.count, constant("int64", 1))
+        last = build.sub(self.count, I64(1))
         for place in self.nest.places:
             item, step = self.dtypes[place.array].itemsize, self.steps[place.key]
-            span = build.mul(last, self.byte_steps[place.key] if step is None else constant("int64", step * item))
+            span = build.mul(last, self.byte_steps[place.key] if step is None else I64(step * item))
             first = build.ptrtoint(self.places[place.key], I64)
             there = build.add(first, span)
             upwards = build.icmp_unsigned("<=", first, there)
             low, high = build.select(upwards, first, there), build.select(upwards, there, first)
-            high = build.add(high, constant("int64", item))
+            high = build.add(high, I64(item))
             if place.array in ends:
                 before, after = ends[place.array]
                 low = build.select(build.icmp_unsigned("<", low, before), low, before)
                 high = build.select(build.icmp_unsigned(">", high, after), high, after)
             ends[place.array] = low, high
         written = sorted({key[0] for key in self.written()})
-        separate = ir.Constant(I1, 1)
+        separate = I1(1)
         for k, array in enumerate(written):
             for other in sorted(set(ends) - set(written[: k + 1])):
                 below = build.icmp_unsigned("<=", ends[array][1], ends[other][0])
@@ -352,7 +349,7 @@ class _Frame:
         before.
         """
         build = self.build_at
-        self.point, self.body = constant("int64", 0), None
+        self.point, self.body = I64(0), None
         ahead = {
             place.key: self.load(place.key)
             for place in self.nest.places
@@ -363,7 +360,7 @@ class _Frame:
         build.branch(loop)
         build.position_at_end(loop)
         self.point = build.phi(I64)
-        self.point.add_incoming(constant("int64", 0) if begin is None else begin, before)
+        self.point.add_incoming(I64(0) if begin is None else begin, before)
         previous = {key: build.phi(ahead[key].type) for key in carried}
         for key, phi in previous.items():
             phi.add_incoming(ahead[key], before)
@@ -418,7 +415,7 @@ class _Frame:
             return base
         if step is None:
             return build.gep(base, [build.mul(self.point, self.byte_steps[key])], source_etype=I8)
-        distance = self.point if step == 1 else build.mul(self.point, constant("int64", step))
+        distance = self.point if step == 1 else build.mul(self.point, I64(step))
         return build.gep(base, [distance], source_etype=ir_type(self.dtypes[key[0]]))
 
     def load(self, key):
@@ -442,14 +439,14 @@ class _Frame:
         self.e.exits += 1
         if self.body is not None:
             self.write_back(key for key in self.written() if key in self.body.state.stored)
-        code = self.build_at.mul(self.point, constant("int64", SITES))
-        self.build_at.ret(self.build_at.add(code, constant("int64", site)))
+        code = self.build_at.mul(self.point, I64(SITES))
+        self.build_at.ret(self.build_at.add(code, I64(site)))
 
     def _close_loop(self, loop, width, end, then):
         build = self.build_at
         self.write_back(self.written())
         self.bests.take({key: cell.ir for key, cell in self.body.state.cells.items()})
-        after = build.add(self.point, constant("int64", 1))
+        after = build.add(self.point, I64(1))
         latch = build.block
         self.point.add_incoming(after, latch)
         branch = build.cbranch(build.icmp_signed("<", after, end), loop, then)

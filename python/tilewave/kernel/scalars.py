@@ -7,7 +7,7 @@ import numpy as np
 from llvmlite import ir
 
 from tilewave.errors import ConfigError
-from tilewave.kernel.types.values import I1, I8, I16, I32, I64, INT64_MAX, INT64_MIN, Typed, constant, ir_type
+from tilewave.kernel.types.values import I1, I8, I16, I32, I64, INT64_MAX, INT64_MIN, Typed, ir_type
 from tilewave.nest.types import INT, Type, type_of
 
 #: Ranges of Python ints that kernels are compiled for: within one, no point has to check again
@@ -45,11 +45,11 @@ class Slot:
         if self.type.is_complex:
             return self._load_complex(build, scalars, position)
         kind = ir_type("float64") if self.type.is_float else I64
-        place = build.gep(scalars, [constant("int64", position)], source_etype=I64)
+        place = build.gep(scalars, [I64(position)], source_etype=I64)
         value = build.load(place, typ=kind)
         wanted = ir_type(self.type.dtype)
         if wanted is I1:
-            value = build.icmp_signed("!=", value, constant("int64", 0))
+            value = build.icmp_signed("!=", value, I64(0))
         elif wanted is not kind and wanted != kind:
             value = build.fptrunc(value, wanted) if self.type.is_float else build.trunc(value, wanted)
         elif self.type == INT and sys.byteorder == "little":
@@ -60,7 +60,7 @@ class Slot:
     def _load_complex(self, build, scalars, position):
         wanted, value = ir_type(self.type.dtype), None
         for k, kind in enumerate(wanted.elements):
-            place = build.gep(scalars, [constant("int64", position + k)], source_etype=I64)
+            place = build.gep(scalars, [I64(position + k)], source_etype=I64)
             part = build.load(place, typ=ir_type("float64"))
             part = part if kind == part.type else build.fptrunc(part, kind)
             value = build.insert_value(ir.Constant(wanted, ir.Undefined) if value is None else value, part, k)

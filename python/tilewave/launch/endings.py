@@ -10,7 +10,7 @@ import time
 
 from tilewave.launch import processes
 
-# How long a job may go on after a rank has failed, by how: it has said so and gone, it has gone without a
+# How long a job may go on after a rank has failed, by how: it has noted it and gone, it has gone without a
 # word, has come to its end without MPI, for which others wait, or it waits in MPI_Finalize.
 GRACE_S = {"gone": 2.0, "silent": 2.0, "vain": 2.0, "exit": 10.0}
 BEGINNING_S = 10.0  # so long it looks every 5 ms whether ranks have begun; those of other hosts never say so
@@ -19,11 +19,10 @@ BEGINNING_S = 10.0  # so long it looks every 5 ms whether ranks have begun; thos
 class Endings:
     """How the ranks end; says when the others, who may wait for one that has failed, are overdue.
 
-    Hydra ends a job when a rank leaves without MPI_Finalize, in silence if its exit code is 0, but not
-    one whose rank never called MPI_Init, nor one whose rank waits in MPI_Finalize while the others wait
-    for it. Each rank of this host writes a line when it begins, with its process id, before it starts
-    MPI, and when its script is over, after what the script wants done at exit. Ranks of other hosts
-    cannot.
+    Hydra ends a job when a rank leaves without MPI_Finalize, in silence if its exit code is 0, but not one whose rank
+    never called MPI_Init, nor one whose rank waits in MPI_Finalize while the others wait for it. Each rank of this host
+    writes a line when it begins, with its process id, before it starts MPI, and when its script is over, after what the
+    script wants done at exit. Ranks of other hosts cannot.
     """
 
     def __init__(self, notes, ranks):
@@ -31,7 +30,7 @@ class Endings:
         self._soon = time.monotonic() + BEGINNING_S
         self._job, self._alive = None, {}  # descriptors of mpiexec and of ranks
         self._starting, self._looked, self._files = {}, 0.0, set()  # process ids; MPI's files that ranks have had
-        self._began, self._spoken = set(), set()  # ranks that have begun; that have said how they end
+        self._began, self._noted = set(), set()  # ranks that have begun; that have noted how they end
         self.failed, self.silent = [], []  # notes of those that failed; ranks that ended silently before any failed
         self.vain = []  # ranks that came to their ends without MPI, while others wait in MPI_Init for them
 
@@ -64,10 +63,10 @@ class Endings:
         return processes.PATIENCE_S if self._began else 0.5
 
     def overdue(self):
-        """Look at what ranks have said, and who has ended; whether the job must not go on."""
+        """Look at the notes of ranks, and who has ended; whether the job must not go on."""
         notes = self._read()
         self.failed = [note for note in notes if note[2] in ("gone", "exit")]
-        self._spoken = {int(rank) for _, rank, how in notes if how not in ("start", "mpi")}
+        self._noted = {int(rank) for _, rank, how in notes if how not in ("start", "mpi")}
         if any(how == "mpi" for _, _, how in notes):
             self.vain = sorted(int(rank) for started, rank, how in notes if how == "over" and started == "0")
         for pid, rank, how in notes:
@@ -82,7 +81,7 @@ class Endings:
         self._look_for_files()
         # Who ends after a failure was ended because of it.
         if not self.failed and not self.silent:
-            self.silent = sorted(set(ended) - self._spoken)
+            self.silent = sorted(set(ended) - self._noted)
         now = time.monotonic()
         reasons = [how for _, _, how in self.failed] + ["silent"] * bool(self.silent) + ["vain"] * bool(self.vain)
         self.late = any(now - self._since.setdefault(how, now) > GRACE_S[how] for how in reasons)
@@ -97,13 +96,13 @@ class Endings:
         for rank, pid in list(self._starting.items()):
             named, nameless = processes.mpi_files(pid)
             self._files |= named
-            if nameless or rank in self._spoken:
+            if nameless or rank in self._noted:
                 del self._starting[rank]
 
     def result(self, code):
         """The job's exit code, given that of mpiexec; says what mpiexec does not."""
         if code == 0:  # all have ended, though this process may not have seen it yet
-            self.silent = self.silent or sorted(self._began - self._spoken)
+            self.silent = self.silent or sorted(self._began - self._noted)
         if self.silent and not self.failed:
             code = 1 if self.late or not code else code
             meant = (

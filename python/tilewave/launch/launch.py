@@ -30,7 +30,7 @@ JOB_VARIABLES = (
 )  # beginnings of names
 MOST_RANKS = 1 << 20  # of a launch; mpiexec counts ranks in 32 bits, and keeps tables of them
 RANK_BYTES = 32 << 20  # of memory: Python, NumPy and MPI alone take more
-QUOTE = "="  # before each argument of the script, on its way through mpiexec
+QUOTE = "="  # before each argument of the script as it passes through mpiexec
 HOST = r"(?:[A-Za-z0-9_][\w.-]*@)?[A-Za-z0-9_][\w.-]*(?::[1-9]\d{0,8})?"
 
 
@@ -165,8 +165,7 @@ def launch(script, args=(), ranks=1, threads=None, hosts=None):
         if os.environ.get(name, "1") != "1":
             raise LaunchError(
                 f"this is one of {os.environ[name]} processes that mpiexec started, and tilewave starts mpiexec "
-                "itself: "
-                "`tilewave COMMAND -n 4 ...` in place of `mpiexec -n 4 tilewave COMMAND ...`"
+                "itself: `tilewave COMMAND -n 4 ...` in place of `mpiexec -n 4 tilewave COMMAND ...`"
             )
     script = os.fspath(script)
     if not os.path.exists(script):
@@ -176,7 +175,7 @@ def launch(script, args=(), ranks=1, threads=None, hosts=None):
     if threads is not None:
         env["TILEWAVE_THREADS"] = str(threads)
     env.setdefault("TILEWAVE_PROGRESS", "line" if sys.stderr.isatty() else "1")  # notices.py: rank 0 sees a pipe
-    # A launcher has a syntax of its own, in which ":" begins another program: no argument may look like it.
+    # A launcher has a syntax in which ":" begins another program: no argument may look like it.
     program = [sys.executable, "-m", "tilewave.cli.on_rank", *(QUOTE + word for word in (script, *args))]
     several = ranks > 1 or bool(hosts)
     if several:

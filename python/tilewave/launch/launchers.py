@@ -25,30 +25,28 @@ def refuse_others():
     ConfigError
         The same on every rank: each has been started by that launcher.
     """
-    other, own = _first(PMIX), _first(PMI)
+    other, pmi = _first(PMIX), _first(PMI)
     if other is None:
         return
     size = next((f"{name}={os.environ[name]}" for name in SIZES if name in os.environ), f"{other} is set")
-    brought = "Tilewave's own MPI, which is MPICH"
-    ways = (
+    brought = "Tilewave's MPI, which is MPICH"
+    advice = (
         "start the program with `tilewave run -n RANKS SCRIPT`, which brings its launcher with it, or build Tilewave "
-        "with "
-        "the MPI of that launcher: pip install . --config-settings=cmake.define.TILEWAVE_MPI=system"
+        "with the MPI of that launcher: pip install . --config-settings=cmake.define.TILEWAVE_MPI=system"
     )
-    if own is not None:
+    if pmi is not None:
         raise ConfigError(
-            f"this process was started by launchers of two kinds, one within the other ({own} and {other} are set), "
-            "and "
-            f"{brought}, cannot tell which one to ask for the other ranks; unset the variables PMIX_* and OMPI_* "
-            f"before the inner one starts, or {ways}"
+            f"this process was started by launchers of two kinds, one within the other ({pmi} and {other} are set), "
+            f"and {brought}, cannot tell which one to ask for the other ranks; unset the variables PMIX_* and OMPI_* "
+            f"before the inner one starts, or {advice}"
         )
     if "SLURM_JOB_ID" in os.environ and "OMPI_COMM_WORLD_SIZE" not in os.environ:
         raise ConfigError(
             f"this process was started by srun for an MPI that uses PMIx ({size}), and {brought}, uses PMI; "
-            f"start it with `srun --mpi=pmi2`, or {ways}"
+            f"start it with `srun --mpi=pmi2`, or {advice}"
         )
     kind = "Open MPI's mpirun" if "OMPI_COMM_WORLD_SIZE" in os.environ else "another MPI's launcher, by PMIx"
-    raise ConfigError(f"this process was started by {kind} ({size}), which {brought}, cannot connect to; {ways}")
+    raise ConfigError(f"this process was started by {kind} ({size}), which {brought}, cannot connect to; {advice}")
 
 
 def refuse_copies():

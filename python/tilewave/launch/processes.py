@@ -106,7 +106,7 @@ def die_with_parent():
 
 
 def _in_background():
-    """A rank in a session of its own would steal the keys of a shell that runs us with '&'."""
+    """A rank in a new session would steal the keys of a shell that runs us with '&'."""
     try:
         return os.isatty(0) and os.tcgetpgrp(0) != os.getpgrp()
     except OSError:
@@ -116,8 +116,7 @@ def _in_background():
 def tagged(tag):
     """Ids of the living processes whose environment carries `tag`, except this one.
 
-    Ranks leave the process group and, when Hydra's proxy dies, the process tree; they keep the
-    environment.
+    Ranks leave the process group and, when Hydra's proxy dies, the process tree; they keep the environment.
     """
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):

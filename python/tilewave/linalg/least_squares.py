@@ -5,6 +5,7 @@ import numbers
 import numpy as np
 
 from tilewave import _core
+from tilewave.allgather import allgather
 from tilewave.context.collective import ready
 from tilewave.errors import ConfigError
 from tilewave.linalg.blas import blas
@@ -12,7 +13,6 @@ from tilewave.linalg.checks import require_sides
 from tilewave.linalg.factors import FactorReport, refused
 from tilewave.linalg.layout import even_columns, indices_of, layout_of
 from tilewave.linalg.matrix import Matrix
-from tilewave.machine.known import share
 
 
 class RankDeficient(ConfigError, np.linalg.LinAlgError):
@@ -79,7 +79,7 @@ def _residues(context, local, shape, n):
         return (indices_of(columns, context.rank).tolist(), sums.tolist()), np.zeros(shape[1], _real(local.dtype))
 
     sums, found = yield from ready("residues", make)
-    for columns, values in share(context, sums):
+    for columns, values in allgather(context, sums):
         found[columns] = values
     return found
 

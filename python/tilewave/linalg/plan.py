@@ -11,9 +11,9 @@ from tilewave import _core, units
 from tilewave.errors import ConfigError
 from tilewave.linalg.checks import require_integer, require_one_of
 from tilewave.machine import known, measure
-from tilewave.timeline.parts import Parts, Played, Predicted
+from tilewave.timeline.parts import Parts, Predicted, Simulated
 from tilewave.timeline.timeline import Timeline
-from tilewave.value import with_choices
+from tilewave.value import with_declared
 
 if TYPE_CHECKING:
     from typing import Any
@@ -138,7 +138,7 @@ class _PlanOfMatrices:
 
 
 @dataclasses.dataclass(frozen=True)
-@with_choices(_core.linalg.product_choices)
+@with_declared("CHOICES", _core.linalg.product_choices)
 class MatmulPlan(_PlanOfMatrices):
     """How a product is computed; ``print(plan)`` shows it, `explain` says why.
 
@@ -176,7 +176,7 @@ class MatmulPlan(_PlanOfMatrices):
 
 
 @dataclasses.dataclass(frozen=True)
-@with_choices(_core.linalg.factor_choices)
+@with_declared("CHOICES", _core.linalg.factor_choices)
 class FactorPlan(_PlanOfMatrices):
     """How a factorization or a triangular solve is computed; ``print(plan)`` shows it, `explain` says why.
 
@@ -209,7 +209,7 @@ class WithPrediction:
         """
         if self._found is None and self._predict is not None:
             found = self._predict()
-            predicted = Predicted(found.time_s, Parts.of(found.parts), Played(found.timeline))
+            predicted = Predicted(found.time_s, Parts.of(found.parts), Simulated(found.timeline))
             object.__setattr__(self, "_found", predicted)  # of frozen dataclasses
         return self._found
 

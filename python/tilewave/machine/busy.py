@@ -5,7 +5,7 @@ import glob
 from pathlib import Path
 
 #: A machine was busy where the threads of some rank have waited for a CPU for so much of the time that measuring took,
-#: all threads together. Of two lanes on two CPUs of a Zen 4 beside other programs 0.5 to 2; nobody waits without them.
+#: all threads together. Of two lanes on two CPUs of a Zen 4: 0.5 to 2 with other programs, 0 without.
 BUSY = 0.1
 
 

@@ -73,7 +73,7 @@ class Points:
         return abs(line(middle, (a, at[a].value), (b, at[b].value)) - at[middle].value) / at[middle].value
 
 
-def find_points(sample, sizes, most=80, tolerance=TOLERANCE, looks=3):
+def find_points(sample, sizes, most=80, looks=3):
     """Measure at sizes, and between them where a straight line does not say what is measured.
 
     Parameters
@@ -84,8 +84,6 @@ def find_points(sample, sizes, most=80, tolerance=TOLERANCE, looks=3):
         Ascending; measured first.
     most : int
         Sizes measured at most.
-    tolerance : float
-        Part of the time by which a line may be wrong; never less than the samples' own spread.
     looks : int
         Times that a size is measured at most, where it does not fit the others.
 
@@ -108,7 +106,7 @@ def find_points(sample, sizes, most=80, tolerance=TOLERANCE, looks=3):
         if not points.look(middle):
             break
         for again in range(1, looks):
-            allowed = max(tolerance, min(points.found[middle].spread / 4, 0.5))  # medians vary less than samples
+            allowed = max(TOLERANCE, min(points.found[middle].spread / 4, 0.5))  # medians vary less than samples
             if points.wrong(a, middle, b) <= allowed:
                 break
             if not all(points.look(size) for size in (a, middle, b) if points.looks[size] <= again):
@@ -132,8 +130,8 @@ def thinned(points, tolerance=TOLERANCE / 2):
     return thinned(points[: at + 1], tolerance)[:-1] + thinned(points[at:], tolerance)
 
 
-def breaks(points, jump=JUMP):
-    """Sizes from which on messages go another way: the time steps up or down between close neighbours, and stays there.
+def breaks(points):
+    """Sizes from which on messages use another protocol: the time steps up or down between close neighbours, and stays.
 
     ``points`` are (x, y), ascending, as `find_points` leaves them: steps have been closed in on.
     """
@@ -143,13 +141,13 @@ def breaks(points, jump=JUMP):
         if b[0] > CLOSEST * a[0] + 8 or b[0] <= SHORTEST:
             continue
         # What the bytes alone explain: the flatter of the slopes before and after.
-        beside = [points[i - 2 : i]] * (i > 1) + [points[i : i + 2]] * (i + 1 < len(points))
-        slope_s = max(min([(q[1] - p[1]) / (q[0] - p[0]) for p, q in beside], default=0.0), 0.0)
+        near = [points[i - 2 : i]] * (i > 1) + [points[i : i + 2]] * (i + 1 < len(points))
+        slope_s = max(min([(q[1] - p[1]) / (q[0] - p[0]) for p, q in near], default=0.0), 0.0)
         off = [q[1] - a[1] - slope_s * (q[0] - a[0]) for q in points[i : i + 3]]
-        same_way = all(o * off[0] > 0 and abs(o) > jump * a[1] for o in off)
+        same_way = all(o * off[0] > 0 and abs(o) > JUMP * a[1] for o in off)
         if same_way:
             steps.append((abs(off[0]) / a[1], b[0]))
-    # Several near each other are one that samples did not all see alike: the largest.
+    # Several near each other are one, which samples saw at different sizes: the largest.
     found = []
     for _, at in sorted(steps, reverse=True):
         if all(max(at, other) > 1.5 * min(at, other) for other in found):

@@ -74,14 +74,14 @@ def memory(session, part, host_of, spread):
         sizes.append(min(sizes[-1] * (4 if session.quick else 2), largest))
     curves, begin = {}, session.now_s
     for i, lanes in enumerate(counts):
-        mine = min(max(lanes - before, 0), threads)
+        busy = min(max(lanes - before, 0), threads)
         x, y = [], []
         for j, bytes_ in enumerate(sizes):
             until = begin + part * session.budget_s * (i * len(sizes) + j + 1) / (len(counts) * len(sizes))
             if x and session.now_s > begin + part * session.budget_s:
                 break
             samples = session.repeat(
-                lambda n, b=bytes_, m=mine: _every(session, _core.measure.memory, m, b, n),
+                lambda n, b=bytes_, m=busy: _every(session, _core.measure.memory, m, b, n),
                 until,
                 most=15 * size * lanes,
                 first=3,

@@ -1,4 +1,4 @@
-"""The machine of a context: given by TILEWAVE_MACHINE or kept from an earlier launch."""
+"""The machine of a context: given by TILEWAVE_MACHINE or stored by an earlier launch."""
 
 import contextlib
 import dataclasses
@@ -10,6 +10,7 @@ import socket
 from pathlib import Path
 
 from tilewave import _core, files, units
+from tilewave.allgather import allgather
 from tilewave.errors import ConfigError
 from tilewave.kernel import cache as kernel_cache
 from tilewave.machine.machine import Machine, read
@@ -29,16 +30,9 @@ SETTINGS = (
 )
 
 
-def share(context, value):
-    """Every rank's value, plain data, in rank order; collective."""
-    all_of = _core.measure.gather(context._core, json.dumps(value).encode())
-    text = b"[" + b",".join(all_of) + b"]" if context.rank == 0 else b""
-    return json.loads(context._core.broadcast(text))
-
-
 def conditions(context):
     """What a launch's numbers depend on, the same on every rank; collective."""
-    ranks = share(context, {"host": socket.gethostname(), "cpus": len(_core.allowed_cpus()), "cpu": _cpu_model()})
+    ranks = allgather(context, {"host": socket.gethostname(), "cpus": len(_core.allowed_cpus()), "cpu": cpu_model()})
     hosts = [r["host"] for r in ranks]
     found = {
         "hosts": hosts,
@@ -59,7 +53,8 @@ def conditions(context):
     return json.loads(context._core.broadcast(json.dumps(found).encode()))
 
 
-def _cpu_model():
+def cpu_model():
+    """The name of the processor."""
     with contextlib.suppress(OSError):
         for text in Path("/proc/cpuinfo").read_text().splitlines():
             if text.startswith("model name"):
@@ -69,19 +64,19 @@ def _cpu_model():
 
 CHANGED = 4  # between two looks at one network, in whatever company, a byte's time differs by less
 SHAPE = ("hosts", "ranks", "threads")  # what a given machine must agree with
-CACHED = (*SHAPE, "cpus", "cpu_models", "mpi", "settings")  # what a kept one must
+CACHED = (*SHAPE, "cpus", "cpu_models", "mpi", "settings")  # what a stored one must
 
 
 def cache_path(found):
-    """Where the machine of such conditions is kept; None if nowhere."""
+    """The file of the machine of such conditions; None without a folder for it."""
     where = kernel_cache.folder()
     key = json.dumps({name: found[name] for name in CACHED}, sort_keys=True)
     return where and where / f"machine-{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"
 
 
-def keep(machine):
-    """Write a machine where later launches of this shape find it; whether it was. Not what was measured beside other
-    work: what was kept before stays.
+def store(machine):
+    """Write a machine where later launches of this shape find it; whether it was. One that was measured while other
+    programs had the CPUs is not stored: the file of before stays.
     """
     path = cache_path(machine.conditions)
     if path is None or busy(machine):
@@ -107,17 +102,17 @@ def fits(machine, found, path, names=SHAPE):
             )
 
 
-def _same_network(machine, own, path):
+def _same_network(machine, startup, path):
     """Raise ConfigError where a byte to another host now takes much more or less time than when the machine was
-    kept.
+    measured.
     """
-    now, then = own.byte_s, machine.byte_s
+    now, then = startup.byte_s, machine.byte_s
     if len(set(machine.host_of)) > 1 and not 1 / CHANGED < now / then < CHANGED:
         raise ConfigError(f"{path}: field byte_s: found {then:.3g}, but the network of these hosts now takes {now:.3g}")
 
 
 def adopt(context):
-    """Use the machine that is given or was kept, if there is one; collective, about a millisecond.
+    """Use the machine that is given or stored, if there is one; collective, about a millisecond.
 
     A given file that does not do says so in `of`; until then patterns keep what the context measured itself.
     """
@@ -126,7 +121,7 @@ def adopt(context):
 
 
 def look(context, complain):
-    """Take the given or the kept machine over, if any: the text of rank 0's file is everyone's."""
+    """Take the given or the stored machine over, if any: the text of rank 0's file is everyone's."""
     given = os.fsdecode(context._core.broadcast(os.fsencode(os.environ.get(VARIABLE, ""))))
     if given == "default":
         if complain:
@@ -138,12 +133,12 @@ def look(context, complain):
         try:
             path = given or str(cache_path(found) or "")
             if given or path and os.path.exists(path):
-                text = read(path, kept=not given)
+                text = read(path, private=not given)
                 there = Machine._from_text(text, path)
                 there._to_core()
                 fits(there, found, path, SHAPE if given else CACHED)
                 if not given:
-                    _same_network(there, own_constants(context), path)
+                    _same_network(there, startup_machine(context), path)
                 state = "fine"
         except ConfigError as error:
             state, text = "bad", str(error)
@@ -154,7 +149,7 @@ def look(context, complain):
         raise context._shared(ConfigError(text))
     if state == "bad" and not given and context.rank == 0 and not context._warned:
         context._warned = True
-        warn(f"the kept machine is not used: {text}")
+        warn(f"the stored machine is not used: {text}")
     if state == "fine":
         use(context, Machine._from_text(text, path))
     return context._machine
@@ -162,18 +157,15 @@ def look(context, complain):
 
 def use(context, machine):
     """From now on this machine in the context: runs, plans, patterns."""
-    own, core = own_constants(context), machine._to_core()
-    if machine.shared_cache_bytes is None:
-        core.shared_cache_bytes = own.shared_cache_bytes
     context._machine = machine
-    context._core.use_machine(core)
+    context._core.use_machine(machine._to_core())
 
 
-def own_constants(context):
+def startup_machine(context):
     """The core machine that the context measured itself when it was made."""
-    if context._own is None:
-        context._own = context._core.machine()
-    return context._own
+    if context._startup_machine is None:
+        context._startup_machine = context._core.machine()
+    return context._startup_machine
 
 
 def messages(context):
@@ -196,4 +188,6 @@ def constants(context):
     parent = context._part_of
     if parent is not None and parent._machine is not None:
         return dataclasses.replace(parent._machine, host_of=[0])
-    return Machine._from_core(own_constants(context), {"hosts": [], "ranks": context.size, "threads": context.threads})
+    return Machine._from_core(
+        startup_machine(context), {"hosts": [], "ranks": context.size, "threads": context.threads}
+    )

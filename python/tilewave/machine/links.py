@@ -38,7 +38,7 @@ def poll(session, part, pair):
     )
 
 
-def link(session, part, kind, pair, host_of, spread):
+def link(session, part, kind, pair, spread):
     """All numbers of one kind of neighbour, in this part of the time."""
     begin, length = session.now_s, part * session.budget_s
 
@@ -57,8 +57,8 @@ def link(session, part, kind, pair, host_of, spread):
     synchronous = _synchronous(session, until(shares[2]), pair, byte.value)
     overlap = overlap_rows(session, until(shares[3]), pair, byte.value)
     strided = [] if session.quick else strided_rows(session, until(shares[4]), pair, byte.value)
-    own = {"latency_s": points[SMALL], "send_s": send, "receive_s": receive, "byte_s": byte}
-    spread.update((f"{kind}.{name}", sample.spread) for name, sample in own.items())
+    samples = {"latency_s": points[SMALL], "send_s": send, "receive_s": receive, "byte_s": byte}
+    spread.update((f"{kind}.{name}", sample.spread) for name, sample in samples.items())
     spread.update((f"{kind}.transfer_s[{size}]", sample.spread) for size, sample in points.items())
     usual = overlap_at(overlap, "polls")
     return Link(
@@ -83,13 +83,13 @@ def _curve(points):
     return Curve([x for x, _ in points], [y for _, y in points])
 
 
-def overlap_at(rows, way, period_s=POLL_S):
-    """The row of a way of polling, of several periods the given one."""
-    return min((r for r in rows if r["way"] == way), key=lambda r: abs(r["poll_period_s"] - period_s))
+def overlap_at(rows, progress):
+    """The row of a kind of progress, of several periods between polls the usual one."""
+    return min((r for r in rows if r["progress"] == progress), key=lambda r: abs(r["poll_period_s"] - POLL_S))
 
 
 def _trips(session, end_s, pair, size, slot_s, synchronous=False):
-    """Samples of one message of a size, one way, both ranks waiting."""
+    """Samples of half a round trip of a message of a size, both ranks waiting."""
     slot = min(slot_s, max(end_s - session.now_s, 0) / 2)
     return session.repeat(
         lambda n: session.run(_core.measure.round_trips, *seat(session, pair), size, n, synchronous)[pair[0]],
@@ -101,12 +101,12 @@ def _trips(session, end_s, pair, size, slot_s, synchronous=False):
 
 
 def find_times(session, end_s, pair, byte_s, eager):
-    """One message by bytes, one way, both ranks waiting: Samples, by size, closer where lines do not do."""
+    """Half a round trip by bytes of the message, both ranks waiting: Samples, by size, closer where lines do not do."""
     largest = LARGEST_QUICK if session.quick else LARGEST
     sizes = [SMALL]
     while sizes[-1] < largest:
         sizes.append(min(sizes[-1] * (8 if session.quick else 4), largest))
-    if SMALL < eager < EAGER_MOST:  # a way ends there; whether that shows in the times these two tell
+    if SMALL < eager < EAGER_MOST:  # a protocol ends there; these two sizes tell whether times show it
         sizes = sorted({*sizes, int(eager), int(1.05 * eager) + 1})
     length = end_s - session.now_s
 
@@ -179,7 +179,7 @@ def _eager(session, pair, byte_s):
     """The bytes of the largest message that leaves though the receiver has not asked for it."""
 
     def leaves(size):
-        # Until then the receiver neither asks nor polls; what is on its way has arrived.
+        # Until then the receiver neither asks nor polls; what was sent has arrived.
         delay_s = 4 * size * byte_s + 500e-6
         samples = session.run(_core.measure.early_sends, *seat(session, pair), size, delay_s, 5)[pair[0]]
         return min(samples) < delay_s / 2

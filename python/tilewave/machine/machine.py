@@ -1,4 +1,4 @@
-"""A machine's numbers: what messages, lanes and memory cost. Plain data, kept on disk, the same on every rank."""
+"""A machine's numbers: what messages, lanes and memory cost. Plain data, stored on disk, the same on every rank."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tilewave import _core, files
 from tilewave.errors import ConfigError
 from tilewave.machine import fit, show
 from tilewave.machine.check import checked
-from tilewave.machine.numbers import FAR, FORMAT, LINK_NUMBERS, NUMBERS, with_numbers
-from tilewave.value import Value
+from tilewave.machine.numbers import FAR, FORMAT, LINK_NUMBERS, NUMBERS
+from tilewave.value import Value, with_declared
 
 if TYPE_CHECKING:
     from typing import Any
@@ -60,7 +60,7 @@ def _no_points():
 
 
 @dataclasses.dataclass
-@with_numbers(_core.link_numbers)
+@with_declared("NUMBERS", _core.link_numbers)
 class Link(Value):
     """What messages between two ranks cost, for one kind of neighbour.
 
@@ -70,13 +70,14 @@ class Link(Value):
     transfer_s : Curve
         Seconds of one message over its bytes, one way, while both ranks wait for it.
     breaks_bytes : list of float
-        Sizes from which the MPI library sends messages another way.
+        Sizes from which the MPI library uses another protocol.
     synchronous_s : Curve or None
         As transfer_s, for sends that are complete when they are received.
     overlap : list of dict
-        way, poll_period_s, hidden, slowdown, ...: the part of a transfer that overlapped computing.
+        progress ("none", "polls", "helper"), poll_period_s, hidden, slowdown, ...: the part of a transfer that
+        overlapped computing.
     strided : list of dict
-        way, stride, bytes, byte_s: what strided data costs.
+        method ("datatype", "packed", "chunks"), stride, bytes, byte_s: what strided data costs.
     """
 
     transfer_s: Curve = dataclasses.field(default_factory=_no_points)
@@ -84,6 +85,11 @@ class Link(Value):
     synchronous_s: Curve | None = None
     overlap: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     strided: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+
+    @classmethod
+    def _of(cls, data):
+        curves = {name: data[name] and Curve(**data[name]) for name in ("transfer_s", "synchronous_s")}
+        return cls(**{**data, **curves})
 
     def _to_core(self):
         core = _core.Link()
@@ -94,7 +100,7 @@ class Link(Value):
 
 
 @dataclasses.dataclass
-@with_numbers(_core.machine_numbers, shared_cache_bytes=None)
+@with_declared("NUMBERS", _core.machine_numbers)
 class Machine(Value):
     """What messages, lanes and memory of one launch cost; made by `tilewave.measure`, or loaded.
 
@@ -122,8 +128,7 @@ class Machine(Value):
 
     Notes
     -----
-    shared_cache_bytes is None in files of earlier versions: a context then asks the system. Every context measures
-    latency_s, byte_s, chunk_s and short_s when it is made, and plans patterns with them.
+    Every context measures latency_s, byte_s, chunk_s and short_s when it is made, and plans patterns with them.
     """
 
     conditions: dict[str, Any]
@@ -165,7 +170,10 @@ class Machine(Value):
 
     @classmethod
     def _from_text(cls, text, path):
-        return checked(text, path, (cls, Link, Curve))
+        data = checked(text, path)
+        links = {kind: link and Link._of(link) for kind in ("same_host", "other_host") for link in [data[kind]]}
+        curves = {"copy_byte_s": Curve(**data["copy_byte_s"]), "memory": [Curve(**each) for each in data["memory"]]}
+        return cls(**{**data, **links, **curves})
 
     @classmethod
     def _from_core(cls, core, conditions):
@@ -174,20 +182,13 @@ class Machine(Value):
         if len(set(core.host_of)) > 1:
             for kind in ("same_host", "other_host"):
                 links[kind] = Link(**{name: getattr(getattr(core, kind), name) for name in LINK_NUMBERS})
-        return cls(
-            conditions,
-            **{name: getattr(core, name) for name in NUMBERS},
-            host_of=list(core.host_of),
-            **links,
-        )
+        return cls(conditions, **{name: getattr(core, name) for name in NUMBERS}, host_of=list(core.host_of), **links)
 
     def _to_core(self):
         """The machine as the core's: a kind of neighbour that was not met costs what the other kind does."""
         core = _core.Machine()
         for name in NUMBERS:
             value = getattr(self, name)
-            if value is None:
-                continue
             setattr(core, name, int(value) if name.endswith("_bytes") else float(value))
         core.copy_byte_s = self.copy_byte_s.flat()._to_core()
         core.memory = [curve.flat()._to_core() for curve in self.memory]
@@ -201,10 +202,10 @@ class Machine(Value):
         return show.text(self)
 
 
-def read(path, kept=False):
-    """The text of a file; of one that Tilewave has kept by itself if only the user can have written it."""
+def read(path, private=False):
+    """The text of a file; of a private one only if nobody else can have written it."""
     try:
-        return (files.read_private if kept else files.read)(path).decode()
+        return (files.read_private if private else files.read)(path).decode()
     except OSError as error:
         raise ConfigError(
             f"{path}: no machine can be read there ({error.strerror}); allowed: a file that "

@@ -4,6 +4,7 @@ import datetime
 import time
 
 from tilewave import _core, notices
+from tilewave.allgather import allgather
 from tilewave.machine import busy, known
 from tilewave.machine import host as measure_host
 from tilewave.machine import links as measure_links
@@ -17,17 +18,19 @@ BUDGET_S = {False: 22.0, True: 2.2}
 
 def measured(context, quick, budget_s, save=True):
     session = Session(context, quick, budget_s)
-    with session.progress:
+    try:
         found = _experiments(session)
+    finally:
+        session.progress.end()
     known.use(context, found)
     context._rates.clear()  # as rates on disk, they belong to the numbers before
     if save and context.rank == 0:
-        known.keep(found)
+        known.store(found)
         if known.busy(found):
             notices.warn(
                 "other programs had the CPUs while this machine was measured: its numbers are used in this process "
-                f"and not kept (threads waited for {100 * known.busy(found):.0f} % of the time). A process that finds "
-                "none measures again; on an idle machine `tilewave measure` gives numbers that are kept"
+                f"and not stored (threads waited for {100 * known.busy(found):.0f} % of the time). A process that "
+                "finds none measures again; on an idle machine `tilewave measure` gives numbers that are stored"
             )
     return found
 
@@ -35,8 +38,7 @@ def measured(context, quick, budget_s, save=True):
 def _experiments(session):
     """All experiments, and the machine that they give: the same on every rank, as all know all samples."""
     context, spread = session.context, {}
-    own = known.own_constants(context)
-    numbers = {name: getattr(own, name) for name in NUMBERS}
+    numbers = {name: getattr(known.startup_machine(context), name) for name in NUMBERS}
     conditions = known.conditions(context)
     hosts = list(dict.fromkeys(conditions["hosts"]))
     host_of = [hosts.index(h) for h in conditions["hosts"]]
@@ -50,7 +52,7 @@ def _experiments(session):
     links = {}
     for done, (kind, pair) in enumerate(kinds.items()):
         part = (1.0 - session.used()) / (len(kinds) - done)
-        links[kind] = measure_links.link(session, part, kind, pair, host_of, spread)
+        links[kind] = measure_links.link(session, part, kind, pair, spread)
     if kinds:
         kind = "other_host" if "other_host" in kinds else "same_host"
         numbers["poll_s"] = session.note(spread, "poll_s", measure_links.poll(session, 0.01, kinds[kind]))
@@ -59,14 +61,14 @@ def _experiments(session):
         "date": session.date,
         "tilewave": session.version,
         "quick": session.quick,
-        "measured_s": round(session.elapsed(), 3),
+        "measured_s": round(session.now_s, 3),
     }
     session.note_busy(conditions)
     return Machine(conditions, **numbers, copy_byte_s=copies, memory=memory, host_of=host_of, spread=spread, **links)
 
 
 def of(context):
-    """The machine of a context: given by TILEWAVE_MACHINE, kept, or measured now; collective.
+    """The machine of a context: given by TILEWAVE_MACHINE, stored, or measured now; collective.
 
     Returns
     -------
@@ -98,20 +100,20 @@ def looked_up(context):
 class Session:
     """One measuring: its time, and experiments whose samples all ranks know.
 
-    Decisions are made by every rank alike, out of shared samples and rank 0's clock.
+    Every rank makes the same decisions, out of shared samples and rank 0's clock.
     """
 
     def __init__(self, context, quick, budget_s):
         self.context, self.quick, self.budget_s = context, quick, budget_s
-        self.progress = Progress(context.rank == 0, budget_s)
+        line = notices.style() == "line"
+        self.progress = notices.Progress(context.rank == 0, "measuring", 0.0 if line else None)
+        self.progress.of = "this machine:"
+        if context.rank == 0 and notices.style() == "lines":
+            notices.write("tilewave: measuring this machine\n")
         self.begin_s, self.queued_s = time.perf_counter(), busy.queued_s()
-        self.now_s = 0.0  # rank 0's clock at the end of the last experiment
+        self.now_s = 0.0  # since the begin, by rank 0's clock at the end of the last experiment
         now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-        self.date, self.version = known.share(context, [now, VERSION])[0]
-
-    def elapsed(self):
-        """Seconds since the begin, as rank 0 saw it after the last experiment."""
-        return self.now_s
+        self.date, self.version = allgather(context, [now, VERSION])[0]
 
     def used(self):
         """Part of the time that is over."""
@@ -132,11 +134,11 @@ class Session:
         except BaseException as problem:
             error = problem
         failed = error is not None or self.context._interrupted()  # Ctrl-C is seen between experiments
-        every = known.share(self.context, [time.perf_counter() - self.begin_s, found, failed])
+        every = allgather(self.context, [time.perf_counter() - self.begin_s, found, failed])
         self.now_s = every[0][0]
         if any(failed for _, _, failed in every):
             self.context.agree(error)
-        self.progress.show(self.used())
+        self.progress.at(self.used())
         return [found for _, found, _ in every]
 
     def repeat(self, experiment, until_s, least=3, most=200, first=2):
@@ -160,7 +162,7 @@ class Session:
         of the collective call. Lanes that are more than the CPUs wait for each other.
         """
         part = (busy.queued_s() - self.queued_s) / max(time.perf_counter() - self.begin_s, 1e-9)
-        most = max(known.share(self.context, part))
+        most = max(allgather(self.context, part))
         if most > busy.BUSY and not self.context._core.oversubscribed:
             conditions["busy"] = round(most, 3)
 
@@ -168,34 +170,3 @@ class Session:
         """The value of a sample; its spread is written down."""
         spread[name] = sample.spread
         return sample.value
-
-
-class Progress:
-    """How far measuring is, on rank 0: a line that stays one on a terminal; elsewhere one for each quarter of a long
-    time.
-    """
-
-    def __init__(self, mine, budget_s):
-        style = notices.style() if mine else ""
-        self.on, self.line = bool(style), style == "line"
-        self.every = 0.01 if self.line else 0.25 if budget_s > 5 else 2.0
-        self.shown = 0.0
-
-    def __enter__(self):
-        if self.on and not self.line:
-            notices.write("tilewave: measuring this machine\n")
-        return self
-
-    def show(self, part):
-        """``part`` of the time is over."""
-        if self.on and part >= self.shown + self.every:
-            self.shown = part - part % self.every
-            notices.write(
-                f"\rmeasuring this machine: {100 * part:3.0f} %"
-                if self.line
-                else f"measuring {100 * self.shown:.0f} %\n"
-            )
-
-    def __exit__(self, *_):
-        if self.line:
-            notices.write("\r" + " " * 32 + "\r")

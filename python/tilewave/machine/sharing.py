@@ -19,8 +19,8 @@ def seat(session, pair):
 
 
 def overlap_rows(session, end_s, pair, byte_s):
-    """Rows: the part of a large transfer that overlaps computing, and how much it slows the computing, for each way of
-    polling.
+    """Rows: the part of a large transfer that overlaps computing, and how much it slows the computing, for each kind of
+    progress.
     """
     length = max(end_s - session.now_s, 1e-3)
     size = int(min(max(length / 150 / byte_s, OVERLAP_LEAST), OVERLAP_MOST))
@@ -35,50 +35,50 @@ def overlap_rows(session, end_s, pair, byte_s):
         max(waits) for waits in zip(*(waited for *_, waited in run(size, 1, 7, 0.0)), strict=True)
     )
     rows = max(1, round(1.5 * alone_s / row_s))
-    ways = [("none", 0.0), ("polls", POLL_S), ("helper", 0.0)]
+    kinds = [("none", 0.0), ("polls", POLL_S), ("helper", 0.0)]
     if not session.quick:
-        ways[1:2] = [("polls", p) for p in (25e-6, POLL_S, 200e-6, 1e-3)]
-    plain, with_message = {w: [[], []] for w in ways}, {w: [[], []] for w in ways}
-    waits, posts = {w: [] for w in ways}, {w: [[], []] for w in ways}
+        kinds[1:2] = [("polls", p) for p in (25e-6, POLL_S, 200e-6, 1e-3)]
+    plain, with_message = {w: [[], []] for w in kinds}, {w: [[], []] for w in kinds}
+    waits, posts = {w: [] for w in kinds}, {w: [[], []] for w in kinds}
     begin = session.now_s
     for turn in range(25):
-        for way, period in ways:
+        for progress, period in kinds:
             for bytes_, computed in ((0, plain), (size, with_message)):
-                both = run(bytes_, rows, 1, period, way == "helper")
+                both = run(bytes_, rows, 1, period, progress == "helper")
                 for i, (_, seconds, _) in enumerate(both):
-                    computed[way, period][i] += seconds
+                    computed[progress, period][i] += seconds
             for i, (seconds, *_) in enumerate(both):
-                posts[way, period][i] += seconds
-            waits[way, period].append(max(both[0][2][0], both[1][2][0]))
+                posts[progress, period][i] += seconds
+            waits[progress, period].append(max(both[0][2][0], both[1][2][0]))
         each = (session.now_s - begin) / (turn + 1)
         if session.now_s + each > end_s:
             break
     return [
         _row(
-            way,
+            progress,
             period,
             size,
             alone_s,
-            waits[way, period],
-            *(plain[ways[0]], plain[way, period], with_message[way, period], posts[way, period]),
+            waits[progress, period],
+            *(plain[kinds[0]], plain[progress, period], with_message[progress, period], posts[progress, period]),
         )
-        for way, period in ways
+        for progress, period in kinds
     ]
 
 
-def _row(way, period_s, size, alone_s, waits, *samples):
-    """One way of polling. Samples of both ranks: computing without any polls, without a message, with one; and its
-    post.
+def _row(progress, period_s, size, alone_s, waits, *samples):
+    """The row of one kind of progress. Samples of both ranks: computing without any polls, without a message, with one;
+    and its post.
     """
     # The shortest: at slow rates the computing takes so long that what else runs here adds more than a message does.
-    never, without, beside_it, post = ([min(s) for s in both] for both in samples)
-    busy = [(max(b - a, 0.0) + p) / size for a, b, p in zip(without, beside_it, post, strict=True)]
+    never, without, with_message_s, post = ([min(s) for s in both] for both in samples)
+    busy = [(max(b - a, 0.0) + p) / size for a, b, p in zip(without, with_message_s, post, strict=True)]
     return {
-        "way": way,
+        "progress": progress,
         "poll_period_s": period_s,
         "bytes": size,
         "hidden": min(max(1.0 - statistics.median(waits) / alone_s, 0.0), 1.0),
-        "slowdown": sum(beside_it) / sum(never),
+        "slowdown": sum(with_message_s) / sum(never),
         "polls_slowdown": sum(without) / sum(never),
         "busy_byte_s": sum(busy) / 2,
         "send_busy_byte_s": busy[0],
@@ -87,20 +87,20 @@ def _row(way, period_s, size, alone_s, waits, *samples):
 
 
 def strided_rows(session, end_s, pair, byte_s):
-    """Rows: seconds a byte of float64s with a stride, by way of sending, size and stride."""
-    ways = ("datatype", "packed", "chunks") if _core.measure.native(session.context._core) else ("packed", "chunks")
-    cases = [(size, stride, way) for size in STRIDED for stride in STRIDES for way in ways]
+    """Rows: seconds a byte of float64s with a stride, by method, size and stride."""
+    methods = ("datatype", "packed", "chunks") if _core.measure.native(session.context._core) else ("packed", "chunks")
+    cases = [(size, stride, method) for size in STRIDED for stride in STRIDES for method in methods]
     found, took = [], {}
-    for i, (size, stride, way) in enumerate(cases):
+    for i, (size, stride, method) in enumerate(cases):
         begin = session.now_s
         slot = (end_s - begin) / (len(cases) - i)
         # Memory is made at every call, so there is one; the next stride has twice as much of it.
-        if 2.5 * took.get((size, stride // 2, way), took.get((size // 4, stride, way), 0.0)) > end_s - begin:
+        if 2.5 * took.get((size, stride // 2, method), took.get((size // 4, stride, method), 0.0)) > end_s - begin:
             break
         rounds = int(min(max(slot / 2 / (4 * size * byte_s + 1e-5), 3), 41))
         samples = session.run(
-            _core.measure.strided_trips, *seat(session, pair), size, rounds, way, stride, CHUNK_BYTES
+            _core.measure.strided_trips, *seat(session, pair), size, rounds, method, stride, CHUNK_BYTES
         )[pair[0]]
-        found.append({"way": way, "stride": stride, "bytes": size, "byte_s": fit.summary(samples).value / size})
-        took[size, stride, way] = session.now_s - begin
+        found.append({"method": method, "stride": stride, "bytes": size, "byte_s": fit.summary(samples).value / size})
+        took[size, stride, method] = session.now_s - begin
     return found

@@ -19,10 +19,6 @@ def _part(value):
     return f"{100 * value:.0f} %"
 
 
-def _busy(value):
-    return seconds(value)
-
-
 def _sizes(values):
     return ", ".join(map(size, values)) or "-"
 
@@ -34,7 +30,7 @@ LINK_ROWS = (
     ("stream", "byte_s", rate),
     ("ahead of the rate", "burst_bytes", size),
     ("without being asked", "eager_bytes", size),
-    ("CPU a byte", "busy_byte_s", _busy),
+    ("CPU a byte", "busy_byte_s", seconds),
     ("hidden, polled", "hidden_polled", _part),
     ("hidden, not polled", "hidden_unpolled", _part),
 )
@@ -58,7 +54,7 @@ def tables(m):
             "",
             heads,
             [_row(kinds, spread, *what) for what in LINK_ROWS]
-            + [("ways change at", *(text for _, link in kinds for text in (_sizes(link.breaks_bytes), "")))],
+            + [("protocol changes at", *(text for _, link in kinds for text in (_sizes(link.breaks_bytes), "")))],
         )
         for name, link in kinds:
             c = link.transfer_s
@@ -73,7 +69,12 @@ def tables(m):
                     "",
                     (title, "hidden", "computing slower", "CPU a byte"),
                     [
-                        (_way(o), _part(o["hidden"]), f"{100 * (o['slowdown'] - 1):.1f} %", _busy(o["busy_byte_s"]))
+                        (
+                            _progress(o),
+                            _part(o["hidden"]),
+                            f"{100 * (o['slowdown'] - 1):.1f} %",
+                            seconds(o["busy_byte_s"]),
+                        )
                         for o in link.overlap
                     ],
                 )
@@ -128,20 +129,20 @@ def _row(kinds, spread, title, field, show):
     )
 
 
-def _way(row):
-    if row["way"] == "polls":
+def _progress(row):
+    if row["progress"] == "polls":
         return f"polled every {seconds(row['poll_period_s'])}"
-    return {"none": "not polled", "helper": "helper thread"}.get(row["way"], row["way"])
+    return {"none": "not polled", "helper": "helper thread"}.get(row["progress"], row["progress"])
 
 
 def _strided(name, rows):
-    ways = list(dict.fromkeys(r["way"] for r in rows))
-    found = {(r["bytes"], r["stride"], r["way"]): rate(r["byte_s"]) for r in rows}
+    methods = list(dict.fromkeys(r["method"] for r in rows))
+    found = {(r["bytes"], r["stride"], r["method"]): rate(r["byte_s"]) for r in rows}
     cases = dict.fromkeys((r["bytes"], r["stride"]) for r in rows)
     yield (
         "",
-        (f"{name.replace('_', ' ')}: bytes", "stride", *ways),
-        [(size(b), str(s), *(found.get((b, s, w), "") for w in ways)) for b, s in cases],
+        (f"{name.replace('_', ' ')}: bytes", "stride", *methods),
+        [(size(b), str(s), *(found.get((b, s, m), "") for m in methods)) for b, s in cases],
     )
 
 
@@ -181,12 +182,10 @@ def show(m):
 
 def picture(m, path):
     """The curves as a picture: transfers, memory, packing."""
-    import matplotlib
+    from matplotlib.figure import Figure
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, (transfer, memory, packing) = pyplot.subplots(1, 3, figsize=(15, 4.5), layout="constrained")
+    figure = Figure(figsize=(15, 4.5), layout="constrained")
+    transfer, memory, packing = figure.subplots(1, 3)
     for name, link in (("same host", m.same_host), ("other host", m.other_host)):
         if link:
             (drawn,) = transfer.plot(link.transfer_s.x, link.transfer_s.y, ".-", label=name)
@@ -217,5 +216,4 @@ def picture(m, path):
     for axes in (transfer, memory):
         if axes.get_legend_handles_labels()[0]:
             axes.legend()
-    files.save("the picture of a machine", path, files.drawn(figure, path, dpi=120))
-    pyplot.close(figure)
+    files.save("the picture of a machine", path, files.drawn(figure, path))

@@ -33,13 +33,13 @@ def looks_stale(context, plan, measured, messages):
     """
     predicted, parts = plan.predicted, measured.parts
     machine = context._machine
-    crowded = context._core.oversubscribed or plan.threads > len(_core.allowed_cpus())  # a warning has said so
+    crowded = context._core.oversubscribed or plan.threads > len(_core.allowed_cpus())  # there was a warning
     if predicted is None or parts is None or crowded or machine is None or "date" not in machine.conditions:
         return ""
     if plan.notes.get("given_whole") or not misses(measured.time_s, predicted.time_s):
         return ""  # tiles given as a whole plan may be of a kind that no rate was measured on
     sends = messages() if context.size > 1 else []
-    part, fresh = suspected_part(predicted.parts, parts, bool(sends)), known.own_constants(context)
+    part, fresh = suspected_part(predicted.parts, parts, bool(sends)), known.startup_machine(context)
     if part == "messages":
         found = _link_text(machine, fresh, suspected_number(machine, fresh, sends, measured.time_s > predicted.time_s))
     elif part is not None:
@@ -130,7 +130,7 @@ def suspected_number(machine, fresh, messages, longer):
 
 
 def _link_text(machine, fresh, found):
-    """Of what `suspected_number` found: the number as it is kept, and as the context measured it."""
+    """The number that `suspected_number` found: as it is stored, and as the context measured it."""
     if found is None:
         return ""
     name, kind = found

@@ -9,8 +9,7 @@ import numpy as np
 
 from tilewave.context.collective import collective, holds_context
 from tilewave.errors import ConfigError
-from tilewave.field.create import field
-from tilewave.field.field import make
+from tilewave.field.create import field, make
 from tilewave.multigrid import bodies, given
 from tilewave.multigrid.conjugate import ConjugateGradients
 from tilewave.multigrid.cycle import CYCLES, SMOOTHERS, Cycle

@@ -3,8 +3,12 @@
 import ast
 import inspect
 import numbers
+import operator
 
 from tilewave.nest.parse import parse
+
+UNARY = {ast.USub: operator.neg, ast.UAdd: operator.pos}
+BINARY = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}
 
 
 class NotAffine(Exception):
@@ -86,7 +90,7 @@ def read_affine(bound, outer):
     """
     try:
         if isinstance(bound, str):
-            return Affine.of(_evaluate(parse(bound.strip(), mode="eval").body, outer))
+            return affine_form(parse(bound.strip(), mode="eval").body, outer)
         return _called(bound, outer) if callable(bound) else Affine.of(bound)
     except NotAffine:
         raise
@@ -94,25 +98,24 @@ def read_affine(bound, outer):
         raise NotAffine(f"{type(problem).__name__}: {problem}") from None
 
 
-def _evaluate(node, outer):
+def affine_form(node, outer=None):
+    """The syntax tree of an expression as an affine form of the names `outer`, or of all names.
+
+    Raises
+    ------
+    NotAffine
+        Saying why.
+    """
     if isinstance(node, ast.Constant):
         return Affine.of(node.value)
     if isinstance(node, ast.Name):
-        if node.id not in outer:
+        if outer is not None and node.id not in outer:
             raise NotAffine(f"{node.id!r} is no outer loop index")
         return Affine({node.id: 1}, 0)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-        operand = _evaluate(node.operand, outer)
-        return -operand if isinstance(node.op, ast.USub) else operand
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub | ast.Mult):
-        left, right = _evaluate(node.left, outer), _evaluate(node.right, outer)
-        return (
-            left + right
-            if isinstance(node.op, ast.Add)
-            else left - right
-            if isinstance(node.op, ast.Sub)
-            else left * right
-        )
+    if isinstance(node, ast.UnaryOp) and type(node.op) in UNARY:
+        return UNARY[type(node.op)](affine_form(node.operand, outer))
+    if isinstance(node, ast.BinOp) and type(node.op) in BINARY:
+        return BINARY[type(node.op)](affine_form(node.left, outer), affine_form(node.right, outer))
     raise NotAffine(f"`{ast.unparse(node)}` is more than + - * of indices and integers")
 
 

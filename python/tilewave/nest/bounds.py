@@ -75,8 +75,7 @@ def loop_bounds(indices, allowed, over=None):
     indices : sequence of str
         Outermost first.
     allowed : sequence of (int, int)
-        For each index the half-open range in which every access is inside its array:
-        ``nest.iteration_box(shapes)``.
+        For each index the half-open range in which every access is inside its array: ``nest.iteration_box(shapes)``.
     over : dict, optional
         From index name to ``(lower, upper)``, half-open. A bound is an int, a string or a function
         that is an affine expression of outer indices, or a list or tuple of such: of several lower
@@ -287,10 +286,9 @@ def _refuse_outside(indices, ranges, allowed, suspects):
         point = _outside(indices, ranges, allowed, [k for k, _, _ in suspects])
     except OverflowError:
         raise ConfigError(
-            f"over: bounds of index {indices[k]!r} may reach ({low}, {high}), outside the points where every "
-            f"access is inside its array, and the outer loops are too long to look at each of their points; "
-            f"allowed: within {allowed[k]}, for example as a list with ints, ((lower, {allowed[k][0]}), "
-            f"(upper, {allowed[k][1]}))"
+            f"over: bounds of index {indices[k]!r} may reach ({low}, {high}), outside the points where every access is "
+            "inside its array, and the outer loops are too long to look at each of their points; allowed: within "
+            f"{allowed[k]}, for example as a list with ints, ((lower, {allowed[k][0]}), (upper, {allowed[k][1]}))"
         ) from None
     if point is not None:
         at, (name, first, end, limits) = point

@@ -22,7 +22,7 @@ class Place:
     ----------
     array : str
     offsets : tuple of int
-        One a subscript, in the order of the array's own subscripts.
+        One a subscript, in the order of the array's subscripts.
     axes : tuple of str
         The loop index of each subscript. All places of an array that is written have the same.
     written : bool
@@ -78,8 +78,7 @@ class Dependence:
         From the point that comes first to the one that comes later, one entry a loop index,
         lexicographically positive; None stands for every integer that leaves it so.
     kind : str
-        ``"flow"`` (a value is used), ``"anti"`` (a value is used, then replaced) or ``"output"``
-        (a value is replaced).
+        ``"flow"`` (a value is used), ``"anti"`` (a value is used, then replaced) or ``"output"`` (a value is replaced).
     array : str
     line : int
         Of the sink, in its file.

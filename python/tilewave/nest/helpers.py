@@ -27,7 +27,7 @@ _marked = weakref.WeakSet()
 def inline(function: F) -> F:
     """Let bodies of nests call a function: its statements are computed in the place of the call.
 
-    A body may call plain functions of its own module as they are; this decorator is for those of other modules. The
+    A body may call plain functions of its module as they are; this decorator is for those of other modules. The
     function stays one that Python can call. It takes numbers and returns one number or several (``return x, y``,
     which the body unpacks); it may have local names, ``if``, ``assert``, ``raise``, several ``return``, defaults that
     are numbers, numbers from outside, calls of others. It has no arrays, no loops, and does not call itself.

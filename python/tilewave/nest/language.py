@@ -23,8 +23,7 @@ UNARY = (ast.USub, ast.UAdd, ast.Not, ast.Invert)
 #: What a body may consist of.
 ALLOWED_STATEMENTS = (
     "assignments to array elements and to local scalars, also of several at once (a, b = b, a; a = b = x), augmented "
-    "and annotated "
-    "assignments, if/elif/else, assert, raise inside an if, pass"
+    "and annotated assignments, if/elif/else, assert, raise inside an if, pass"
 )
 ALLOWED_EXPRESSIONS = (
     f"numbers, loop indices, scalars, array elements, {SYMBOLS} ~, comparisons, and/or/not, "

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
 #: NumPy functions of one argument that a body may call.
 NUMPY_UNARY = (
-    "sqrt exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan arcsin arccos arctan "
-    "sinh cosh tanh arcsinh arccosh arctanh absolute fabs floor ceil trunc rint sign square "
-    "isnan isinf isfinite conjugate"
+    "sqrt exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh "
+    "arctanh absolute fabs floor ceil trunc rint sign square isnan isinf isfinite conjugate"
 ).split()
 
 #: NumPy functions of two arguments.

@@ -20,6 +20,7 @@ from tilewave.nest.captured import Captured
 from tilewave.nest.dependences import dependences_of, places_of, time_index, views_of
 from tilewave.nest.names import Scope, is_constant
 from tilewave.nest.parse import parse
+from tilewave.nest.reference import run_body
 from tilewave.nest.reserved import RESERVED
 from tilewave.nest.source import Source
 from tilewave.nest.subscript import names_outside, place_of, read_parameters
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from tilewave.annotations import Array, Over
+    from tilewave.annotations import Array
     from tilewave.nest.dependences import Dependence, Place
     from tilewave.nest.views import View
 
@@ -40,12 +41,11 @@ REQUIRED = inspect.Parameter.empty
 def nest(function: Callable[..., Any]) -> Nest:
     """Declare a loop body: the plain Python loops around it are the meaning.
 
-    Names that are subscripted are arrays, names used in subscripts are loop indices, nested in
-    the order of the parameter list; keyword-only parameters are scalars. Subscripts are ``index +
-    integer constant``; an array of lower rank has some of the indices. An array that is only read
-    may be subscripted in several orders (``V[i] * V[j]``, ``S[i, j] + S[j, i]``, ``S[i, i]``), or
-    be a table, looked up by integers that are computed (``S[a[i], b[j-1]]``). Numbers defined outside
-    the body (at module level or in an enclosing function) are constants: the values that they
+    Names that are subscripted are arrays, names used in subscripts are loop indices, nested in the order of the
+    parameter list; keyword-only parameters are scalars. Subscripts are ``index + integer constant``; an array of lower
+    rank has some of the indices. An array that is only read may be subscripted in several orders (``V[i] * V[j]``,
+    ``S[i, j] + S[j, i]``, ``S[i, i]``), or be a table, looked up by integers that are computed (``S[a[i], b[j-1]]``).
+    Numbers defined outside the body (at module level or in an enclosing function) are constants: the values that they
     have when the nest is run. Another value is cheap, but for exponents and what else decides the code.
 
     Parameters
@@ -152,8 +152,7 @@ class Nest:
     scalars : dict
         From name to default; ``REQUIRED`` where there is none.
     places : tuple of Place
-        The elements that a point touches: written ones first, then those only read, each group in
-        source order.
+        The elements that a point touches: written ones first, then those only read, each group in source order.
     dependences : tuple of Dependence
         Between points that touch one element; print them to see kind, accesses and line.
     numbers : set of str
@@ -185,28 +184,31 @@ class Nest:
     time: str | None
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self._source = Source(function)
+        #: The source text with file, lines and columns.
+        self.source = Source(function)
         self.function = function
         self.name = self.__name__ = function.__name__
         self.__doc__ = function.__doc__
         self.__module__ = function.__module__
         self.__qualname__ = function.__qualname__
-        self._scope = Scope(function)
-        self._parameters = read_parameters(self._source)
+        #: What names from outside the body stand for.
+        self.scope = Scope(function)
+        #: The parameters by their roles.
+        self.parameters = read_parameters(self.source)
         self._refuse_reserved_names()
         body = self._check(strict=False)
         self._known = None
         self._nodes = {**body.reads, **body.stores}
-        self.arrays = self._parameters.arrays
-        self.indices = self._parameters.indices
-        self.tables = self._parameters.tables
-        self.axes = {name: orders[0] for name, orders in self._parameters.orders.items() if len(orders) == 1}
+        self.arrays = self.parameters.arrays
+        self.indices = self.parameters.indices
+        self.tables = self.parameters.tables
+        self.axes = {name: orders[0] for name, orders in self.parameters.orders.items() if len(orders) == 1}
         self.places = places_of(body)
         self.views = views_of(self.places, self.arrays)
         self.written = tuple(
             name for name in self.arrays if any(place.array == name for place in self.places if place.written)
         )
-        self.dependences = dependences_of(self._source, body, self.places, self._parameters)
+        self.dependences = dependences_of(self.source, body, self.places, self.parameters)
         #: Locals and places that every path which does not raise assigns.
         self.certain = body.certain
         #: What of it is reduced and stored nowhere: those of a `ReducedNest`.
@@ -220,18 +222,18 @@ class Nest:
             for place in self.places
             if place.array in self.written and self.axes[place.array][0] == self.time
         )
-        self.numbers = names_outside(self._source.tree.body, self.tables) & {*self.indices}
+        self.numbers = names_outside(self.source.tree.body, self.tables) & {*self.indices}
         defaults = inspect.signature(function).parameters
-        self.scalars = {name: defaults[name].default for name in self._parameters.scalars}
+        self.scalars = {name: defaults[name].default for name in self.parameters.scalars}
 
     def _refuse_reserved_names(self):
         """Arrays and scalars are keywords of `run`: none may have the name of one of its parameters."""
-        given = self._source.tree.args
+        given = self.source.tree.args
         for argument in (*given.args, *given.kwonlyargs):
             name = argument.arg
-            if name in RESERVED and name not in self._parameters.indices:
-                kind = "array" if name in self._parameters.arrays else "scalar"
-                raise self._source.error(
+            if name in RESERVED and name not in self.parameters.indices:
+                kind = "array" if name in self.parameters.arrays else "scalar"
+                raise self.source.error(
                     argument,
                     f"{kind} {name!r} of nest {self.name!r} has a name that is taken: {name}= is an argument of "
                     "tilewave.run",
@@ -239,53 +241,34 @@ class Nest:
                 )
 
     def _check(self, strict):
-        return BodyChecker(self._source, self._scope, self._parameters, strict).check()
+        return BodyChecker(self.source, self.scope, self.parameters, strict).check()
 
     @property
-    def source(self) -> str:
-        """The source text with file, lines and columns."""
-        return self._source
-
-    @property
-    def scope(self) -> Scope:
-        """What names from outside the body stand for."""
-        return self._scope
-
-    @property
-    def parameters(self) -> list[str]:
-        """The parameters by their roles."""
-        return self._parameters
-
-    @property
-    def rank(self) -> dict[str, int]:
+    def rank(self) -> int:
         """Number of loop indices."""
         return len(self.indices)
 
     @property
     def line(self) -> int:
         """Line of the ``def`` in its file."""
-        return self._source.line(self._source.tree)
-
-    def line_of(self, place: Place) -> int:
-        """Line of the first assignment of a place, or of its first read, in its file."""
-        return self._source.line(self._nodes[place.key])
+        return self.source.line(self.source.tree)
 
     def where(self, place: Place) -> str:
         """``file:line:column`` of the first assignment or read of a place."""
         node = self._nodes[place.key]
-        return f"{self._source.file}:{self._source.line(node)}:{self._source.column(node)}"
+        return f"{self.source.file}:{self.source.line(node)}:{self.source.column(node)}"
 
     def text_of(self, place: Place) -> str:
         """The source text of the first assignment or read of a place."""
-        return self._source.text_of(self._nodes[place.key])
+        return self.source.text_of(self._nodes[place.key])
 
     def place_of(self, node: ast.Subscript) -> Place:
         """``Place.key`` of a subscript in the body's syntax tree."""
-        return place_of(self._source, node)
+        return place_of(self.source, node)
 
     def table_rank(self, table: str) -> int:
         """Number of subscripts of a table."""
-        return self._parameters.ranks[table]
+        return self.parameters.ranks[table]
 
     def constants(self) -> dict[str, Any]:
         """Snapshot of the outside numbers that the body uses, by their text; of a function f that it calls, ``f:text``.
@@ -316,8 +299,7 @@ class Nest:
         return self._outside().code_signature
 
     def _outside(self):
-        """What the body uses from outside; looked at again when a name has come to mean another
-        object."""
+        """What the body uses from outside; looked at again when a name has come to mean another object."""
         known = self._known
         if known is None or any(scope.resolve(node) is not found for scope, node, found in known.watched):
             body = self._check(strict=True)
@@ -328,19 +310,19 @@ class Nest:
                 for node in ast.walk(each.source.tree)
                 if hasattr(node, "lineno")
             ]
-            own = {
+            of_body = {
                 text: value for text, value in body.constants.items() if ":" not in text
             }  # others are those of functions
-            captured = Captured(self._source.tree.body, own)
-            told = {text: _describe(value) for text, value in body.constants.items()}
+            captured = Captured(self.source.tree.body, of_body)
+            texts = {text: _describe(value) for text, value in body.constants.items()}
             free = {
-                text: what if text in captured.compiled or text not in own else type(own[text]).__name__
-                for text, what in told.items()
+                text: what if text in captured.compiled or text not in of_body else type(of_body[text]).__name__
+                for text, what in texts.items()
             }
             known = self._known = _Outside(
                 watched,
                 body.constants,
-                self._hash(body, told),
+                self._hash(body, texts),
                 captured,
                 self._hash(body, free),
                 [line - self.line for line in lines],
@@ -353,9 +335,9 @@ class Nest:
         """
         return self.line, *self._outside().lines
 
-    def _hash(self, body, told):
-        text = [f"asserts {__debug__}", ast.dump(self._source.tree.args), *map(ast.dump, self._source.tree.body)]
-        text += [f"{key}={what}" for key, what in sorted(told.items())]
+    def _hash(self, body, texts):
+        text = [f"asserts {__debug__}", ast.dump(self.source.tree.args), *map(ast.dump, self.source.tree.body)]
+        text += [f"{key}={what}" for key, what in sorted(texts.items())]
         for scope, node in body.watched:
             function, exception = scope.function(node), scope.exception(node)
             text.append(f"{ast.unparse(node)}:{function[0] if function else exception}")
@@ -383,51 +365,33 @@ class Nest:
                 raise ConfigError(f"nest {self.name!r} needs a value for its scalar {name!r}")
             if not is_constant(value):
                 raise ConfigError(
-                    f"scalar {name!r} of nest {self.name!r}: given {type(value).__name__} "
-                    f"{value!r}; allowed: int, float, complex, bool and NumPy scalars of bool, ints, float32, float64, "
-                    "complex64, complex128"
+                    f"scalar {name!r} of nest {self.name!r}: given {type(value).__name__} {value!r}; allowed: int, "
+                    "float, complex, bool and NumPy scalars of bool, ints, float32, float64, complex64, complex128"
                 )
             bound[name] = value
         return bound
 
-    def iteration_box(
-        self,
-        shapes: Mapping[str, Sequence[int]],
-        over: Over | None = None,
-        *,
-        time: str | None = None,
-        steps: int | None = None,
-    ) -> tuple[tuple[int, int], ...]:
+    def iteration_box(self, shapes: Mapping[str, Sequence[int]] | Sequence[int]) -> tuple[tuple[int, int], ...]:
         """The largest box of points for which every access is inside its array.
 
         Parameters
         ----------
         shapes : dict or tuple of int
             Shape of each array by name; those of tables are not looked at. A tuple: of all arrays.
-        over : dict, optional
-            Half-open bounds by index name, ``{"i": (1, n)}``, that narrow the box.
-        time : str, optional
-            ``nest.time``, to run the first index as time: the arrays whose subscripts begin with it
-            have no such axis in their shapes.
-        steps : int, optional
-            Number of time steps, given with ``time``.
 
         Returns
         -------
         tuple of (int, int)
-            Half-open bounds, one pair an index; those of time are (0, steps).
+            Half-open bounds, one pair an index.
 
         Raises
         ------
         ConfigError
-            For a wrong rank, an index that no array bounds, an unknown index, or bounds outside the
-            allowed range.
+            For a wrong rank, and an index that no array bounds.
         """
         if not isinstance(shapes, dict):
             shapes = dict.fromkeys((view.array for view in self.views), shapes)
-        if time is not None and time != self.time:
-            raise ConfigError(f"nest {self.name!r} given time={time!r}; allowed: {self.time!r} (nest.time)")
-        return iteration_box(self, shapes, over, time, steps)
+        return iteration_box(self, shapes)
 
     def reference(
         self, box: Sequence[tuple[int, int]], arrays: Mapping[str, Array], scalars: Mapping[str, Any] | None = None
@@ -442,19 +406,8 @@ class Nest:
             NumPy arrays by name.
         scalars : dict, optional
         """
-        operands = [arrays[name] for name in self.arrays]
-        scalars = dict(scalars or {})
-        order = inspect.signature(self.function).parameters
-        position = {name: k for k, name in enumerate(n for n in order if n not in self.scalars)}
-        places = [position[name] for name in self.indices]
-        arguments = [None] * len(position)
-        for name, array in zip(self.arrays, operands, strict=True):
-            arguments[position[name]] = array
         with np.errstate(all="ignore"):
-            for point in itertools.product(*(range(low, high) for low, high in box)):
-                for place, value in zip(places, point, strict=True):
-                    arguments[place] = value
-                self.function(*arguments, **scalars)
+            run_body(self, itertools.product(*(range(low, high) for low, high in box)), arrays, scalars)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         raise TypeError(
@@ -470,8 +423,7 @@ class Nest:
         vectors = dict.fromkeys(str(each).split(":")[0] for each in self.dependences)
         tables = f"; tables {', '.join(self.tables)}" if self.tables else ""
         return (
-            f"<nest {self.name} ({self._source.file}:{self.line}): "
-            f"loops {', '.join(self.indices)}; "
+            f"<nest {self.name} ({self.source.file}:{self.line}): loops {', '.join(self.indices)}; "
             f"writes {texts(place for place in self.places if place.written)}; "
             f"reads {texts(place for place in self.places if not place.written)}{tables}; "
             f"dependences {', '.join(vectors) or 'none'}{scalars}>"

@@ -41,7 +41,7 @@ def periodic_ranges(nest, shapes, periodic):
     Raises
     ------
     ConfigError
-        Where arrays have different extents along a periodic index, one is written beside the point along it, or it is
+        Where arrays have different extents along a periodic index, one is written next to the point along it, or it is
         in two subscripts of one access: wrapping would not be the same for all.
     """
     ranges = {}

@@ -63,7 +63,7 @@ class Expression:
         The array, where the expression is the name of one.
     partly : tuple
         The locals (str) and elements (`Place.key`) in it that some paths through the body do not assign: the point
-        counts where all of them were. None for an array's name alone: its element counts at every point, kept or not.
+        counts where all of them were. Empty for an array's name alone: its element counts at every point.
     numbers : set of str
         The loop indices that it computes with.
     types : set of Type
@@ -101,8 +101,8 @@ class Expression:
                     f"{self._allowed()}, or a local of the body that reads it"
                 )
         used = {each.id for each in ast.walk(self.node) if isinstance(each, ast.Name)}
-        kept = () if self.array else (key for key in body.reads if places[key].written and not places[key].always)
-        self.partly = (*sorted(used & local_names(nest.source) - nest.certain), *kept)
+        partly = () if self.array else (key for key in body.reads if places[key].written and not places[key].always)
+        self.partly = (*sorted(used & local_names(nest.source) - nest.certain), *partly)
         self.numbers = names_outside([self.node], nest.tables) & {*nest.indices}
 
     def place(self):
@@ -126,7 +126,7 @@ class Expression:
             if name in nest.tables:
                 how = "is a table"
             else:
-                how = "is read beside the point only" if not at_point else "is read in several orders"
+                how = "is read next to the point only" if not at_point else "is read in several orders"
                 how += f" ({', '.join(read)})"
             raise ConfigError(f"{self.what}: array {name!r} {how}; allowed: {self._allowed()}")
         return at_point[0]
@@ -202,7 +202,7 @@ class _Text:
 
 
 class ReducedNest(Nest):
-    """A nest whose row function also stores values that are reduced: places of its own, behind the nest's.
+    """A nest whose row function also stores values that are reduced: further places, behind the nest's.
 
     Parameters
     ----------
@@ -242,8 +242,8 @@ class ReducedNest(Nest):
         return self._with_values(self._nest.code_signature())
 
     def _with_values(self, signature):
-        told = [
+        texts = [
             (value.form, str(value.dtype), [ast.dump(each.node) for each in value.expressions], value.number)
             for value in self.values
         ]
-        return hashlib.sha256(f"{signature}\n{told}".encode()).hexdigest()
+        return hashlib.sha256(f"{signature}\n{texts}".encode()).hexdigest()

@@ -22,17 +22,16 @@ def plain_loops(nest, bounds, arrays, scalars=None, reverse=(), steps=None, hist
     reverse : sequence of str
         Indices whose loops run downwards. The loops stay nested in the order of the indices.
     steps : int, optional
-        Time steps. Arrays whose subscripts begin with ``nest.time`` are then given without that
-        axis: they are time step 0. Time step t+1 starts as a copy of time step t, so that points which no
-        statement writes keep their values; then the loops over the other indices run. The array
-        ends as time step `steps`.
+        Time steps. Arrays whose subscripts begin with ``nest.time`` are then given without that axis: they are time
+        step 0. Time step t+1 starts as a copy of time step t, so that points which no statement writes keep their
+        values; then the loops over the other indices run. The array ends as time step `steps`.
     history : dict, optional
         With `steps`: from names to the earlier time steps, step -1 first, as lists of arrays, which are changed to
         those before time step `steps`. Time steps that are read and not given are copies of time step 0.
     """
     with np.errstate(all="ignore"):
         if steps is None:
-            _run(nest, bounds.points(reverse), arrays, scalars)
+            run_body(nest, bounds.points(reverse), arrays, scalars)
         else:
             _run_in_time(nest, bounds, arrays, scalars, reverse, steps, history or {})
 
@@ -81,7 +80,7 @@ def _run_in_time(nest, bounds, arrays, scalars, reverse, steps, history):
         for name in in_time:
             buffers[name][step + 1,] = buffers[name][step,]
         if t == step:  # a time step may have no points
-            _run(nest, points, {**arrays, **buffers}, scalars)
+            run_body(nest, points, {**arrays, **buffers}, scalars)
             t, points = next(sweeps, (None, ()))
     for name in in_time:
         arrays[name][...] = buffers[name][steps,]
@@ -94,7 +93,7 @@ def _from_zero(steps, rank):
     return ((zeros, 0),), ((zeros, steps),)
 
 
-def _run(nest, points, arrays, scalars):
+def run_body(nest, points, arrays, scalars):
     """The body at each point, in the order given."""
     scalars = dict(scalars or {})
     order = [name for name in inspect.signature(nest.function).parameters if name not in nest.scalars]

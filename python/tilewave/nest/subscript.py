@@ -3,6 +3,8 @@
 import ast
 from dataclasses import dataclass
 
+from tilewave.nest.affine import NotAffine, affine_form
+
 ALLOWED = (
     "index + integer constant (i, i+1, i-2, 1+i), also of a positive multiple of the index (2*i, 2*i+1), each index at "
     "most once where the array is written; or a table, looked up by array elements, scalars and locals (S[a[i], "
@@ -107,9 +109,7 @@ class _Roles:
         if name not in self.plain:
             what = "is a scalar (keyword-only)" if name in self.scalars else "is no parameter"
             raise self.source.error(
-                node,
-                f"{name!r} is subscripted, but {what}",
-                "arrays as plain parameters of the nest",
+                node, f"{name!r} is subscripted, but {what}", "arrays as plain parameters of the nest"
             )
         if rank == 0:
             raise self.source.error(node, f"array {name!r} has no subscript: not supported", ALLOWED)
@@ -130,9 +130,7 @@ class _Roles:
         for name in _names_in(node.slice):
             if name not in self.indices:
                 raise self.source.error(
-                    node,
-                    f"{name!r} in a subscript is not a loop index of the nest (a plain parameter)",
-                    ALLOWED,
+                    node, f"{name!r} in a subscript is not a loop index of the nest (a plain parameter)", ALLOWED
                 )
 
     def _is_lookup(self, node):
@@ -232,77 +230,43 @@ def place_of(source, node):
 
 def _linear(source, node, part):
     """(index name, constant, factor) of one subscript."""
+
+    def refused(what, allowed=ALLOWED):
+        return source.error(node, f"subscript `{source.text_of(part)}` {what}", allowed)
+
     if isinstance(part, ast.Slice):
         raise source.error(node, "a slice as a subscript is not supported", ALLOWED)
     form = linear_form(part)
     if form is None:
-        raise source.error(node, f"subscript `{source.text_of(part)}` is not index + integer constant", ALLOWED)
+        raise refused("is not index + integer constant")
     factors, constant = form
     names = [name for name, factor in factors.items() if factor]
     if not names:
-        raise source.error(
-            node,
-            f"subscript `{source.text_of(part)}` uses no loop index: a constant subscript is not supported",
+        raise refused(
+            "uses no loop index: a constant subscript is not supported",
             f"{ALLOWED}. Elements at fixed subscripts, receivers say, are recorded by record= of tilewave.run; or a "
             "whole line of them under `if j == 5:`",
         )
     if len(names) > 1:
-        raise source.error(
-            node,
-            f"subscript `{source.text_of(part)}` adds several loop indices: not supported",
-            ALLOWED,
-        )
+        raise refused("adds several loop indices: not supported")
     scale = factors[names[0]]
     if not 1 <= scale <= MOST_SCALE:
-        raise source.error(
-            node,
-            f"subscript `{source.text_of(part)}` scales the loop index {names[0]!r} by {scale}: not supported",
-            f"factors from 1 to {MOST_SCALE}; an array that is read backwards may be given as a view of it (A[::-1])"
-            if scale < 0
-            else f"factors from 1 to {MOST_SCALE}",
+        view = "; an array that is read backwards may be given as a view of it (A[::-1])" if scale < 0 else ""
+        raise refused(
+            f"scales the loop index {names[0]!r} by {scale}: not supported", f"factors from 1 to {MOST_SCALE}{view}"
         )
     if abs(constant) >= MOST_OFFSET:
-        raise source.error(
-            node,
-            f"subscript `{source.text_of(part)}` is {abs(constant)} away from the point: not supported",
-            "offsets below 2**40",
-        )
+        raise refused(f"is {abs(constant)} away from the point: not supported", "offsets below 2**40")
     return names[0], constant, scale
 
 
 def linear_form(part):
     """({name: factor}, constant) of a linear expression, None for anything else."""
-    if isinstance(part, ast.Name):
-        return {part.id: 1}, 0
-    if isinstance(part, ast.Constant) and type(part.value) is int:
-        return {}, part.value
-    if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.USub | ast.UAdd):
-        return _scaled(linear_form(part.operand), -1 if isinstance(part.op, ast.USub) else 1)
-    if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add | ast.Sub):
-        sign = -1 if isinstance(part.op, ast.Sub) else 1
-        return _sum(linear_form(part.left), _scaled(linear_form(part.right), sign))
-    if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult):
-        left, right = linear_form(part.left), linear_form(part.right)
-        if left and right and not left[0]:
-            return _scaled(right, left[1])
-        if left and right and not right[0]:
-            return _scaled(left, right[1])
-    return None
-
-
-def _scaled(form, factor):
-    if form is None:
+    try:
+        form = affine_form(part)
+    except NotAffine:
         return None
-    return {name: factor * value for name, value in form[0].items()}, factor * form[1]
-
-
-def _sum(left, right):
-    if left is None or right is None:
-        return None
-    factors = dict(left[0])
-    for name, value in right[0].items():
-        factors[name] = factors.get(name, 0) + value
-    return factors, left[1] + right[1]
+    return form.terms, form.constant
 
 
 def names_outside(statements, tables):

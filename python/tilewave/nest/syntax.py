@@ -41,8 +41,8 @@ class BodyChecker:
     outside : dict
         From the text of each name that is neither parameter nor local to a node of it.
     called : dict
-        The checkers of the functions that it calls, of their own calls, too, by the names that lead there: ``f``, and
-        ``f/g`` where that calls ``g``. In `constants` theirs are ``f:WEIGHT``.
+        The checkers of the functions that it calls, directly or not, by the names that lead there: ``f``, and ``f/g``
+        where that calls ``g``. In `constants` theirs are ``f:WEIGHT``.
     """
 
     path = ""  # of a function that is called: the names that lead to it
@@ -194,7 +194,7 @@ class BodyChecker:
             (self.parameters.scalars, "a scalar parameter"),
         ):
             if node.id in names:
-                raise self.refuse(node, f"assigning to {node.id!r}, {what} of the nest,", "local names of its own")
+                raise self.refuse(node, f"assigning to {node.id!r}, {what} of the nest,", "local names")
         return assigned | {node.id}
 
     def _store(self, node):
@@ -299,9 +299,7 @@ class BodyChecker:
     def _name(self, node, assigned):
         if node.id in self.parameters.arrays:
             raise self.source.error(
-                node,
-                f"array {node.id!r} is used without a subscript: not supported",
-                self.parameters.example(node.id),
+                node, f"array {node.id!r} is used without a subscript: not supported", self.parameters.example(node.id)
             )
         if node.id in self.parameters.indices or node.id in self.parameters.scalars:
             return
@@ -449,9 +447,7 @@ class HelperChecker(BodyChecker):
         return None
 
     def _store(self, node):
-        raise self.refuse(
-            node, "assigning to an element in a function that a body calls", "local names of its own, and return"
-        )
+        raise self.refuse(node, "assigning to an element in a function that a body calls", "local names, and return")
 
     def _load(self, node, assigned):
         raise self.refuse(node, "a subscript in a function that a body calls", "elements as arguments: f(A[i, j])")

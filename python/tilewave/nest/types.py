@@ -1,4 +1,4 @@
-"""Types of the values in a body, by NumPy's own promotion rules.
+"""Types of the values in a body, by NumPy's promotion rules.
 
 A value is a Python number ("weak": it does not widen a NumPy operand), a NumPy scalar, or a
 zero-dimensional array (what ``np.where`` returns). The type of a result is found by asking NumPy

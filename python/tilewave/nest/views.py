@@ -52,14 +52,14 @@ class View:
         """Whether it leaves elements out."""
         return any(scale > 1 for scale, _ in self.phases)
 
-    def own_phases(self) -> tuple[tuple[int, int], ...]:
+    def all_phases(self) -> tuple[tuple[int, int], ...]:
         """(scale, residue) of each subscript."""
         return self.phases or ((1, 0),) * len(self.axes)
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Extents along `indices` for an array of a shape; subscripts with one index leave the shortest one's."""
         extents = {}
-        for index, lag, phase, extent in zip(self.axes, self.lags, self.own_phases(), shape, strict=True):
+        for index, lag, phase, extent in zip(self.axes, self.lags, self.all_phases(), shape, strict=True):
             extent = elements_of(extent, *phase)
             extents[index] = max(0, min(extent - lag, extents.get(index, extent)))
         return tuple(extents.values())
@@ -70,7 +70,7 @@ class View:
         The address may be before the array's memory, where the view has no element 0 (``A[i, i-1]``).
         """
         strides, ahead = {}, 0
-        subscripts = zip(self.axes, self.lags, self.own_phases(), array.strides, strict=True)
+        subscripts = zip(self.axes, self.lags, self.all_phases(), array.strides, strict=True)
         for index, lag, (scale, residue), stride in subscripts:
             strides[index] = strides.get(index, 0) + scale * stride
             ahead += (scale * lag + residue) * stride

@@ -41,7 +41,7 @@ def fields_for_scratch(nest, arrays, context, steps):
                 )
             continue
         for index, (scale, residue), extent in zip(
-            reversed(view.axes), reversed(view.own_phases()), reversed(getattr(value, "shape", ()))
+            reversed(view.axes), reversed(view.all_phases()), reversed(getattr(value, "shape", ()))
         ):
             extent = elements_of(extent, scale, residue)
             longest[index] = max(longest.get(index, 0), extent)

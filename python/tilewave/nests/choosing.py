@@ -66,7 +66,7 @@ def prepared_from(context, given, chosen):
     whole = given.plan is not None
     plan = python_plan(context, given, by_rules, choice.ranked, chosen.rate, considered=choice.considered, whole=whole)
     if len(chosen.times) > 1:
-        plan.notes["ways"] = [_way(*one, at == chosen.at) for at, one in enumerate(chosen.times)]
+        plan.notes["alternatives"] = [_way(*one, at == chosen.at) for at, one in enumerate(chosen.times)]
     if given.block:
         machine = context._core.machine()
         border_s = _core.border_s(by_rules.problem.core, plan._to_core(), machine, chosen.rate.rate)

@@ -31,7 +31,7 @@ def set_cuts(nest, spread, arrays, accesses, core):
             continue
         core.cut_as(number, value._cuts)
         scale = 1
-        for phase, _ in view.own_phases():
+        for phase, _ in view.all_phases():
             scale *= phase
         place = next((at for at, access in enumerate(accesses) if access[0] == number), len(accesses))
         if leader is None or (-scale, place) < leader[:2]:

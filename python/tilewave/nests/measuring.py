@@ -58,5 +58,5 @@ def measure(
         planned = plan(nest, context=context, **arguments)
         found.kernels[nest.name] = {"tile": list(planned.tile), "row": list(planned.row), **planned.notes["rate"]}
         if context.rank == 0:
-            known.keep(found)
+            known.store(found)
     return copy.deepcopy(found)  # the context keeps the other

@@ -95,7 +95,7 @@ def replicated_fields(nest, arrays, context, steps):
     )
     factors = {}
     for view in nest.views:
-        factors.setdefault(view.array, set()).add(tuple(scale for scale, _ in view.own_phases()))
+        factors.setdefault(view.array, set()).add(tuple(scale for scale, _ in view.all_phases()))
     found.update(dict.fromkeys(name for name, several in factors.items() if len(several) > 1))
     return [name for name in found if isinstance(arrays[name], Field) and name not in nest.written]
 

@@ -12,7 +12,7 @@ from tilewave.errors import ConfigError
 from tilewave.machine.stale import looks_stale
 from tilewave.nests.memory_bound import bound_of
 from tilewave.plan.explain import of_cpus, sentence
-from tilewave.timeline.parts import PARTS, Parts, Played, Predicted
+from tilewave.timeline.parts import PARTS, Parts, Predicted, Simulated
 from tilewave.timeline.timeline import Timeline, html_table
 
 if TYPE_CHECKING:
@@ -233,9 +233,9 @@ class Report:
         """For pickle: with the timelines, where this rank has them."""
         state = {name: value for name, value in vars(self).items() if name not in ("_core", "_context")}
         state.update(bound=self.bound, stale=self.stale, timeline=self.timeline, lanes=self.lanes)
-        if self.predicted and self.predicted._play and len(self.timeline.events):
+        if self.predicted and self.predicted._simulate and len(self.timeline.events):
             state["predicted"] = Predicted(
-                self.predicted.time_s, self.predicted.parts, Played(self.predicted.timeline._core)
+                self.predicted.time_s, self.predicted.parts, Simulated(self.predicted.timeline._core)
             )
         return state
 

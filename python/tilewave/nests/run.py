@@ -14,7 +14,6 @@ from tilewave.nests.points import agreed_points
 from tilewave.nests.prepare import prepare
 from tilewave.nests.report import Report
 from tilewave.nests.several import run_several
-from tilewave.context.collective import collective
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tilewave.annotations import Choices, Collective, Over
+    from tilewave.context.context import Context
     from tilewave.nests.chain_report import ChainReport
     from tilewave.nests.reduction import Reduction
     from tilewave.plan.plan import Plan

@@ -120,4 +120,6 @@ def for_steps(plan, planned, block, border_s, steps):
         {**other, "time_s": other["time_s"] * time_s / was.time_s if was.time_s else 0.0} for other in plan.ranked
     ]
     notes = {**plan.notes, "extents": [steps, *plan.notes["extents"][1:]], "block": block}
-    return dataclasses.replace(plan, predicted=Predicted(time_s, Parts(**parts), was._play), ranked=ranked, notes=notes)
+    return dataclasses.replace(
+        plan, predicted=Predicted(time_s, Parts(**parts), was._simulate), ranked=ranked, notes=notes
+    )

@@ -8,16 +8,7 @@ from tilewave.timeline.parts import PARTS
 POLL_PERIOD_S = _core.Plan().poll_period_s  # by rule
 
 #: Choices that are about messages: of one rank they do nothing, but for the order of tiles.
-OF_MESSAGES = (
-    "grid",
-    "schedule",
-    "lookahead",
-    "chunk_bytes",
-    "aggregate",
-    "poll_period_s",
-    "helper",
-    "synchronous",
-)
+OF_MESSAGES = ("grid", "schedule", "lookahead", "chunk_bytes", "aggregate", "poll_period_s", "helper", "synchronous")
 OF_LANES = ("factors", "grouping", "slices")
 OF_SWEEPS = ("mapping_dim", "grouping", "slices", "lookahead", "aggregate", "skew")
 
@@ -126,13 +117,13 @@ def explain(plan):
         f"For nest {notes.get('nest')}: {extents}; {notes.get('ranks')} rank(s), up to {notes.get('threads')} "
         "thread(s) each",
     ]
-    if told := of_cpus(plan):
-        lines[-1] += f"; computes with {told}"
+    if cpus := of_cpus(plan):
+        lines[-1] += f"; computes with {cpus}"
     lines += [
         "",
         "The body's rate",
         *_rate(notes.get("rate", {})),
-        *_ways(notes.get("ways")),
+        *_alternatives(notes.get("alternatives")),
         "",
         "The machine's numbers",
         *_machine(notes.get("machine", {})),
@@ -159,21 +150,21 @@ def _rate(rate):
         yield f"  {point} a point, {row} a row, {tile} a tile, on one lane while all compute; {rate['note']}"
 
 
-def _ways(ways):
-    if ways:
-        yield from ("", "Ways in which loops and arrays may lie, each with its best plan")
-        times = _times(way["time_s"] for way in ways)
-        for way, time in zip(ways, times, strict=True):
+def _alternatives(alternatives):
+    if alternatives:
+        yield from ("", "Layouts of loops and arrays, each with its best plan")
+        times = _times(each["time_s"] for each in alternatives)
+        for each, time in zip(alternatives, times, strict=True):
             brought = (
-                f", and {units.seconds(way['bringing_s'])} to bring NumPy arrays into that order and back"
-                if way["bringing_s"]
+                f", and {units.seconds(each['bringing_s'])} to bring NumPy arrays into that order and back"
+                if each["bringing_s"]
                 else ""
             )
-            alone, taken = ", rank 0 for all" if way["on_one_rank"] else "", ": taken" if way["taken"] else ""
-            yield f"  {time}  {_way(way['choices'])}{alone}{brought}{taken}"
+            alone, taken = ", rank 0 for all" if each["on_one_rank"] else "", ": taken" if each["taken"] else ""
+            yield f"  {time}  {_layout(each['choices'])}{alone}{brought}{taken}"
 
 
-def _way(choices):
+def _layout(choices):
     across = choices["storage"] == "skewed"
     text = (
         f"points of a row {tuple(choices['row'])} are neighbours in memory"
@@ -208,22 +199,22 @@ def _faces(plan):
         yield from ("", f"Faces of the process grid {_by(plan.grid)}: what a rank in the middle sends in a run")
     copies, transfers = (_times(getattr(face, name) for face in faces) for name in ("copy_s", "transfer_s"))
     for face, copy, transfer in zip(faces, copies, transfers, strict=True):
-        way = "(" + ", ".join(f"{step:+d}" if step else "0" for step in face.direction) + ")"
+        direction = "(" + ", ".join(f"{step:+d}" if step else "0" for step in face.direction) + ")"
         how = f"{copy} to pack and unpack" if face.packed else "in place"
         yield (
-            f"  to {way:12} {face.messages} message{'s' * (face.messages != 1)}, {units.size(face.bytes)}, "
+            f"  to {direction:12} {face.messages} message{'s' * (face.messages != 1)}, {units.size(face.bytes)}, "
             f"{units.size(face.run_bytes)} contiguous: {how}, {transfer} of messages"
         )
 
 
 def _grids(plan):
-    """The best that each process grid was predicted to take, where several were played."""
+    """The best that each process grid was predicted to take, where several were simulated."""
     best = {}
     for record in plan.ranked:
         grid = tuple(record["choices"]["grid"])
         best[grid] = min(best.get(grid, record["time_s"]), record["time_s"])
     if len(best) > 1:
-        yield from ("", "Process grids, each with the best plan that was played")
+        yield from ("", "Process grids, each with the best plan that was simulated")
     listed = sorted(best.items(), key=lambda one: one[1]) if len(best) > 1 else []
     for (grid, _), time in zip(listed, _times(time_s for _, time_s in listed), strict=True):
         yield f"  {_by(grid):12} {time}{': taken' if grid == tuple(plan.grid) else ''}"
@@ -264,7 +255,7 @@ def _ranked(plan):
             "differ; no other was tried",
         )
         return
-    yield from ("", f"{notes.get('considered')} plans estimated, {len(plan.ranked)} played; the best first")
+    yield from ("", f"{notes.get('considered')} plans estimated, {len(plan.ranked)} simulated; the best first")
     times = _times(record["time_s"] for record in plan.ranked)
     for number, (record, time) in enumerate(zip(plan.ranked, times, strict=True), 1):
         yield f"  {number:2}. {time}  {short(record['choices'], notes.get('extents', ()))}"
@@ -316,9 +307,9 @@ def _not_tried(plan):
     notes, choices = plan.notes, plan
     if notes.get("sequential"):
         yield f"  any other order: only the order of the loops is certain to be right, because of {notes['sequential']}"
-    if "storage" in notes.get("by_rule", {}) and "ways" not in notes:
+    if "storage" in notes.get("by_rule", {}) and "alternatives" not in notes:
         yield "  plain storage: rows without dependences become vectors only in skewed storage"
-    elif "ways" not in notes and choices.storage == "plain" and "storage" not in notes.get("fixed", {}):
+    elif "alternatives" not in notes and choices.storage == "plain" and "storage" not in notes.get("fixed", {}):
         yield (
             "  skewed storage: rows along the last dimension do, or no other rows have independent points "
             "for every array"

@@ -10,11 +10,12 @@ import math
 from typing import TYPE_CHECKING
 
 from tilewave import _core, files, units
-from tilewave.errors import ConfigError, shown
+from tilewave.entries import INT, LONG, Damaged, anything, flag, integer, of_list, of_object, or_null, text
+from tilewave.errors import ConfigError, is_integer, shown
 from tilewave.plan.explain import explain, in_effect, short
-from tilewave.timeline.parts import PARTS, Face, Parts, Predicted
+from tilewave.timeline.parts import Face, Parts, Predicted
 from tilewave.timeline.timeline import html_table
-from tilewave.value import Value, plain_copy, with_choices
+from tilewave.value import Value, plain_copy, with_declared
 
 if TYPE_CHECKING:
     from typing import Any
@@ -23,12 +24,14 @@ if TYPE_CHECKING:
 
 #: The choices of a plan, as they are declared in include/tilewave/engine/plan_choices.hpp.
 CHOICES = tuple(name for name, *_ in _core.plan_choices)
+#: Those without a default.
+NEEDED = ("grid", "mapping_dim", "tile", "factors")
 #: Of each what may be given, in words.
 ALLOWED = {name: allowed for name, _, allowed, _ in _core.plan_choices}
 
 
 @dataclasses.dataclass
-@with_choices(_core.plan_choices, needed=("grid", "mapping_dim", "tile", "factors"))
+@with_declared("CHOICES", _core.plan_choices, needed=NEEDED)
 class Plan(Value):
     """How a sweep is cut and ordered: print it, edit it, save it, pass it back to `run`.
 
@@ -40,11 +43,11 @@ class Plan(Value):
     CHOICES
     predicted : Predicted
         ``predicted.time_s`` and ``predicted.parts``: what it would take; None for a plan made by hand. It is of the
-        plan as it was chosen: run an edited one, and the report has its own.
+        plan as it was chosen: run an edited one, and its report has another.
     memory_bytes : int
         Of the rank that needs most: its parts of the fields, and staging.
     ranked : list of dict
-        The plans that were played, this one first: ``time_s``, ``parts``, ``memory_bytes``, the choices, and
+        The plans that were simulated, this one first: ``time_s``, ``parts``, ``memory_bytes``, the choices, and
         ``reason``, why it was not taken.
     notes : dict
         What the choice was made from: the machine's numbers, the body's rate, what was fixed, what was not tried.
@@ -148,12 +151,8 @@ class Plan(Value):
             run.
         """
         try:
-            data = json.loads(files.read(path))
+            return _from_data(cls, json.loads(files.read(path)))
         except (OSError, ValueError, RecursionError) as error:
-            raise ConfigError(f"{path} is no saved plan: {error}") from None
-        try:
-            return _from_data(cls, data)
-        except ConfigError as error:
             raise ConfigError(f"{path} is no saved plan: {error}") from None
 
     def __str__(self) -> str:
@@ -163,40 +162,69 @@ class Plan(Value):
         return "\n".join(lines)
 
 
+MOST_BYTES = 1 << 62
+
+
+def _seconds(value, where):
+    """Seconds, 0 or more."""
+    if type(value) not in (int, float) or not 0 <= value <= MOST_BYTES:
+        raise Damaged(where, value, "seconds >= 0")
+    return value
+
+
+def _choice(name):
+    """The kind of a choice: what the core takes for it; a list stands for a tuple."""
+
+    def read(value, where):
+        value = tuple(value) if isinstance(value, list) else value
+        try:
+            setattr(_core.Plan(), name, value)
+        except TypeError:
+            raise Damaged(where, value, ALLOWED[name]) from None
+        except ConfigError as error:
+            raise ValueError(f"{where}: {error}") from None
+        return value
+
+    return read
+
+
+_BYTES, _CHOICES = integer(0, MOST_BYTES), {name: _choice(name) for name in CHOICES}
+_PARTS = of_object({field.name: _seconds for field in dataclasses.fields(Parts)})
+_FACE = {
+    "direction": of_list(INT, make=tuple),
+    "messages": LONG,
+    "bytes": LONG,
+    "run_bytes": LONG,
+    "packed": flag,
+    "copy_s": _seconds,
+    "transfer_s": _seconds,
+}
+_PREDICTED = {"time_s": _seconds, "parts": _PARTS, "faces": of_list(of_object(_FACE))}
+_RECORD = {
+    "time_s": _seconds,
+    "estimate_s": _seconds,
+    "parts": _PARTS,
+    "memory_bytes": _BYTES,
+    "reason": text,
+    "choices": of_object(_CHOICES),
+}
+_FILE = of_object(
+    {
+        **_CHOICES,
+        "predicted": or_null(of_object(_PREDICTED, needed=("time_s", "parts"))),
+        "memory_bytes": or_null(_BYTES),
+        "ranked": of_list(of_object(_RECORD)),
+        "notes": of_object({}, more=anything),
+    },
+    needed=NEEDED,
+)
+
+
 def _from_data(cls, data):
-    if not isinstance(data, dict):
-        raise ConfigError(f"given {type(data).__name__}; allowed: an object with the fields {', '.join(CHOICES)}")
-    if unknown := data.keys() - {field.name for field in dataclasses.fields(cls)}:
-        raise ConfigError(f"no field {min(unknown)!r}; allowed: {', '.join(CHOICES)}")
-    for field in dataclasses.fields(cls):
-        if (
-            field.name not in data
-            and field.default is dataclasses.MISSING
-            and field.default_factory is dataclasses.MISSING
-        ):
-            raise ConfigError(f"field {field.name!r} is missing")
-    values = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in data.items() if name in CHOICES
-    }
-    probe = _core.Plan()
-    for name, value in values.items():
-        _assign(probe, name, value)
-    values["predicted"] = _predicted(data.get("predicted"))
-    for name, kind, allowed in (
-        ("memory_bytes", int, "an integer"),
-        ("ranked", list, "a list"),
-        ("notes", dict, "an object"),
-    ):
-        value = data.get(name)
-        if value is None:
-            continue
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise ConfigError(f"{name}: given {_short(value)}; allowed: {allowed}")
-        values[name] = value
-    if not 0 <= values.get("memory_bytes", 0) <= MOST_BYTES:
-        raise ConfigError(f"memory_bytes: given {_short(values['memory_bytes'])}; allowed: 0 to {MOST_BYTES}")
-    for number, record in enumerate(values.get("ranked", ())):
-        _check_ranked(f"ranked[{number}]", record)
+    values = _FILE(data, "")
+    if (predicted := values.get("predicted")) is not None:
+        faces = [Face(**face) for face in predicted.get("faces", ())]
+        values["predicted"] = Predicted(float(predicted["time_s"]), Parts(**predicted["parts"]), faces=faces)
     plan = cls(**values)
     try:
         plan.explain()
@@ -205,67 +233,6 @@ def _from_data(cls, data):
             f"notes: they cannot be explained ({type(error).__name__}: {error}); allowed: as `save` wrote them, or none"
         ) from None
     return plan
-
-
-MOST_BYTES = 1 << 62
-RANKED = {
-    "time_s": "seconds >= 0",
-    "estimate_s": "seconds >= 0",
-    "parts": f"an object with {', '.join(PARTS)}, seconds >= 0",
-    "memory_bytes": "bytes >= 0",
-    "reason": "a text",
-    "choices": f"an object with {', '.join(CHOICES)}",
-}
-
-
-def _check_ranked(where, record):
-    """Raise ConfigError unless this is what `_record` makes of a plan."""
-    if not isinstance(record, dict) or record.keys() != RANKED.keys():
-        raise ConfigError(f"{where}: given {_short(record)}; allowed: an object with {', '.join(RANKED)}")
-    parts, choices = record["parts"], record["choices"]
-    fine = {
-        "time_s": _is_time(record["time_s"]),
-        "estimate_s": _is_time(record["estimate_s"]),
-        "memory_bytes": _is_time(record["memory_bytes"]),
-        "parts": isinstance(parts, dict) and all(_is_time(parts.get(name)) for name in PARTS),
-        "reason": isinstance(record["reason"], str),
-        "choices": isinstance(choices, dict) and choices.keys() == set(CHOICES),
-    }
-    for name, allowed in RANKED.items():
-        if not fine[name]:
-            raise ConfigError(f"{where}.{name}: given {_short(record[name])}; allowed: {allowed}")
-    probe = _core.Plan()
-    for name, value in choices.items():
-        try:
-            _assign(probe, name, tuple(value) if isinstance(value, list) else value)
-        except ConfigError as error:
-            raise ConfigError(f"{where}.choices: {error}") from None
-
-
-def _is_time(value):
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MOST_BYTES
-
-
-def _short(value):
-    text = repr(value)
-    return text if len(text) < 80 else text[:77] + "..."
-
-
-def _predicted(data):
-    if data is None:
-        return None
-    names = [field.name for field in dataclasses.fields(Parts)]
-    parts = data.get("parts") if isinstance(data, dict) else None
-    numbers = [data.get("time_s"), *(parts.get(name) for name in names)] if isinstance(parts, dict) else [None]
-    if not all(map(_is_time, numbers)):
-        raise ConfigError(
-            f"predicted: given {_short(data)}; allowed: time_s and parts {', '.join(names)}, seconds >= 0"
-        )
-    try:
-        faces = [Face(**{**face, "direction": tuple(face["direction"])}) for face in data.get("faces", ())]
-    except (TypeError, KeyError):
-        raise ConfigError(f"predicted: faces: given {_short(data['faces'])}; allowed: a list as saved") from None
-    return Predicted(float(numbers[0]), Parts(*map(float, numbers[1:])), faces=faces)
 
 
 def _assign(core, name, value):
@@ -285,7 +252,7 @@ def request_of(choices, threads):
             _assign(request, name, value)
     threads = choices.get("threads", threads)
     most = _core.limits["lanes"]
-    if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= most:
+    if not is_integer(threads, 1, most):
         raise ConfigError(f"threads: given {shown(threads)}; allowed: an integer from 1 to {most}")
     request.threads = threads
     request.all_threads = "threads" in choices
@@ -318,14 +285,14 @@ def chosen_plan(problem, ranked, considered, rate, *, ranks, threads, cpus, mach
     best = ranked[0]
     chosen = Plan._from_core(best.plan)
 
-    def play():
+    def simulate():
         schedules = [_core.nest_schedule(problem.core, best.plan, rank) for rank in range(best.plan.ranks)]
         return _core.predict(schedules, machine, rate.rate, best.plan.poll_period_s).timeline
 
     def faces():
         return _core.face_costs(problem.core, best.plan, machine)
 
-    chosen.predicted = Predicted(best.time_s, Parts.of(best.parts), play, faces)
+    chosen.predicted = Predicted(best.time_s, Parts.of(best.parts), simulate, faces)
     chosen.memory_bytes = best.memory_bytes
     chosen.ranked = [_record(candidate) for candidate in ranked]
     chosen.notes = {

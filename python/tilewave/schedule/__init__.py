@@ -1,1 +1,1 @@
-"""Schedules as values: made, printed, kept in files, proved, predicted and run."""
+"""Schedules as values: made, printed, saved, proved, predicted and run."""

@@ -17,7 +17,7 @@ from tilewave.schedule.regions import ArrayOfSchedule, MessageOfSchedule, Region
 from tilewave.schedule.schedule import Schedule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     import numpy.typing as npt
@@ -28,62 +28,6 @@ if TYPE_CHECKING:
 PATTERN_TAG = 8
 #: Names that an array cannot have: `run_schedule` takes keywords of these names.
 TAKEN = ("schedule", "context", "check", "functions", "times")
-
-
-def build_schedule(generator: Callable[..., object], ranks: int, *arguments: Any, rank: int | None = None) -> Schedule:
-    """Make a schedule by a function that writes the steps of one rank.
-
-    Parameters
-    ----------
-    generator : function
-        Called as ``generator(b, *arguments)`` with a `ScheduleBuilder` for each rank. It communicates nothing, and
-        what it writes follows from its arguments, ``b.rank`` and ``b.ranks``.
-    ranks : int
-    *arguments
-        Handed to the generator.
-    rank : int, optional
-        Only the part of this rank: for many ranks, where no process should make the parts of all. Such a part can be
-        run, but neither proved nor predicted.
-
-    Returns
-    -------
-    Schedule
-
-    Raises
-    ------
-    ConfigError
-        For regions outside their arrays, messages to ranks that there are none of, numbers that are given twice.
-    """
-    if isinstance(ranks, bool) or not isinstance(ranks, (int, np.integer)) or ranks < 1:
-        raise ConfigError(f"build_schedule: ranks: given {shown(ranks)}; allowed: an integer >= 1")
-    if rank is not None and rank not in range(ranks):
-        raise ConfigError(f"build_schedule: rank: given {shown(rank)}; allowed: 0 to {ranks - 1}")
-    if not callable(generator):
-        raise ConfigError(f"build_schedule: generator: given {shown(generator)}; allowed: a function of a builder")
-    functions, kernels, builders = [], [], []
-    for number in range(ranks) if rank is None else [rank]:
-        builders.append(ScheduleBuilder(number, int(ranks), functions, kernels))
-        generator(builders[-1], *arguments)
-    arrays = [[(a.name, a.shape, a.dtype) for a in b._arrays] for b in builders]
-    combined = [{a.name: a.combine for a in b._arrays if a.combine} for b in builders]
-    for b, *declared in zip(builders, arrays, combined, strict=True):
-        if declared != [arrays[0], combined[0]]:
-            raise ConfigError(
-                f"build_schedule: rank {b.rank} declares other arrays than rank {builders[0].rank}: "
-                f"{declared}, {[arrays[0], combined[0]]}"
-            )
-    cores = {b.rank: b._made() for b in builders}
-    return Schedule(cores, arrays[0], _names(functions), tuple(functions), combine=combined[0], kernels=kernels)
-
-
-def _names(functions):
-    """A name for each function, no two alike."""
-    names = []
-    for function in functions:
-        name = getattr(function, "__name__", type(function).__name__)
-        same = sum(other.split("#")[0] == name for other in names)
-        names.append(f"{name}#{same + 1}" if same else name)
-    return names
 
 
 class ScheduleBuilder:
@@ -129,7 +73,7 @@ class ScheduleBuilder:
         storage : slice or tuple of slice, optional
             What this rank stores: what it owns, and what it receives of others. Default: what it owns.
         separate : bool
-            Each rank has an array of its own by this name, not a part of one.
+            Each rank has a whole array by this name, not a part of one.
         combine : {"sum", "prod", "min", "max"}, optional
             What combine steps do with two values of it, with the bits of NumPy.
 
@@ -189,7 +133,7 @@ class ScheduleBuilder:
         stand together in the program: their numbers, of all ranks, are between those of the tasks before and behind.
         """
         if self._repeated is not None:
-            raise ConfigError("repeat: one block was written before, or is under way; allowed: one")
+            raise ConfigError("repeat: one block was written before, or is being written; allowed: one")
         begins = {lane.number: (len(lane._steps), lane._count) for lane in self._lanes}
         self._repeated = {}
         yield
@@ -222,7 +166,7 @@ class ScheduleBuilder:
             Messages of one tag between two ranks meet in the order of their posts.
         buffer : int, optional
             The message goes through this staging buffer, from `buffer`. Default: straight from the array where the
-            region is one run of memory, else through a buffer of its own.
+            region is one run of memory, else through another buffer.
         synchronous : bool
             The wait ends only when the receiver has matched the message.
 
@@ -410,7 +354,7 @@ class ScheduleBuilder:
     ) -> None:
         """Another schedule, built by `tilewave.build_schedule`, behind what the lanes have done so far.
 
-        Steps wait for those of this rank's other lanes that touch the same elements. Its buffers are its own.
+        Steps wait for those of this rank's other lanes that touch the same elements. Its buffers stay separate.
 
         Parameters
         ----------
@@ -431,7 +375,7 @@ class ScheduleBuilder:
         if isinstance(schedule, Schedule):
             ranks = embed.ranks_of(self, ranks, schedule.ranks)
             regions = embed.regions_of(self, schedule, arrays)
-        if (core := embed.own_part(self, schedule, ranks)) is None:
+        if (core := embed.part_of_this_rank(self, schedule, ranks)) is None:
             return
         operations = [self._operation(function) for function in schedule._functions()]
         kernels = [self._kernel(kernel) for kernel in schedule._kernels]

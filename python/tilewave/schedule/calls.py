@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from numbers import Integral
 from typing import TYPE_CHECKING
 
 from tilewave import _core
 from tilewave.context.collective import collective
-from tilewave.errors import ConfigError, shown
+from tilewave.errors import ConfigError, is_integer, shown
 from tilewave.machine.machine import Machine
 from tilewave.nest.bounds import Loops
 from tilewave.nest.reserved import takes_nests
 from tilewave.nests.prepare import prepare
 from tilewave.schedule.schedule import Schedule
-from tilewave.timeline.parts import Parts, Played, Predicted
+from tilewave.timeline.parts import Parts, Predicted, Simulated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,7 +68,7 @@ def schedule(
     """
     if hasattr(type(nest), "_schedules"):
         if arguments or any(value is not None for value in (over, steps, plan)) or reverse or periodic:
-            raise ConfigError("schedule: what is ready to run was given arguments; it has its own; allowed: context")
+            raise ConfigError("schedule: what is ready to run was given arguments; it has them; allowed: context")
         ready = yield from nest._schedules(context)
         if isinstance(ready, Schedule):
             return ready
@@ -135,7 +134,7 @@ def check(schedule: Schedule) -> str | None:
 
     Notes
     -----
-    Not collective: it needs no MPI. The answer is kept with the schedule.
+    Not collective: it needs no MPI. The answer is stored in the schedule.
     """
     of_all("check", schedule)
     if schedule._violation is None:
@@ -152,7 +151,7 @@ def predict(
     threads: int | None = None,
     times: int = 1,
 ) -> Predicted:
-    """Play a schedule against a machine's numbers: what its run would take.
+    """Simulate a schedule on a machine's numbers: what its run would take.
 
     Parameters
     ----------
@@ -168,8 +167,8 @@ def predict(
         Of each rank at most so many; more lanes take turns, as in `tilewave.run_schedule`. Default: a lane a thread.
 
     times : int
-        So often a schedule's block runs. As many repetitions are played as it takes until each takes as long as the one
-        before; the timeline has these.
+        Runs of a schedule's block. Repetitions are simulated until each takes as long as the one before; the timeline
+        has these.
 
     Returns
     -------
@@ -188,7 +187,7 @@ def predict(
     of_all("predict", schedule)
     if machine is not None and not isinstance(machine, Machine):
         raise ConfigError(f"predict: machine: given {type(machine).__name__}; allowed: a tilewave.Machine, None")
-    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1):
+    if threads is not None and not is_integer(threads, 1):
         raise ConfigError(f"predict: threads: given {threads!r}; allowed: an integer >= 1, None")
     core = _core.predict_works(
         list(schedule._cores.values()),
@@ -198,7 +197,7 @@ def predict(
         0 if threads is None else min(int(threads), _core.limits["lanes"]),
         repetitions("predict", schedule, times),
     )
-    return Predicted(core.time_s, Parts.of(core.parts), Played(core.timeline))
+    return Predicted(core.time_s, Parts.of(core.parts), Simulated(core.timeline))
 
 
 def _kernel_rates(schedule, given):
@@ -243,9 +242,9 @@ def _rates(schedule, given):
 
 def repetitions(name, schedule, times):
     """`times` as a number that makes sense for the schedule."""
-    if isinstance(times, bool) or not isinstance(times, Integral) or not 1 <= times < 1 << 31:
+    if not is_integer(times, 1, (1 << 31) - 1):
         raise ConfigError(f"{name}: times: given {times!r}; allowed: 1 to {(1 << 31) - 1}")
-    if times > 1 and schedule.own is None and not any(core.repeated for core in schedule._cores.values()):
+    if times > 1 and schedule.rank is None and not any(core.repeated for core in schedule._cores.values()):
         raise ConfigError(f"{name}: times: given {times} of a schedule without a block; allowed: 1, or b.repeat()")
     return int(times)
 
@@ -254,5 +253,5 @@ def of_all(name, schedule):
     """Refuse what is no schedule of all ranks."""
     if not isinstance(schedule, Schedule):
         raise ConfigError(f"{name}: given {type(schedule).__name__}; allowed: a tilewave.Schedule")
-    if schedule.own is not None:
-        raise ConfigError(f"{name}: the part of rank {schedule.own} was given; allowed: a schedule of all ranks")
+    if schedule.rank is not None:
+        raise ConfigError(f"{name}: the part of rank {schedule.rank} was given; allowed: a schedule of all ranks")

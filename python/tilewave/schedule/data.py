@@ -8,9 +8,9 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.entries import INT, LONG, Damaged, flag, integer, number, of_list, of_object, one_of, or_null, text
+from tilewave.timeline.timeline import OPS
 
 MOST_DIMS = _core.limits["dims"]
-OPS = ("compute", "post_recv", "post_send", "wait", "pack", "unpack", "signal", "await", "combine")
 
 _INDEX = of_list(LONG, most=MOST_DIMS, make=tuple)
 _BOX = of_list([_INDEX, _INDEX], make=tuple)
@@ -184,11 +184,11 @@ def _schedule(value, where):
     return core
 
 
-#: What a file has beside its version.
+#: The entries of a file but its version.
 FILE = of_object(
     {
         "note": text,
-        "own": or_null(INT),
+        "rank": or_null(INT),
         "arrays": of_list(of_list([text, or_null(of_list(LONG, most=MOST_DIMS, make=tuple)), or_null(_dtype)])),
         "functions": of_list(text),
         "combine": of_object({}, more=text),
@@ -208,10 +208,10 @@ def of_file(data):
     found = FILE(data, "")
     cores, arrays = found["schedules"], found["arrays"]
     ranks = [core.rank for core in cores]
-    whole = found["own"] is None
-    if ranks != ([*range(cores[0].ranks)] if whole else [found["own"]]):
+    whole = found["rank"] is None
+    if ranks != ([*range(cores[0].ranks)] if whole else [found["rank"]]):
         raise Damaged(
-            "own", found["own"], f"null with the parts of all ranks, or the one part's; it has those of {ranks}"
+            "rank", found["rank"], f"null with the parts of all ranks, or the one part's; it has those of {ranks}"
         )
     names = [name for name, _, _ in arrays]
     if len(set(names)) < len(names):

@@ -14,7 +14,7 @@ AT_THE_END = (1 << 63) - 1
 
 
 def pattern_of(b, kind, region, into, *, root, columns, ranks, algorithm, chunk_bytes, buffers):
-    """(core's schedule of this rank, in the pattern's own coordinates; the regions of its arrays) or None for a rank
+    """(core's schedule of this rank, in the pattern's coordinates; the regions of its arrays) or None for a rank
     that takes no part.
     """
     if kind not in ALGORITHMS:
@@ -79,10 +79,10 @@ def ranks_of(b, given, count=None):
 def regions_of(b, schedule, given):
     """By array of a schedule the region of this builder's array that it is."""
     given = dict(given or {})
-    own = {array.name: array for array in b._arrays}
+    known = {array.name: array for array in b._arrays}
     found = []
     for name, shape, dtype in schedule._arrays:
-        to = given.pop(name, own.get(name))
+        to = given.pop(name, known.get(name))
         if isinstance(to, ArrayOfSchedule):
             to = to[:]
         if shape is None:
@@ -159,9 +159,7 @@ def append(b, part, arrays, lanes):
         raise ConfigError("append: a schedule with a repeated block was given; allowed: those without")
     known = {work.number for work in whole.works}
     if both := sorted(work.number for work in part.works if work.number in known):
-        raise ConfigError(
-            f"append: work {both[0]} is in both; allowed: number= so that works have numbers of their own"
-        )
+        raise ConfigError(f"append: work {both[0]} is in both; allowed: number= so that works have different numbers")
     numbers = [lane.number for lane in lanes] if lanes is not None else list(range(len(part.lanes)))
     if len(numbers) != len(part.lanes) or len(set(numbers)) < len(numbers):
         raise ConfigError(
@@ -184,7 +182,7 @@ def append(b, part, arrays, lanes):
         lane._count = max([lane._count, *(count for op, _, count in added if op == "signal")])
 
 
-def own_part(b, schedule, ranks):
+def part_of_this_rank(b, schedule, ranks):
     """The core's schedule of this rank in a schedule, None where it takes no part."""
     if not isinstance(schedule, Schedule):
         raise ConfigError(
@@ -196,6 +194,6 @@ def own_part(b, schedule, ranks):
     rank = ranks.index(b.rank)
     if rank not in schedule._cores:
         raise ConfigError(
-            f"append: the part of rank {schedule.own} was given to rank {rank}; allowed: of this rank, or all"
+            f"append: the part of rank {schedule.rank} was given to rank {rank}; allowed: of this rank, or all"
         )
     return schedule._cores[rank]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tilewave import _core
-from tilewave.errors import ConfigError, shown
+from tilewave.errors import ConfigError, is_integer, shown
 from tilewave.schedule.nests import NestOfSchedule
 from tilewave.schedule.regions import MessageOfSchedule, Region, Signal
 
@@ -54,7 +52,7 @@ class LaneOfSchedule:
         reads, writes : sequence of Region
             A region in both lists is updated: it is handed over in both places.
         amount : float
-            Of computing, for the prediction; in a unit of your own.
+            Of computing, for the prediction; in any unit.
         number : int
             Its place in the sequential program that all ranks' schedules stand for. A task has the same number on every
             rank that calls it.
@@ -68,7 +66,7 @@ class LaneOfSchedule:
         ----------
         nest : NestOfSchedule
         *box : slice or int
-            For each loop index, in its own values; default: all of them.
+            For each loop index the values; default: all of them.
         """
         if not isinstance(nest, NestOfSchedule) or nest.builder is not self._builder:
             raise ConfigError(f"compute: given {shown(nest)}; allowed: what b.nest of this rank gave")
@@ -102,7 +100,7 @@ class LaneOfSchedule:
         message : MessageOfSchedule
             One that was received.
         into : ArrayOfSchedule, optional
-            Into the same region of this array in place of the message's own.
+            Into the same region of this array in place of the message's.
         """
         if into is None:
             if message.packed:
@@ -129,7 +127,7 @@ class LaneOfSchedule:
         ----------
         left, right : MessageOfSchedule or Region
             Two received messages of one region: the buffer of the right one has the result. Or one of them and its
-            own region. What the buffer then holds can be sent on by another message that has the buffer
+            region. What the buffer then holds can be sent on by another message that has the buffer
             (`ScheduleBuilder.send`, without a pack), or be unpacked.
         """
         b = self._builder
@@ -190,7 +188,7 @@ class LaneOfSchedule:
         before : int
             Awaited in the block: the signal of so many repetitions before; nothing to wait for in the first ones.
         """
-        if isinstance(before, bool) or not isinstance(before, (int, np.integer)) or before < 0:
+        if not is_integer(before, 0):
             raise ConfigError(f"await_signal: before: given {shown(before)}; allowed: an integer >= 0")
         if not isinstance(signal, Signal) or signal.lane._builder is not self._builder:
             raise ConfigError(f"await_signal: given {shown(signal)}; allowed: what lane.signal() of this rank gave")

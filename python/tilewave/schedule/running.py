@@ -69,8 +69,8 @@ def run_schedule(
     Parameters
     ----------
     schedule : Schedule or path
-        The same on every rank; or of each rank its own part. Of a file that `Schedule.save` wrote, its path: what is
-        wrong with the file of any rank is an error of all, where `Schedule.load` tells its own rank alone.
+        The same on every rank; or of each rank its part. Of a file that `Schedule.save` wrote, its path: what is
+        wrong with the file of any rank is an error of all, where `Schedule.load` raises on this rank alone.
     context : Context, optional
         Default: all ranks of the launch.
     check : bool
@@ -113,8 +113,8 @@ def run_schedule(
     if not isinstance(check, (bool, np.bool_)):
         raise ConfigError(f"run_schedule: check: given {type(check).__name__}; allowed: True, False")
     times = repetitions("run_schedule", schedule, times)
-    proved = bool(check) and schedule.own is None
-    core = _own(schedule, context)
+    proved = bool(check) and schedule.rank is None
+    core = _of_this_rank(schedule, context)
     calls = _functions(schedule, functions)
     if proved and (violation := checked(schedule)) is not None:
         raise ConfigError(f"run_schedule: the schedule has a mistake: {violation}")
@@ -144,15 +144,15 @@ def _compare(context, core):
         raise context._shared(error) from None
 
 
-def _own(schedule, context):
+def _of_this_rank(schedule, context):
     """The core's schedule of this rank."""
     if schedule.ranks != context.size:
         raise ConfigError(
             f"run_schedule: a schedule of {schedule.ranks} ranks was given to {context.size}; "
             f"allowed: tilewave.build_schedule(..., ranks={context.size})"
         )
-    if schedule.own not in (None, context.rank):
-        raise ConfigError(f"run_schedule: the part of rank {schedule.own} was given to rank {context.rank}")
+    if schedule.rank not in (None, context.rank):
+        raise ConfigError(f"run_schedule: the part of rank {schedule.rank} was given to rank {context.rank}")
     return schedule._cores[context.rank]
 
 
@@ -235,7 +235,7 @@ def _in_place(name, core, number, value):
 def _description(schedule, calls):
     """What must be equal on all ranks, as text."""
     arrays = ", ".join(f"{name}: {dtype} {shape}" for name, shape, dtype in schedule._arrays)
-    if schedule.own is not None:
+    if schedule.rank is not None:
         return f"parts of a schedule of {schedule.ranks} ranks, arrays {arrays}"
     functions = ", ".join(map(code_text, calls))
     if schedule._digest is None:

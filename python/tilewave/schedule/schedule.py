@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tilewave.annotations import FilePath
 
 #: Of files: another number is another format.
-VERSION = 3
+VERSION = 4
 
 
 class Schedule:
@@ -32,7 +32,7 @@ class Schedule:
     ----------
     ranks : int
         That it is for.
-    own : int or None
+    rank : int or None
         The rank whose part this is; None: it has the parts of all ranks.
     arrays : tuple of str
         Names.
@@ -43,7 +43,7 @@ class Schedule:
     """
 
     ranks: int
-    own: int | None
+    rank: int | None
     functions: tuple[str, ...]
     note: str
 
@@ -66,7 +66,7 @@ class Schedule:
         self._combine, self._kernels = dict(combine or {}), tuple(kernels)
         first = next(iter(self._cores.values()))
         self.ranks = first.ranks
-        self.own = first.rank if len(self._cores) < self.ranks else None
+        self.rank = first.rank if len(self._cores) < self.ranks else None
         self._violation = self._digest = self._names = None  # not looked for yet
 
     @property
@@ -132,14 +132,14 @@ class Schedule:
 
     def _lines(self, ranks, most):
         what = f"schedule of {self.ranks} rank{'s' * (self.ranks != 1)}"
-        yield what + (f", the part of rank {self.own}" if self.own is not None else "")
+        yield what + (f", the part of rank {self.rank}" if self.rank is not None else "")
         if self.note:
             yield self.note
         for rank in ranks:
             yield from text.of_rank(self, rank, most)
 
     def __repr__(self) -> str:
-        part = "" if self.own is None else f", the part of rank {self.own}"
+        part = "" if self.rank is None else f", the part of rank {self.rank}"
         return f"<tilewave.Schedule of {self.ranks} ranks{part}: {sum(self.steps.values())} steps>"
 
     def __eq__(self, other: object) -> bool:
@@ -151,7 +151,7 @@ class Schedule:
         return {
             "tilewave_schedule": VERSION,
             "note": self.note,
-            "own": self.own,
+            "rank": self.rank,
             "arrays": [
                 [name, None if shape is None else list(shape), None if dtype is None else dtype.str]
                 for name, shape, dtype in self._arrays
@@ -226,7 +226,7 @@ def _sent(core):
 def _memory_bytes(core):
     """Arrays that share memory count once."""
     across = next((work.nest.window[1] for work in core.works if work.nest is not None), -1)
-    own, shared = core.buffer_bytes, {}
+    separate, shared = core.buffer_bytes, {}
     for array in core.arrays:
         extents = [max(0, hi - lo) for lo, hi in zip(*array.storage, strict=True)]
         if array.time_buffers:
@@ -235,7 +235,7 @@ def _memory_bytes(core):
             extents[across] = min(extents[across], array.planes)
         count = array.item_bytes * math.prod(extents) if extents else 0
         if array.view.memory < 0:
-            own += count
+            separate += count
         else:
             shared[array.view.memory] = max(count, shared.get(array.view.memory, 0))
-    return own + sum(shared.values())
+    return separate + sum(shared.values())

@@ -69,8 +69,8 @@ class _Text:
             return f"message {number}"
         m = self.messages[number]
         what = f"{m.pieces} pieces" if m.pieces else self.region(m.array, m.region)
-        way = f"to rank {m.peer}" if m.send else f"from rank {m.peer}"
-        return f"message {number}: {what}, {m.bytes} bytes {way}, tag {m.tag}"
+        direction = f"to rank {m.peer}" if m.send else f"from rank {m.peer}"
+        return f"message {number}: {what}, {m.bytes} bytes {direction}, tag {m.tag}"
 
     def region(self, array, region):
         return f"{self.name_of(array)}{box(region)}"

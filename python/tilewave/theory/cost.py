@@ -34,8 +34,8 @@ class TileGrid:
 
     def __post_init__(self) -> None:
         numbers = (*self.tiles, *self.nodes, *self.factors)
-        alike = len(self.tiles) == len(self.nodes) == len(self.factors) > self.mapping_dim >= 0
-        if not alike or min(numbers) < 1 or self.factors[self.mapping_dim] != 1:
+        equal = len(self.tiles) == len(self.nodes) == len(self.factors) > self.mapping_dim >= 0
+        if not equal or min(numbers) < 1 or self.factors[self.mapping_dim] != 1:
             raise ConfigError(
                 f"{self} was given; as many tiles, nodes and factors are allowed, each 1 or more, and a factor of 1 at "
                 "the mapping dimension"

@@ -104,7 +104,7 @@ class LinearSchedule:
         ----------
         kind : 'blocking' or 'overlapping'
             Of vertical groups as of tiles. Of hyperplane groups overlapping (1, .., 1), as groups of neighbouring nodes
-            are already (1, 1) apart; blocking 1 at the mapping dimension and 0 elsewhere, so that the wave of a tile is
+            already differ by (1, 1); blocking 1 at the mapping dimension and 0 elsewhere, so that the wave of a tile is
             the sum of its coordinates.
         """
         n, mapping_dim = len(grouping.factors), grouping.mapping_dim

@@ -54,8 +54,8 @@ _ALL = operator.attrgetter(*(field.name for field in dataclasses.fields(Parts)))
 
 
 @dataclasses.dataclass(frozen=True)
-class Played:
-    """A prediction's timeline, played before."""
+class Simulated:
+    """A prediction's timeline that is there."""
 
     core: Any
 
@@ -106,8 +106,10 @@ class Predicted:
     parts : Parts
     """
 
-    def __init__(self, time_s: float, parts: Parts, play: Callable[[], Any] | None = None, faces: Any = None) -> None:
-        self._time_s, self._parts, self._play, self._faces = time_s, parts, play, faces
+    def __init__(
+        self, time_s: float, parts: Parts, simulate: Callable[[], Any] | None = None, faces: Any = None
+    ) -> None:
+        self._time_s, self._parts, self._simulate, self._faces = time_s, parts, simulate, faces
 
     @property
     def time_s(self) -> float:
@@ -121,16 +123,16 @@ class Predicted:
 
     @property
     def timeline(self) -> Timeline:
-        """What every lane does when, of all ranks; played anew each time.
+        """What every lane does when, of all ranks; simulated anew each time.
 
         Raises
         ------
         ConfigError
             For a plan from a file or a pickle: it does not say of what.
         """
-        if self._play is None:
+        if self._simulate is None:
             raise ConfigError("this prediction was read from a file, which has no timeline; plan again for one")
-        return Timeline(self._play())
+        return Timeline(self._simulate())
 
     @property
     def faces(self) -> list[Face]:
@@ -143,9 +145,9 @@ class Predicted:
         return list(self._faces or ())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A prediction is played by what pickle cannot keep; one that was played stays.
-        played = self._play if isinstance(self._play, Played) else None
-        return Predicted, (self.time_s, self.parts, played, self.faces)
+        # Pickle cannot keep what simulates a prediction; a timeline that is there stays.
+        simulated = self._simulate if isinstance(self._simulate, Simulated) else None
+        return Predicted, (self.time_s, self.parts, simulated, self.faces)
 
     def __copy__(self) -> Predicted:
         return self

@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewave import files, units
 from tilewave.errors import ConfigError, shown
-from tilewave.timeline.timeline import OPS, Timeline, _figure, _png, _unit
+from tilewave.timeline.timeline import Timeline, _figure, _unit, legend, name_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,7 +52,7 @@ def save_timelines(path: FilePath, runs: Mapping[str, Any]) -> None:
         raise ConfigError(f"save_timelines: {path.name!r} was given; allowed endings: .png")
     figure = draw_timelines(runs)
     if figure is not None:
-        files.save("save_timelines", path, _png(figure), folder=True)
+        files.save("save_timelines", path, files.drawn(figure), folder=True)
 
 
 def draw_timelines(runs):
@@ -71,6 +71,8 @@ def draw_timelines(runs):
     ConfigError
         For what is no run.
     """
+    from matplotlib.lines import Line2D
+
     if not isinstance(runs, dict) or not runs:
         raise ConfigError(f"save_timelines: runs: given {runs!r:.60}; allowed: a dict of reports or timelines by name")
     found = {str(name): _both(name, run) for name, run in runs.items()}
@@ -95,7 +97,7 @@ def draw_timelines(runs):
             )
         grid[-1, column].set_xlabel(f"time ({unit})")
     grid[0, 0].set_xlim(0, longest * scale)
-    _legend(figure)
+    legend(figure, SHADES, Line2D([], [], color=MESSAGE, linewidth=0.9, label="message"))
     return figure
 
 
@@ -106,8 +108,8 @@ def _both(name, run):
     measured = getattr(run, "timeline", None)
     if not isinstance(measured, Timeline):
         raise ConfigError(f"save_timelines: {name}: given {type(run).__name__}; allowed: a report or a Timeline")
-    foretold = getattr(run, "prediction", None) or getattr(run, "predicted", None)
-    return (getattr(foretold, "timeline", None) if len(measured.events) else None), measured
+    prediction = getattr(run, "prediction", None) or getattr(run, "predicted", None)
+    return (getattr(prediction, "timeline", None) if len(measured.events) else None), measured
 
 
 def _end(timeline):
@@ -119,26 +121,11 @@ def _draw(axes, timeline, scale):
 
     lanes = timeline._lanes()
     for row, lane in enumerate(lanes):
-        events = timeline._of(lane)
-        for colour, names in SHADES.values():
-            some = events[np.isin(events["op"], [OPS.index(name) for name in names])]
-            spans = np.stack([some["begin_s"], some["end_s"] - some["begin_s"]], 1) * scale
-            axes.broken_barh(spans, (row - 0.3, 0.6), color=colour, linewidth=0)
+        timeline._bars(axes, lane, row, 0.6, scale, SHADES)
     paths = timeline._paths()
     if len(paths):
         lines = np.stack([paths[:, [1, 0]] * [scale, 1], paths[:, [3, 2]] * [scale, 1]], axis=1)
         faint = max(0.15, min(1.0, CLEAR_LINES / len(paths)))
         axes.add_collection(LineCollection(lines, colors=MESSAGE, linewidths=0.8, alpha=faint))
     several = len({lane for _, lane in lanes}) > 1
-    axes.set_yticks(range(len(lanes)), [f"rank {r}" + f" lane {l}" * several for r, l in lanes], fontsize=8)
-    axes.set_ylim(-0.6, max(len(lanes), 1) - 0.4)
-    axes.invert_yaxis()
-
-
-def _legend(figure):
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    handles = [Patch(color=colour, label=name) for name, (colour, _) in SHADES.items()]
-    handles.append(Line2D([], [], color=MESSAGE, linewidth=0.9, label="message"))
-    figure.legend(handles=handles, loc="outside upper center", ncols=4, frameon=False, fontsize=9)
+    name_rows(axes, range(len(lanes)), [f"rank {r}" + f" lane {l}" * several for r, l in lanes], 8)

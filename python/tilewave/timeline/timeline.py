@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import html
-import io
 import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,18 +22,15 @@ if TYPE_CHECKING:
     from tilewave.annotations import Array, FilePath
 
 OPS = ("compute", "post_recv", "post_send", "wait", "pack", "unpack", "signal", "await", "combine")
-COLOURS = {"computing": "#4c9f70", "packing": "#e0a030", "waiting": "#c8504b", "posting": "#7f7f7f"}
-PARTS = {
-    "compute": "computing",
-    "pack": "packing",
-    "unpack": "packing",
-    "combine": "packing",
-    "wait": "waiting",
-    "await": "waiting",
-    "post_recv": "posting",
-    "post_send": "posting",
-    "signal": "posting",
+#: Kinds of steps: colour and operations.
+KINDS = {
+    "computing": ("#4c9f70", ("compute",)),
+    "packing": ("#e0a030", ("pack", "unpack", "combine")),
+    "waiting": ("#c8504b", ("wait", "await")),
+    "posting": ("#7f7f7f", ("post_recv", "post_send", "signal")),
 }
+#: Lines below the bars: colour and how far below the middle.
+PENDING = {"receive pending": ("#3060a0", 0.36), "send pending": ("#8060b0", 0.43)}
 #: Parts of the core, and what they are called.
 PART_NAMES = {
     "fill_s": "fill",
@@ -119,8 +115,7 @@ class Timeline:
         """Where the time went: averages over all lanes, in seconds, which add up to ``total_s`` (rank 0).
 
         ``fill_s`` (before a lane's first tile), ``compute_s``, ``pack_s``, ``post_s``, ``wait_s``, ``hand_over_s``,
-        ``drain_s``
-        (after its end until the last lane's).
+        ``drain_s`` (after its end until the last lane's).
         """
         return _core.parts(self._core)
 
@@ -130,16 +125,15 @@ class Timeline:
         Parameters
         ----------
         path : str or path
-            ``.json``: Chrome trace, for ui.perfetto.dev or chrome://tracing, messages as arrows;
-            ``.png``: one bar a lane; ``.html``: a page that zooms and names what the pointer is on, without network,
-            and the time split.
+            ``.json``: Chrome trace, for ui.perfetto.dev or chrome://tracing, messages as arrows; ``.png``: one bar a
+            lane; ``.html``: a page that zooms and names what the pointer is on, without network, and the time split.
 
         Raises
         ------
         ConfigError
             For another ending.
         """
-        self._write(path, {".json": self._json, ".png": lambda: _png(self.draw()), ".html": self._html})
+        self._write(path, {".json": self._json, ".png": lambda: files.drawn(self.draw()), ".html": self._html})
 
     def save_comparison(self, path: FilePath, predicted: Timeline) -> None:
         """Write a picture of what was predicted above what was measured, lane by lane; nothing on ranks other than 0.
@@ -172,7 +166,7 @@ class Timeline:
             )
             return _page("Predicted and measured", bars, np.empty((0, 4)), numbers).encode()
 
-        self._write(path, {".png": lambda: _png(self.draw_comparison(predicted)), ".html": page})
+        self._write(path, {".png": lambda: files.drawn(self.draw_comparison(predicted)), ".html": page})
 
     def _write(self, path, writers):
         path = Path(path)
@@ -210,13 +204,12 @@ class Timeline:
         sent = ends["posted_s"][:, 0]
         return np.stack([found[0], sent, found[1], np.maximum(ends["completed_s"][:, 1], sent)], axis=1).astype("f8")
 
-    def _bars(self, axes, lane, middle, height, scale):
-        """What a lane did, one colour for each part."""
-        mine = self._of(lane)
-        for op, part in PARTS.items():
-            some = mine[mine["op"] == OPS.index(op)]
-            spans = np.stack([some["begin_s"], some["end_s"] - some["begin_s"]], 1) * scale
-            axes.broken_barh(spans, (middle - height / 2, height), color=COLOURS[part], linewidth=0)
+    def _bars(self, axes, lane, middle, height, scale, kinds=KINDS):
+        """What a lane did, one colour for each kind of steps."""
+        events = self._of(lane)
+        for colour, names in kinds.values():
+            some = events[np.isin(events["op"], [OPS.index(name) for name in names])]
+            _spans(axes, some["begin_s"], some["end_s"], middle - height / 2, height, colour, scale)
 
     def draw_comparison(self, predicted: Timeline) -> Figure:
         """A Matplotlib figure: for each lane, the bar that was predicted above the one that was measured.
@@ -231,8 +224,6 @@ class Timeline:
         ConfigError
             For a prediction of other lanes.
         """
-        from matplotlib.patches import Patch
-
         self._same_lanes(predicted)
         lanes = self._lanes()
         figure = _figure(figsize=(11, 1.6 + 0.8 * len(lanes)), layout="constrained")
@@ -242,22 +233,11 @@ class Timeline:
         for row, lane in enumerate(lanes):
             predicted._bars(axes, lane, row - 0.2, 0.36, scale)
             self._bars(axes, lane, row + 0.2, 0.36, scale)
-        axes.set_yticks(
-            [row + d for row in range(len(lanes)) for d in (-0.2, 0.2)],
-            [f"rank {r} lane {l} {what}" for r, l in lanes for what in ("predicted", "measured")],
-            fontsize=8,
-        )
+        rows = [row + d for row in range(len(lanes)) for d in (-0.2, 0.2)]
+        name_rows(axes, rows, [f"rank {r} lane {l} {what}" for r, l in lanes for what in ("predicted", "measured")], 8)
         axes.set_xlim(0, longest * scale)
-        axes.set_ylim(-0.6, len(lanes) - 0.4)
-        axes.invert_yaxis()
         axes.set_xlabel(f"time ({unit})")
-        figure.legend(
-            handles=[Patch(color=c, label=name) for name, c in COLOURS.items()],
-            loc="outside upper center",
-            ncols=4,
-            frameon=False,
-            fontsize=9,
-        )
+        legend(figure, KINDS)
         return figure
 
     def draw(self) -> Figure:
@@ -271,7 +251,6 @@ class Timeline:
             To save: ``figure.savefig("timeline.png")``. Empty on ranks other than 0.
         """
         from matplotlib.lines import Line2D
-        from matplotlib.patches import Patch
 
         lanes = self._lanes()
         figure = _figure(figsize=(11, 1.6 + 0.55 * len(lanes)), layout="constrained")
@@ -281,39 +260,15 @@ class Timeline:
         for row, (rank, lane) in enumerate(lanes):
             self._bars(axes, (rank, lane), row, 0.6, scale)
             pending = self.requests[(self.requests["rank"] == rank) & (self.requests["lane"] == lane)]
-            for send, height, colour in ((0, 0.36, "#3060a0"), (1, 0.43, "#8060b0")):
+            for send, (colour, height) in enumerate(PENDING.values()):
                 some = pending[pending["send"] == send]
-                spans = np.stack([some["posted_s"], some["completed_s"] - some["posted_s"]], 1) * scale
-                axes.broken_barh(spans, (row + height, 0.05), color=colour, linewidth=0)
+                _spans(axes, some["posted_s"], some["completed_s"], row + height, 0.05, colour, scale)
+        line = {"color": MESSAGE, "linewidth": 0.9, "marker": "o", "markersize": 2}
         for sender, sent, receiver, there in paths:
-            axes.plot(
-                [sent * scale, there * scale],
-                [sender, receiver],
-                color=MESSAGE,
-                linewidth=0.9,
-                marker="o",
-                markersize=2,
-            )
-        axes.set_yticks(range(len(lanes)), [f"rank {r} lane {l}" for r, l in lanes])
-        axes.set_ylim(-0.6, len(lanes) - 0.35)
-        axes.invert_yaxis()
+            axes.plot([sent * scale, there * scale], [sender, receiver], **line)
+        name_rows(axes, range(len(lanes)), [f"rank {r} lane {l}" for r, l in lanes])
         axes.set_xlabel(f"time ({unit})")
-        figure.legend(
-            handles=[
-                *(Patch(color=c, label=name) for name, c in COLOURS.items()),
-                Patch(color="#3060a0", label="receive pending"),
-                Patch(color="#8060b0", label="send pending"),
-                *(
-                    [Line2D([], [], color=MESSAGE, linewidth=0.9, marker="o", markersize=2, label="message")]
-                    if len(paths)
-                    else []
-                ),
-            ],
-            loc="outside upper center",
-            ncols=7,
-            frameon=False,
-            fontsize=9,
-        )
+        legend(figure, KINDS | PENDING, *([Line2D([], [], label="message", **line)] if len(paths) else []))
         return figure
 
     def _html(self):
@@ -338,7 +293,7 @@ class Timeline:
     def _repr_html_(self):
         if len(self.events) == 0:
             return html.escape(repr(self))
-        # A frame: the page's names and styles stay its own.
+        # A frame separates the page's names and styles.
         height = 260 + 30 * len(self._lanes()) + 28 * len(self.split())
         text = html.escape(self._html().decode())
         return f"<iframe srcdoc=\"{text}\" style='width:100%;height:{height}px;border:0'></iframe>"
@@ -347,13 +302,24 @@ class Timeline:
         return f"<tilewave.Timeline {len(self.events)} events, {len(self.requests)} messages>"
 
 
-def _png(figure):
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+def _spans(axes, begin_s, end_s, low, height, colour, scale):
+    """Bars from some times to others, from `low` up."""
+    axes.broken_barh(np.stack([begin_s, end_s - begin_s], 1) * scale, (low, height), color=colour, linewidth=0)
 
-    FigureCanvasAgg(figure)
-    out = io.BytesIO()
-    figure.savefig(out, format="png", dpi=120)
-    return out.getvalue()
+
+def name_rows(axes, rows, labels, fontsize=None):
+    """Name lanes, the first one on top."""
+    axes.set_yticks(rows, labels, fontsize=fontsize)
+    axes.set_ylim(-0.6, max(rows, default=0) + 0.65)
+    axes.invert_yaxis()
+
+
+def legend(figure, kinds, *more):
+    """Say above a figure what the colours of kinds mean, and other marks."""
+    from matplotlib.patches import Patch
+
+    handles = [*(Patch(color=colour, label=name) for name, (colour, _) in kinds.items()), *more]
+    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False, fontsize=9)
 
 
 def _figure(**options):
@@ -362,7 +328,7 @@ def _figure(**options):
 
     class Picture(Figure):
         def _repr_png_(self):
-            return _png(self)
+            return files.drawn(self)
 
     return Picture(**options)
 
@@ -383,10 +349,7 @@ def html_table(rows, head=()):
 
 
 def _page(title, bars, paths, table):
-    parts = [
-        (name, colour, {OPS.index(op) for op, part in PARTS.items() if part == name})
-        for name, colour in COLOURS.items()
-    ]
+    parts = [(name, colour, {OPS.index(op) for op in ops}) for name, (colour, ops) in KINDS.items()]
     return page(title, bars, paths, parts, OPS, table)
 
 

@@ -129,8 +129,8 @@ def test_lookups():
     permutes = ran("", looked_up, **small)[0].kernel.copies_tables  # not every processor does
     assert ran("row_check", looked_up, **small)[0].kernel.copies_tables == permutes
     assert not ran("permuted", looked_up, **small)[0].kernel.copies_tables
-    assert "looked" in code("", looked_up, **large)
-    assert "looked" not in code("row_check", looked_up, **large)
+    assert "look_done" in code("", looked_up, **large)
+    assert "look_done" not in code("row_check", looked_up, **large)
 
 
 def test_bests():

@@ -1,39 +1,15 @@
 """Tags of what is made with start=False: given back when it dies, at whatever moment on each rank."""
 
 import random
-import threading
 
 import numpy as np
 import pytest
 
 import tilewave as tw
-from tilewave import _core
-from tilewave.context.context import Context
+from local_ranks import results_of
 
 SMALL = 40_000  # a bound of tags as some MPI libraries have it
 TAGS = 2048  # of prepared calls under that bound
-
-
-def on_ranks(ranks, body, max_tag=SMALL):
-    """body(context) on ranks that are threads; results in rank order."""
-    fabric, results = _core.LocalFabric(ranks, max_tag=max_tag), [None] * ranks
-
-    def work(rank):
-        try:
-            results[rank] = body(Context._of(_core.Context.local(fabric, rank, 1)))
-        except BaseException as error:
-            results[rank] = error
-
-    threads = [threading.Thread(target=work, args=(rank,), daemon=True) for rank in range(ranks)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(100)
-    assert not any(thread.is_alive() for thread in threads)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return results
 
 
 class Prepared:
@@ -66,7 +42,7 @@ def test_more_than_there_are_tags_in_a_contexts_life(ranks):
         for each in first:
             each.check()
 
-    on_ranks(ranks, body)
+    results_of(ranks, 1, body, max_tag=SMALL)
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])
@@ -89,7 +65,7 @@ def test_objects_die_at_other_times_on_each_rank(ranks):
             each.check()
         return len(filling)
 
-    on_ranks(ranks, body)
+    results_of(ranks, 1, body, max_tag=SMALL)
 
 
 @pytest.mark.parametrize("kind", ["pattern", "exchange"])
@@ -109,4 +85,4 @@ def test_the_last_tag_is_an_error_of_all(kind):
         tw.exchange(u, start=False).run()
         tw.patterns.broadcast(M, start=False, context=context).run()
 
-    on_ranks(2, body)
+    results_of(2, 1, body, max_tag=SMALL)

@@ -168,14 +168,14 @@ def kept(tmp_path, monkeypatch):
     monkeypatch.setenv("TILEWAVE_CACHE_DIR", str(tmp_path / "cache"))
     conditions = dict.fromkeys(known.CACHED, 1) | {"hosts": ["here"], "ranks": 1, "threads": 1}
     machine = tw.Machine(conditions=conditions)
-    assert known.keep(machine)
+    assert known.store(machine)
     return machine, known.cache_path(conditions)
 
 
 def test_a_kept_machine_is_the_users_own(kept):
     machine, path = kept
     assert path.stat().st_mode & 0o777 == 0o600 and path.parent.stat().st_mode & 0o777 == 0o700
-    assert json.loads(machines.read(path, kept=True))["conditions"] == machine.conditions
+    assert json.loads(machines.read(path, private=True))["conditions"] == machine.conditions
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
@@ -183,7 +183,7 @@ def test_a_kept_machine_that_others_can_write_is_not_read(kept, mode):
     _, path = kept
     path.chmod(mode)
     with pytest.raises(tw.ConfigError, match="belongs to another user, or others can write it"):
-        machines.read(path, kept=True)
+        machines.read(path, private=True)
     assert machines.read(path)  # a file that the user names is the user's choice
 
 
@@ -191,9 +191,9 @@ def test_a_folder_that_others_can_write_keeps_no_machine(kept):
     machine, path = kept
     path.parent.chmod(0o777)
     with pytest.raises(tw.ConfigError, match="its folder belongs to another user, or others can write it"):
-        machines.read(path, kept=True)
+        machines.read(path, private=True)
     path.unlink()
-    assert not known.keep(machine) and os.listdir(path.parent) == []
+    assert not known.store(machine) and os.listdir(path.parent) == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives a file away")
@@ -201,4 +201,4 @@ def test_a_kept_machine_of_another_user_is_not_read(kept):
     _, path = kept
     os.chown(path, 65534, -1)
     with pytest.raises(tw.ConfigError, match="belongs to another user"):
-        machines.read(path, kept=True)
+        machines.read(path, private=True)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from local_ranks import on_ranks
+from local_ranks import results_of
 from tilewave.dtypes import IN_NESTS
 from tilewave.field.values import values_at
 
@@ -122,11 +122,6 @@ def test_what_else_a_field_could_keep(keep):
         tw.field((3,), keep=keep)
 
 
-def test_the_former_name_of_the_rolling_window_is_told():
-    with pytest.warns(RuntimeWarning, match="keep='frontier' of a field is called keep='window' now"):
-        assert tw.field((3,), keep="frontier").keep == "window"
-
-
 @pytest.mark.parametrize(
     "options, words",
     [
@@ -175,8 +170,8 @@ def test_a_history_in_a_list_begins_as_its_entries_say(ranks):
         made = tw.field((7,), init=-1, history=given, context=context)
         return [made.buffer(-k).gather() for k in range(made.history + 1)]
 
-    found, errors = on_ranks(ranks, 1, body)
-    assert errors == [None] * ranks and found[1:] == [[None] * 6] * (ranks - 1)
+    found = results_of(ranks, 1, body)
+    assert found[1:] == [[None] * 6] * (ranks - 1)
     wanted = [[-1] * 7, [5] * 7, [2 * i for i in range(7)], [0] * 7, list(range(7)), list(range(7))]
     assert [buffer.tolist() for buffer in found[0]] == wanted
 
@@ -191,7 +186,7 @@ def test_a_history_that_raises_on_one_rank_is_an_error_on_all():
         with pytest.raises(tw.ConfigError, match="history raised OSError: no such day"):
             tw.field((7,), history=[init], context=context)
 
-    assert on_ranks(2, 1, body)[1] == [None, None]
+    results_of(2, 1, body)
 
 
 def test_buffers_are_views_and_go_back_so_far_as_the_field_keeps():
@@ -205,8 +200,6 @@ def test_buffers_are_views_and_go_back_so_far_as_the_field_keeps():
     for number in (-2, 1, True, -1.0, "a", None):
         with pytest.raises(tw.ConfigError, match="allowed: -1 to 0, the time steps that this field keeps"):
             made.buffer(number)
-    with pytest.warns(RuntimeWarning, match="Field.level is called Field.buffer now"):
-        assert made.level(-1).gather().tolist() == [[4] * 3] * 2
 
 
 # --- fields without values, scratch -----------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import random
 
 import numpy as np
 import pytest
-from local_ranks import on_ranks
+from local_ranks import results_of
 from random_paths import random_paths
 
 import tilewave as tw
@@ -99,8 +99,7 @@ def test_halos_are_numpys_padding(ranks, seed):
             whole = field.gather()
             assert whole is None or whole.tobytes() == case.whole.tobytes()
 
-    _, errors = on_ranks(ranks, 1, body, without=random_paths(10 * seed + ranks))
-    assert errors == [None] * ranks
+    results_of(ranks, 1, body, without=random_paths(10 * seed + ranks))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -125,8 +124,7 @@ def test_one_rank_sends_nothing_to_itself():
         assert np.array_equal(u.local, np.pad(u.gather(), ((3, 1), (2, 2)), mode="wrap"))
         assert u.origin == (-3, -2) and u.periodic == (0, 1) and u.halo == ((3, 1), (2, 2))
 
-    _, errors = on_ranks(1, 1, body)
-    assert errors == [None]
+    results_of(1, 1, body)
 
 
 @tw.nest
@@ -161,8 +159,7 @@ def test_a_run_may_move_the_field(ranks):
                 relax, A=u, over=over, context=context, plan={"grid": (1, ranks), "storage": "skewed", "row": (1, -1)}
             )
 
-    _, errors = on_ranks(ranks, 1, body)
-    assert errors == [None] * ranks
+    results_of(ranks, 1, body)
 
 
 def test_values_by_global_index_copies_and_files(tmp_path):
@@ -179,8 +176,7 @@ def test_values_by_global_index_copies_and_files(tmp_path):
         assert np.array_equal(u.local[u.inside], whole[u.owned])
         assert np.array_equal(tw.load(tmp_path / "u.npy", context=context)[...], whole)
 
-    _, errors = on_ranks(2, 1, body)
-    assert errors == [None, None]
+    results_of(2, 1, body)
 
 
 WRONG_FIELDS = {
@@ -212,8 +208,7 @@ def test_a_field_with_a_wrong_halo_is_an_error_on_every_rank(name):
         assert text in str(error.value)
         tw.exchange(tw.field((5, 3), halo=1, context=context))
 
-    _, errors = on_ranks(2, 1, body)
-    assert errors == [None, None]
+    results_of(2, 1, body)
 
 
 def test_different_halos_and_fields_are_an_error_on_every_rank():
@@ -240,8 +235,7 @@ def test_different_halos_and_fields_are_an_error_on_every_rank():
             tw.exchange(u)
         tw.exchange(v)
 
-    _, errors = on_ranks(2, 1, body)
-    assert errors == [None, None]
+    results_of(2, 1, body)
 
 
 def test_wrong_calls():
@@ -270,8 +264,7 @@ def test_wrong_calls():
             flying.run()
         tw.exchange(u)
 
-    _, errors = on_ranks(2, 1, body)
-    assert errors == [None, None]
+    results_of(2, 1, body)
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
@@ -290,8 +283,7 @@ def test_prepared_exchanges_in_flight_have_messages_of_their_own(ranks):
                 first, end = f.owned[0].start - 2, f.owned[0].stop + 2
                 assert np.array_equal(f.local, np.arange(first, end) % 20 + 100 * k), (turn, k, f.local)
 
-    _, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
+    results_of(ranks, 1, body)
 
 
 def test_several_exchanges_in_flight():
@@ -310,8 +302,7 @@ def test_several_exchanges_in_flight():
             tw.exchange(f)
         assert all(np.array_equal(f.local[f.inside], np.arange(20.0)[f.owned] + k) for k, f in enumerate(many))
 
-    _, errors = on_ranks(3, 1, body)
-    assert errors == [None] * 3
+    results_of(3, 1, body)
 
 
 def test_a_closed_field_of_a_prepared_exchange_harms_nobody():
@@ -324,5 +315,4 @@ def test_a_closed_field_of_a_prepared_exchange_harms_nobody():
         first = 0 if context.rank == 0 else 3
         assert np.array_equal(local, np.arange(8.0)[first : first + 5])
 
-    _, errors = on_ranks(2, 1, body)
-    assert errors == [None, None]
+    results_of(2, 1, body)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from local_ranks import on_ranks
+from local_ranks import results_of
 
 import tilewave as tw
 
@@ -36,10 +36,8 @@ def test_a_run_goes_on_from_its_files(ranks, other, tmp_path):
         tw.run(wave, u=u, steps=4, context=context)
         return u.gather()
 
-    whole, errors = on_ranks(ranks, 1, first)
-    assert not any(errors), errors
-    again, errors = on_ranks(other, 1, second)
-    assert not any(errors), errors
+    whole = results_of(ranks, 1, first)
+    again = results_of(other, 1, second)
     assert whole[0].tobytes() == again[0].tobytes()
 
 
@@ -57,8 +55,7 @@ def test_values_of_a_field_that_lies_otherwise(ranks):
         u.fill(0.0)  # the others keep their values
         return expected, found, unchanged, copied.gather(), owned == u.owned
 
-    found, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
+    found = results_of(ranks, 1, body)
     expected, made, unchanged, copied, stays = found[0]
     for wanted, ours in zip((expected[1], expected[0], expected[2]), made, strict=True):
         assert np.array_equal(wanted.astype("f4"), ours)
@@ -77,8 +74,7 @@ def test_an_array_on_rank_0_alone(ranks):
         assert plain.dtype == "i4" and other.dtype == "f8"
         return [field.gather() for field in (plain, other, everywhere)]
 
-    found, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
+    found = results_of(ranks, 1, body)
     assert all(np.array_equal(whole, given) for given in found[0])
 
 
@@ -124,6 +120,5 @@ def test_what_is_refused_is_refused_on_every_rank(name, words):
             calls[name]()
         return tw.sum(u)  # the ranks are together
 
-    found, errors = on_ranks(2, 1, body)
-    assert not any(errors), errors
+    found = results_of(2, 1, body)
     assert found == [24.0, 24.0]

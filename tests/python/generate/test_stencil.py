@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from local_ranks import on_ranks
+from local_ranks import results_of
 from random_paths import random_paths
 from random_stencils import stencil_case
 
@@ -35,8 +35,7 @@ def run_case(case):
         tw.run(nest, **given)
         return violation, {name: arrays[name].gather() for name in expected}
 
-    results, errors = on_ranks(case.ranks, case.lanes, body, without=random_paths(case.seed))
-    assert not any(errors), f"{case}: {errors}"
+    results = results_of(case.ranks, case.lanes, body, without=random_paths(case.seed))
     violation, found = results[0]
     assert violation is None, f"{case}: {violation}"
     for name, value in expected.items():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from general_runs import run_case as run_general_case
 from general_sweeps import general_case
-from local_ranks import on_ranks
+from local_ranks import results_of
 from numba import types
 from sweeps import describe, random_case
 
@@ -100,8 +100,7 @@ def run_case(seed, ranks=None):
         )
         return fields[0].gather(), report
 
-    (results, errors) = on_ranks(ranks, plan.lanes, body)
-    assert not any(errors), f"seed {seed}: {errors}; {describe(problem, plan, ranks)}"
+    results = results_of(ranks, plan.lanes, body)
     whole, report = results[0]
     assert np.array_equal(whole, expected), f"seed {seed}: {describe(problem, plan, ranks)}"
     return report

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from tests.python.support.local_ranks import on_ranks
+from tests.python.support.local_ranks import results_of
 
 import tilewave as tw
 
@@ -144,8 +144,7 @@ def test_fields(ranks, threads, tmp_path):
             found = tw.sum(d), tw.norm(d), tw.norm(d, np.inf), tw.norm(d, 1), tw.dot(d, d)
             return a.gather(), u.gather(), middle, found
 
-        found, errors = on_ranks(ranks, threads, body)
-        assert not any(errors), errors
+        found = results_of(ranks, threads, body)
         assert same(found[0][0], swept["A"]) and same(found[0][1], waved)
         assert all(same(middle, np.array([7j, 7j, swept["A"][2, 5]], dtype)) for _, _, middle, _ in found)
         whole = np.add.outer(np.arange(13), 1j * np.arange(21))
@@ -170,8 +169,7 @@ def test_rolling_windows(ranks, threads):
             table, H=H, x=x, y=y, plan={"threads": threads}, context=context, reduce={"most": tw.max("abs(H)")}
         ).results
 
-    found, errors = on_ranks(ranks, threads, body)
-    assert not any(errors), errors
+    found = results_of(ranks, threads, body)
     assert all(results["most"] == max(abs(z) for z in whole[1:, 1:].flat) for results in found)
 
 
@@ -187,8 +185,7 @@ def test_reductions_of_a_run(ranks, dtype):
         X, a = tw.field(A.shape, dtype, context=context), tw.field(A, context=context)
         return tw.run(nest, X=X, A=a, reduce=reduce).results
 
-    found, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
+    found = results_of(ranks, 1, body)
     wide = A.astype("c16")
     wanted = {"s": (2 * wide - 1j).sum(), "d": 2 * wide.sum(), "n": np.linalg.norm(2 * wide)}
     wanted |= {"one": abs(2 * wide).sum(), "p": (2 * wide * wide).sum(), "most": abs(2 * wide).max()}

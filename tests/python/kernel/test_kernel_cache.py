@@ -383,7 +383,7 @@ def test_two_kernels_of_one_key_are_the_same(tmp_path):
             given = {"fastmath": rng.random() < 0.2, "independent": rng.random() < 0.5, "long_rows": rng.random() < 0.5}
             for nest in nests:  # noqa: F402
                 types = {name: np.dtype(dtype if name == "A" else "f8") for name in nest.arrays}
-                choices = compiler._choices(nest, steps=(step,) * len(nest.places), **given)
+                choices = compiler.Choices(steps=(step,) * len(nest.places), **given)
                 try:
                     slots = compiler._slots(nest, dict.fromkeys(nest.scalars, value))
                     recipe = compiler._Recipe(nest, nest.signature(), nest.constants(), types, slots, choices)

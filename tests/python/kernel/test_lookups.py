@@ -55,7 +55,7 @@ def way(request, monkeypatch):
     """One way of permuting bytes that this processor has, or none."""
     if request.param in PERMUTATIONS and request.param not in HERE:
         pytest.skip("not on this processor")
-    monkeypatch.setattr(tilewave.kernel.compile, "_way", lambda: PERMUTATIONS.get(request.param))
+    monkeypatch.setattr(tilewave.kernel.compile, "_permutation", lambda: PERMUTATIONS.get(request.param))
     return request.param
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import tilewave as tw
-from local_ranks import on_ranks
+from local_ranks import on_ranks, results_of
 from matrices import DTYPES, layout, values
 from tilewave import _core
 
@@ -38,8 +38,7 @@ def random_factor(seed, n=None, largest=30):
         x = factor.solve(tw.linalg.matrix(b, context=context, **layouts[1]))
         return factor.gather(), x.gather(), factor.info, a.gather()
 
-    results, errors = on_ranks(ranks, threads, body)
-    assert not any(errors), (seed, errors)
+    results = results_of(ranks, threads, body)
     found, x, info, kept = results[0]
     # LAPACK's test ratios (LAWN 41): below 30.
     eps = np.finfo(dtype).eps
@@ -112,8 +111,7 @@ def test_not_positive_definite(ranks, pivot):
             factor.solve(a)
         return refused.value.info, factor.info, isinstance(refused.value, tw.ConfigError)
 
-    results, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
+    results = results_of(ranks, 1, body)
     assert results == [(wanted, wanted, True)] * ranks and wanted == pivot
 
 

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 import tilewave as tw
-from local_ranks import on_ranks
+from local_ranks import on_ranks, results_of
 from tilewave import _core
 from tilewave.linalg.blas import blas
 
@@ -32,8 +32,7 @@ def test_plans_compare_ways_depths_and_blocks(kind, ranks):
         a = tw.linalg.matrix((150, 150), init=dominant, context=context)
         return getattr(tw.linalg, kind)(a, context=context).report.plan
 
-    results, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
+    results = results_of(ranks, 1, body)
     plan = results[0]
     assert all(other == plan for other in results)
     texts = [text for _, _, text in plan.compared]
@@ -73,8 +72,7 @@ def test_plans_of_flat_matrices(shape):
         a = tw.linalg.matrix(shape, init=dominant, context=context)
         return tw.linalg.qr(a, context=context).report.plan
 
-    results, errors = on_ranks(2, 1, body)
-    assert not any(errors), errors
+    results = results_of(2, 1, body)
     assert results[0] == results[1] and all(time >= 0 for time, _, _ in results[0].compared)
 
 
@@ -95,8 +93,7 @@ def test_memory_is_capped_before_it_is_allocated(kind):
         assert report.memory_bytes == report.plan.memory_bytes == least <= free.memory_bytes == free.plan.memory_bytes
         return str(refused.value)
 
-    results, errors = on_ranks(3, 1, body)
-    assert not any(errors), errors
+    results = results_of(3, 1, body)
     assert len(set(results)) == 1
 
 
@@ -161,8 +158,7 @@ def test_solutions_say_the_memory_of_their_copies():
         held = lu.local.nbytes
         return [found[1][name] - found[0][name] for name in found[0]], inverse[1].memory_bytes - held, found[0]["lu"]
 
-    results, errors = on_ranks(2, 1, body)
-    assert not any(errors), errors
+    results = results_of(2, 1, body)
     for copies, of_inverse, panels in results:
         assert copies == [n * count // 2 * 8] * 3 and of_inverse == panels
 
@@ -180,8 +176,7 @@ def test_block_columns_that_are_narrow_and_many_do_not_stay():
             assert r is None or np.allclose(r, 1)
         return found
 
-    results, errors = on_ranks(2, 1, body)
-    assert not any(errors), errors
+    results = results_of(2, 1, body)
     assert results == [[(False, ("a",)), (True, ()), (True, ())]] * 2
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tilewave as tw
-from local_ranks import on_ranks
+from local_ranks import results_of
 
 
 def matrices(context, count, n=8):
@@ -48,8 +48,7 @@ def test_every_call_compares_its_matrices_over_the_ranks(ranks):
         assert product is None or np.allclose(product, (np.eye(8) * 2 + 0.1) @ (np.eye(8) * 3 + 0.1))
         return outcomes
 
-    results, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
+    results = results_of(ranks, 1, body)
     for outcomes in results:
         assert set(outcomes.values()) == {"different arguments"}, outcomes
 
@@ -62,6 +61,5 @@ def test_ranks_number_alike_after_one_could_not_make_its_matrix():
         made = tw.linalg.matmul(a, b)
         return made._number, made.gather() is None or True
 
-    results, errors = on_ranks(3, 1, body)
-    assert not any(errors), errors
+    results = results_of(3, 1, body)
     assert len(set(results)) == 1

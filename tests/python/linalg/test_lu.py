@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import tilewave as tw
-from local_ranks import on_ranks
+from local_ranks import results_of
 from matrices import DTYPES, layout, values
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
@@ -28,8 +28,7 @@ def random_factor(seed, n=None, largest=30):
         x = factor.solve(tw.linalg.matrix(b, context=context, **layouts[1]))
         return factor.gather(), x.gather(), factor.pivots, factor.permutation, factor.det(), a.gather()
 
-    results, errors = on_ranks(ranks, threads, body)
-    assert not any(errors), (seed, errors)
+    results = results_of(ranks, threads, body)
     found, x, pivots, permutation, det, kept = results[0]
     assert np.array_equal(kept, whole) and found.dtype == dtype and all(np.array_equal(r[2], pivots) for r in results)
     if n == 0:
@@ -88,8 +87,7 @@ def test_singular(ranks):
             factor.solve(tw.linalg.matrix((20, 1), init=1.0, context=context))
         return factor.info, refused.value.info, float(factor.det())
 
-    results, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
+    results = results_of(ranks, 1, body)
     assert results == [(8, 8, 0.0)] * ranks and scipy.linalg.lapack.dgetrf(whole)[2] == 8
 
 
@@ -109,6 +107,5 @@ def test_a_determinant_overflows_only_itself(dtype):
             a = tw.linalg.matrix(np.diag(np.array(diagonal, dtype)), context=context)
             return tw.linalg.lu(a, block=2, context=context).det()
 
-        results, errors = on_ranks(2, 1, body)
-        assert not any(errors), errors
+        results = results_of(2, 1, body)
         assert all(np.isclose(abs(det) if wanted == np.inf else det, wanted, rtol=1e-5) for det in results), results

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import tilewave as tw
-from local_ranks import on_ranks
+from local_ranks import on_ranks, results_of
 from matrices import DTYPES, applied, close, layout, values
 from products import product_rate
 
@@ -21,8 +21,7 @@ def random_product(seed, largest, sizes=None, repeats=1):
     def body(context):
         return [run_case(context, case) for case in cases]
 
-    results, errors = on_ranks(ranks, threads, body)
-    assert not any(errors), (seed, errors)
+    results = results_of(ranks, threads, body)
     for case, found in zip(cases, results[0], strict=True):
         wanted = case["alpha"] * applied(case["a"], case["ta"]) @ applied(case["b"], case["tb"])
         wanted = (wanted + case["beta"] * case["c"]).astype(case["dtype"])
@@ -217,8 +216,7 @@ def test_auto_compares_panels_of_the_common_dimension(mirrored):
         same = tw.linalg.plan_matmul(*[tw.linalg.matrix((200, 200), layout=c.layout, context=context) for _ in "ab"], c)
         return [{text.split()[0].strip(",") for _, _, text in plan.compared} for plan in (moved, same)]
 
-    results, errors = on_ranks(2, 1, body)
-    assert not any(errors), errors
+    results = results_of(2, 1, body)
     moved, same = results[0]
     assert moved == {"broadcast", "wavefront", "summa"} and same == {"broadcast", "wavefront"}
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tilewave as tw
-from local_ranks import on_ranks
+from local_ranks import on_ranks, results_of
 from matrices import DTYPES, layout, values
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
@@ -45,8 +45,7 @@ def test_layouts_move_and_gather(seed):
             found.append(moved.gather())
         return found
 
-    results, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), (seed, errors)
+    results = results_of(ranks, 1, body)
     assert all(part is None for found in results[1:] for part in found)
     for (whole, *_), found in zip(cases, results[0], strict=True):
         assert found.dtype == whole.dtype and np.array_equal(found, whole)
@@ -60,8 +59,7 @@ def test_large_pieces_go_in_chunks():
         made = tw.linalg.matrix(whole, layout="rows", context=context)
         return made.redistribute("columns").redistribute("cyclic", 7).gather()
 
-    results, errors = on_ranks(2, 1, body)
-    assert not any(errors), errors
+    results = results_of(2, 1, body)
     assert np.array_equal(results[0], whole)
 
 
@@ -78,8 +76,7 @@ def test_from_functions_numbers_and_fields():
             make(field, dtype="c16"),
         )
 
-    results, errors = on_ranks(3, 1, body)
-    assert not any(errors), errors
+    results = results_of(3, 1, body)
     i, j = np.ogrid[:7, :5]
     by_array, by_element, number, nothing, of_field, as_complex = results[0]
     assert np.array_equal(by_array, 10 * i + j) and np.array_equal(by_element, np.where(i > j, i, -1.0))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tilewave as tw
-from local_ranks import on_ranks
+from local_ranks import results_of
 from matrices import DTYPES, values
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
@@ -32,8 +32,7 @@ def test_in_place(factor, ranks, dtype):
         b = tw.linalg.matrix(whole[:, :2].copy(), context=context)
         return made.local is fitting.local, copied.gather(), made.gather(), *kept, array, made.solve(b).gather()
 
-    results, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
+    results = results_of(ranks, 1, body)
     assert all(result[0] for result in results)
     _, copied, made, fitting, moved, other, array, x = results[0]
     assert np.array_equal(made, copied) and np.array_equal(moved, copied)
@@ -55,6 +54,5 @@ def test_ranks_that_differ(factor):
             factor(a, overwrite_a="yes")
         return a.gather()
 
-    results, errors = on_ranks(2, 1, body)
-    assert not any(errors), errors
+    results = results_of(2, 1, body)
     assert np.array_equal(results[0], whole)

@@ -7,7 +7,7 @@ import pytest
 import scipy.linalg
 import tilewave as tw
 from factors import KINDS, MOST, least_squares_ratio, made, norm, qr_ratios, solve_ratio
-from local_ranks import on_ranks
+from local_ranks import on_ranks, results_of
 from matrices import DTYPES, layout, values
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
@@ -148,8 +148,7 @@ def test_the_least_solution_of_a_wide_system():
         make = lambda x: tw.linalg.matrix(x, context=context)
         return tw.linalg.lstsq(make(a), make(b)).gather()
 
-    results, errors = on_ranks(3, 1, body)
-    assert not any(errors), errors
+    results = results_of(3, 1, body)
     assert np.allclose(results[0], wanted, atol=1e-12)
 
 
@@ -176,8 +175,7 @@ def test_a_dependent_column_is_named(ranks, dtype, wide):
             tw.linalg.lstsq(make(turn(exact)), b, cond=0)
         return refused.value.info, zero.value.info, tw.linalg.lstsq(make(turn(good)), b).shape
 
-    results, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
+    results = results_of(ranks, 1, body)
     assert results == [(14, 6, (30 if wide else 20, 2))] * ranks
 
 
@@ -191,8 +189,7 @@ def test_what_is_no_number_spreads_and_leaves_earlier_columns_alone(bad):
         q, r = tw.linalg.qr(tw.linalg.matrix(whole, context=context), block=4)
         return q.gather(), r.gather()
 
-    results, errors = on_ranks(3, 1, body)
-    assert not any(errors), errors
+    results = results_of(3, 1, body)
     q, r = results[0]
     # The panel of the bad column is the first that it changes.
     assert np.allclose(r[:, :8], wanted[:, :8]) and np.isfinite(q[:, :0]).all()
@@ -217,8 +214,7 @@ def test_modes_and_reports():
         applied = factor.apply(tw.linalg.matrix(whole, context=context), "T").gather()
         return r.gather(), full.gather(), applied, factor.report.memory_bytes
 
-    results, errors = on_ranks(2, 1, body)
-    assert not any(errors), errors
+    results = results_of(2, 1, body)
     r, q, applied, memory = results[0]
     assert r.shape == (12, 12) and q.shape == (40, 40) and np.allclose(q[:, :12] @ r, whole)
     assert np.allclose(applied[:12], r) and np.allclose(applied[12:], 0)
@@ -280,8 +276,7 @@ def test_transposed_complex_q_is_refused():
                 tw.linalg.matrix((2, 1), init=1.0, context=context)
             )
 
-    _, errors = on_ranks(2, 1, body)
-    assert not any(errors), errors
+    results_of(2, 1, body)
 
 
 def test_ranks_that_disagree():

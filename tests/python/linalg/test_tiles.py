@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tilewave as tw
 from factors import MOST, least_squares_ratio, qr_ratios, ratio, solve_ratio, triangle
-from local_ranks import on_ranks
+from local_ranks import results_of
 from matrices import DTYPES, values
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
@@ -31,8 +31,7 @@ def test_factors(block, n, dtype):
         found = tw.linalg.lstsq(on(tall), on(more), block=block)
         return cholesky.gather(), *solved, qr.q().gather(), qr.r().gather(), found.gather()
 
-    results, errors = on_ranks(2, 1, body)
-    assert not any(errors), (seed, errors)
+    results = results_of(2, 1, body)
     lower, x, y, q, r, z = results[0]
     assert ratio(lower @ lower.conj().T - definite, n * np.linalg.norm(definite, 1), dtype) < MOST, seed
     assert solve_ratio(definite, x, sides) < MOST and solve_ratio(square, y, sides) < MOST, seed
@@ -55,8 +54,7 @@ def test_triangles(block, dtype):
             for lower, op, unit in ways
         ]
 
-    results, errors = on_ranks(2, 1, body)
-    assert not any(errors), errors
+    results = results_of(2, 1, body)
     for (lower, op, unit), x in zip(ways, results[0], strict=True):
         whole = np.tril(triangles[lower]) if lower else np.triu(triangles[lower])
         if unit:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tilewave as tw
 from factors import MOST, norm, ratio, solution, triangle
-from local_ranks import on_ranks
+from local_ranks import on_ranks, results_of
 from matrices import DTYPES, layout, values
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
@@ -69,8 +69,7 @@ def test_matrices_by_block_columns_stay_where_they_are():
         moves = tw.linalg.solve_triangular(make(), b, lower=True).report
         return stays.moved, stays.block, moves.moved
 
-    results, errors = on_ranks(2, 1, body)
-    assert not any(errors), errors
+    results = results_of(2, 1, body)
     assert results == [((), 3, ("a",))] * 2
 
 
@@ -83,8 +82,7 @@ def test_a_zero_on_the_diagonal(ranks):
             tw.linalg.solve_triangular(a, b)
         return refused.value.info, tw.linalg.solve_triangular(a, b, unit_diagonal=True).shape
 
-    results, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
+    results = results_of(ranks, 1, body)
     assert results == [(9, (12, 2))] * ranks
 
 
@@ -100,8 +98,7 @@ def test_what_is_no_number_spreads(bad):
             tw.linalg.matrix(a, context=context), tw.linalg.matrix(b, context=context), lower=True, block=4
         ).gather()
 
-    results, errors = on_ranks(3, 1, body)
-    assert not any(errors), errors
+    results = results_of(3, 1, body)
     x = results[0]
     assert np.allclose(np.delete(x, 2, axis=1), np.delete(wanted, 2, axis=1)) and np.allclose(x[:4, 2], wanted[:4, 2])
     assert not np.isfinite(x[8:, 2]).any()
@@ -155,8 +152,7 @@ def test_inverse(seed):
         made = tw.linalg.inv(tw.linalg.matrix(a, context=context, **how), **keys)
         return made.gather(), made.layout.name, len(made.report)
 
-    results, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), (seed, errors)
+    results = results_of(ranks, 1, body)
     x, name, reports = results[0]
     assert x.dtype == dtype and name == how["layout"] and reports == 3
     # LAPACK's test of getri: the error relative to both norms.
@@ -173,6 +169,5 @@ def test_inverse_of_a_singular_matrix(ranks):
             tw.linalg.inv(tw.linalg.matrix((3, 4), context=context))
         return refused.value.info
 
-    results, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
+    results = results_of(ranks, 1, body)
     assert results == [7] * ranks

@@ -15,14 +15,14 @@ from tilewave.machine.numbers import FAR
 @pytest.mark.parametrize(
     "row, text",
     [
-        ({"way": "polls", "poll_period_s": 5e-5}, "polled every 50 µs"),
-        ({"way": "none"}, "not polled"),
-        ({"way": "helper"}, "helper thread"),
-        ({"way": "other"}, "other"),
+        ({"progress": "polls", "poll_period_s": 5e-5}, "polled every 50 µs"),
+        ({"progress": "none"}, "not polled"),
+        ({"progress": "helper"}, "helper thread"),
+        ({"progress": "other"}, "other"),
     ],
 )
-def test_ways_of_polling(row, text):
-    assert show._way(row) == text
+def test_kinds_of_progress(row, text):
+    assert show._progress(row) == text
 
 
 def heads(m):
@@ -56,7 +56,7 @@ def test_many_hosts_are_named_in_part():
 def test_every_case_of_strided_data_is_a_row_and_every_way_a_column():
     m = some()
     m.same_host.strided = [
-        {"way": way, "stride": stride, "bytes": size, "byte_s": 1e-9 * stride}
+        {"method": way, "stride": stride, "bytes": size, "byte_s": 1e-9 * stride}
         for way, stride, size in (("packed", 2, 4096), ("datatype", 2, 4096), ("packed", 8, 4096), ("packed", 2, 65536))
     ]
     (rows,) = (rows for _, head, rows in show.tables(m) if head == ("same host: bytes", "stride", "packed", "datatype"))
@@ -174,11 +174,13 @@ def test_of_several_looks_the_shortest_counts():
         ([0.0], 0.0, 0.0),
         ([0.0, 0.0, 0.0], 0.0, 0.0),
         ([1.0, 2.0, 3.0], 2.0, 0.5),
+        ([1.0, 2.0, 3.0, 4.0, 5.0], 3.0, 2 / 3),
         ([-1.0, -2.0, -3.0], -2.0, 0.5),
     ],
 )
 def test_summaries(samples, value, spread):
     assert fit.summary(samples) == fit.Sample(value, pytest.approx(spread))
+    assert fit.summary([]) is None
 
 
 def test_a_machine_of_a_core_has_its_numbers():
@@ -187,3 +189,61 @@ def test_a_machine_of_a_core_has_its_numbers():
     found = machine.Machine._from_core(core, {"hosts": [], "ranks": 2, "threads": 1})
     assert found.latency_s == 7e-6 and found.host_of == [0, 1] and found.memory == []
     assert found._to_core().latency_s == 7e-6 and found._to_core().step_s == core.step_s
+
+
+# --- searches for breaks --------------------------------------------------------------------------------------------
+
+def network(noise, rng, breaks=((8192, 6e-6, 0.0), (262144, 0.0, -4e-11))):
+    """Times by size: latency, bytes, and at each break a step and a change of slope from there on."""
+
+    def time_s(size):
+        t = 2e-6 + size * 1.2e-10
+        for at, step, slope in breaks:
+            if size >= at:
+                t += step + (size - at) * slope
+        return t
+
+    def sample(size):
+        samples = [time_s(size) * (1 + abs(rng.gauss(0, noise))) for _ in range(31)]
+        return fit.summary(samples)
+
+    return time_s, sample
+
+
+SIZES = [1, 8, *(8 * 4**k for k in range(1, 11)), 16 << 20]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.02, 0.05])
+def test_breaks_are_found_where_they_are(noise):
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    rng = random.Random(seed)
+    for _ in range(20):
+        at = round(2 ** rng.uniform(8.5, 17))
+        time_s, sample = network(noise, rng, [(at, rng.uniform(0.5, 3) * (2e-6 + at * 1.2e-10), 0.0)])
+        points = [(size, s.value) for size, s in sorted(fit.find_points(sample, SIZES).items())]
+        found = fit.breaks(points)
+        assert len(found) == 1 and at <= found[0] <= 1.1 * at + 8, (seed, at, found)
+        curve = fit.thinned(points)
+        for size in (3, 100, round(at / 1.15) - 9, round(1.15 * at) + 9, 5 << 20):
+            if at <= size <= 1.1 * at + 8:
+                continue
+            told = fit.interpolate(size, [x for x, _ in curve], [y for _, y in curve])
+            assert told == pytest.approx(time_s(size), rel=0.1 + 2 * noise), (seed, at, size)
+
+
+def test_a_straight_line_has_no_breaks_and_two_points():
+    _, sample = network(0.0, random.Random(1), [])
+    points = [(size, s.value) for size, s in sorted(fit.find_points(sample, SIZES).items())]
+    assert fit.breaks(points) == [] and len(fit.thinned(points)) == 2
+
+
+def test_slope_is_free_of_what_both_have_in_common():
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    rng = random.Random(seed)
+
+    def times(count):
+        return [5e-3 + count * 2.1e-3 * (1 + abs(rng.gauss(0, 0.01))) for _ in range(9)]
+
+    assert fit.slope((4, times(4)), (40, times(40))).value == pytest.approx(2.1e-3, rel=0.03), seed

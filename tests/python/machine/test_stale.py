@@ -6,7 +6,7 @@ import pickle
 import types
 
 import pytest
-from local_ranks import on_ranks
+from local_ranks import on_ranks, results_of
 
 import tilewave as tw
 from tilewave.machine import busy, known, machine, stale
@@ -120,8 +120,7 @@ def folder(monkeypatch, tmp_path):
 
 def measured(ranks, threads):
     """The numbers of such ranks here, found quickly."""
-    results, errors = on_ranks(ranks, threads, lambda context: measure_now(context, True, 0.3, save=False))
-    assert errors == [None] * ranks
+    results = results_of(ranks, threads, lambda context: measure_now(context, True, 0.3, save=False))
     return results[0]
 
 
@@ -194,8 +193,8 @@ def test_nothing_looks_stale_of_an_honest_file_nor_without_measured_numbers(
     if variable == "honest":
         measured(ranks, threads).save(path)
     monkeypatch.setenv(known.VARIABLE, "default" if variable == "default" else str(path))
-    results, errors = on_ranks(ranks, threads, runs)
-    assert errors == [None] * ranks and not any(results)
+    results = results_of(ranks, threads, runs)
+    assert not any(results)
 
 
 def test_the_rate_of_a_body(monkeypatch):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from local_ranks import on_ranks
+from local_ranks import results_of
 from poisson_matrix import poisson_matrix
 
 import tilewave as tw
@@ -26,9 +26,7 @@ CASES = [
 
 def found_on(ranks, body):
     """What `body` gives on each of some ranks."""
-    results, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
-    return results
+    return results_of(ranks, 1, body)
 
 
 def right_side(shape):
@@ -246,7 +244,6 @@ def test_a_second_solver_of_the_same_shape_plans_nothing(ranks, monkeypatch):
             counts.append(len(decided))
         return found, counts
 
-    results, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
+    results = results_of(ranks, 1, body)
     (first, second), counts = results[0]
     assert np.array_equal(first, second) and 0 < counts[0] == counts[1]

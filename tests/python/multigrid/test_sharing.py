@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from local_ranks import on_ranks
+from local_ranks import results_of
 from tilewave import _core
 from tilewave.errors import ConfigError
 from tilewave.multigrid import Poisson, sharing
@@ -24,9 +24,7 @@ CASES = [
 
 def found_on(ranks, body):
     """What `body` gives on each of some ranks."""
-    results, errors = on_ranks(ranks, 1, body, 600)  # of a busy machine: rank 0 proves the schedule of all
-    assert not any(errors), errors
-    return results
+    return results_of(ranks, 1, body, 600)  # of a busy machine: rank 0 proves the schedule of all
 
 
 def solved(shape, options, ranks, grid):

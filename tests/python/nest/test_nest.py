@@ -44,7 +44,7 @@ def test_places_come_once_each_written_ones_first():
         Place("A", (-1, -2), ("i", "j"), written=False, read=True, always=False),
     )
     line = mixed.function.__code__.co_firstlineno
-    assert [mixed.line_of(place) - line for place in mixed.places] == [3, 2, 2, 3]
+    assert [int(mixed.where(place).split(":")[-2]) - line for place in mixed.places] == [3, 2, 2, 3]
     assert mixed.text_of(mixed.places[2]) == "B[-2+i, 1+j]"
     assert mixed.where(mixed.places[2]).endswith(f"test_nest.py:{line + 2}:28")
 
@@ -75,7 +75,6 @@ def test_iteration_box():
     assert relax.iteration_box({"A": (4, 5, 6)}) == ((1, 4), (1, 5), (1, 6))
     assert mixed.iteration_box(same) == ((2, 9), (2, 8))
     assert mixed.iteration_box({"A": (9, 9), "B": (7, 12)}) == ((2, 7), (2, 9))
-    assert mixed.iteration_box(same, over={"j": (3, np.int64(7))}) == ((2, 9), (3, 7))
     assert mixed.iteration_box({"A": (1, 2), "B": (1, 2)}) == ((2, 2), (2, 2))
 
 
@@ -106,19 +105,7 @@ def test_arrays_of_lower_rank_and_tables():
 
 def test_time():
     assert two_levels.time == "t" and relax.time is None and product.time is None
-    shapes = {"U": (6, 7), "F": (6, 7), "w": (7,)}
-    assert two_levels.iteration_box(shapes, {"i": (2, 5)}, time="t", steps=4) == ((0, 4), (2, 5), (0, 7))
-    whole = {**shapes, "U": (3, 6, 7)}
-    assert two_levels.iteration_box(whole) == ((0, 2), (1, 5), (0, 7))
-    with pytest.raises(ConfigError, match=r"'U'.*\(t, i, j\).*\(3, 6, 7\).*rank 2.*lacks.*'t'"):
-        two_levels.iteration_box(whole, time="t", steps=4)
-    with pytest.raises(ConfigError, match="time='i'; allowed: 't'"):
-        two_levels.iteration_box(shapes, time="i", steps=4)
-    for steps in (None, -1, 1.5, True):
-        with pytest.raises(ConfigError, match="steps.*allowed: an int >= 0"):
-            two_levels.iteration_box(shapes, time="t", steps=steps)
-    with pytest.raises(ConfigError, match="'t' is the time index.*allowed: i, j"):
-        two_levels.iteration_box(shapes, {"t": (0, 1)}, time="t", steps=2)
+    assert two_levels.iteration_box({"U": (3, 6, 7), "F": (6, 7), "w": (7,)}) == ((0, 2), (1, 5), (0, 7))
 
 
 @pytest.mark.parametrize(
@@ -150,23 +137,6 @@ def test_box_needs_every_shape_and_an_array_for_every_index(tmp_path):
     found = load(tmp_path, "free", HEADER + ("@nest\ndef body(A, S, i, k):\n    n = k + 1\n    A[i] = S[k, n]\n")).body
     with pytest.raises(ConfigError, match="no array bounds loop index 'k'"):
         found.iteration_box({"A": (3,), "S": (3, 3)})
-
-
-@pytest.mark.parametrize(
-    ("over", "words"),
-    [
-        ({"j": (1, 8)}, ["(1, 8)", "'j'", "within (2, 8)"]),
-        ({"i": (2, 10)}, ["(2, 10)", "within (2, 9)"]),
-        ({"i": (5, 4)}, ["(5, 4)"]),
-        ({"k": (0, 1)}, ["no index 'k'", "allowed: i, j"]),
-        ({"i": "0:n"}, ["'0:n'", "not supported", "pair of ints"]),
-        ({"i": lambda j: j}, ["not supported", "pair of ints"]),
-    ],
-)
-def test_bounds_that_are_refused(over, words):
-    with pytest.raises(ConfigError) as error:
-        mixed.iteration_box({"A": (9, 9), "B": (9, 9)}, over)
-    assert all(word in str(error.value) for word in words), error.value
 
 
 def test_box_of_another_rank_is_refused():

@@ -8,7 +8,7 @@ import random
 
 import numpy as np
 import pytest
-from local_ranks import on_ranks
+from local_ranks import on_ranks, results_of
 from order_problems import make, operands
 from random_paths import random_paths
 
@@ -410,5 +410,4 @@ def test_a_grid_that_cuts_what_stays_whole_names_the_array():
         with pytest.raises(tw.ConfigError, match=r"grid \(3, 1\) cuts dimension 0, which stays whole"):
             tw.run(diagonal, s=C, A=A, plan={"grid": (3, 1)})
 
-    _, errors = on_ranks(3, 1, body)
-    assert not any(errors), errors
+    results_of(3, 1, body)

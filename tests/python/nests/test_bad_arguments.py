@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import tilewave as tw
-from local_ranks import on_ranks
+from local_ranks import results_of
 from tilewave import patterns
-from tilewave.machine.known import share
+from tilewave.allgather import allgather
 
 
 @tw.nest
@@ -40,8 +40,7 @@ def test_steps_and_times_of_one_rank(bad):
             call(1)  # the ranks are where they were
         return said
 
-    results, errors = on_ranks(2, 1, body)
-    assert not any(errors), errors
+    results = results_of(2, 1, body)
     assert results[0] == results[1] and all("allowed" in text for text in results[0])
 
 
@@ -225,7 +224,7 @@ def test_odd_arguments_of_one_rank_in_every_family():
                 found[case] = end_of(function, good | ({parameter: value} if context.rank else {}))
                 context.agree(None, case)  # the ranks are where they were
         found[name] = end_of(function, good)
-    zero, one = share(context, found)
+    zero, one = allgather(context, found)
     wrong = {case: (zero[case], one[case]) for case in zero if zero[case] != one[case] or "alone" in zero[case]}
     wrong |= {case: end for case, end in zero.items() if "(" not in case and end != "fine"}
     assert not wrong, "\n".join(f"{case}: {ends}" for case, ends in wrong.items())

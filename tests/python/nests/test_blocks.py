@@ -9,7 +9,7 @@ import random
 import numpy as np
 import pytest
 from tests.python.nests.test_scaled_subscripts import draw, loops_of, used
-from tests.python.support.local_ranks import on_ranks
+from tests.python.support.local_ranks import results_of
 
 import tilewave as tw
 from tilewave import _core
@@ -77,8 +77,7 @@ def compare(rng, ranks, threads):
         return {name: value.gather() for name, value in given.items()}, tw.check(schedule)
 
     expected = loops_of(text, expected)
-    found, errors = on_ranks(ranks, threads, body)
-    assert not any(errors), (text, shapes, blocks, errors)
+    found = results_of(ranks, threads, body)
     assert found[0][1] is None, (text, shapes, blocks, found[0][1])
     for name in arrays:
         assert np.array_equal(found[0][0][name].view("u8"), expected[name].view("u8")), (text, shapes, blocks, name)
@@ -125,8 +124,7 @@ def test_a_layer_around_the_cells_moves_nothing(ranks, grid):
         assert fine.owned == before and moved is not None
         return messages(restrict, context, c=coarse, r=fine, plan={"grid": grid})
 
-    found, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
+    found = results_of(ranks, 1, body)
     assert found[0] == 0
 
 
@@ -154,8 +152,7 @@ def test_a_chain_has_its_own_halos_whatever_fields_have():
         chain = tw.chain([tw.bind(double, r=u, f=f, **on), tw.bind(restrict, c=coarse, r=u, **on)])
         return chain.separate
 
-    found, errors = on_ranks(2, 1, body)
-    assert not any(errors), errors
+    found = results_of(2, 1, body)
     assert found == ["", ""]
 
 

@@ -20,7 +20,7 @@ def test_loops_follow_the_element_that_is_nearest_to_a_point(monkeypatch, access
     core = types.SimpleNamespace(
         align=lambda number: None, cut_as=lambda number, cuts: None, follow=lambda *what: told.append(what)
     )
-    view = types.SimpleNamespace(array="A", axes=("i", "j"), indices=("i", "j"), own_phases=lambda: ((1, 0), (1, 0)))
+    view = types.SimpleNamespace(array="A", axes=("i", "j"), indices=("i", "j"), all_phases=lambda: ((1, 0), (1, 0)))
     monkeypatch.setattr(cuts, "has_cuts", lambda value: True)
     field = types.SimpleNamespace(ndim=2, _cuts=())
     cuts.set_cuts(types.SimpleNamespace(views=[view]), [view], {"A": field}, accesses, core)

@@ -4,7 +4,7 @@ beside them.
 
 import numpy as np
 import pytest
-from local_ranks import on_ranks
+from local_ranks import results_of
 
 import tilewave as tw
 from tilewave.nest.bounds import loop_bounds
@@ -119,8 +119,7 @@ class Both:
 
 
 def all_equal(ranks, threads, body):
-    _, errors = on_ranks(ranks, threads, body)
-    assert not any(errors), next(error for error in errors if error)
+    results_of(ranks, threads, body)
 
 
 @pytest.mark.parametrize("ranks,threads", [(1, 1), (1, 2), (2, 1), (3, 2)])

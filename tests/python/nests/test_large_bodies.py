@@ -4,7 +4,7 @@ dimensions, one array in several orders.
 
 import numpy as np
 import pytest
-from tests.python.support.local_ranks import on_ranks
+from tests.python.support.local_ranks import results_of
 
 import tilewave as tw
 from tilewave.nest.bounds import loop_bounds
@@ -45,8 +45,7 @@ def run_and_compare(text, shapes, steps, ranks, threads, names=None, history=0):
     box = ((0, steps), *nest.iteration_box(full)[1:])
     before = {name: [arrays[name].copy() for _ in range(history)] for name in written} if history else None
     plain_loops(nest, loop_bounds(nest.indices, box), expected, steps=steps, history=before)
-    found, errors = on_ranks(ranks, threads, body)
-    assert not any(errors), errors
+    found = results_of(ranks, threads, body)
     for name in written:
         assert np.array_equal(found[0][name].view("u4"), expected[name].view("u4")), name
 
@@ -96,8 +95,7 @@ def test_130_places(ranks, threads):
         tw.run(nest, plan={"threads": threads}, **given)
         return given["C"].gather(), given["D"].gather()
 
-    found, errors = on_ranks(ranks, threads, body)
-    assert not any(errors), errors
+    found = results_of(ranks, threads, body)
     assert np.array_equal(found[0][0], expected["C"]) and np.array_equal(found[0][1], expected["D"])
     with pytest.raises(tw.ConfigError, match="at most 192"):
         body = " + ".join(f"A[i+{k}]" for k in range(200))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from local_ranks import on_ranks
+from local_ranks import results_of
 
 import tilewave as tw
 
@@ -39,8 +39,7 @@ def test_swapped_fields_do_not_move(ranks, threads):
                 a, b = b, a
             np.testing.assert_array_equal(whole, a)
 
-    _, errors = on_ranks(ranks, threads, body)
-    assert not any(errors), errors
+    results_of(ranks, threads, body)
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
@@ -61,8 +60,7 @@ def test_moving_is_reported(ranks):
             assert ("+ moving" in str(report)) == (measured.moving_s > 0)
         return moving
 
-    moving, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
+    moving = results_of(ranks, 1, body)
     assert all(m == moving[0] for m in moving)  # the slowest rank's, everywhere
 
 
@@ -88,8 +86,7 @@ def test_each_nest_has_one_plan_however_fields_move(ranks):
         assert all(each == plans[0] for each in plans)
         return u.gather(), r.gather()
 
-    results, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
+    results = results_of(ranks, 1, body)
     u, f = np.random.default_rng(4).random((90, 70)), 0.5 * np.random.default_rng(4).random((90, 70))
     for _ in range(6):
         for i in range(1, 89):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from local_ranks import on_ranks
+from local_ranks import on_ranks, results_of
 
 import tilewave as tw
 from tilewave import _core
@@ -66,8 +66,7 @@ def test_indices_and_narrowed_loops(ranks, as_fields, together):
         )
         return field.gather()
 
-    results, errors = on_ranks(ranks, 2, body)
-    assert not any(errors), errors
+    results = results_of(ranks, 2, body)
     assert np.array_equal(results[0], expected)
 
 
@@ -84,8 +83,7 @@ def test_bound_fields(ranks):
         bound.run(steps=5)
         return u.gather()
 
-    results, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
+    results = results_of(ranks, 1, body)
     u = np.arange(5)[:, None] - 3 * np.arange(7)
     for _ in range(7):
         u = np.roll(u, 3, 0) + np.roll(u, -1, 1)
@@ -104,8 +102,7 @@ def test_bodies_that_reach_further_than_the_axis_is_long(ranks):
         tw.run(far, u=u, steps=3, periodic=("i",), context=context)
         return u.gather()
 
-    results, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
+    results = results_of(ranks, 1, body)
     assert np.array_equal(results[0], expected)
 
 
@@ -122,8 +119,7 @@ def test_halos_wider_than_blocks(periodic):
     alone, _ = on_ranks(1, 1, run)
     for choices in ({}, {"temporal_block": 2}):  # 3, 2 and 2 rows a rank
         plan = {"grid": (1, 6, 1), "generator": "stencil", **choices}
-        results, errors = on_ranks(6, 1, lambda c: run(c, plan))
-        assert not any(errors), errors
+        results = results_of(6, 1, lambda c: run(c, plan))
         assert np.array_equal(results[0], alone[0])
 
 
@@ -142,8 +138,7 @@ def test_heat_converges_at_second_order(ranks):
             tw.run(heat, u=u, steps=steps, periodic=("i", "j"), context=context)
             return u.gather()
 
-        results, errors = on_ranks(ranks, 1, body)
-        assert not any(errors), errors
+        results = results_of(ranks, 1, body)
         exact = np.exp(-8 * np.pi**2 * 0.2 * steps / n**2) * start
         return abs(results[0] - exact).max()
 

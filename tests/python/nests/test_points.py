@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.python.support.local_ranks import on_ranks
+from local_ranks import on_ranks, results_of
 
 import tilewave as tw
 from tilewave.nest.bounds import loop_bounds
@@ -65,8 +65,7 @@ def test_waves(ranks, threads, dtype):
         assert more.recorded["u"].shape == (0, 0) and more.recorded["m"].shape == (0, 1)
         return u.gather(), report.recorded["u"]
 
-    found, errors = on_ranks(ranks, threads, body)
-    assert not any(errors), errors
+    found = results_of(ranks, threads, body)
     assert found[0][0].tobytes() == expected[0].tobytes()
     assert all(recorded.tobytes() == expected[1].tobytes() for _, recorded in found)
 

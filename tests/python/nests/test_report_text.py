@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from local_ranks import on_ranks
+from local_ranks import results_of
 
 import tilewave as tw
 
@@ -49,8 +49,7 @@ def test_a_sweep(ranks, threads, choices):
         A = tw.field((32, 32, 129), "f4", init=1.0, context=context)
         return tw.run(relax, A=A, plan={"threads": threads, **choices}, context=context)
 
-    reports, errors = on_ranks(ranks, threads, body)
-    assert not any(errors), errors
+    reports = results_of(ranks, threads, body)
     text = str(reports[0])
     assert text.startswith(f"relax ran on {ranks} rank") and "e+" not in text and "e-" not in text
     assert f" in {reports[0].waves} wave" in text and reports[0].steps is None
@@ -77,8 +76,7 @@ def test_sources_and_receivers_give_a_report_like_any_other(ranks):
         none = tw.run(heat, u=u, steps=0, context=context, record=asked)
         return usual, ours, none
 
-    found, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
+    found = results_of(ranks, 1, body)
     for rank, (usual, ours, none) in enumerate(found):
         assert type(ours) is type(usual) is type(none) is tw.Report
         assert ours.points == usual.points and ours.loops == usual.loops and ours.ranks == usual.ranks

@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 import pytest
-from tests.python.support.local_ranks import on_ranks
+from tests.python.support.local_ranks import results_of
 
 import tilewave as tw
 
@@ -82,8 +82,7 @@ def compare(rng, ranks, threads):
         return {name: value if as_numpy[name] else value.gather() for name, value in given.items()}
 
     expected = loops_of(text, expected)
-    found, errors = on_ranks(ranks, threads, body)
-    assert not any(errors), (text, shapes, errors)
+    found = results_of(ranks, threads, body)
     for name in arrays:
         whole = found[0][name]
         assert np.array_equal(whole.view(f"u{whole.itemsize}"), expected[name].view(f"u{whole.itemsize}")), (
@@ -145,8 +144,7 @@ def test_blocks_of_two_grids_lie_together(ranks, threads, shape):
         assert F.owned[0].start == min(2 * C.owned[0].start, shape[0])
         return F.gather(), C.gather()
 
-    found, errors = on_ranks(ranks, threads, body)
-    assert not any(errors), errors
+    found = results_of(ranks, threads, body)
     assert np.array_equal(found[0][0], expected["F"]) and np.array_equal(found[0][1], expected["C"])
 
 
@@ -165,8 +163,7 @@ def test_nests_in_turn_move_nothing(ranks):
             versions.append((F._storage.version, C._storage.version))
         return versions
 
-    found, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
+    found = results_of(ranks, 1, body)
     assert all(versions[1:] == versions[:1] * 3 for versions in found), found
 
 
@@ -182,8 +179,7 @@ def test_chain_of_two_grids(ranks):
         report = tw.chain(bounds).run(times=4)
         return given["F"].gather(), given["C"].gather(), str(report)
 
-    found, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
+    found = results_of(ranks, 1, body)
     assert np.array_equal(found[0][0], expected["F"]) and np.array_equal(found[0][1], expected["C"])
 
 
@@ -224,6 +220,5 @@ def test_one_field_with_several_factors():
         report = tw.run(both, C=C, F=tw.field((40,), "f8", F, context=context), context=context)
         return C.gather(), report.replicated
 
-    found, errors = on_ranks(3, 1, body)
-    assert not any(errors), errors
+    found = results_of(3, 1, body)
     assert np.array_equal(found[0][0], expected) and found[0][1]

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from local_ranks import on_ranks
+from local_ranks import on_ranks, results_of
 
 import tilewave as tw
 from tilewave.nest.bounds import loop_bounds
 from tilewave.nests import several
 from tilewave.nests.problem import check_steps
-from tilewave.nest.reference import _Times, _run
+from tilewave.nest.reference import _Times, run_body
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 SHAPE = 9, 11
@@ -74,7 +74,7 @@ def plain(nests, arrays, history, steps, over, given, inject=None, record=None):
             box = check_steps(nest, {name: given[name] for name in nest.arrays}, steps)
             points = (x for x in loop_bounds(nest.indices, box, own).points() if x[0] == t)
             with np.errstate(all="ignore"):
-                _run(nest, points, {**arrays, **buffers}, dict(nest.scalars))
+                run_body(nest, points, {**arrays, **buffers}, dict(nest.scalars))
         for name, (points, values) in (inject or {}).items():
             np.add.at(buffers[name][t+1,], tuple(np.array(points).T), values[t])
         for name, points in (record or {}).items():
@@ -124,8 +124,7 @@ def test_equal_to_plain_loops(ranks, threads):
                         if context.rank == 0:
                             np.testing.assert_array_equal(found, wanted, f"{title}: {name}, {back} back, {steps} steps")
 
-    _, errors = on_ranks(ranks, threads, body)
-    assert not any(errors), next(error for error in errors if error)
+    results_of(ranks, threads, body)
 
 
 def test_numpy_arrays_on_one_rank():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.python.support.local_ranks import on_ranks
+from tests.python.support.local_ranks import results_of
 
 import tilewave as tw
 
@@ -49,8 +49,7 @@ def test_nests_in_turn_share_the_points_alike(grid):
         return {name: field.gather() for name, field in fields.items()}
 
     ranks = grid[0] * grid[1]
-    found, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
+    found = results_of(ranks, 1, body)
     for name, value in looped(STEPS).items():
         # The nest of velocities runs where both are inside: the loops above are exactly its points.
         assert found[0][name].tobytes() == value.tobytes(), name
@@ -83,6 +82,5 @@ def test_time_steps_of_arrays_with_factors_and_extents_of_their_own(ranks, choic
         tw.run(TOGETHER, steps=STEPS, **fields, plan=choices)
         return [fields[name].gather() for name in "uv"]
 
-    found, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
+    found = results_of(ranks, 1, body)
     assert all(got.tobytes() == times[name][-1].tobytes() for got, name in zip(found[0], "uv", strict=True))

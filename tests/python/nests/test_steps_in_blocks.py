@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 import pytest
-from local_ranks import on_ranks
+from local_ranks import results_of
 
 import tilewave as tw
 from tilewave import _core
@@ -111,8 +111,7 @@ def test_equal_to_plain_loops(name, ranks, threads):
                     )
                     assert report.points == points and ("block" in report.plan.notes) == (count > BLOCK)
 
-    _, errors = on_ranks(ranks, threads, body)
-    assert not any(errors), errors
+    results_of(ranks, threads, body)
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
@@ -131,8 +130,7 @@ def test_bounds(ranks):
         with pytest.raises(tw.ConfigError, match="steps=60: .* leaves array 'f'"):
             compare(context, "one buffer", 60, False)
 
-    _, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
+    results_of(ranks, 1, body)
 
 
 @pytest.mark.parametrize("ranks,threads", [(1, 1), (2, 2)])
@@ -156,8 +154,7 @@ def test_one_preparation_serves_all_numbers_of_steps(ranks, threads):
         assert prepared == [1] * 4
         return report
 
-    reports, errors = on_ranks(ranks, threads, body)
-    assert not any(errors), errors
+    reports = results_of(ranks, threads, body)
     report = reports[0]
     assert report.results["most"][0] == 1  # values only fall
     parts = report.measured.parts
@@ -210,8 +207,7 @@ def test_repetitions_of_bound_runs(ranks, threads, monkeypatch):
     def on(ranks, threads, block):
         for name in ("FEWEST_STEPS", "MOST_STEPS"):
             monkeypatch.setattr(steps, name, block)
-        found, errors = on_ranks(ranks, threads, lambda context: list(runs(context)))
-        assert not any(errors), errors
+        found = results_of(ranks, threads, lambda context: list(runs(context)))
         return found[0]
 
     for ours, whole in zip(on(ranks, threads, 5), on(1, 1, 64), strict=True):
@@ -234,8 +230,7 @@ def test_errors_say_the_step(ranks):
             with pytest.raises(tw.KernelError, match=f"at t={at}, i="):
                 tw.run(meets_zero, u=u, at=at, steps=30 * BLOCK, context=context)
 
-    _, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
+    results_of(ranks, 1, body)
 
 
 @tw.nest
@@ -267,8 +262,7 @@ def test_an_interrupt_stops_all_blocks(ranks, grid):
         seen = [fraction for fraction in seen if fraction >= 0]  # the last look, after the run, has none
         assert seen == sorted(seen) and all(0 <= fraction <= 1 for fraction in seen)
 
-    _, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
+    results_of(ranks, 1, body)
 
 
 def test_numpy_arrays_in_place():

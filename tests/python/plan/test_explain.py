@@ -8,7 +8,7 @@ import pytest
 import tilewave as tw
 from tilewave.plan import explain as explaining
 from tilewave.plan import plan as plans
-from tilewave.timeline.parts import Face, Predicted
+from tilewave.timeline.parts import PARTS, Face, Predicted
 
 
 @tw.nest
@@ -52,22 +52,22 @@ def test_replicated_arrays_count_in_the_memory(plan):
 def test_the_parts_that_take_no_time_are_left_out(plan):
     lines = section(plan.explain(), "Where the time goes")
     parts = plan.predicted.parts
-    shown = [label for name, label in plans.PARTS.items() if getattr(parts, name) > 0]
+    shown = [label for name, label in PARTS.items() if getattr(parts, name) > 0]
     assert [line.split()[0] for line in lines] == shown
     assert len({line.split()[-1] for line in lines}) == 1  # one unit
 
 
 def test_ways_in_which_loops_may_lie(plan):
-    plan.notes.pop("ways", None)
-    assert "Ways in which" not in plan.explain()
+    plan.notes.pop("alternatives", None)
+    assert "Layouts of loops" not in plan.explain()
     best, other = dict(plan.ranked[0]["choices"]), dict(plan.ranked[0]["choices"])
     best.update(storage="skewed", row=[1, -1], skew=[])
     other.update(storage="plain", row=[], skew=[0, 1])
-    plan.notes["ways"] = [
+    plan.notes["alternatives"] = [
         {"time_s": 1e-3, "choices": best, "bringing_s": 2e-3, "on_one_rank": False, "taken": True},
         {"time_s": 5e-3, "choices": other, "bringing_s": 0.0, "on_one_rank": True, "taken": False},
     ]
-    lines = section(plan.explain(), "Ways in which")
+    lines = section(plan.explain(), "Layouts of loops")
     assert lines == [
         "  1 ms  points of a row (1, -1) are neighbours in memory, and 2 ms to bring NumPy arrays into that "
         "order and back: taken",
@@ -197,9 +197,9 @@ def test_a_plan_in_a_sentence(change, notes, text):
 @pytest.mark.parametrize(
     "notes, words, absent",
     [
-        ({"given_whole": True}, ["given as a whole: it is obeyed, and no other was tried"], ["played; the best first"]),
+        ({"given_whole": True}, ["given as a whole: it is obeyed, and no other was tried"], ["the best first"]),
         ({"chosen_for": [40, 30]}, ["chosen for a run over 40 x 30 points and fitted to this one"], ["the best first"]),
-        ({}, ["plans estimated, ", "played; the best first", "   1. "], ["fitted to this one", "as a whole"]),
+        ({}, ["plans estimated, ", "simulated; the best first", "   1. "], ["fitted to this one", "as a whole"]),
     ],
 )
 def test_what_else_was_tried(plan, notes, words, absent):
@@ -218,7 +218,7 @@ def test_what_else_was_tried(plan, notes, words, absent):
         ({"threads": 2}, "rows of fewer", "more lanes"),
         ({"ranks": 2, "threads": 1}, "a helper thread for progress", "blocking: one rank"),
         ({"ranks": 2, "threads": 1, "fixed": {"helper": True}}, "more lanes", "a helper thread"),
-        ({"by_rule": {"storage": "plain"}, "ways": None}, "rows without dependences become vectors only", ""),
+        ({"by_rule": {"storage": "plain"}, "alternatives": None}, "rows without dependences become vectors only", ""),
     ],
 )
 def test_what_was_not_tried(plan, notes, words, absent):

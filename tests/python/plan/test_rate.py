@@ -142,7 +142,7 @@ def test_storages_are_measured_in_turn(monkeypatch, faster, disturbed):
     context = tw.Context(threads=1)
     plan = tw.plan(linear, A=tw.field((40, 50, 60), "f4", init=1.0, context=context), context=context)
     assert {storage: len(times) for storage, times in visits.items()} == {"plain": 2, "skewed": 2}
-    assert plan.storage == faster and all(way["bringing_s"] == 0 for way in plan.notes["ways"])
+    assert plan.storage == faster and all(each["bringing_s"] == 0 for each in plan.notes["alternatives"])
 
 
 @tw.nest

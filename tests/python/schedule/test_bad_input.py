@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from local_ranks import on_ranks
+from local_ranks import on_ranks, results_of
 
 import tilewave as tw
 from tilewave.schedule.schedule import VERSION
@@ -39,8 +39,7 @@ def schedule_of(b):
 
 def on_all(body):
     """Body gives the error of its rank; all are the same, and agreed on."""
-    results, errors = on_ranks(RANKS, 1, body)
-    assert errors == [None] * RANKS
+    results = results_of(RANKS, 1, body)
     assert len({text for text, _ in results}) == 1, results
     assert all(agreed for _, agreed in results)
     return results[0][0]
@@ -215,5 +214,4 @@ def test_a_file_of_another_version(tmp_path):
         tw.run_schedule(read, context=context, functions={"count": count}, A=A, B=B)
         return B.tolist()
 
-    results, errors = on_ranks(RANKS, 1, body)
-    assert errors == [None] * RANKS and results == [[1, 2]] * RANKS
+    assert results_of(RANKS, 1, body) == [[1, 2]] * RANKS

@@ -4,12 +4,11 @@ checker names a combine step that is left out, done twice or turned round.
 A failure prints its seed: `Reduction(seed, ranks)`.
 """
 
-import random
-import re
 
 import numpy as np
 import pytest
-from local_ranks import on_ranks
+from local_ranks import results_of
+from mutants import naming
 from reductions import Reduction, run_on, schedule_of
 
 import tilewave as tw
@@ -29,8 +28,7 @@ def test_random_reductions(ranks):
     def body(context):
         return [run_on(context, p, s) for p, s in zip(programs, schedules, strict=True)]
 
-    results, errors = on_ranks(ranks, 1, body)
-    assert errors == [None] * ranks
+    results = results_of(ranks, 1, body)
     assert [said for mine in results for said in mine if said] == []
 
 
@@ -80,20 +78,7 @@ def other_order(rng, cores):
 
 
 KINDS = [left_out, twice, turned_round, other_order]
-
-
-def name_mutants(kind, count, first):
-    made, seed = 0, first
-    while made < count:
-        seed += 1
-        program = Reduction(seed, 2 + seed % 4)
-        schedule = schedule_of(program)
-        if not kind(random.Random(seed), schedule._cores):
-            continue
-        made += 1
-        why = tw.check(schedule)
-        assert why is not None, f"{program}, {kind.__name__}: nothing found in\n{schedule.text()}"
-        assert re.search(COMBINED, why), f"{program}, {kind.__name__}: {why}"
+name_mutants = naming(lambda seed: Reduction(seed, 2 + seed % 4), schedule_of, lambda *_: COMBINED)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -178,7 +163,6 @@ def test_dtypes_and_files(dtype, tmp_path):
         tw.run_schedule(read, context=context, S=both[context.rank].copy(), R=R)
         return R
 
-    results, errors = on_ranks(2, 1, body)
-    assert errors == [None, None]
+    results = results_of(2, 1, body)
     right = np.maximum(both[1], both[0]) if dtype == "?" else both[1] + both[0]
     assert np.array_equal(results[0][:, 1:], right[:, 1:]) and not results[0][:, 0].any()

@@ -3,13 +3,12 @@
 A failure prints its seed: `Composed(seed, ranks)`.
 """
 
-import random
-import re
 
 import numpy as np
 import pytest
 from composed import Composed, along_two, run_on, schedule_of
-from local_ranks import on_ranks
+from local_ranks import on_ranks, results_of
+from mutants import naming
 
 import tilewave as tw
 
@@ -28,8 +27,7 @@ def test_random_schedules_of_schedules(ranks):
     def body(context):
         return [run_on(context, *case) for case in zip(programs, schedules, times, strict=True)]
 
-    results, errors = on_ranks(ranks, 1, body)
-    assert errors == [None] * ranks
+    results = results_of(ranks, 1, body)
     assert [said for mine in results for said in mine if said] == []
 
 
@@ -109,19 +107,7 @@ KINDS = {
 }
 
 
-def name_mutants(kind, count, first):
-    made, seed = 0, first
-    while made < count:
-        seed += 1
-        assert seed < first + 60 * count, f"only {made} mutants of {seed - first} programs"
-        program = Composed(seed, 1 + seed % 4)
-        schedule = schedule_of(program)
-        if not kind(random.Random(seed), schedule._cores):
-            continue
-        made += 1
-        why = tw.check(schedule)
-        assert why is not None, f"{program}, {kind.__name__}: nothing found in\n{schedule.text()}"
-        assert re.search(KINDS[kind], why), f"{program}, {kind.__name__}: {why}"
+name_mutants = naming(lambda seed: Composed(seed, 1 + seed % 4), schedule_of, lambda kind, _: KINDS[kind])
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -158,8 +144,7 @@ def test_patterns_among_some_ranks(kind, algorithm, shape):
         tw.run_schedule(schedule, context=context, A=A, B=B)
         return A if kind == "broadcast" else B
 
-    found, errors = on_ranks(4, 1, body)
-    assert errors == [None] * 4
+    found = results_of(4, 1, body)
     ends = np.cumsum([1, *columns])
     for place, rank in enumerate(ranks):
         want = values[rank].copy() if kind == "broadcast" else np.zeros(shape, np.int64)
@@ -217,8 +202,7 @@ def test_nests_of_a_triangle(lanes):
         for i in range(1, n):
             for j in range(1, i):
                 right[i, j] = a * right[i - 1, j - 1] + v[i, j]
-    _, errors = on_ranks(1, 1, lambda c: tw.run_schedule(schedule, context=c, U=u, V=v))
-    assert errors == [None]
+    results_of(1, 1, lambda c: tw.run_schedule(schedule, context=c, U=u, V=v))
     assert np.array_equal(u, right)
 
 
@@ -234,7 +218,7 @@ def test_a_body_that_raises_ends_the_run_on_every_rank():
         with pytest.raises(tw.KernelError, match="'divided' raised ValueError.'zero'. at i=3, line .* on rank 1"):
             tw.run_schedule(schedule, context=context, U=np.array([2, 1] if context.rank == 0 else [1, 0]))
 
-    assert on_ranks(2, 1, body)[1] == [None, None]
+    results_of(2, 1, body)
 
 
 def test_parts_files_and_predictions_have_nests(tmp_path):
@@ -249,8 +233,8 @@ def test_parts_files_and_predictions_have_nests(tmp_path):
         tw.run_schedule(parts[context.rank], context=context, U=U)
         return U
 
-    results, errors = on_ranks(2, 1, body)
-    assert errors == [None, None] and (np.concatenate(results) == -1).all()
+    results = results_of(2, 1, body)
+    assert (np.concatenate(results) == -1).all()
     whole = tw.build_schedule(write, 2)
     slow, quick = (tw.predict(whole, rates={divided: point_s}).time_s for point_s in (1e-3, 1e-6))
     assert slow > 500 * quick

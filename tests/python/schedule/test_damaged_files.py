@@ -92,8 +92,9 @@ def machines():
     curve = {"x": [8, 64], "y": [1e-9, 1e-8]}
     link = {"latency_s": 2e-6, "send_s": 3e-7, "receive_s": 2e-7, "byte_s": 1e-10, "breaks_bytes": [64]}
     link |= {"transfer_s": Curve(**curve), "synchronous_s": Curve(**curve)}
-    row = {"way": "polls", "poll_period_s": 5e-5, "bytes": 9.0, "hidden": 0.1, "slowdown": 1.0, "busy_byte_s": 1e-11}
-    link |= {"overlap": [row], "strided": [{"way": "packed", "stride": 2, "bytes": 4096, "byte_s": 1e-9}]}
+    row = {"progress": "polls", "poll_period_s": 5e-5, "bytes": 9.0, "hidden": 0.1, "slowdown": 1.0}
+    row["busy_byte_s"] = 1e-11
+    link |= {"overlap": [row], "strided": [{"method": "packed", "stride": 2, "bytes": 4096, "byte_s": 1e-9}]}
     found = tw.Machine(
         conditions={"hosts": ["a", "b"], "ranks": 2, "threads": 1, "cpu_models": ["x"], "mpi": "", "date": "today"},
         copy_byte_s=Curve(**curve),
@@ -174,7 +175,7 @@ def use(value, rng, schedule):
     if isinstance(value, tw.Schedule):
         str(value), value.text(), value.memory_bytes, value.message_bytes, value.steps, repr(value)
         assert value == value
-        if value.own is None:
+        if value.rank is None:
             fine(lambda: tw.check(value))
             fine(lambda: tw.predict(value, threads=rng.choice((None, 1))))
             fine(lambda: tw.predict(value, times=2))

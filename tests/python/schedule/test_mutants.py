@@ -3,13 +3,11 @@
 A failure prints its seed: `Graph(seed, ranks)`.
 """
 
-import random
-import re
 
 import pytest
+from mutants import naming
 from task_graphs import Graph, overlap, schedule_of
 
-import tilewave as tw
 from tilewave import _core
 
 EACH = 40  # mutants of a kind
@@ -267,21 +265,9 @@ KINDS = [
 ]
 
 
+name_mutants = naming(lambda seed: Graph(seed, 1 + seed % 4), schedule_of, lambda _, words: words)
+
+
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_each_mutant_is_named(kind):
     name_mutants(kind, EACH, 0)
-
-
-def name_mutants(kind, count, first):
-    made, seed = 0, first
-    while made < count:
-        seed += 1
-        assert seed < first + 60 * count, f"only {made} mutants of {seed - first} graphs"
-        graph = Graph(seed, 1 + seed % 4)
-        schedule = schedule_of(graph)
-        if (words := kind(random.Random(seed), schedule._cores)) is None:
-            continue
-        made += 1
-        why = tw.check(schedule)
-        assert why is not None, f"{graph}, {kind.__name__}: nothing found in\n{schedule.text()}"
-        assert re.search(words, why), f"{graph}, {kind.__name__}: {why}"

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from local_ranks import on_ranks
+from local_ranks import results_of
 from repeated_graphs import Repeated, run_on, schedule_of
 
 import tilewave as tw
@@ -29,8 +29,7 @@ def run_seeds(ranks, threads, seeds):
             for times in (1, 2, 3, 7)
         ]
 
-    results, errors = on_ranks(ranks, threads, body, timeout_s=300)
-    assert errors == [None] * ranks
+    results = results_of(ranks, threads, body, timeout_s=300)
     assert [found for mine in results for found in mine if found] == []
 
 
@@ -104,8 +103,7 @@ def test_many_repetitions(ranks):
             assert len(requests) == 2 * (ranks - 1) * 300
         return A[4 * context.rank : 4 * context.rank + 4]
 
-    results, errors = on_ranks(ranks, 1, body)
-    assert errors == [None] * ranks
+    results = results_of(ranks, 1, body)
     assert np.array_equal(np.concatenate(results), smoothed(ranks, 300))
 
 
@@ -131,8 +129,8 @@ def test_a_failure_in_one_repetition_ends_all():
         return A[4 * context.rank : 4 * context.rank + 4]
 
     assert set(core_names) == set(CALLS)
-    results, errors = on_ranks(3, 1, body)
-    assert errors == [None] * 3 and len(count) == 25
+    results = results_of(3, 1, body)
+    assert len(count) == 25
     assert np.array_equal(np.concatenate(results), smoothed(3, 5))
 
 
@@ -233,7 +231,7 @@ def test_bad_numbers():
         with pytest.raises(tw.ConfigError, match="times"):
             tw.run_schedule(schedule, context=context, times=0, A=np.zeros(4, dtype="i8"))
 
-    assert on_ranks(1, 1, body)[1] == [None]
+    results_of(1, 1, body)
 
     def twice(b):
         with b.repeat():

@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 import pytest
-from local_ranks import on_ranks
+from local_ranks import on_ranks, results_of
 from task_graphs import Graph, run_on, schedule_of, wrong
 
 import tilewave as tw
@@ -34,8 +34,7 @@ def run_seeds(ranks, threads, seeds):
     def body(context):
         return [run_on(context, graph, s) for graph, s in zip(graphs, schedules, strict=True)]
 
-    results, errors = on_ranks(ranks, threads, body, timeout_s=300)
-    assert errors == [None] * ranks
+    results = results_of(ranks, threads, body, timeout_s=300)
     for rank, mine in enumerate(results):
         for graph, arrays in zip(graphs, mine, strict=True):
             assert wrong(graph, rank, arrays) is None, f"{wrong(graph, rank, arrays)}; {graph}"
@@ -105,8 +104,7 @@ def test_ring_pipelines(ranks, threads):
                 assert_parts_add_up(report.parts)
         return found
 
-    results, errors = on_ranks(ranks, threads, body)
-    assert errors == [None] * ranks
+    results = results_of(ranks, threads, body)
     for rank, found in enumerate(results):
         for (pieces, _), A in zip(cases, found, strict=True):
             assert np.array_equal(A, np.arange(pieces * 3).reshape(pieces, 3) + rank + 1)
@@ -178,8 +176,7 @@ def test_a_message_is_taken_between_tasks_of_another_lane():
             many.task(busy, [], [A[1]], number=number)
 
     schedule = tw.build_schedule(build, 2)
-    _, errors = on_ranks(2, 1, lambda c: tw.run_schedule(schedule, context=c, A=np.zeros(3)))
-    assert errors == [None, None]
+    results_of(2, 1, lambda c: tw.run_schedule(schedule, context=c, A=np.zeros(3)))
     assert order[:2] == ["busy", "taken"] and len(order) == 101
 
 
@@ -235,8 +232,7 @@ def test_a_rank_that_fails_alone_ends_the_others(bad):
             tw.run_schedule(schedule, context=context, A=np.zeros((4, 12, 3)))
         tw.run_schedule(tw.build_schedule(ring, 3, 4, 3), context=context, A=np.zeros((4, 4, 3)))
 
-    _, errors = on_ranks(3, 1, body)
-    assert errors == [None] * 3
+    results_of(3, 1, body)
 
 
 def collect(b, lanes):

@@ -5,6 +5,7 @@ import os
 import numpy as np
 
 import tilewave as tw
+from rings import ring
 from tilewave import patterns
 
 SHAPE = (12, 10)
@@ -25,26 +26,6 @@ def sequential(A, i, j):
     A[i, j] = A[i, j - 1] + A[i - 1, j + 9]
 
 
-def add(before, value, out):
-    out[...] = value + before.sum()
-
-
-def ring_of(b):
-    """Each rank adds the last value of the rank before it to its own."""
-    S = b.array("S", 12, storage=slice(None))
-    lane, mine = b.lane(), S.owned
-    before = S[mine.lo[0] - 1 : mine.lo[0]] if b.rank else S[0:0]
-    if b.rank:
-        m = b.receive(b.rank - 1, before)
-        lane.post_recv(m)
-        lane.wait(m)
-    lane.task(add, [before, mine], [mine], number=b.rank)
-    if b.rank + 1 < b.ranks:
-        m = b.send(b.rank + 1, S[mine.hi[0] - 1 : mine.hi[0]])
-        lane.post_send(m)
-        lane.wait(m)
-
-
 def whole(made):
     """All values of a field, or this rank's of a matrix, or what was returned."""
     return made[...] if isinstance(made, tw.Field) else getattr(made, "local", made)
@@ -61,7 +42,7 @@ def calls(context, folder):
     bound = tw.bind(relax, A=A, B=B)
     cycle = tw.chain([bound, tw.bind(relax, A=A, B=B)])
     stepping = tw.chain([bound, tw.bind(heat, u=u, steps=2)])
-    ring = tw.build_schedule(ring_of, ranks=size)
+    built = tw.build_schedule(ring, size)
     M, P = np.arange(12.0).reshape(3, 4) + c.rank, np.arange(3.0 * 2 * size).reshape(3, 2 * size)
     prepared, halos = patterns.spread(M, start=False, context=c), tw.exchange(H, start=False)
     summed = patterns.allreduce(M, start=False, context=c)
@@ -115,7 +96,7 @@ def calls(context, folder):
         "chain run": (lambda: cycle.run(times=3), of_A),
         "chain until": (lambda: stepping.run(times=2, until=lambda values: False), of_A),
         "schedule": (lambda: tw.schedule(relax, A=A, B=B).ranks, whole),
-        "run_schedule": (lambda: tw.run_schedule(ring, S=np.ones(12), context=c).parts is None, whole),
+        "run_schedule": (lambda: tw.run_schedule(built, A=np.ones(12), context=c).parts is None, whole),
         "broadcast": (lambda: patterns.broadcast(P.copy(), context=c), whole),
         "broadcast of a number": (lambda: patterns.broadcast(3.0, context=c), whole),
         "reduce": (lambda: patterns.reduce(M, context=c), whole),

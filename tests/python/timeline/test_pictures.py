@@ -5,7 +5,7 @@ import collections
 import numpy as np
 import pytest
 import tilewave as tw
-from local_ranks import on_ranks
+from local_ranks import results_of
 from matplotlib.colors import to_hex
 from tilewave.timeline.pictures import draw_timelines
 
@@ -24,9 +24,7 @@ def reports(ranks):
         made = {name: tw.linalg.matmul(a, b, panel=10, **how).report for name, how in ways.items()}
         return made | {"qr": tw.linalg.qr(a, block=5).report}
 
-    results, errors = on_ranks(ranks, 1, body)
-    assert not any(errors), errors
-    return results
+    return results_of(ranks, 1, body)
 
 
 def test_predicted_stands_above_measured(tmp_path):
@@ -60,8 +58,7 @@ def test_runs_of_nests_and_bare_timelines():
         A = tw.field((16, 64), "f8", init=lambda i, j: 1.0, context=context)
         return tw.run(add, A=A, context=context)
 
-    results, errors = on_ranks(2, 1, body)
-    assert not any(errors), errors
+    results = results_of(2, 1, body)
     figure = draw_timelines({"sweep": results[0], "bare": results[0].timeline})
     assert [bool(axes.get_title()) for axes in figure.axes] == [True, False, True, True]
     assert np.isclose(figure.axes[0].get_xlim()[0], 0)
@@ -73,8 +70,7 @@ def test_below_each_lane_are_its_messages():
         A = tw.field((16, 64), "f8", init=lambda i, j: 1.0, context=context)
         return tw.run(add, A=A, plan={"grid": (3, 1), "tile": (5, 8)}, context=context)
 
-    results, errors = on_ranks(3, 1, body)
-    assert not any(errors), errors
+    results = results_of(3, 1, body)
     timeline = results[0].timeline
     lines = {"#3060a0": 0, "#8060b0": 1}  # receives, sends
     found = collections.Counter()

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from local_ranks import on_ranks
+from local_ranks import results_of
 from sweeps import random_case, schedules
 
 import tilewave as tw
@@ -32,8 +32,7 @@ def test_parts_of_a_run(ranks, threads):
         A = tw.field((64, 256), "f8", init=lambda i, j: 1.0, context=context)
         return tw.run(add, A=A, context=context, plan={"grid": (ranks, 1), "tile": (8, 32), "mapping_dim": 1})
 
-    reports, errors = on_ranks(ranks, threads, body)
-    assert not any(errors), errors
+    reports = results_of(ranks, threads, body)
     timeline, plan = reports[0].timeline, reports[0].plan
     parts = timeline.parts()
     assert sum(getattr(parts, name) for name in ADD_UP) == pytest.approx(parts.total_s, rel=1e-6)

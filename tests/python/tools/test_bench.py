@@ -105,11 +105,11 @@ def test_of_hpls_settings_the_fastest_counts(tmp_path, monkeypatch):
         (folder / "HPL.out").write_text("\n".join(out))
         return 0
 
-    found = hpl.ways(start, 2, [200, 300], 3)
-    assert all(way["seconds"] == pytest.approx([0.5] * 3) for way in found.values()) and list(found) == [200, 300]
+    found = hpl.contenders(start, 2, [200, 300], 3)
+    assert all(one["seconds"] == pytest.approx([0.5] * 3) for one in found.values()) and list(found) == [200, 300]
     assert found[200]["name"] == "HPL, modified 2-ring, depth 1, block 128" and len(inputs) == 3
     verdict[0] = "FAILED"
     with pytest.raises(SystemExit, match="wrong values"):
-        hpl.ways(start, 2, [200], 1)
+        hpl.contenders(start, 2, [200], 1)
     monkeypatch.setenv("TILEWAVE_CONTENDERS", str(tmp_path / "bin"))
-    assert hpl.ways(start, 2, [200], 1) == {}
+    assert hpl.contenders(start, 2, [200], 1) == {}

@@ -1,18 +1,14 @@
 """The tools that check who may use whom: they refuse what is not in order."""
 
-import importlib.util
+import importlib
 from pathlib import Path
 
 import pytest
 
-TOOLS = Path(__file__).resolve().parents[3] / "tools"
 
-
-def load(name):
-    spec = importlib.util.spec_from_file_location(f"tool_{name}", TOOLS / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture(autouse=True)
+def tools(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[3] / "tools")
 
 
 def tree(root, files):
@@ -55,7 +51,7 @@ PACKAGE = {
     ],
 )
 def test_imports(tmp_path, name, text, says):
-    tool = load("imports")
+    tool = importlib.import_module("imports")
     tree(tmp_path, PACKAGE)
     assert tool.violations(tmp_path) == ([], 4)
     tree(tmp_path, {"tilewave/nest/third.py": "from tilewave.nest.other import y\n"} if "third" in text else {})
@@ -109,7 +105,7 @@ SOURCES = {
     ],
 )
 def test_layers(tmp_path, name, text, says):
-    tool = load("layers")
+    tool = importlib.import_module("layers")
     tree(tmp_path, SOURCES)
     assert tool.violations(tmp_path) == ([], 7)
     tree(tmp_path, {name: text})
@@ -118,7 +114,7 @@ def test_layers(tmp_path, name, text, says):
 
 
 def test_headers_that_users_include_are_few(tmp_path):
-    tool = load("layers")
+    tool = importlib.import_module("layers")
     tree(tmp_path, {f"include/tilewave/engine/{stem}.hpp": "" for stem in tool.HOME})
     assert tool.violations(tmp_path) == ([], len(tool.HOME))
     tree(tmp_path, {f"include/tilewave/{stem}.hpp": "" for stem in list(tool.HOME)[:16]})

@@ -65,7 +65,7 @@ class Emitter:
 
     def fail(self, exception, message):
         """Leave the kernel in every point that comes here; what follows is never reached."""
-        self.fail_if(ir.Constant(I1, 1), exception, message)
+        self.fail_if(I1(1), exception, message)
 
     # Values of several types.
 
@@ -100,7 +100,7 @@ class Emitter:
 
     def _tag_in(self, block, value, types):
         if value.single:
-            return ir.Constant(I8, types.index(value.only.type))
+            return I8(types.index(value.only.type))
         here = self.builder.block
         self.builder.position_before(block.terminator)
         tag = self._renumbered(value, types)
@@ -109,10 +109,10 @@ class Emitter:
 
     def _renumbered(self, value, types):
         """The tag of a value as positions in another list of types."""
-        tag = ir.Constant(I8, types.index(value.options[-1].type))
+        tag = I8(types.index(value.options[-1].type))
         for k in range(len(value.options) - 2, -1, -1):
-            here = self.builder.icmp_unsigned("==", value.tag, ir.Constant(I8, k))
-            number = ir.Constant(I8, types.index(value.options[k].type))
+            here = self.builder.icmp_unsigned("==", value.tag, I8(k))
+            number = I8(types.index(value.options[k].type))
             tag = self.builder.select(here, number, tag)
         return tag
 
@@ -146,7 +146,7 @@ class Emitter:
         if len(types) == 1:
             return Value(options)
         tags = [
-            ir.Constant(I8, types.index(value.only.type)) if value.single else self._renumbered(value, types)
+            I8(types.index(value.only.type)) if value.single else self._renumbered(value, types)
             for value in (first, second)
         ]
         return Value(options, self.builder.select(condition, *tags))
@@ -163,7 +163,7 @@ class Emitter:
             fixed[several] = Value([value.options[k]])
             if k == len(value.options) - 1:
                 return self.dispatch(function, *fixed)
-            here = self.builder.icmp_unsigned("==", value.tag, ir.Constant(I8, k))
+            here = self.builder.icmp_unsigned("==", value.tag, I8(k))
             return self.branch(here, lambda: self.dispatch(function, *fixed), lambda: from_option(k + 1))
 
         return from_option(0)
@@ -225,7 +225,7 @@ class Emitter:
         for k, operand in enumerate(operands):
             build.store(operand, cells[k])
         for k, cell in enumerate([*cells[: len(operands)], cells[2]]):
-            build.store(cell, build.gep(arguments, [ir.Constant(I64, k)], source_etype=POINTER))
+            build.store(cell, build.gep(arguments, [I64(k)], source_etype=POINTER))
         pointer = ir.Constant(POINTER, None)
         if data is not None:
             pointer = self._function(data, ir.FunctionType(ir.VoidType(), []))
@@ -241,7 +241,7 @@ class Emitter:
                 build.position_at_start(build.function.entry_basic_block)
                 # Cells of two pointers, 16 bytes: alloca gives untyped pointers for these.
                 arguments, one, strides, *cells = (build.alloca(POINTER, size=count) for count in (3, 1, 3, 2, 2, 2))
-                build.store(ir.Constant(I64, 1), one)
+                build.store(I64(1), one)
                 build.store(ir.Constant(ir.ArrayType(I64, 3), [0, 0, 0]), strides)
             self._scratch = arguments, one, strides, cells
         return self._scratch

@@ -314,7 +314,7 @@ def _numpy_test(e, name, typed):
         return complex_numbers.test(e, name, typed.ir, _float_test)
     if typed.type.is_float:
         return _float_test(e, name, typed.ir)
-    return ir.Constant(I1, int(name == "isfinite"))
+    return I1(int(name == "isfinite"))
 
 
 def _float_function(e, name, dtype, *values):

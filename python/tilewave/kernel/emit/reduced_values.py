@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-from llvmlite import ir
-
 from tilewave.kernel.types import complex_numbers
 from tilewave.kernel.types.casts import cast, promote
 from tilewave.kernel.types.values import I1, I8, Typed, Value, constant
@@ -69,7 +67,7 @@ def _counts(body, value):
 
 
 def _i1(flag):
-    return flag.ir if flag.const is None else ir.Constant(I1, int(flag.const))
+    return flag.ir if flag.const is None else I1(int(flag.const))
 
 
 def _computed(body, value, state):

@@ -332,9 +332,7 @@ class Body:
         if len(operators) == 1:
             return first
         return self.e.branch(
-            arithmetic.is_true(self.e, first),
-            lambda: self._compare(right, operators[1:], operands[1:]),
-            lambda: first,
+            arithmetic.is_true(self.e, first), lambda: self._compare(right, operators[1:], operands[1:]), lambda: first
         )
 
     def _and_or(self, conjunction, nodes):

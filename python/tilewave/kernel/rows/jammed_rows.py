@@ -2,9 +2,9 @@
 
 from llvmlite import ir
 
-from tilewave.kernel.rows.wide_rows import SPAN
-from tilewave.kernel.types.emitting import CountedLoop, element
-from tilewave.kernel.types.values import I1, I8, I64, POINTER, constant
+from tilewave.kernel.rows.wide_rows import ROWS_TYPE, SPAN
+from tilewave.kernel.types.emitting import CountedLoop, element, least
+from tilewave.kernel.types.values import I1, I8, I64, POINTER
 
 #: Rows that are computed together (also `PreparedSweep::stagger`). A chain of dependent operations leaves most of a
 #: core idle, a few chains fill it. Zen 3, ns a point with 3, 4, 6, 8 of them: 1024x1024 doubles 0.8, 0.7, 0.9, 1.0
@@ -48,14 +48,12 @@ def jam_function(frame, staggered):
     for k, place in enumerate(frame.nest.places):
         across = element(build, frame.ahead, k)
         for r, places in enumerate(rows):
-            places[place.key] = build.gep(
-                frame.places[place.key], [build.mul(across, constant("int64", r))], source_etype=I8
-            )
+            places[place.key] = build.gep(frame.places[place.key], [build.mul(across, I64(r))], source_etype=I8)
     frame.places = rows[0]
     carried = _carried(frame)
-    follows = frame.follows(carried) if carried else ir.Constant(I1, 1)
+    follows = frame.follows(carried) if carried else I1(1)
     for r in range(last):
-        _points(frame, rows[r], constant("int64", 0), constant("int64", stagger * (last - r)))
+        _points(frame, rows[r], I64(0), I64(stagger * (last - r)))
     registers, memory, end = (frame.row.append_basic_block(name) for name in ("registers", "memory", "ends"))
     build.cbranch(follows, registers, memory)
     for block, values in ((registers, carried), (memory, {})):
@@ -63,8 +61,8 @@ def jam_function(frame, staggered):
         _together(frame, rows, stagger, values, end)
     build.position_at_end(end)
     for r in range(1, ROWS_TOGETHER):
-        _points(frame, rows[r], build.sub(count, constant("int64", stagger * r)), count)
-    build.ret(constant("int64", 1))
+        _points(frame, rows[r], build.sub(count, I64(stagger * r)), count)
+    build.ret(I64(1))
 
 
 def _carried(frame):
@@ -85,17 +83,17 @@ def _points(frame, places, begin, end):
 def _together(frame, rows, stagger, carried, end):
     """The points at which all rows are computed together."""
     build, first = frame.build_at, stagger * (len(rows) - 1)
-    points = [constant("int64", first - stagger * r) for r in range(len(rows))]
+    points = [I64(first - stagger * r) for r in range(len(rows))]
     ahead = []
     for places, point in zip(rows, points, strict=True):
         frame.places, frame.point = places, point
         ahead.append({key: frame.load(key) for key in carried})
-    loop = CountedLoop(build, "together", constant("int64", first), frame.count)
+    loop = CountedLoop(build, "together", I64(first), frame.count)
     with loop as now:
         previous = [{key: build.phi(value.type) for key, value in values.items()} for values in ahead]
         results = []
         for r, places in enumerate(rows):
-            _point(frame, places, build.sub(now, constant("int64", stagger * r)), previous[r])
+            _point(frame, places, build.sub(now, I64(stagger * r)), previous[r])
             results.append({key: frame.body.state.cells[writer].ir for key, writer in carried.items()})
         for values, phis, following in zip(ahead, previous, results, strict=True):
             for key, phi in phis.items():
@@ -116,11 +114,10 @@ def rows_function(module, name, places, row, variants):
 
     `variants`: functions of several rows in the order in which they are tried, each with the least and the most rows
     and the points from which it pays. Each returns whether it has computed the rows."""
-    kind = ir.FunctionType(I64, [POINTER, POINTER, I64, POINTER, POINTER, POINTER, POINTER, POINTER, POINTER])
-    rows = ir.Function(module, kind, name)
+    rows = ir.Function(module, ROWS_TYPE, name)
     pointers, step, count, spans, following, index, direction, _, env = rows.args
     build = ir.IRBuilder(rows.append_basic_block("entry"))
-    zero, one = constant("int64", 0), constant("int64", 1)
+    zero, one = I64(0), I64(1)
     here = build.alloca(ir.ArrayType(POINTER, places))
     first = [element(build, pointers, k, POINTER) for k in range(places)]
     moves = [(element(build, following, k), element(build, step, k)) for k in range(places)]
@@ -130,17 +127,17 @@ def rows_function(module, name, places, row, variants):
     build.position_at_end(loop)
     span = build.phi(I64)
     span.add_incoming(zero, entry)
-    of_row = build.gep(spans, [build.mul(span, constant("int64", SPAN))], source_etype=I64)
+    of_row = build.gep(spans, [build.mul(span, I64(SPAN))], source_etype=I64)
     row_number, begin, points = (element(build, of_row, k) for k in range(SPAN))
     for k, (across, along) in enumerate(moves):
         moved = build.add(build.mul(row_number, across), build.mul(begin, along))
-        build.store(build.gep(first[k], [moved], source_etype=I8), build.gep(here, [zero, constant("int64", k)]))
+        build.store(build.gep(first[k], [moved], source_etype=I8), build.gep(here, [zero, I64(k)]))
     gone = []
-    for function, least, most, least_points in variants:
+    for function, fewest, most, least_points in variants:
         call, did, other = map(rows.append_basic_block, ("several", "did", "other"))
         equal = _equal_spans(build, of_row, build.sub(count, span), most)
-        enough = build.icmp_signed(">=", points, constant("int64", least_points))
-        build.cbranch(build.and_(enough, build.icmp_signed(">=", equal, constant("int64", least))), call, other)
+        enough = build.icmp_signed(">=", points, I64(least_points))
+        build.cbranch(build.and_(enough, build.icmp_signed(">=", equal, I64(fewest))), call, other)
         build.position_at_end(call)
         computed = build.call(function, [here, step, points, index, direction, env, following, equal])
         build.cbranch(build.icmp_signed("!=", computed, zero), did, other)
@@ -166,8 +163,8 @@ def _equal_spans(build, spans, left, most):
     """How many of the first spans, of those that are left and `most`, say the same points of rows that follow each
     other.
     """
-    one, before = constant("int64", 1), build.block
-    most = build.select(build.icmp_signed("<", left, constant("int64", most)), left, constant("int64", most))
+    one, before = I64(1), build.block
+    most = least(build, left, I64(most))
     loop, look, found = map(build.function.append_basic_block, ("equal", "look", "found"))
     build.branch(loop)
     build.position_at_end(loop)
@@ -175,7 +172,7 @@ def _equal_spans(build, spans, left, most):
     rows.add_incoming(one, before)
     build.cbranch(build.icmp_signed("<", rows, most), look, found)
     build.position_at_end(look)
-    span = build.gep(spans, [build.mul(rows, constant("int64", SPAN))], source_etype=I64)
+    span = build.gep(spans, [build.mul(rows, I64(SPAN))], source_etype=I64)
     expected = build.add(element(build, spans, 0), rows), element(build, spans, 1), element(build, spans, 2)
     same = [build.icmp_signed("==", element(build, span, k), value) for k, value in enumerate(expected)]
     rows.add_incoming(build.add(rows, one), look)

@@ -6,8 +6,8 @@ from tilewave import _core
 from tilewave.kernel.rows.transpose import shuffle, transpose
 from tilewave.kernel.rows.vectors import ParallelAccesses
 from tilewave.kernel.rows.wide_rows import prefetch
-from tilewave.kernel.types.emitting import CountedLoop, element
-from tilewave.kernel.types.values import I1, I8, I64, POINTER, constant, ir_type
+from tilewave.kernel.types.emitting import CountedLoop, element, greatest, least
+from tilewave.kernel.types.values import I1, I8, I32, I64, POINTER, ir_type
 
 #: Bytes of the elements of which a vector has one for each row.
 ITEM_BYTES = 4
@@ -45,10 +45,10 @@ def simd_rows_function(frame, streams, vector_bytes, ahead_bytes=0):
     begin, refuse = (frame.row.append_basic_block(name) for name in ("begin", "refuse"))
     build.cbranch(lanes.as_expected(), begin, refuse)
     build.position_at_end(refuse)
-    build.ret(constant("int64", 0))
+    build.ret(I64(0))
     build.position_at_end(begin)
     lanes.emit()
-    build.ret(constant("int64", 1))
+    build.ret(I64(1))
 
 
 def _prefer_vectors(function, vector_bytes):
@@ -83,11 +83,11 @@ class _Lanes:
 
     def as_expected(self):
         """Whether each element that is taken from registers is where its writer has put it."""
-        build, frame, good = self.build, self.frame, ir.Constant(I1, 1)
+        build, frame, good = self.build, self.frame, I1(1)
         for key, writer, rows, points in self.streams.checks:
             moved = build.add(
-                build.mul(self.across[writer], constant("int64", rows)),
-                constant("int64", points * frame.steps[key] * frame.dtypes[key[0]].itemsize),
+                build.mul(self.across[writer], I64(rows)),
+                I64(points * frame.steps[key] * frame.dtypes[key[0]].itemsize),
             )
             there = build.gep(frame.places[writer], [moved], source_etype=I8)
             good = build.and_(good, build.icmp_unsigned("==", there, frame.places[key]))
@@ -100,9 +100,7 @@ class _Lanes:
         self._open()
         ends, blocks, done = (frame.row.append_basic_block(name) for name in ("ends", "blocks", "done"))
         before = build.block
-        self.ahead = build.mul(
-            build.sub(frame.live, constant("int64", 1)), constant("int64", self.streams.lag)
-        )  # of the last row
+        self.ahead = build.mul(build.sub(frame.live, I64(1)), I64(self.streams.lag))  # of the last row
         last = build.add(frame.count, self.ahead)
         build.branch(ends)
         build.position_at_end(ends)
@@ -112,9 +110,9 @@ class _Lanes:
         build.position_at_end(blocks)
         reached = self._blocks(self.ahead)
         for phi, first, then in (
-            (begin, constant("int64", 0), reached),
+            (begin, I64(0), reached),
             (end, self.ahead, last),
-            (again, ir.Constant(I1, 0), ir.Constant(I1, 1)),
+            (again, I1(0), I1(1)),
         ):
             phi.add_incoming(first, before)
             phi.add_incoming(then, build.block)
@@ -126,20 +124,17 @@ class _Lanes:
         replaces.
         """
         build, frame = self.build, self.frame
-        last = build.sub(frame.live, constant("int64", 1))
-        rows = [constant("int64", r) for r in range(2)]  # there are two at least
-        rows += [
-            build.select(build.icmp_signed("<", constant("int64", r), frame.live), constant("int64", r), last)
-            for r in range(2, self.rows)
-        ]
-        self.start = [build.mul(row, constant("int64", self.streams.lag)) for row in rows]  # steps in which rows begin
+        last = build.sub(frame.live, I64(1))
+        rows = [I64(r) for r in range(2)]  # there are two at least
+        rows += [build.select(build.icmp_signed("<", I64(r), frame.live), I64(r), last) for r in range(2, self.rows)]
+        self.start = [build.mul(row, I64(self.streams.lag)) for row in rows]  # steps in which rows begin
         self.at = {}
         for key, place in self.first_row.items():
             step = frame.steps[key] * frame.dtypes[key[0]].itemsize
-            from_row = build.sub(self.across[key], constant("int64", self.streams.lag * step))
+            from_row = build.sub(self.across[key], I64(self.streams.lag * step))
             self.at[key] = [build.gep(place, [build.mul(from_row, row)], source_etype=I8) for row in rows]
 
-        self.same = {key: self._gather(key, [constant("int64", 0)] * self.rows) for key in self.streams.same}
+        self.same = {key: self._gather(key, [I64(0)] * self.rows) for key in self.streams.same}
         with build.goto_entry_block():
             self.cells, self.results = (
                 {key: self._room(key) for key in keys}
@@ -148,21 +143,21 @@ class _Lanes:
 
     def _address(self, key, lane, step):
         """Where a lane's element is, of the place that is at it in some step."""
-        distance = self.build.mul(step, constant("int64", self.frame.steps[key]))
+        distance = self.build.mul(step, I64(self.frame.steps[key]))
         return self.build.gep(self.at[key][lane], [distance], source_etype=self.kind(key))
 
     def _less(self, step, by):
-        return self.build.sub(step, constant("int64", by)) if by else step
+        return self.build.sub(step, I64(by)) if by else step
 
     def _from_begin(self, step, lane):
         """The step, or that in which the lane's row begins."""
         first = self.start[lane]
-        return self.build.select(self.build.icmp_signed("<", step, first), first, step)
+        return greatest(self.build, step, first)
 
     def _to_end(self, step, lane):
         """The step, or that in which the lane's row ends."""
-        last = self.build.add(self.start[lane], self.build.sub(self.frame.count, constant("int64", 1)))
-        return self.build.select(self.build.icmp_signed(">", step, last), last, step)
+        last = self.build.add(self.start[lane], self.build.sub(self.frame.count, I64(1)))
+        return least(self.build, step, last)
 
     def _gather(self, key, steps):
         """The vector of a place's elements, each lane's in another step."""
@@ -170,24 +165,24 @@ class _Lanes:
         value = ir.Constant(self.vector(key), ir.Undefined)
         for lane, step in enumerate(steps):
             element = build.load(self._address(key, lane, step), typ=self.kind(key))
-            value = build.insert_element(value, element, constant("int32", lane))
+            value = build.insert_element(value, element, I32(lane))
         return value
 
     # Steps in which some lanes have no point.
 
     def _one_by_one(self, begin, end):
         """The points of some steps, row by row and point by point."""
-        build, frame, zero = self.build, self.frame, constant("int64", 0)
+        build, frame, zero = self.build, self.frame, I64(0)
         with CountedLoop(build, "edge", zero, frame.live) as row:
             frame.places = {
                 key: build.gep(place, [build.mul(self.across[key], row)], source_etype=I8)
                 for key, place in self.first_row.items()
             }
-            start = build.mul(row, constant("int64", self.streams.lag))
+            start = build.mul(row, I64(self.streams.lag))
             first, after = build.sub(begin, start), build.sub(end, start)
             self._points(
-                build.select(build.icmp_signed("<", first, zero), zero, first),
-                build.select(build.icmp_signed(">", after, frame.count), frame.count, after),
+                greatest(build, first, zero),
+                least(build, after, frame.count),
             )
 
     def _points(self, begin, end):
@@ -238,7 +233,7 @@ class _Lanes:
     def _blocks(self, first):
         """All steps that the lanes take together, from step `first`; the step after the last."""
         build, frame, streams = self.build, self.frame, self.streams
-        size = constant("int64", self.rows)
+        size = I64(self.rows)
         # The next block is loaded while this one is computed. Of few streams it waits in registers; of more it is
         # transposed at once, into the second of two blocks in memory.
         registers = len(streams.memory) <= MOST_STREAMS_IN_REGISTERS
@@ -258,7 +253,7 @@ class _Lanes:
         build.cbranch(fits, look, end)
         build.position_at_end(look)
         loaded = {stream.key: self._load(stream.key, first) for stream in streams.memory}
-        zero = constant("int64", 0)
+        zero = I64(0)
         for key, rows in loaded.items() if not registers else ():
             self._fill(key, rows, zero)
         start = [self._before(stream, depth, first) for stream, depth in held]
@@ -275,14 +270,14 @@ class _Lanes:
             self._fill(key, rows, zero)
         # Before this block is stored: a load that follows a store to its place in a page would wait for it.
         following, last = build.add(begin, size), build.sub(frame.count, size)
-        ahead = build.select(build.icmp_signed("<", following, last), following, last)
+        ahead = least(build, following, last)
         coming = {key: self._load(key, ahead) for key in loaded}
         for key, rows in coming.items() if not registers else ():
             self._fill(key, rows, other)
         for key in self.written if self.ahead_bytes else ():
-            beyond = build.add(begin, constant("int64", self.ahead_bytes // frame.dtypes[key[0]].itemsize))
+            beyond = build.add(begin, I64(self.ahead_bytes // frame.dtypes[key[0]].itemsize))
             # No further than a row goes: what is there may be another processor's.
-            for at in self._rows_at(key, build.select(build.icmp_signed("<", beyond, last), beyond, last)):
+            for at in self._rows_at(key, least(build, beyond, last)):
                 prefetch(frame, at)
         for stream in streams.memory:
             self._ask_ahead(stream.key, begin)
@@ -290,10 +285,10 @@ class _Lanes:
         build.branch(step)
         build.position_at_end(step)
         t = build.phi(I64)
-        t.add_incoming(constant("int64", 0), blocks)
+        t.add_incoming(I64(0), blocks)
         past = [[build.phi(value.type) for value in values] for values in start]
         fresh = self._step(held, past, begin, t, build.add(half, t))
-        more = build.add(t, constant("int64", 1))
+        more = build.add(t, I64(1))
         now = build.block
         t.add_incoming(more, now)
         shifted = [[value, *phis][: len(phis)] for value, phis in zip(fresh, past, strict=True)]
@@ -354,9 +349,9 @@ class _Lanes:
         writer = next(key for key in self.written if key[0] == stream.key[0])
         above = ir.Constant(self.vector(writer), ir.Undefined)
         for lane in range(stream.rows):
-            step = point if not stream.ahead else self._to_end(build.add(point, constant("int64", stream.ahead)), lane)
+            step = point if not stream.ahead else self._to_end(build.add(point, I64(stream.ahead)), lane)
             element = build.load(self._address(stream.key, lane, step), typ=self.kind(writer))
-            above = build.insert_element(above, element, constant("int32", rows - stream.rows + lane))
+            above = build.insert_element(above, element, I32(rows - stream.rows + lane))
         return shuffle(
             build, above, past_results[writer][stream.behind - 1], range(rows - stream.rows, 2 * rows - stream.rows)
         )
@@ -366,7 +361,7 @@ class _Lanes:
         build, frame = self.build, self.frame
         for key, value in inputs.items():
             self._whole(build.store(value, self.cells[key]), key)
-        loop, known = CountedLoop(build, "lane", constant("int64", 0), constant("int64", self.rows)), {}
+        loop, known = CountedLoop(build, "lane", I64(0), I64(self.rows)), {}
         with loop as lane:
             for place in frame.nest.places:
                 key, kind = place.key, self.kind(place.key)
@@ -390,7 +385,7 @@ class _Lanes:
     def _rows_at(self, key, begin):
         """Where each row's part of a block is, its least address."""
         back = self.rows - 1 if self.frame.steps[key] < 0 else 0
-        begin = self.build.add(begin, constant("int64", back))
+        begin = self.build.add(begin, I64(back))
         return [self._address(key, lane, begin) for lane in range(self.rows)]
 
     def _columns(self, key, vectors):
@@ -405,7 +400,7 @@ class _Lanes:
         """Keep a block of each row from `room` on as what all lanes have in each step."""
         build = self.build
         for t, column in enumerate(self._columns(key, rows)):
-            build.store(column, self._vector_at(self.loaded[key], key, build.add(room, constant("int64", t))))
+            build.store(column, self._vector_at(self.loaded[key], key, build.add(room, I64(t))))
 
     def _ask_ahead(self, key, begin):
         """Ask for memory that is only read, some points ahead and from the end of these rows on in the next ones.
@@ -415,18 +410,17 @@ class _Lanes:
         build, size = self.build, self.frame.dtypes[key[0]].itemsize
         if key[0] in {each[0] for each in self.written} or self.rows * size < LINE_BYTES:
             return
-        ahead = build.add(begin, constant("int64", READ_AHEAD_BYTES // size))
+        ahead = build.add(begin, I64(READ_AHEAD_BYTES // size))
         beyond = build.icmp_signed(">=", ahead, self.frame.count)
         point = build.select(beyond, build.sub(ahead, self.frame.count), ahead)
-        rows = build.select(beyond, build.mul(self.across[key], constant("int64", self.rows)), constant("int64", 0))
+        rows = build.select(beyond, build.mul(self.across[key], I64(self.rows)), I64(0))
         for at in self._rows_at(key, point):
             prefetch(self.frame, build.gep(at, [rows], source_etype=I8), False)
 
     def _store_block(self, key, begin):
         build = self.build
         columns = [
-            build.load(self._vector_at(self.stored[key], key, constant("int64", t)), typ=self.vector(key))
-            for t in range(self.rows)
+            build.load(self._vector_at(self.stored[key], key, I64(t)), typ=self.vector(key)) for t in range(self.rows)
         ]
         if self.frame.steps[key] < 0:
             columns.reverse()

@@ -37,11 +37,11 @@ class ParallelAccesses:
         """
         wishes = [["llvm.loop.parallel_accesses", self.group]]
         # Rows are short as often as not: one vector at a time leaves fewer points over.
-        wishes.append(["llvm.loop.interleave.count", ir.Constant(I32, 1)])
+        wishes.append(["llvm.loop.interleave.count", I32(1)])
         if width is not None:
-            wishes.append(["llvm.loop.vectorize.width", ir.Constant(I32, width)])
+            wishes.append(["llvm.loop.vectorize.width", I32(width)])
         if width is not None and width > 1:
-            wishes.append(["llvm.loop.vectorize.enable", ir.Constant(I1, 1)])
+            wishes.append(["llvm.loop.vectorize.enable", I1(1)])
             # Unrolled, it would not be a loop any more when vectors are made of loops.
             wishes.append(["llvm.loop.unroll.disable"])
         _loop_property(self.module, branch, *map(self.module.add_metadata, wishes))

@@ -2,8 +2,11 @@
 
 from llvmlite import ir
 
-from tilewave.kernel.types.emitting import CountedLoop, element
-from tilewave.kernel.types.values import I8, I32, I64, POINTER, constant, ir_type
+from tilewave.kernel.types.emitting import CountedLoop, element, least
+from tilewave.kernel.types.values import I8, I32, I64, POINTER, ir_type
+
+#: The type of a function of several rows; `rows_function` names its arguments.
+ROWS_TYPE = ir.FunctionType(I64, [POINTER, POINTER, I64, *[POINTER] * 6])
 
 #: Numbers that say where a row of a call of several is: its number, first point and points.
 SPAN = 3
@@ -11,8 +14,7 @@ SPAN = 3
 #: With three loops and more: rows whose memory is asked for ahead, at most, and the bytes of these and of the rows of
 #: other planes that come between, at most: a third of a first-level cache. Zen 5, fields of 64x64x4096, ns a point with
 #: 0, 2, 4, 8 rows: floats, one array 0.46, 0.18, 0.15, 0.15, four 0.77, 0.59, 0.63, 0.68; doubles 0.53, 0.33, 0.30,
-#: 0.32
-#: and 1.86, 1.33, 1.51, 1.67.
+#: 0.32 and 1.86, 1.33, 1.51, 1.67.
 ROWS_AHEAD = 4
 AHEAD_BYTES = 16 << 10
 PLANES_BETWEEN = 4
@@ -34,15 +36,15 @@ def chunk_loop(frame, width, rows=None):
     """
     build, row = frame.build_at, frame.row
     if rows is None:
-        frame.split(build.icmp_signed("<", frame.count, constant("int64", width)), lambda: frame.loop({}, 1))
+        frame.split(build.icmp_signed("<", frame.count, I64(width)), lambda: frame.loop({}, 1))
     with build.goto_entry_block():
         rooms = {key: build.alloca(ir.ArrayType(ir_type(frame.dtypes[key[0]]), width)) for key in frame.written()}
     shapes = {key: ir.VectorType(ir_type(frame.dtypes[key[0]]), width) for key in rooms}
-    zero = constant("int64", 0)
+    zero = I64(0)
     frame.bests.open_vectors(width)
     frame.point, frame.body = zero, None
     ahead = {place.key: frame.load(place.key) for place in frame.nest.places if frame.is_invariant(place)}
-    last = build.sub(frame.count, constant("int64", width))
+    last = build.sub(frame.count, I64(width))
     ahead_of = _ahead(frame)
     second = _second_chunk(frame, width, last)
     # What the first chunk finds to be stored: the values that are there.
@@ -54,7 +56,7 @@ def chunk_loop(frame, width, rows=None):
     previous = {key: build.phi(shape) for key, shape in shapes.items()}
     if rows:
         rows.provide(start, width, stored)
-    inner = CountedLoop(build, "points", zero, constant("int64", width))
+    inner = CountedLoop(build, "points", zero, I64(width))
     with inner as q:
         frame.point = build.add(start, q)
         frame.translate(ahead)
@@ -66,8 +68,8 @@ def chunk_loop(frame, width, rows=None):
     _store(frame, previous, stored)
     for key, distance in ahead_of.items():
         prefetch(frame, build.gep(frame.address(key), [distance], source_etype=I8), key in rooms)
-    to = build.select(build.icmp_signed("<", following, last), following, last)
-    advance = build.add(following, constant("int64", width))
+    to = least(build, following, last)
+    advance = build.add(following, I64(width))
     for phi, first, then in (
         (start, zero, to),
         (stored, zero, start),
@@ -101,11 +103,11 @@ def _ahead(frame):
     in_order = sorted(nest.places, key=lambda place: place.offsets)
     fresh = {(place.array, _time_step(nest, place)): place.key for place in in_order if frame.steps[place.key] != 0}
     point_bytes = sum(frame.dtypes[array].itemsize for array, _ in fresh)
-    row_bytes = build.mul(frame.count, constant("int64", point_bytes * PLANES_BETWEEN))
-    rows = constant("int64", 0)
+    row_bytes = build.mul(frame.count, I64(point_bytes * PLANES_BETWEEN))
+    rows = I64(0)
     for count in range(1, ROWS_AHEAD + 1):
-        few = build.icmp_signed("<=", build.mul(row_bytes, constant("int64", count)), constant("int64", AHEAD_BYTES))
-        rows = build.select(few, constant("int64", count), rows)
+        few = build.icmp_signed("<=", build.mul(row_bytes, I64(count)), I64(AHEAD_BYTES))
+        rows = build.select(few, I64(count), rows)
     return {key: build.mul(rows, next_row[key]) for key in fresh.values()}
 
 
@@ -120,9 +122,9 @@ def _second_chunk(frame, width, last):
     `width` in rows of less than two chunks: the last one must not overlap two.
     """
     build, key = frame.build_at, frame.written()[0]
-    elements = build.udiv(build.ptrtoint(frame.places[key], I64), constant("int64", frame.dtypes[key[0]].itemsize))
-    beyond = build.and_(elements, constant("int64", width - 1))
-    whole = constant("int64", width)
+    elements = build.udiv(build.ptrtoint(frame.places[key], I64), I64(frame.dtypes[key[0]].itemsize))
+    beyond = build.and_(elements, I64(width - 1))
+    whole = I64(width)
     return build.select(build.icmp_signed("<", last, whole), whole, build.sub(whole, beyond))
 
 
@@ -143,7 +145,7 @@ def prefetch(frame, address, written=True):
     """Ask for memory that is about to be written, or else read."""
     kind = ir.FunctionType(ir.VoidType(), [POINTER, I32, I32, I32])
     function = frame.module.declare_intrinsic("llvm.prefetch", (POINTER,), kind)
-    to_write, near, data = (ir.Constant(I32, value) for value in (int(written), 3, 1))
+    to_write, near, data = (I32(value) for value in (int(written), 3, 1))
     frame.build_at.call(function, [address, to_write, near, data])
 
 
@@ -164,8 +166,7 @@ def rows_function(frame, name):
 
     ``int64 rows(char* const* pointers, const int64* step, int64 count, const int64* spans, const int64* next, const
     int64* index, const int64* direction, const int64* turn, const void* env)``"""
-    kind = ir.FunctionType(I64, [POINTER, POINTER, I64, POINTER, POINTER, POINTER, POINTER, POINTER, POINTER])
-    rows = ir.Function(frame.module, kind, name)
+    rows = ir.Function(frame.module, ROWS_TYPE, name)
     pointers, step, count, spans, following, index, direction, turn, env = rows.args
     build = ir.IRBuilder(rows.append_basic_block("entry"))
 
@@ -173,16 +174,16 @@ def rows_function(frame, name):
     fixed = places + len(nest.tables) + len(frame.bests.wanted)
     here = build.alloca(ir.ArrayType(POINTER, fixed))
     at = build.alloca(ir.ArrayType(I64, max(len(nest.indices), 1)))
-    zero = constant("int64", 0)
+    zero = I64(0)
 
     def put(room, k, value):
-        build.store(value, build.gep(room, [zero, constant("int64", k)]))
+        build.store(value, build.gep(room, [zero, I64(k)]))
 
     first = [element(build, pointers, k, POINTER) for k in range(fixed)]
     moves = []  # bytes from row to row and from point to point
     for k, place in enumerate(nest.places):
         elements, size = frame.steps[place.key], frame.dtypes[place.array].itemsize
-        along = element(build, step, k) if elements is None else constant("int64", elements * size)
+        along = element(build, step, k) if elements is None else I64(elements * size)
         moves.append((element(build, following, k), along))
     for k in range(places, fixed):
         put(here, k, first[k])
@@ -193,7 +194,7 @@ def rows_function(frame, name):
     }
     loop = CountedLoop(build, "row", zero, count)
     with build.if_then(build.icmp_signed(">", count, zero)), loop as span:
-        of_row = build.gep(spans, [build.mul(span, constant("int64", SPAN))], source_etype=I64)
+        of_row = build.gep(spans, [build.mul(span, I64(SPAN))], source_etype=I64)
         row, begin, points = (element(build, of_row, k) for k in range(SPAN))
         for k, (across, along) in enumerate(moves):
             moved = build.add(build.mul(row, across), build.mul(begin, along))
@@ -202,5 +203,5 @@ def rows_function(frame, name):
             put(at, axis, build.add(start, build.add(build.mul(row, across), build.mul(begin, along))))
         code = build.call(frame.row, [here, step, points, at, direction, env, following])
         with build.if_then(build.icmp_signed("!=", code, zero)):
-            build.ret(build.or_(code, build.shl(span, constant("int64", 32))))
+            build.ret(build.or_(code, build.shl(span, I64(32))))
     build.ret(zero)

@@ -12,8 +12,8 @@ from llvmlite import ir
 
 from tilewave.kernel.tables.permuted import LANES, NARROW, UNFIT, joined, look_up, number_of, widened
 from tilewave.kernel.tables.precomputed_lookups import PrecomputedLookups
-from tilewave.kernel.types.emitting import CountedLoop, element
-from tilewave.kernel.types.values import I8, I64, POINTER, Typed, Value, constant, ir_type
+from tilewave.kernel.types.emitting import CountedLoop, element, least
+from tilewave.kernel.types.values import I8, I32, I64, POINTER, Typed, Value, ir_type
 from tilewave.nest.types import scalar
 
 #: Bytes of the rooms for what a lookup gives: few, as they share the nearest cache with the row's arrays.
@@ -66,17 +66,17 @@ class LookedUpRows:
             self.rooms = {
                 text: self._bytes(points * frame.dtypes[table].itemsize) for text, table in self.tables.items()
             }
-        build.store(constant("int64", 0), self.resume)
-        build.store(constant("int64", 0), self._ready)
-        usable = build.icmp_signed(">=", frame.count, constant("int64", LANES))
+        build.store(I64(0), self.resume)
+        build.store(I64(0), self._ready)
+        usable = build.icmp_signed(">=", frame.count, I64(LANES))
         self.kinds = {}
         for table in dict.fromkeys(self.tables.values()):
             if table not in self.layouts:
                 for extent in frame.tables.known[table][1]:
-                    usable = build.and_(usable, build.icmp_signed(">", extent, constant("int64", 0)))
+                    usable = build.and_(usable, build.icmp_signed(">", extent, I64(0)))
                 continue
             kind = element(build, frame.env, frame.byte_tables.kinds[table])
-            usable = build.and_(usable, build.icmp_signed("!=", kind, constant("int64", UNFIT)))
+            usable = build.and_(usable, build.icmp_signed("!=", kind, I64(UNFIT)))
             self.kinds[table] = kind
         return usable
 
@@ -96,7 +96,7 @@ class LookedUpRows:
         build.branch(block)
         build.position_at_end(block)
         begin = build.phi(I64)
-        begin.add_incoming(constant("int64", 0), before)
+        begin.add_incoming(I64(0), before)
         end = self._end(begin)
         self._fill(begin, end, spoilt)
         self.base = begin
@@ -112,7 +112,7 @@ class LookedUpRows:
         """In a loop over chunks of points: see that those of a chunk are ready. All before ``stored`` are stored."""
         frame, build = self.frame, self.frame.build_at
         fill, spoilt, ready = (frame.row.append_basic_block(name) for name in ("fill", "spoilt", "ready"))
-        enough = build.icmp_signed("<=", build.add(start, constant("int64", width)), build.load(self._ready, typ=I64))
+        enough = build.icmp_signed("<=", build.add(start, I64(width)), build.load(self._ready, typ=I64))
         build.cbranch(enough, ready, fill)
         build.position_at_end(fill)
         end = self._end(start)
@@ -135,7 +135,7 @@ class LookedUpRows:
         frame, build = self.frame, self.frame.build_at
         text = ast.unparse(node)
         dtype = frame.dtypes[self.tables[text]]
-        slot = build.add(build.sub(frame.point, self.base), constant("int64", LANES))
+        slot = build.add(build.sub(frame.point, self.base), I64(LANES))
         at = build.gep(self.rooms[text], [slot], source_etype=ir_type(dtype))
         return Value([Typed(scalar(dtype), frame.marked(build.load(at, typ=ir_type(dtype))))])
 
@@ -146,17 +146,17 @@ class LookedUpRows:
 
     def _end(self, begin):
         build = self.frame.build_at
-        end = build.add(begin, constant("int64", self.block))
-        return build.select(build.icmp_signed("<", end, self.frame.count), end, self.frame.count)
+        end = build.add(begin, I64(self.block))
+        return least(build, end, self.frame.count)
 
     # Lookups.
 
     def _fill(self, begin, end, spoilt):
         """The lookups of some points, and of a few before them at times; to `spoilt` where a subscript is outside."""
         frame, build = self.frame, self.frame.build_at
-        last = build.sub(frame.count, constant("int64", LANES))
+        last = build.sub(frame.count, I64(LANES))
         with CountedLoop(build, "group", begin, end, LANES) as first:
-            point = build.select(build.icmp_signed("<", first, last), first, last)
+            point = least(build, first, last)
             vectors = self._subscripts(point)
             outside = None
             for text, table in self.tables.items():
@@ -164,10 +164,10 @@ class LookedUpRows:
                     wrong = self._outside(table, axis, dtype, vector)
                     outside = wrong if outside is None else build.or_(outside, wrong)
             inside = frame.row.append_basic_block("inside")
-            any_outside = build.icmp_unsigned("!=", build.bitcast(outside, I64), constant("int64", 0))
+            any_outside = build.icmp_unsigned("!=", build.bitcast(outside, I64), I64(0))
             build.cbranch(any_outside, spoilt, inside)
             build.position_at_end(inside)
-            slot = build.add(build.sub(point, begin), constant("int64", LANES))
+            slot = build.add(build.sub(point, begin), I64(LANES))
             for text, table in self.tables.items():
                 subscripts = [vector for _, vector in vectors[text]]
                 look_up_all = self._permute if table in self.layouts else self._load
@@ -176,7 +176,7 @@ class LookedUpRows:
     def _subscripts(self, point):
         """(dtype, vector) of each subscript of each lookup, for `LANES` points."""
         frame, build = self.frame, self.frame.build_at
-        loop, rooms, found = CountedLoop(build, "subscripts", constant("int64", 0), constant("int64", LANES)), {}, {}
+        loop, rooms, found = CountedLoop(build, "subscripts", I64(0), I64(LANES)), {}, {}
         with loop as lane:
             frame.point = build.add(point, lane)
             for text, values in self.lookups.subscripts(frame).items():
@@ -200,11 +200,11 @@ class LookedUpRows:
         """Lanes whose subscript is negative, or beyond its axis."""
         build, kind = self.frame.build_at, vector.type.element
         extent = self.frame.tables.known[table][1][axis]
-        most = constant("int64", (1 << (kind.width - (dtype.kind == "i"))) - 1)
-        last = build.sub(extent, constant("int64", 1))
-        last = build.select(build.icmp_signed("<", last, most), last, most)
+        most = I64((1 << (kind.width - (dtype.kind == "i"))) - 1)
+        last = build.sub(extent, I64(1))
+        last = least(build, last, most)
         last = last if kind == I64 else build.trunc(last, kind)
-        single = build.insert_element(ir.Constant(vector.type, ir.Undefined), last, constant("int32", 0))
+        single = build.insert_element(ir.Constant(vector.type, ir.Undefined), last, I32(0))
         every = build.shuffle_vector(single, single, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES))
         return build.icmp_unsigned(">", vector, every)
 
@@ -217,7 +217,7 @@ class LookedUpRows:
             rooms = [self._bytes(LANES * vector.type.element.width // 8) for vector in subscripts]
         for room, vector in zip(rooms, subscripts, strict=True):
             build.store(vector, room)
-        loop, at = CountedLoop(build, "load", constant("int64", 0), constant("int64", LANES)), base
+        loop, at = CountedLoop(build, "load", I64(0), I64(LANES)), base
         with loop as lane:
             for room, vector, stride in zip(rooms, subscripts, strides, strict=True):
                 number = build.load(build.gep(room, [lane], source_etype=vector.type.element), typ=vector.type.element)
@@ -231,10 +231,9 @@ class LookedUpRows:
         """Put what a lookup gives into its room, byte by byte."""
         frame, build, layout = self.frame, self.frame.build_at, self.layouts[table]
         dtype = frame.dtypes[table]
-        first = build.gep(frame.env, [constant("int64", frame.byte_tables.first[table])], source_etype=I64)
+        first = build.gep(frame.env, [I64(frame.byte_tables.first[table])], source_etype=I64)
         byte_tables = [
-            build.gep(first, [constant("int64", k * layout.byte_table_bytes)], source_etype=I8)
-            for k in range(dtype.itemsize)
+            build.gep(first, [I64(k * layout.byte_table_bytes)], source_etype=I8) for k in range(dtype.itemsize)
         ]
         number = number_of(build, self.permutation, layout, subscripts)
         at = build.gep(self.rooms[text], [slot], source_etype=ir_type(dtype))
@@ -249,7 +248,7 @@ class LookedUpRows:
                 )
             )
             return
-        narrow = build.icmp_signed("==", self.kinds[table], constant("int64", NARROW))
+        narrow = build.icmp_signed("==", self.kinds[table], I64(NARROW))
         with build.if_else(narrow) as (one, all_):
             with one:
                 put(widened(build, dtype, look_up(build, self.permutation, layout, byte_tables[0], number)))

@@ -119,7 +119,7 @@ def look_up(build, permutation, layout, byte_table, number):
         _permuted(
             build,
             permutation,
-            build.gep(byte_table, [ir.Constant(I32, k * permutation.elements)], source_etype=I8),
+            build.gep(byte_table, [I32(k * permutation.elements)], source_etype=I8),
             within,
         )
         for k in range(steps)
@@ -161,7 +161,7 @@ def _permuted(build, permutation, at, within):
 
     if permutation.name == "avx512vbmi":
         low = load(bytes_64)
-        at = build.gep(at, [ir.Constant(I32, 64)], source_etype=I8)
+        at = build.gep(at, [I32(64)], source_etype=I8)
         return build.call(
             _intrinsic(module, "llvm.x86.avx512.vpermi2var.qi.512", bytes_64, 3), [low, within, load(bytes_64)]
         )

@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from tilewave.kernel.types.casts import cast
 from tilewave.kernel.types.emitting import CountedLoop
-from tilewave.kernel.types.values import I1, constant, ir_type
+from tilewave.kernel.types.values import I1, I64, ir_type
 from tilewave.nest.subscript import linear_form, subscripts_of
 from tilewave.nest.types import INT
 
@@ -52,7 +52,7 @@ def lookups_are_inside(frame, lookups):
     greatest = _greatest_elements(
         frame, {frame.nest.place_of(part) for _, _, part in lookups if isinstance(part, ast.Subscript)}
     )
-    inside = ir.Constant(I1, 1)
+    inside = I1(1)
     for table, axis, part in lookups:
         extent = frame.tables.known[table][1][axis]
         for value in _extremes(frame, part, greatest):
@@ -64,13 +64,13 @@ def lookups_are_inside(frame, lookups):
 
 def _is_near(build, extents, strides):
     """Whether every element of a table is less than 2**31 bytes from its first."""
-    near, span = ir.Constant(I1, 1), constant("int64", 0)
+    near, span = I1(1), I64(0)
     for extent, stride in zip(extents, strides, strict=True):
-        size = build.select(build.icmp_signed("<", stride, constant("int64", 0)), build.neg(stride), stride)
+        size = build.select(build.icmp_signed("<", stride, I64(0)), build.neg(stride), stride)
         for number in (extent, size):
-            near = build.and_(near, build.icmp_unsigned("<", number, constant("int64", NEAR)))
+            near = build.and_(near, build.icmp_unsigned("<", number, I64(NEAR)))
         span = build.add(span, build.mul(extent, size))
-        near = build.and_(near, build.icmp_unsigned("<", span, constant("int64", NEAR)))
+        near = build.and_(near, build.icmp_unsigned("<", span, I64(NEAR)))
     return near
 
 
@@ -82,12 +82,12 @@ def _extremes(frame, part, greatest):
         typed = frame.names[part.id].only
         return [cast(frame.e, typed.ir, typed.type.dtype, INT.dtype)]
     build, (factors, offset) = frame.e.builder, linear_form(part)
-    last = build.sub(frame.count, constant("int64", 1))
-    ends = [constant("int64", offset)] * 2
+    last = build.sub(frame.count, I64(1))
+    ends = [I64(offset)] * 2
     for name, factor in factors.items():
         start, change = frame.first[name]
         for k, value in enumerate((start, build.add(start, build.mul(last, change)))):
-            ends[k] = build.add(ends[k], build.mul(value, constant("int64", factor)))
+            ends[k] = build.add(ends[k], build.mul(value, I64(factor)))
     return ends
 
 
@@ -99,7 +99,7 @@ def _greatest_elements(frame, places):
     if not places:
         return {}
     build, places = frame.e.builder, sorted(places)
-    loop, greatest = CountedLoop(build, "look", constant("int64", 0), frame.count), {}
+    loop, greatest = CountedLoop(build, "look", I64(0), frame.count), {}
     with loop as frame.point:
         best = {place: build.phi(ir_type(frame.dtypes[place[0]])) for place in places}
         for place, phi in best.items():

@@ -4,7 +4,7 @@ import functools
 
 from tilewave.kernel.types.casts import to_int
 from tilewave.kernel.types.emitting import element
-from tilewave.kernel.types.values import I8, I32, I64, POINTER, Typed, Value, constant, ir_type
+from tilewave.kernel.types.values import I8, I32, I64, POINTER, Typed, Value, ir_type
 from tilewave.nest.types import Unsupported, scalar
 
 
@@ -81,7 +81,7 @@ class Tables:
         build = self.e.builder
         value = index.ir
         if index.low < 0:
-            negative = build.icmp_signed("<", value, constant("int64", 0))
+            negative = build.icmp_signed("<", value, I64(0))
             value = build.select(negative, build.add(value, extent), value)
         outside = build.icmp_unsigned(">=", value, extent)
         self.e.fail_if(outside, "IndexError", f"index out of bounds for axis {axis} of {table}")

@@ -152,7 +152,7 @@ def _compare(e, symbol, left, right):
     """A comparison of two typed operands as an LLVM i1."""
     if left.type.is_python and right.type.is_python:
         if left.const is not None and right.const is not None:
-            return ir.Constant(I1, int(OPERATORS[symbol](left.const, right.const)))
+            return I1(int(OPERATORS[symbol](left.const, right.const)))
         if COMPLEX in (left.type, right.type):
             return _compare_ir(e, symbol, COMPLEX.dtype, *(promote(e, each, COMPLEX.dtype) for each in (left, right)))
         if FLOAT in (left.type, right.type):

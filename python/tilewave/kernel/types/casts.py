@@ -1,9 +1,8 @@
 """Conversions between types: in arithmetic, by constructors, and when an element is assigned.
 
-NumPy has several rules. In arithmetic a Python number takes the dtype of the other operand. A
-constructor casts a NumPy scalar as C does but converts a Python number with checks. Assignment to
-an element of a signed array checks; to an unsigned array it casts NumPy scalars as C does and
-checks Python numbers; to a float array it rounds.
+NumPy has several rules. In arithmetic a Python number takes the dtype of the other operand. A constructor casts a NumPy
+scalar as C does but converts a Python number with checks. Assignment to an element of a signed array checks; to an
+unsigned array it casts NumPy scalars as C does and checks Python numbers; to a float array it rounds.
 """
 
 import platform
@@ -127,8 +126,8 @@ def check_range(e, typed, dtype):
     if not fits(typed, dtype):
         low, high = int_range(dtype)
         outside = e.builder.or_(
-            e.builder.icmp_signed("<", typed.ir, ir.Constant(I64, low)),
-            e.builder.icmp_signed(">", typed.ir, ir.Constant(I64, high)),
+            e.builder.icmp_signed("<", typed.ir, I64(low)),
+            e.builder.icmp_signed(">", typed.ir, I64(high)),
         )
         e.fail_if(outside, "OverflowError", f"Python integer out of bounds for {dtype.name}")
     return _trunc(e.builder, typed.ir, ir_type(dtype))
@@ -163,7 +162,7 @@ def _as_double(value):
 def truth(e, typed):
     """``bool(x)`` as an LLVM i1."""
     if typed.const is not None:
-        return ir.Constant(I1, int(bool(typed.const)))
+        return I1(int(bool(typed.const)))
     return cast(e, typed.ir, typed.type.dtype, BOOL.dtype)
 
 
@@ -207,8 +206,8 @@ def exact_double(e, typed):
         if typed.const is not None:
             raise Unsupported(f"integer {typed.const}, beyond 2**53, with floats")
         outside = e.builder.or_(
-            e.builder.icmp_signed("<", typed.ir, ir.Constant(I64, -EXACT_IN_DOUBLE)),
-            e.builder.icmp_signed(">", typed.ir, ir.Constant(I64, EXACT_IN_DOUBLE)),
+            e.builder.icmp_signed("<", typed.ir, I64(-EXACT_IN_DOUBLE)),
+            e.builder.icmp_signed(">", typed.ir, I64(EXACT_IN_DOUBLE)),
         )
         e.fail_if(outside, "OverflowError", "a Python int beyond 2**53 with floats")
     return to_float(e, typed).ir

@@ -1,11 +1,21 @@
-"""Pieces of LLVM code that several files emit: elements of arrays in memory, counted loops."""
+"""Pieces of LLVM code that several files emit: elements in memory, the smaller of two numbers, counted loops."""
 
-from tilewave.kernel.types.values import I64, constant
+from tilewave.kernel.types.values import I64
 
 
 def element(build, array, position, kind=I64):
     """The element of an array in memory, at a position that is known."""
-    return build.load(build.gep(array, [constant("int64", position)], source_etype=kind), typ=kind)
+    return build.load(build.gep(array, [I64(position)], source_etype=kind), typ=kind)
+
+
+def least(build, a, b):
+    """The smaller of two signed integers."""
+    return build.select(build.icmp_signed("<", a, b), a, b)
+
+
+def greatest(build, a, b):
+    """The larger of two signed integers."""
+    return build.select(build.icmp_signed(">", a, b), a, b)
 
 
 class CountedLoop:
@@ -35,7 +45,7 @@ class CountedLoop:
         if error is not None:
             return
         build, after = self.build, self.build.append_basic_block(f"{self.name}_done")
-        following = build.add(self._counter, constant("int64", self.step))
+        following = build.add(self._counter, I64(self.step))
         self._counter.add_incoming(following, build.block)
         self.branch = build.cbranch(build.icmp_signed("<", following, self.end), self._first, after)
         build.position_at_end(after)

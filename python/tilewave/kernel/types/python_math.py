@@ -59,12 +59,12 @@ def _int_divmod(e, symbol, left, right):
     build = e.builder
     if right.low <= 0 <= right.high:
         message = "integer division or modulo by zero" if symbol == "//" else "integer modulo by zero"
-        zero = build.icmp_signed("==", right.ir, ir.Constant(I64, 0))
+        zero = build.icmp_signed("==", right.ir, I64(0))
         e.fail_if(zero, "ZeroDivisionError", message)
     if left.low == INT64_MIN and right.low <= -1 <= right.high:
         overflow = build.and_(
-            build.icmp_signed("==", left.ir, ir.Constant(I64, INT64_MIN)),
-            build.icmp_signed("==", right.ir, ir.Constant(I64, -1)),
+            build.icmp_signed("==", left.ir, I64(INT64_MIN)),
+            build.icmp_signed("==", right.ir, I64(-1)),
         )
         e.fail_if(overflow, "OverflowError", BEYOND)
     quotient, remainder = floor_divmod(e, left.ir, right.ir)
@@ -102,11 +102,11 @@ def python_bits(e, symbol, left, right):
 def _shift(e, symbol, left, right):
     build = e.builder
     if right.low < 0:
-        negative = build.icmp_signed("<", right.ir, ir.Constant(I64, 0))
+        negative = build.icmp_signed("<", right.ir, I64(0))
         e.fail_if(negative, "ValueError", "negative shift count")
     least, most = max(right.low, 0), max(right.high, 0)
-    within = build.icmp_unsigned("<", right.ir, ir.Constant(I64, 64))
-    amount = right.ir if most < 64 else build.select(within, right.ir, ir.Constant(I64, 63))
+    within = build.icmp_unsigned("<", right.ir, I64(64))
+    amount = right.ir if most < 64 else build.select(within, right.ir, I64(63))
     if symbol == ">>":  # from 63 bits on only the sign is left
         return Typed(INT, build.ashr(left.ir, amount), low=min(left.low, 0), high=max(left.high, -1))
     shifted = build.shl(left.ir, amount)
@@ -115,7 +115,7 @@ def _shift(e, symbol, left, right):
         if INT64_MIN <= low and high <= INT64_MAX:
             return Typed(INT, shifted, low=low, high=high)
     whole_bits = build.icmp_signed("==", build.ashr(shifted, amount), left.ir)
-    nothing = build.icmp_signed("==", left.ir, ir.Constant(I64, 0))
+    nothing = build.icmp_signed("==", left.ir, I64(0))
     fits = build.or_(nothing, whole_bits if most < 64 else build.and_(whole_bits, within))
     e.fail_if(build.not_(fits), "OverflowError", BEYOND)
     return Typed(INT, shifted)
@@ -130,14 +130,14 @@ def modular_power(e, *operands):
     if all(each.const is not None for each in operands):
         return fold(e, pow, *operands)
     base, exponent, modulus = (_integer(e, each) for each in operands)
-    build, zero, one = e.builder, ir.Constant(I64, 0), ir.Constant(I64, 1)
+    build, zero, one = e.builder, I64(0), I64(1)
     e.calls += 1  # a loop in each point keeps points from being computed together
     e.fail_if(build.icmp_signed("==", modulus.ir, zero), "ValueError", "pow() 3rd argument cannot be 0")
     e.fail_if(build.icmp_signed("<", exponent.ir, zero), "ValueError", "pow(x, y, m) of a negative y: not supported")
     below = build.icmp_signed("<", modulus.ir, zero)
     size = build.select(below, build.neg(modulus.ir), modulus.ir)
     e.fail_if(
-        build.icmp_unsigned(">", size, ir.Constant(I64, MOST_MODULUS)),
+        build.icmp_unsigned(">", size, I64(MOST_MODULUS)),
         "OverflowError",
         "pow(x, y, m) of a modulus above 2**31: products beyond 64 bits",
     )

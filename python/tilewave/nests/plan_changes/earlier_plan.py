@@ -111,6 +111,10 @@ def _fitted(context, given, chosen, problem):
         return None
     plan.notes.update(
         chosen_for=chosen.plan.notes["extents"],
-        **{name: chosen.plan.notes[name] for name in ("given_whole", "ways", "fewer") if name in chosen.plan.notes},
+        **{
+            name: chosen.plan.notes[name]
+            for name in ("given_whole", "alternatives", "fewer")
+            if name in chosen.plan.notes
+        },
     )
     return prepared_for(given, chosen_here, plan)
