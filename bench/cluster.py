@@ -1,11 +1,43 @@
-"""Benchmarks on hosts in a box: what they share."""
+"""Where benchmarks run: on ranks here, or on hosts in a box."""
 
+import contextlib
+import dataclasses
 import importlib.util
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+from bench.results import run_here
+
 LINE_BYTES_S = 119.7e6  # payload of 1 Gb/s Ethernet under TCP
+
+
+@dataclasses.dataclass
+class Place:
+    """Ranks with some threads each. `start` runs a command on a number of ranks, and returns its exit code."""
+
+    ranks: int
+    threads: int = 1
+    start: Callable = run_here
+    cluster: object = None
+
+
+@contextlib.contextmanager
+def at_place(where, benchmark):
+    """The `Place` of a name: "2x1" is ranks x threads here, "2@1gbit" hosts in a box."""
+    first, at, rate = where.partition("@")
+    if not at:
+        yield Place(*map(int, where.split("x")))
+        return
+    with cluster_tool(benchmark).Cluster(hosts=int(first), rate=rate, name=f"tw{benchmark}") as cluster:
+        yield Place(int(first), start=on_hosts(cluster), cluster=cluster)
+
+
+def place_option(parser, allowed, default=None):
+    """The option --where, as `places` reads it."""
+    text = ",".join(default or allowed)
+    parser.add_argument("--where", default=text, help=f"of {', '.join(allowed)}; several with commas")
 
 
 def places(text, allowed, benchmark):
@@ -16,10 +48,10 @@ def places(text, allowed, benchmark):
     without = [name for name in chosen if "@" in name and os.geteuid() != 0]
     for name in without:
         print(f"bench {benchmark}: {name} skipped: making hosts needs root", file=sys.stderr)
-    kept = [name for name in chosen if name not in without]
-    if any("@" in name for name in kept):
+    possible = [name for name in chosen if name not in without]
+    if any("@" in name for name in possible):
         cluster_tool(benchmark)
-    return kept
+    return possible
 
 
 def cluster_tool(benchmark):

@@ -1,6 +1,5 @@
 """What the benchmarks of dense matrices share: places, sizes, matrices, limits, and turns on the ranks."""
 
-import contextlib
 import math
 import random
 import statistics
@@ -10,8 +9,8 @@ import numpy as np
 import tilewave as tw
 
 from bench import scalapack
-from bench.cluster import LINE_BYTES_S, cluster_tool, on_hosts
-from bench.results import on_ranks
+from bench.cluster import LINE_BYTES_S, at_place, place_option
+from bench.results import on_ranks, row
 
 #: ranks x threads here, or hosts@rate.
 PLACES = ("2x1", "2@100mbit", "2@1gbit", "2@none", "4@100mbit", "4@1gbit", "4@none")
@@ -24,37 +23,34 @@ MBIT = {"100mbit": 0.1, "1gbit": 1.0}
 
 def options_of(parser):
     """Options that all these benchmarks have."""
-    parser.add_argument("--where", default=",".join(PLACES), help=f"of {', '.join(PLACES)}; several with commas")
+    place_option(parser, PLACES)
     parser.add_argument("--size", type=int, action="append", help="rows of the matrices (default: around the balance)")
     parser.add_argument("--least", type=int, default=768, help="least size that is chosen (default 768)")
     parser.add_argument("--most", type=int, default=4096, help="largest size that is chosen (default 4096)")
     parser.add_argument("--repeats", type=int, default=5, help="turns (default 5)")
 
 
-def run_at(where, module, arguments, benchmark, beside=None, before=None):
+def run_at(where, module, arguments, benchmark, after=None, before=None):
     """What rank 0 of the module's `worker` returns at a place.
 
-    `beside(start, found)` runs other programs there, too: start(command, ranks) gives their exit code. So does
-    `before(start, ranks, arguments)`, which gives the arguments.
+    `after(start, found)` then runs other programs there: start(command, ranks) gives their exit code. So does
+    `before(start, ranks, arguments)` first, which gives the arguments.
     """
-    from tilewave.launch.launch import mpiexec_command
-    from tilewave.launch.processes import supervise
-
     arguments = {**arguments, "rate": MBIT.get(where.partition("@")[2])}
-    with scalapack.environment():
-        ranks, rate = int(where[0]), where.partition("@")[2]
-        with contextlib.ExitStack() as stack:
-            if rate:
-                cluster = cluster_tool(benchmark).Cluster(hosts=ranks, rate=rate, name=f"tw{benchmark}")
-                start = on_hosts(stack.enter_context(cluster))
-            else:
-                start = lambda command, ranks: supervise(mpiexec_command(ranks, command))
-            if before:
-                arguments = before(start, ranks, arguments)
-            found = on_ranks(module, ranks, arguments, runner=start)
-            if beside:
-                beside(start, found)
-            return found
+    with scalapack.environment(), at_place(where, benchmark) as place:
+        if before:
+            arguments = before(place.start, place.ranks, arguments)
+        found = on_ranks(module, place.ranks, arguments, runner=place.start)
+        if after:
+            after(place.start, found)
+        return found
+
+
+def add_program(contenders_of, repeats, start, found):
+    """Add the times of another program, where it is installed: ``contenders_of(start, ranks, sizes, repeats)``."""
+    sizes = {size["n"]: size for size in found["sizes"]}
+    for n, contender in contenders_of(start, found["ranks"], list(sizes), repeats).items():
+        sizes[n]["contenders"].append(contender)
 
 
 def sizes_around(balance, least, most):
@@ -93,7 +89,7 @@ def positive_definite(n):
 
 
 def measured_context():
-    """A context of one thread a rank, with the machine as it is now: one that was kept may be of other times."""
+    """A context of one thread a rank, with the machine as it is now: a stored one may be of other times."""
     context = tw.Context(threads=1)
     if context.size > 1:
         tw.measure(quick=True, context=context)
@@ -108,9 +104,7 @@ class Limits:
 
         size = 256 if quick else 1024
         context._core.barrier()
-        mine = blas().time_product("float64", size, size, size, 3)
-        slowest = -context._core.allreduce_min([-int(mine * 1e9)])[0] / 1e9
-        self.flops_s = 2.0 * size**3 / slowest
+        self.flops_s = 2.0 * size**3 / slowest_s(context, blas().time_product("float64", size, size, size, 3))
         self.bytes_s = LINE_BYTES_S * rate if rate else _exchange_rate(context)
         #: Rows of the product of two ranks that compute as long as they receive.
         self.balance = 4 * self.flops_s / self.bytes_s
@@ -134,7 +128,7 @@ def _exchange_rate(context):
 
 
 class Turn:
-    """A way to compute something.
+    """A contender: something that is computed and timed.
 
     Parameters
     ----------
@@ -145,9 +139,9 @@ class Turn:
     ready, check : function, optional
         Called before each run, and after the first.
     family : str, optional
-        Of ways of which the best counts.
+        Of contenders of which the best counts.
     plan : function, optional
-        What is computed by, after a run: a value with ``predicted_s``.
+        Called after the runs: (plan in a line, seconds that were predicted).
     """
 
     def __init__(self, name, run, grid, ready=None, check=None, family=None, plan=None):
@@ -156,14 +150,14 @@ class Turn:
         self.seconds, self.first = [], 0.0
 
     def record(self):
-        plan = self.plan() if self.plan else None
+        plan, predicted_s = self.plan() if self.plan else ("", None)
         return {
             "name": self.name,
             "family": self.family,
             "grid": self.grid,
             "seconds": self.seconds,
-            "plan": "" if plan is None else str(plan).splitlines()[0],
-            "predicted_s": None if plan is None else plan.predicted_s,
+            "plan": plan,
+            "predicted_s": predicted_s,
         }
 
 
@@ -185,13 +179,23 @@ def race(context, turns, repeats):
     return left
 
 
-def timed(context, run):
+def planned(plan):
+    """A plan of matrices as `Turn` records it."""
+    return str(plan).splitlines()[0], plan.predicted_s
+
+
+def slowest_s(context, seconds):
     """Seconds of the slowest rank, the same on all."""
+    return -context._core.allreduce_min([-int(seconds * 1e9)])[0] / 1e9
+
+
+def timed(context, run, count=1):
+    """Seconds of one of so many runs in a row on the slowest rank, the same on all."""
     context._core.barrier()
     begin = time.perf_counter()
-    run()
-    mine = time.perf_counter() - begin
-    return -context._core.allreduce_min([-int(mine * 1e9)])[0] / 1e9
+    for _ in range(count):
+        run()
+    return slowest_s(context, time.perf_counter() - begin) / count
 
 
 def grids(ranks):
@@ -211,6 +215,59 @@ def refuse(context, what, right):
 
 
 # --- rows -----------------------------------------------------------------------------------------
+
+NUMPY = "NumPy on one core"
+
+
+def case_of(where, found, n):
+    return f"{where}, n = {n}, {n / found['limits']['balance']:.2g} n*"
+
+
+def limit_s(found, n, grid, flops, part=1.0):
+    """Seconds that computing so many flops takes at least, and receiving of each matrix this part of what other ranks
+    of a row or column of the grid have.
+    """
+    limits, (rows, columns) = found["limits"], grid
+    received = 8.0 * n**2 * part * (columns - 1 + rows - 1) / (rows * columns)
+    return flops / found["ranks"] / limits["flops_s"], received / limits["bytes_s"]
+
+
+def size_rows(case, size, flops, limit, libraries, compared):
+    """Rows of all contenders at one size, ours with the ratio to the best of the others.
+
+    Parameters
+    ----------
+    flops : float
+        Of one run.
+    limit : function
+        Of a grid: seconds that computing and receiving take at least.
+    libraries : sequence of str
+        Families of the others.
+    compared : str
+        Which of ours is compared with each of them.
+    """
+    theirs = {c["family"]: c["seconds"] for c in size["contenders"] if c["family"] in libraries}
+    best = min(theirs.values(), key=statistics.median, default=None)
+    rows = []
+    for contender in size["contenders"]:
+        name, seconds = contender["name"], contender["seconds"]
+        rates = [1e-9 * flops / s for s in seconds]
+        if name == NUMPY:
+            rows.append(row(case, name, rates, "GFlop/s"))
+            continue
+        limits = limit(contender["grid"])
+        fraction = max(limits) / statistics.median(seconds)
+        against = ratio(best, seconds) if name.startswith("tilewave") and best else None
+        rows.append(row(case, name, rates, "GFlop/s", ratio_to_contender=against, fraction_of_limit=fraction))
+        if hidden := overlap(seconds, *limits):
+            rows.append(row(case, f"{name}: overlap", hidden, "of hideable"))
+        if contender.get("predicted_s"):
+            error = error_percent(contender["predicted_s"], seconds)
+            rows.append(row(case, f"{name}: prediction error", [error], "%"))
+        for family, other in theirs.items() if name == compared else ():
+            against = {"ratio_to_contender": ratio(other, seconds)}
+            rows.append(row(case, f"{name}, against {family}", rates, "GFlop/s", **against))
+    return rows
 
 
 def overlap(seconds, compute_s, wire_s):

@@ -35,7 +35,7 @@ def enumerate_reads():
 
 
 def _time(context, steps, kernel, repeats, seconds_inside=lambda: 0.0):
-    """Microseconds a step of each run: (all, without the transport's own)."""
+    """Microseconds a step of each run: (all, without the transport)."""
     sweep, storage = _prepared(context, steps)
     operands = [_core.RunArray(storage)]
     count = sweep.schedule.steps
@@ -102,13 +102,11 @@ def bound_worker(runs, repeats):
 
 
 def _bound_rows(quick):
-    """Bound nests on one rank and on two, beside tw.run."""
+    """Bound nests on one rank and on two, and tw.run."""
     rows = []
     for ranks, limit in ((1, 10), (2, 15)):
         found = on_ranks(
-            "bench.executor",
-            ranks,
-            {"bound": True, "runs": 100 if quick else 1000, "repeats": 3 if quick else 9},
+            "bench.executor", ranks, {"bound": True, "runs": 100 if quick else 1000, "repeats": 3 if quick else 9}
         )
         for extent in (8, 64):
             case = f"bound run beyond its work, {extent}x{extent}, {ranks} rank{'s' * (ranks > 1)}"

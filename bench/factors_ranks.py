@@ -4,30 +4,32 @@ import sys
 
 import numpy as np
 import tilewave as tw
+from tilewave.allgather import allgather
 
 from bench import scalapack
-from bench.dense import Limits, Turn, measured_context, race, refuse, timed
-from bench.matmul_ranks import NUMPY, say
+from bench.dense import NUMPY, Limits, Turn, measured_context, planned, race, refuse, timed
+from bench.matmul_ranks import say
 from bench.trials_ranks import routine_of, values_of
 
 
 def worker(kind, sizes, best, repeats, rate, quick=False):
-    """Limits and, by size, times of each way; on rank 0. `best`: by size and library, the block size and the grid."""
+    """Limits and, by size, times of each contender; on rank 0. `best`: by size and library, block size and grid."""
     context = measured_context()
     limits = Limits(context, rate, quick)
     libraries, found = scalapack.load(say(context)), []
     for n in sizes:
         values = values_of(kind, n)
-        logs = []  # of |det A| or its root, by each way: all must agree
+        logs = []  # of |det A| or its root, by each contender: all must agree
         turns = _ours(context, kind, n, values, logs)
         turns += [
-            _theirs(context, kind, n, name, libraries[name], *way, logs) for name, way in best.get(str(n), {}).items()
+            _theirs(context, kind, n, name, libraries[name], *found_best, logs)
+            for name, found_best in best.get(str(n), {}).items()
         ]
-        ways = [one.record() for one in race(context, turns, repeats)]
+        contenders = [one.record() for one in race(context, turns, repeats)]
         refuse(context, f"bench {kind}: n = {n}", np.allclose(logs, logs[0], rtol=1e-8))
         seconds = _numpy(context, kind, n, min(repeats, 3))
-        ways.append({"name": NUMPY, "family": NUMPY, "grid": (1, 1), "seconds": seconds, "plan": ""})
-        found.append({"n": n, "ways": ways})
+        contenders.append({"name": NUMPY, "family": NUMPY, "grid": (1, 1), "seconds": seconds, "plan": ""})
+        found.append({"n": n, "contenders": contenders})
         if context.rank == 0:
             print(f" {n}", end="", flush=True, file=sys.stderr)
     return {"limits": limits.shown(), "ranks": context.size, "sizes": found} if context.rank == 0 else None
@@ -36,15 +38,7 @@ def worker(kind, sizes, best, repeats, rate, quick=False):
 def _log_of_diagonal(context, rows, columns, local):
     """Sum of the logarithms of a distributed matrix's diagonal, the same on every rank."""
     _, i, j = np.intersect1d(rows, columns, assume_unique=True, return_indices=True)
-    mine = float(np.log(np.abs(local[i, j])).sum())
-    return sum(np.frombuffer(part, "f8")[0] for part in _everybody(context, np.array([mine])))
-
-
-def _everybody(context, array):
-    """Everyone's array, as bytes, on every rank."""
-    from mpi4py import MPI
-
-    return MPI.COMM_WORLD.allgather(array.tobytes())
+    return sum(allgather(context, float(np.log(np.abs(local[i, j])).sum())))
 
 
 def _ours(context, kind, n, values, logs):
@@ -53,10 +47,10 @@ def _ours(context, kind, n, values, logs):
     free = tw.linalg.matrix((n, n), init=values, layout="columns", context=context)
     block = call(free, context=context).report.block
     a = tw.linalg.matrix((n, n), init=values, layout="columns", block=block, context=context)
-    kept = a.local.copy()
+    values = a.local.copy()
 
     def ready():
-        a.local[...] = kept
+        a.local[...] = values
 
     def run():
         made[:] = [call(a, overwrite_a=True, context=context)]
@@ -64,7 +58,7 @@ def _ours(context, kind, n, values, logs):
     def check():
         logs.append(_log_of_diagonal(context, made[0].rows, made[0].columns, made[0].local))
 
-    return [Turn("tilewave", run, (1, context.size), ready=ready, check=check, plan=lambda: made[0].report)]
+    return [Turn("tilewave", run, (1, context.size), ready=ready, check=check, plan=lambda: planned(made[0].report))]
 
 
 def _theirs(context, kind, n, name, library, block, grid, logs):

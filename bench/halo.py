@@ -4,12 +4,12 @@ import argparse
 import random
 import statistics
 import sys
-import time
 
 import numpy as np
 import tilewave as tw
 
 from bench import halo_ghex
+from bench.dense import timed
 from bench.results import on_ranks, publish, row
 
 OURS, CHECKED = "tilewave", "tilewave, arguments compared"
@@ -27,15 +27,7 @@ def worker(cases, budget_s):
     for case in cases:
         ends = []  # what is to be called when a case is over
         runs = _contenders(context, ends, **case)
-        for run, check in runs.values():
-            run()
-            check()
-        counts = {name: _count(context, run) for name, (run, _) in runs.items()}
-        turns = int(np.clip(budget_s / (BATCH_S * len(runs)), 3, 41))
-        times = {name: [] for name in runs}
-        for turn in range(turns):
-            for name in random.Random(turn).sample(list(runs), len(runs)):  # caches are as the one before leaves them
-                times[name].append(_seconds(context, runs[name][0], counts[name]))
+        times = race(context, runs, int(np.clip(budget_s / (BATCH_S * len(runs)), 3, 41)))
         found.append(times)
         for end in ends:
             end()
@@ -44,19 +36,17 @@ def worker(cases, budget_s):
     return found if context.rank == 0 else None
 
 
-def _seconds(context, run, count):
-    """Of the slowest rank, for one of so many exchanges in a row."""
-    context._core.barrier()
-    begin = time.perf_counter()
-    for _ in range(count):
+def race(context, runs, turns):
+    """Seconds of one exchange by each of {name: (run, check)}, in changing order, after one that is checked."""
+    for run, check in runs.values():
         run()
-    mine = time.perf_counter() - begin
-    return -context._core.allreduce_min([-int(mine * 1e9)])[0] / 1e9 / count
-
-
-def _count(context, run):
-    once = _seconds(context, run, 20)
-    return context._core.allreduce_min([max(1, int(BATCH_S / once))])[0]
+        check()
+    counts = {name: max(1, int(BATCH_S / timed(context, run, 20))) for name, (run, _) in runs.items()}
+    times = {name: [] for name in runs}
+    for turn in range(turns):
+        for name in random.Random(turn).sample(list(runs), len(runs)):  # caches are as the one before leaves them
+            times[name].append(timed(context, runs[name][0], counts[name]))
+    return times
 
 
 def _contenders(context, ends, extent, axis, width, fields):
@@ -80,15 +70,9 @@ def contenders_of(context, ends, shape, axis, width, fields):
             field.local[_halo_slices(field, axis)] = 0
 
     handle = tw.exchange(*made, corners=False, start=False)
-    runs = {
-        OURS: (handle.run, check),
-        CHECKED: (lambda: tw.exchange(*made, corners=False), check),
-    }
+    runs = {OURS: (handle.run, check), CHECKED: (lambda: tw.exchange(*made, corners=False), check)}
     arrays = [(field.local, *_faces(context, field, axis, width)) for field in made]
-    runs |= {
-        PACKED: (_packed(context, ends, arrays), check),
-        TYPES: (_derived(context, ends, arrays), check),
-    }
+    runs |= {PACKED: (_packed(context, ends, arrays), check), TYPES: (_derived(context, ends, arrays), check)}
     if halo_ghex.load():
         runs[halo_ghex.NAME] = halo_ghex.exchange_of(context, made, axis, width), check
     return runs

@@ -3,20 +3,17 @@
 The package is built from source: Boost's headers, libnuma and an `mpicc` of the same MPI as here (the wheel `mpich`).
 """
 
-import os
 import sys
-from pathlib import Path
 
-from bench.scalapack import VARIABLE
+from bench.scalapack import VARIABLE, folders
 
 NAME = "GHEX"
 
 
 def load():
     """Whether `ghex` can be imported; its folder is searched after those of this Python."""
-    for folder in os.environ.get(VARIABLE, "").split(":"):
-        if folder:
-            sys.path += map(str, Path(folder).glob("lib/python3*/site-packages"))
+    for folder in folders():
+        sys.path += map(str, folder.glob("lib/python3*/site-packages"))
     try:
         import ghex  # noqa: F401
     except ImportError as error:
@@ -43,15 +40,15 @@ def exchange_of(context, fields, axis, width):
     extents = [at.stop - at.start for at in first.inside]
     domain = ProductSet(*(UnitRange(b, b + n) for b, n in zip(begins, extents, strict=True)))
     everything = ProductSet(*(UnitRange(0, n) for n in first.shape))
-    mine = DomainDescriptor(context.rank, domain)
+    local = DomainDescriptor(context.rank, domain)
     halos = tuple((width, width) if k == axis else (0, 0) for k in range(len(extents)))
-    pattern = make_pattern(world, HaloGenerator(everything, halos, (False,) * len(extents)), [mine])
+    pattern = make_pattern(world, HaloGenerator(everything, halos, (False,) * len(extents)), [local])
     offsets = tuple(at.start for at in first.inside)
-    described = [make_field_descriptor(mine, f.local, offsets, f.local.shape) for f in fields]
+    described = [make_field_descriptor(local, f.local, offsets, f.local.shape) for f in fields]
     infos = [pattern(each) for each in described]
     object_ = make_communication_object(world)
 
-    def run(kept=(world, pattern, described)):  # GHEX refers to what it was made of
+    def run(used=(world, pattern, described)):  # GHEX refers to what it was made of
         object_.exchange(infos).wait()
 
     return run

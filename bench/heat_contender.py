@@ -1,4 +1,4 @@
-"""heat (PyPI) as a contender of `bench matmul`: in an environment of its own, run by our mpiexec at the same place.
+"""heat (PyPI) as a contender of `bench matmul`: in another environment, run by our mpiexec at the same place.
 
 It is looked for in the folders of TILEWAVE_CONTENDERS: roots of virtual environments with `heat` and `mpi4py`.
 """
@@ -17,8 +17,8 @@ def python():
     return next((r / "bin" / "python" for r in roots() if list(r.glob("lib/python3*/site-packages/heat"))), None)
 
 
-def ways(start, ranks, sizes, repeats):
-    """{n: a way of `bench matmul`}; {} without heat.
+def contenders(start, ranks, sizes, repeats):
+    """{n: a contender of `bench matmul`}; {} without heat.
 
     Parameters
     ----------

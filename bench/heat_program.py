@@ -1,4 +1,4 @@
-"""heat's product of matrices: a program of its own, run by the Python of the environment that heat is installed in.
+"""heat's product of matrices: a program that is run by the Python of the environment that heat is installed in.
 
 ``python heat_program.py FILE REPEATS N...``: rank 0 writes {n: seconds} to FILE. Nothing of tilewave is imported here.
 """

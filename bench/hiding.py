@@ -11,6 +11,7 @@ from tilewave.nests.prepare import prepare
 from tilewave.nests.report import Report
 
 from bench.cluster import LINE_BYTES_S, cluster_tool, on_hosts
+from bench.planning_bodies import decay
 from bench.results import on_ranks, publish, row
 
 MODES = {  # schedule, seconds between polls inside compute (0: none)
@@ -18,11 +19,6 @@ MODES = {  # schedule, seconds between polls inside compute (0: none)
     "overlapping, no polls": ("overlapping", 0.0),
     "overlapping, polled": ("overlapping", 50e-6),
 }
-
-
-@tw.nest
-def decay(A, i, j, k):
-    A[i, j, k] = 0.5 * np.exp(-A[i - 1, j, k]) + 0.25 * A[i, j - 1, k]
 
 
 def worker(body, face_bytes, tile_s, steps, repeats):
@@ -79,7 +75,7 @@ def _layers(context, height, width, tile_s):
 
 
 def hiding(json_path=None, quick=False, args=()):
-    """Overlap ratio on both of MPICH's network modules, blocking beside it."""
+    """Overlap ratio on both of MPICH's network modules, against blocking."""
     tool = cluster_tool("hiding")
     # spin: a body of fixed duration. exp: a real one, which shares its core with the network stack.
     cases = [

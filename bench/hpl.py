@@ -1,6 +1,6 @@
 """HPL as a contender of `bench lu`: its program, run by our mpiexec at the same place.
 
-A build of HPL with this MPI is looked for in the folders of TILEWAVE_CONTENDERS, as FOLDER/bin/ARCH/xhpl, where its own
+A build of HPL with this MPI is looked for in the folders of TILEWAVE_CONTENDERS, as FOLDER/bin/ARCH/xhpl, where its
 Makefile puts it. Of its settings six kinds of broadcasts and look-aheads 0 and 1 are run; the fastest counts.
 """
 
@@ -53,8 +53,8 @@ def program():
     return next((path for root in roots() for path in sorted(root.glob("bin/*/xhpl"))), None)
 
 
-def ways(start, ranks, sizes, repeats):
-    """{n: the fastest setting, as a way of `bench lu`}; {} without HPL.
+def contenders(start, ranks, sizes, repeats):
+    """{n: the fastest setting, as a contender of `bench lu`}; {} without HPL.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ F flops a second compute as long as they receive R bytes a second. A and C lie b
 "grid": all three in blocks on a grid. The limit is max(compute, wire): 2 n^3 flops over all ranks' rate, or the bytes
 that each rank must receive for its grid. Overlap is what is hidden of the shorter of the two. Contenders, where they
 are installed: pdgemm of MKL and of Debian's ScaLAPACK with OpenBLAS, the best of three block sizes and of the grids;
-heat, behind the turns of the others, as it lives in an environment of its own; NumPy on one core.
+heat, after the turns of the others, as it is installed in another environment; NumPy on one core.
 """
 
 import argparse
@@ -15,8 +15,8 @@ import statistics
 
 from bench import heat_contender as heat
 from bench.cluster import places
-from bench.dense import PLACES, error_percent, options_of, overlap, ratio, run_at
-from bench.matmul_ranks import ALGORITHMS, NUMPY
+from bench.dense import PLACES, add_program, case_of, error_percent, limit_s, options_of, run_at, size_rows
+from bench.matmul_ranks import ALGORITHMS
 from bench.results import publish, row
 from bench.scalapack import DEBIAN, MKL
 
@@ -38,79 +38,37 @@ def matmul(json_path=None, quick=False, args=()):
         "least": options.least,
         "most": options.most,
         "repeats": 1 if quick else options.repeats,
-        "contenders": True,
+        "others": True,
         "quick": quick,
     }
+    add_heat = functools.partial(add_program, heat.contenders, arguments["repeats"])
     rows, cells = [], []
     for where in places(options.where, PLACES, "matmul"):
-        found = run_at(where, WORKER, arguments, "matmul", functools.partial(_heat, arguments["repeats"]))
+        found = run_at(where, WORKER, arguments, "matmul", add_heat)
         for size in found["sizes"]:
-            rows += size_rows(where, found, size)
-            cells.append(size["ways"])
+            n, flops = size["n"], 2.0 * size["n"] ** 3
+            limit = functools.partial(limit_s, found, n, flops=flops)
+            rows += size_rows(case_of(where, found, n), size, flops, limit, (MKL, DEBIAN, heat.NAME), "tilewave, auto")
+            cells.append(size["contenders"])
     publish("matmul", rows + _summary(cells), json_path)
 
 
-def _heat(repeats, start, found):
-    """Adds heat's times, where it is installed."""
-    sizes = [size["n"] for size in found["sizes"]]
-    for n, way in heat.ways(start, found["ranks"], sizes, repeats).items():
-        next(size for size in found["sizes"] if size["n"] == n)["ways"].append(way)
-
-
-def limit_s(found, n, grid):
-    """Seconds that computing takes at least, and receiving."""
-    limits, (rows, columns) = found["limits"], grid
-    compute = 2.0 * n**3 / found["ranks"] / limits["flops_s"]
-    # Of A what the other columns of the grid have of a rank's rows, of B what the other rows have of its columns.
-    received = 8.0 * n**2 * (columns - 1 + rows - 1) / (rows * columns)
-    return compute, received / limits["bytes_s"]
-
-
-def case_of(where, found, n):
-    return f"{where}, n = {n}, {n / found['limits']['balance']:.2g} n*"
-
-
-def size_rows(where, found, size):
-    """Rows of all ways at one size."""
-    n, case = size["n"], case_of(where, found, size["n"])
-    theirs = {w["family"]: w["seconds"] for w in size["ways"] if w["family"] in (MKL, DEBIAN, heat.NAME)}
-    best = min(theirs.values(), key=statistics.median, default=None)
-    rows = []
-    for way in size["ways"]:
-        name, seconds = way["name"], way["seconds"]
-        rates = [2e-9 * n**3 / s for s in seconds]
-        if name == NUMPY:
-            rows.append(row(case, name, rates, "GFlop/s"))
-            continue
-        limits = limit_s(found, n, way["grid"])
-        fraction = max(limits) / statistics.median(seconds)
-        ours = name.startswith("tilewave")
-        against = ratio(best, seconds) if ours and best else None
-        rows.append(row(case, name, rates, "GFlop/s", ratio_to_contender=against, fraction_of_limit=fraction))
-        if hidden := overlap(seconds, *limits):
-            rows.append(row(case, f"{name}: overlap", hidden, "of hideable"))
-        if way.get("predicted_s"):
-            error = error_percent(way["predicted_s"], seconds)
-            rows.append(row(case, f"{name}: prediction error", [error], "%"))
-        if name == "tilewave, auto":
-            rows += [
-                row(case, f"{name}, against {family}", rates, "GFlop/s", ratio_to_contender=ratio(other, seconds))
-                for family, other in theirs.items()
-            ]
-    return rows
-
-
-def loss_of_auto(ways, of=""):
+def loss_of_auto(contenders, of=""):
     """By how many times auto takes longer than the fastest algorithm on the same layouts; None without both."""
-    medians = {w["name"]: statistics.median(w["seconds"]) for w in ways if w["name"].startswith("tilewave")}
+    medians = {w["name"]: statistics.median(w["seconds"]) for w in contenders if w["name"].startswith("tilewave")}
     auto = medians.pop(f"tilewave, auto{of}", None)
     same = [s for name, s in medians.items() if name.endswith(", grid") == bool(of)]
     return auto / min(auto, *same) if auto and same else None
 
 
 def _summary(cells):
-    losses = [loss for ways in cells for of in ("", ", grid") if (loss := loss_of_auto(ways, of))]
-    errors = [error_percent(w["predicted_s"], w["seconds"]) for ways in cells for w in ways if w.get("predicted_s")]
+    losses = [loss for contenders in cells for of in ("", ", grid") if (loss := loss_of_auto(contenders, of))]
+    errors = [
+        error_percent(w["predicted_s"], w["seconds"])
+        for contenders in cells
+        for w in contenders
+        if w.get("predicted_s")
+    ]
     rows = []
     if losses:
         near = 100 * sum(loss <= CLOSE for loss in losses) / len(losses)

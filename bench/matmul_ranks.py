@@ -8,12 +8,14 @@ import tilewave as tw
 from bench import scalapack
 from bench.dense import (
     BLOCKS,
+    NUMPY,
     Limits,
     Turn,
     cyclic,
     grids,
     measured_context,
     other,
+    planned,
     race,
     refuse,
     sizes_around,
@@ -29,19 +31,18 @@ ALGORITHMS = {
     "summa": {"algorithm": "summa"},
     "auto": {},
 }
-NUMPY = "NumPy on one core"
 #: Elements of C that each rank computes again.
 LOOKS = 5
 
 
-def worker(algorithms, sizes, factors, least, most, repeats, rate, contenders, quick=False):
-    """Limits and, by size, times of each way; on rank 0.
+def worker(algorithms, sizes, factors, least, most, repeats, rate, others, quick=False):
+    """Limits and, by size, times of each contender; on rank 0.
 
     Parameters
     ----------
     sizes : list of int
         Where empty: around the balance, `factors` times it, or as `dense.sizes_around` where there are no factors.
-    contenders : bool
+    others : bool
         Race other libraries, too.
     """
     context = measured_context()
@@ -49,17 +50,17 @@ def worker(algorithms, sizes, factors, least, most, repeats, rate, contenders, q
     balance = context._core.allreduce_min([int(limits.balance)])[0]
     if not sizes:
         sizes = [int(f * balance) for f in factors] if factors else sizes_around(balance, least, most)
-    libraries = scalapack.load(say(context)) if contenders else {}
+    libraries = scalapack.load(say(context)) if others else {}
     found = []
     for n in sizes:
         turns = _ours(context, n, algorithms)
         for name, library in libraries.items():
             turns += _theirs(context, n, name, library)
-        ways = [one.record() for one in race(context, turns, repeats)]
-        if contenders:
+        contenders = [one.record() for one in race(context, turns, repeats)]
+        if others:
             seconds = _numpy(context, n, min(repeats, 3))
-            ways.append({"name": NUMPY, "family": NUMPY, "seconds": seconds, "grid": (1, 1), "plan": ""})
-        found.append({"n": n, "ways": ways})
+            contenders.append({"name": NUMPY, "family": NUMPY, "seconds": seconds, "grid": (1, 1), "plan": ""})
+        found.append({"n": n, "contenders": contenders})
         if context.rank == 0:
             print(f" {n}", end="", flush=True, file=sys.stderr)
     return {"limits": limits.shown(), "ranks": context.size, "sizes": found} if context.rank == 0 else None
@@ -94,7 +95,7 @@ def _product(context, name, matrices, choices):
         c.layout.grid,
         ready=lambda: c.local.fill(0),
         check=lambda: _check(context, name, c),
-        plan=lambda: c.report.plan,
+        plan=lambda: planned(c.report.plan),
     )
 
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench.scalapack import VARIABLE
+from bench.scalapack import VARIABLE, folders
 
 #: Of contenders: their source, and the arguments of each variant in place of N, R (repetitions) and GRID.
 CONTENDERS = {
@@ -33,12 +33,11 @@ TIMEOUT_S = 900
 
 
 def _roots():
-    given = [Path(p) for p in os.environ.get(VARIABLE, "").split(":") if p]
-    return [root for root in [*given, Path("/")] if (root / "usr/bin/mpirun.openmpi").exists()]
+    return [root for root in [*folders(), Path("/")] if (root / "usr/bin/mpirun.openmpi").exists()]
 
 
 def _flags(name, root):
-    """What the compiler needs beside MPI; None where the library is not below `root`."""
+    """What the compiler needs in addition to MPI; None where the library is not below `root`."""
     if name == "hypre PFMG":
         return [f"-I{root}/usr/include/hypre", "-lHYPRE"] if (root / "usr/include/hypre").exists() else None
     for folder in sorted(root.glob(f"{PETSC}/*-real")):
@@ -81,7 +80,7 @@ def built(folder):
 
 
 def _environment(root):
-    """Of Open MPI below a root that is not its own."""
+    """The environment of Open MPI below another root than it was built for."""
     plugins = f"{root / LIBRARIES}/openmpi/lib/openmpi3"
     moved = {
         "OPAL_PREFIX": f"{root}/usr",

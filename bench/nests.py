@@ -87,7 +87,7 @@ def _sweeps(shape, counts, with_conversion, repeats, each=1):
 
 
 def block(quick):
-    """One tile of 4 MB, the field kept skewed."""
+    """One tile of 4 MB, the field stored skewed."""
     return _sweeps((64, 64, 256), (1,), False, 3 if quick else 21, each=2 if quick else 10)
 
 
@@ -222,7 +222,7 @@ def nests(json_path=None, quick=False, args=()):
     """General nests against compiled plain loops, OpenMP, parasail and the memory."""
     parser = argparse.ArgumentParser(prog="tilewave bench nests", description=__doc__.splitlines()[0])
     parser.add_argument("--case", default=",".join(CASES), help=f"of {', '.join(CASES)}; several with commas")
-    parser.add_argument("--png", help="file of the chart (default: beside the JSON, or nests.png)")
+    parser.add_argument("--png", help="file of the chart (default: as the JSON's, or nests.png)")
     options = parser.parse_args(list(args))
     chosen = options.case.split(",")
     if unknown := [name for name in chosen if name not in CASES]:

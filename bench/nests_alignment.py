@@ -20,18 +20,18 @@ def aligning(a, b, context):
 
 
 def aligning_all(a, b, context):
-    """H, and a function that aligns, all of H, E and F being kept, and returns its seconds."""
+    """H, and a function that aligns, all of H, E and F being stored, and returns its seconds."""
     fields = {name: tw.field((a.size + 1, b.size + 1), "i2", context=context) for name in "HEF"}
     return fields["H"], lambda: tw.run(smith_waterman, **fields, a=a, b=b, **SCORES, context=context).measured.time_s
 
 
 def alignment(quick):
-    """Cells a second, tables kept, and only a rolling window of them; ranks and memory."""
+    """Cells a second, tables stored, and only a rolling window of them; ranks and memory."""
     a, b = sequences()
     if a is None:
         return skipped("alignment", "examples/cases/data/lambda_virus.fa.gz is not there: run it in a checkout")
-    kept = 1000 if quick else 8192
-    rows = _kept(a[:kept], b[:kept], 2 if quick else 7)
+    stored = 1000 if quick else 8192
+    rows = _stored(a[:stored], b[:stored], 2 if quick else 7)
     # parasail's diag counts positions in 16 bits: its sequences must be shorter than 32768.
     for methods, length in ((("striped", "scan"), a.size), (("diag",), 30000)):
         length = min(length, 3000) if quick else length
@@ -72,14 +72,14 @@ def _race(case, a, b, calls, ours, repeats):
     return compare(case, race(runs, repeats), a.size * b.size, cells=True)
 
 
-def _kept(a, b, repeats):
+def _stored(a, b, repeats):
     ours = {}
     for count in (1, 2):
         H, run = aligning_all(a, b, lanes(count))
         run()
         ours[f"tilewave, {count} lane{'s' * (count > 1)}"] = int(H.gather().max()), run
     calls = _contenders(a, b, ("striped", "scan", "diag"), plain_too=True)
-    return _race(f"alignment {a.size}x{b.size} i2, tables kept", a, b, calls, ours, repeats)
+    return _race(f"alignment {a.size}x{b.size} i2, tables stored", a, b, calls, ours, repeats)
 
 
 def _window(a, b, methods, repeats):

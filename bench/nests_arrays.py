@@ -3,8 +3,9 @@
 import numpy as np
 import tilewave as tw
 
+from bench.dense import ratio
 from bench.nests_plain import numba_arrays
-from bench.nests_race import lanes, must_equal, race, ratio
+from bench.nests_race import lanes, must_equal, race
 from bench.results import row
 
 

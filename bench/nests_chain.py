@@ -7,16 +7,14 @@ import time
 import numpy as np
 import tilewave as tw
 
+from bench.dense import ratio
 from bench.nests_bodies import relax, spread_out
-from bench.nests_race import must_equal, ratio
+from bench.nests_race import must_equal
 from bench.results import on_ranks, row
 
 RANKS = "bench.nests_ranks"
 #: By case: the points along each side, repetitions a turn and what the chain is compared with.
-CASES = {
-    "two sweeps, opposite directions": ("sweeps", 2048, 5),
-    "eight nests": ("eight", 32, 200),
-}
+CASES = {"two sweeps, opposite directions": ("sweeps", 2048, 5), "eight nests": ("eight", 32, 200)}
 
 
 def chains(quick):
@@ -47,7 +45,7 @@ def _nests(kind, n, context):
 
 
 def race_chain(kind, n, each, repeats):
-    """All of them in turn on this launch's ranks, each with fields of its own; rank 0's times a repetition."""
+    """All of them in turn on this launch's ranks, each with other fields; rank 0's times a repetition."""
     world = tw.Context(threads=1)
     fields, runs = {}, {}
     for name in ("chain", "bound nests", "tw.run"):
@@ -72,8 +70,8 @@ def race_chain(kind, n, each, repeats):
                     run()
             world._core.barrier()
             times[name] += [(time.perf_counter() - begin) / each] * bool(turn)
-    wholes = {name: [f.gather() for f in mine] for name, mine in sorted(fields.items())}
+    wholes = {name: [f.gather() for f in gathered] for name, gathered in sorted(fields.items())}
     if world.rank:
         return None
-    must_equal(f"chain of {kind}", {name: np.concatenate(mine) for name, mine in wholes.items()})
+    must_equal(f"chain of {kind}", {name: np.concatenate(gathered) for name, gathered in wholes.items()})
     return {"times": times, "how": "one after another" if chain.separate else "one schedule"}

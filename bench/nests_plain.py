@@ -18,19 +18,25 @@ FLAGS = "-std=c++17 -O3 -march=native -ffp-contract=off -fno-math-errno -fopenmp
 GENOME = Path("examples/cases/data/lambda_virus.fa.gz")
 
 
+def compiled(name, flags):
+    """The library of a C++ file in this folder; None without g++."""
+    compiler = shutil.which("g++")
+    if compiler is None:
+        print("bench: no g++: plain loops are skipped", file=sys.stderr)
+        return None
+    os.environ.setdefault("GOMP_SPINCOUNT", "100000")  # idle threads leave the cores to the next contender
+    with tempfile.TemporaryDirectory() as folder:
+        path, source = Path(folder) / "plain.so", Path(__file__).with_name(name)
+        subprocess.run([compiler, *flags, str(source), "-o", str(path)], check=True, timeout=120)
+        return ctypes.CDLL(str(path))
+
+
 @functools.cache
 def plain_loops():
     """Functions of NumPy arrays, compiled from nests_plain.cpp; empty without g++."""
-    compiler = shutil.which("g++")
-    if compiler is None:
-        print("bench nests: no g++: its plain loops are skipped", file=sys.stderr)
+    library = compiled("nests_plain.cpp", FLAGS)
+    if library is None:
         return {}
-    os.environ.setdefault("GOMP_SPINCOUNT", "100000")  # idle threads leave the cores to the next contender
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "plain.so"
-        source = Path(__file__).with_suffix(".cpp")
-        subprocess.run([compiler, *FLAGS, str(source), "-o", str(path)], check=True, timeout=120)
-        library = ctypes.CDLL(str(path))
     size, real = ctypes.c_int64, ctypes.c_double
 
     def at(array):
@@ -42,7 +48,7 @@ def plain_loops():
         return lambda array: function(at(array), *map(size, array.shape[:extents]))
 
     def on_threads(call):
-        """The call's own seconds, its threads awake before."""
+        """The call's seconds, its threads awake before."""
         def run(*arguments):
             library.wake()
             begin = time.perf_counter()
@@ -65,39 +71,36 @@ def plain_loops():
 
 
 @functools.cache
-def numba_loops():
-    """The 3-D bodies under Numba; empty where it is not installed."""
+def numba():
+    """The module; None where it is not installed."""
     try:
         import numba
     except ImportError:
         print("bench nests: no Numba: its plain loops are skipped", file=sys.stderr)
+        return None
+    return numba
+
+
+@functools.cache
+def numba_loops():
+    """The 3-D bodies under Numba; empty where it is not installed."""
+    if numba() is None:
         return {}
 
-    @numba.njit(boundscheck=False)
-    def linear(A):
-        c = np.float32(0.3)
-        for i in range(1, A.shape[0]):
-            for j in range(1, A.shape[1]):
-                for k in range(1, A.shape[2]):
-                    A[i, j, k] = c * A[i-1, j, k] + c * A[i, j-1, k] + c * A[i, j, k-1]
-
-    @numba.njit(boundscheck=False)
+    @numba().njit(boundscheck=False)
     def roots(A):
         for i in range(1, A.shape[0]):
             for j in range(1, A.shape[1]):
                 for k in range(1, A.shape[2]):
                     A[i, j, k] = np.sqrt(A[i-1, j, k]) + np.sqrt(A[i, j-1, k]) + np.sqrt(A[i, j, k-1])
 
-    return {"linear": linear, "roots": roots}
+    return {"linear": functools.partial(numba_arrays()["one"], np.float32(0.3)), "roots": roots}
 
 
 @functools.cache
 def numba_arrays():
     """The bodies of `nests_arrays` under Numba, by name; empty where it is not installed."""
-    try:
-        import numba
-    except ImportError:
-        print("bench nests: no Numba: its plain loops are skipped", file=sys.stderr)
+    if numba() is None:
         return {}
     source = """
 def {name}(c, {arrays}):
@@ -111,7 +114,7 @@ def {name}(c, {arrays}):
         made = {}
         more = "".join(f" + {array}[i, j, k]" for array in "BCD"[:count - 1])
         exec(source.format(name=name, arrays=", ".join("ABCD"[:count]), more=more), made)
-        loops[name] = numba.njit(boundscheck=False)(made[name])
+        loops[name] = numba().njit(boundscheck=False)(made[name])
     return loops
 
 

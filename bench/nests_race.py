@@ -8,16 +8,17 @@ import numpy as np
 import tilewave as tw
 from tilewave import _core
 
+from bench.dense import ratio
 from bench.results import row
 
 ONE, TWO = "tilewave, 1 lane", "tilewave, 2 lanes"
-APART = "halves at once, nothing in common"
+SEPARATE = "halves at once, nothing in common"
 
 
 def race(runs, repeats, each=1):
     """Seconds of each run, in turn A B C A B C; the first turn warms up.
 
-    A run returns its own seconds, or None to be timed from outside. Short ones run ``each`` times a turn, so that
+    A run returns its seconds, or None to be timed from outside. Short ones run ``each`` times a turn, so that
     all but the first find their array in the cache as they left it; the turn's mean counts.
     """
     times = {name: [] for name in runs}
@@ -32,11 +33,6 @@ def race(runs, repeats, each=1):
             if turn:
                 times[name].append(total / each)
     return times
-
-
-def ratio(theirs, ours):
-    """Median over the turns: above 1, ours is faster."""
-    return statistics.median(a / b for a, b in zip(theirs, ours, strict=True))
 
 
 def lanes(count):
@@ -105,9 +101,9 @@ def rank_rows(case, times, points):
     """Rows of layouts raced in one launch, each against "1 rank"; those of two ranks also against what processors
     allow.
 
-    That is APART: what two ranks compute at the same time with nothing in common, as many points as one does.
+    That is SEPARATE: what two ranks compute at the same time with nothing in common, as many points as one does.
     """
-    alone, limit = times["1 rank"], times[APART]
+    alone, limit = times["1 rank"], times[SEPARATE]
     return [
         row(
             case,
@@ -123,7 +119,6 @@ def rank_rows(case, times, points):
 
 def chart(rows, path):
     """A panel a case: how long each contender takes, ours in colour. False if there is nothing to draw."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     rows = [r for r in rows if r.unit in ("ns/point", "Gcells/s") and "against" not in r.contender]
@@ -132,17 +127,16 @@ def chart(rows, path):
         return False
     heights = [1.6 + sum(r.case == case for r in rows) for case in cases]
     figure = Figure(figsize=(10, 0.6 + 0.27 * sum(heights)), layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.subplots(len(cases), squeeze=False, height_ratios=heights)[:, 0]
     for axis, case in zip(axes, cases, strict=True):
-        mine = [r for r in rows if r.case == case]
-        colours = [{"tilewave": "tab:red", "memory": "0.7"}.get(r.contender.split(",")[0], "tab:blue") for r in mine]
-        bars = axis.barh([r.contender for r in mine], [r.value for r in mine], color=colours)
+        shown = [r for r in rows if r.case == case]
+        colours = [{"tilewave": "tab:red", "memory": "0.7"}.get(r.contender.split(",")[0], "tab:blue") for r in shown]
+        bars = axis.barh([r.contender for r in shown], [r.value for r in shown], color=colours)
         axis.bar_label(bars, fmt="%.3g", padding=3, fontsize=8)
         axis.invert_yaxis()
         axis.margins(x=0.12)
         axis.tick_params(labelsize=8)
-        less = mine[0].unit == "ns/point"
-        axis.set_title(f"{case}, {mine[0].unit} ({'less' if less else 'more'} is better)", fontsize=9, loc="left")
+        less = shown[0].unit == "ns/point"
+        axis.set_title(f"{case}, {shown[0].unit} ({'less' if less else 'more'} is better)", fontsize=9, loc="left")
     figure.savefig(path, dpi=110)
     return True

@@ -10,7 +10,7 @@ from bench.nests_alignment import aligning
 from bench.nests_bodies import sor
 from bench.nests_chain import race_chain
 from bench.nests_plain import sequences
-from bench.nests_race import APART, lanes, must_equal
+from bench.nests_race import SEPARATE, lanes, must_equal
 
 
 def worker(what, **arguments):
@@ -19,8 +19,8 @@ def worker(what, **arguments):
     return workers[what](**arguments)
 
 
-def _on_own_cpu(world):
-    """A context of this rank alone, on the CPU that it has beside the other ranks of its host."""
+def _on_one_cpu(world):
+    """A context of this rank alone, on a CPU that no other rank of its host has."""
     cpus = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cpus[world.rank % len(cpus)]})
     try:
@@ -33,11 +33,11 @@ def _align_on_ranks(length, repeats):
     """Two ranks, rank 0 alone, and both ranks alone at once, which counts half, in turn."""
     a, b = sequences(length)
     world = tw.Context(threads=1)
-    own = aligning(a, b, _on_own_cpu(world))
+    separate = aligning(a, b, _on_one_cpu(world))
     runs = {
         "1 rank": aligning(a, b, lanes(1)) if world.rank == 0 else None,
         "2 ranks": aligning(a, b, world),
-        APART: own,
+        SEPARATE: separate,
     }
     times, scores = {name: [] for name in runs}, set()
     for turn in range(repeats + 1):
@@ -46,9 +46,9 @@ def _align_on_ranks(length, repeats):
             if start:
                 begin = time.perf_counter()
                 report = start()
-                if name == APART:
+                if name == SEPARATE:
                     world._core.barrier()  # both
-                seconds = (time.perf_counter() - begin) / 2 if name == APART else report.measured.time_s
+                seconds = (time.perf_counter() - begin) / 2 if name == SEPARATE else report.measured.time_s
                 times[name] += [seconds] * bool(turn)
                 scores.add(int(report.results["best"]))
     if len(scores) > 1:
@@ -70,21 +70,21 @@ def _memory(length):
 
 
 def _sor_on_ranks(n, steps, repeats):
-    """Layouts and schedules in turn, each over fields of its own: they lie as its plan wants them.
+    """Layouts and schedules in turn, each over other fields, which are laid out as its plan wants.
 
-    One exchange a sweep: a run of one sweep, repeated. APART: each rank sweeps over rows of its own, as many as it has
-    of the whole.
+    One exchange a sweep: a run of one sweep, repeated. SEPARATE: each rank sweeps over rows that no other has, as many
+    as its part of the whole.
     """
     world = tw.Context(threads=1)
     rim = lambda i, j: 1e-3 * ((i * n + j) % 1013)
-    own = _on_own_cpu(world)
+    separate = _on_one_cpu(world)
     runs = {
         "1 rank": (lanes(1) if world.rank == 0 else None, steps),
         "2 ranks": (world, steps),
         "2 ranks, one exchange a sweep": (world, 1),
-        APART: (own, steps),
+        SEPARATE: (separate, steps),
     }
-    shape = dict.fromkeys(runs, (n, n)) | {APART: (n // 2 + 1, n)}
+    shape = dict.fromkeys(runs, (n, n)) | {SEPARATE: (n // 2 + 1, n)}
     fields = {
         name: {
             "u": tw.field(shape[name], "f8", init=rim, context=context),
@@ -102,10 +102,10 @@ def _sor_on_ranks(n, steps, repeats):
             begin = time.perf_counter()
             for _ in range(steps // batch):
                 tw.run(sor, context=context, **fields[name], w=1.9, steps=batch)
-            if name == APART:
+            if name == SEPARATE:
                 world._core.barrier()  # both
             times[name] += [time.perf_counter() - begin] * bool(turn)
-    wholes = {name: arrays["u"].gather() for name, arrays in sorted(fields.items()) if name != APART}
+    wholes = {name: arrays["u"].gather() for name, arrays in sorted(fields.items()) if name != SEPARATE}
     if world.rank:
         return None
     must_equal("SOR", wholes)

@@ -8,13 +8,12 @@ slices."""
 import argparse
 import itertools
 import statistics
-from pathlib import Path
 
 import tilewave as tw
 from tilewave.theory import cost
 
 from bench.nests_bodies import roots
-from bench.results import machine, on_ranks, publish, row
+from bench.results import on_ranks, picture_file, picture_option, publish, row, save_picture
 
 SCHEMES = list(itertools.product(("overlapping", "blocking"), ("hyperplane", "vertical")))
 COLOURS = dict(zip(SCHEMES, ("#2f7f5f", "#3060a0", "#e0a030", "#c8504b")))
@@ -27,7 +26,7 @@ WIDTH, DEPTH, COLUMNS = 64, 1 << 16, 4  # points, and columns of tiles, across
 def paper(json_path=None, quick=False, args=()):
     """Time against tile height and against slices: the paper's constants, and this machine."""
     parser = argparse.ArgumentParser(prog="tilewave bench paper", description=__doc__.splitlines()[0])
-    parser.add_argument("--png", help="file of the picture (default: beside the JSON, or paper.png)")
+    picture_option(parser, "paper")
     options = parser.parse_args(list(args))
     shape = (32, 32, 512) if quick else (65, 65, 16385)
     arguments = {"shape": shape, "repeats": 1 if quick else 5}
@@ -37,9 +36,7 @@ def paper(json_path=None, quick=False, args=()):
     }
     rows = [r for where, curves in found.items() for r in _rows(where, curves)]
     publish("paper", rows, json_path)
-    png = options.png or (Path(json_path).with_suffix(".png") if json_path else "paper.png")
-    _picture(found, png)
-    print(f"picture: {png}")
+    _picture(found, picture_file("paper", options.png, json_path))
 
 
 # --- on the ranks ---------------------------------------------------------------------------------
@@ -144,11 +141,9 @@ def paper_times(heights):
 
 
 def _picture(found, png):
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(16, 5), layout="constrained")
-    FigureCanvasAgg(figure)
     panels = figure.subplots(1, 4)
     heights = [1 << k for k in range(3, 15)]
     for scheme, times in paper_times(heights).items():
@@ -179,6 +174,4 @@ def _picture(found, png):
     panels[3].set_xlabel("slices N")
     panels[3].set_ylabel("time (ms)")
     panels[3].legend(fontsize=7)
-    info = machine()
-    figure.suptitle(f"athanasaki2002, {info['processor']}, commit {info['commit']}", fontsize=9)
-    figure.savefig(png, dpi=120)
+    save_picture(figure, "athanasaki2002", png)

@@ -2,21 +2,20 @@
 
 ``tilewave bench partitions [--where NAME,...] [--extent N] [--json FILE] [--png FILE] [--quick]``; NAME: 2x1 (ranks x
 threads here), or HOSTS@RATE as in 4@1gbit (hosts in a box; needs root). First two ranks exchange faces whose words of 8
-bytes lie a stride apart: prepared exchanges of ours, mpi4py with packing, and with derived types. Then an explicit
+bytes have a stride: prepared exchanges of ours, mpi4py with packing, and with derived types. Then an explicit
 7-point scheme on double-precision complex cells, in C order, runs on every factorisation of the ranks, with the border
-first and the messages behind the inner part (overlapped), or computed whole and then sent (plain); beside them the plan
+first and the messages behind the inner part (overlapped), or computed whole and then sent (plain); so does the plan
 that is taken when nothing is asked for. The ratio of a partition is to the best one, and of "plain / overlapped" what
 overlapping gains.
 """
 
 import argparse
 import statistics
-from pathlib import Path
 
-from bench.cluster import LINE_BYTES_S, cluster_tool, on_hosts, places
+from bench.cluster import LINE_BYTES_S, at_place, place_option, places
 from bench.dense import MBIT, error_percent
 from bench.halo import OURS
-from bench.results import machine, on_ranks, publish, row
+from bench.results import on_ranks, picture_file, picture_option, publish, row, save_picture
 
 WORKER = "bench.partitions_ranks"
 PLACES = ("2x1", "2@1gbit", "2@none", "4@1gbit", "4@none", "8@1gbit")
@@ -27,11 +26,11 @@ SIZES = (4 << 10, 32 << 10, 256 << 10, 1 << 20)
 def partitions(json_path=None, quick=False, args=()):
     """The cost of a message by stride, the time of every partition, and overlapped against plain."""
     parser = argparse.ArgumentParser(prog="tilewave bench partitions", description=__doc__.splitlines()[0])
-    parser.add_argument("--where", default="2x1,2@1gbit,4@1gbit", help=f"of {', '.join(PLACES)}; several with commas")
+    place_option(parser, PLACES, ("2x1", "2@1gbit", "4@1gbit"))
     parser.add_argument("--extent", type=int, action="append", help="cells along each axis (default 64 and 128)")
     parser.add_argument("--steps", type=int, default=10, help="time steps (default 10)")
     parser.add_argument("--repeats", type=int, default=5, help="turns (default 5)")
-    parser.add_argument("--png", help="file of the picture (default: beside the JSON, or partitions.png)")
+    picture_option(parser, "partitions")
     options = parser.parse_args(list(args))
     arguments = {
         "strides": [1, 8] if quick else STRIDES,
@@ -42,26 +41,17 @@ def partitions(json_path=None, quick=False, args=()):
     }
     found = {}
     for where in places(options.where, PLACES, "partitions"):
-        found[where] = _run(where, arguments)
+        with at_place(where, "partitions") as place:
+            found[where] = on_ranks(WORKER, place.ranks, arguments, runner=place.start)
     rows = [r for where, data in found.items() for r in _message_rows(where, data["messages"])]
     rows += [r for where, data in found.items() for one in data["partitions"] for r in partition_rows(where, one)]
     publish("partitions", rows, json_path)
-    png = options.png or (Path(json_path).with_suffix(".png") if json_path else "partitions.png")
     if found:
-        _picture(found, png)
-        print(f"picture: {png}")
-
-
-def _run(where, arguments):
-    hosts, at, rate = where.partition("@")
-    if not at:
-        return on_ranks(WORKER, int(where[0]), arguments)
-    with cluster_tool("partitions").Cluster(hosts=int(hosts), rate=rate, name="twpartitions") as cluster:
-        return on_ranks(WORKER, int(hosts), arguments, runner=on_hosts(cluster))
+        _picture(found, picture_file("partitions", options.png, json_path))
 
 
 def _message_rows(where, messages):
-    """MB/s of each way by stride and size; the limit is the line, where it has a rate."""
+    """MB/s of each contender by stride and size; the limit is the line, where it has a rate."""
     rows, limit = [], MBIT.get(where.partition("@")[2], 0) * LINE_BYTES_S
     for one in messages:
         case = f"{where}, face of {one['bytes'] >> 10} KB, stride {one['stride']}"
@@ -78,50 +68,46 @@ def partition_rows(where, one):
     """Seconds of every partition, what overlapping gains in each, and the plan against the best."""
     n = one["extent"]
     case = f"{where}, {'x'.join(map(str, n))} c16, {one['steps']} steps"
-    ways = {way["name"]: way for way in one["ways"]}
-    fixed = {name: way for name, way in ways.items() if name != "planned"}
-    best = min(way["median_s"] for way in fixed.values()) if fixed else None
+    plans = {each["name"]: each for each in one["plans"]}
+    fixed = {name: each for name, each in plans.items() if name != "planned"}
+    best = min(each["median_s"] for each in fixed.values()) if fixed else None
     rows = []
-    for name, way in ways.items():
+    for name, each in plans.items():
         label = f"planned: {one['plan']}" if name == "planned" else name
-        against = best / way["median_s"] if best else None
-        rows.append(row(case, label, [1e3 * s for s in way["seconds"]], "ms", ratio_to_contender=against))
-        rows.append(row(case, f"{name}: prediction error", [error_percent(way["predicted_s"], way["seconds"])], "%"))
-    for name, way in fixed.items():
+        against = best / each["median_s"] if best else None
+        rows.append(row(case, label, [1e3 * s for s in each["seconds"]], "ms", ratio_to_contender=against))
+        rows.append(row(case, f"{name}: prediction error", [error_percent(each["predicted_s"], each["seconds"])], "%"))
+    for name, each in fixed.items():
         grid, _, schedule = name.partition(" ")
         if schedule == "overlapping" and (plain := fixed.get(f"{grid} blocking")):
-            gains = [p / o for p, o in zip(plain["seconds"], way["seconds"], strict=True)]
+            gains = [p / o for p, o in zip(plain["seconds"], each["seconds"], strict=True)]
             rows.append(row(case, f"{grid}: plain / overlapped", gains, "x"))
     if best:
-        regret = ways["planned"]["median_s"] / best
+        regret = plans["planned"]["median_s"] / best
         rows.append(row(case, "the plan against the best partition (target 1.05)", [regret], "x"))
     return rows
 
 
 def _picture(found, png):
     """As the paper's figures: MB/s over bytes by stride; time by partition; plain over overlapped."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    bars = [sum(len(one["ways"]) for one in data["partitions"]) for data in found.values()]
+    bars = [sum(len(one["plans"]) for one in data["partitions"]) for data in found.values()]
     heights = [max(4.2, 0.16 * count) for count in bars]  # inches
     figure = Figure(figsize=(16, sum(heights)), layout="constrained")
-    FigureCanvasAgg(figure)
     panels_of = figure.subplots(len(found), 3, squeeze=False, height_ratios=heights)
     for panels, (where, data) in zip(panels_of, found.items(), strict=True):
         _draw_messages(panels[0], where, data["messages"])
         _draw_partitions(*panels[1:], where, data["partitions"])
-    info = machine()
-    figure.suptitle(f"prieto1999, {info['processor']}, commit {info['commit']}", fontsize=9)
-    figure.savefig(png, dpi=110)
+    save_picture(figure, "prieto1999", png)
 
 
 def _draw_messages(panel, where, messages):
     panel.set_title(f"{where}: exchange of a face, MB/s in each direction", fontsize=9)
     for stride in dict.fromkeys(one["stride"] for one in messages):
-        mine = [one for one in messages if one["stride"] == stride]
-        rates = [one["bytes"] / statistics.median(one["times"][OURS]) / 1e6 for one in mine]
-        panel.loglog([one["bytes"] for one in mine], rates, "o-", markersize=4, label=f"stride {stride}")
+        of_stride = [one for one in messages if one["stride"] == stride]
+        rates = [one["bytes"] / statistics.median(one["times"][OURS]) / 1e6 for one in of_stride]
+        panel.loglog([one["bytes"] for one in of_stride], rates, "o-", markersize=4, label=f"stride {stride}")
     panel.set_xlabel("bytes")
     if messages:
         panel.legend(fontsize=7)
@@ -134,18 +120,18 @@ def _draw_partitions(times, gains, where, partitions):
     gains.set_title(f"{where}: plain / overlapped", fontsize=9)
     names, at = [], 0
     for one in partitions:
-        ways = {way["name"]: way for way in one["ways"]}
-        for name, way in ways.items():
+        plans = {each["name"]: each for each in one["plans"]}
+        for name, each in plans.items():
             colour = "#c8504b" if name == "planned" else "#2f7f5f" if name.endswith("overlapping") else "#3060a0"
-            times.barh(at, 1e3 * way["median_s"], color=colour)
-            times.plot([1e3 * way["predicted_s"]], [at], "k.", markersize=5)
+            times.barh(at, 1e3 * each["median_s"], color=colour)
+            times.plot([1e3 * each["predicted_s"]], [at], "k.", markersize=5)
             names.append(f"{one['extent'][0]}³ {name}")
             at += 1
-        pairs = [(n[: -len(" overlapping")], w) for n, w in ways.items() if n.endswith("overlapping")]
+        pairs = [(n[: -len(" overlapping")], w) for n, w in plans.items() if n.endswith("overlapping")]
         shown = [
-            (f"{one['extent'][0]}³ {g}", ways[f"{g} blocking"]["median_s"] / w["median_s"])
+            (f"{one['extent'][0]}³ {g}", plans[f"{g} blocking"]["median_s"] / w["median_s"])
             for g, w in pairs
-            if f"{g} blocking" in ways
+            if f"{g} blocking" in plans
         ]
         gains.barh([label for label, _ in shown], [gain for _, gain in shown], color="#e0a030")
     times.set_yticks(range(at), names, fontsize=7)

@@ -11,11 +11,8 @@ import tilewave as tw
 from tilewave.errors import ConfigError
 
 from bench.dense import timed
-from bench.halo import OURS, PACKED, TYPES, contenders_of
-from bench.stencils_bodies import diffuse
-
-#: Seconds of an exchange's repetitions in a row.
-BATCH_S = 4e-3
+from bench.halo import OURS, PACKED, TYPES, contenders_of, race
+from bench.stencils_bodies import heat
 
 
 def worker(strides, sizes, extents, steps, repeats):
@@ -36,53 +33,39 @@ def worker(strides, sizes, extents, steps, repeats):
 def _message(context, stride, size, repeats):
     """Seconds of an exchange of so many bytes in each direction, a word of 8 bytes every `stride` words."""
     words, ends = size // 8, []
-    # The face is normal to the last axis, on which a rank has a halo of one and stride - 1 points of its own.
+    # The face is normal to the last axis, on which a rank has a halo of one and stride - 1 points.
     shape, axis = ((1, 2, words), 1) if stride == 1 else ((1, words, 2 * (stride - 1)), 2)
     runs = contenders_of(context, ends, shape, axis, 1, 1)
-    times = {}
-    for name in (OURS, PACKED, TYPES):
-        run, check = runs[name]
-        run()
-        check()
-        times[name] = []
-    counts = {name: _count(context, runs[name][0]) for name in times}
-    for turn in range(max(3, 2 * repeats)):
-        for name in random.Random(turn).sample(list(times), len(times)):
-            run, count = runs[name][0], counts[name]
-            times[name].append(timed(context, lambda run=run, count=count: [run() for _ in range(count)]) / count)
+    runs = {name: runs[name] for name in (OURS, PACKED, TYPES)}
+    times = race(context, runs, max(3, 2 * repeats))
     for end in ends:
         end()
     return {"stride": stride, "bytes": words * 8, "times": times}
-
-
-def _count(context, run):
-    once = timed(context, lambda: [run() for _ in range(5)]) / 5
-    return max(1, int(BATCH_S / once))
 
 
 # --- the time of every partition ------------------------------------------------------------------
 
 
 def factorisations(ranks):
-    """All ways to share three axes among the ranks."""
+    """All grids of the ranks with three axes."""
     return [grid for grid in itertools.product(range(1, ranks + 1), repeat=3) if math.prod(grid) == ranks]
 
 
 def _partitions(context, extent, steps, repeats):
     """Seconds and predictions of each partition, overlapped and plain, and of what the planner takes."""
-    ways = {"planned": {}}
+    plans = {"planned": {}}
     for grid in factorisations(context.size):
         for schedule in ("overlapping", "blocking"):
-            ways[f"{'x'.join(map(str, grid))} {schedule}"] = {
+            plans[f"{'x'.join(map(str, grid))} {schedule}"] = {
                 "grid": (1, *grid),
                 "schedule": schedule,
                 "generator": "stencil",
             }
     bounds, failed = {}, {}
-    for name, choices in ways.items():
+    for name, choices in plans.items():
         u = tw.field(extent, "c16", init=lambda i, j, k: 1.0 * ((i + j + k) % 7), context=context)
         try:
-            bounds[name] = (u, tw.bind(diffuse, u=u, steps=steps, context=context, plan=choices))
+            bounds[name] = (u, tw.bind(heat, u=u, steps=steps, context=context, plan=choices))
         except ConfigError as error:  # more ranks along an axis than it has points for
             failed[name] = str(error)
             u.close()
@@ -96,15 +79,13 @@ def _partitions(context, extent, steps, repeats):
     sums = [complex(tw.sum(u)) for u, _ in bounds.values()]
     if not np.allclose(sums, sums[0]):
         raise SystemExit("bench partitions: the partitions have other values")
-    plan = bounds["planned"][1].plan
     return {
         "extent": extent,
         "steps": steps,
         "ranks": context.size,
-        "plan": f"grid {'x'.join(map(str, plan.grid[1:]))}, {plan.generator}, {plan.schedule}, temporal blocks of "
-        f"{plan.temporal_block} steps",
+        "plan": bounds["planned"][1].plan._short(),
         "failed": failed,
-        "ways": [
+        "plans": [
             {
                 "name": name,
                 "seconds": times[name],

@@ -1,8 +1,7 @@
 """Each fast path on and off, in cases that users have it for: milliseconds, and the median of the paired ratios.
 
 ``tilewave bench paths [--path NAME] [--where 1x1,2x1] [--json FILE] [--quick]``; NAME: fast paths, with commas. On and
-off are two contexts of one process or job, with arrays of their own, which take turns; results must be equal bit for
-bit.
+off are two contexts of one process or job, with different arrays, which take turns; results must be equal bit for bit.
 """
 
 import argparse

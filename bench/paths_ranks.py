@@ -6,8 +6,10 @@ import time
 import numpy as np
 import tilewave as tw
 
+from bench.dense import timed
 from bench.nests_arrays import four, one
 from bench.nests_bodies import SCORES, recurrence, relax, smith_waterman, smith_waterman_by_table, sor
+from bench.planning_bodies import heat2, heat3
 
 #: Seconds that the turns of a case may take, about, and at least one visit of a contender.
 BUDGET_S, VISIT_S = 3.0, 5e-3
@@ -16,26 +18,6 @@ BUDGET_S, VISIT_S = 3.0, 5e-3
 @tw.nest
 def far(A, i, j):
     A[i, j] = 0.5 * A[i - 1, j] + 0.4 * A[i, j - 40]
-
-
-@tw.nest
-def heat(u, t, i, j):
-    u[t + 1, i, j] = u[t, i, j] + 0.1 * (
-        u[t, i - 1, j] + u[t, i + 1, j] + u[t, i, j - 1] + u[t, i, j + 1] - 4 * u[t, i, j]
-    )
-
-
-@tw.nest
-def heat3(u, t, i, j, k):
-    u[t + 1, i, j, k] = u[t, i, j, k] + 0.1 * (
-        u[t, i - 1, j, k]
-        + u[t, i + 1, j, k]
-        + u[t, i, j - 1, k]
-        + u[t, i, j + 1, k]
-        + u[t, i, j, k - 1]
-        + u[t, i, j, k + 1]
-        - 6 * u[t, i, j, k]
-    )
 
 
 @tw.nest
@@ -126,7 +108,7 @@ CASES = {
     ],
     "rows_together": [
         ("linear 64×64×4096 float32", 1, nest(one, (64, 64, 4096), "f4")),
-        ("heat 1000×64 float32, 50 steps", 1, nest(heat, (1000, 64), "f4", steps=50)),
+        ("heat 1000×64 float32, 50 steps", 1, nest(heat2, (1000, 64), "f4", steps=50)),
     ],
     "layers": [
         ("linear 100³ float32", 1, nest(one, (100, 100, 100), "f4")),
@@ -143,7 +125,7 @@ CASES = {
     "wide_rows": [
         ("four arrays 64×64×256 float32", 1, nest(four, (64, 64, 256), "f4")),
         ("four arrays 64×64×4096 float64", 1, nest(four, (64, 64, 4096))),
-        ("heat 300² float32, 200 steps", 1, nest(heat, (300, 300), "f4", steps=200)),
+        ("heat 300² float32, 200 steps", 1, nest(heat2, (300, 300), "f4", steps=200)),
         ("linear 31×31×2048 float32", 1, nest(one, (31, 31, 2048), "f4")),
         ("heat 256³ float32, 6 steps", 1, nest(heat3, (256, 256, 256), "f4", steps=6)),
     ],
@@ -158,7 +140,7 @@ CASES = {
     ],
     "bests": [
         ("alignment 6000² int16", 1, align(6000)),
-        ("alignment 2000² int16, all kept", 1, align(2000, keep="all")),
+        ("alignment 2000² int16, all stored", 1, align(2000, keep="all")),
     ],
     "skewed": [
         ("SOR 500² float64, 20 steps", 1, nest(sor, (500, 500), w=1.5, steps=20)),
@@ -167,9 +149,9 @@ CASES = {
     ],
     "temporal_blocks": [
         ("SOR 4096² float64, 16 steps", 1, nest(sor, (4096, 4096), w=1.5, steps=16)),
-        ("heat 2000² float32, 40 steps", 1, nest(heat, (2000, 2000), "f4", steps=40)),
+        ("heat 2000² float32, 40 steps", 1, nest(heat2, (2000, 2000), "f4", steps=40)),
         ("SOR 2000² float64, 16 steps", 2, nest(sor, (2000, 2000), w=1.5, steps=16)),
-        ("heat 200² float32, 100 steps", 2, nest(heat, (200, 200), "f4", steps=100)),
+        ("heat 200² float32, 100 steps", 2, nest(heat2, (200, 200), "f4", steps=100)),
     ],
     "aggregate": [("SOR 4096² float64, 16 steps", 2, nest(sor, (4096, 4096), w=1.5, steps=16))],
     "piggyback": [
@@ -219,7 +201,7 @@ def _context(off):
 def _raced(label, contexts, make, quick):
     """Seconds of each on the slowest rank, in turn."""
     runs, arrays = zip(*(make(context, quick) for context in contexts), strict=True)
-    for _ in range(4):  # plans settle, and memory is there
+    for _ in range(4):  # plans are final, and memory is there
         results = [run() for run in runs]
     for one_array, other in zip(*arrays, strict=True):
         whole = [each.gather() if isinstance(each, tw.Field) else each for each in (one_array, other)]
@@ -228,23 +210,14 @@ def _raced(label, contexts, make, quick):
     if np.isscalar(results[0]) and results[0] != results[1]:
         raise SystemExit(f"bench paths: {label}: results {results[0]} and {results[1]} differ")
     world = contexts[0]._core
-    once_s = -world.allreduce_min([-int(1e9 * _seconds(world, run, 1)) for run in runs][:1])[0] * 1e-9
+    once_s = timed(contexts[0], runs[0])
     count = 1 if quick else max(1, round(VISIT_S / once_s))
     turns = 2 if quick else min(31, max(7, round(BUDGET_S / (2 * count * once_s))))
     count, turns = world.allreduce_min([count, turns])
     times, end = [[], []], time.perf_counter() + 3 * BUDGET_S
     for turn in range(turns):
         for which in (0, 1) if turn % 2 else (1, 0):
-            times[which].append(_seconds(world, runs[which], count))
+            times[which].append(timed(contexts[0], runs[which], count))
         if turn > 2 and not world.allreduce_min([int(time.perf_counter() < end)])[0]:
             break  # other work has the CPUs
     return times
-
-
-def _seconds(world, run, count):
-    """Of a run, on the slowest rank."""
-    world.barrier()
-    begin = time.perf_counter()
-    for _ in range(count):
-        run()
-    return -world.allreduce_min([-int(1e9 * (time.perf_counter() - begin) / count)])[0] * 1e-9

@@ -1,4 +1,4 @@
-"""Communication patterns against the MPI library's own calls, in the same run."""
+"""Communication patterns against the calls of the MPI library, in the same run."""
 
 import argparse
 import math
@@ -7,7 +7,6 @@ import random
 import statistics
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import tilewave as tw
@@ -15,7 +14,8 @@ from tilewave import _core
 from tilewave.patterns.matrix import view
 
 from bench.cluster import LINE_BYTES_S, cluster_tool, on_hosts
-from bench.results import on_ranks, publish, row
+from bench.dense import slowest_s
+from bench.results import on_ranks, picture_file, picture_option, publish, row
 
 PATTERNS = ("broadcast", "reduce", "spread", "multi_reduce", "send")
 SIZES = {"1KB": 1 << 10, "8KB": 8 << 10, "64KB": 64 << 10, "1MB": 10**6, "8MB": 8 * 10**6, "64MB": 64 * 10**6}
@@ -49,8 +49,7 @@ def worker(cases, budget_s, rest_s, algorithms):
                     context._core.barrier()
                 begin = time.perf_counter()
                 run()
-                mine = time.perf_counter() - begin
-                slowest = -context._core.allreduce_min([-int(mine * 1e9)])[0] / 1e9
+                slowest = slowest_s(context, time.perf_counter() - begin)
                 if turn:
                     times[name].append(slowest)
                 else:
@@ -80,13 +79,13 @@ def _contenders(context, algorithms, pattern, rows, cols, strided):
     values = np.arange(rows * cols, dtype="f8").reshape(rows, cols) % 251
     part = slice(rank * (cols // p), (rank + 1) * (cols // p))
     whole = _matrix(rows, cols, strided, values)
-    mine = _matrix(rows, cols // p, strided, values[:, part])
+    share = _matrix(rows, cols // p, strided, values[:, part])
     out = _matrix(rows, cols // p, strided, 0) if pattern == "multi_reduce" else _matrix(rows, cols, strided, 0)
     function = getattr(tw.patterns, pattern)
     gives, gets, expected = {
         "broadcast": (whole, None, values),
         "reduce": (whole, out if rank == 0 else None, values * p if rank == 0 else None),
-        "spread": (mine, out, values),
+        "spread": (share, out, values),
         "multi_reduce": (whole, out, values[:, part] * p),
     }[pattern]
     result = gives if pattern == "broadcast" else gets
@@ -112,12 +111,12 @@ def _contenders(context, algorithms, pattern, rows, cols, strided):
     runs[CHECKED] = (prepare, lambda: function(gives, **arguments), check)
     columns = [cols // p] * p
     views = view("M", gives), None if gets is None else view("out", gets)
-    ways = {PACKED: True} if pattern in ("reduce", "multi_reduce") else {DATATYPE: False, PACKED: True}
+    native = {PACKED: True} if pattern in ("reduce", "multi_reduce") else {DATATYPE: False, PACKED: True}
     if not strided and pattern == "broadcast":
-        ways = {"MPI": False}
-    for name, packed in ways.items():
-        native = _core.NativeRun(context._core, pattern, *views, columns, packed)
-        runs[name] = (prepare, native.run, check)
+        native = {"MPI": False}
+    for name, packed in native.items():
+        run = _core.NativeRun(context._core, pattern, *views, columns, packed).run
+        runs[name] = (prepare, run, check)
     return runs
 
 
@@ -166,7 +165,7 @@ def _options(args):
         action="append",
         default=None,
         metavar="NAME[/CHUNK/BUFFERS]",
-        help="algorithms of ours to run for broadcast and reduce beside auto; may be repeated",
+        help="algorithms of ours to run for broadcast and reduce in addition to auto; may be repeated",
     )
     parser.add_argument(
         "--mpi-algorithm",
@@ -176,7 +175,7 @@ def _options(args):
         "chain/BYTES for its pipelined tree with one child; may be repeated",
     )
     parser.add_argument("--seconds", type=float, default=4.0, help="about how long a case is repeated (default 4)")
-    parser.add_argument("--png", default=None, help="file of the chart (default: beside the JSON, or patterns.png)")
+    picture_option(parser, "patterns")
     return parser.parse_args(list(args))
 
 
@@ -265,10 +264,7 @@ def patterns(json_path=None, quick=False, args=()):
         if options.cluster:
             with cluster_tool("patterns").Cluster(hosts=options.ranks, rate=options.cluster, name="twbench") as cluster:
                 found = on_ranks(
-                    "bench.patterns",
-                    options.ranks,
-                    arguments,
-                    runner=on_hosts(cluster, options.netmod, environment),
+                    "bench.patterns", options.ranks, arguments, runner=on_hosts(cluster, options.netmod, environment)
                 )
             limit = LINE_BYTES_S * _gigabits(options.cluster)
         else:
@@ -278,7 +274,7 @@ def patterns(json_path=None, quick=False, args=()):
         for (label, case), times in zip(cases, found, strict=True):
             rows += _rows(label + (f" (MPI: {forced})" if forced else ""), case, times, options.ranks, limit)
     publish("patterns", rows, json_path)
-    png = options.png or (Path(json_path).with_suffix(".png") if json_path else "patterns.png")
+    png = picture_file("patterns", options.png, json_path)
     _chart(rows, png, options)
     print(f"chart: {png}")
 
@@ -310,29 +306,20 @@ def _rows(label, case, times, ranks, limit_bytes_s):
 
 
 def _chart(rows, path, options):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    from matplotlib.figure import Figure
 
     speed = [(*r.case.split()[:3], r) for r in rows if r.unit == "MB/s"]
     patterns_shown, layouts, contenders = (
         list(dict.fromkeys(x)) for x in ([s[0] for s in speed], [s[2] for s in speed], [s[3].contender for s in speed])
     )
-    figure, axes = plt.subplots(
-        len(patterns_shown),
-        len(layouts),
-        figsize=(6.5 * len(layouts), 3 * len(patterns_shown)),
-        squeeze=False,
-        sharey="row",
-        layout="constrained",
-    )
+    figure = Figure(figsize=(6.5 * len(layouts), 3 * len(patterns_shown)), layout="constrained")
+    axes = figure.subplots(len(patterns_shown), len(layouts), squeeze=False, sharey="row")
     for i, pattern in enumerate(patterns_shown):
         for k, layout in enumerate(layouts):
-            axis, mine = axes[i][k], [s for s in speed if s[0] == pattern and s[2] == layout]
-            sizes = list(dict.fromkeys(s[1] for s in mine))
+            axis, shown = axes[i][k], [s for s in speed if s[0] == pattern and s[2] == layout]
+            sizes = list(dict.fromkeys(s[1] for s in shown))
             for c, name in enumerate(contenders):
-                points = [(sizes.index(s[1]), s[3].value) for s in mine if s[3].contender == name]
+                points = [(sizes.index(s[1]), s[3].value) for s in shown if s[3].contender == name]
                 if points:
                     axis.plot(
                         *zip(*points, strict=True),
@@ -356,4 +343,3 @@ def _chart(rows, path, options):
     )
     figure.suptitle(f"Bytes each link must carry / time, {where}")
     figure.savefig(path, dpi=110)
-    plt.close(figure)

@@ -1,17 +1,14 @@
 """Plans against brute force, and predictions against measurements.
 
 ``tilewave bench plan [--where NAME,...] [--again N] [--json FILE] [--quick]``; NAME: 1x1, 1x2, 2x1 (ranks x threads
-here), or
-HOSTS@RATE as in 2@1gbit (hosts in a box; needs root). Brute force goes over mapping dimension, all ranks or one (or
-what else was played), schedule and look-ahead, grouping and slices, tile heights by factors of two around the planned
-one, other tiles and temporal blocking; its best three are timed once more in
-turn with the plan, the shorter the run the more often. Regret: the plan's median over the best one's. Error: |predicted
-- measured| / measured, of a plan
-made before the grid and run after it. What of both is the machine's own: the same plan under three more names in that
-race, its time before
-the grid was tried, and what part of the CPU time other virtual machines took meanwhile: cases of which that was more
-than ``LEAST_STOLEN`` are run
-up to N times more, and the least disturbed run of each counts, whatever it says.
+here), or HOSTS@RATE as in 2@1gbit (hosts in a box; needs root). Brute force goes over mapping dimension, all ranks or
+one (or what else was simulated), schedule and look-ahead, grouping and slices, tile heights by factors of two around
+the planned one, other tiles and temporal blocking; its best three are timed once more in turn with the plan, the
+shorter the run the more often. Regret: the plan's median over the best one's. Error: |predicted - measured| / measured,
+of a plan made before the grid and run after it. What the machine adds to both: the same plan under three more names in
+that race, its time before the grid was tried, and what part of the CPU time other virtual machines took meanwhile:
+cases of which that was more than ``LEAST_STOLEN`` are run up to N times more, and the least disturbed run of each
+counts, whatever it shows.
 """
 
 import argparse
@@ -20,8 +17,8 @@ import math
 import statistics
 from pathlib import Path
 
-from bench.cluster import cluster_tool, on_hosts, places
-from bench.results import machine, on_ranks, publish, row
+from bench.cluster import at_place, place_option, places
+from bench.results import on_ranks, picture_file, picture_option, publish, row, save_picture
 
 WORKER = "bench.planning_ranks"
 
@@ -84,10 +81,10 @@ LEAST_STOLEN = 0.02
 def planning(json_path=None, quick=False, args=()):
     """Regret of the plans against brute force, and errors of the predictions."""
     parser = argparse.ArgumentParser(prog="tilewave bench plan", description=__doc__.splitlines()[0])
-    parser.add_argument("--where", default=",".join(WHERE), help=f"of {', '.join(WHERE)}; several with commas")
+    place_option(parser, WHERE)
     parser.add_argument("--again", type=int, default=0, help="how often disturbed cases are run once more (default: 0)")
     parser.add_argument("--case", default="", help="only cases whose name begins so; several with commas")
-    parser.add_argument("--png", help="file of the picture (default: beside the JSON, or plan.png)")
+    picture_option(parser, "plan")
     options = parser.parse_args(list(args))
     found = []
     for where in places(options.where, WHERE, "plan"):
@@ -96,12 +93,7 @@ def planning(json_path=None, quick=False, args=()):
         ]
         if not cases:
             continue
-        arguments = {
-            "cases": cases,
-            "threads": int(where[2]) if "x" in where else 1,
-            "repeats": 1 if quick else 3,
-            "heights": 2 if quick else 4,
-        }
+        arguments = {"cases": cases, "repeats": 1 if quick else 3, "heights": 2 if quick else 4}
         found += [{**case, "where": where} for case in _undisturbed(where, arguments, options.again)]
     rows = [r for case in found for r in _rows(case)]
     if found:
@@ -110,10 +102,8 @@ def planning(json_path=None, quick=False, args=()):
     if json_path and found:
         data = json.loads(Path(json_path).read_text())
         Path(json_path).write_text(json.dumps({**data, "cases": found}, indent=1) + "\n")
-    png = options.png or (Path(json_path).with_suffix(".png") if json_path else "plan.png")
     if found:
-        _picture(found, png)
-        print(f"picture: {png}")
+        _picture(found, picture_file("plan", options.png, json_path))
 
 
 def _undisturbed(where, arguments, again):
@@ -136,11 +126,8 @@ def _undisturbed(where, arguments, again):
 
 
 def _run(where, arguments):
-    if "@" not in where:
-        return on_ranks(WORKER, int(where[0]), arguments, timeout_s=3600)
-    hosts, rate = where.split("@")
-    with cluster_tool("plan").Cluster(hosts=int(hosts), rate=rate, name="twplan") as cluster:
-        return on_ranks(WORKER, int(hosts), arguments, runner=on_hosts(cluster))
+    with at_place(where, "plan") as place:
+        return on_ranks(WORKER, place.ranks, {**arguments, "threads": place.threads}, runner=place.start)
 
 
 def regret(case):
@@ -150,7 +137,7 @@ def regret(case):
 
 
 def regret_by_prediction(case):
-    """The plan's predicted time over the least that anything of the grid, or played by the planner, was predicted to
+    """The plan's predicted time over the least that anything of the grid, or simulated by the planner, was predicted to
     take.
     """
     return case["predicted_s"] / min(case["predicted_s"], case["least_predicted_s"])
@@ -163,7 +150,7 @@ def luck(case):
 
 
 def drift(case):
-    """By how much the plan's own time had been another before the grid was tried: an error of the best predictor."""
+    """By how much the plan's time had been another before the grid was tried: an error of the best predictor."""
     measured = statistics.median(case["planned_s"])
     return abs(statistics.median(case["before_s"]) - measured) / measured
 
@@ -237,11 +224,9 @@ def _figures(name, found):
 
 def _picture(found, png):
     """Predicted over measured for every plan of every grid; and each case's regret."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(14, 2 + 0.22 * len(found)), layout="constrained")
-    FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
     for where in dict.fromkeys(c["where"] for c in found):
         plans = [p for c in found if c["where"] == where for p in c["grid"]]
@@ -267,6 +252,4 @@ def _picture(found, png):
     right.tick_params(axis="y", labelsize=7)
     right.invert_yaxis()
     right.legend(fontsize=8)
-    info = machine()
-    figure.suptitle(f"plans against brute force, {info['processor']}, commit {info['commit']}", fontsize=9)
-    figure.savefig(png, dpi=120)
+    save_picture(figure, "plans against brute force", png)

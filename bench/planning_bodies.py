@@ -2,7 +2,7 @@
 import numpy as np
 import tilewave as tw
 
-from bench.nests_bodies import SCORES, linear, recurrence, roots, smith_waterman, sor
+from bench.nests_bodies import SCORES, linear, recurrence, roots, smith_waterman, smith_waterman_by_table, sor
 
 
 @tw.nest
@@ -59,15 +59,6 @@ def wave3(u, t, i, j, k):
         + u[t, i, j, k-1] + u[t, i, j, k+1] - 6 * u[t, i, j, k])
 
 
-@tw.nest
-def scored(H, E, F, score, a, b, i, j, *, start, extend):
-    e = max(E[i, j-1] - extend, H[i, j-1] - start)
-    f = max(F[i-1, j] - extend, H[i-1, j] - start)
-    E[i, j] = e
-    F[i, j] = f
-    H[i, j] = max(max(H[i-1, j-1] + score[a[i-1], b[j-1]], 0), max(e, f))
-
-
 def _field(shape, dtype, context):
     return tw.field(shape, dtype, init=lambda *at: 1.0, context=context)
 
@@ -87,7 +78,8 @@ def _alignment(context, n):
 
 def _scored(context, n, letters):
     score = np.random.default_rng(2).integers(-4, 9, (letters, letters)).astype("i2")
-    return scored, {**_window(context, n), **_letters(n, letters), "score": score, "start": 11, "extend": 1}
+    given = {**_window(context, n), **_letters(n, letters), "score": score, "start": 11, "extend": 1}
+    return smith_waterman_by_table, given
 
 
 def _sor(context, n, steps):

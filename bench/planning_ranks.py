@@ -1,12 +1,12 @@
-"""What the ranks of `bench plan` do: brute force over a grid of choices, and the plan beside it."""
+"""What the ranks of `bench plan` do: brute force over a grid of choices, and the plan."""
 
 import dataclasses
 import math
 import statistics
 
 import tilewave as tw
+from tilewave.allgather import allgather
 from tilewave.errors import ConfigError
-from tilewave.machine import known
 
 from bench.planning_bodies import PROBLEMS
 
@@ -37,12 +37,12 @@ def _case(context, name, numbers, repeats, heights):
     asked, stolen = (now - then for then, now in zip(since, _cpu_ticks(), strict=True))
     return {
         "case": f"{name} {'x'.join(map(str, numbers))}",
-        "plan": _short(planned),
+        "plan": planned._short(),
         "plans": len(grid),
         "stolen": stolen / max(asked, 1),
         "planned_s": final[0][0],
         "predicted_s": final[0][1],
-        "best": [_short(one.plan) for one in finalists[1:]],
+        "best": [one.plan._short() for one in finalists[1:]],
         "best_s": [seconds for seconds, _ in best],
         "itself_s": [seconds for seconds, _ in itself],
         "before_s": times[0][0],
@@ -58,7 +58,7 @@ def _case(context, name, numbers, repeats, heights):
             ]
         ),
         "grid": [
-            {"plan": _short(one.plan), "measured_s": statistics.median(seconds), "predicted_s": predicted}
+            {"plan": one.plan._short(), "measured_s": statistics.median(seconds), "predicted_s": predicted}
             for one, (seconds, predicted) in zip([ours, *grid], times, strict=True)
         ],
     }
@@ -78,7 +78,7 @@ def _cpu_ticks():
 
 @dataclasses.dataclass
 class Contender:
-    """A plan, and fields of its own where another one's would have to move between ranks."""
+    """A plan, and other fields where those of another plan would have to move between ranks."""
 
     nest: object
     arguments: dict
@@ -90,13 +90,13 @@ class Contender:
 
 def _more(context, seconds):
     """How often a short run is repeated where a long one is once: the machine's speed changes within seconds."""
-    return max(1, min(8, round(0.06 / max(float(known.share(context, seconds)[0]), 1e-6))))
+    return max(1, min(8, round(0.06 / max(float(allgather(context, seconds)[0]), 1e-6))))
 
 
 def _race(context, contenders, repeats):
     """Seconds of each, in turn after one run each that counts not, and its prediction; the same on all ranks.
 
-    Each is run once before every run that counts: it finds its own fields in the caches, not what another one has left
+    Each is run once before every run that counts: it finds its fields in the caches, not what another one has left
     there.
     """
     found = [([], None) for _ in contenders]
@@ -158,7 +158,7 @@ def _other_tiles(planned):
 
 
 def _by_ranks(plan):
-    """A plan, and of those that were played beside it the best for each other number of ranks."""
+    """A plan, and of those that were simulated with it the best for each other number of ranks."""
     found = {math.prod(plan.grid): plan}
     for record in plan.ranked:
         if plan.mapping_dim == record["choices"]["mapping_dim"]:
@@ -189,14 +189,3 @@ def _runs(context, one):
         return not one.run(context).stored
     except ConfigError:
         return False
-
-
-def _short(plan):
-    return (
-        f"map {plan.mapping_dim}, grid {'x'.join(map(str, plan.grid))}, tile {'x'.join(map(str, plan.tile))}, "
-        "lanes "
-        f"{'x'.join(map(str, plan.factors))}, {plan.schedule}"
-        + (f" {plan.lookahead}" if plan.schedule == "overlapping" else "")
-        + (f", temporal blocks of {plan.temporal_block} steps" if plan.temporal_block > 1 else "")
-        + (f", {plan.grouping} {plan.slices}" if plan.threads > 1 else "")
-    )

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 from tilewave import units
+from tilewave.machine.known import cpu_model
 
 
 @dataclasses.dataclass
@@ -41,18 +42,13 @@ def machine():
 
     def first_line(*command):
         try:
-            return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout.splitlines()[
-                0
-            ]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+            return done.stdout.splitlines()[0]
         except (OSError, subprocess.SubprocessError, IndexError):
             return "unknown"
 
-    model = "unknown"
-    if Path("/proc/cpuinfo").exists():
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), model)
     return {
-        "processor": model,
+        "processor": cpu_model(),
         "cpus": len(os.sched_getaffinity(0)),
         "system": platform.platform(),
         "python": platform.python_version(),
@@ -109,18 +105,38 @@ def write(name, rows, json_path):
         Path(json_path).write_text(json.dumps(data, indent=1) + "\n")
 
 
-def on_ranks(module, ranks, arguments, runner=None, timeout_s=900):
-    """Run a module's ``worker(arguments)`` on some ranks; what rank 0 returns.
+def picture_option(parser, name):
+    """The option --png, as `picture_file` reads it."""
+    parser.add_argument("--png", help=f"file of the picture (default: as the JSON's, or {name}.png)")
 
-    ``runner(argv, ranks)`` starts the ranks, by default with mpiexec here; it returns an exit code.
-    """
+
+def picture_file(name, asked, json_path):
+    """The file of a benchmark's picture: as asked for, else that of the JSON with another ending."""
+    return asked or (Path(json_path).with_suffix(".png") if json_path else f"{name}.png")
+
+
+def save_picture(figure, title, png):
+    """Write a Matplotlib figure whose title names the machine."""
+    info = machine()
+    figure.suptitle(f"{title}, {info['processor']}, commit {info['commit']}", fontsize=9)
+    figure.savefig(png, dpi=120)
+    print(f"picture: {png}")
+
+
+def run_here(argv, ranks):
+    """Run a command on some ranks of this host; its exit code."""
     from tilewave.launch.launch import mpiexec_command
     from tilewave.launch.processes import supervise
 
+    return supervise(mpiexec_command(ranks, argv))
+
+
+def on_ranks(module, ranks, arguments, runner=run_here):
+    """Run a module's ``worker(arguments)`` on some ranks, which ``runner(argv, ranks)`` starts; what rank 0 returns."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "rows.json"
         argv = [sys.executable, str(Path(__file__).with_name("worker.py")), module, json.dumps(arguments), str(out)]
-        code = supervise(mpiexec_command(ranks, argv)) if runner is None else runner(argv, ranks)
+        code = runner(argv, ranks)
         if code or not out.exists():
             raise SystemExit(f"the benchmark's ranks ended with exit code {code}")
         return json.loads(out.read_text())

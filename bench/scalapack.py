@@ -29,10 +29,14 @@ DEBIAN_FILES = {
 DEEP = getattr(os, "RTLD_DEEPBIND", 0)
 
 
+def folders():
+    """The folders that the environment names."""
+    return [Path(p) for p in os.environ.get(VARIABLE, "").split(":") if p]
+
+
 def roots():
     """Folders where contenders may be."""
-    given = [Path(p) for p in os.environ.get(VARIABLE, "").split(":") if p]
-    return [*given, Path(sys.prefix), Path("/")]
+    return [*folders(), Path(sys.prefix), Path("/")]
 
 
 def _mkl_folder():
@@ -82,22 +86,22 @@ def environment():
             # Debian's MPICH has the same binary interface under this name. The ranks have loaded this file before.
             (Path(folder) / "libmpich.so.12").symlink_to(mpi)
         before = os.environ.get("LD_LIBRARY_PATH")
-        folders = [folder, *{str(p.resolve().parent) for p in found.values()}, *([before] if before else [])]
+        searched = [folder, *{str(p.resolve().parent) for p in found.values()}, *([before] if before else [])]
         threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         # A core type that the system asks for slows a current library.
         core = {name: os.environ.pop(name) for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE") if name in os.environ}
-        kept = {name: os.environ.get(name) for name in threads}
-        os.environ.update({**threads, "LD_LIBRARY_PATH": ":".join(folders)})
+        former = {name: os.environ.get(name) for name in threads}
+        os.environ.update({**threads, "LD_LIBRARY_PATH": ":".join(searched)})
         try:
             yield
         finally:
             os.environ.update(core)
-            for name, value in {**kept, "LD_LIBRARY_PATH": before}.items():
+            for name, value in {**former, "LD_LIBRARY_PATH": before}.items():
                 os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
 
 
 def load(say=lambda text: print(text, file=sys.stderr)):
-    """The libraries that are there, by name; `say` is told why another one is not."""
+    """The libraries that are there, by name; `say` gets the reason why another one is not."""
     found = {}
     for name, make in ((DEBIAN, _load_debian), (MKL, _load_mkl)):  # MKL's symbols are seen by all that comes later
         try:

@@ -8,7 +8,6 @@ to the best of the contenders.
 """
 
 import argparse
-import contextlib
 import json
 import os
 import statistics
@@ -17,10 +16,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.cluster import cluster_tool, on_hosts, places
+from bench.cluster import at_place, place_option, places
 from bench.dense import error_percent
 from bench.results import on_ranks, publish, row
-from bench.scalapack import VARIABLE
+from bench.scalapack import VARIABLE, folders
 
 WORKER = "bench.stencils_ranks"
 PLACES = ("1x1", "1x2", "2x1", "2@1gbit", "2@100mbit")
@@ -36,47 +35,32 @@ TIMEOUT_S = 600
 def stencils(json_path=None, quick=False, args=()):
     """Rates of stencils on one core, two threads, two ranks and two hosts, against plain loops and Devito."""
     parser = argparse.ArgumentParser(prog="tilewave bench stencils", description=__doc__.splitlines()[0])
-    parser.add_argument("--where", default=",".join(PLACES), help=f"of {', '.join(PLACES)}; several with commas")
+    place_option(parser, PLACES)
     parser.add_argument("--case", default="", help="only cases that begin so, as in heat 256; several with commas")
     parser.add_argument("--rounds", type=int, default=3, help="launches of each contender (default 3)")
     options = parser.parse_args(list(args))
     rows = []
     for where in places(options.where, PLACES, "stencils"):
         cases = [c for c in (SMALL if quick else CASES) if f"{c[0]} {c[1]}".startswith(tuple(options.case.split(",")))]
-        with _hosts(where) as cluster:
-            for name, n, steps in cases:
-                rows += _case(where, cluster, name, n, steps, 1 if quick else options.rounds, quick)
+        with at_place(where, "stencils") as place:
+            for case in cases:
+                rows += _case(where, place, *case, 1 if quick else options.rounds, quick)
     publish("stencils", rows, json_path)
 
 
-def _hosts(where):
-    """A context: the hosts of a place; None here."""
-    hosts, at, rate = where.partition("@")
-    if not at:
-        return contextlib.nullcontext()
-    return cluster_tool("stencils").Cluster(hosts=int(hosts), rate=rate, name="twstencils")
-
-
-def _case(where, cluster, name, n, steps, rounds, quick):
+def _case(where, place, name, n, steps, rounds, quick):
     """Rows of all contenders of one case."""
-    ranks, threads = (int(where[0]), int(where[2])) if "x" in where else (int(where[0]), 1)
-    arguments = {
-        "name": name,
-        "n": n,
-        "steps": steps,
-        "threads": threads,
-        "repeats": 1 if quick else 3,
-        "plain": ranks == 1,
-    }
+    arguments = {"name": name, "n": n, "steps": steps, "threads": place.threads, "repeats": 1 if quick else 3}
+    arguments["plain"] = place.ranks == 1
     rates, plans, predicted = {}, {}, {}
     for _ in range(rounds):
-        found = on_ranks(WORKER, ranks, arguments, runner=on_hosts(cluster) if cluster else None)
-        for way in found["ways"]:
-            rates.setdefault(way["name"], []).extend(found["points"] / s * 1e-9 for s in way["seconds"])
-            plans[way["name"]] = way["plan"]
-            if way["predicted_s"]:
-                predicted[way["name"]] = found["points"] / way["predicted_s"] * 1e-9
-        for label, found in _devito(cluster, ranks, threads, arguments):
+        found = on_ranks(WORKER, place.ranks, arguments, runner=place.start)
+        for one in found["contenders"]:
+            rates.setdefault(one["name"], []).extend(found["points"] / s * 1e-9 for s in one["seconds"])
+            plans[one["name"]] = one["plan"]
+            if one["predicted_s"]:
+                predicted[one["name"]] = found["points"] / one["predicted_s"] * 1e-9
+        for label, found in _devito(place, arguments):
             rates.setdefault(label, []).extend(found["points"] / s * 1e-9 for s in found["seconds"])
     return _rows(f"{where}, {name} {n}^3 f4", rates, plans, predicted)
 
@@ -101,13 +85,13 @@ def _rows(case, rates, plans, predicted):
 
 def devito_python():
     """A Python that has Devito; None where there is none."""
-    for folder in [*os.environ.get(VARIABLE, "").split(":"), sys.prefix]:
-        if folder and list(Path(folder).glob("lib/python3*/site-packages/devito/__init__.py")):
-            return Path(folder) / "bin" / "python"
+    for folder in [*folders(), Path(sys.prefix)]:
+        if list(folder.glob("lib/python3*/site-packages/devito/__init__.py")):
+            return folder / "bin" / "python"
     return None
 
 
-def _devito(cluster, ranks, threads, arguments):
+def _devito(place, arguments):
     """(name, findings) of each mode, or of one process."""
     python = devito_python()
     if python is None:
@@ -118,30 +102,30 @@ def _devito(cluster, ranks, threads, arguments):
         return
     order, factor = DEVITO[arguments["name"]]
     wanted = {key: arguments[key] for key in ("n", "steps", "repeats")} | {"order": order, "factor": factor}
-    for mode in MODES if ranks > 1 else ("",):
+    for mode in MODES if place.ranks > 1 else ("",):
         env = {
-            "DEVITO_LANGUAGE": "openmp" if threads > 1 else "C",
+            "DEVITO_LANGUAGE": "openmp" if place.threads > 1 else "C",
             "DEVITO_MPI": mode or "0",
             "DEVITO_ARCH": "gcc",
             "DEVITO_LOGGING": "ERROR",
-            "OMP_NUM_THREADS": str(threads),
+            "OMP_NUM_THREADS": str(place.threads),
             "PATH": f"{python.parent}:{os.environ['PATH']}",
         }
         label = f"Devito, {mode}" if mode else "Devito"
-        if found := _launch(cluster, ranks, python, {**wanted, "tune": ranks == 1}, env, label):
+        if found := _launch(place, python, {**wanted, "tune": place.ranks == 1}, env, label):
             yield label, found
 
 
-def _launch(cluster, ranks, python, wanted, env, label):
+def _launch(place, python, wanted, env, label):
     """What one launch of Devito finds; None, and a sentence, where it fails."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "found.json"
         argv = [str(python), str(Path(__file__).with_name("stencils_devito.py")), json.dumps(wanted), str(out)]
-        if cluster is None and ranks > 1:
-            argv = [str(python.parent / "mpiexec"), "-n", str(ranks), *argv]
+        if place.cluster is None and place.ranks > 1:
+            argv = [str(python.parent / "mpiexec"), "-n", str(place.ranks), *argv]
         try:
-            if cluster:
-                done = cluster.run(argv, ranks=ranks, env=env, timeout=TIMEOUT_S)
+            if place.cluster:
+                done = place.cluster.run(argv, ranks=place.ranks, env=env, timeout=TIMEOUT_S)
                 done.check_returncode()
             else:
                 subprocess.run(argv, env={**os.environ, **env}, check=True, timeout=TIMEOUT_S, capture_output=True)

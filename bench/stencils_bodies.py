@@ -25,13 +25,6 @@ def order8(u, t, i, j, k):
                          + u[t, i, j, k+4]))
 
 
-@tw.nest
-def diffuse(u, t, i, j, k):
-    u[t+1, i, j, k] = u[t, i, j, k] + 0.1 * (
-        u[t, i-1, j, k] + u[t, i+1, j, k] + u[t, i, j-1, k] + u[t, i, j+1, k] + u[t, i, j, k-1] + u[t, i, j, k+1]
-        - 6.0 * u[t, i, j, k])
-
-
 #: Name: nest, and how far it reads.
 STENCILS = {"heat": (heat, 1), "order8": (order8, 4)}
 

@@ -1,17 +1,12 @@
 """What the ranks of `bench stencils` do: ours, and on one rank plain loops by g++ in turn."""
 
 import ctypes
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
 
 import numpy as np
 import tilewave as tw
 
 from bench.dense import Turn, race
+from bench.nests_plain import compiled
 from bench.stencils_bodies import STENCILS, start
 
 #: Choices of each name; without temporal tiling a plan takes one time step at a time.
@@ -24,7 +19,7 @@ TOLERANCE = 1e-3
 
 
 def worker(name, n, steps, threads, repeats, plain):
-    """Times of each way, and our plans; on rank 0."""
+    """Times of each contender, and our plans; on rank 0."""
     context = tw.Context(threads=threads)
     nest, reach = STENCILS[name]
     turns = [_ours(context, nest, n, steps, label, choices) for label, choices in OURS.items()]
@@ -33,78 +28,60 @@ def worker(name, n, steps, threads, repeats, plain):
     found = [one.record() for one in race(context, turns, repeats)]
     if plain:
         _compare(name, turns)
-    return {"ways": found, "points": (n - 2 * reach) ** 3 * steps} if context.rank == 0 else None
+    return {"contenders": found, "points": (n - 2 * reach) ** 3 * steps} if context.rank == 0 else None
 
 
 def _ours(context, nest, n, steps, label, choices):
     u = tw.field((n, n, n), "f4", init=start, context=context)
     bound = tw.bind(nest, u=u, steps=steps, context=context, plan=choices)
-    kept = {}
+    results = {}
 
     def run():
-        kept["report"] = bound.run()
+        results["report"] = bound.run()
 
     def check():
-        kept["after"] = u.gather()
+        results["after"] = u.gather()
 
-    one = Turn(label, run, bound.plan.grid, check=check, plan=lambda: _Planned(bound.plan))
-    one.kept = kept
+    one = Turn(
+        label, run, bound.plan.grid, check=check, plan=lambda: (bound.plan._short(), bound.plan.predicted.time_s)
+    )
+    one.results = results
     return one
-
-
-class _Planned:
-    """A plan as `Turn` wants it."""
-
-    def __init__(self, plan):
-        self.text = (
-            f"{plan.generator}, grid {'x'.join(map(str, plan.grid))}, tile {'x'.join(map(str, plan.tile))}, lanes "
-            f"{'x'.join(map(str, plan.factors))}, {plan.schedule}, temporal blocks of {plan.temporal_block} steps"
-        )
-        self.predicted_s = plan.predicted.time_s if plan.predicted else None
-
-    def __str__(self):
-        return self.text
 
 
 def _plain(name, n, steps, threads):
     """Plain loops with blocks of several shapes; none without g++."""
-    compiler = shutil.which("g++")
-    if compiler is None:
-        print("bench stencils: no g++: plain loops are skipped", file=sys.stderr)
+    library = compiled("stencils_plain.cpp", FLAGS)
+    if library is None:
         return []
-    os.environ.setdefault("GOMP_SPINCOUNT", "100000")  # idle threads leave the cores to the next contender
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "plain.so"
-        source = Path(__file__).with_name("stencils_plain.cpp")
-        subprocess.run([compiler, *FLAGS, str(source), "-o", str(path)], check=True, timeout=120)
-        function = getattr(ctypes.CDLL(str(path)), name)
+    function = getattr(library, name)
     function.restype = None
     first = np.fromfunction(start, (n, n, n), dtype="i4").astype("f4")
     buffers = [first.copy(), first.copy()]
     turns = []
     for height, width in PLAIN_BLOCKS:
         shape = [ctypes.c_int64(v or n) for v in (n, steps, height, width)]
-        kept = {}
+        results = {}
 
         def run(shape=shape):
             function(*(ctypes.c_void_p(b.ctypes.data) for b in buffers), *shape, ctypes.c_int(threads))
 
-        def check(kept=kept):
-            kept["after"] = buffers[steps % 2].copy()
+        def check(results=results):
+            results["after"] = buffers[steps % 2].copy()
 
         def ready():
             for buffer in buffers:
                 buffer[...] = first
 
         one = Turn(f"g++, blocks of {height} x {width or n} rows", run, (1,), ready, check, family="g++")
-        one.kept = kept
+        one.results = results
         turns.append(one)
     return turns
 
 
 def _compare(name, turns):
     """All must have computed the same, but for the order of operations."""
-    first, *others = (one.kept.pop("after") for one in turns)
+    first, *others = (one.results.pop("after") for one in turns)
     for one, values in zip(turns[1:], others, strict=True):
         if first is not None and not np.allclose(first, values, rtol=TOLERANCE, atol=TOLERANCE):
             raise SystemExit(f"bench stencils: {name}: {one.name!r} has other values")

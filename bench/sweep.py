@@ -3,16 +3,12 @@ import itertools
 
 import numpy as np
 import tilewave as tw
-from tilewave import _core
 
+from bench.nests_bodies import roots
+from bench.nests_race import lanes
 from bench.results import on_ranks, publish, row
 
 SCHEMES = list(itertools.product(("hyperplane", "vertical"), ("overlapping", "blocking")))
-
-
-@tw.nest
-def roots(A, i, j, k):
-    A[i, j, k] = np.sqrt(A[i-1, j, k]) + np.sqrt(A[i, j-1, k]) + np.sqrt(A[i, j, k-1])
 
 
 def worker(shape, repeats):
@@ -20,7 +16,7 @@ def worker(shape, repeats):
     world = tw.Context(threads=1)
     layouts = {"2 x 1": world}
     if world.rank == 0:
-        layouts = {"1 x 1": _alone(1), "1 x 2": _alone(2), **layouts}
+        layouts = {"1 x 1": lanes(1), "1 x 2": lanes(2), **layouts}
     else:
         layouts = {"1 x 1": None, "1 x 2": None, **layouts}
     fields = {name: context and tw.field(shape, "f4", init=lambda i, j, k: 1.0, context=context)
@@ -42,10 +38,6 @@ def worker(shape, repeats):
         same = all(np.array_equal(w.view("u4"), whole["1 x 1"].view("u4")) for w in whole.values())
         return {"times": times, "same": bool(same)}
     return None
-
-
-def _alone(threads):
-    return tw.Context._of(_core.Context.local(_core.LocalFabric(1), 0, threads))
 
 
 def sweep(json_path=None, quick=False, args=()):

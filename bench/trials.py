@@ -1,6 +1,6 @@
 """Trials of ScaLAPACK's routines, each block size and grid by itself: which is the best, and which takes too long.
 
-A routine cannot be stopped, so trials run on ranks of their own, which end themselves when one has had its time; the
+A routine cannot be stopped, so trials run on other ranks, which end themselves when one has had its time; the
 trials that are left run on new ranks. A grid whose trial was ended is tried at no other block or larger size.
 """
 

@@ -4,7 +4,7 @@
 at most; needs root) at 1 Gb/s and without a limit. The sizes stand to this machine's balance n* as the paper's stand to
 that of its machine: n* = 4 F (p - 1) / R for p nodes of F flops a second and links of R bytes a second.
 
-The paper's own rows are played as it computed them: a pipelined broadcast of a whole block, two blocks a node in waves,
+The paper's rows are simulated as it computed them: a pipelined broadcast of a whole block, two blocks a node in waves,
 nothing ahead; with many pending blocks, one ahead. Its constants: links of 1 Gb/s Ethernet (119.7 MB/s under TCP, 50
 us) and InfiniBand DDR (20 Gb/s signals, 16 Gb/s of data, 5 us). F is that of its slowest node with blocks of the size,
 as the broadcast over InfiniBand shows it; these two rows are therefore no predictions.
@@ -14,14 +14,13 @@ import argparse
 import functools
 import os
 import statistics
-from pathlib import Path
 
 from tilewave import _core
 
 from bench.cluster import LINE_BYTES_S
-from bench.dense import error_percent, run_at
-from bench.matmul import WORKER, case_of, limit_s
-from bench.results import machine, publish, row
+from bench.dense import case_of, error_percent, limit_s, run_at
+from bench.matmul import WORKER
+from bench.results import picture_file, picture_option, publish, row, save_picture
 
 ALGORITHMS = ("broadcast", "wavefront", "pending")
 NODES = 4
@@ -46,12 +45,12 @@ RATES = {"Ethernet": "1gbit", "InfiniBand": "none"}
 
 
 def wolfmann(json_path=None, quick=False, args=()):
-    """The paper's table, scaled to this machine, and the paper's own rows predicted."""
+    """The paper's table, scaled to this machine, and the paper's rows predicted."""
     parser = argparse.ArgumentParser(prog="tilewave bench wolfmann", description=__doc__.splitlines()[0])
     cpus = len(os.sched_getaffinity(0))
     parser.add_argument("--hosts", type=int, default=max(2, min(NODES, cpus)), help="default: as many as CPUs, 2 to 4")
     parser.add_argument("--repeats", type=int, default=5, help="turns (default 5)")
-    parser.add_argument("--png", help="file of the picture (default: beside the JSON, or wolfmann.png)")
+    picture_option(parser, "wolfmann")
     options = parser.parse_args(list(args))
     theirs = paper_rows()
     found = _here(options, quick)
@@ -60,16 +59,14 @@ def wolfmann(json_path=None, quick=False, args=()):
         for size in data["sizes"]:
             rows += _here_table(options.hosts, network, data, size)
     publish("wolfmann", rows, json_path)
-    png = options.png or (Path(json_path).with_suffix(".png") if json_path else "wolfmann.png")
-    _picture(theirs, found, png)
-    print(f"picture: {png}")
+    _picture(theirs, found, picture_file("wolfmann", options.png, json_path))
 
 
 # --- the paper's machine --------------------------------------------------------------------------
 
 
 def paper_seconds(network, algorithm, n, flops_s):
-    """A row of the table, played against the paper's machine."""
+    """A row of the table, simulated on the paper's machine."""
     axis, grid = _core.linalg.Axis, _core.linalg.BlockCyclic
     rows = grid(axis(n, NODES, -(-n // NODES)), axis(n, 1, 0), False)
     half = -(-n // (2 * NODES))
@@ -138,7 +135,7 @@ def _here(options, quick):
             "least": 0,
             "most": 0,
             "repeats": 1 if quick else options.repeats,
-            "contenders": False,
+            "others": False,
             "quick": quick,
         }
         found[network] = run_at(f"{options.hosts}@{rate}", WORKER, arguments, "wolfmann")
@@ -161,32 +158,30 @@ def _paper_table(theirs):
 def _here_table(hosts, network, data, size):
     """Seconds of the algorithms; the ratio is to the plain wavefront, as in the paper."""
     case = case_of(f"{hosts} hosts, {network.replace('InfiniBand', 'no limit')}", data, size["n"])
-    ways = {w["name"].removeprefix("tilewave, "): w for w in size["ways"]}
-    plain, rows = statistics.median(ways["wavefront"]["seconds"]), []
-    for name, way in ways.items():
-        seconds, limit = way["seconds"], max(limit_s(data, size["n"], way["grid"]))
+    contenders = {w["name"].removeprefix("tilewave, "): w for w in size["contenders"]}
+    plain, rows = statistics.median(contenders["wavefront"]["seconds"]), []
+    for name, one in contenders.items():
+        seconds, limit = one["seconds"], max(limit_s(data, size["n"], one["grid"], 2.0 * size["n"] ** 3))
         median = statistics.median(seconds)
         rows.append(row(case, name, seconds, "s", ratio_to_contender=plain / median, fraction_of_limit=limit / median))
-        rows.append(row(case, f"{name}: prediction error", [error_percent(way["predicted_s"], seconds)], "%"))
+        rows.append(row(case, f"{name}: prediction error", [error_percent(one["predicted_s"], seconds)], "%"))
     return rows
 
 
 def _picture(theirs, found, png):
-    """Bars of seconds: measured, and predicted beside it; the paper's on the left."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    """Bars of seconds: measured, and predicted below it; the paper's on the left."""
     from matplotlib.figure import Figure
 
     panels = [("wolfmann2010: 4 nodes", theirs)]
     for network, data in found.items():
         bars = {}
         for size in data["sizes"]:
-            for way in size["ways"]:
-                key = network, way["name"].removeprefix("tilewave, "), size["n"]
-                bars[key] = statistics.median(way["seconds"]), way["predicted_s"]
+            for one in size["contenders"]:
+                key = network, one["name"].removeprefix("tilewave, "), size["n"]
+                bars[key] = statistics.median(one["seconds"]), one["predicted_s"]
         rate = RATES[network].replace("none", "no limit")
         panels.append((f"here: {data['ranks']} hosts, {rate}", bars))
     figure = Figure(figsize=(5 + 4 * len(panels), 5), layout="constrained")
-    FigureCanvasAgg(figure)
     for axis, (title, bars) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         keys = sorted(bars, key=lambda key: (key[0], key[2], ALGORITHMS.index(key[1])))
         called = "{} {}\n{}" if bars is theirs else "n = {1}\n{2}"  # of one network the title says which
@@ -199,6 +194,4 @@ def _picture(theirs, found, png):
         axis.set_xlabel("seconds")
         axis.set_title(title, fontsize=9)
         axis.legend(fontsize=8)
-    info = machine()
-    figure.suptitle(f"C = A B, {info['processor']}, commit {info['commit']}", fontsize=9)
-    figure.savefig(png, dpi=120)
+    save_picture(figure, "C = A B", png)
