@@ -21,10 +21,9 @@ from tilewave.nests.reduction import argmax, argmin, dot, max, min, norm, sum
 from tilewave.nests.report import Report
 from tilewave.nests.run import plan, run
 from tilewave.plan.plan import Plan
-from tilewave.schedule.build import build_schedule
 from tilewave.schedule.builder import ScheduleBuilder
 from tilewave.schedule.calls import check, predict, schedule
-from tilewave.schedule.running import ScheduleRun, run_schedule
+from tilewave.schedule.running import ScheduleRun
 from tilewave.schedule.schedule import Schedule
 from tilewave.timeline.pictures import save_timelines
 from tilewave.timeline.timeline import Timeline
@@ -57,7 +56,6 @@ __all__ = [
     "argmin",
     "barrier",
     "bind",
-    "build_schedule",
     "chain",
     "check",
     "context",
@@ -77,7 +75,6 @@ __all__ = [
     "predict",
     "rank",
     "run",
-    "run_schedule",
     "save_timelines",
     "schedule",
     "scratch",

@@ -76,10 +76,10 @@ class Calls:
             "spread": (tw.patterns.spread, {"M": M}),
             "multi_reduce": (tw.patterns.multi_reduce, {"M": M}),
         }
-        if hasattr(tw, "run_schedule"):
-            ring = tw.build_schedule(ring_of, tw.size)
+        if hasattr(tw, "Schedule"):
+            ring = tw.Schedule.build(ring_of, tw.size)
             self.table["schedule"] = (tw.schedule, {"nest": relax, "A": self.A})
-            self.table["run_schedule"] = (tw.run_schedule, {"schedule": ring, "S": np.ones(12)})
+            self.table["schedule run"] = (ring.run, {"S": np.ones(12)})
         for name in REDUCTIONS:
             self.table[name] = (getattr(tw, name), {"array": self.A})
         if hasattr(tw, "exchange"):

@@ -46,7 +46,7 @@ def calls():
     A, u = tw.field((n, n), "f8", init=1.0), tw.field((n, n), "f8", init=1.0)
     H, K = (tw.field((n, n), "f8", init=1.0, halo=2) for _ in range(2))
     rows, columns = (tw.field((n, n), "f8", init=1.0, grid=grid, halo=1) for grid in ((tw.size, 1), (1, tw.size)))
-    M, ring = np.ones((n, 2 * n))[:, :n], tw.build_schedule(ring_of, tw.size, 60_000, add)
+    M, ring = np.ones((n, 2 * n))[:, :n], tw.Schedule.build(ring_of, tw.size, 60_000, add)
     V = np.ones(60_000)
     path = os.path.join(folder, "saved.npy")
     tw.linalg.matrix(g).gather()
@@ -91,7 +91,7 @@ def calls():
         "spread": lambda: spread(M[:, :100]),
         "multi_reduce": lambda: multi_reduce(M),
         "reduce by a function": lambda: reduce(M, op=np.add),
-        "schedule": lambda: tw.run_schedule(ring, S=V),
+        "schedule": lambda: ring.run(S=V),
         "poisson": lambda: solver.solve(f, tol=1e-4),
     }
 

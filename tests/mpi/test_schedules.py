@@ -29,7 +29,7 @@ def steps(A, i, j):
 def refused(context, kind, text, *arguments, **keywords):
     """All ranks raise one error that has the text, and go on."""
     with pytest.raises(kind, match=text) as raised:
-        tw.run_schedule(*arguments, context=context, **keywords)
+        arguments[0].run(*arguments[1:], context=context, **keywords)
     texts = {}
     for rank in range(context.size):  # the same text everywhere
         texts[rank] = context._core.broadcast(str(raised.value).encode())
@@ -39,7 +39,7 @@ def refused(context, kind, text, *arguments, **keywords):
 
 def goes_on(context):
     A = np.arange(12.0)
-    report = tw.run_schedule(tw.build_schedule(ring, context.size), context=context, A=A)
+    report = tw.Schedule.build(ring, context.size).run(context=context, A=A)
     whole = np.arange(12.0)
     for rank in range(context.size):
         lo, hi = 12 * rank // context.size, 12 * (rank + 1) // context.size
@@ -48,7 +48,7 @@ def goes_on(context):
     assert np.array_equal(A[lo:hi], whole[lo:hi])
     if context.rank == 0:
         events = report.timeline.events
-        assert len(events) == sum(tw.build_schedule(ring, context.size).steps.values())
+        assert len(events) == sum(tw.Schedule.build(ring, context.size).steps.values())
         assert events["begin_s"].min() == 0 and report.parts.total_s > 0 and set(events["tag"]) <= {-1, 0}
 
 
@@ -73,7 +73,7 @@ def test_an_interrupt_on_one_rank_ends_long_tasks_on_all(context):
             lane.task(slow, [], [A[b.rank]], number=n * b.ranks + b.rank)
 
     with pytest.raises(KeyboardInterrupt):
-        tw.run_schedule(tw.build_schedule(many, context.size), context=context, A=np.zeros(context.size))
+        tw.Schedule.build(many, context.size).run(context=context, A=np.zeros(context.size))
     assert len(done) < 100
     goes_on(context)
 
@@ -87,7 +87,7 @@ def test_a_task_that_raises_on_one_rank(context, last):
             raise ValueError("no such luck")
         add(left, part, out)
 
-    schedule = tw.build_schedule(lambda b: ring(b, task=fails), context.size)
+    schedule = tw.Schedule.build(lambda b: ring(b, task=fails), context.size)
     message = f"task {bad} .fails. on rank {bad}: ValueError: no such luck"
     refused(context, tw.KernelError, message, schedule, A=np.ones(12))
 
@@ -96,12 +96,12 @@ def test_a_task_that_writes_what_it_only_reads(context):
     def writes(left, part, out):
         part[...] = 0
 
-    schedule = tw.build_schedule(lambda b: ring(b, task=writes), context.size)
+    schedule = tw.Schedule.build(lambda b: ring(b, task=writes), context.size)
     refused(context, tw.KernelError, "read-only", schedule, A=np.ones(12))
 
 
 def test_a_region_outside_its_array_on_one_rank(context):
-    schedule = tw.build_schedule(ring, context.size)
+    schedule = tw.Schedule.build(ring, context.size)
     if context.rank == context.size - 1:
         core = schedule._cores[context.rank]
         works = core.works
@@ -111,13 +111,13 @@ def test_a_region_outside_its_array_on_one_rank(context):
 
 
 def test_a_schedule_for_another_number_of_ranks(context):
-    refused(context, tw.ConfigError, "a schedule of 7 ranks", tw.build_schedule(ring, 7), A=np.ones(12))
+    refused(context, tw.ConfigError, "a schedule of 7 ranks", tw.Schedule.build(ring, 7), A=np.ones(12))
 
 
 def test_different_schedules(context):
     if context.size == 1:
         return
-    schedule = tw.build_schedule(ring, context.size, 12, float(context.rank == context.size - 1))
+    schedule = tw.Schedule.build(ring, context.size, 12, float(context.rank == context.size - 1))
     refused(context, tw.ConfigError, "differ", schedule, A=np.ones(12))
 
 
@@ -132,12 +132,12 @@ def test_parts_whose_messages_do_not_meet(context):
             lane.post_send(m)
             lane.wait(m)
 
-    part = tw.build_schedule(more, context.size, rank=context.rank)
+    part = tw.Schedule.build(more, context.size, rank=context.rank)
     refused(context, tw.ConfigError, "from rank 0 to rank 1 do not meet: it sends 2", part, A=np.ones(12))
 
 
 def test_arrays_that_do_not_fit_on_one_rank(context):
-    schedule = tw.build_schedule(ring, context.size)
+    schedule = tw.Schedule.build(ring, context.size)
     bad = context.rank == context.size - 1
     refused(context, tw.ConfigError, "array 'A'", schedule, A=np.ones(11 if bad else 12))
     refused(context, tw.ConfigError, "array 'A'", schedule, A=np.ones(12, "f4" if bad else "f8"))
@@ -158,7 +158,7 @@ def test_a_mistake_is_an_error_of_all(context):
         context,
         tw.ConfigError,
         "is posted and never waited for",
-        tw.build_schedule(forgets, context.size),
+        tw.Schedule.build(forgets, context.size),
         A=np.ones(12),
     )
 

@@ -56,7 +56,7 @@ MISTAKES = {
     "Machine.load": lambda: tw.Machine.load("/none"),
     "Schedule.load": lambda: tw.Schedule.load("/none"),
     "check": lambda: tw.check(3),
-    "build_schedule": lambda: tw.build_schedule(3, 2),
+    "Schedule.build": lambda: tw.Schedule.build(3, 2),
     "matrix": lambda: tw.linalg.matrix((3,), "f8"),
     "cholesky": lambda: tw.linalg.cholesky(-np.eye(4)),
     "Poisson": lambda: tw.multigrid.Poisson((0,), spacing=1),

@@ -14,7 +14,6 @@ from tilewave.schedule import embed
 from tilewave.schedule.lanes import LaneOfSchedule
 from tilewave.schedule.nests import NestOfSchedule, work_of
 from tilewave.schedule.regions import ArrayOfSchedule, MessageOfSchedule, Region, integer, one_run
-from tilewave.schedule.schedule import Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,15 +22,16 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tilewave.nest.nest import Nest
+    from tilewave.schedule.schedule import Schedule
 
 #: Of the messages of `_core.pattern_schedule`.
 PATTERN_TAG = 8
-#: Names that an array cannot have: `run_schedule` takes keywords of these names.
-TAKEN = ("schedule", "context", "check", "functions", "times")
+#: Names that an array cannot have: `Schedule.run` has parameters of these names.
+TAKEN = ("self", "context", "check", "functions", "times")
 
 
 class ScheduleBuilder:
-    """Writes the schedule of one rank; `tilewave.build_schedule` hands it to a generator.
+    """Writes the schedule of one rank; `tilewave.Schedule.build` hands it to a generator.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class ScheduleBuilder:
         Parameters
         ----------
         name : str
-            The keyword by which `tilewave.run_schedule` is given this rank's memory of it.
+            The keyword by which `tilewave.Schedule.run` is given this rank's memory of it.
         shape : int or tuple of int
             Of the whole array: subscripts are global.
         dtype : numpy dtype
@@ -352,7 +352,7 @@ class ScheduleBuilder:
         lanes: Sequence[LaneOfSchedule] | None = None,
         tag: int = 0,
     ) -> None:
-        """Another schedule, built by `tilewave.build_schedule`, behind what the lanes have done so far.
+        """Another schedule, built by `tilewave.Schedule.build`, behind what the lanes have done so far.
 
         Steps wait for those of this rank's other lanes that touch the same elements. Its buffers stay separate.
 
@@ -372,9 +372,9 @@ class ScheduleBuilder:
             That go on with its lanes. Default: those of the same numbers, made where there are none.
         """
         number, tag = integer("append: number", number), integer("append: tag", tag)
-        if isinstance(schedule, Schedule):
-            ranks = embed.ranks_of(self, ranks, schedule.ranks)
-            regions = embed.regions_of(self, schedule, arrays)
+        embed.require_schedule(schedule)
+        ranks = embed.ranks_of(self, ranks, schedule.ranks)
+        regions = embed.regions_of(self, schedule, arrays)
         if (core := embed.part_of_this_rank(self, schedule, ranks)) is None:
             return
         operations = [self._operation(function) for function in schedule._functions()]

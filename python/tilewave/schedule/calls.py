@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from tilewave import _core
@@ -12,6 +11,7 @@ from tilewave.machine.machine import Machine
 from tilewave.nest.bounds import Loops
 from tilewave.nest.reserved import takes_nests
 from tilewave.nests.prepare import prepare
+from tilewave.schedule.running import repetitions
 from tilewave.schedule.schedule import Schedule
 from tilewave.timeline.parts import Parts, Predicted, Simulated
 
@@ -137,11 +137,7 @@ def check(schedule: Schedule) -> str | None:
     Not collective: it needs no MPI. The answer is stored in the schedule.
     """
     of_all("check", schedule)
-    if schedule._violation is None:
-        found = _core.check(list(schedule._cores.values()))
-        text = "" if found is None else str(found)
-        schedule._violation = (re.sub(r"\barray (\d+)", lambda m: f"array {schedule.name_of(int(m[1]))!r}", text),)
-    return schedule._violation[0] or None
+    return schedule._found_by_check()
 
 
 def predict(
@@ -164,7 +160,7 @@ def predict(
         Default: 1 µs a call and 1 ns a unit. Of a nest of `ScheduleBuilder.nest`, by the nest: seconds of a point. The
         kernels of `tilewave.schedule` have the rates that it has measured.
     threads : int, optional
-        Of each rank at most so many; more lanes take turns, as in `tilewave.run_schedule`. Default: a lane a thread.
+        Of each rank at most so many; more lanes take turns, as in `tilewave.Schedule.run`. Default: a lane a thread.
 
     times : int
         Runs of a schedule's block. Repetitions are simulated until each takes as long as the one before; the timeline
@@ -238,15 +234,6 @@ def _rates(schedule, given):
             ) from None
         found[numbers[0]] = _core.OperationRate(call_s, amount_s)
     return found
-
-
-def repetitions(name, schedule, times):
-    """`times` as a number that makes sense for the schedule."""
-    if not is_integer(times, 1, (1 << 31) - 1):
-        raise ConfigError(f"{name}: times: given {times!r}; allowed: 1 to {(1 << 31) - 1}")
-    if times > 1 and schedule.rank is None and not any(core.repeated for core in schedule._cores.values()):
-        raise ConfigError(f"{name}: times: given {times} of a schedule without a block; allowed: 1, or b.repeat()")
-    return int(times)
 
 
 def of_all(name, schedule):

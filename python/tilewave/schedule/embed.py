@@ -3,7 +3,6 @@
 from tilewave import _core
 from tilewave.errors import ConfigError, shown
 from tilewave.schedule.regions import ArrayOfSchedule, Region, integer, one_run
-from tilewave.schedule.schedule import Schedule
 
 #: Of each pattern: the algorithm where none is given.
 ALGORITHMS = {"broadcast": "tree", "reduce": "tree", "spread": "ring", "multi_reduce": "ring"}
@@ -88,7 +87,7 @@ def regions_of(b, schedule, given):
         if shape is None:
             raise ConfigError(
                 "append: a schedule of tilewave.schedule was given, whose halos and buffers belong to its fields; "
-                f"allowed: one that tilewave.build_schedule made; its nest is added by {_BY_NEST}"
+                f"allowed: one that tilewave.Schedule.build made; its nest is added by {_BY_NEST}"
             )
         if not isinstance(to, Region) or to.array not in b._arrays:
             raise ConfigError(
@@ -182,13 +181,17 @@ def append(b, part, arrays, lanes):
         lane._count = max([lane._count, *(count for op, _, count in added if op == "signal")])
 
 
-def part_of_this_rank(b, schedule, ranks):
-    """The core's schedule of this rank in a schedule, None where it takes no part."""
-    if not isinstance(schedule, Schedule):
+def require_schedule(schedule):
+    """Refuse what is none."""
+    if not hasattr(schedule, "_cores"):
         raise ConfigError(
-            f"append: given {shown(schedule)}; allowed: a tilewave.Schedule that tilewave.build_schedule made; a nest "
+            f"append: given {shown(schedule)}; allowed: a tilewave.Schedule that tilewave.Schedule.build made; a nest "
             f"is added by {_BY_NEST}"
         )
+
+
+def part_of_this_rank(b, schedule, ranks):
+    """The core's schedule of this rank in a schedule, None where it takes no part."""
     if b.rank not in ranks:
         return None
     rank = ranks.index(b.rank)

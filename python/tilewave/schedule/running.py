@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tilewave import _core, units
-from tilewave.context.collective import collective, text_of
-from tilewave.errors import ConfigError, KernelError
+from tilewave.context.collective import text_of
+from tilewave.errors import ConfigError, KernelError, is_integer
 from tilewave.field.values import require_no_mask
 from tilewave.patterns.function_text import code_text
-from tilewave.schedule.calls import check as checked
-from tilewave.schedule.calls import repetitions
-from tilewave.schedule.schedule import Schedule
 from tilewave.timeline.parts import Parts
 from tilewave.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
     from typing import Any
-
-    from tilewave.annotations import Array, Collective, FilePath
-    from tilewave.context.context import Context
 
 
 class ScheduleRun:
@@ -54,70 +46,16 @@ class ScheduleRun:
         return f"<tilewave.ScheduleRun {units.seconds(self.time_s)}>"
 
 
-@collective("tw.run_schedule")
-def run_schedule(
-    schedule: Schedule | FilePath,
-    *,
-    context: Context | None = None,
-    check: bool = True,
-    functions: Mapping[str, Callable[..., Any]] | None = None,
-    times: int = 1,
-    **arrays: Array,
-) -> Collective[ScheduleRun]:
-    """Run a schedule that `tilewave.build_schedule` made; collective.
-
-    Parameters
-    ----------
-    schedule : Schedule or path
-        The same on every rank; or of each rank its part. Of a file that `Schedule.save` wrote, its path: what is
-        wrong with the file of any rank is an error of all, where `Schedule.load` raises on this rank alone.
-    context : Context, optional
-        Default: all ranks of the launch.
-    check : bool
-        Prove a schedule of all ranks before its first run. Without, or of parts, the ranks compare what they send and
-        receive, and no more.
-    functions : dict, optional
-        By name: the functions of a schedule from a file.
-    times : int
-        So often the schedule's block runs (`ScheduleBuilder.repeat`), the same on every rank.
-    **arrays
-        By name NumPy arrays, changed in place: of the shape that this rank stores, or of the whole array's, of which
-        only what this rank stores is used.
-
-    Returns
-    -------
-    ScheduleRun
-
-    Raises
-    ------
-    ConfigError
-        On every rank, before anything runs: for a schedule with a mistake or of another number of ranks, schedules that
-        differ between ranks, arrays of other shapes or dtypes.
-    KernelError
-        On every rank, after the run: when a task raised on any. What it writes then holds anything.
-    KeyboardInterrupt
-        On every rank, when one was interrupted.
-
-    Notes
-    -----
-    A rank may have more lanes than its context has threads: a thread then takes its lanes in turn, one task a turn, and
-    waits only while none of them can go. Tasks are Python: lanes of one rank compute at the same time only as far as
-    the functions release the GIL, as NumPy does for large arrays. A message costs no Python.
-    """
-    if isinstance(schedule, str | os.PathLike):
-        schedule = Schedule.load(schedule)
-    if not isinstance(schedule, Schedule):
-        raise ConfigError(
-            f"run_schedule: given {type(schedule).__name__}; allowed: a tilewave.Schedule, or the path of a saved one"
-        )
+def run(schedule, context, check, functions, times, arrays):
+    """The run of this rank's part: `Schedule.run`; part of a collective call."""
     if not isinstance(check, (bool, np.bool_)):
-        raise ConfigError(f"run_schedule: check: given {type(check).__name__}; allowed: True, False")
-    times = repetitions("run_schedule", schedule, times)
+        raise ConfigError(f"Schedule.run: check: given {type(check).__name__}; allowed: True, False")
+    times = repetitions("Schedule.run", schedule, times)
     proved = bool(check) and schedule.rank is None
     core = _of_this_rank(schedule, context)
     calls = _functions(schedule, functions)
-    if proved and (violation := checked(schedule)) is not None:
-        raise ConfigError(f"run_schedule: the schedule has a mistake: {violation}")
+    if proved and (violation := schedule._found_by_check()) is not None:
+        raise ConfigError(f"Schedule.run: the schedule has a mistake: {violation}")
     views = _memory(schedule, core, arrays)
     places = [(view.ctypes.data, view.strides) for view in views]
     combinings = [(schedule._combine.get(name, ""), dtype.name) for name, _, dtype in schedule._arrays]
@@ -137,6 +75,15 @@ def run_schedule(
     return ScheduleRun(context._finished(made), context.rank)
 
 
+def repetitions(name, schedule, times):
+    """`times` as a number that makes sense for the schedule."""
+    if not is_integer(times, 1, (1 << 31) - 1):
+        raise ConfigError(f"{name}: times: given {times!r}; allowed: 1 to {(1 << 31) - 1}")
+    if times > 1 and schedule.rank is None and not any(core.repeated for core in schedule._cores.values()):
+        raise ConfigError(f"{name}: times: given {times} of a schedule without a block; allowed: 1, or b.repeat()")
+    return int(times)
+
+
 def _compare(context, core):
     try:
         _core.compare_messages(context._core, core)
@@ -148,25 +95,25 @@ def _of_this_rank(schedule, context):
     """The core's schedule of this rank."""
     if schedule.ranks != context.size:
         raise ConfigError(
-            f"run_schedule: a schedule of {schedule.ranks} ranks was given to {context.size}; "
-            f"allowed: tilewave.build_schedule(..., ranks={context.size})"
+            f"Schedule.run: a schedule of {schedule.ranks} ranks was given to {context.size}; "
+            f"allowed: tilewave.Schedule.build(..., ranks={context.size})"
         )
     if schedule.rank not in (None, context.rank):
-        raise ConfigError(f"run_schedule: the part of rank {schedule.rank} was given to rank {context.rank}")
+        raise ConfigError(f"Schedule.run: the part of rank {schedule.rank} was given to rank {context.rank}")
     return schedule._cores[context.rank]
 
 
 def _functions(schedule, given):
     calls = dict(zip(schedule.functions, schedule._calls, strict=True)) if schedule._calls else {}
     if given is not None and (not isinstance(given, dict) or not all(map(callable, given.values()))):
-        raise ConfigError("run_schedule: functions: allowed: a dict of functions by name")
+        raise ConfigError("Schedule.run: functions: allowed: a dict of functions by name")
     if unknown := [name for name in given or {} if name not in schedule.functions]:
         allowed = ", ".join(schedule.functions) or "none, as the schedule calls no functions"
-        raise ConfigError(f"run_schedule: functions: given {unknown[0]!r}; allowed: {allowed}")
+        raise ConfigError(f"Schedule.run: functions: given {unknown[0]!r}; allowed: {allowed}")
     calls |= given or {}
     if missing := [name for name in schedule.functions if name not in calls]:
         name = missing[0]
-        raise ConfigError(f"run_schedule: function {name!r} is missing; allowed: functions={{{name!r}: ...}}")
+        raise ConfigError(f"Schedule.run: function {name!r} is missing; allowed: functions={{{name!r}: ...}}")
     return [calls[name] for name in schedule.functions]
 
 
@@ -175,14 +122,14 @@ def _memory(schedule, core, given):
     nests = [work.nest.kernel for work in core.works if work.nest is not None]
     if any(shape is None or dtype is None for _, shape, dtype in schedule._arrays):
         raise ConfigError(
-            "run_schedule: a schedule of a nest was given, which tilewave.run runs; allowed: of tilewave.build_schedule"
+            "Schedule.run: a schedule of a nest was given, which tilewave.run runs; allowed: of tilewave.Schedule.build"
         )
     if nests and not 0 <= max(nests) < len(schedule._kernels):
-        raise ConfigError("run_schedule: a schedule with nests, from a file, was given; allowed: built in this program")
+        raise ConfigError("Schedule.run: a schedule with nests, from a file, was given; allowed: built in this program")
     names = schedule.arrays
     if wrong := sorted(set(names) ^ given.keys()):
         what = "is missing" if wrong[0] in names else "is none of the schedule's"
-        raise ConfigError(f"run_schedule: array {wrong[0]!r} {what}; allowed: {', '.join(names)}")
+        raise ConfigError(f"Schedule.run: array {wrong[0]!r} {what}; allowed: {', '.join(names)}")
     written = {region.array for work in core.works if work.task is not None for region in work.task.writes}
     written |= {p.array for work in core.works if work.nest is not None for p in work.nest.places if p.writes}
     written |= {core.messages[s.item].array for lane in core.lanes for s in lane if s.op == "unpack"}
@@ -191,25 +138,25 @@ def _memory(schedule, core, given):
     for number, ((name, shape, dtype), array) in enumerate(zip(schedule._arrays, core.arrays, strict=True)):
         value = given[name]
         if not isinstance(value, np.ndarray):
-            raise ConfigError(f"run_schedule: array {name!r}: given {type(value).__name__}; allowed: a NumPy array")
-        require_no_mask(f"run_schedule: array {name!r}", value)
+            raise ConfigError(f"Schedule.run: array {name!r}: given {type(value).__name__}; allowed: a NumPy array")
+        require_no_mask(f"Schedule.run: array {name!r}", value)
         (lo, hi), value = array.storage, np.asarray(value)
         stored = tuple(h - l for l, h in zip(lo, hi, strict=True))
         if value.dtype != dtype or value.shape not in (stored, shape):
             whole = "" if shape == stored else f", or the whole array's {shape}"
             raise ConfigError(
-                f"run_schedule: array {name!r}: given {value.dtype} {value.shape}; allowed: {dtype} of the shape that "
+                f"Schedule.run: array {name!r}: given {value.dtype} {value.shape}; allowed: {dtype} of the shape that "
                 f"this rank stores, {stored}{whole}"
             )
         if value.shape != stored:
             value = value[tuple(map(slice, lo, hi))]
         if number in written and not value.flags.writeable:
-            raise ConfigError(f"run_schedule: array {name!r} is written, and was given read-only")
+            raise ConfigError(f"Schedule.run: array {name!r} is written, and was given read-only")
         if any(0 < h - l and stride < 0 for l, h, stride in zip(lo, hi, value.strides, strict=True)):
-            raise ConfigError(f"run_schedule: array {name!r}: given with negative strides; allowed: its copy")
+            raise ConfigError(f"Schedule.run: array {name!r}: given with negative strides; allowed: its copy")
         for other, view in zip(names, views, strict=False):
             if _share(view, value):
-                raise ConfigError(f"run_schedule: arrays {other!r} and {name!r} share memory; allowed: memory for each")
+                raise ConfigError(f"Schedule.run: arrays {other!r} and {name!r} share memory; allowed: memory for each")
         views.append(_in_place(name, core, number, value))
     return views
 
@@ -226,7 +173,7 @@ def _in_place(name, core, number, value):
     straight = any(m.array == number and m.buffer < 0 and m.bytes for m in core.messages)
     if straight and not value.flags.c_contiguous:
         raise ConfigError(
-            f"run_schedule: array {name!r}: given with gaps between its rows, and messages go straight from or to it; "
+            f"Schedule.run: array {name!r}: given with gaps between its rows, and messages go straight from or to it; "
             "allowed: memory row by row without gaps"
         )
     return value

@@ -5,27 +5,32 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from typing import TYPE_CHECKING
 
-from tilewave import files
+from tilewave import _core, files
+from tilewave.context.collective import collective
 from tilewave.errors import ConfigError, shown
 from tilewave.schedule import data, text
+from tilewave.schedule.build import built
+from tilewave.schedule.running import ScheduleRun, run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any, ClassVar
 
-    from tilewave.annotations import FilePath
+    from tilewave.annotations import Array, Collective, FilePath
+    from tilewave.context.context import Context
 
 #: Of files: another number is another format.
 VERSION = 4
 
 
 class Schedule:
-    """What each rank does, as lanes of plain steps; made by `tilewave.schedule`, `tilewave.build_schedule` or `load`.
+    """What each rank does, as lanes of plain steps; made by `tilewave.schedule`, `tilewave.Schedule.build` or `load`.
 
     A schedule is a value: it can be printed, compared, saved, proved (`tilewave.check`), predicted (`tilewave.predict`)
-    and, where it was built step by step, run (`tilewave.run_schedule`). ``print(s)`` shows the first steps of each
+    and, where it was built step by step, run (`tilewave.Schedule.run`). ``print(s)`` shows the first steps of each
     lane, ``s.text(rank=0)`` all steps of a rank.
 
     Attributes
@@ -69,6 +74,90 @@ class Schedule:
         self.rank = first.rank if len(self._cores) < self.ranks else None
         self._violation = self._digest = self._names = None  # not looked for yet
 
+    @classmethod
+    def build(cls, generator: Callable[..., object], ranks: int, *arguments: Any, rank: int | None = None) -> Schedule:
+        """Make a schedule by a function that writes the steps of one rank.
+
+        Parameters
+        ----------
+        generator : function
+            Called as ``generator(b, *arguments)`` with a `ScheduleBuilder` for each rank. It communicates nothing, and
+            what it writes follows from its arguments, ``b.rank`` and ``b.ranks``.
+        ranks : int
+        *arguments
+            Handed to the generator.
+        rank : int, optional
+            Only the part of this rank: for many ranks, where no process should make the parts of all. Such a part can
+            be run, but neither proved nor predicted.
+
+        Returns
+        -------
+        Schedule
+
+        Raises
+        ------
+        ConfigError
+            For regions outside their arrays, messages to ranks that there are none of, numbers that are given twice.
+        """
+        return cls(**built(generator, ranks, arguments, rank))
+
+    @collective("tw.Schedule.run")
+    def run(
+        self,
+        *,
+        context: Context | None = None,
+        check: bool = True,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
+        times: int = 1,
+        **arrays: Array,
+    ) -> Collective[ScheduleRun]:
+        """Run a schedule that `tilewave.Schedule.build` made; collective.
+
+        Parameters
+        ----------
+        context : Context, optional
+            Default: all ranks of the launch.
+        check : bool
+            Prove a schedule of all ranks before its first run. Without, or of parts, the ranks compare what they send
+            and receive, and no more.
+        functions : dict, optional
+            By name: the functions of a schedule from a file.
+        times : int
+            So often the schedule's block runs (`ScheduleBuilder.repeat`), the same on every rank.
+        **arrays
+            By name NumPy arrays, changed in place: of the shape that this rank stores, or of the whole array's, of
+            which only what this rank stores is used.
+
+        Returns
+        -------
+        ScheduleRun
+
+        Raises
+        ------
+        ConfigError
+            On every rank, before anything runs: for a schedule with a mistake or of another number of ranks, schedules
+            that differ between ranks, arrays of other shapes or dtypes.
+        KernelError
+            On every rank, after the run: when a task raised on any. What it writes then holds anything.
+        KeyboardInterrupt
+            On every rank, when one was interrupted.
+
+        Notes
+        -----
+        A rank may have more lanes than its context has threads: a thread then takes its lanes in turn, one task a turn,
+        and waits only while none of them can go. Tasks are Python: lanes of one rank compute at the same time only as
+        far as the functions release the GIL, as NumPy does for large arrays. A message costs no Python.
+        """
+        return (yield from run(self, context, check, functions, times, arrays))
+
+    def _found_by_check(self):
+        """What `tilewave.check` finds, looked for once."""
+        if self._violation is None:
+            found = _core.check(list(self._cores.values()))
+            text = "" if found is None else str(found)
+            self._violation = (re.sub(r"\barray (\d+)", lambda m: f"array {self.name_of(int(m[1]))!r}", text),)
+        return self._violation[0] or None
+
     @property
     def arrays(self) -> tuple[str, ...]:
         return tuple(name for name, _, _ in self._arrays)
@@ -80,7 +169,7 @@ class Schedule:
     def _functions(self):
         """What its tasks call; those of a file have only names."""
         if self.functions and not self._calls:
-            raise ConfigError("append: a schedule from a file was given; allowed: one of tilewave.build_schedule")
+            raise ConfigError("append: a schedule from a file was given; allowed: one of tilewave.Schedule.build")
         return self._calls or ()
 
     def _by_rank(self, of):
@@ -176,17 +265,19 @@ class Schedule:
         files.save("Schedule.save", path, json.dumps(self._data()) + "\n")
 
     @classmethod
-    def load(cls, path: FilePath) -> Schedule:
+    def load(cls, path: FilePath, *, context: Context | None = None) -> Schedule:
         """Read a schedule that `save` wrote.
 
         Parameters
         ----------
         path : str or path
+        context : Context, optional
+            With one the call is collective: what is wrong with the file of any rank is an error of all.
 
         Returns
         -------
         Schedule
-            Equal to the one that was saved; `tilewave.run_schedule` has to be given its functions.
+            Equal to the one that was saved; `tilewave.Schedule.run` has to be given its functions.
 
         Raises
         ------
@@ -195,6 +286,10 @@ class Schedule:
             with its place, what is there and what is allowed. What is read is whole: it can be printed, checked and
             predicted. `tilewave.check` may still find mistakes in it.
         """
+        return cls._read(path) if context is None else _read_together(path, context=context)
+
+    @classmethod
+    def _read(cls, path):
         if not isinstance(path, str | os.PathLike):
             raise ConfigError(f"Schedule.load: path: given {shown(path)}; allowed: the path of a saved schedule")
         try:
@@ -214,6 +309,13 @@ class Schedule:
             raise ConfigError(f"{path} is a damaged schedule: {error}") from None
         cores = {core.rank: core for core in found["schedules"]}
         return cls(cores, map(tuple, found["arrays"]), found["functions"], note=found["note"], combine=found["combine"])
+
+
+@collective("tw.Schedule.load")
+def _read_together(path, *, context):
+    schedule = Schedule._read(path)
+    yield "a saved schedule"
+    return schedule
 
 
 def _sent(core):

@@ -32,11 +32,11 @@ def grow(A, i):
 
 
 SAVES = {
-    "schedule": lambda path: tw.build_schedule(generate, 1).save(path),
+    "schedule": lambda path: tw.Schedule.build(generate, 1).save(path),
     "machine": lambda path: tw.Machine(conditions={}).save(path),
     "plan": lambda path: tw.plan(grow, A=np.ones(64)).save(path),
-    "timeline.json": lambda path: tw.predict(tw.build_schedule(generate, 1)).timeline.save(path),
-    "timeline.html": lambda path: tw.predict(tw.build_schedule(generate, 1)).timeline.save(path),
+    "timeline.json": lambda path: tw.predict(tw.Schedule.build(generate, 1)).timeline.save(path),
+    "timeline.html": lambda path: tw.predict(tw.Schedule.build(generate, 1)).timeline.save(path),
     "field.npy": lambda path: tw.field((64,), init=1.0).save(path),
 }
 
@@ -100,7 +100,7 @@ def test_pipes_and_devices_stay_what_they_are(tmp_path):
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        tw.build_schedule(generate, 1).save(pipe)
+        tw.Schedule.build(generate, 1).save(pipe)
         assert json.loads(os.read(reader, 1 << 20))["functions"] == ["task"]
     finally:
         os.close(reader)

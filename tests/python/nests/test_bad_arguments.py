@@ -56,7 +56,7 @@ def test_names_of_algorithms_that_are_no_text():
         (lambda: tw.run(star, u=tw.field((9, 9)), steps=2, reverse=(2**70,), record={"u": [(3, 4)]}), "reverse: given"),
         (lambda: tw.scratch(init=[[1, 2], [3]]), "scratch: init: given"),
         (lambda: tw.save_timelines(None, {}), "path: given None"),
-        (lambda: tw.build_schedule(None, 2), "generator: given None"),
+        (lambda: tw.Schedule.build(None, 2), "generator: given None"),
         (lambda: tw.Schedule.load(None), "path: given None"),
     ],
 )

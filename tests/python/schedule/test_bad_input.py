@@ -53,7 +53,7 @@ def refused(call, kind=tw.ConfigError):
 
 def runs(context, schedule):
     A, B = np.arange(2.0), np.zeros(2)
-    tw.run_schedule(schedule, context=context, A=A, B=B)
+    schedule.run(context=context, A=A, B=B)
     assert np.array_equal(B, A + 1)
 
 
@@ -70,11 +70,11 @@ def test_nests_bound_on_different_contexts():
 
 
 def test_an_array_under_two_names():
-    schedule = tw.build_schedule(schedule_of, RANKS)
+    schedule = tw.Schedule.build(schedule_of, RANKS)
 
     def body(context):
         A, B = np.arange(2.0), np.zeros(2)
-        found = refused(lambda: tw.run_schedule(schedule, context=context, A=A, B=A if context.rank == BAD else B))
+        found = refused(lambda: schedule.run(context=context, A=A, B=A if context.rank == BAD else B))
         assert np.array_equal(A, np.arange(2.0))
         runs(context, schedule)
         return found
@@ -95,13 +95,13 @@ def test_a_field_under_two_names():
 @pytest.mark.parametrize("check", [True, False])
 def test_a_task_whose_region_is_outside_its_array(check):
     def body(context):
-        schedule, right = (tw.build_schedule(schedule_of, RANKS) for _ in range(2))
+        schedule, right = (tw.Schedule.build(schedule_of, RANKS) for _ in range(2))
         core = schedule._cores[BAD]
         works = core.works
         works[0].task.writes = [tw._core.Region(1, ((2,), (9,)))]
         core.works = works
         found = refused(
-            lambda: tw.run_schedule(schedule, context=context, check=check, A=np.arange(2.0), B=np.zeros(2))
+            lambda: schedule.run(context=context, check=check, A=np.arange(2.0), B=np.zeros(2))
         )
         runs(context, right)
         return found
@@ -119,11 +119,11 @@ def test_a_nest_whose_tile_reads_outside_its_array():
         A = b.array("A", 6)  # without the halo
         b.lane().compute(b.nest(grow, {"A": A}, number=0), slice(max(A.owned.lo[0], 1), A.owned.hi[0]))
 
-    schedule, right = tw.build_schedule(write, RANKS), tw.build_schedule(schedule_of, RANKS)
+    schedule, right = tw.Schedule.build(write, RANKS), tw.Schedule.build(schedule_of, RANKS)
     assert "it reads [1:2] of array 'A', outside its storage" in tw.check(schedule)
 
     def body(context):
-        found = refused(lambda: tw.run_schedule(schedule, context=context, check=False, A=np.zeros(2)))
+        found = refused(lambda: schedule.run(context=context, check=False, A=np.zeros(2)))
         runs(context, right)
         return found
 
@@ -138,11 +138,11 @@ def test_a_task_that_raises_on_one_rank():
         lane, A, B = b.lane(), b.array("A", 6), b.array("B", 6)
         lane.task(fails if b.rank == BAD else count, [A.owned], [B.owned], number=b.rank)
 
-    schedule, right = tw.build_schedule(write, RANKS), tw.build_schedule(schedule_of, RANKS)
+    schedule, right = tw.Schedule.build(write, RANKS), tw.Schedule.build(schedule_of, RANKS)
 
     def body(context):
         A, B = np.arange(2.0), np.zeros(2)
-        found = refused(lambda: tw.run_schedule(schedule, context=context, A=A, B=B), tw.KernelError)
+        found = refused(lambda: schedule.run(context=context, A=A, B=B), tw.KernelError)
         assert np.array_equal(A, np.arange(2.0))
         runs(context, right)
         return found
@@ -169,10 +169,10 @@ def test_a_field_that_was_closed_and_one_that_was_moved():
 
 def test_a_file_of_one_rank_that_is_none_or_of_another_kind(tmp_path):
     """Run by their paths, all ranks have the error of one."""
-    tw.build_schedule(schedule_of, RANKS).save(tmp_path / "good.json")
+    tw.Schedule.build(schedule_of, RANKS).save(tmp_path / "good.json")
     A = tw.field((9,), init=1)
     tw.schedule(grow, A=A).save(tmp_path / "nest.json")
-    tw.build_schedule(schedule_of, RANKS + 1).save(tmp_path / "more.json")
+    tw.Schedule.build(schedule_of, RANKS + 1).save(tmp_path / "more.json")
     tw.plan(grow, A=A).save(tmp_path / "plan.json")
     (tmp_path / "text.json").write_text("schedule")
     text = (tmp_path / "good.json").read_text()
@@ -182,7 +182,7 @@ def test_a_file_of_one_rank_that_is_none_or_of_another_kind(tmp_path):
     def body(context):
         def run(name, **options):
             A, B = np.arange(2.0), np.zeros(2)
-            tw.run_schedule(tmp_path / name, context=context, A=A, B=B, **options)
+            tw.Schedule.load(tmp_path / name, context=context).run(context=context, A=A, B=B, **options)
             return B.tolist()
 
         functions, found = {"functions": {"count": count}}, []
@@ -200,7 +200,7 @@ def test_a_file_of_one_rank_that_is_none_or_of_another_kind(tmp_path):
 
 def test_a_file_of_another_version(tmp_path):
     """Loading is local: each rank has the error by itself, and meets nobody."""
-    schedule = tw.build_schedule(schedule_of, RANKS)
+    schedule = tw.Schedule.build(schedule_of, RANKS)
     schedule.save(tmp_path / "s.json")
     data = json.loads((tmp_path / "s.json").read_text())
     data["tilewave_schedule"] = VERSION - 1
@@ -211,7 +211,7 @@ def test_a_file_of_another_version(tmp_path):
             tw.Schedule.load(tmp_path / "old.json")
         read = tw.Schedule.load(tmp_path / "s.json")
         A, B = np.arange(2.0), np.zeros(2)
-        tw.run_schedule(read, context=context, functions={"count": count}, A=A, B=B)
+        read.run(context=context, functions={"count": count}, A=A, B=B)
         return B.tolist()
 
     assert results_of(RANKS, 1, body) == [[1, 2]] * RANKS

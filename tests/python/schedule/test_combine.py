@@ -125,7 +125,7 @@ def gather_sum(b, **choices):
 )
 def test_what_makes_no_sense_is_refused(write, words):
     with pytest.raises(tw.ConfigError, match=words):
-        tw.build_schedule(lambda b: write(b), 2)
+        tw.Schedule.build(lambda b: write(b), 2)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "i4", "i8", "u1", "c16", "?"])
@@ -149,7 +149,7 @@ def test_dtypes_and_files(dtype, tmp_path):
         lane.combine(m, part)
         lane.unpack(m, into=R)
 
-    schedule = tw.build_schedule(write, 2)
+    schedule = tw.Schedule.build(write, 2)
     assert tw.check(schedule) is None
     assert tw.predict(schedule).time_s > 0
     schedule.save(tmp_path / "s.json")
@@ -160,7 +160,7 @@ def test_dtypes_and_files(dtype, tmp_path):
 
     def body(context):
         R = np.zeros((2, 3), dtype)
-        tw.run_schedule(read, context=context, S=both[context.rank].copy(), R=R)
+        read.run(context=context, S=both[context.rank].copy(), R=R)
         return R
 
     results = results_of(2, 1, body)

@@ -135,13 +135,13 @@ def test_patterns_among_some_ranks(kind, algorithm, shape):
         into = None if kind == "broadcast" else B
         b.pattern(kind, A[cut], into, number=0, ranks=ranks, algorithm=algorithm, chunk_bytes=16, buffers=2, **more)
 
-    schedule = tw.build_schedule(write, 4)
+    schedule = tw.Schedule.build(write, 4)
     assert tw.check(schedule) is None
     values = [np.arange(np.prod(shape)).reshape(shape) * (r + 1) for r in range(4)]
 
     def body(context):
         A, B = values[context.rank].copy(), np.zeros(shape, np.int64)
-        tw.run_schedule(schedule, context=context, A=A, B=B)
+        schedule.run(context=context, A=A, B=B)
         return A if kind == "broadcast" else B
 
     found = results_of(4, 1, body)
@@ -193,7 +193,7 @@ def test_nests_of_a_triangle(lanes):
                 lane.compute(work, row)
                 done = lane.signal()
 
-    schedule = tw.build_schedule(write, 1)
+    schedule = tw.Schedule.build(write, 1)
     assert tw.check(schedule) is None
     rng = np.random.default_rng(2)
     u, v = rng.random((n, n)), rng.random((n, n))
@@ -202,7 +202,7 @@ def test_nests_of_a_triangle(lanes):
         for i in range(1, n):
             for j in range(1, i):
                 right[i, j] = a * right[i - 1, j - 1] + v[i, j]
-    results_of(1, 1, lambda c: tw.run_schedule(schedule, context=c, U=u, V=v))
+    results_of(1, 1, lambda c: schedule.run(context=c, U=u, V=v))
     assert np.array_equal(u, right)
 
 
@@ -211,12 +211,12 @@ def test_a_body_that_raises_ends_the_run_on_every_rank():
         U = b.array("U", 4, "i8")
         b.lane().compute(b.nest(divided, {"u": U}, number=0), slice(U.owned.lo[0], U.owned.hi[0]))
 
-    schedule = tw.build_schedule(write, 2)
+    schedule = tw.Schedule.build(write, 2)
     assert tw.check(schedule) is None
 
     def body(context):
         with pytest.raises(tw.KernelError, match="'divided' raised ValueError.'zero'. at i=3, line .* on rank 1"):
-            tw.run_schedule(schedule, context=context, U=np.array([2, 1] if context.rank == 0 else [1, 0]))
+            schedule.run(context=context, U=np.array([2, 1] if context.rank == 0 else [1, 0]))
 
     results_of(2, 1, body)
 
@@ -226,22 +226,22 @@ def test_parts_files_and_predictions_have_nests(tmp_path):
         U = b.array("U", 8, "i8")
         b.lane().compute(b.nest(divided, {"u": U}, number=0), slice(U.owned.lo[0], U.owned.hi[0]))
 
-    parts = [tw.build_schedule(write, 2, rank=rank) for rank in range(2)]
+    parts = [tw.Schedule.build(write, 2, rank=rank) for rank in range(2)]
 
     def body(context):
         U = np.full(4, -1)
-        tw.run_schedule(parts[context.rank], context=context, U=U)
+        parts[context.rank].run(context=context, U=U)
         return U
 
     results = results_of(2, 1, body)
     assert (np.concatenate(results) == -1).all()
-    whole = tw.build_schedule(write, 2)
+    whole = tw.Schedule.build(write, 2)
     slow, quick = (tw.predict(whole, rates={divided: point_s}).time_s for point_s in (1e-3, 1e-6))
     assert slow > 500 * quick
     whole.save(tmp_path / "s.json")
     read = tw.Schedule.load(tmp_path / "s.json")
     assert read == whole and tw.check(read) is None
-    _, errors = on_ranks(2, 1, lambda c: tw.run_schedule(read, context=c, U=np.full(4, -1)))
+    _, errors = on_ranks(2, 1, lambda c: read.run(context=c, U=np.full(4, -1)))
     assert all("with nests, from a file" in str(error) for error in errors)
 
 
@@ -295,25 +295,25 @@ def other_part(b):
             "their sum is 4",
         ),
         (lambda b: b.append(3, number=0), "append: given 3; allowed: a tilewave.Schedule"),
-        (lambda b: b.append(tw.build_schedule(other_part, 3), number=0), "a schedule of 3 ranks for the ranks"),
-        (lambda b: b.append(tw.build_schedule(other_part, 2), number=0), "array 'B': given None"),
+        (lambda b: b.append(tw.Schedule.build(other_part, 3), number=0), "a schedule of 3 ranks for the ranks"),
+        (lambda b: b.append(tw.Schedule.build(other_part, 2), number=0), "array 'B': given None"),
         (
-            lambda b: b.append(tw.build_schedule(other_part, 2), {"B": b.array("A", 5)}, number=0),
+            lambda b: b.append(tw.Schedule.build(other_part, 2), {"B": b.array("A", 5)}, number=0),
             "equal dtypes, extents and combine=",
         ),
         (
-            lambda b: b.append(tw.build_schedule(other_part, 2), {"B": b.array("A", 4), "C": 1}, number=0),
+            lambda b: b.append(tw.Schedule.build(other_part, 2), {"B": b.array("A", 4), "C": 1}, number=0),
             "the schedule has no array 'C'",
         ),
         (
-            lambda b: b.append(tw.build_schedule(other_part, 2), {"B": b.array("A", 4)}, number=0, lanes=[]),
+            lambda b: b.append(tw.Schedule.build(other_part, 2), {"B": b.array("A", 4)}, number=0, lanes=[]),
             "0 lanes for 1",
         ),
     ],
 )
 def test_what_makes_no_sense_is_refused(write, words):
     with pytest.raises(tw.ConfigError, match=words):
-        tw.build_schedule(write, 2)
+        tw.Schedule.build(write, 2)
 
 
 @tw.nest
@@ -324,8 +324,8 @@ def onward(i, u):
 @pytest.mark.parametrize("planned", [False, True])
 def test_a_nest_in_place_of_a_schedule_is_told_how_it_is_added(planned):
     given = tw.schedule(onward, u=tw.field((8,))) if planned else onward
-    with pytest.raises(tw.ConfigError, match=r"tilewave.build_schedule made; .* nest is added by work = b.nest\(nest"):
-        tw.build_schedule(lambda b: b.append(given, number=0), 1)
+    with pytest.raises(tw.ConfigError, match=r"tilewave.Schedule.build made; .* nest is added by work = b.nest\(nest"):
+        tw.Schedule.build(lambda b: b.append(given, number=0), 1)
 
 
 def test_works_of_both_and_tables_are_refused():
@@ -337,11 +337,11 @@ def test_works_of_both_and_tables_are_refused():
 
     def whole(b, first):
         b.array("A", 2)
-        b.append(tw.build_schedule(part, 2), number=0)
-        b.append(tw.build_schedule(part, 2), number=first)
+        b.append(tw.Schedule.build(part, 2), number=0)
+        b.append(tw.Schedule.build(part, 2), number=first)
 
-    assert tw.check(tw.build_schedule(whole, 2, 2)) is None
+    assert tw.check(tw.Schedule.build(whole, 2, 2)) is None
     with pytest.raises(tw.ConfigError, match="work 0 is in both"):
-        tw.build_schedule(whole, 2, 0)
+        tw.Schedule.build(whole, 2, 0)
     with pytest.raises(tw.ConfigError, match="has table 't'; allowed among the works"):
-        tw.build_schedule(lambda b: b.nest(with_table, {"u": b.array("U", 4, "i8")}, number=0), 1)
+        tw.Schedule.build(lambda b: b.nest(with_table, {"u": b.array("U", 4, "i8")}, number=0), 1)

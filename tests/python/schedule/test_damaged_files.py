@@ -74,8 +74,8 @@ def heat(u, t, i):
 
 def schedules():
     """Small schedules of all kinds."""
-    yield tw.build_schedule(ring, 2)
-    yield tw.build_schedule(repeats, 2)
+    yield tw.Schedule.build(ring, 2)
+    yield tw.Schedule.build(repeats, 2)
     A, B = tw.field((9, 8), init=1.0), np.ones((9, 8))
     for choices in ({"storage": "plain"}, {"storage": "skewed"}):
         yield tw.schedule(relax, A=A, B=B, plan={"threads": 1, "tile": (4, 4), **choices})
@@ -181,7 +181,7 @@ def use(value, rng, schedule):
             fine(lambda: tw.predict(value, times=2))
         arrays = {n: np.zeros(shape, d) for n, shape, d in value._arrays if shape and d and math.prod(shape) < 1e6}
         functions = {name: lambda *views: None for name in value.functions}
-        fine(lambda: tw.run_schedule(value, functions=functions, **arrays))
+        fine(lambda: value.run(functions=functions, **arrays))
     elif isinstance(value, tw.Machine):
         str(value), repr(value)
         fine(lambda: tw.predict(schedule, value))
@@ -193,7 +193,7 @@ def use(value, rng, schedule):
 def fuzz(kind, seed, count):
     """Damage files of one kind; prints what was done before it is tried."""
     originals = [tmp_text(value) for value in {"schedule": schedules, "machine": machines, "plan": plans}[kind]()]
-    schedule, path = tw.build_schedule(ring, 2), Path(f"damaged-{kind}-{seed}.json")
+    schedule, path = tw.Schedule.build(ring, 2), Path(f"damaged-{kind}-{seed}.json")
     loaded = 0
     for number in range(count):
         rng = random.Random(seed * 1_000_003 + number)

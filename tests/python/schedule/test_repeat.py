@@ -90,12 +90,12 @@ def smoothed(ranks, times):
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6])
 def test_many_repetitions(ranks):
-    schedule = tw.build_schedule(smoother, ranks)
+    schedule = tw.Schedule.build(smoother, ranks)
     assert tw.check(schedule) is None
 
     def body(context):
         A = np.zeros(4 * ranks, dtype="i8")
-        report = tw.run_schedule(schedule, context=context, times=300, A=A)
+        report = schedule.run(context=context, times=300, A=A)
         if context.rank == 0:
             steps = sum(schedule.steps.values())
             events, requests = report.timeline.events, report.timeline.requests
@@ -116,16 +116,16 @@ def test_a_failure_in_one_repetition_ends_all():
             raise ValueError("no such luck")
         add(left, old, new)
 
-    schedules = tw.build_schedule(smoother, 3)
+    schedules = tw.Schedule.build(smoother, 3)
     core_names = schedules.functions
 
     def body(context):
         calls = {name: fails if name == "add" and context.rank == 1 else call for name, call in CALLS.items()}
-        part = tw.build_schedule(smoother, 3, rank=context.rank)
+        part = tw.Schedule.build(smoother, 3, rank=context.rank)
         with pytest.raises(tw.KernelError, match="rank 1: ValueError: no such luck"):
-            tw.run_schedule(part, context=context, times=200, functions=calls, A=np.zeros(12, dtype="i8"))
+            part.run(context=context, times=200, functions=calls, A=np.zeros(12, dtype="i8"))
         A = np.zeros(12, dtype="i8")
-        tw.run_schedule(schedules, context=context, times=5, A=A)
+        schedules.run(context=context, times=5, A=A)
         return A[4 * context.rank : 4 * context.rank + 4]
 
     assert set(core_names) == set(CALLS)
@@ -138,7 +138,7 @@ CALLS = {"begin": begin, "add": add, "double": double}
 
 
 def test_the_prediction_of_many_repetitions_is_that_of_the_steady_one():
-    schedule = tw.build_schedule(smoother, 4)
+    schedule = tw.Schedule.build(smoother, 4)
     rates = {add: (1e-6, 1e-5)}
     times = {n: tw.predict(schedule, rates=rates, times=n).time_s for n in (1, 2, 4, 8, 1000, 2000, 1_000_000)}
     assert times[1] < times[2] < times[4] < times[8] < times[1000]
@@ -151,7 +151,7 @@ def test_the_prediction_of_many_repetitions_is_that_of_the_steady_one():
 
 
 def test_files_and_text_have_the_block(tmp_path):
-    schedule = tw.build_schedule(smoother, 2)
+    schedule = tw.Schedule.build(smoother, 2)
     schedule.save(tmp_path / "s.json")
     again = tw.Schedule.load(tmp_path / "s.json")
     assert again == schedule and "repeated: steps 1 to 3" in schedule.text(0)
@@ -162,7 +162,7 @@ def test_files_and_text_have_the_block(tmp_path):
 
 
 def mistake(change, ranks=2):
-    schedule = tw.build_schedule(smoother, ranks)
+    schedule = tw.Schedule.build(smoother, ranks)
     for core in schedule._cores.values():
         change(core)
     return tw.check(schedule)
@@ -179,7 +179,7 @@ def test_mistakes_are_named():
     assert "ranges for 2 lanes" in mistake(ranges((1, 2), (1, 2)))
     assert "allowed: one of them" in mistake(ranges((2, 4)))
     assert "its number among those of the block" not in (mistake(ranges((1, 4))) or "")
-    schedule = tw.build_schedule(smoother, 2)
+    schedule = tw.Schedule.build(smoother, 2)
     schedule._cores[1].repeated = []
     assert "not as many are sent as received" in tw.check(schedule)
 
@@ -196,9 +196,9 @@ def test_mistakes_are_named():
             b._repeated[0] = 0, len(one._steps)
 
     orders = True
-    assert tw.check(tw.build_schedule(two_lanes, 2)) is None
+    assert tw.check(tw.Schedule.build(two_lanes, 2)) is None
     orders = False
-    assert "where the block is repeated" in tw.check(tw.build_schedule(two_lanes, 2))
+    assert "where the block is repeated" in tw.check(tw.Schedule.build(two_lanes, 2))
 
     def later(core):
         core.lanes = [[tw._core.Step("await", 0, 1), *core.lanes[0]]]
@@ -214,12 +214,12 @@ def test_numbers_of_tasks_outside_the_block_are_not_among_its():
             lane.task(begin, [], [A[b.rank]], number=2 * b.rank)
         lane.task(double, [A[b.rank]], [A[b.rank]], number=2 * b.rank + 1)
 
-    assert "its number among those of the block" in tw.check(tw.build_schedule(build, 2))
-    assert tw.check(tw.build_schedule(build, 1)) is None
+    assert "its number among those of the block" in tw.check(tw.Schedule.build(build, 2))
+    assert tw.check(tw.Schedule.build(build, 1)) is None
 
 
 def test_bad_numbers():
-    schedule, plain = tw.build_schedule(smoother, 1), tw.build_schedule(smoother, 1)
+    schedule, plain = tw.Schedule.build(smoother, 1), tw.Schedule.build(smoother, 1)
     plain._cores[0].repeated = []
     for bad in (0, -3, 2.5, True, "4", 1 << 40):
         with pytest.raises(tw.ConfigError, match="times"):
@@ -229,7 +229,7 @@ def test_bad_numbers():
 
     def body(context):
         with pytest.raises(tw.ConfigError, match="times"):
-            tw.run_schedule(schedule, context=context, times=0, A=np.zeros(4, dtype="i8"))
+            schedule.run(context=context, times=0, A=np.zeros(4, dtype="i8"))
 
     results_of(1, 1, body)
 
@@ -240,4 +240,4 @@ def test_bad_numbers():
             pass
 
     with pytest.raises(tw.ConfigError, match="one block"):
-        tw.build_schedule(twice, 1)
+        tw.Schedule.build(twice, 1)

@@ -25,12 +25,12 @@ def heat(u, t, i):
 
 
 def test_counts():
-    s = tw.build_schedule(ring, 3)
+    s = tw.Schedule.build(ring, 3)
     assert (s.ranks, s.rank, s.arrays, s.functions) == (3, None, ("A",), ("add",))
     assert s.steps == {0: 3, 1: 5, 2: 3}
     assert s.messages == {0: 1, 1: 1, 2: 0} and s.message_bytes == {0: 8, 1: 8, 2: 0}
     assert s.memory_bytes == {0: 96, 1: 96, 2: 96}  # 12 doubles, no buffers
-    assert tw.build_schedule(ring, 3, 6).memory_bytes[0] == 48
+    assert tw.Schedule.build(ring, 3, 6).memory_bytes[0] == 48
 
 
 def test_a_strided_message_has_a_buffer():
@@ -43,7 +43,7 @@ def test_a_strided_message_has_a_buffer():
         reads = [A[:, 1], A[:, 2:4]] if b.rank else [A[:, 0], A[:, 0:2]]
         lane.task(add, reads, [A[:, 2:4] if b.rank else A[:, 0:1]], number=1 - b.rank)
 
-    s = tw.build_schedule(columns, 2)
+    s = tw.Schedule.build(columns, 2)
     assert tw.check(s) is None, tw.check(s)
     assert s.memory_bytes == {0: 96 + 24, 1: 96 + 24} and s.message_bytes == {0: 24, 1: 0}
     assert "pack message 0: A[0:6, 1:2], 24 bytes to rank 1, tag 0" in s.text(rank=0)
@@ -56,7 +56,7 @@ def test_text_is_cut_and_whole():
         for number in range(60):
             lane.task(add, [A[0], A[1]], [A[1]], number=number)
 
-    s = tw.build_schedule(many, 1)
+    s = tw.Schedule.build(many, 1)
     assert "... 36 more steps; s.text(rank=0) shows them" in str(s) and len(str(s).splitlines()) == 29
     assert len(s.text(rank=0).splitlines()) == 64 and "task 59" in s.text()
     with pytest.raises(tw.ConfigError, match="rank: given 1; allowed: 0"):
@@ -76,7 +76,7 @@ def test_the_schedule_of_a_nest(tmp_path, storage):
     again = tw.Schedule.load(tmp_path / "s.json")
     assert again == s and tw.check(again) is None and str(again) == str(s)
     with pytest.raises(tw.ConfigError, match="a schedule of a nest was given, which tilewave.run runs"):
-        tw.run_schedule(s, A=np.ones((20, 30)), B=B)
+        s.run(A=np.ones((20, 30)), B=B)
 
 
 def test_a_rolling_window_and_time_steps(tmp_path):
@@ -108,13 +108,13 @@ def test_what_is_ready_gives_its_own():
     class Bound:
         def _schedules(self, context):
             yield f"for {context.size} ranks"
-            return tw.build_schedule(ring, context.size)
+            return tw.Schedule.build(ring, context.size)
 
-    assert tw.schedule(Bound()) == tw.build_schedule(ring, 1)
+    assert tw.schedule(Bound()) == tw.Schedule.build(ring, 1)
 
 
 def test_rates():
-    s = tw.build_schedule(ring, 4, 12, 5.0)
+    s = tw.Schedule.build(ring, 4, 12, 5.0)
     for key in (add, "add"):
         assert tw.predict(s, rates={key: (1.0, 0.0)}).time_s == pytest.approx(4, rel=1e-2)
         assert tw.predict(s, rates={key: (0.0, 1.0)}).time_s == pytest.approx(20, rel=1e-2)
@@ -138,11 +138,11 @@ def test_rates():
 )
 def test_rates_that_make_no_sense(rates, words):
     with pytest.raises(tw.ConfigError, match=re.escape(words)):
-        tw.predict(tw.build_schedule(ring, 2), rates=rates)
+        tw.predict(tw.Schedule.build(ring, 2), rates=rates)
 
 
 def test_the_part_of_one_rank_is_neither_proved_nor_predicted():
-    part = tw.build_schedule(ring, 5, rank=3)
+    part = tw.Schedule.build(ring, 5, rank=3)
     assert part.rank == 3 and part.ranks == 5 and list(part.steps) == [3] and "the part of rank 3" in str(part)
     for refused in (tw.check, tw.predict):
         with pytest.raises(tw.ConfigError, match="the part of rank 3 was given"):
@@ -153,7 +153,7 @@ def test_the_part_of_one_rank_is_neither_proved_nor_predicted():
 
 def saved(tmp_path, change=None):
     path = tmp_path / "s.json"
-    tw.build_schedule(ring, 2).save(path)
+    tw.Schedule.build(ring, 2).save(path)
     data = json.loads(path.read_text())
     if change:
         change(data)
@@ -235,19 +235,19 @@ def test_other_files(tmp_path):
 
 
 def test_a_schedule_from_a_file_runs_with_its_functions(tmp_path):
-    tw.build_schedule(ring, 1).save(tmp_path / "s.json")
+    tw.Schedule.build(ring, 1).save(tmp_path / "s.json")
     s, A = tw.Schedule.load(tmp_path / "s.json"), np.arange(12.0)
     with pytest.raises(tw.ConfigError, match="function 'add' is missing"):
-        tw.run_schedule(s, A=A)
+        s.run(A=A)
     with pytest.raises(tw.ConfigError, match="given 'sub'; allowed: add"):
-        tw.run_schedule(s, A=A, functions={"sub": add})
-    tw.run_schedule(s, A=A, functions={"add": lambda before, value, out: out.fill(7)})
+        s.run(A=A, functions={"sub": add})
+    s.run(A=A, functions={"add": lambda before, value, out: out.fill(7)})
     assert (A == 7).all()
 
 
 def test_data_with_numbers_that_name_nothing_is_no_crash():
     """As programs may write it that fill the core's classes by themselves."""
-    s = tw.build_schedule(ring, 2)
+    s = tw.Schedule.build(ring, 2)
     s._cores[0].lanes = [[tw._core.Step(step.op, 99, 99) for step in s._cores[0].lanes[0]]]
     assert "99" in s.text() and "names item 99" in tw.check(s)
     with pytest.raises(tw.ConfigError, match="names item 99"):
@@ -255,7 +255,7 @@ def test_data_with_numbers_that_name_nothing_is_no_crash():
 
 
 def build(steps, ranks=2):
-    return tw.build_schedule(steps, ranks)
+    return tw.Schedule.build(steps, ranks)
 
 
 @pytest.mark.parametrize(
@@ -290,9 +290,9 @@ def test_a_builder_refuses(steps, words):
 
 def test_other_refusals():
     with pytest.raises(tw.ConfigError, match="ranks: given 0"):
-        tw.build_schedule(ring, 0)
+        tw.Schedule.build(ring, 0)
     with pytest.raises(tw.ConfigError, match="rank: given 2; allowed: 0 to 1"):
-        tw.build_schedule(ring, 2, rank=2)
+        tw.Schedule.build(ring, 2, rank=2)
 
     def differs(b):
         A, lane = b.array("A", 4), b.lane()
@@ -317,7 +317,7 @@ def test_other_refusals():
 )
 def test_arrays_that_do_not_fit(arrays, words):
     with pytest.raises(tw.ConfigError, match=re.escape(words)):
-        tw.run_schedule(tw.build_schedule(ring, 1), **arrays)
+        tw.Schedule.build(ring, 1).run(**arrays)
 
 
 def test_one_array_under_two_names():
@@ -325,10 +325,10 @@ def test_one_array_under_two_names():
         A, B = b.array("A", (4, 2)), b.array("B", (4, 2))
         b.lane().task(add, [A[0, 0], A[:]], [B[:]], number=0)
 
-    s, M = tw.build_schedule(two, 1), np.ones((4, 4))
+    s, M = tw.Schedule.build(two, 1), np.ones((4, 4))
     with pytest.raises(tw.ConfigError, match="arrays 'A' and 'B' share memory"):
-        tw.run_schedule(s, A=M[:, :2], B=M[:, 1:3])
-    tw.run_schedule(s, A=M[:, :2], B=M[:, 2:])
+        s.run(A=M[:, :2], B=M[:, 1:3])
+    s.run(A=M[:, :2], B=M[:, 2:])
     assert (M[:, 2:] == 2).all() and (M[:, :2] == 1).all()
 
 
@@ -340,7 +340,7 @@ def test_lanes_run_tasks_in_the_order_of_signals():
         other.task(add, [A[1], A[2]], [A[2]], number=1)
 
     A = np.array([1.0, 1.0, 1.0])
-    report = tw.run_schedule(tw.build_schedule(two_lanes, 1), A=A)
+    report = tw.Schedule.build(two_lanes, 1).run(A=A)
     assert A.tolist() == [1, 2, 3] and len(report.timeline.events) == 4 and report.time_s > 0
 
     def without(b):
@@ -348,7 +348,7 @@ def test_lanes_run_tasks_in_the_order_of_signals():
         one.task(add, [A[0], A[1]], [A[1]], number=0)
         other.task(add, [A[1], A[2]], [A[2]], number=1)
 
-    assert tw.check(tw.build_schedule(without, 1)).endswith(
+    assert tw.check(tw.Schedule.build(without, 1)).endswith(
         "it reads [1:2] with no order after the step that writes it"
     )
 
@@ -363,9 +363,9 @@ def test_a_compiled_function_as_task():
             b.lane().task(compiled, [A[number]], [A[number]], number=number)
 
     A = np.ones((2, 1000))
-    s = tw.build_schedule(two_lanes, 1)
+    s = tw.Schedule.build(two_lanes, 1)
     assert s.functions == ("add_all",)
-    tw.run_schedule(s, A=A)
+    s.run(A=A)
     assert np.array_equal(A, np.broadcast_to(np.arange(1.0, 1001.0), (2, 1000)))
 
 

@@ -89,14 +89,14 @@ def ring(b, pieces, lanes, task=one_more):
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6])
 def test_ring_pipelines(ranks, threads):
     cases = [(pieces, lanes) for lanes in (2, 3, 5, 8) for pieces in (1, 7, 16)]
-    schedules = [tw.build_schedule(ring, ranks, *case) for case in cases]
+    schedules = [tw.Schedule.build(ring, ranks, *case) for case in cases]
 
     def body(context):
         found = []
         for (pieces, _), schedule in zip(cases, schedules, strict=True):
             A = np.zeros((ranks + 1, pieces, 3))
             A[0] = np.arange(pieces * 3).reshape(pieces, 3)
-            report = tw.run_schedule(schedule, context=context, A=A)
+            report = schedule.run(context=context, A=A)
             found.append(A[context.rank + 1])
             if context.rank == 0:
                 assert len(report.timeline.events) == sum(schedule.steps.values())
@@ -135,8 +135,8 @@ def test_lanes_of_a_thread_have_a_task_each_in_turn():
             lanes[3].task(calls[3], [], [A[3]], number=number)
             number += 1
 
-    schedule = tw.build_schedule(build, 1)
-    _, errors = on_ranks(1, 1, lambda c: tw.run_schedule(schedule, context=c, A=np.zeros((4, 1))))
+    schedule = tw.Schedule.build(build, 1)
+    _, errors = on_ranks(1, 1, lambda c: schedule.run(context=c, A=np.zeros((4, 1))))
     assert errors == [None] and order == [0, 1, 2, 3] * 9
     events = tw.predict(schedule, threads=1).timeline.events
     events = events[events["op"] == 0]
@@ -175,8 +175,8 @@ def test_a_message_is_taken_between_tasks_of_another_lane():
         for number in range(100):
             many.task(busy, [], [A[1]], number=number)
 
-    schedule = tw.build_schedule(build, 2)
-    results_of(2, 1, lambda c: tw.run_schedule(schedule, context=c, A=np.zeros(3)))
+    schedule = tw.Schedule.build(build, 2)
+    results_of(2, 1, lambda c: schedule.run(context=c, A=np.zeros(3)))
     assert order[:2] == ["busy", "taken"] and len(order) == 101
 
 
@@ -214,7 +214,7 @@ def test_a_lane_whose_thread_computes_has_not_idled():
             other.task(busy, [], [A[1]], number=number)
 
     rates = {"late": 10e-3, "busy": 1e-3, "taken": 0.0}
-    events = tw.predict(tw.build_schedule(build, 2), rates=rates, threads=1).timeline.events
+    events = tw.predict(tw.Schedule.build(build, 2), rates=rates, threads=1).timeline.events
     of_lane = events[(events["rank"] == 0) & (events["lane"] == 0) & (events["op"] == 0)]
     assert 10e-3 < of_lane["end_s"][0] < 13e-3
 
@@ -227,10 +227,10 @@ def test_a_rank_that_fails_alone_ends_the_others(bad):
                 raise ValueError("no such luck")
             one_more(before, after)
 
-        schedule = tw.build_schedule(ring, 3, 12, 5, fails)
+        schedule = tw.Schedule.build(ring, 3, 12, 5, fails)
         with pytest.raises(tw.KernelError, match=f"on rank {bad}: ValueError: no such luck"):
-            tw.run_schedule(schedule, context=context, A=np.zeros((4, 12, 3)))
-        tw.run_schedule(tw.build_schedule(ring, 3, 4, 3), context=context, A=np.zeros((4, 4, 3)))
+            schedule.run(context=context, A=np.zeros((4, 12, 3)))
+        tw.Schedule.build(ring, 3, 4, 3).run(context=context, A=np.zeros((4, 4, 3)))
 
     results_of(3, 1, body)
 
@@ -256,8 +256,8 @@ def collect(b, lanes):
 
 def test_virtual_lanes_pay_where_messages_come_in_another_order():
     rates = {one_more: (0, 1e-3)}
-    in_order = tw.predict(tw.build_schedule(collect, 5, 1), rates=rates, threads=1)
-    turns = tw.build_schedule(collect, 5, 4)
+    in_order = tw.predict(tw.Schedule.build(collect, 5, 1), rates=rates, threads=1)
+    turns = tw.Schedule.build(collect, 5, 4)
     assert tw.check(turns) is None
     taken = tw.predict(turns, rates=rates, threads=1)
     apart = tw.predict(turns, rates=rates)
@@ -268,7 +268,7 @@ def test_virtual_lanes_pay_where_messages_come_in_another_order():
 
 
 def test_threads_make_sense():
-    schedule = tw.build_schedule(ring, 2, 3, 3)
+    schedule = tw.Schedule.build(ring, 2, 3, 3)
     for bad in (0, -1, 1.5, True, "2"):
         with pytest.raises(tw.ConfigError, match="threads"):
             tw.predict(schedule, threads=bad)

@@ -189,8 +189,8 @@ class Composed:
 
 
 def schedule_of(program):
-    parts = [tw.build_schedule(lambda b, s=section: s.write(b), program.ranks) for section in program.sections]
-    return tw.build_schedule(write, program.ranks, program, parts)
+    parts = [tw.Schedule.build(lambda b, s=section: s.write(b), program.ranks) for section in program.sections]
+    return tw.Schedule.build(write, program.ranks, program, parts)
 
 
 def write(b, program, parts):
@@ -220,7 +220,7 @@ def run_on(context, program, schedule, times):
         if name.startswith("A"):
             owned = of.owned(int(name[1:]), context.rank)
             mine[name][owned] = whole[int(name[1:])][owned]
-    tw.run_schedule(schedule, context=context, times=times, **mine)
+    schedule.run(context=context, times=times, **mine)
     for a, right in enumerate(program.sequential(times)):
         owned, found = of.owned(a, context.rank), mine[f"A{a}"]
         if not np.array_equal(found[owned], right[owned]):

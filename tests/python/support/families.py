@@ -42,7 +42,7 @@ def calls(context, folder):
     bound = tw.bind(relax, A=A, B=B)
     cycle = tw.chain([bound, tw.bind(relax, A=A, B=B)])
     stepping = tw.chain([bound, tw.bind(heat, u=u, steps=2)])
-    built = tw.build_schedule(ring, size)
+    built = tw.Schedule.build(ring, size)
     M, P = np.arange(12.0).reshape(3, 4) + c.rank, np.arange(3.0 * 2 * size).reshape(3, 2 * size)
     prepared, halos = patterns.spread(M, start=False, context=c), tw.exchange(H, start=False)
     summed = patterns.allreduce(M, start=False, context=c)
@@ -96,7 +96,7 @@ def calls(context, folder):
         "chain run": (lambda: cycle.run(times=3), of_A),
         "chain until": (lambda: stepping.run(times=2, until=lambda values: False), of_A),
         "schedule": (lambda: tw.schedule(relax, A=A, B=B).ranks, whole),
-        "run_schedule": (lambda: tw.run_schedule(built, A=np.ones(12), context=c).parts is None, whole),
+        "schedule run": (lambda: built.run(A=np.ones(12), context=c).parts is None, whole),
         "broadcast": (lambda: patterns.broadcast(P.copy(), context=c), whole),
         "broadcast of a number": (lambda: patterns.broadcast(3.0, context=c), whole),
         "reduce": (lambda: patterns.reduce(M, context=c), whole),

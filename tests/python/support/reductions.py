@@ -128,13 +128,13 @@ def combined(b, lane, tree, region, tag):
 
 
 def schedule_of(program, rank=None):
-    return tw.build_schedule(write, program.ranks, program, rank=rank)
+    return tw.Schedule.build(write, program.ranks, program, rank=rank)
 
 
 def run_on(context, program, schedule):
     """Run it on this rank; where a result differs from the sequential one, as text, else None."""
     mine = {f"{name}{k}": np.zeros(program.shape) for k in range(len(program.rounds)) for name in "SRT"}
-    tw.run_schedule(schedule, context=context, **mine)
+    schedule.run(context=context, **mine)
     for k, (root, box, right) in enumerate(program.sequential()):
         cut = tuple(slice(l, h) for l, h in box)
         if context.rank == root and not np.array_equal(mine[f"R{k}"][cut], right):

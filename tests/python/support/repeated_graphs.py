@@ -39,7 +39,7 @@ class Repeated:
 def schedule_of(program, orders=True, rank=None):
     """Without `orders` nothing orders lanes between two repetitions."""
     units = [plan(part) for part in program.parts]
-    return tw.build_schedule(write, program.graph.ranks, program, units, orders, rank=rank)
+    return tw.Schedule.build(write, program.graph.ranks, program, units, orders, rank=rank)
 
 
 def write(b, program, units, orders):
@@ -112,7 +112,7 @@ def run_on(context, program, schedule, times):
         mine[f"A{a}"] = np.full(shape, -1)
         owned = graph.owned(a, context.rank)
         mine[f"A{a}"][owned] = whole[a][owned]
-    tw.run_schedule(schedule, context=context, times=times, **mine)
+    schedule.run(context=context, times=times, **mine)
     for a, (found, right) in enumerate(zip(mine.values(), program.sequential(times), strict=True)):
         owned = graph.owned(a, context.rank)
         if not np.array_equal(found[owned], right[owned]):

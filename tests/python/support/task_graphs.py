@@ -215,7 +215,7 @@ def write(b, graph, units):
 
 def schedule_of(graph, rank=None):
     """The schedules that compute a graph."""
-    return tw.build_schedule(write, graph.ranks, graph, plan(graph), rank=rank)
+    return tw.Schedule.build(write, graph.ranks, graph, plan(graph), rank=rank)
 
 
 def run_on(context, graph, schedule):
@@ -225,7 +225,7 @@ def run_on(context, graph, schedule):
         mine[f"A{a}"] = np.full(shape, -1)
         owned = graph.owned(a, context.rank)
         mine[f"A{a}"][owned] = whole[a][owned]
-    tw.run_schedule(schedule, context=context, **mine)
+    schedule.run(context=context, **mine)
     return list(mine.values())
 
 
