@@ -22,7 +22,7 @@ from tilewave.nests.bound_variant import NAME, Variant
 from tilewave.nests.prepare import prepare
 from tilewave.nests.prepared_calls import PreparedCalls
 from tilewave.plan.fixed import fixed_by
-from tilewave.plan.plan import Plan
+from tilewave.plan.plan import CHOICES, Plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -137,6 +137,10 @@ class Bound(PreparedCalls):
         ready = yield from prepare(self.nest, self.context, loops, plan, self._fastmath, arguments, self._reduce, halos)
         self._arguments = {**self._arguments, **ready.arrays}  # what stood for scratch is the same in all variants
         return ready
+
+    def _fixed(self):
+        """The choices of its plan that the user has fixed."""
+        return dict(zip(CHOICES, self._plan.choices(), strict=True)) if self._plan else self._choices
 
     def _add(self, steps, scalars, ready):
         """The variant for so many steps and such scalars."""

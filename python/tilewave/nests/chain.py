@@ -249,7 +249,7 @@ class Chain(PreparedCalls):
 
     def _prepare(self, scalars):
         """How the nests run with these scalars, from now on; part of a collective call."""
-        body = yield from make_body(self.context, self.nests, scalars, self._name)
+        body = yield from make_body(self.context, self.nests, scalars)
         self._bodies[self._key(scalars)] = body
         self._first = self._first or body
         return body

@@ -1,6 +1,5 @@
 """How a chain repeats its nests: as one schedule, or one after another."""
 
-import dataclasses
 import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -37,45 +36,6 @@ class Ran(NamedTuple):
         return Ran(self.results, time_s, moving_s, self.points + before.points, self.buffer_bytes)
 
 
-@dataclasses.dataclass
-class Member:
-    """One nest of a chain, with the scalars that it is prepared for."""
-
-    bound: object
-    scalars: dict
-
-    @property
-    def name(self):
-        """That of its nest."""
-        return self.bound.nest.name
-
-    @property
-    def key(self):
-        """Equal for places of a chain where the same nest runs with the same scalars."""
-        return id(self.bound), repr(sorted(self.scalars.items()))
-
-    def prepare(self, plan=None, halos=None):
-        """A `BoundNest`; part of a collective call. Halos are those of the chain, not those that fields have now."""
-        return self.bound._prepare(self.bound._steps, self.scalars, plan, halos or {})
-
-    def to_core(self, number, ready, memories):
-        """The same for the core, as it is `ready`."""
-        plan = self.bound._plan
-        return _core.ChainMember(
-            name=f"nest {number + 1}, {self.name!r},",
-            arrays=[repr(view.array) for view in ready.problem.nest.views],
-            memories=memories,
-            problem=ready.sweep.problem,
-            plan=ready.sweep.plan,
-            fixed=request_of(
-                dict(zip(CHOICES, plan.choices(), strict=True)) if plan else self.bound._choices, ready.context.threads
-            ),
-            steps=self.bound._steps,
-            prepared=ready,
-            time_s=ready.plan.predicted.time_s,
-        )
-
-
 class Separate:
     """The nests run one after another, as each does by itself."""
 
@@ -109,18 +69,18 @@ class OneSchedule:
 
     quick, why = True, ""
 
-    def __init__(self, context, members, readies, memories, name):
-        self.context, self._name, self.plans = context, name, [ready.plan for ready in readies]
-        self.readies, self.memories = list(readies), memories
+    def __init__(self, context, bounds, readies, memories):
+        self._context, self._name = context, ", ".join(bound.nest.name for bound in bounds)
+        self.plans, self.readies, self.memories = [ready.plan for ready in readies], readies, memories
         self.variants = [
-            Variant(member.bound, ready, None, f" (nest {k + 1} of the chain)")
-            for k, (member, ready) in enumerate(zip(members, readies, strict=True))
+            Variant(bound, ready, None, f" (nest {k + 1} of the chain)")
+            for k, (bound, ready) in enumerate(zip(bounds, readies, strict=True))
         ]
-        for k, (variant, member) in enumerate(zip(self.variants, members, strict=True)):
+        for k, variant in enumerate(self.variants):
             if variant.core is None:
-                raise ConfigError(f"an array of nest {k + 1}, {member.name!r}, is copied for each run")
+                raise ConfigError(f"an array of {_called(bounds, k)} is copied for each run")
         self._core = _core.ChainedSweep(context._core, [variant.core for variant in self.variants], memories)
-        self._nests = list({id(member.bound.nest): member.bound.nest for member in members}.values())
+        self._nests = list({id(bound.nest): bound.nest for bound in bounds}.values())
         self.take_current_values()
 
     def is_current(self):
@@ -133,9 +93,9 @@ class OneSchedule:
 
     def repeat(self, times, request):
         """So many repetitions; collective."""
-        self.context._heart.progress.of = self._name
-        ran = self.context._together(self._core.run, request.agreed, times, request.environments())
-        self.context._finished(ran)
+        self._context._heart.progress.of = self._name
+        ran = self._context._together(self._core.run, request.agreed, times, request.environments())
+        self._context._finished(ran)
         return Ran(lambda: self._results(ran), ran.time_s, ran.moving_s, ran.points, self._core.buffer_bytes)
 
     def _results(self, ran):
@@ -144,7 +104,7 @@ class OneSchedule:
         return [each.results(list(itertools.islice(found, len(each.core)))) for each in all_reductions]
 
 
-def make_body(context, bounds, scalars, name):
+def make_body(context, bounds, scalars):
     """The nests as one schedule, or where that is not possible one after another; part of a collective call.
 
     Parameters
@@ -152,26 +112,24 @@ def make_body(context, bounds, scalars, name):
     bounds : tuple of Bound
     scalars : list of dict
         Of each nest, in place of the bound ones.
-    name : str
-        Of the chain, for the line of progress.
     """
-    members = [Member(bound, own) for bound, own in zip(bounds, scalars, strict=True)]
-    prepared = {}
-    for member in members:
-        if member.key not in prepared:
-            prepared[member.key] = yield from member.prepare()
-    readies = [prepared[member.key] for member in members]
-    if not (why := why_no_schedule(members, readies)):
-        maker = ChainMaker(context, members, readies, name)
-        why = _core.choose_chain_layout(maker.core_members(), context.size, context._off, maker)
+    prepared, readies = {}, []
+    for bound, own in zip(bounds, scalars, strict=True):
+        key = id(bound), repr(sorted(own.items()))  # a nest may stand several times
+        if key not in prepared:  # with the halos of the chain, not those that fields have now
+            prepared[key] = yield from bound._prepare(bound._steps, own, None, {})
+        readies.append(prepared[key])
+    if not (why := why_no_schedule(bounds, readies)):
+        maker = ChainMaker(context, bounds, scalars, readies)
+        why = _core.choose_chain_layout(maker.members(), context.size, context._off, maker)
     return Separate(bounds, why) if why else maker.made
 
 
 class ChainMaker:
-    """Prepares and joins nests as the core asks it to; its calls are collective."""
+    """Prepares nests with other plans, and joins them, as the core asks it to; its calls are collective."""
 
-    def __init__(self, context, members, readies, name):
-        self._context, self._members, self._readies, self._name = context, members, readies, name
+    def __init__(self, context, bounds, scalars, readies):
+        self._context, self._bounds, self._scalars, self._readies = context, bounds, scalars, readies
         numbers = {}
         self._memories = [
             [numbers.setdefault(memory_of(ready.arrays[view.array]), len(numbers)) for view in ready.problem.nest.views]
@@ -179,20 +137,32 @@ class ChainMaker:
         ]
         self.made = None  # the `OneSchedule` that was joined last
 
-    def core_members(self):
-        """The nests as they are by themselves."""
-        parts = zip(self._members, self._readies, self._memories, strict=True)
-        return [member.to_core(k, ready, memories) for k, (member, ready, memories) in enumerate(parts)]
+    def members(self):
+        """The nests as they are by themselves, for the core."""
+        return [
+            _core.ChainMember(
+                name=_called(self._bounds, k),
+                arrays=[repr(view.array) for view in ready.problem.nest.views],
+                memories=self._memories[k],
+                problem=ready.sweep.problem,
+                plan=ready.sweep.plan,
+                fixed=request_of(bound._fixed(), ready.context.threads),
+                steps=bound._steps,
+                prepared=ready,
+                time_s=ready.plan.predicted.time_s,
+            )
+            for k, (bound, ready) in enumerate(zip(self._bounds, self._readies, strict=True))
+        ]
 
     def prepare(self, number, request, halos, as_planned):
         """(what is prepared, seconds that it is predicted to take) with these choices of its plan, or with the plan
         that the nest has by itself; as text why that is not possible."""
-        member, before = self._members[number], self._readies[number]
+        bound, before = self._bounds[number], self._readies[number]
         plan = before.plan if as_planned else {c: v for c in CHOICES if (v := getattr(request, c)) is not None}
         views = before.problem.nest.views
         halos = {view.array: halo for view, halo in zip(views, halos, strict=True) if halo[0]}
         try:
-            ready = _prepared(member, plan, halos, context=self._context)
+            ready = _prepared(bound, self._scalars[number], plan, halos, context=self._context)
         except ConfigError as error:  # on all ranks
             return str(error)
         if as_planned:
@@ -201,22 +171,22 @@ class ChainMaker:
 
     def join(self, readies):
         """Make the schedule of these. Returns why that is not possible, the same on every rank; empty where it is."""
-        made, refused = _joined(self._members, readies, self._memories, self._name, context=self._context)
+        made, refused = _joined(self._bounds, readies, self._memories, context=self._context)
         self.made = made or self.made
         return refused
 
 
 @collective("tw.chain")
-def _prepared(member, plan, halos, *, context):
-    return (yield from member.prepare(plan, halos))
+def _prepared(bound, scalars, plan, halos, *, context):
+    return (yield from bound._prepare(bound._steps, scalars, plan, halos))
 
 
 @collective("tw.chain")
-def _joined(members, readies, memories, name, *, context):
+def _joined(bounds, readies, memories, *, context):
     """(the schedule, "") or (None, why not), the same on every rank."""
     made, refused = None, ""
     try:
-        made = OneSchedule(context, members, readies, memories, name)
+        made = OneSchedule(context, bounds, readies, memories)
     except ConfigError as problem:
         refused = str(problem)
     yield
@@ -224,11 +194,16 @@ def _joined(members, readies, memories, name, *, context):
     return (made, "") if all_have else (None, refused or "another rank refuses")
 
 
-def why_no_schedule(members, readies):
+def _called(bounds, number):
+    """A nest of a chain in messages."""
+    return f"nest {number + 1}, {bounds[number].nest.name!r},"
+
+
+def why_no_schedule(bounds, readies):
     """Why some nest can be no part of a schedule with others; empty where all can."""
     written = {memory_of(ready.arrays[name]) for ready in readies for name in ready.problem.nest.written}
-    for k, (member, ready) in enumerate(zip(members, readies, strict=True)):
-        who = f"nest {k + 1}, {member.name!r},"
+    for k, ready in enumerate(readies):
+        who = _called(bounds, k)
         if ready.on_one_rank:
             return f"{who} is computed by one rank"
         windows = [n for n, a in ready.arrays.items() if isinstance(a, Field) and a.keep == "window"]

@@ -13,7 +13,7 @@ from tilewave.field.field import Field
 from tilewave.nest.bounds import Loops, loop_directions
 from tilewave.nest.nest import Nest
 from tilewave.nests.bind import Bound
-from tilewave.nests.chain_body import ChainMaker, Member, Ran, why_no_schedule
+from tilewave.nests.chain_body import ChainMaker, Ran, why_no_schedule
 from tilewave.nests.chain_report import ChainReport, NestRun
 from tilewave.nests.execute import run_bound
 from tilewave.nests.points import Points
@@ -100,18 +100,18 @@ def _prepared(parts, context, choices, fastmath, steps):
     """A `BoundNest` for each nest, with one layout of the fields that they share, as in a chain; part of a collective
     call.
     """
-    members, bounds, moved_bytes = [], [], 0
+    bounds, readies, moved_bytes = [], [], 0
     for part in parts:
-        members.append(Member(Bound(part.nest, context, part.loops, choices, fastmath, None, part.arguments), {}))
-        bounds.append((yield from members[-1].prepare()))
+        bounds.append(Bound(part.nest, context, part.loops, choices, fastmath, None, part.arguments))
+        readies.append((yield from bounds[-1]._prepare(bounds[-1]._steps, {}, None, {})))
         arrays = [part.arguments[name] for name in part.nest.arrays]
         moved_bytes += steps * sum(array.dtype.itemsize * math.prod(array.shape) for array in arrays)
         moved_bytes += steps * BYTES_OF_RANKS * (context.size > 1)
-    if moved_bytes < LEAST_MOVED_BYTES or why_no_schedule(members, bounds):
-        return bounds
-    maker = _OneLayout(context, members, bounds, "")
-    _core.choose_chain_layout(maker.core_members(), context.size, context._off, maker)
-    return maker.made or bounds
+    if moved_bytes < LEAST_MOVED_BYTES or why_no_schedule(bounds, readies):
+        return readies
+    maker = _OneLayout(context, bounds, [{} for _ in bounds], readies)
+    _core.choose_chain_layout(maker.members(), context.size, context._off, maker)
+    return maker.made or readies
 
 
 class _OneLayout(ChainMaker):
