@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "check/program.hpp"
+#include "core/concat.hpp"
 
 namespace tilewave {
 
@@ -47,10 +48,9 @@ public:
             if (versions) versions->push_back(cell.version);
             if (why) return;
             if (cell.promised >= 0)
-                why = "it reads " + to_string(box) + " while message " + std::to_string(cell.promised) +
-                      " is being received there";
+                why = concat("it reads ", box, " while message ", cell.promised, " is being received there");
             else if (!before(cell.writer, clock))
-                why = "it reads " + to_string(box) + " with no order after the step that writes it";
+                why = concat("it reads ", box, " with no order after the step that writes it");
             cell.readers.note(who);
         });
         return why;
@@ -64,14 +64,13 @@ public:
             Cell& cell = at(array, space, c);
             if (!why) {
                 if (cell.promised >= 0)
-                    why = "it writes " + to_string(box) + " while message " + std::to_string(cell.promised) +
-                          " is being received there";
+                    why = concat("it writes ", box, " while message ", cell.promised, " is being received there");
                 else if (cell.lent > 0)
-                    why = "it writes " + to_string(box) + " while it is being sent";
+                    why = concat("it writes ", box, " while it is being sent");
                 else if (!before(cell.writer, clock))
-                    why = "it writes " + to_string(box) + " with no order after another write";
+                    why = concat("it writes ", box, " with no order after another write");
                 if (!why && !cell.readers.all_before(clock))
-                    why = "it writes " + to_string(box) + " with no order after a step that reads it";
+                    why = concat("it writes ", box, " with no order after a step that reads it");
             }
             cell.readers.clear();
             cell.writer = who;
@@ -108,7 +107,7 @@ private:
     std::size_t place(int array, const Cells& space, const Index& cell) const {
         const std::size_t at = program_.spaces().points() ? program_.elements().number(array, cell) : part(space, cell);
         if (at >= cells_.size())
-            throw ConfigError("check: an element of array " + std::to_string(array) + " lies outside its memory");
+            throw ConfigError(concat("check: an element of array ", array, " lies outside its memory"));
         return at;
     }
     // Times that share memory share a cell; cells along time are single times.

@@ -5,27 +5,26 @@
 #include "check/checker.hpp"
 #include "check/repeated.hpp"
 #include "check/shapes.hpp"
+#include "core/concat.hpp"
 #include "schedule/repeat.hpp"
 #include "schedule/tile_rows.hpp"
 
-// How the proof goes. Lanes are played one step at a time in a fixed order. No step's effect
-// depends on timing (there are no wildcards), so one order that ends proves that all do, and one
-// that gets stuck proves a cyclic wait. Every lane carries a vector clock, joined by
-// signal -> await, by post_send -> wait(receive), and by post_recv -> wait(send) where the send is
-// synchronous. Two accesses to one place that no clock orders are a race, whichever came first here.
+// How the proof goes. Lanes take their steps one at a time in a fixed order. No step's effect depends on timing (there
+// are no wildcards), so one order that ends proves that all do, and one that gets stuck proves a cyclic wait. Every
+// lane carries a vector clock, joined by signal -> await, by post_send -> wait(receive), and by post_recv -> wait(send)
+// where the send is synchronous. Two accesses to one place that no clock orders are a race, whichever came first here.
 
 namespace tilewave {
 
 std::string to_string(const Violation& v) {
-    return "rank " + std::to_string(v.rank) + ", lane " + std::to_string(v.lane) + ", step " + std::to_string(v.step) +
-           ": " + v.why;
+    return concat("rank ", v.rank, ", lane ", v.lane, ", step ", v.step, ": ", v.why);
 }
 
 void Checker::set_up() {
     for (const Schedule& s : schedules_) lanes_ += static_cast<int>(s.lanes.size());
     int first = 0;
     for (const Schedule& s : schedules_) {
-        Player p(s, first);
+        RankState p(s, first);
         first += static_cast<int>(s.lanes.size());
         p.next.assign(s.lanes.size(), 0);
         p.clock.assign(s.lanes.size(), Clock(static_cast<std::size_t>(lanes_), 0));
@@ -42,7 +41,7 @@ void Checker::set_up() {
         for (int a = 0; a < static_cast<int>(s.arrays.size()); ++a) {
             p.store(a).add(a, s.arrays[a], program_.start(s.rank, a));
         }
-        players_.push_back(std::move(p));
+        ranks_.push_back(std::move(p));
     }
     if (!program_.entries().empty())
         for (std::size_t a = 0; a < schedules_[0].arrays.size(); ++a) leave_out_padding(static_cast<int>(a));
@@ -56,18 +55,18 @@ void Checker::leave_out_padding(int array) {
         kind.storage.dims() == 0)
         return;
     std::vector<char> owned(program_.elements().count(program_.elements().memory_of(array)), 0);
-    const auto each = [&](const Player& p, const Box& box, auto f) {
+    const auto each = [&](const RankState& p, const Box& box, auto f) {
         program_.cells(box).for_each(box, [&](const Index& cell) { f(p, cell); });
     };
-    for (const Player& p : players_)
+    for (const RankState& p : ranks_)
         for (std::size_t b = 0; b < p.s->arrays.size(); ++b) {
             if (p.memory_of[b] != program_.elements().memory_of(array)) continue;
-            each(p, intersect(p.s->arrays[b].owned, p.s->arrays[b].storage), [&](const Player&, const Index& cell) {
+            each(p, intersect(p.s->arrays[b].owned, p.s->arrays[b].storage), [&](const RankState&, const Index& cell) {
                 owned[program_.elements().number(static_cast<int>(b), cell)] = 1;
             });
         }
-    for (Player& p : players_)
-        each(p, p.s->arrays[array].storage, [&](const Player&, const Index& cell) {
+    for (RankState& p : ranks_)
+        each(p, p.s->arrays[array].storage, [&](const RankState&, const Index& cell) {
             if (!owned[program_.elements().number(array, cell)])
                 p.store(array).set(array, program_.cells(kind.storage), cell, program_.start(p.s->rank, array));
         });
@@ -77,12 +76,12 @@ std::optional<Violation> Checker::run() {
     set_up();
     for (bool moved = true; moved;) {
         moved = false;
-        for (Player& p : players_)
+        for (RankState& p : ranks_)
             for (std::size_t l = 0; l < p.next.size(); ++l)
                 while (p.next[l] < p.s->lanes[l].size() && ready(p, p.s->lanes[l][p.next[l]])) {
                     const int lane = static_cast<int>(l);
                     ++p.clock[l][p.first_lane + lane];
-                    if (auto why = play(p, lane, p.s->lanes[l][p.next[l]]))
+                    if (auto why = perform(p, lane, p.s->lanes[l][p.next[l]]))
                         return Violation{p.s->rank, lane, p.next[l], *why};
                     ++p.next[l];
                     moved = true;
@@ -93,21 +92,21 @@ std::optional<Violation> Checker::run() {
     return results();
 }
 
-bool Checker::ready(const Player& p, const Step& step) const {
+bool Checker::ready(const RankState& p, const Step& step) const {
     if (step.op == Op::await) {
         const auto& signals = p.signals[step.item];
         // Counters begin at 0: to await that or less is not to wait.
         return step.count <= 0 || (!signals.empty() && signals.back().first >= step.count);
     }
     if (step.op == Op::wait) {
-        // A request never posted is ready too: play() says what is wrong with it.
+        // A request never posted is ready, too: perform() reports what is wrong with it.
         const MessageState& m = p.messages[step.item];
         return m.stage != Stage::posted || m.partner >= 0;
     }
     return true;
 }
 
-Checker::Why Checker::play(Player& p, int lane, const Step& step) {
+Checker::Why Checker::perform(RankState& p, int lane, const Step& step) {
     switch (step.op) {
         case Op::compute: return compute(p, lane, p.s->tiles[step.item]);
         case Op::post_recv:
@@ -120,8 +119,7 @@ Checker::Why Checker::play(Player& p, int lane, const Step& step) {
             auto& signals = p.signals[lane];
             const std::int32_t before = signals.empty() ? 0 : signals.back().first;
             if (step.count <= before)
-                return "signal " + std::to_string(step.count) + " where the lane's counter is " +
-                       std::to_string(before) + ": it only grows";
+                return concat("signal ", step.count, " where the lane's counter is ", before, ": it only grows");
             signals.push_back({step.count, p.clock[lane]});
             return std::nullopt;
         }
@@ -136,39 +134,35 @@ Checker::Why Checker::play(Player& p, int lane, const Step& step) {
     return "unknown op";
 }
 
-Checker::Why Checker::read_cells(Player& p, int lane, int array, const Box& box, Versions* versions) {
+Checker::Why Checker::read_cells(RankState& p, int lane, int array, const Box& box, Versions* versions) {
     if (!p.s->arrays[array].storage.contains(box))
-        return "it reads " + tilewave::to_string(box) + " of array " + std::to_string(array) +
-               ", outside its storage " + tilewave::to_string(p.s->arrays[array].storage);
+        return concat("it reads ", box, " of array ", array, ", outside its storage ", p.s->arrays[array].storage);
     return p.store(array).read(array, box, who(p, lane), p.clock[lane], versions);
 }
 
-Checker::Why Checker::write_cells(Player& p, int lane, int array, const Box& box, const Versions& versions) {
+Checker::Why Checker::write_cells(RankState& p, int lane, int array, const Box& box, const Versions& versions) {
     if (!p.s->arrays[array].storage.contains(box))
-        return "it writes " + tilewave::to_string(box) + " of array " + std::to_string(array) +
-               ", outside its storage " + tilewave::to_string(p.s->arrays[array].storage);
+        return concat("it writes ", box, " of array ", array, ", outside its storage ", p.s->arrays[array].storage);
     return p.store(array).write(array, box, who(p, lane), p.clock[lane], versions);
 }
 
-static std::string held(const Player& p, const BufferState& buffer) {
+static std::string held(const RankState& p, const BufferState& buffer) {
     if (buffer.holds < 0) return "nothing";
     const Message& m = p.s->messages[buffer.holds];
-    return "message " + std::to_string(buffer.holds) + " of region " + to_string(m.region) + " and " +
-           std::to_string(m.bytes) + " bytes";
+    return concat("message ", buffer.holds, " of region ", m.region, " and ", m.bytes, " bytes");
 }
 
-Checker::Why Checker::compute(Player& p, int lane, const Tile& tile) {
+Checker::Why Checker::compute(RankState& p, int lane, const Tile& tile) {
     Entry& entry = program_.entry(p.s->rank, tile.work);
     return entry.work->task() ? compute_task(p, lane, tile, entry) : compute_nest(p, lane, tile, entry);
 }
 
-Checker::Why Checker::post(Player& p, int lane, int id) {
+Checker::Why Checker::post(RankState& p, int lane, int id) {
     const Message& m = p.s->messages[id];
     MessageState& state = p.messages[id];
-    if (state.stage != Stage::fresh) return "message " + std::to_string(id) + " is posted twice";
+    if (state.stage != Stage::fresh) return concat("message ", id, " is posted twice");
     if (m.peer < 0 || m.peer >= p.s->ranks || m.peer == p.s->rank)
-        return "message " + std::to_string(id) + " has peer " + std::to_string(m.peer) + " of " +
-               std::to_string(p.s->ranks) + " ranks";
+        return concat("message ", id, " has peer ", m.peer, " of ", p.s->ranks, " ranks");
     state.stage = Stage::posted;
     state.posted = p.clock[lane];
     state.poster = p.first_lane + lane;
@@ -180,20 +174,18 @@ Checker::Why Checker::post(Player& p, int lane, int id) {
             return why;
         if (m.send) {
             // What another message left in the buffer may go on as it is: forwarding.
-            if (buffer.holds < 0 || (m.pieces > 0 ? buffer.holds != id : !alike(p, id, buffer.holds)))
-                return "message " + std::to_string(id) + " of region " + to_string(m.region) + " and " +
-                       std::to_string(m.bytes) + " bytes is sent before it is packed: its buffer holds " +
-                       held(p, buffer);
+            if (buffer.holds < 0 || (m.pieces > 0 ? buffer.holds != id : !same_bytes(p, id, buffer.holds)))
+                return concat("message ", id, " of region ", m.region, " and ", m.bytes,
+                              " bytes is sent before it is packed: its buffer holds ", held(p, buffer));
             state.content = buffer.content;
             if (m.pieces > 0 &&
                 std::find(buffer.content.begin(), buffer.content.end(), missing) != buffer.content.end())
-                return "message " + std::to_string(id) + " is sent before all of its " + std::to_string(m.pieces) +
-                       " parts are packed";
+                return concat("message ", id, " is sent before all of its ", m.pieces, " parts are packed");
         }
     } else if (m.send) {
         if (auto why = read_cells(p, lane, m.array, m.region, &state.content)) return why;
         for (Version v : state.content)
-            if (v == missing) return "it sends " + to_string(m.region) + " before anything is there";
+            if (v == missing) return concat("it sends ", m.region, " before anything is there");
         p.store(m.array).lend(m.array, m.region, +1);
     } else {
         if (auto why = write_cells(p, lane, m.array, m.region, Versions(cells(m.region).count(m.region), missing)))
@@ -202,58 +194,55 @@ Checker::Why Checker::post(Player& p, int lane, int id) {
     }
     // Match with the other side, oldest first.
     const auto key = m.send ? std::tuple{p.s->rank, m.peer, m.tag} : std::tuple{m.peer, p.s->rank, m.tag};
-    auto& mine = m.send ? sends_[key] : receives_[key];
-    auto& theirs = m.send ? receives_[key] : sends_[key];
-    if (mine.last >= 0) {
-        // Two of one tag are matched in posting order, so that order must be certain, even where
-        // this play has matched the earlier one already.
-        const MessageState& last = p.messages[mine.last];
+    auto& same_side = m.send ? sends_[key] : receives_[key];
+    auto& other_side = m.send ? receives_[key] : sends_[key];
+    if (same_side.last >= 0) {
+        // Two of one tag are matched in posting order. That order must be certain, even where the earlier one has been
+        // matched already.
+        const MessageState& last = p.messages[same_side.last];
         if (last.at > p.clock[lane][last.poster])
-            return "message " + std::to_string(id) + " and message " + std::to_string(mine.last) +
-                   " have one tag and no certain order";
+            return concat("message ", id, " and message ", same_side.last, " have one tag and no certain order");
     }
-    mine.last = id;
-    if (theirs.waiting.empty()) {
-        mine.waiting.push_back(id);
+    same_side.last = id;
+    if (other_side.waiting.empty()) {
+        same_side.waiting.push_back(id);
         return std::nullopt;
     }
-    const int other = theirs.waiting.front();
-    theirs.waiting.pop_front();
-    const Message& o = players_[m.peer].s->messages[other];
+    const int other = other_side.waiting.front();
+    other_side.waiting.pop_front();
+    const Message& o = ranks_[m.peer].s->messages[other];
     if (o.bytes != m.bytes)
-        return "message " + std::to_string(id) + " of " + std::to_string(m.bytes) + " bytes meets one of " +
-               std::to_string(o.bytes) + " bytes on rank " + std::to_string(m.peer) + " (tag " + std::to_string(m.tag) +
-               ")";
+        return concat("message ", id, " of ", m.bytes, " bytes meets one of ", o.bytes, " bytes on rank ", m.peer,
+                      " (tag ", m.tag, ")");
     // Without results no value passes from one array to another. The rank that receives has them.
-    const bool passes = p.s->works.empty() || !p.s->results.empty() || !players_[m.peer].s->results.empty();
+    const bool passes = p.s->works.empty() || !p.s->results.empty() || !ranks_[m.peer].s->results.empty();
     for (int i = 1; i <= std::max(m.pieces, o.pieces); ++i) {
-        const Message *mine_part = &m + i, *other_part = &o + i;
-        if (m.pieces == o.pieces && (passes || mine_part->array == other_part->array) &&
-            same_elements(p.s->arrays[mine_part->array], mine_part->region, other_part->region))
+        const Message &part = (&m)[i], &other_part = (&o)[i];
+        if (m.pieces == o.pieces && (passes || part.array == other_part.array) &&
+            same_elements(p.s->arrays[part.array], part.region, other_part.region))
             continue;
-        return "message " + std::to_string(id) + " of " + std::to_string(m.pieces) + " parts meets others on rank " +
-               std::to_string(m.peer) + " (tag " + std::to_string(m.tag) + ")";
+        return concat("message ", id, " of ", m.pieces, " parts meets others on rank ", m.peer, " (tag ", m.tag, ")");
     }
     if (!same_elements(p.s->arrays[m.array], o.region, m.region))
-        return "message " + std::to_string(id) + " of region " + to_string(m.region) + " meets region " +
-               to_string(o.region) + " on rank " + std::to_string(m.peer) + " (tag " + std::to_string(m.tag) + ")";
+        return concat("message ", id, " of region ", m.region, " meets region ", o.region, " on rank ", m.peer,
+                      " (tag ", m.tag, ")");
     if (!passes && o.array != m.array)
-        return "message " + std::to_string(id) + " of array " + std::to_string(m.array) + " meets array " +
-               std::to_string(o.array) + " on rank " + std::to_string(m.peer) + " (tag " + std::to_string(m.tag) + ")";
+        return concat("message ", id, " of array ", m.array, " meets array ", o.array, " on rank ", m.peer, " (tag ",
+                      m.tag, ")");
     state.partner = other;
-    players_[m.peer].messages[other].partner = id;
+    ranks_[m.peer].messages[other].partner = id;
     return std::nullopt;
 }
 
-Checker::Why Checker::wait(Player& p, int lane, int id) {
+Checker::Why Checker::wait(RankState& p, int lane, int id) {
     const Message& m = p.s->messages[id];
     MessageState& state = p.messages[id];
-    if (state.stage == Stage::fresh) return "message " + std::to_string(id) + " is waited for before it is posted";
-    if (state.stage == Stage::finished) return "message " + std::to_string(id) + " is waited for twice";
+    if (state.stage == Stage::fresh) return concat("message ", id, " is waited for before it is posted");
+    if (state.stage == Stage::finished) return concat("message ", id, " is waited for twice");
     state.stage = Stage::finished;
     // What the poster did before posting is before what follows the wait, whoever waits.
     join(p.clock[lane], state.posted);
-    MessageState& other = players_[m.peer].messages[state.partner];
+    MessageState& other = ranks_[m.peer].messages[state.partner];
     if (!m.send || m.synchronous) join(p.clock[lane], other.posted);
     if (other.stage == Stage::finished)  // clocks are as long as there are lanes
         for (MessageState* end : {&state, &other}) Clock().swap(end->posted);
@@ -270,13 +259,13 @@ Checker::Why Checker::wait(Player& p, int lane, int id) {
     return write_cells(p, lane, m.array, m.region, other.content);
 }
 
-Checker::Why Checker::pack(Player& p, int lane, int id) {
+Checker::Why Checker::pack(RankState& p, int lane, int id) {
     const Message& m = p.s->messages[id];
-    if (m.buffer < 0) return "pack of message " + std::to_string(id) + ", which has no buffer";
+    if (m.buffer < 0) return concat("pack of message ", id, ", which has no buffer");
     Versions packed;
     if (auto why = read_cells(p, lane, m.array, m.region, &packed)) return why;
     for (Version v : packed)
-        if (v == missing) return "it packs " + to_string(m.region) + " before anything is there";
+        if (v == missing) return concat("it packs ", m.region, " before anything is there");
     BufferState& buffer = p.buffers[m.buffer];
     if (m.aggregate < 0) return buffer.write(who(p, lane), p.clock[lane], id, std::move(packed));
     // The others' values stay; what is not packed yet is missing.
@@ -289,19 +278,19 @@ Checker::Why Checker::pack(Player& p, int lane, int id) {
     return buffer.write(who(p, lane), p.clock[lane], m.aggregate, std::move(all));
 }
 
-Checker::Why Checker::unpack(Player& p, int lane, int id) {
+Checker::Why Checker::unpack(RankState& p, int lane, int id) {
     const Message& m = p.s->messages[id];
-    if (m.buffer < 0) return "unpack of message " + std::to_string(id) + ", which has no buffer";
+    if (m.buffer < 0) return concat("unpack of message ", id, ", which has no buffer");
     BufferState& buffer = p.buffers[m.buffer];
     const bool local = m.peer == p.s->rank;
     const int whole = m.aggregate >= 0 ? m.aggregate : id;
     if (!local && p.messages[whole].stage != Stage::finished)
-        return "message " + std::to_string(id) + " is unpacked before it has arrived";
+        return concat("message ", id, " is unpacked before it has arrived");
     if (auto why = buffer.read(who(p, lane), p.clock[lane])) return why;
-    // Within a rank any message's values may be taken; those from elsewhere are the message's own.
-    if (local ? buffer.holds < 0 || !alike(p, id, buffer.holds) : buffer.holds != whole)
-        return "message " + std::to_string(id) + " of region " + to_string(m.region) + " and " +
-               std::to_string(m.bytes) + " bytes is unpacked from a buffer that holds " + held(p, buffer);
+    // A copy within the rank may take any message's values; a received message is unpacked itself.
+    if (local ? buffer.holds < 0 || !same_bytes(p, id, buffer.holds) : buffer.holds != whole)
+        return concat("message ", id, " of region ", m.region, " and ", m.bytes,
+                      " bytes is unpacked from a buffer that holds ", held(p, buffer));
     if (m.aggregate >= 0) {
         const auto first = buffer.content.begin() + static_cast<std::ptrdiff_t>(place_of(*p.s, id));
         return write_cells(p, lane, m.array, m.region,
@@ -310,9 +299,9 @@ Checker::Why Checker::unpack(Player& p, int lane, int id) {
     return write_cells(p, lane, m.array, m.region, buffer.content);
 }
 
-Checker::Why Checker::combine(Player& p, int lane, int id, int operand) {
+Checker::Why Checker::combine(RankState& p, int lane, int id, int operand) {
     const Message& m = p.s->messages[id];
-    const std::string name = "message " + std::to_string(id);
+    const std::string name = concat("message ", id);
     BufferState& into = p.buffers[m.buffer];
     if (p.messages[id].stage != Stage::finished) return name + " is combined before it has arrived";
     if (into.holds != id) return name + " is combined in a buffer that holds " + held(p, into);
@@ -321,15 +310,13 @@ Checker::Why Checker::combine(Player& p, int lane, int id, int operand) {
         BufferState& from = p.buffers[p.s->messages[operand].buffer];
         if (auto why = from.read(who(p, lane), p.clock[lane])) return "left operand: " + *why;
         if (from.holds != operand)
-            return name + " is combined with message " + std::to_string(operand) + ", whose buffer holds " +
-                   held(p, from);
+            return concat(name, " is combined with message ", operand, ", whose buffer holds ", held(p, from));
         other = from.content;
     } else {
         if (auto why = read_cells(p, lane, m.array, m.region, &other)) return why;
         for (Version v : other)
             if (v == missing)
-                return "it combines with " + to_string(m.region) + " of array " + std::to_string(m.array) +
-                       " before anything is there";
+                return concat("it combines with ", m.region, " of array ", m.array, " before anything is there");
     }
     for (std::size_t i = 0; i < other.size(); ++i)
         other[i] = operand == combine_array_right ? table_.combine(into.content[i], other[i])

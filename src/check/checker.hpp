@@ -1,4 +1,4 @@
-// The checker at work: lanes played one step at a time, and what they know of messages and memory.
+// The checker at work: lanes take one step at a time; what each knows of messages and memory.
 #pragma once
 #include <deque>
 #include <map>
@@ -33,20 +33,20 @@ struct MessageState {
     Versions content;  // of a send, till it is received: versions of the region's cells when posted
 };
 
-/// Whether two boxes of an array are the same elements: equal, or whole periods beside each other.
+/// Whether two boxes of an array are the same elements: equal, or whole periods from each other.
 inline bool same_elements(const Array& array, const Box& a, const Box& b) {
     if (a == b) return true;
     if (array.period.n == 0 || a.dims() != b.dims() || a.dims() != array.period.n) return false;
     for (int k = 0; k < a.dims(); ++k) {
-        const std::int64_t apart = a.lo[k] - b.lo[k];
-        if (a.extent(k) != b.extent(k) || (array.period[k] > 0 ? apart % array.period[k] != 0 : apart != 0))
-            return false;
+        const std::int64_t distance = a.lo[k] - b.lo[k], period = array.period[k];
+        if (a.extent(k) != b.extent(k) || (period > 0 ? distance % period : distance) != 0) return false;
     }
     return true;
 }
 
-struct Player {
-    Player(const Schedule& schedule, int first_lane) : s(&schedule), first_lane(first_lane) {}
+/// How far a rank has come, and what it holds.
+struct RankState {
+    RankState(const Schedule& schedule, int first_lane) : s(&schedule), first_lane(first_lane) {}
     CellStore& store(int array) { return cells[memory_of[array]]; }
     const Schedule* s;
     int first_lane;  // number of its lane 0 among all lanes
@@ -74,24 +74,24 @@ private:
 
     void set_up();
     void leave_out_padding(int array);
-    bool ready(const Player& p, const Step& step) const;
-    Why play(Player& p, int lane, const Step& step);
-    Why compute(Player& p, int lane, const Tile& tile);
-    Why compute_nest(Player& p, int lane, const Tile& tile, Entry& entry);
-    Why read_nest(Player& p, int lane, const Tile& tile, const Entry& entry);
-    Why count_points(Player& p, const Tile& tile, Entry& entry);
-    Why compute_task(Player& p, int lane, const Tile& tile, Entry& entry);
-    Why post(Player& p, int lane, int id);
-    Why wait(Player& p, int lane, int id);
-    Why pack(Player& p, int lane, int id);
-    Why unpack(Player& p, int lane, int id);
-    Why combine(Player& p, int lane, int id, int operand);
-    Why read_cells(Player& p, int lane, int array, const Box& box, Versions* versions);
-    Why write_cells(Player& p, int lane, int array, const Box& box, const Versions& versions);
+    bool ready(const RankState& p, const Step& step) const;
+    Why perform(RankState& p, int lane, const Step& step);
+    Why compute(RankState& p, int lane, const Tile& tile);
+    Why compute_nest(RankState& p, int lane, const Tile& tile, Entry& entry);
+    Why read_nest(RankState& p, int lane, const Tile& tile, const Entry& entry);
+    Why count_points(RankState& p, const Tile& tile, Entry& entry);
+    Why compute_task(RankState& p, int lane, const Tile& tile, Entry& entry);
+    Why post(RankState& p, int lane, int id);
+    Why wait(RankState& p, int lane, int id);
+    Why pack(RankState& p, int lane, int id);
+    Why unpack(RankState& p, int lane, int id);
+    Why combine(RankState& p, int lane, int id, int operand);
+    Why read_cells(RankState& p, int lane, int array, const Box& box, Versions* versions);
+    Why write_cells(RankState& p, int lane, int array, const Box& box, const Versions& versions);
     std::optional<Violation> stuck() const;
     std::optional<Violation> leftovers() const;
     std::optional<Violation> results();
-    bool settled(int array) const;
+    bool certain_at_the_end(int array) const;
     std::optional<Violation> holes(const Entry& entry) const;
     bool reads(const NestWork& nest, const Tile& tile, const Access& place, const Index& cell) const;
     bool all_write(const NestWork& nest, const Tile& tile, const Access& place, const Index& cell) const;
@@ -103,18 +103,19 @@ private:
             cells += program_.cells(s.messages[i].region).count(s.messages[i].region);
         return cells;
     }
-    bool alike(const Player& p, int a, int b) const {  // the bytes of one are those of the other
+    // Whether two messages carry the same bytes.
+    bool same_bytes(const RankState& p, int a, int b) const {
         const Message &x = p.s->messages[a], &y = p.s->messages[b];
         return same_elements(p.s->arrays[x.array], x.region, y.region) &&
                p.s->arrays[x.array].item_bytes == p.s->arrays[y.array].item_bytes;
     }
-    Who who(const Player& p, int lane) const { return {p.first_lane + lane, p.clock[lane][p.first_lane + lane]}; }
+    Who who(const RankState& p, int lane) const { return {p.first_lane + lane, p.clock[lane][p.first_lane + lane]}; }
 
     std::span<const Schedule> schedules_;
     VersionTable table_;
     Program program_;
     int lanes_ = 0;
-    std::vector<Player> players_;
+    std::vector<RankState> ranks_;
     struct Posted {
         std::deque<int> waiting;  // not yet matched, in order
         int last = -1;            // latest, matched or not

@@ -1,10 +1,15 @@
-// Where the play ends: what waits for ever, what is left over, what the arrays hold.
+// At the end: what waits for ever, what is left over, what the arrays hold.
 #include <algorithm>
 
 #include "check/checker.hpp"
+#include "core/concat.hpp"
 #include "schedule/tile_rows.hpp"
 
 namespace tilewave {
+
+static Violation at_end_of(const Schedule& s) {
+    return {s.rank, 0, s.lanes.empty() ? 0 : s.lanes[0].size(), ""};
+}
 
 namespace {
 
@@ -17,7 +22,7 @@ std::string step_text(const Schedule& s, std::size_t lane, std::size_t step) {
 }  // namespace
 
 std::optional<Violation> Checker::stuck() const {
-    for (const Player& p : players_)
+    for (const RankState& p : ranks_)
         for (std::size_t l = 0; l < p.next.size(); ++l) {
             if (p.next[l] == p.s->lanes[l].size()) continue;
             const Step& step = p.s->lanes[l][p.next[l]];
@@ -36,19 +41,18 @@ std::optional<Violation> Checker::stuck() const {
                 const bool ever = std::any_of(peer.messages.begin(), peer.messages.end(), [&](const Message& x) {
                     if (x.peer != p.s->rank || x.tag != m.tag || x.send == m.send) return false;
                     const int id = static_cast<int>(&x - peer.messages.data());
-                    if (players_[m.peer].messages[id].stage != Stage::fresh) return false;
+                    if (ranks_[m.peer].messages[id].stage != Stage::fresh) return false;
                     for (const auto& lane : peer.lanes)
                         for (const Step& y : lane)
                             if ((y.op == Op::post_send || y.op == Op::post_recv) && y.item == id) return true;
                     return false;
                 });
                 if (ever) continue;
-                why += std::string("rank ") + std::to_string(m.peer) + " posts no " + (m.send ? "receive" : "send") +
-                       " that meets it";
+                why += concat("rank ", m.peer, " posts no ", (m.send ? "receive" : "send"), " that meets it");
             }
             return Violation{p.s->rank, static_cast<int>(l), p.next[l], why};
         }
-    for (const Player& p : players_)
+    for (const RankState& p : ranks_)
         for (std::size_t l = 0; l < p.next.size(); ++l)
             if (p.next[l] != p.s->lanes[l].size())
                 return Violation{p.s->rank, static_cast<int>(l), p.next[l],
@@ -57,7 +61,7 @@ std::optional<Violation> Checker::stuck() const {
 }
 
 std::optional<Violation> Checker::leftovers() const {
-    for (const Player& p : players_)
+    for (const RankState& p : ranks_)
         for (std::size_t m = 0; m < p.messages.size(); ++m)
             if (p.messages[m].stage == Stage::posted)
                 for (std::size_t l = 0; l < p.s->lanes.size(); ++l)
@@ -65,7 +69,7 @@ std::optional<Violation> Checker::leftovers() const {
                         const Step& step = p.s->lanes[l][i];
                         if ((step.op == Op::post_recv || step.op == Op::post_send) && step.item == static_cast<int>(m))
                             return Violation{p.s->rank, static_cast<int>(l), i,
-                                             "message " + std::to_string(m) + " is posted and never waited for"};
+                                             concat("message ", m, " is posted and never waited for")};
                     }
     for (const Entry& entry : program_.entries())
         if (auto hole = holes(entry)) return hole;
@@ -74,17 +78,13 @@ std::optional<Violation> Checker::leftovers() const {
 
 // A point or a task that no step has computed.
 std::optional<Violation> Checker::holes(const Entry& entry) const {
-    const auto at_end_of = [&](int rank) {
-        const Schedule& s = schedules_[rank];
-        return Violation{rank, 0, s.lanes.empty() ? 0 : s.lanes[0].size(), ""};
-    };
     std::optional<Violation> hole;
     if (entry.work->task()) {
         if (!entry.computed.empty()) return hole;
         for (const Schedule& s : schedules_)
             for (const Work& w : s.works)
-                if (!hole && w.number == entry.number) hole = at_end_of(s.rank);
-        hole->why = "task " + std::to_string(entry.number) + " is never computed";
+                if (!hole && w.number == entry.number) hole = at_end_of(s);
+        hole->why = concat("task ", entry.number, " is never computed");
         return hole;
     }
     const NestWork& nest = *entry.work->nest();
@@ -94,46 +94,41 @@ std::optional<Violation> Checker::holes(const Entry& entry) const {
         if (hole || entry.computed[space.linear(space.all(), cell)]) return;
         if (!TileRows(nest, space.box_of(cell)).first()) return;  // none of them within the bounds
         for (const Schedule& s : schedules_)
-            if (!nest.places.empty() && space.inside(cell, s.arrays[nest.places[0].array].owned))
-                hole = at_end_of(s.rank);
+            if (!nest.places.empty() && space.inside(cell, s.arrays[nest.places[0].array].owned)) hole = at_end_of(s);
         if (!hole) hole = Violation{0, 0, 0, ""};
-        hole->why = "points from " + to_string(space.low_corner(cell)) + " on are never computed";
+        hole->why = concat("points from ", space.low_corner(cell), " on are never computed");
     });
     return hole;
 }
 
 // Every request has been waited for by now, so no cell is still promised or lent.
 std::optional<Violation> Checker::results() {
-    const auto at_end_of = [](const Schedule& s) {
-        return Violation{s.rank, 0, s.lanes.empty() ? 0 : s.lanes[0].size(), ""};
-    };
-    for (Player& p : players_)
+    for (RankState& p : ranks_)
         for (int a = 0; a < static_cast<int>(p.s->arrays.size()); ++a) {
             const Array& array = p.s->arrays[a];
-            if (array.planes > 0 || array.whole || !settled(a)) continue;
-            Box mine = intersect(array.owned, array.storage);
+            if (array.planes > 0 || array.whole || !certain_at_the_end(a)) continue;
+            Box owned = intersect(array.owned, array.storage);
             if (program_.entries().size() == 1 && program_.entries()[0].work->nest())
-                mine = intersect(array.owned, program_.entries()[0].work->nest()->space);
-            if (array.time_buffers > 0 && !mine.empty())
-                mine.lo[0] =
-                    std::max(mine.lo[0], mine.hi[0] - array.time_buffers);  // what was there before is overwritten
+                owned = intersect(array.owned, program_.entries()[0].work->nest()->space);
+            if (array.time_buffers > 0 && !owned.empty())  // earlier times are overwritten
+                owned.lo[0] = std::max(owned.lo[0], owned.hi[0] - array.time_buffers);
             std::optional<Violation> wrong;
-            cells(mine).for_each(mine, [&](const Index& cell) {
+            cells(owned).for_each(owned, [&](const Index& cell) {
                 if (wrong) return;
                 const Expected want = program_.at_the_end(p.s->rank, a, cell);
-                if (program_.right(p.store(a).version(a, cells(mine), cell), want)) return;
+                if (program_.right(p.store(a).version(a, cells(owned), cell), want)) return;
                 wrong = at_end_of(*p.s);
                 const bool before = want.list < 0 && want.version == program_.start(p.s->rank, a);
-                wrong->why = "at the end array " + std::to_string(a) + " from " +
-                             to_string(cells(mine).low_corner(cell)) +
-                             (before          ? " on does not hold what was there before, and nobody computes it"
-                              : want.list < 0 ? " on does not hold what was computed there"
-                                              : " on should hold " + program_.text(want) + ", and holds " +
-                                                    program_.combined_text(p.store(a).version(a, cells(mine), cell)));
+                wrong->why =
+                    concat("at the end array ", a, " from ", cells(owned).low_corner(cell),
+                           (before          ? " on does not hold what was there before, and nobody computes it"
+                            : want.list < 0 ? " on does not hold what was computed there"
+                                            : " on should hold " + program_.text(want) + ", and holds " +
+                                                  program_.combined_text(p.store(a).version(a, cells(owned), cell))));
             });
             if (wrong) return wrong;
         }
-    for (Player& p : players_)
+    for (RankState& p : ranks_)
         for (const Result& r : p.s->results) {
             if (r.number != Result::at_the_end) continue;  // read by works, and proved there
             std::optional<Violation> wrong;
@@ -144,9 +139,9 @@ std::optional<Violation> Checker::results() {
                 const Version found = p.store(r.array).version(r.array, cells(r.region), cell);
                 if (table_.joins(found, want)) return;
                 wrong = at_end_of(*p.s);
-                wrong->why = "at the end " + to_string(r.region) + " of array " + std::to_string(r.array) +
-                             " should hold " + table_.text(want, static_cast<std::int64_t>(want.size())) + "; from " +
-                             to_string(cells(r.region).low_corner(cell)) + " on it holds " + table_.text(found);
+                wrong->why = concat("at the end ", r.region, " of array ", r.array, " should hold ",
+                                    table_.text(want, static_cast<std::int64_t>(want.size())), "; from ",
+                                    cells(r.region).low_corner(cell), " on it holds ", table_.text(found));
             });
             if (wrong) return wrong;
         }
@@ -155,7 +150,7 @@ std::optional<Violation> Checker::results() {
 
 // Whether some work, or a result between works, writes the memory of array `a`, and every work that does so writes each
 // element once: what its owners hold at the end is then known.
-bool Checker::settled(int a) const {
+bool Checker::certain_at_the_end(int a) const {
     bool written = false;
     const int memory = program_.elements().memory_of(a);
     for (const Entry& entry : program_.entries())

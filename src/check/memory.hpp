@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "check/versions.hpp"
+#include "core/concat.hpp"
 #include "tilewave/index.hpp"
 
 namespace tilewave {
@@ -95,8 +96,8 @@ public:
     /// Refuse what no memory has room for. @pre count < 2^53
     static void refuse_many(std::int64_t count) {
         if (count > most_cells)
-            throw ConfigError("check: the arrays fall into " + std::to_string(count) + " parts; allowed: " +
-                              std::to_string(most_cells) + ", of a smaller problem of the same kind");
+            throw ConfigError(concat("check: the arrays fall into ", count, " parts; allowed: ", most_cells,
+                                     ", of a smaller problem of the same kind"));
     }
     const Box& all() const { return all_; }
     /// The cells of a box whose faces are all cuts.
@@ -120,7 +121,7 @@ public:
     bool inside(const Index& cell, const Box& box) const { return !box.empty() && cells(box).contains(cell); }
     std::size_t linear(const Box& in, const Index& cell) const {
         const Box c = cells(in);
-        if (c.dims() != cell.n || !c.contains(cell)) throw ConfigError("check: a cell lies outside " + to_string(in));
+        if (c.dims() != cell.n || !c.contains(cell)) throw ConfigError(concat("check: a cell lies outside ", in));
         std::int64_t q = 0;
         for (int k = 0; k < cell.n; ++k) q = q * c.extent(k) + cell[k] - c.lo[k];
         return static_cast<std::size_t>(q);
@@ -156,15 +157,15 @@ struct BufferState {
 
     using Why = std::optional<std::string>;
     Why read(const Who& who, const std::vector<std::int32_t>& clock) {
-        if (receiving >= 0) return "its buffer is still in use by message " + std::to_string(receiving);
+        if (receiving >= 0) return concat("its buffer is still in use by message ", receiving);
         if (!before(writer, clock)) return "its buffer was filled with no order before this step";
         readers.note(who);
         return std::nullopt;
     }
     Why write(const Who& who, const std::vector<std::int32_t>& clock, int id, Versions versions) {
         if (receiving >= 0 || !sending.empty())
-            return "its buffer is reused while message " + std::to_string(receiving >= 0 ? receiving : sending[0]) +
-                   " is in flight";
+            return concat("its buffer is reused while message ", receiving >= 0 ? receiving : sending[0],
+                          " is in flight");
         if (!before(writer, clock)) return "its buffer was filled with no order before this step";
         if (!readers.all_before(clock)) return "its buffer may still be read by another lane";
         readers.clear();

@@ -3,25 +3,28 @@
 
 #include "check/checker.hpp"
 #include "check/shapes.hpp"
+#include "core/concat.hpp"
+#include "core/signs.hpp"
 #include "schedule/tile_rows.hpp"
 
 namespace tilewave {
 
 using Written = Entry::Written;
 
-Checker::Why Checker::compute_nest(Player& p, int lane, const Tile& tile, Entry& entry) {
+Checker::Why Checker::compute_nest(RankState& p, int lane, const Tile& tile, Entry& entry) {
     const Schedule& s = *p.s;
     const NestWork& nest = *s.works[tile.work].nest();
-    if (!nest.space.contains(tile.box.shifted(Index::filled(tile.box.dims(), 0) - nest.beside(tile.box))))
-        return "tile " + to_string(tile.box) + " is not inside the space";
+    if (!nest.space.contains(tile.box.shifted(-nest.beside(tile.box))))
+        return concat("tile ", tile.box, " is not inside the space");
     if (std::any_of(s.arrays.begin(), s.arrays.end(), [](const Array& a) { return a.planes > 0; })) {
         const int across = nest.window.across;
         std::vector<std::int64_t> column(tile.box.lo.begin(), tile.box.lo.end());
         column[across] = 0;
         const auto [last, first] = p.columns.try_emplace(column, tile.box.lo[across]);
         if (tile.box.lo[across] < last->second)
-            return "tile " + to_string(tile.box) +
-                   " is computed after others further along its column: planes that it reads are no longer kept";
+            return concat(
+                "tile ", tile.box,
+                " is computed after others further along its column: planes that it reads are no longer stored");
         last->second = tile.box.hi[across];
     }
     if (auto why = read_nest(p, lane, tile, entry)) return why;
@@ -49,7 +52,7 @@ Checker::Why Checker::compute_nest(Player& p, int lane, const Tile& tile, Entry&
     return std::nullopt;
 }
 
-Checker::Why Checker::read_nest(Player& p, int lane, const Tile& tile, const Entry& entry) {
+Checker::Why Checker::read_nest(RankState& p, int lane, const Tile& tile, const Entry& entry) {
     const Schedule& s = *p.s;
     const NestWork& nest = *s.works[tile.work].nest();
     std::vector<Access> reads_at = nest.places;
@@ -74,8 +77,7 @@ Checker::Why Checker::read_nest(Player& p, int lane, const Tile& tile, const Ent
             continue;  // no value of before
         // What the tile writes itself is there when a later point of it reads it; what an earlier point reads was there
         // before.
-        const bool by_itself =
-            written == Written::once && lexicographically_positive(Index::filled(r.offset.n, 0) - r.offset);
+        const bool by_itself = written == Written::once && lexicographically_positive(-r.offset);
         std::vector<Box> pieces = by_itself ? subtract(from, tile.box) : std::vector<Box>{array.elements(from)};
         for (const Box& part : pieces) {
             if (auto why = read_cells(p, lane, r.array, part, &versions)) return why;
@@ -91,9 +93,8 @@ Checker::Why Checker::read_nest(Player& p, int lane, const Tile& tile, const Ent
                                        ? found == program_.value(entry, s.rank, r.array, cell)
                                        : program_.right(found, program_.before(entry, s.rank, r.array, cell));
                 if (!right && (stays(cell) || reads(nest, tile, r, cell)))
-                    wrong = "tile " + to_string(tile.box) + " reads " + to_string(part) + " of array " +
-                            std::to_string(r.array) + " before " +
-                            (found == missing ? "anything is there" : "it holds the right values");
+                    wrong = concat("tile ", tile.box, " reads ", part, " of array ", r.array, " before ",
+                                   (found == missing ? "anything is there" : "it holds the right values"));
             });
             if (wrong) return wrong;
         }
@@ -102,7 +103,7 @@ Checker::Why Checker::read_nest(Player& p, int lane, const Tile& tile, const Ent
 }
 
 // Several ranks may compute a point where all it gives are values that each of them keeps by themselves.
-Checker::Why Checker::count_points(Player& p, const Tile& tile, Entry& entry) {
+Checker::Why Checker::count_points(RankState& p, const Tile& tile, Entry& entry) {
     const NestWork& nest = *entry.work->nest();
     const bool each = std::all_of(nest.places.begin(), nest.places.end(), [&](const Access& w) {
         return !w.writes || (entry.written[w.array] == Written::once && p.s->arrays[w.array].time_buffers > 0);
@@ -112,17 +113,17 @@ Checker::Why Checker::count_points(Player& p, const Tile& tile, Entry& entry) {
     Why twice;
     space.for_each(tile.box, [&](const Index& cell) {
         const std::size_t at = space.linear(space.all(), program_.in_the_space(nest, cell)),
-                          own = space.linear(space.all(), cell);  // of the halo, where a loop is periodic
-        if ((each ? here[own] : entry.computed[at]) && !twice)
-            twice = "points of tile " + to_string(tile.box) + " are computed twice";
-        entry.computed[at] = here[own] = 1;
+                          in_space = space.linear(space.all(), cell);  // of the halo, where a loop is periodic
+        if ((each ? here[in_space] : entry.computed[at]) && !twice)
+            twice = concat("points of tile ", tile.box, " are computed twice");
+        entry.computed[at] = here[in_space] = 1;
     });
     return twice;
 }
 
 // Whether some point of the tile that is within the bounds reads the cell at `place`.
 bool Checker::reads(const NestWork& nest, const Tile& tile, const Access& place, const Index& cell) const {
-    Box points = cells(tile.box).box_of(cell).shifted(Index::filled(place.offset.n, 0) - place.offset);
+    Box points = cells(tile.box).box_of(cell).shifted(-place.offset);
     for (int k = 0; k < points.dims(); ++k)
         if (program_.array(place.array).lacks >> k & 1) {
             points.lo[k] = tile.box.lo[k];
@@ -133,8 +134,7 @@ bool Checker::reads(const NestWork& nest, const Tile& tile, const Access& place,
 
 // Whether all points of the tile that write the cell are within the bounds.
 bool Checker::all_write(const NestWork& nest, const Tile& tile, const Access& place, const Index& cell) const {
-    const Box points =
-        intersect(cells(tile.box).box_of(cell).shifted(Index::filled(place.offset.n, 0) - place.offset), tile.box);
+    const Box points = intersect(cells(tile.box).box_of(cell).shifted(-place.offset), tile.box);
     TileRows rows(nest, points);
     std::int64_t within = 0;
     for (bool more = rows.first(); more; more = rows.next()) within += rows.end() - rows.begin();

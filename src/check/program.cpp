@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/concat.hpp"
 #include "schedule/tile_rows.hpp"
 
 namespace tilewave {
@@ -60,7 +61,7 @@ CellSpaces::CellSpaces(std::span<const Schedule> schedules) {
     for (Cells& c : cells_) c.finish(points_);
 }
 
-// Each time is a cell of its own.
+// Each time is one cell.
 void CellSpaces::add_times(const Array& array) {
     Cells::refuse_many(array.storage.extent(0));
     for (std::int64_t t = array.storage.lo[0]; t < array.storage.hi[0]; ++t) {
@@ -328,13 +329,12 @@ std::string Program::combined_text(const Versions& leaves, std::int64_t count) c
         const std::int64_t a = (value - e.first_value) / e.values;
         if ((array >= 0 && a != array) || !this->array(static_cast<int>(a)).separate) return table_.text(leaves, count);
         array = a;
-        ranks += (ranks.empty() ? "" : ", ") + std::to_string((value - e.first_value) % e.values);
-        works += (works.empty() ? "" : ", ") + std::to_string(e.number);
+        ranks += concat((ranks.empty() ? "" : ", "), (value - e.first_value) % e.values);
+        works += concat((works.empty() ? "" : ", "), e.number);
     }
     const bool all = static_cast<std::int64_t>(leaves.size()) == count;
-    return "the values of array " + std::to_string(array) + " of rank" + (count > 1 ? "s " : " ") + ranks +
-           (all ? "" : ", ...") + (count > 1 ? " combined" : "") + " (of work" + (count > 1 ? "s " : " ") + works +
-           (all ? ")" : ", ...)");
+    return concat("the values of array ", array, " of rank", (count > 1 ? "s " : " "), ranks, (all ? "" : ", ..."),
+                  (count > 1 ? " combined" : ""), " (of work", (count > 1 ? "s " : " "), works, (all ? ")" : ", ...)"));
 }
 
 void Program::write_history() {

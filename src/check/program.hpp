@@ -106,7 +106,7 @@ public:
     /// Whether a tile of the nest gives the cell its value. A time of an array with time buffers is copied where no
     /// point computes it, but some at another time.
     bool planned(const Entry& entry, const Array& array, const Index& cell) const;
-    /// The cell of the space that a cell is, whole periods beside it perhaps, where loops of the nest are periodic.
+    /// The cell of the space for a cell that may be whole periods outside it, where loops of the nest are periodic.
     Index in_the_space(const NestWork& nest, Index cell) const;
     const Array& array(int a) const { return schedules_[0].arrays[a]; }
 

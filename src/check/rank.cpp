@@ -1,6 +1,7 @@
 // What one rank's schedule shows by itself, at a cost that a run can pay each time.
 #include "check/repeated.hpp"
 #include "check/shapes.hpp"
+#include "core/concat.hpp"
 
 namespace tilewave {
 namespace {
@@ -9,8 +10,8 @@ using Why = std::optional<std::string>;
 
 Why message_stays(const Schedule& s, int id) {
     const Message& m = s.messages[id];
-    const std::string name = "message " + std::to_string(id);
-    if (m.peer == s.rank) return name + " has this rank, " + std::to_string(m.peer) + ", as its peer";
+    const std::string name = concat("message ", id);
+    if (m.peer == s.rank) return concat(name, " has this rank, ", m.peer, ", as its peer");
     if (m.pieces == 0 && m.buffer < 0)
         return inside_storage(s, name + (m.send ? ": it sends" : ": it receives"), m.array, m.region);
     return std::nullopt;
@@ -23,7 +24,7 @@ struct Seen {
 
 Why step_stays(const Schedule& s, const Step& step, std::vector<Seen>& seen) {
     if (step.op == Op::compute || step.op == Op::signal || step.op == Op::await) return std::nullopt;
-    const std::string name = "message " + std::to_string(step.item);
+    const std::string name = concat("message ", step.item);
     const Message& m = s.messages[step.item];
     Seen& of = seen[step.item];
     if (step.op == Op::post_send || step.op == Op::post_recv) {
@@ -36,8 +37,8 @@ Why step_stays(const Schedule& s, const Step& step, std::vector<Seen>& seen) {
         of.waited = true;
         return std::nullopt;
     }
-    if (m.buffer < 0) return std::string(to_string(step.op)) + " of " + name + ", which has no buffer";
-    return inside_storage(s, std::string("it ") + to_string(step.op) + "s", m.array, m.region);
+    if (m.buffer < 0) return concat(step.op, " of ", name, ", which has no buffer");
+    return inside_storage(s, concat("it ", step.op, "s"), m.array, m.region);
 }
 
 }  // namespace
@@ -58,8 +59,8 @@ std::optional<Violation> check_rank(const Schedule& s) {
             if (!of.waited || !of.posted)
                 return Violation{
                     s.rank, static_cast<int>(l), i,
-                    "message " + std::to_string(step.item) +
-                        (of.posted ? " is posted and never waited for" : " is waited for and never posted")};
+                    concat("message ", step.item,
+                           (of.posted ? " is posted and never waited for" : " is waited for and never posted"))};
         }
     return std::nullopt;
 }

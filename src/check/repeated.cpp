@@ -1,19 +1,19 @@
 // The proof of a block that is repeated, by induction over two repetitions.
 //
-// check() plays the schedules with one repetition and with two. These hold for any number, as
-//   - no step of a repetition waits for a later one: check_repeated_rank() says so of awaits and messages. So
-//   repetitions
-//     can be played one after another, each from what the one before has left;
-//   - every repetition takes the same steps on the same places. What it meets there is of the one before, or of before
-//     the block, where no repetition writes. Of orders between lanes that reach into the one before, the third
-//     repetition has those that the second one has, and what an element or a buffer holds has come there the same way.
-//     A value that lags behind by a repetition more each time is wrong in the second one already.
+// check() proves the schedules with one repetition and with two. That proves any number, because
+//   - no step of a repetition waits for a later one (check_repeated_rank() refuses such awaits and messages), so the
+//     repetitions can run one after another;
+//   - every repetition takes the same steps on the same places. What it finds there was left by the repetition before,
+//     or by what precedes the block, where no repetition writes. The third repetition is ordered after the second as
+//     the second is after the first, and an element or a buffer gets its value by the same steps. A value that lags
+//     behind by one repetition more each time is wrong in the second one already.
 #include "check/repeated.hpp"
 
 #include <algorithm>
 #include <map>
 #include <tuple>
 
+#include "core/concat.hpp"
 #include "schedule/repeat.hpp"
 
 namespace tilewave {
@@ -47,14 +47,14 @@ std::optional<std::string> step_of(const Schedule& s, std::size_t l, std::size_t
         const StepRange& range = s.repeated[other];
         const std::int32_t last = last_count(s, other, section == Section::block ? range.end : range.begin);
         if (step.count <= last) return std::nullopt;
-        return "await " + std::to_string(step.count) + " of lane " + std::to_string(step.item) + " stands " +
-               text_of(section) + ", where that lane counts to " + std::to_string(last) +
-               "; allowed: what it has counted by the end of the same repetition";
+        return concat("await ", step.count, " of lane ", step.item, " stands ", text_of(section),
+                      ", where that lane counts to ", last,
+                      "; allowed: what it has counted by the end of the same repetition");
     }
     const Message& m = s.messages[step.item];
     const auto whole = static_cast<std::size_t>(m.aggregate >= 0 ? m.aggregate : step.item);
     Seen& of = seen[whole];
-    const std::string name = "message " + std::to_string(whole);
+    const std::string name = concat("message ", whole);
     if (of.section >= 0 && of.section != static_cast<int>(section))
         return name + " stands " + text_of(static_cast<Section>(of.section)) + " and " + text_of(section) +
                "; allowed: one of them";
@@ -62,8 +62,8 @@ std::optional<std::string> step_of(const Schedule& s, std::size_t l, std::size_t
     if (step.op == Op::post_send || step.op == Op::post_recv) of.poster = static_cast<int>(l);
     if (step.op == Op::wait) of.waiter = static_cast<int>(l);
     if (section == Section::block && of.poster >= 0 && of.waiter >= 0 && of.poster != of.waiter)
-        return name + " is posted by lane " + std::to_string(of.poster) + " and waited for by lane " +
-               std::to_string(of.waiter) + "; allowed in a block: one lane for both";
+        return concat(name, " is posted by lane ", of.poster, " and waited for by lane ", of.waiter,
+                      "; allowed in a block: one lane for both");
     return std::nullopt;
 }
 
@@ -92,10 +92,10 @@ std::optional<Violation> check_repeated(std::span<const Schedule> schedules) {
                 if (step.op == Op::compute) {
                     const Work& w = s.works[s.tiles[step.item].work];
                     if (section != Section::block && w.number >= works.begin && w.number < works.end)
-                        return Violation{s.rank, static_cast<int>(l), i,
-                                         "work " + std::to_string(w.number) + " stands " + text_of(section) +
-                                             ", and its number among those of the block, " +
-                                             std::to_string(works.begin) + " to " + std::to_string(works.end - 1)};
+                        return Violation{
+                            s.rank, static_cast<int>(l), i,
+                            concat("work ", w.number, " stands ", text_of(section),
+                                   ", and its number among those of the block, ", works.begin, " to ", works.end - 1)};
                 }
                 if (step.op != Op::post_send && step.op != Op::post_recv) continue;
                 const Message& m = s.messages[step.item];
@@ -106,8 +106,8 @@ std::optional<Violation> check_repeated(std::span<const Schedule> schedules) {
     for (auto& [key, found] : posts) {
         if (found.first == 0) continue;
         const auto& [from, to, tag, section] = key;
-        found.second.why = "messages from rank " + std::to_string(from) + " to rank " + std::to_string(to) + ", tag " +
-                           std::to_string(tag) + ": not as many are sent as received " + text_of(section);
+        found.second.why = concat("messages from rank ", from, " to rank ", to, ", tag ", tag,
+                                  ": not as many are sent as received ", text_of(section));
         return found.second;
     }
     for (const Schedule& s : schedules)

@@ -1,4 +1,4 @@
-// What a schedule with a repeated block must show beside what its repetitions do.
+// What a schedule with a repeated block must fulfil in addition to its repetitions.
 #pragma once
 #include <optional>
 #include <span>
@@ -16,7 +16,7 @@ std::optional<Violation> check_repeated_rank(const Schedule& schedule);
 /// and no result stands between them.
 std::optional<Violation> check_repeated(std::span<const Schedule> schedules);
 
-/// A violation of unrolled(schedules, times), told of the steps of the block.
+/// A violation of unrolled(schedules, times), in terms of the steps of the block.
 Violation folded(const Schedule& schedule, std::int64_t times, Violation violation);
 
 }  // namespace tilewave

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <map>
 
+#include "core/concat.hpp"
+#include "core/signs.hpp"
 #include "schedule/tile_rows.hpp"
 #include "schedule/whole.hpp"
 
@@ -51,12 +53,12 @@ bool overlaps(const Array& a) {
     if (pairs > most_pairs) return true;
     Index d = differences.lo;
     do {
-        std::int64_t apart = 0;
-        for (int k = 0; k < n; ++k) apart += d[k] * a.stride[k];
+        std::int64_t distance = 0;
+        for (int k = 0; k < n; ++k) distance += d[k] * a.stride[k];
         const std::int64_t s = a.stride[longest];
-        const bool same = std::all_of(d.begin(), d.end(), [](auto x) { return x == 0; });
-        if (s == 0 ? most[longest] > 0 || (!same && apart == 0)
-                   : !same && apart % s == 0 && std::abs(apart / s) <= most[longest])
+        const bool same = first_nonzero(d) == d.n;
+        if (s == 0 ? most[longest] > 0 || (!same && distance == 0)
+                   : !same && distance % s == 0 && std::abs(distance / s) <= most[longest])
             return true;
     } while (next_point(d, differences));
     return false;
@@ -118,8 +120,8 @@ bool row_by_row(const Schedule& s, int id) {
     return true;
 }
 
-// What the stride of an array kept in planes is of: the elements beside a column of tiles, which messages carry.
-Array beside_tiles(const NestWork& nest, Array a) {
+// The elements that the strides of an array in planes address: those next to a column of tiles, which messages carry.
+Array next_to_tiles(const NestWork& nest, Array a) {
     const int along = nest.window.along;
     a.storage = intersect(a.storage, nest.space);
     a.storage.hi[along] = std::min(a.storage.hi[along], a.storage.lo[along] + a.reach[along]);
@@ -128,12 +130,11 @@ Array beside_tiles(const NestWork& nest, Array a) {
 
 Why check_array(const Schedule& s, int id) {
     const Array& a = s.arrays[id];
-    const std::string name =
-        "array " + std::to_string(id) + " of storage " + to_string(a.storage) + " has stride " + to_string(a.stride);
+    const std::string name = concat("array ", id, " of storage ", a.storage, " has stride ", a.stride);
     if (a.stride.n == 0 || a.whole || a.storage.empty()) return std::nullopt;
     if (s.works.empty()) return check_rows(a, name);  // nothing is computed: combine steps go by rows
     const NestWork* nest = s.works.size() == 1 ? s.works[0].nest() : nullptr;
-    const Array addressed = a.planes > 0 ? beside_tiles(*nest, a) : a;
+    const Array addressed = a.planes > 0 ? next_to_tiles(*nest, a) : a;
     if (!addressed.storage.empty() && overlaps(addressed) && !row_by_row(s, id))
         return name + ": its elements overlap, or are too many to look at";
     return std::nullopt;
@@ -142,77 +143,71 @@ Why check_array(const Schedule& s, int id) {
 // A message with parts: they lie one behind the other in its buffer, and are all of it.
 Why check_aggregate(const Schedule& s, int id) {
     const Message& m = s.messages[id];
-    const std::string name = "message " + std::to_string(id) + " of " + std::to_string(m.pieces) + " parts";
+    const std::string name = concat("message ", id, " of ", m.pieces, " parts");
     if (m.aggregate >= 0 || m.buffer < 0) return name + " is a part itself or has no buffer";
     std::int64_t bytes = 0;
     for (int i = id + 1; i <= id + m.pieces; ++i) {
         const Message& part = s.messages[i];
         if (part.aggregate != id || part.pieces != 0 || part.peer != m.peer || part.send != m.send ||
             part.buffer != m.buffer || part.at != bytes)
-            return name + " is followed by message " + std::to_string(i) + ", which is none of them";
+            return concat(name, " is followed by message ", i, ", which is none of them");
         bytes += part.bytes;
     }
     if (bytes != m.bytes || s.buffers[m.buffer] < bytes)
-        return name + " has " + std::to_string(m.bytes) + " bytes, its parts " + std::to_string(bytes) +
-               ", its buffer " + std::to_string(s.buffers[m.buffer]);
+        return concat(name, " has ", m.bytes, " bytes, its parts ", bytes, ", its buffer ", s.buffers[m.buffer]);
     return std::nullopt;
 }
 
 Why check_message(const Schedule& s, int id) {
     const Message& m = s.messages[id];
-    const std::string name = "message " + std::to_string(id);
+    const std::string name = concat("message ", id);
     if (m.pieces != 0) return check_aggregate(s, id);
     if (m.aggregate >= 0) {
         if (id <= m.aggregate || id > m.aggregate + s.messages[m.aggregate].pieces)
-            return name + " is no part of message " + std::to_string(m.aggregate);
+            return concat(name, " is no part of message ", m.aggregate);
         if (auto why = check_aggregate(s, m.aggregate)) return why;
     }
     const Array& array = s.arrays[m.array];
     const std::int64_t bytes = m.region.points() * array.item_bytes;
-    if (m.bytes != bytes)
-        return name + " has " + std::to_string(m.bytes) + " bytes, its region " + to_string(m.region) + " " +
-               std::to_string(bytes);
+    if (m.bytes != bytes) return concat(name, " has ", m.bytes, " bytes, its region ", m.region, " ", bytes);
     if (const int along = array.planes > 0 ? only_nest(s).window.along : -1;
         along >= 0 && m.region.extent(along) > array.reach[along])
-        return name + " has region " + to_string(m.region) + " of an array kept in planes, of which points read back " +
-               to_string(array.reach);
+        return concat(name, " has region ", m.region, " of an array stored in planes, of which points read back ",
+                      array.reach);
     if (m.buffer >= 0 && s.buffers[m.buffer] < m.at + bytes)
-        return "buffer " + std::to_string(m.buffer) + " of " + std::to_string(s.buffers[m.buffer]) +
-               " bytes is smaller than " + name + " of " + std::to_string(bytes);
+        return concat("buffer ", m.buffer, " of ", s.buffers[m.buffer], " bytes is smaller than ", name, " of ", bytes);
     if (m.buffer < 0 && !one_run(m.region, array))
-        return name + " goes straight from or to " + to_string(m.region) + ", no single run of memory in " +
-               to_string(array.storage) + (array.stride.n ? " of stride " + to_string(array.stride) : "");
+        return concat(name, " goes straight from or to ", m.region, ", no single run of memory in ", array.storage,
+                      (array.stride.n ? concat(" of stride ", array.stride) : ""));
     return std::nullopt;
 }
 
 Why check_combine(const Schedule& s, const Step& step) {
     const Message& m = s.messages[step.item];
-    const std::string name = "message " + std::to_string(step.item);
+    const std::string name = concat("message ", step.item);
     if (m.send) return name + " is combined, but it is a send";
     if (m.buffer < 0) return "combine of " + name + ", which has no buffer";
     if (step.count == combine_array_right || step.count == combine_array_left) return std::nullopt;
     if (step.count == step.item) return name + " is combined with itself";
     if (auto why = check_message(s, step.count)) return why;
     const Message& left = s.messages[step.count];
-    const std::string both = name + " is combined with message " + std::to_string(step.count);
+    const std::string both = concat(name, " is combined with message ", step.count);
     if (left.buffer < 0) return both + ", which has no buffer";
-    if (!(left.region == m.region))
-        return both + ", their regions are " + to_string(m.region) + " and " + to_string(left.region);
+    if (!(left.region == m.region)) return concat(both, ", their regions are ", m.region, " and ", left.region);
     if (s.arrays[left.array].item_bytes != s.arrays[m.array].item_bytes) return both + " of another item size";
     return std::nullopt;
 }
 
 Why check_result(const Schedule& s, std::size_t id) {
     const Result& r = s.results[id];
-    const std::string name = "result " + std::to_string(id);
+    const std::string name = concat("result ", id);
     const Box& storage = s.arrays[r.array].storage;
     if (!storage.contains(r.region))
-        return name + " has region " + to_string(r.region) + ", outside the storage " + to_string(storage) +
-               " of array " + std::to_string(r.array);
+        return concat(name, " has region ", r.region, ", outside the storage ", storage, " of array ", r.array);
     if (r.region.empty()) return std::nullopt;
     if (r.ranks.empty()) return name + " names no rank";
     if (r.ranks.size() > 1 && !s.arrays[r.source].separate)
-        return name + " combines ranks' values of array " + std::to_string(r.source) + ", which is not separate";
+        return concat(name, " combines ranks' values of array ", r.source, ", which is not separate");
     return std::nullopt;
 }
 
@@ -221,7 +216,7 @@ Why check_task(const Schedule& s, const Tile& tile) {
     const Work& work = s.works[tile.work];
     const TaskWork* task = work.task();
     if (!task) return std::nullopt;
-    const std::string name = "task " + std::to_string(work.number);
+    const std::string name = concat("task ", work.number);
     for (const Region& r : task->reads)
         if (auto why = inside_storage(s, name + ": it reads", r.array, r.box)) return why;
     for (const Region& r : task->writes)
@@ -229,20 +224,19 @@ Why check_task(const Schedule& s, const Tile& tile) {
     return std::nullopt;
 }
 
-Why check_step(const Schedule& s, const Step& step, std::vector<char>& told) {
+Why check_step(const Schedule& s, const Step& step, std::vector<char>& checked) {
     if (step.op == Op::compute) return check_task(s, s.tiles[step.item]);
     if (step.op == Op::await || step.op == Op::signal) return std::nullopt;
-    if (!told[step.item])
+    if (!checked[step.item])
         if (auto why = check_message(s, step.item)) return why;
-    told[step.item] = 1;
+    checked[step.item] = 1;
     const Message& m = s.messages[step.item];
     if ((step.op == Op::post_send && !m.send) || (step.op == Op::post_recv && m.send))
-        return std::string(to_string(step.op)) + " of message " + std::to_string(step.item) + ", which is a " +
-               (m.send ? "send" : "receive");
+        return concat(step.op, " of message ", step.item, ", which is a ", (m.send ? "send" : "receive"));
     const bool moves = step.op == Op::post_send || step.op == Op::post_recv || step.op == Op::wait;
     if (moves ? m.aggregate >= 0 : m.pieces > 0 || (m.aggregate >= 0 && step.op == Op::combine))
-        return std::string(to_string(step.op)) + " of message " + std::to_string(step.item) +
-               (m.pieces > 0 ? ", of which only parts are in memory" : ", which goes with another");
+        return concat(step.op, " of message ", step.item,
+                      (m.pieces > 0 ? ", of which only parts are in memory" : ", which goes with another"));
     return step.op == Op::combine ? check_combine(s, step) : std::nullopt;
 }
 
@@ -268,7 +262,7 @@ bool same_work(const Schedule& s, const Work& a, const Work& b) {
                std::equal(x->places.begin(), x->places.end(), y->places.begin(), y->places.end(), same_place);
     }
     const TaskWork *t = a.task(), *u = b.task();
-    // Of an array that each rank has for itself, each rank names elements of its own.
+    // Each rank names other elements of an array that is separate on each rank.
     const auto same_regions = [&](const std::vector<Region>& p, const std::vector<Region>& q) {
         return std::equal(p.begin(), p.end(), q.begin(), q.end(), [&](const Region& v, const Region& w) {
             return v == w || (v.array == w.array && s.arrays[v.array].separate);
@@ -280,24 +274,24 @@ bool same_work(const Schedule& s, const Work& a, const Work& b) {
 
 Why check_work(const Schedule& s, std::size_t w) {
     const Work& work = s.works[w];
-    const std::string name = "work " + std::to_string(work.number);
+    const std::string name = concat("work ", work.number);
     if (const TaskWork* task = work.task()) {
         for (std::size_t i = 0; i < task->writes.size(); ++i) {
             if (s.arrays[task->writes[i].array].whole)
-                return name + " writes array " + std::to_string(task->writes[i].array) + ", which is only read";
+                return concat(name, " writes array ", task->writes[i].array, ", which is only read");
             for (std::size_t j = 0; j < i; ++j)
                 if (task->writes[i].array == task->writes[j].array &&
                     !intersect(task->writes[i].box, task->writes[j].box).empty())
-                    return name + " writes an element twice: regions " + to_string(task->writes[j].box) + " and " +
-                           to_string(task->writes[i].box) + " of array " + std::to_string(task->writes[i].array);
+                    return concat(name, " writes an element twice: regions ", task->writes[j].box, " and ",
+                                  task->writes[i].box, " of array ", task->writes[i].array);
         }
         return std::nullopt;
     }
     for (const Access& place : work.nest()->places) {
         const Array& a = s.arrays[place.array];
         if (place.writes && (a.separate || a.whole))
-            return name + " writes array " + std::to_string(place.array) +
-                   (a.whole ? ", which is only read" : ", which each rank has for itself: only tasks may");
+            return concat(name, " writes array ", place.array,
+                          (a.whole ? ", which is only read" : ", which each rank has for itself: only tasks may"));
     }
     return std::nullopt;
 }
@@ -307,8 +301,7 @@ Why check_work(const Schedule& s, std::size_t w) {
 std::optional<std::string> inside_storage(const Schedule& s, const std::string& does, int id, const Box& box) {
     const Array& a = s.arrays[id];
     if (a.whole || box.empty() || a.storage.contains(box)) return std::nullopt;
-    return does + " " + to_string(box) + " of array " + std::to_string(id) + ", outside its storage " +
-           to_string(a.storage);
+    return concat(does, " ", box, " of array ", id, ", outside its storage ", a.storage);
 }
 
 std::optional<Violation> check_rank_shapes(const Schedule& s) {
@@ -320,10 +313,11 @@ std::optional<Violation> check_rank_shapes(const Schedule& s) {
         if (auto why = check_work(s, w)) return Violation{s.rank, 0, 0, *why};
     for (std::size_t a = 0; a < s.arrays.size(); ++a)
         if (auto why = check_array(s, static_cast<int>(a))) return Violation{s.rank, 0, 0, *why};
-    std::vector<char> told(s.messages.size(), 0);  // messages looked at
+    std::vector<char> checked(s.messages.size(), 0);  // by message
     for (std::size_t l = 0; l < s.lanes.size(); ++l)
         for (std::size_t i = 0; i < s.lanes[l].size(); ++i)
-            if (auto why = check_step(s, s.lanes[l][i], told)) return Violation{s.rank, static_cast<int>(l), i, *why};
+            if (auto why = check_step(s, s.lanes[l][i], checked))
+                return Violation{s.rank, static_cast<int>(l), i, *why};
     for (std::size_t i = 0; i < s.results.size(); ++i)
         if (auto why = check_result(s, i)) return Violation{s.rank, 0, s.lanes.empty() ? 0 : s.lanes[0].size(), *why};
     return std::nullopt;
@@ -334,17 +328,17 @@ std::optional<Violation> check_shapes(std::span<const Schedule> schedules) {
     for (std::size_t r = 0; r < schedules.size(); ++r) {
         const Schedule& s = schedules[r];
         if (s.rank != static_cast<int>(r) || s.ranks != static_cast<int>(schedules.size()))
-            return Violation{static_cast<int>(r), 0, 0,
-                             "the schedule says rank " + std::to_string(s.rank) + " of " + std::to_string(s.ranks) +
-                                 ", it is " + std::to_string(r) + " of " + std::to_string(schedules.size())};
+            return Violation{
+                static_cast<int>(r), 0, 0,
+                concat("the schedule says rank ", s.rank, " of ", s.ranks, ", it is ", r, " of ", schedules.size())};
         if (!same_arrays(s, schedules[0])) return Violation{s.rank, 0, 0, "its arrays differ from rank 0's"};
         if (auto wrong = check_rank_shapes(s)) return wrong;
         for (const Work& work : s.works) {
             const auto [known, fresh] = works.try_emplace(work.number, &work);
             if (!fresh && !same_work(s, work, *known->second))
                 return Violation{s.rank, 0, 0,
-                                 "its work " + std::to_string(work.number) +
-                                     " differs from that of another rank: its places, its space or its regions"};
+                                 concat("its work ", work.number,
+                                        " differs from that of another rank: its places, its space or its regions")};
         }
     }
     return std::nullopt;

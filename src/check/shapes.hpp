@@ -1,4 +1,4 @@
-// What the checker asks of schedules before it plays them.
+// What the checker asks of schedules before it runs them.
 #pragma once
 #include <optional>
 #include <span>

@@ -1,14 +1,15 @@
 // Tasks: each once, with the values that the works before it in the list leave.
 #include "check/checker.hpp"
+#include "core/concat.hpp"
 
 namespace tilewave {
 
-Checker::Why Checker::compute_task(Player& p, int lane, const Tile& tile, Entry& entry) {
+Checker::Why Checker::compute_task(RankState& p, int lane, const Tile& tile, Entry& entry) {
     const Schedule& s = *p.s;
     const TaskWork& task = *s.works[tile.work].task();
-    const std::string name = "task " + std::to_string(entry.number);
+    const std::string name = concat("task ", entry.number);
     std::vector<char>& here = p.computed[tile.work];
-    if (!here.empty()) return name + " is computed twice on rank " + std::to_string(s.rank);
+    if (!here.empty()) return concat(name, " is computed twice on rank ", s.rank);
     here.assign(1, 1);
     entry.computed.assign(1, 1);
     for (const Region& r : task.reads) {
@@ -21,11 +22,11 @@ Checker::Why Checker::compute_task(Player& p, int lane, const Tile& tile, Entry&
             const Version found = versions[i++];
             const Expected want = program_.before(entry, s.rank, r.array, cell);
             if (wrong || program_.right(found, want)) return;
-            wrong =
-                name + " reads " + to_string(r.box) + " of array " + std::to_string(r.array) + " before " +
+            wrong = concat(
+                name, " reads ", r.box, " of array ", r.array, " before ",
                 (found == missing ? "anything is there"
                  : want.list < 0  ? "it holds the right values"
-                                  : "it holds " + program_.text(want) + "; it holds " + program_.combined_text(found));
+                                  : "it holds " + program_.text(want) + "; it holds " + program_.combined_text(found)));
         });
         if (wrong) return wrong;
     }

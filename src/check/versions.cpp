@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/concat.hpp"
+
 namespace tilewave {
 namespace {
 
@@ -46,22 +48,22 @@ std::string VersionTable::text(Version version) const {
 }
 
 std::string VersionTable::text(const Versions& leaves, std::int64_t count) const {
-    auto array_of = [&](Version v) { return v < arrays_ ? -1 : v % arrays_; };  // -1: not a rank's own
+    auto array_of = [&](Version v) { return v < arrays_ ? -1 : v % arrays_; };  // -1: no version of an array
     auto rank_of = [&](Version v) { return v / arrays_ - 1; };
     auto one = [&](Version v) -> std::string {
         if (v == missing) return "nothing";
         if (v < missing) return "computed values";
-        if (array_of(v) < 0) return "the values given in array " + std::to_string(v);
-        return "the values of array " + std::to_string(array_of(v)) + " of rank " + std::to_string(rank_of(v));
+        if (array_of(v) < 0) return concat("the values given in array ", v);
+        return concat("the values of array ", array_of(v), " of rank ", rank_of(v));
     };
     if (count == 1) return one(leaves[0]);
     const int array = leaves[0] < 0 ? -1 : array_of(leaves[0]);
-    const bool alike =
+    const bool same_array =
         array >= 0 && std::all_of(leaves.begin(), leaves.end(), [&](Version v) { return array_of(v) == array; });
-    std::string text = alike ? "the values of array " + std::to_string(array) + " of ranks " : "";
+    std::string text = same_array ? concat("the values of array ", array, " of ranks ") : "";
     for (std::size_t i = 0; i < leaves.size(); ++i)
-        text += (i ? ", " : "") + (alike ? std::to_string(rank_of(leaves[i])) : one(leaves[i]));
-    if (count > static_cast<std::int64_t>(leaves.size())) text += ", ... (" + std::to_string(count) + " in all)";
+        text += (i ? ", " : "") + (same_array ? std::to_string(rank_of(leaves[i])) : one(leaves[i]));
+    if (count > static_cast<std::int64_t>(leaves.size())) text += concat(", ... (", count, " in all)");
     return text + " combined";
 }
 

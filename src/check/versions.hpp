@@ -24,9 +24,8 @@ constexpr Version computed(std::int64_t i) {
 }
 using Versions = std::vector<Version>;
 
-/// Numbers the values of separate arrays and what combine steps make of them. A pair that was
-/// combined before gets its old number, so that a tree of any size is one number and cells that
-/// share it share its memory.
+/// Numbers the values of separate arrays and what combine steps make of them. A pair that was combined before gets its
+/// old number, so that a tree of any size is one number and cells that share it share its memory.
 class VersionTable {
 public:
     VersionTable(int memories, int ranks) : arrays_(memories), first_pair_(memories * (ranks + 1)) {}

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "check/repeated.hpp"
+#include "core/concat.hpp"
 #include "predict/simulation.hpp"
 #include "schedule/repeat.hpp"
 #include "schedule/whole.hpp"
@@ -13,39 +14,38 @@ namespace tilewave {
 
 namespace {
 
-// Repetitions that are played at first and at most, and the part by which two in a row may differ to be steady.
-constexpr std::int64_t first_played = 4, most_played = 64;
+// Repetitions that are simulated at first and at most, and the part by which two in a row may differ to be steady.
+constexpr std::int64_t first_simulated = 4, most_simulated = 64;
 constexpr double steady = 0.002;
 
 }  // namespace
 
 Prediction predict(std::span<const Schedule> schedules, const Machine& machine, const Rates& rates,
                    const PredictOptions& options) {
-    if (options.times < 1)
-        throw ConfigError("predict: times is " + std::to_string(options.times) + "; 1 or more is allowed");
+    if (options.times < 1) throw ConfigError(concat("predict: times is ", options.times, "; 1 or more is allowed"));
     if (std::ranges::none_of(schedules, [](const Schedule& s) { return !s.repeated.empty(); }))
         return Simulation(schedules, machine, rates, options).run();
-    const auto play = [&](std::int64_t times) {
+    const auto simulate = [&](std::int64_t times) {
         const std::vector<Schedule> all = unrolled(schedules, times);
         return Simulation(all, machine, rates, options).run();
     };
     for (const Schedule& s : schedules) {
         if (const auto found = damage(s)) throw ConfigError("predict: " + found->entry + ": " + found->why);
-        if (auto wrong = check_repeated_rank(s)) throw ConfigError("predict: " + to_string(*wrong));
+        if (auto wrong = check_repeated_rank(s)) throw ConfigError(concat("predict: ", *wrong));
     }
-    std::int64_t played = std::min(options.times, first_played);
-    Prediction p = play(played);
+    std::int64_t simulated = std::min(options.times, first_simulated);
+    Prediction p = simulate(simulated);
     double one_s = 0;
-    for (double before_s = -1; played < options.times; before_s = one_s) {
-        const std::int64_t more = std::min(options.times, 2 * played);
-        Prediction longer = play(more);
-        one_s = (longer.time_s - p.time_s) / static_cast<double>(more - played);
+    for (double before_s = -1; simulated < options.times; before_s = one_s) {
+        const std::int64_t more = std::min(options.times, 2 * simulated);
+        Prediction longer = simulate(more);
+        one_s = (longer.time_s - p.time_s) / static_cast<double>(more - simulated);
         p = std::move(longer);
-        played = more;
-        if (played >= most_played || std::abs(one_s - before_s) <= steady * one_s) break;
+        simulated = more;
+        if (simulated >= most_simulated || std::abs(one_s - before_s) <= steady * one_s) break;
     }
-    if (played == options.times) return p;
-    const double time_s = p.time_s + static_cast<double>(options.times - played) * one_s, scale = time_s / p.time_s;
+    if (simulated == options.times) return p;
+    const double time_s = p.time_s + static_cast<double>(options.times - simulated) * one_s, scale = time_s / p.time_s;
     for (double* part : {&p.parts.total_s, &p.parts.fill_s, &p.parts.compute_s, &p.parts.pack_s, &p.parts.post_s,
                          &p.parts.wait_s, &p.parts.hand_over_s, &p.parts.drain_s})
         *part *= scale;

@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <string>
 
+#include "core/concat.hpp"
+
 namespace tilewave {
 
 KernelRate fit_rate(std::span<const RateSample> samples) {
     if (samples.size() < 3 || samples.size() > 4 ||
         std::any_of(samples.begin(), samples.end(), [](const RateSample& s) { return !(s.points > 0); }))
-        throw ConfigError("a rate was asked for from " + std::to_string(samples.size()) +
-                          " samples; allowed: three or four, each with points");
+        throw ConfigError(
+            concat("a rate was asked for from ", samples.size(), " samples; allowed: three or four, each with points"));
     KernelRate r;
     r.point_s = r.row_s = r.tile_s = 0;
     const auto &lengthy = samples[0], &brief = samples[1], &tiny = samples[2];

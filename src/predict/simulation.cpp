@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/concat.hpp"
 #include "predict/copy_cost.hpp"
 
 namespace tilewave {
@@ -229,9 +230,9 @@ void Simulation::refuse_stuck() const {
     for (const Lane& lane : lanes_)
         if (lane.state != State::ended && ++stuck <= 3) text += (stuck > 1 ? "; " : "") + name(lane);
     if (stuck > 0)
-        throw ConfigError("predict: these schedules do not end: " + std::to_string(stuck) +
-                          (stuck == 1 ? " lane waits" : " lanes wait") + " for what never comes: " + text +
-                          (stuck > 3 ? "; .." : ""));
+        throw ConfigError(concat("predict: these schedules do not end: ", stuck,
+                                 (stuck == 1 ? " lane waits" : " lanes wait"), " for what never comes: ", text,
+                                 (stuck > 3 ? "; .." : "")));
 }
 
 Timeline Simulation::timeline() const {

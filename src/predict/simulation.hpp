@@ -34,10 +34,10 @@ private:
     struct Lane {
         std::int32_t rank = 0, number = 0;
         State state = State::fresh;
-        std::size_t next = 0;         // the step under way
+        std::size_t next = 0;         // the current step
         double begin = 0, end = 0;    // of it; end is infinite while nobody knows
         double waited = 0;            // in steps before it
-        double copying = 0;           // what the compute step under way takes longer
+        double copying = 0;           // by what the current compute step takes longer
         double computed = 0;          // since the last poll
         double tick = 0, period = 0;  // of a compute step: its first poll, and from one to the next
         std::int32_t cpus = -1;       // the CPUs that it shares with too many others
@@ -87,7 +87,7 @@ private:
         std::int32_t first_lane = 0, first_half = 0;
         std::vector<TileWork*> works;        // by work; null for tasks
         std::vector<std::int32_t> meetings;  // that wait for a poll
-        double copies_until = 0;             // of messages from its own host
+        double copies_until = 0;             // of messages from its host
         bool helped = false;                 // by a lane that only waits, and moves messages meanwhile
     };
     // CPUs of fewer than the lanes on them; those that compute have equal parts.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/concat.hpp"
 #include "predict/simulation.hpp"
 
 namespace tilewave {
@@ -29,8 +30,8 @@ void Simulation::post(Lane& lane, std::int32_t id, double now) {
     c.head[!send] = o.next;
     if (o.next < 0) c.tail[!send] = -1;
     if (o.m->bytes != h.m->bytes)
-        throw ConfigError("predict: " + name(lane) + " meets a message of " + std::to_string(o.m->bytes) +
-                          " bytes on rank " + std::to_string(o.rank));
+        throw ConfigError(
+            concat("predict: ", name(lane), " meets a message of ", o.m->bytes, " bytes on rank ", o.rank));
     h.partner = other;
     o.partner = id;
     meet(send ? id : other, send ? other : id, now);
@@ -180,7 +181,7 @@ double Simulation::wait(Lane& lane, std::int32_t id, double now) {
     return never;
 }
 
-// The first time from now on at which a lane of the rank polls, as far as the steps under way say.
+// The first time from now on at which a lane of the rank polls, as far as the current steps tell.
 double Simulation::next_poll(std::int32_t rank, double now) const {
     double first = never;
     const auto begin = static_cast<std::size_t>(ranks_[rank].first_lane);

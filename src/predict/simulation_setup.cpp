@@ -3,6 +3,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/concat.hpp"
 #include "predict/simulation.hpp"
 #include "schedule/whole.hpp"
 
@@ -14,20 +15,18 @@ void require(bool ok, const std::string& what) {
     if (!ok) throw ConfigError("predict: " + what);
 }
 
-void require_time(double s, const char* what) {
-    require(std::isfinite(s) && s >= 0, std::string(what) + " is " + std::to_string(s) + "; 0 or more is allowed");
+void require_time(double s, const std::string& what) {
+    require(std::isfinite(s) && s >= 0, concat(what, " is ", s, "; 0 or more is allowed"));
 }
 
 void check_link(const Link& l, const std::string& which) {
-    require_time(l.latency_s, (which + ".latency_s").c_str());
-    require_time(l.send_s, (which + ".send_s").c_str());
-    require_time(l.receive_s, (which + ".receive_s").c_str());
-    require_time(l.byte_s, (which + ".byte_s").c_str());
-    require_time(l.busy_byte_s, (which + ".busy_byte_s").c_str());
-    require_time(l.burst_bytes, (which + ".burst_bytes").c_str());
-    require(l.eager_bytes >= 0, which + ".eager_bytes is " + std::to_string(l.eager_bytes) + "; 0 or more is allowed");
+    const std::pair<double, const char*> times[] = {{l.latency_s, ".latency_s"},     {l.send_s, ".send_s"},
+                                                    {l.receive_s, ".receive_s"},     {l.byte_s, ".byte_s"},
+                                                    {l.busy_byte_s, ".busy_byte_s"}, {l.burst_bytes, ".burst_bytes"}};
+    for (const auto& [s, name] : times) require_time(s, which + name);
+    require(l.eager_bytes >= 0, concat(which, ".eager_bytes is ", l.eager_bytes, "; 0 or more is allowed"));
     for (double h : {l.hidden_polled, l.hidden_unpolled})
-        require(h >= 0 && h <= 1, "a hidden part of " + which + " is " + std::to_string(h) + "; 0 to 1 is allowed");
+        require(h >= 0 && h <= 1, concat("a hidden part of ", which, " is ", h, "; 0 to 1 is allowed"));
 }
 
 // Numbers for keys as they come.
@@ -63,7 +62,7 @@ private:
 // What the steps of a rank name is there, and can be posted so.
 void check_steps(const Schedule& s) {
     if (const auto found = damage(s))
-        throw ConfigError("predict: rank " + std::to_string(s.rank) + ", " + found->entry + ": " + found->why);
+        throw ConfigError(concat("predict: rank ", s.rank, ", ", found->entry, ": ", found->why));
     for (std::size_t l = 0; l < s.lanes.size(); ++l)
         for (std::size_t i = 0; i < s.lanes[l].size(); ++i) {
             const Step& step = s.lanes[l][i];
@@ -117,9 +116,8 @@ void Simulation::check() const {
     for (std::size_t r = 0; r < schedules_.size(); ++r) {
         const Schedule& s = schedules_[r];
         require(s.rank == static_cast<int>(r) && s.ranks == static_cast<int>(schedules_.size()),
-                "schedule " + std::to_string(r) + " of " + std::to_string(schedules_.size()) + " is for rank " +
-                    std::to_string(s.rank) + " of " + std::to_string(s.ranks) +
-                    "; allowed: those of all ranks, in order");
+                concat("schedule ", r, " of ", schedules_.size(), " is for rank ", s.rank, " of ", s.ranks,
+                       "; allowed: those of all ranks, in order"));
         check_steps(s);
         check_rates(s);
     }
@@ -127,29 +125,28 @@ void Simulation::check() const {
         require_time(rate.point_s, "point_s");
         require_time(rate.row_s, "row_s");
         require_time(rate.tile_s, "tile_s");
-        require(rate.spread >= 0 && rate.spread <= 1,
-                "spread is " + std::to_string(rate.spread) + "; 0 to 1 is allowed");
+        require(rate.spread >= 0 && rate.spread <= 1, concat("spread is ", rate.spread, "; 0 to 1 is allowed"));
     }
     for (const OperationRate& rate : rates_.operations) {
         require_time(rate.call_s, "call_s");
         require_time(rate.amount_s, "amount_s");
     }
     require_time(options_.poll_period_s, "poll_period_s");
-    require(options_.threads >= 0, "threads is " + std::to_string(options_.threads) + "; 0 or more is allowed");
+    require(options_.threads >= 0, concat("threads is ", options_.threads, "; 0 or more is allowed"));
     require_time(machine_.hand_over_s, "hand_over_s");
     require_time(machine_.poll_s, "poll_s");
     require_time(machine_.step_s, "step_s");
     check_link(machine_.same_host, "same_host");
     check_link(machine_.other_host, "other_host");
-    require(machine_.set_of.empty() || machine_.set_of.size() >= schedules_.size(),
-            "set_of says where " + std::to_string(machine_.set_of.size()) + " ranks are, the schedules are for " +
-                std::to_string(schedules_.size()));
+    require(
+        machine_.set_of.empty() || machine_.set_of.size() >= schedules_.size(),
+        concat("set_of says where ", machine_.set_of.size(), " ranks are, the schedules are for ", schedules_.size()));
     for (const std::int32_t s : machine_.set_of)
         require(s >= 0 && static_cast<std::size_t>(s) < machine_.set_cpus.size() && machine_.set_cpus[s] > 0,
-                "set_of names set " + std::to_string(s) + ", of which set_cpus knows no CPUs");
+                concat("set_of names set ", s, ", of which set_cpus knows no CPUs"));
     require(machine_.host_of.empty() || machine_.host_of.size() >= schedules_.size(),
-            "host_of says where " + std::to_string(machine_.host_of.size()) + " ranks are, the schedules are for " +
-                std::to_string(schedules_.size()));
+            concat("host_of says where ", machine_.host_of.size(), " ranks are, the schedules are for ",
+                   schedules_.size()));
 }
 
 void Simulation::set_up_messages() {
@@ -219,8 +216,8 @@ void Simulation::set_up_work() {
 void Simulation::check_rates(const Schedule& s) const {
     const auto given = [&](std::int32_t number, std::size_t count, const char* what) {
         require(number >= 0 && static_cast<std::size_t>(number) < count,
-                "a work of rank " + std::to_string(s.rank) + " names " + what + " " + std::to_string(number) +
-                    ", of which no rate is given; there are " + std::to_string(count));
+                concat("a work of rank ", s.rank, " names ", what, " ", number,
+                       ", of which no rate is given; there are ", count));
     };
     for (const Work& work : s.works) {
         if (const TaskWork* task = work.task()) given(task->operation, rates_.operations.size(), "operation");

@@ -1,4 +1,4 @@
-// Lanes that share CPUs: of those that compute each has as much as the others, whoever waits gives its part away.
+// Lanes that share CPUs: those that compute have equal parts; a lane that waits takes none.
 //
 // A lane's step ends when its CPUs have given each lane `due` seconds. How fast they give changes when a lane begins or
 // ends, so that ends move: a lane's event counts only if it is of the end that the lane has now.
@@ -25,7 +25,7 @@ void Simulation::retime(Cpus& cpus, double now) {
     }
 }
 
-// `lane.end` is that of a CPU of its own.
+// @pre `lane.end` is as with a CPU for the lane alone (not checked)
 void Simulation::begin_work(Lane& lane, double now) {
     Cpus& cpus = cpus_[lane.cpus];
     give(cpus, now);
@@ -53,7 +53,7 @@ void Simulation::lengthen(Lane& lane, double more, double now) {
     lane.end = now + more / cpus.share(cpus.busy);
 }
 
-// What a short step takes beside those that compute.
+// Seconds of a short step while other lanes compute.
 double Simulation::slowed(const Lane& lane, double work_s) const {
     const Cpus& cpus = cpus_[lane.cpus];
     return work_s / cpus.share(cpus.busy + 1);

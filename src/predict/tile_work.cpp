@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/concat.hpp"
 #include "schedule/tile_rows.hpp"
 
 namespace tilewave {
@@ -55,8 +56,7 @@ static constexpr std::int64_t most_counted = std::int64_t{1} << 24, most_rows = 
 
 static void refuse_many(std::int64_t count, std::int64_t most, const Box& tile) {
     if (count > most)
-        throw ConfigError("predict: tile " + to_string(tile) + " has " + std::to_string(count) +
-                          " rows or pieces to count; allowed: " + std::to_string(most));
+        throw ConfigError(concat("predict: tile ", tile, " has ", count, " rows or pieces to count; allowed: ", most));
 }
 
 RowCount TileWork::of(const Box& tile) {

@@ -17,7 +17,7 @@ struct RowCount {
 };
 
 /// Exact numbers for tiles of one nest: closed forms for tiles that no bound cuts; the others are walked
-/// once for all that are cut alike.
+/// once for all that are cut equally.
 class TileWork {
 public:
     /// Of nest `nest`, one of the works of `schedule`.
@@ -45,7 +45,7 @@ private:
     const NestWork& nest_;
     Rows rows_ = Rows::unit;
     int up_ = 0, down_ = 0;
-    std::optional<PieceCut> cut_;  // of arrays kept in planes: rows end where pieces do
+    std::optional<PieceCut> cut_;  // of arrays in planes: rows end where pieces do
     std::unordered_map<Key, RowCount, Hash> walked_;
 };
 

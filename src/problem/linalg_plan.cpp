@@ -2,6 +2,7 @@
 #include <sstream>
 #include <type_traits>
 
+#include "core/concat.hpp"
 #include "tilewave/engine/linalg_plan.hpp"
 #include "tilewave/error.hpp"
 
@@ -30,9 +31,9 @@ template <class T>
 void check_least(const std::string& call, const char* name, const std::optional<T>& given, double least) {
     if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>)
         if (given && !(static_cast<double>(*given) >= least))
-            throw ConfigError(call + ": " + name + ": given " + text_of_choice(*given) +
-                              "; allowed: " + (std::is_integral_v<T> ? "an integer >= " : "a number >= ") +
-                              std::to_string(static_cast<std::int64_t>(least)));
+            throw ConfigError(concat(call, ": ", name, ": given ", text_of_choice(*given),
+                                     "; allowed: ", (std::is_integral_v<T> ? "an integer >= " : "a number >= "),
+                                     static_cast<std::int64_t>(least)));
 }
 
 }  // namespace

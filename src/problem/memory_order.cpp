@@ -51,10 +51,10 @@ bool lies_in_boxes(const SweepProblem& problem, const Plan& plan, int a) {
 // Every scale-th element of a field that lies row by row.
 static MemoryOrder order_in_field(const SweepProblem& problem, const Plan& plan, int a, int rank) {
     const NestArray& n = problem.arrays[a];
-    const Box own = held(problem, plan, a, rank), field = field_layout(problem, plan, a).storage(rank);
+    const Box part = held(problem, plan, a, rank), field = field_layout(problem, plan, a).storage(rank);
     MemoryOrder m = MemoryOrder::row_major(field);
-    for (int d = 0; d < own.dims(); ++d) {
-        m.first += m.stride[d] * (n.scale[d] * own.lo[d] + n.residue[d] - field.lo[d]);
+    for (int d = 0; d < part.dims(); ++d) {
+        m.first += m.stride[d] * (n.scale[d] * part.lo[d] + n.residue[d] - field.lo[d]);
         m.stride[d] *= n.scale[d];
     }
     return m;
@@ -68,15 +68,15 @@ MemoryOrder field_order(const SweepProblem& problem, const Plan& plan, int a, in
 MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, int rank) {
     const NestArray& n = problem.arrays[a];
     if (n.scale.n) return order_in_field(problem, plan, a, rank);
-    const Box own = held(problem, plan, a, rank);
+    const Box local = held(problem, plan, a, rank);
     const bool boxes = lies_in_boxes(problem, plan, a);
     bool has_row = true;  // the row varies only what the array has
     for (int k = 0; k < plan.row.n; ++k) has_row = has_row && (plan.row[k] == 0 || !problem.lacks(a, k));
-    if (own.empty() || n.replicated || (!boxes && (plan.storage == StorageKind::plain || !has_row)))
-        return MemoryOrder::row_major(own);
+    if (local.empty() || n.replicated || (!boxes && (plan.storage == StorageKind::plain || !has_row)))
+        return MemoryOrder::row_major(local);
     MemoryOrder m;
     // Row-major in the coordinates of the row order, over the box of them that holds the array's z box.
-    Box z = problem.box_of(a, own);
+    Box z = problem.box_of(a, local);
     if (n.time_buffers > 0) z.hi[0] = z.lo[0] + 1;
     const IndexMatrix order = plan.storage == StorageKind::skewed && has_row ? plan.order(problem.dims())
                                                                              : IndexMatrix::identity(problem.dims());
@@ -85,11 +85,11 @@ MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, i
     const Index y_stride = row_major_strides(y, 1), z_stride = y_stride * order, x_stride = z_stride * problem.loops;
     Index first = Index::filled(problem.dims(), 0);  // loop indices of the first element
     const Index shift = problem.shift(a);
-    m.stride = own.lo;
-    for (int d = 0; d < own.dims(); ++d) {
+    m.stride = local.lo;
+    for (int d = 0; d < local.dims(); ++d) {
         const int k = static_cast<int>(n.axes[d]);
         m.stride[d] = x_stride[k];
-        first[k] = own.lo[d] - shift[k];
+        first[k] = local.lo[d] - shift[k];
     }
     if (n.time_buffers > 0) first[0] = z.lo[0];
     const Index at = order * (problem.loops * first) - y.lo;
@@ -108,8 +108,8 @@ std::uint64_t memory_orders(const SweepProblem& problem, const Plan& plan, int a
         const int rank = static_cast<int>(std::int64_t{i} * (ranks - 1) / std::max(looked - 1, 1));
         const MemoryOrder order = field_order(problem, plan, a, rank);
         const Layout field = field_layout(problem, plan, a);
-        const Box own = problem.arrays[a].replicated ? field.whole() : field.storage(rank);
-        all = all && order == MemoryOrder::row_major(own);
+        const Box local = problem.arrays[a].replicated ? field.whole() : field.storage(rank);
+        all = all && order == MemoryOrder::row_major(local);
         for (auto s : order.stride) add(s);
         add(order.first);
         add(order.items);

@@ -6,6 +6,7 @@
 #include <sstream>
 #include <type_traits>
 
+#include "core/concat.hpp"
 #include "problem/choice_checks.hpp"
 #include "problem/stencil.hpp"
 #include "problem/temporal_blocking.hpp"
@@ -39,8 +40,8 @@ IndexMatrix Plan::order(int n) const {
         if (row[k] == -1) down = k;
     }
     if (row.n != n || up < 0 || others)
-        throw ConfigError("row " + tilewave::to_string(row) + " was given; allowed are " + std::to_string(n) +
-                          " entries, one of them 1, perhaps another -1, the rest 0");
+        throw ConfigError(concat("row ", row, " was given; allowed are ", n,
+                                 " entries, one of them 1, perhaps another -1, the rest 0"));
     int next = 0;
     for (int k = 0; k < n; ++k)
         if (k != up && k != down) t.row[next++] = IndexMatrix::identity(n).row[k];
@@ -94,14 +95,12 @@ std::int64_t largest_block(const SweepProblem& problem, const Index& grid, int k
 
 void check_dims(const Index& given, int n, const char* what) {
     if (given.n != n)
-        throw ConfigError(std::string(what) + " " + to_string(given) + " has " + std::to_string(given.n) +
-                          " entries; the nest has " + std::to_string(n) + " dimensions");
+        throw ConfigError(concat(what, " ", given, " has ", given.n, " entries; the nest has ", n, " dimensions"));
 }
 
 void check_mapping_dim(int mapping_dim, int n) {
     if (mapping_dim < 0 || mapping_dim >= n)
-        throw ConfigError("mapping_dim " + std::to_string(mapping_dim) + " was given; allowed are 0 to " +
-                          std::to_string(n - 1));
+        throw ConfigError(concat("mapping_dim ", mapping_dim, " was given; allowed are 0 to ", n - 1));
 }
 
 void check_grid(const Index& grid, int n, int ranks) {
@@ -110,8 +109,8 @@ void check_grid(const Index& grid, int n, int ranks) {
     for (auto g : grid)
         product = g < 1 || product > ranks ? product : product * std::min<std::int64_t>(g, ranks + std::int64_t{1});
     if (std::any_of(grid.begin(), grid.end(), [](auto g) { return g < 1; }) || product > ranks)
-        throw ConfigError("grid " + to_string(grid) + " was given for " + std::to_string(ranks) +
-                          " ranks; its entries must be >= 1 and multiply to at most " + std::to_string(ranks));
+        throw ConfigError(concat("grid ", grid, " was given for ", ranks,
+                                 " ranks; its entries must be >= 1 and multiply to at most ", ranks));
 }
 
 static std::string why_whole(const SweepProblem& problem, int k) {
@@ -119,16 +118,14 @@ static std::string why_whole(const SweepProblem& problem, int k) {
     if (!problem.loops.keeps(k)) return "it is a sum of loop indices, so that tiles honour every dependence";
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
         if (!problem.arrays[a].replicated && problem.lacks(a, k))
-            return problem.arrays[a].time_buffers > 0 && k == 0 ? "it is time"
-                                                                : "array " + std::to_string(a) + " lacks it";
+            return problem.arrays[a].time_buffers > 0 && k == 0 ? "it is time" : concat("array ", a, " lacks it");
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
         if (!problem.arrays[a].replicated && problem.swaps(a, k))
-            return "array " + std::to_string(a) + " has it before an outer index";
+            return concat("array ", a, " has it before an outer index");
     for (const NestArray& a : problem.arrays)
         for (int m = 0; !a.replicated && m < a.axes.n; ++m)
             if (a.axes[m] == k && a.shape[m] != problem.shape[k] && !a.aligned)
-                return "the arrays have different extents along it, " + std::to_string(a.shape[m]) + " and " +
-                       std::to_string(problem.shape[k]);
+                return concat("the arrays have different extents along it, ", a.shape[m], " and ", problem.shape[k]);
     return "an array is written at several offsets along it";
 }
 
@@ -136,26 +133,27 @@ void check_cuts(const SweepProblem& problem, const Index& grid) {
     for (int k = 0; k < grid.n; ++k) {
         if (grid[k] == 1) continue;
         if (!problem.may_cut(k))
-            throw ConfigError("grid " + to_string(grid) + " cuts dimension " + std::to_string(k) +
-                              ", which stays whole on a rank: " + why_whole(problem, k));
+            throw ConfigError(
+                concat("grid ", grid, " cuts dimension ", k, ", which stays whole on a rank: ", why_whole(problem, k)));
     }
 }
 
 static void check_row(const SweepProblem& problem, const Plan& plan) {
     const IndexMatrix t = plan.order(problem.dims());
     if (problem.sequential && !t.is_identity())
-        throw ConfigError("row " + to_string(plan.row) +
-                          " was given for a nest that runs in loop order; allowed are rows along the last dimension");
+        throw ConfigError(
+            concat("row ", plan.row,
+                   " was given for a nest that runs in loop order; allowed are rows along the last dimension"));
     // A row has one step a place, time buffers are reused in turn.
     const bool time_buffers = std::any_of(problem.arrays.begin(), problem.arrays.end(),
                                           [](const NestArray& a) { return a.time_buffers > 1; });
     if (time_buffers && problem.dims() > 1 && plan.row.n && plan.row[0] != 0)
-        throw ConfigError("row " + to_string(plan.row) +
-                          " was given for a nest with several time buffers; allowed are rows within one time step");
+        throw ConfigError(
+            concat("row ", plan.row,
+                   " was given for a nest with several time buffers; allowed are rows within one time step"));
     for (const Index& d : problem.dependences())
         if (!lexicographically_positive(t * d))
-            throw ConfigError("row " + to_string(plan.row) + " gives an order of points against the dependence " +
-                              to_string(d));
+            throw ConfigError(concat("row ", plan.row, " gives an order of points against the dependence ", d));
 }
 
 void check_factors(const Index& factors, int n, int mapping_dim, bool helper) {
@@ -163,13 +161,12 @@ void check_factors(const Index& factors, int n, int mapping_dim, bool helper) {
     std::int64_t lanes = 1;
     for (auto m : factors) {
         if (m < 1 || factors[mapping_dim] != 1)
-            throw ConfigError("factors " + to_string(factors) + " must be >= 1, and 1 at the mapping dimension " +
-                              std::to_string(mapping_dim));
+            throw ConfigError(
+                concat("factors ", factors, " must be >= 1, and 1 at the mapping dimension ", mapping_dim));
         // Before the product, which could overflow.
         if (m > max_lanes || (lanes *= m) > max_lanes - helper)
-            throw ConfigError("factors " + to_string(factors) + " ask for more lanes a rank than the " +
-                              std::to_string(max_lanes - helper) + " that are allowed" +
-                              (helper ? " beside a helper" : ""));
+            throw ConfigError(concat("factors ", factors, " ask for more lanes a rank than the ", max_lanes - helper,
+                                     " that are allowed", (helper ? " beside a helper" : "")));
     }
 }
 
@@ -200,34 +197,33 @@ void Plan::validate(const SweepProblem& problem, int ranks) const {
     for (int k = 0; k < n; ++k) {
         const std::int64_t most = std::max<std::int64_t>(largest_block(problem, grid, k), 1);
         if (tile[k] < 1 || tile[k] > most)
-            throw ConfigError("tile " + tilewave::to_string(tile) + ": entry " + std::to_string(tile[k]) +
-                              " of dimension " + std::to_string(k) + " is outside 1 to " + std::to_string(most) +
-                              ", the largest block of a rank");
+            throw ConfigError(concat("tile ", tile, ": entry ", tile[k], " of dimension ", k, " is outside 1 to ", most,
+                                     ", the largest block of a rank"));
         if (unit[k] && tile[k] != 1)
-            throw ConfigError("tile " + tilewave::to_string(tile) + ": entry " + std::to_string(k) +
-                              " must be 1: a dependence along it goes back along another dimension");
+            throw ConfigError(concat("tile ", tile, ": entry ", k,
+                                     " must be 1: a dependence along it goes back along another dimension"));
         if (problem.sequential && (tile[k] != most || lanes() > 1))
-            throw ConfigError("tile " + tilewave::to_string(tile) + " on " + std::to_string(lanes()) +
-                              " lane(s): a nest that runs in loop order is one tile on one lane");
+            throw ConfigError(concat("tile ", tile, " on ", lanes(),
+                                     " lane(s): a nest that runs in loop order is one tile on one lane"));
     }
     constexpr std::int64_t most_padded = std::int64_t{64} << 20;  // less is let through where it is asked for
     if (storage == StorageKind::skewed && mostly_padding(problem, *this) && held_bytes(problem, *this, 0) > most_padded)
-        throw ConfigError("storage skewed was given: the boxes of these skewed loops take " +
-                          std::to_string(held_bytes(problem, *this, 0) >> 20) +
-                          " MiB a rank, more than four times the arrays; allowed here: plain");
+        throw ConfigError(concat("storage skewed was given: the boxes of these skewed loops take ",
+                                 held_bytes(problem, *this, 0) >> 20,
+                                 " MiB a rank, more than four times the arrays; allowed here: plain"));
     if (skew.n != 0 && (skew.n != 2 || skew[0] < 0 || skew[0] >= skew[1] || skew[1] >= n ||
                         problem.loops.row[static_cast<int>(skew[1])][static_cast<int>(skew[0])] == 0))
-        throw ConfigError("skew " + tilewave::to_string(skew) + " was given; allowed are (k, l) with 0 <= k < l < " +
-                          std::to_string(n) + ", whose sum the loops are cut along, or none");
+        throw ConfigError(concat("skew ", skew, " was given; allowed are (k, l) with 0 <= k < l < ", n,
+                                 ", whose sum the loops are cut along, or none"));
 #define TILEWAVE_CHOICE(type, name, otherwise, least, text) check_least(#name, name, least);
     TILEWAVE_PLAN_CHOICES(TILEWAVE_CHOICE)
 #undef TILEWAVE_CHOICE
     if (aggregate > 1 && !may_aggregate(problem, *this))
-        throw ConfigError("aggregate " + std::to_string(aggregate) + " was given; allowed here is 1: " +
-                          (lanes() > 1 ? "each of several lanes sends by itself"
-                           : uses_window(problem, *this)
-                               ? "a rolling window's messages go as its rows are computed"
-                               : "ranks read what later ones compute, and would wait for each other"));
+        throw ConfigError(concat(
+            "aggregate ", aggregate, " was given; allowed here is 1: ",
+            (lanes() > 1                   ? "each of several lanes sends by itself"
+             : uses_window(problem, *this) ? "a rolling window's messages go as its rows are computed"
+                                           : "ranks read what later ones compute, and would wait for each other")));
 }
 
 Plan fitted(const Plan& plan, const SweepProblem& before, const SweepProblem& now) {

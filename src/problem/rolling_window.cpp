@@ -95,7 +95,7 @@ RollingWindow::RollingWindow(const Schedule& s)
     }
     first_panel_.push_back(panels);
     for (Ring& ring : rings_) {
-        // A panel's first element begins a cache line; rows are an odd number of lines apart, so that those of
+        // A panel's first element begins a cache line; rows have a distance of an odd number of lines, so that those of
         // several planes do not meet in the same sets of the cache.
         const std::int64_t line = cache_line_bytes / ring.item_bytes;
         ring.lead = rounded_up(reads_along(ring), line);

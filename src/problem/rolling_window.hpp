@@ -1,4 +1,4 @@
-// Rolling windows: arrays of which a run keeps only what later points still read.
+// Rolling windows: arrays of which a run stores only what later points still read.
 //
 //   rows go along ->                     A plane holds points that do not depend on each other. Its rows go `along`;
 //   planes |  panel 0   | panel 1 |             follow each other `across`. A tile is cut into pieces so narrow that
@@ -7,7 +7,7 @@
 //   |oooooooooooo|ooooooooo|  plane 2    Memory holds the last Array::planes planes of a panel, in a ring: plane p lies
 //   |............|.........|  plane 3    where plane p - planes lay.
 //
-// Three things outlive a piece, each Array::reach elements wide: the end of each row for the panel beside it (between),
+// Three things outlive a piece, each Array::reach elements wide: the end of each row for the next panel (between),
 // the same for the next column of tiles or the next rank (face), and the last lines across for the next tile (back).
 //
 // Planes may be slanted: plane z[across] + z[along] holds z. The rows of a piece are then shorter at both ends. A tile
@@ -51,7 +51,7 @@ public:
         std::int64_t begin = 0, end = 0;   ///< of z[across]
         std::int64_t panel = 0;            ///< whose memory it uses
         bool first = false, last = false;  ///< of its column of tiles, along the rows
-        int drift = 0;  ///< how far the kept part of a row moves from plane to plane: 1 in panels across the rows
+        int drift = 0;  ///< how far the stored part of a row moves from plane to plane: 1 in panels across the rows
         /// z[along] of the first element in memory of a plane's row.
         std::int64_t origin(std::int64_t plane) const { return drift ? plane - end + 1 : lo; }
     };
@@ -111,8 +111,8 @@ public:
         for (int k : others_) number = number * extent(ring, k) + row[k] - block_.lo[k] + ring.reach[k];
         return number;
     }
-    /// Which z[along] of a row a piece has in memory: of its own points and of what these read.
-    std::pair<std::int64_t, std::int64_t> kept(const Ring& ring, const Piece& piece, const Index& row) const {
+    /// Which z[along] of a row a piece has in memory: of its points and of what these read.
+    std::pair<std::int64_t, std::int64_t> stored(const Ring& ring, const Piece& piece, const Index& row) const {
         const std::int64_t lo = piece.lo - reads_along(ring), plane = row[across_];
         if (!slant_) return {lo, piece.hi};
         return {std::max(lo, plane - piece.end + 1), std::min(piece.hi, plane - piece.begin + reads_across(ring) + 1)};
@@ -121,7 +121,7 @@ public:
     bool has_segments(const Ring& ring, const Piece& piece, const Index& row) const {
         const auto number = static_cast<std::size_t>(row_number(ring, row));
         if (ring.first[number] == ring.first[number + 1]) return false;
-        const auto [lo, hi] = kept(ring, piece, row);
+        const auto [lo, hi] = stored(ring, piece, row);
         for (std::int64_t i = ring.first[number]; i < ring.first[number + 1]; ++i) {
             const Segment& s = ring.segments[i];
             if (s.begin < hi && s.begin + s.count > lo) return true;
@@ -151,7 +151,7 @@ private:
     std::vector<std::int64_t> first_panel_;  // by column; then how many there are
     PieceCut cut_;
     std::vector<Ring> rings_;
-    std::vector<int> ring_of_;  // by array; -1: not kept in planes
+    std::vector<int> ring_of_;  // by array; -1: not in planes
     std::int64_t tallest_ = 0, others_count_ = 1;
     std::int64_t first_plane_ = 0, end_plane_ = 0;  // of the block
     Index reach_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/concat.hpp"
+
 namespace tilewave {
 
 namespace {
@@ -11,18 +13,18 @@ bool timed(const SweepProblem& problem) {
                        [](const NestArray& a) { return a.time_buffers > 0; });
 }
 
-// Each element is written by the point that ranks own it with.
+// Each element is written by a point of the rank that owns it.
 std::string why_no_writes(const SweepProblem& problem) {
     const Index origin = problem.origin();
     for (const Access& p : problem.accesses) {
         if (!p.writes || problem.arrays[p.array].time_buffers > 0) continue;
         const NestArray& array = problem.arrays[p.array];
-        if (timed(problem)) return "array " + std::to_string(p.array) + " has time as a dimension and is written";
-        if (p.offset != problem.shift(p.array)) return "array " + std::to_string(p.array) + " is written at two places";
+        if (timed(problem)) return concat("array ", p.array, " has time as a dimension and is written");
+        if (p.offset != problem.shift(p.array)) return concat("array ", p.array, " is written at two places");
         for (auto k : array.axes) {
             const auto at = static_cast<int>(k);
             if (p.offset[at] != origin[at] || (problem.period(at) > 0 && p.offset[at] != 0))
-                return "array " + std::to_string(p.array) + " is written at offset " + to_string(p.offset);
+                return concat("array ", p.array, " is written at offset ", p.offset);
         }
     }
     return "";
@@ -33,7 +35,7 @@ std::string why_no_writes(const SweepProblem& problem) {
 std::string why_no_stencil(const SweepProblem& problem) {
     if (problem.sequential) return "its points are computed in the order of the loops";
     if (!problem.loops.is_identity()) return "a loop runs downwards or is skewed";
-    if (problem.window.along >= 0) return "a rolling window is kept of an array";
+    if (problem.window.along >= 0) return "an array has a rolling window";
     if (problem.has_parts_of_fields()) return "subscripts multiply loop indices";
     const bool in_time = timed(problem);
     if (in_time && problem.dims() < 2) return "it has no loop but time";
@@ -42,8 +44,8 @@ std::string why_no_stencil(const SweepProblem& problem) {
     if (std::string why = why_no_writes(problem); !why.empty()) return why;
     for (const Index& d : problem.dependences())
         if (!in_time || d[0] <= 0)
-            return "points of one " + std::string(in_time ? "time step" : "run") +
-                   " depend on each other, by the dependence vector " + to_string(d);
+            return concat("points of one ", in_time ? "time step" : "run",
+                          " depend on each other, by the dependence vector ", d);
     return "";
 }
 
@@ -94,15 +96,13 @@ void check_stencil_plan(const SweepProblem& problem, const Plan& plan) {
     const bool in_time = stencil_of(problem).timed;
     const int n = problem.dims();
     if (in_time && (plan.tile[0] != 1 || plan.factors[0] != 1))
-        refuse("tile " + to_string(plan.tile) + " and factors " + to_string(plan.factors) +
-               " were, too; allowed: 1 along time");
+        refuse(concat("tile ", plan.tile, " and factors ", plan.factors, " were, too; allowed: 1 along time"));
     if (plan.row.n && plan.order(n) != IndexMatrix::identity(n))
-        refuse("row " + to_string(plan.row) + " was, too; allowed: rows along the last dimension");
+        refuse(concat("row ", plan.row, " was, too; allowed: rows along the last dimension"));
     if (plan.storage != StorageKind::plain || plan.skew.n) refuse("allowed: storage plain and no skew");
     if (plan.slices != 1 || plan.aggregate != 1) refuse("allowed: slices 1 and aggregate 1");
     if (problem.once && plan.temporal_block > 1)
-        refuse("temporal_block " + std::to_string(plan.temporal_block) +
-               " was, too; allowed where points are reduced: 1");
+        refuse(concat("temporal_block ", plan.temporal_block, " was, too; allowed where points are reduced: 1"));
 }
 
 }  // namespace tilewave

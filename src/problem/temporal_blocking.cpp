@@ -19,7 +19,7 @@ double point_bytes(const SweepProblem& problem) {
     return bytes;
 }
 
-// By how many tiles a step of time follows the one before it: the way back of its dependences (SweepGeometry).
+// By how many tiles a time step follows the one before it: as far as dependences go back (SweepGeometry).
 std::int64_t lag_of_a_step(const SweepProblem& problem, const Plan& plan) {
     std::int64_t most = 0;
     const int twice = deep_halo(problem, plan).along;
@@ -150,11 +150,11 @@ bool block_in_time(const SweepProblem& problem, const Machine& machine, int lane
     double least = std::ceil((ranks ? std::max(least_points_over_ranks, messages * machine.latency_s / machine.point_s)
                                     : least_points_together) /
                              layer);
-    const double own_layers = own_cached_part * static_cast<double>(machine.cache_bytes) / step_bytes,
-                 own_least = std::ceil(least_points_in_own_cache / layer);
-    if ((all == 1 || together) && own_layers >= own_least * static_cast<double>(least_steps_in_own_cache)) {
-        layers = own_layers;
-        least = own_least;
+    const double core_layers = core_cached_part * static_cast<double>(machine.cache_bytes) / step_bytes,
+                 core_least = std::ceil(least_points_in_core_cache / layer);
+    if ((all == 1 || together) && core_layers >= core_least * static_cast<double>(least_steps_in_core_cache)) {
+        layers = core_layers;
+        least = core_least;
     }
     auto steps = static_cast<std::int64_t>(
         std::min(layers / least, static_cast<double>(std::max<std::int64_t>(most_steps_of_a_block, lanes))));

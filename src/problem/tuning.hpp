@@ -5,7 +5,7 @@
 
 namespace tilewave::tuning {
 
-/// Ratio of a block's extents from which its rows are stored the other way.
+/// Ratio of a block's extents from which its rows go along the longer dimension.
 inline constexpr double clearly_longer = 1.125;
 /// Points of a row below which the call of the kernel costs a visible part of the time.
 inline constexpr std::int64_t shortest_sliced_row = 64;
@@ -16,12 +16,12 @@ inline constexpr std::int64_t shortest_sliced_row = 64;
 inline constexpr double cached_part = 0.25, cached_part_over_ranks = 0.5;
 /// Steps of a temporal block, if there are not more lanes: memory traffic is then an eighth.
 inline constexpr std::int64_t most_steps_of_a_block = 8;
-/// Points of a tile, so that a step of the schedule costs little beside them: on one rank, and over ranks.
+/// Points of a tile, so that a step of the schedule costs little in comparison: on one rank, and over ranks.
 inline constexpr double least_points_together = 16384, least_points_over_ranks = 32768;
-/// One lane alone uses its core's own cache, if so many steps of tiles with so many points fit this part of it.
-inline constexpr std::int64_t least_steps_in_own_cache = 4;
-inline constexpr double least_points_in_own_cache = 6000, own_cached_part = 0.75;
-/// A tile with a message of its own takes at least as long as so many messages.
+/// One lane alone uses its core's private cache, if so many steps of tiles with so many points fit this part of it.
+inline constexpr std::int64_t least_steps_in_core_cache = 4;
+inline constexpr double least_points_in_core_cache = 6000, core_cached_part = 0.75;
+/// A tile that sends one message takes at least as long as so many messages.
 inline constexpr double messages = 16;
 /// Aggregated messages of one time step, at least, so that ranks follow each other closely.
 inline constexpr double aggregates_of_a_step = 8;

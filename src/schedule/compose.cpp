@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "core/concat.hpp"
 #include "schedule/touches.hpp"
 
 namespace tilewave {
@@ -20,30 +21,27 @@ std::int32_t last_count(const std::vector<Step>& lane) {
 
 void check(const Schedule& whole, const Schedule& part, const Mapping& m) {
     if (whole.rank != part.rank || whole.ranks != part.ranks)
-        throw ConfigError("append: a schedule of rank " + std::to_string(part.rank) + " of " +
-                          std::to_string(part.ranks) + " was given for one of rank " + std::to_string(whole.rank) +
-                          " of " + std::to_string(whole.ranks));
+        throw ConfigError(concat("append: a schedule of rank ", part.rank, " of ", part.ranks,
+                                 " was given for one of rank ", whole.rank, " of ", whole.ranks));
     if (!whole.repeated.empty() || !part.repeated.empty())
         throw ConfigError("append: a schedule with a repeated block was given; allowed: those without");
     if (m.arrays.size() != (m.arrays.empty() ? 0 : part.arrays.size()))
-        throw ConfigError("append: " + std::to_string(m.arrays.size()) + " numbers for " +
-                          std::to_string(part.arrays.size()) + " arrays");
+        throw ConfigError(concat("append: ", m.arrays.size(), " numbers for ", part.arrays.size(), " arrays"));
     for (std::size_t a = 0; a < part.arrays.size(); ++a) {
         const std::int64_t to = m.arrays.empty() ? static_cast<std::int64_t>(a) : m.arrays[a];
         if (to < 0 || to >= static_cast<std::int64_t>(whole.arrays.size()))
-            throw ConfigError("append: array " + std::to_string(a) + " is to be array " + std::to_string(to) + " of " +
-                              std::to_string(whole.arrays.size()));
+            throw ConfigError(concat("append: array ", a, " is to be array ", to, " of ", whole.arrays.size()));
     }
     const std::set<std::int32_t> lanes(m.lanes.begin(), m.lanes.end());
     if (!m.lanes.empty() &&
         (m.lanes.size() != part.lanes.size() || lanes.size() != m.lanes.size() || *lanes.begin() < 0))
-        throw ConfigError("append: " + std::to_string(lanes.size()) + " different lanes for " +
-                          std::to_string(part.lanes.size()) + "; one for each is allowed");
+        throw ConfigError(
+            concat("append: ", lanes.size(), " different lanes for ", part.lanes.size(), "; one for each is allowed"));
     for (const Work& w : part.works) {
         const std::int64_t number = w.number + m.first_number;
         const auto at = std::ranges::lower_bound(whole.works, number, {}, &Work::number);
         if (at != whole.works.end() && at->number == number)
-            throw ConfigError("append: work " + std::to_string(number) + " is in both; allowed: numbers of its own");
+            throw ConfigError(concat("append: work ", number, " is in both; allowed: other numbers"));
     }
 }
 
@@ -57,8 +55,8 @@ struct Earlier {
     }
 };
 
-// Where messages come again, so many of them, they themselves and their buffers: numbers of what a step touches beside
-// arrays.
+// What a step touches in addition to arrays, as numbers: of a schedule with `again` messages that is repeated, its
+// message and buffers.
 std::vector<std::int32_t> touched_again(const Schedule& s, const Step& step, std::int32_t again) {
     if (again == 0 || step.op == Op::compute || step.op == Op::signal || step.op == Op::await) return {};
     const Message& m = s.messages[step.item];

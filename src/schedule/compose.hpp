@@ -21,7 +21,7 @@ struct Mapping {
 /// goes on in a lane of the whole, which is made where there is none.
 ///
 /// Steps of the part wait for those steps of other lanes of the whole that touch the same elements, if one of the two
-/// writes them; elements count as boxes in their memory. Lanes, tags and buffers of the part are its own. Local and
+/// writes them; elements count as boxes in their memory. The part shares no tags or buffers with the whole. Local and
 /// pure; costs the product of the steps of both at worst.
 /// @pre equal rank and ranks; a number for each array of the part, within whole.arrays (ConfigError)
 /// @pre different lanes for different lanes; numbers of works that the whole has none of (ConfigError)

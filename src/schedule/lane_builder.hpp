@@ -7,6 +7,11 @@
 
 namespace tilewave {
 
+/// Adds a message of one region: its number.
+int add_message(Schedule& schedule, bool send, int peer, int tag, int array, const Box& region);
+/// Adds a lane that only waits until all others are done, and moves messages meanwhile. Lane l then signals counts[l].
+void add_helper_lane(Schedule& schedule, const std::vector<int>& counts);
+
 class LaneBuilder {
 public:
     LaneBuilder(Schedule& schedule, int lane) : s_(schedule), lane_(lane) {}
@@ -28,16 +33,18 @@ public:
         int tile;
     };
     int add_aggregate(bool send, int peer, int tag, const std::vector<Piece>& pieces, bool synchronous);
+    /// add_aggregate(), then packs all pieces of a send, and posts.
+    int post_aggregate(bool send, int peer, int tag, const std::vector<Piece>& pieces, bool synchronous);
+    /// wait, then unpack of each piece; the buffer is free after it.
+    void finish_aggregate(int message);
     /// Its buffer is free from here on.
     void release(int message) { give_back(s_.messages[message].buffer); }
 
-    /// From one array to another of the same rank, through a buffer.
-    void copy_local(int from_array, int to_array, const Box& region);
-    /// From one box of an array to another of equal extents, whole periods beside it, through a buffer.
-    void copy_beside(int array, const Box& from, const Box& to);
+    /// From a box of one array to a box of equal extents of another, or of the same, on this rank, through a buffer.
+    void copy_local(int from_array, const Box& from, int to_array, const Box& to);
 
 private:
-    int add_message(bool send, int peer, int tag, int array, const Box& region, int tile, bool staged);
+    int add_buffered(bool send, int peer, int tag, int array, const Box& region, int tile, bool staged);
     int take_buffer(std::int64_t bytes);
     void give_back(int buffer);
 

@@ -25,9 +25,9 @@ struct TriangularSystem {
 /// Cholesky: cholesky_panel factors a block column and writes its tiles below the diagonal, cholesky_below does so for
 /// some tiles of one whose diagonal is factored; cholesky_update subtracts what a panel contributes from some tiles of
 /// a block column. copy_panel copies a block column's tiles, copy_conjugate their conjugates. LU: lu_panel; lu_swap
-/// interchanges rows of a block column, lu_row finds its row of U beside, lu_update the rest. QR: qr_panel; qr_copy
-/// copies a panel's reflectors; qr_reflect applies their product Q, qr_reflect_adjoint Q^H. From solve_first on: a
-/// panel of a triangular system, by TriangularSystem::number().
+/// interchanges rows of a block column, lu_row does so and computes its row of U, lu_update updates the rest. QR:
+/// qr_panel; qr_copy copies a panel's reflectors; qr_reflect applies their product Q, qr_reflect_adjoint Q^H. From
+/// solve_first on: a panel of a triangular system, by TriangularSystem::number().
 enum FactorTask : std::int32_t {
     cholesky_panel,
     cholesky_update,

@@ -176,7 +176,7 @@ std::vector<Schedule> unrolled(std::span<const Schedule> schedules, std::int64_t
 
 Schedule repeatable(const Schedule& schedule) {
     if (!schedule.repeated.empty()) throw ConfigError("repeatable: the schedule has a block already");
-    // Behind itself it shows what a repetition waits for. Its own signals and data are those of the first copy.
+    // Appended to itself, the schedule shows what a repetition waits for. Its signals and data are the first copy's.
     Schedule twice = schedule;
     Mapping mapping;
     mapping.first_number =

@@ -49,7 +49,7 @@ private:
 };
 
 /// A schedule that does the same without a block: its steps `times` times, works, tiles and messages of each repetition
-/// with numbers of their own; where they are of later time steps, as one nest of all of them. Works of the block are
+/// with other numbers; where they are of later time steps, as one nest of all of them. Works of the block are
 /// those whose numbers lie between those of its tiles, of all ranks. For proofs and predictions of a few repetitions.
 /// @pre times >= 1; a range for each lane, or none (not checked)
 std::vector<Schedule> unrolled(std::span<const Schedule> schedules, std::int64_t times);

@@ -1,5 +1,6 @@
 #include "tilewave/engine/schedule.hpp"
 
+#include "core/concat.hpp"
 #include "tilewave/engine/layout.hpp"
 
 namespace tilewave {
@@ -36,40 +37,37 @@ std::int64_t Schedule::buffer_bytes() const {
 
 const NestWork& only_nest(const Schedule& s) {
     if (s.works.size() != 1 || !s.works[0].nest())
-        throw ConfigError("a schedule of one nest is needed; this one has " + std::to_string(s.works.size()) +
-                          " works" + (s.works.size() == 1 ? ", a task" : ""));
+        throw ConfigError(concat("a schedule of one nest is needed; this one has ", s.works.size(), " works",
+                                 (s.works.size() == 1 ? ", a task" : "")));
     return *s.works[0].nest();
 }
 
 const NestWork& nest_of(const Schedule& s, const Tile& tile) {
     const auto w = static_cast<std::size_t>(tile.work);
     if (tile.work < 0 || w >= s.works.size() || !s.works[w].nest())
-        throw ConfigError("a tile of a nest is needed; this one is of work " + std::to_string(tile.work) + " of " +
-                          std::to_string(s.works.size()));
+        throw ConfigError(
+            concat("a tile of a nest is needed; this one is of work ", tile.work, " of ", s.works.size()));
     return *s.works[w].nest();
 }
 
 std::string describe(const Schedule& s, int lane, std::size_t index) {
-    std::string text =
-        "rank " + std::to_string(s.rank) + ", lane " + std::to_string(lane) + ", step " + std::to_string(index);
+    std::string text = concat("rank ", s.rank, ", lane ", lane, ", step ", index);
     if (index >= s.lanes[lane].size()) return text + " (end of the lane)";
     const Step& step = s.lanes[lane][index];
-    text += std::string(": ") + to_string(step.op);
+    text += concat(": ", step.op);
     switch (step.op) {
         case Op::compute:
             if (const TaskWork* task = s.works[s.tiles[step.item].work].task())
-                return text + " task " + std::to_string(s.works[s.tiles[step.item].work].number) + " (operation " +
-                       std::to_string(task->operation) + ")";
-            return text + " tile " + to_string(s.tiles[step.item].coord) + " " + to_string(s.tiles[step.item].box);
-        case Op::signal: return text + " " + std::to_string(step.count);
-        case Op::await:
-            return text + " counter " + std::to_string(step.count) + " of lane " + std::to_string(step.item);
+                return concat(text, " task ", s.works[s.tiles[step.item].work].number, " (operation ", task->operation,
+                              ")");
+            return concat(text, " tile ", s.tiles[step.item].coord, " ", s.tiles[step.item].box);
+        case Op::signal: return concat(text, " ", step.count);
+        case Op::await: return concat(text, " counter ", step.count, " of lane ", step.item);
         default: break;
     }
     const Message& m = s.messages[step.item];
-    return text + " message " + std::to_string(step.item) + (m.send ? " (send of " : " (receive of ") +
-           std::to_string(m.bytes) + (m.send ? " bytes to rank " : " bytes from rank ") + std::to_string(m.peer) +
-           ", tag " + std::to_string(m.tag) + ")";
+    return concat(text, " message ", step.item, (m.send ? " (send of " : " (receive of "), m.bytes,
+                  (m.send ? " bytes to rank " : " bytes from rank "), m.peer, ", tag ", m.tag, ")");
 }
 
 }  // namespace tilewave

@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "core/concat.hpp"
 #include "schedule/parts_count.hpp"
 #include "schedule/repeat.hpp"
 
@@ -56,9 +57,9 @@ Timeline timeline_of(const Schedule& s, const Recording& r) {
     for (const auto& ends : r.ends) events += ends.size();
     t.events.reserve(events);
     for (std::size_t l = 0; l < r.ends.size(); ++l) {
-        const Repetitions way(s, l, r.times);
+        const Repetitions repetitions(s, l, r.times);
         for (std::size_t i = 0; i + 1 < r.ends[l].size(); ++i)
-            t.events.push_back(event_of(s, static_cast<int>(l), way.step(static_cast<std::int64_t>(i)),
+            t.events.push_back(event_of(s, static_cast<int>(l), repetitions.step(static_cast<std::int64_t>(i)),
                                         r.begins.empty() ? r.ends[l][i] : r.begins[l][i], r.ends[l][i + 1]));
     }
     t.requests = r.requests;
@@ -137,7 +138,7 @@ struct RankTimes {
     double lanes = 0, compute = 0;  // those that compute
     struct Side {
         double transfer = 0, exposed = 0;
-        std::vector<std::pair<double, double>> under_way;
+        std::vector<std::pair<double, double>> travelling;
     };
     Side sides[2];  // receives, sends
 };
@@ -181,7 +182,7 @@ double overlap_ratio(int ranks, std::span<const LaneSplit> lanes, std::span<cons
         for (const Request* r : {p.receive, p.send}) {
             auto& side = times[r->rank].sides[r->send];
             side.transfer += transfer_s(p.send->rank, p.receive->rank, p.send->bytes);
-            side.under_way.emplace_back(p.send->posted_s, p.receive->completed_s);
+            side.travelling.emplace_back(p.send->posted_s, p.receive->completed_s);
         }
         keys.push_back(key_of(*p.send));
         posted.push_back(std::max(p.send->posted_s, p.receive->posted_s));
@@ -200,10 +201,10 @@ double overlap_ratio(int ranks, std::span<const LaneSplit> lanes, std::span<cons
     double hidden = 0, hideable = 0;
     for (RankTimes& r : times)
         for (auto& side : r.sides) {
-            if (r.lanes == 0 || side.under_way.empty()) continue;
+            if (r.lanes == 0 || side.travelling.empty()) continue;
             // Clocks of two ranks may differ by more than a message between them takes.
-            const double under_way = covered(std::move(side.under_way));
-            const double transfer = under_way > 0 ? std::min(side.transfer, under_way) : side.transfer;
+            const double travelling = covered(std::move(side.travelling));
+            const double transfer = travelling > 0 ? std::min(side.transfer, travelling) : side.transfer;
             const double most = std::min(transfer, r.compute / r.lanes);
             hideable += most;
             hidden += std::clamp(transfer - side.exposed / r.lanes, 0.0, most);
@@ -230,7 +231,7 @@ private:
 
 std::string tile_text(const Event& e, int dims) {
     std::string s;
-    for (int k = 0; k < dims && e.tile[0] >= 0; ++k) s += (k ? "," : "") + std::to_string(e.tile[k]);
+    for (int k = 0; k < dims && e.tile[0] >= 0; ++k) s += concat((k ? "," : ""), e.tile[k]);
     return s;
 }
 

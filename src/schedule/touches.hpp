@@ -8,7 +8,7 @@ namespace tilewave {
 
 /// A box of elements of one memory, in the memory's coordinates (View).
 struct Touch {
-    std::int32_t memory = 0;  ///< equal where arrays share memory; below 0: the array's own
+    std::int32_t memory = 0;  ///< equal where arrays share memory; below 0: not shared
     Box box;
     bool writes = false;
 };

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "core/concat.hpp"
+
 namespace tilewave {
 namespace {
 
@@ -40,30 +42,32 @@ public:
     }
 
 private:
-    static Found say(const std::string& entry, const std::string& why) { return Damage{entry, why}; }
+    template <class... Parts>
+    static Found say(const std::string& entry, const Parts&... why) {
+        return Damage{entry, concat(why...)};
+    }
     static Found wrong(const std::string& entry, const std::string& what, std::int64_t given, std::int64_t least,
                        std::int64_t largest) {
-        return say(entry, what + " " + std::to_string(given) + "; allowed: " + std::to_string(least) + " to " +
-                              std::to_string(largest));
+        return say(entry, what, " ", given, "; allowed: ", least, " to ", largest);
     }
     // "result 0 names array 2 of 2".
     static Found names(const std::string& entry, const std::string& name, const char* what, std::int64_t i,
                        std::size_t n) {
         if (i >= 0 && static_cast<std::uint64_t>(i) < n) return std::nullopt;
-        return say(entry, name + " names " + what + " " + std::to_string(i) + " of " + std::to_string(n));
+        return say(entry, name, " names ", what, " ", i, " of ", n);
     }
     template <class List, class F>
     Found each(const List& list, const char* name, F look) {
         for (std::size_t i = 0; i < list.size(); ++i)
-            if (auto found = (this->*look)(list[i], i, std::string(name) + "[" + std::to_string(i) + "]")) return found;
+            if (auto found = (this->*look)(list[i], i, concat(name, "[", i, "]"))) return found;
         return std::nullopt;
     }
 
     // Both corners have so many components (below 0: any), and all numbers of its points are numbers.
     static Found box(const Box& b, const std::string& entry, int dims = -1) {
         if (b.lo.n != b.hi.n || (dims >= 0 && b.lo.n != dims))
-            return say(entry, "its corners have " + std::to_string(b.lo.n) + " and " + std::to_string(b.hi.n) +
-                                  " components; allowed: " + (dims < 0 ? "as many" : std::to_string(dims)));
+            return say(entry, "its corners have ", b.lo.n, " and ", b.hi.n,
+                       " components; allowed: ", (dims < 0 ? "as many" : std::to_string(dims)));
         if (auto found = index(b.lo, entry, most_coordinate)) return found;
         if (auto found = index(b.hi, entry, most_coordinate)) return found;
         Wide points = 1;
@@ -71,7 +75,7 @@ private:
             if (b.extent(k) == 0) return std::nullopt;
             points = std::min(points, Wide{most} + 1) * b.extent(k);
         }
-        return points <= most ? std::nullopt : say(entry, to_string(b) + " has more than 2^60 points");
+        return points <= most ? std::nullopt : say(entry, b, " has more than 2^60 points");
     }
     static Found index(const Index& x, const std::string& entry, std::int64_t largest) {
         for (const std::int64_t v : x)
@@ -80,8 +84,7 @@ private:
     }
     static Found length(const Index& x, const std::string& entry, int dims) {
         if (x.n == 0 || x.n == dims) return std::nullopt;
-        return say(entry, to_string(x) + " has " + std::to_string(x.n) + " components; allowed: none or " +
-                              std::to_string(dims));
+        return say(entry, x, " has ", x.n, " components; allowed: none or ", dims);
     }
     // The largest sum of coefficients times coordinates of a box.
     static Wide sum(const Index& coefficients, const Box& b) {
@@ -94,7 +97,7 @@ private:
         if (auto found = index(coefficients, entry, most)) return found;
         if (constant < -most || constant > most) return wrong(entry, "its constant is", constant, -most, most);
         if (sum(coefficients, b) <= most) return std::nullopt;
-        return say(entry, to_string(coefficients) + " times points of " + to_string(b) + " is more than 2^60");
+        return say(entry, coefficients, " times points of ", b, " is more than 2^60");
     }
 
     Found array(const Array& a, std::size_t, const std::string& entry) {
@@ -117,26 +120,24 @@ private:
         if (a.planes < 0 || a.planes > most_times) return wrong(entry + ".planes", "it is", a.planes, 0, most_times);
         if (n == 0 && (a.time_buffers > 0 || a.planes > 0) && !a.whole)
             return say(entry + ".storage", "it has no dimensions, of time buffers or planes");
-        if (a.planes > 0 && a.reach.n != n) return say(entry + ".reach", "an array kept in planes has none");
+        if (a.planes > 0 && a.reach.n != n) return say(entry + ".reach", "an array in planes has none");
         if (a.lacks >> max_dims) return wrong(entry + ".lacks", "it is", a.lacks, 0, (1 << max_dims) - 1);
         return view(a, entry + ".view");
     }
 
     Found view(const Array& a, const std::string& entry) {
         const View& v = a.view;
-        if (v.memory < -1)
-            return say(entry + ".memory", "it is " + std::to_string(v.memory) + "; allowed: -1 and above");
+        if (v.memory < -1) return say(entry + ".memory", "it is ", v.memory, "; allowed: -1 and above");
         if (v.buffers < 0 || v.buffers > most_times)
             return wrong(entry + ".buffers", "it is", v.buffers, 0, most_times);
         if (v.rows.empty()) return std::nullopt;
         const std::string name = "an array has a view ";
         if (v.memory < 0) return say(entry, name + "without a memory");
         if (v.rows.size() > max_dims || v.shift.n != static_cast<int>(v.rows.size()))
-            return say(entry, name + "of " + std::to_string(v.rows.size()) + " rows and a shift of " +
-                                  std::to_string(v.shift.n));
+            return say(entry, name, "of ", v.rows.size(), " rows and a shift of ", v.shift.n);
         for (std::size_t d = 0; d < v.rows.size(); ++d) {
             if (!a.storage.empty() && v.rows[d].n != a.storage.dims())
-                return say(entry, name + "with row " + to_string(v.rows[d]) + " for storage " + to_string(a.storage));
+                return say(entry, name, "with row ", v.rows[d], " for storage ", a.storage);
             if (auto found = linear(v.rows[d], v.shift[static_cast<int>(d)], a.storage, entry + ".rows")) return found;
         }
         return std::nullopt;
@@ -151,9 +152,8 @@ private:
             const int dims = a.view.rows.empty() ? a.storage.dims() : a.view.shift.n;
             for (const auto& [memory, other] : seen)
                 if (memory == a.view.memory && other != dims)
-                    return say("arrays[" + std::to_string(i) + "].view",
-                               "memory " + std::to_string(memory) + " has " + std::to_string(dims) +
-                                   " dimensions here, and " + std::to_string(other) + " for another array");
+                    return say(concat("arrays[", i, "].view"), "memory ", memory, " has ", dims,
+                               " dimensions here, and ", other, " for another array");
             seen.emplace_back(a.view.memory, dims);
         }
         return std::nullopt;
@@ -162,28 +162,28 @@ private:
     Found regions(const std::vector<Region>& list, const std::string& entry, const std::string& name) {
         for (std::size_t i = 0; i < list.size(); ++i) {
             const Region& r = list[i];
-            const std::string where = entry + "[" + std::to_string(i) + "]";
+            const std::string where = concat(entry, "[", i, "]");
             if (auto found = names(where, name, "array", r.array, s_.arrays.size())) return found;
             const Box& storage = s_.arrays[r.array].storage;
             if (r.box.dims() != storage.dims())
-                return say(where, name + " declares region " + to_string(r.box) + ", the storage of array " +
-                                      std::to_string(r.array) + " is " + to_string(storage));
+                return say(where, name, " declares region ", r.box, ", the storage of array ", r.array, " is ",
+                           storage);
             if (auto found = box(r.box, where, storage.dims())) return found;
         }
         return std::nullopt;
     }
 
     Found work(const Work& w, std::size_t i, const std::string& entry) {
-        const std::string name = "work " + std::to_string(w.number);
+        const std::string name = concat("work ", w.number);
         if (i > 0 && w.number <= s_.works[i - 1].number)
-            return say(entry + ".number", name + " follows work " + std::to_string(s_.works[i - 1].number) +
-                                              " in the list; numbers only grow");
+            return say(entry + ".number", name, " follows work ", s_.works[i - 1].number,
+                       " in the list; numbers only grow");
         if (w.number < -most || w.number > most) return wrong(entry + ".number", "it is", w.number, -most, most);
         if (const TaskWork* task = w.task()) {
             if (task->operation < 0)
-                return say(entry + ".operation", "it is " + std::to_string(task->operation) + "; allowed: 0 and above");
+                return say(entry + ".operation", "it is ", task->operation, "; allowed: 0 and above");
             if (!std::isfinite(task->amount) || task->amount < 0 || task->amount > 1e30)
-                return say(entry + ".amount", "it is " + std::to_string(task->amount) + "; allowed: 0 to 1e30");
+                return say(entry + ".amount", "it is ", task->amount, "; allowed: 0 to 1e30");
             if (auto found = regions(task->reads, entry + ".reads", name)) return found;
             return regions(task->writes, entry + ".writes", name);
         }
@@ -193,35 +193,31 @@ private:
     Found nest(const NestWork& nest, const std::string& entry, const std::string& name) {
         const int n = nest.space.dims();
         if (auto found = box(nest.space, entry + ".space")) return found;
-        if (nest.kernel < 0)
-            return say(entry + ".kernel", "it is " + std::to_string(nest.kernel) + "; allowed: 0 and above");
+        if (nest.kernel < 0) return say(entry + ".kernel", "it is ", nest.kernel, "; allowed: 0 and above");
         for (std::size_t i = 0; i < nest.places.size(); ++i) {
             const Access& p = nest.places[i];
-            const std::string where = entry + ".places[" + std::to_string(i) + "]";
+            const std::string where = concat(entry, ".places[", i, "]");
             if (auto found = names(where, "a place", "array", p.array, s_.arrays.size())) return found;
             const Array& a = s_.arrays[p.array];
             if (p.offset.n != n || (!a.whole && a.storage.dims() != n))
-                return say(where, "a place of " + name + " has offset " + to_string(p.offset) +
-                                      ", its nest the space " + to_string(nest.space) + " and its array the storage " +
-                                      to_string(a.storage));
+                return say(where, "a place of ", name, " has offset ", p.offset, ", its nest the space ", nest.space,
+                           " and its array the storage ", a.storage);
             if (auto found = index(p.offset, where, most_coordinate)) return found;
         }
         for (std::size_t i = 0; i < nest.bounds.size(); ++i) {
-            const std::string where = entry + ".bounds[" + std::to_string(i) + "]";
+            const std::string where = concat(entry, ".bounds[", i, "]");
             if (nest.bounds[i].coefficients.n != n)
-                return say(where,
-                           to_string(nest.bounds[i].coefficients) + " was given for " + std::to_string(n) + " loops");
+                return say(where, nest.bounds[i].coefficients, " was given for ", n, " loops");
             if (auto found = linear(nest.bounds[i].coefficients, nest.bounds[i].constant, nest.space, where))
                 return found;
         }
         if (nest.order.n != 0 && !(nest.order.n == n && orders(nest.order)))
-            return say(
-                entry + ".order",
-                "it is no order of loops; allowed: unit vectors, the last but one perhaps the sum of its own and "
-                "the last one");
+            return say(entry + ".order",
+                       "it is no order of loops; allowed: unit vectors; the last but one may be the sum of its unit "
+                       "vector and "
+                       "the last one");
         if (nest.loops.n != 0 && nest.loops.n != n)
-            return say(entry + ".loops",
-                       "it has " + std::to_string(nest.loops.n) + " rows for " + std::to_string(n) + " loops");
+            return say(entry + ".loops", "it has ", nest.loops.n, " rows for ", n, " loops");
         for (int k = 0; k < nest.loops.n; ++k)
             if (auto found = linear(nest.loops.row[k], 0, nest.space, entry + ".loops")) return found;
         if (auto found = length(nest.period, entry + ".period", n)) return found;
@@ -231,11 +227,10 @@ private:
         const bool none = w.along == -1 && w.across == -1,
                    right = w.along >= 0 && w.along < n && w.across >= 0 && w.across < n && w.along != w.across;
         if ((!none && !right) || w.slant < 0 || w.slant > 1)
-            return say(entry + ".window", "it has along " + std::to_string(w.along) + ", across " +
-                                              std::to_string(w.across) + ", slant " + std::to_string(w.slant) +
-                                              "; allowed: -1, or two of the " + std::to_string(n) + " loops; 0, 1");
+            return say(entry + ".window", "it has along ", w.along, ", across ", w.across, ", slant ", w.slant,
+                       "; allowed: -1, or two of the ", n, " loops; 0, 1");
         for (const Array& a : s_.arrays)
-            if (a.planes > 0 && none) return say(entry + ".window", "it has none, and an array is kept in planes");
+            if (a.planes > 0 && none) return say(entry + ".window", "it has none, and an array is in planes");
         return std::nullopt;
     }
 
@@ -271,14 +266,14 @@ private:
         return std::nullopt;
     }
 
-    // Bytes of the planes beside all tiles.
+    // Bytes of the planes next to all tiles.
     Found windows() const {
         Box tiles;
         for (const Tile& t : s_.tiles) tiles = tiles.dims() == 0 ? t.box : hull(tiles, t.box);
         for (std::size_t a = 0; a < s_.arrays.size(); ++a) {
             const Array& array = s_.arrays[a];
             if (array.planes == 0) continue;
-            const std::string entry = "arrays[" + std::to_string(a) + "].planes";
+            const std::string entry = concat("arrays[", a, "].planes");
             if (s_.works.size() != 1 || !s_.works[0].nest())
                 return say(entry, "rolling windows are for schedules of one nest");
             Wide bytes = Wide{array.planes} * array.item_bytes;
@@ -292,7 +287,7 @@ private:
     Found buffers() {
         std::int64_t all = 0;
         for (std::size_t i = 0; i < s_.buffers.size(); ++i) {
-            const std::string entry = "buffers[" + std::to_string(i) + "]";
+            const std::string entry = concat("buffers[", i, "]");
             if (s_.buffers[i] < 0 || s_.buffers[i] > most - all)
                 return wrong(entry, "it has", s_.buffers[i], 0, most - all);
             all += s_.buffers[i];
@@ -301,28 +296,25 @@ private:
     }
 
     Found message(const Message& m, std::size_t i, const std::string& entry) {
-        const std::string name = "message " + std::to_string(i);
+        const std::string name = concat("message ", i);
         if (auto found = names(entry + ".array", name, "array", m.array, s_.arrays.size())) return found;
         if (m.buffer != -1)
             if (auto found = names(entry + ".buffer", name, "buffer", m.buffer, s_.buffers.size())) return found;
         if (m.tile != -1)
             if (auto found = names(entry + ".tile", name, "tile", m.tile, s_.tiles.size())) return found;
         if (m.peer < 0 || m.peer >= s_.ranks)
-            return say(entry + ".peer",
-                       name + " has peer " + std::to_string(m.peer) + " of " + std::to_string(s_.ranks) + " ranks");
-        if (m.tag < 0)
-            return say(entry + ".tag", name + " has tag " + std::to_string(m.tag) + "; allowed: 0 and above");
+            return say(entry + ".peer", name, " has peer ", m.peer, " of ", s_.ranks, " ranks");
+        if (m.tag < 0) return say(entry + ".tag", name, " has tag ", m.tag, "; allowed: 0 and above");
         if (m.bytes < 0 || m.bytes > most) return wrong(entry + ".bytes", "it has", m.bytes, 0, most);
         if (m.at < 0 || m.at > most) return wrong(entry + ".at", "it is", m.at, 0, most);
         if (m.aggregate != -1)
             if (auto found = names(entry + ".aggregate", name, "aggregate", m.aggregate, i)) return found;
         if (m.pieces < 0 || static_cast<std::size_t>(m.pieces) >= s_.messages.size() - i)
-            return say(entry + ".pieces", name + " of " + std::to_string(m.pieces) + " parts has not so many after it");
+            return say(entry + ".pieces", name, " of ", m.pieces, " parts has not so many after it");
         const Box& storage = s_.arrays[m.array].storage;
         const int dims = m.pieces > 0 ? 0 : storage.dims();
         if (m.region.dims() != dims)
-            return say(entry + ".region", name + " has region " + to_string(m.region) +
-                                              ", the storage of its array is " + to_string(storage));
+            return say(entry + ".region", name, " has region ", m.region, ", the storage of its array is ", storage);
         return box(m.region, entry + ".region", dims);
     }
 
@@ -331,7 +323,7 @@ private:
             for (std::size_t i = 0; i < s_.lanes[l].size(); ++i) {
                 auto found = step(s_.lanes[l][i]);
                 if (!found) continue;
-                found->entry = "lanes[" + std::to_string(l) + "][" + std::to_string(i) + "]";
+                found->entry = concat("lanes[", l, "][", i, "]");
                 found->lane = static_cast<int>(l);
                 found->step = i;
                 return found;
@@ -349,13 +341,12 @@ private:
         if (step.op != Op::combine || step.count == combine_array_right || step.count == combine_array_left)
             return std::nullopt;
         if (step.count >= 0 && static_cast<std::size_t>(step.count) < s_.messages.size()) return std::nullopt;
-        return say("", "combine of message " + std::to_string(step.item) + " has count " + std::to_string(step.count) +
-                           "; -1, -2 and numbers of the " + std::to_string(s_.messages.size()) +
-                           " messages are allowed");
+        return say("", "combine of message ", step.item, " has count ", step.count, "; -1, -2 and numbers of the ",
+                   s_.messages.size(), " messages are allowed");
     }
 
     Found result(const Result& r, std::size_t i, const std::string& entry) {
-        const std::string name = "result " + std::to_string(i);
+        const std::string name = concat("result ", i);
         for (const std::int32_t array : {r.array, r.source})
             if (auto found = names(entry, name, "array", array, s_.arrays.size())) return found;
         for (const std::int32_t rank : r.ranks)
@@ -363,22 +354,20 @@ private:
                 return found;
         const int dims = s_.arrays[r.array].storage.dims();
         if (s_.arrays[r.source].storage.dims() != dims && !r.region.empty())
-            return say(entry + ".source", "array " + std::to_string(r.source) + " has other dimensions than array " +
-                                              std::to_string(r.array));
+            return say(entry + ".source", "array ", r.source, " has other dimensions than array ", r.array);
         return box(r.region, entry + ".region", dims);
     }
 
     Found repeated() {
         if (s_.repeated.empty()) return std::nullopt;
         if (s_.repeated.size() != s_.lanes.size())
-            return say("repeated", "the block has ranges for " + std::to_string(s_.repeated.size()) +
-                                       " lanes; there are " + std::to_string(s_.lanes.size()));
+            return say("repeated", "the block has ranges for ", s_.repeated.size(), " lanes; there are ",
+                       s_.lanes.size());
         for (std::size_t l = 0; l < s_.lanes.size(); ++l) {
             const auto [begin, end] = s_.repeated[l];
             if (begin >= 0 && begin <= end && static_cast<std::size_t>(end) <= s_.lanes[l].size()) continue;
-            auto found = say("repeated[" + std::to_string(l) + "]",
-                             "the block has steps " + std::to_string(begin) + " to " + std::to_string(end) +
-                                 " of a lane of " + std::to_string(s_.lanes[l].size()) + " steps");
+            auto found = say(concat("repeated[", l, "]"), "the block has steps ", begin, " to ", end, " of a lane of ",
+                             s_.lanes[l].size(), " steps");
             found->lane = static_cast<int>(l);
             return found;
         }
@@ -390,9 +379,9 @@ private:
         if (auto found = index(s_.advance, "advance", most_coordinate)) return found;
         for (const Work& w : s_.works)
             if (!w.nest() || w.nest()->space.dims() != s_.advance.n)
-                return say("advance", "it has " + std::to_string(s_.advance.n) +
-                                          " components; allowed: as many as the "
-                                          "loops of each work, which are nests");
+                return say("advance", "it has ", s_.advance.n,
+                           " components; allowed: as many as the "
+                           "loops of each work, which are nests");
         return std::nullopt;
     }
 

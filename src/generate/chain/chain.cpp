@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "core/concat.hpp"
 #include "generate/nest/nest.hpp"
 #include "schedule/compose.hpp"
 
@@ -12,8 +13,8 @@ namespace tilewave {
 
 namespace {
 
-// Where element z of array `a` lies among the elements of the array's own dimensions. Of memory that some nest steps in
-// time in, dimension 0 counts time buffers: others use the first.
+// Maps element z of array `a` to indices of its memory. With `buffers`, dimension 0 of the memory counts time buffers,
+// as some nest of the chain steps in time there; nests that do not use the first buffer.
 View view_of(const SweepProblem& problem, int a, std::int32_t memory, bool buffers) {
     const NestArray& array = problem.arrays[a];
     const IndexMatrix back = inverse(problem.loops);
@@ -63,15 +64,15 @@ Schedule turn(const Schedule& nest, const std::vector<int>& turned, const std::v
         TaskWork task;
         for (std::size_t i = 0; i < turned.size(); ++i) {
             const Array& a = all[arrays[i]];
-            Box mine = intersect(a.owned, a.storage);
+            Box part = intersect(a.owned, a.storage);
             int along = 1;
-            for (int k = 2; k < mine.dims(); ++k)
-                if (mine.extent(k) > mine.extent(along)) along = k;
-            const std::int64_t lo = mine.lo[along], n = std::max<std::int64_t>(mine.extent(along), 0);
-            mine.lo[along] = lo + block_start(n, lanes, l);
-            mine.hi[along] = lo + block_start(n, lanes, l + 1);
-            Box read = mine, written = mine;
-            if (mine.extent(0) == 2) {  // no point reads the time before the current one
+            for (int k = 2; k < part.dims(); ++k)
+                if (part.extent(k) > part.extent(along)) along = k;
+            const std::int64_t lo = part.lo[along], n = std::max<std::int64_t>(part.extent(along), 0);
+            part.lo[along] = lo + block_start(n, lanes, l);
+            part.hi[along] = lo + block_start(n, lanes, l + 1);
+            Box read = part, written = part;
+            if (part.extent(0) == 2) {  // no point reads the time before the current one
                 read.hi[0] = 1;
                 written.lo[0] = 1;
             }
@@ -95,7 +96,7 @@ bool straight(const IndexMatrix& loops) {
 }
 
 std::string in_sweep(std::size_t i, const std::string& what) {
-    return "nest " + std::to_string(i + 1) + " " + what;
+    return concat("nest ", i + 1, " ", what);
 }
 
 }  // namespace
@@ -122,14 +123,11 @@ std::string chain_refusal(std::span<const ChainPart> parts) {
             if (layout.same_blocks(other) && layout.halo_lo == other.halo_lo && layout.halo_hi == other.halo_hi)
                 continue;
             if (layout.grid == other.grid && !layout.same_blocks(other))
-                return in_sweep(i, "has array " + std::to_string(a) +
-                                       " in blocks that follow those of a coarser grid, " +
-                                       in_sweep(known->second.sweep, "in other blocks"));
-            return in_sweep(i, "has array " + std::to_string(a) + " on grid " + to_string(layout.grid) +
-                                   " with halos " + to_string(layout.halo_lo) + " and " + to_string(layout.halo_hi) +
-                                   ", nest " + std::to_string(known->second.sweep + 1) + " on grid " +
-                                   to_string(other.grid) + " with halos " + to_string(other.halo_lo) + " and " +
-                                   to_string(other.halo_hi));
+                return in_sweep(i, concat("has array ", a, " in blocks that follow those of a coarser grid, ",
+                                          in_sweep(known->second.sweep, "in other blocks")));
+            return in_sweep(i, concat("has array ", a, " on grid ", layout.grid, " with halos ", layout.halo_lo,
+                                      " and ", layout.halo_hi, ", nest ", known->second.sweep + 1, " on grid ",
+                                      other.grid, " with halos ", other.halo_lo, " and ", other.halo_hi));
         }
     }
     return "";
@@ -139,8 +137,8 @@ Schedule chain(std::span<const ChainPart> parts, int rank, int ranks, std::int32
     if (parts.empty()) throw ConfigError("chain: no sweeps were given; at least one is needed");
     for (const ChainPart& part : parts)
         if (part.memories.size() != part.problem.arrays.size())
-            throw ConfigError("chain: " + std::to_string(part.memories.size()) + " memories for " +
-                              std::to_string(part.problem.arrays.size()) + " arrays");
+            throw ConfigError(
+                concat("chain: ", part.memories.size(), " memories for ", part.problem.arrays.size(), " arrays"));
     if (const std::string why = chain_refusal(parts); !why.empty()) throw ConfigError("chain: " + why);
     Schedule whole;
     whole.rank = rank;
@@ -158,10 +156,10 @@ Schedule chain(std::span<const ChainPart> parts, int rank, int ranks, std::int32
         const Schedule part = nest_schedule(parts[i].problem, parts[i].plan, rank, ranks);
         if (largest_tag(part) >= tags)
             throw ConfigError("chain: " +
-                              in_sweep(i, "makes " + std::to_string(largest_tag(part)) +
-                                              " and more messages between two ranks, in this chain a nest "
-                                              "has " +
-                                              std::to_string(tags) + " tags; take larger tiles, or fewer nests"));
+                              in_sweep(i, concat("makes ", largest_tag(part),
+                                                 " and more messages between two ranks, in this chain a nest "
+                                                 "has ",
+                                                 tags, " tags; take larger tiles, or fewer nests")));
         Mapping mapping;
         const auto add_array = [&](Array array) {
             whole.arrays.push_back(std::move(array));

@@ -24,9 +24,9 @@ std::vector<int> turned_arrays(const SweepProblem& problem);
 /// and for messages. The tags of sweep i begin at i * tags. Pure; costs what the sweeps do and, with several lanes, the
 /// product of the steps of neighbouring ones.
 ///
-/// A nest with arrays that keep several time steps has one more array for each of them, behind its own: all buffers as
-/// they lie. It begins with a task on each lane, operation j for the j-th such nest, whose regions are of these arrays:
-/// what it reads of each, and what it writes.
+/// A nest with arrays that keep several time steps has one more array for each of them, after the others: all buffers
+/// as they lie. It begins with a task on each lane, operation j for the j-th such nest, whose regions are of these
+/// arrays: what it reads of each, and what it writes.
 /// @pre at least one part; a memory for each array (ConfigError)
 /// @pre no rolling window; no skewed loops where arrays keep several time steps (ConfigError)
 /// @pre every sweep has tags below `tags` (ConfigError)

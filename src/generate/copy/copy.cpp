@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/concat.hpp"
 #include "schedule/lane_builder.hpp"
 
 namespace tilewave {
@@ -39,6 +40,7 @@ struct Side {
         const Index none = Index::filled(layout.dims(), 0);
         return rank == 0 ? layout.whole() : Box{none, none};
     }
+    Box storage(int rank) const { return whole ? owned(rank) : layout.storage(rank); }
     /// The ranks that own a point of `box`, ascending.
     std::vector<int> owners(const Box& box) const {
         if (!whole) return layout.owners(box);
@@ -67,13 +69,12 @@ struct Move {
     }
 };
 
-// Round r moves from every rank to the rank r above it: each rank then has one partner to send to
-// and one to receive from. Within a round chunk c is waited for after c + 1 is posted, so at most
-// two chunks a direction are staged.
+// Round r moves from every rank to the rank r above it: each rank then has one partner to send to and one to receive
+// from. Within a round chunk c is waited for after c + 1 is posted, so at most two chunks a direction are staged.
 void write_moves(Schedule& s, const Move& move) {
     s.lanes.resize(1);
     LaneBuilder lane(s, 0);
-    for (const Box& box : move.pieces(s.rank, s.rank)) lane.copy_local(0, 1, box);
+    for (const Box& box : move.pieces(s.rank, s.rank)) lane.copy_local(0, box, 1, box);
     for (const int round : move.rounds(s.rank, s.ranks)) {
         const int target = (s.rank + round) % s.ranks, source = (s.rank - round + s.ranks) % s.ranks;
         const auto out = move.pieces(s.rank, target), in = move.pieces(source, s.rank);
@@ -88,13 +89,18 @@ void write_moves(Schedule& s, const Move& move) {
     }
 }
 
-Schedule start(const Layout& from, int rank, int ranks) {
-    if (rank < 0 || rank >= ranks || from.ranks() > ranks)
-        throw ConfigError("a layout on " + std::to_string(from.ranks()) + " ranks and rank " + std::to_string(rank) +
-                          " were given for " + std::to_string(ranks) + " ranks");
+Schedule move(const Side& before, const Side& after, std::int64_t item_bytes, int rank, int ranks,
+              std::int64_t chunk_bytes, const Index& before_stride, const Index& after_stride) {
+    for (const Side* side : {&before, &after})
+        if (rank < 0 || rank >= ranks || side->layout.ranks() > ranks)
+            throw ConfigError(concat("a layout on ", side->layout.ranks(), " ranks and rank ", rank, " were given for ",
+                                     ranks, " ranks"));
     Schedule s;
     s.rank = rank;
     s.ranks = ranks;
+    s.arrays = {{item_bytes, before.storage(rank), before.owned(rank), before_stride},
+                {item_bytes, after.storage(rank), after.owned(rank), after_stride}};
+    write_moves(s, {before, after, item_bytes, chunk_bytes});
     return s;
 }
 
@@ -103,33 +109,18 @@ Schedule start(const Layout& from, int rank, int ranks) {
 Schedule redistribute(const Layout& from, const Layout& to, std::int64_t item_bytes, int rank, int ranks,
                       std::int64_t chunk_bytes, const Index& from_stride, const Index& to_stride) {
     if (from.shape != to.shape)
-        throw ConfigError("redistribute: shapes " + to_string(from.shape) + " and " + to_string(to.shape) + " differ");
-    start(to, rank, ranks);
-    Schedule s = start(from, rank, ranks);
-    s.arrays = {{item_bytes, from.storage(rank), from.owned(rank), from_stride},
-                {item_bytes, to.storage(rank), to.owned(rank), to_stride}};
-    write_moves(s, {{from}, {to}, item_bytes, chunk_bytes});
-    return s;
+        throw ConfigError(concat("redistribute: shapes ", from.shape, " and ", to.shape, " differ"));
+    return move({from}, {to}, item_bytes, rank, ranks, chunk_bytes, from_stride, to_stride);
 }
 
 Schedule gather_schedule(const Layout& from, std::int64_t item_bytes, int rank, int ranks, std::int64_t chunk_bytes,
                          const Index& stride) {
-    Schedule s = start(from, rank, ranks);
-    const Side whole{from, true};
-    const Box box = whole.owned(rank);
-    s.arrays = {{item_bytes, from.storage(rank), from.owned(rank), stride}, {item_bytes, box, box}};
-    write_moves(s, {{from}, whole, item_bytes, chunk_bytes});
-    return s;
+    return move({from}, {from, true}, item_bytes, rank, ranks, chunk_bytes, stride, {});
 }
 
 Schedule scatter_schedule(const Layout& to, std::int64_t item_bytes, int rank, int ranks, std::int64_t chunk_bytes,
                           const Index& stride) {
-    Schedule s = start(to, rank, ranks);
-    const Side whole{to, true};
-    const Box box = whole.owned(rank);
-    s.arrays = {{item_bytes, box, box}, {item_bytes, to.storage(rank), to.owned(rank), stride}};
-    write_moves(s, {whole, {to}, item_bytes, chunk_bytes});
-    return s;
+    return move({to, true}, {to}, item_bytes, rank, ranks, chunk_bytes, {}, stride);
 }
 
 }  // namespace tilewave

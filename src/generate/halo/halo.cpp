@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "core/concat.hpp"
+
 namespace tilewave {
 
 namespace {
@@ -11,7 +13,7 @@ namespace {
 struct Segment {
     std::int64_t peer;  // the other rank's coordinate in the process grid
     std::int64_t owned_lo, owned_hi, halo_lo, halo_hi;
-    bool beside;  // the block, not within it
+    bool outside;  // the block
 };
 using Segments = std::array<std::vector<Segment>, max_dims>;
 
@@ -44,12 +46,12 @@ struct Axis {
             from = start(block + 1) + shift;
         }
     }
-    Segment within(std::int64_t mine) const {
-        return {mine, start(mine), start(mine + 1), start(mine), start(mine + 1), false};
+    Segment within(std::int64_t here) const {
+        return {here, start(here), start(here + 1), start(here), start(here + 1), false};
     }
-    // What block `mine` needs of each block.
-    std::vector<Segment> needs(std::int64_t mine) const {
-        std::vector<Segment> all{within(mine)};
+    // What block `here` needs of each block.
+    std::vector<Segment> needs(std::int64_t here) const {
+        std::vector<Segment> all{within(here)};
         const auto side = [&](std::int64_t from, std::int64_t to) {
             for_blocks(from, to, [&](std::int64_t block, std::int64_t shift) {
                 const std::int64_t first = std::max(from, start(block) + shift),
@@ -57,14 +59,14 @@ struct Axis {
                 all.push_back({block, first - shift, end - shift, first, end, true});
             });
         };
-        side(start(mine) - lo, start(mine));
-        side(start(mine + 1), start(mine + 1) + hi);
+        side(start(here) - lo, start(here));
+        side(start(here + 1), start(here + 1) + hi);
         return all;
     }
-    // What each block needs of block `mine`: blocks above it for the halo below them, and the reverse.
-    std::vector<Segment> gives(std::int64_t mine) const {
-        std::vector<Segment> all{within(mine)};
-        const std::int64_t begin = start(mine), end = start(mine + 1);
+    // What each block needs of block `here`: blocks above it for the halo below them, and the reverse.
+    std::vector<Segment> gives(std::int64_t here) const {
+        std::vector<Segment> all{within(here)};
+        const std::int64_t begin = start(here), end = start(here + 1);
         const auto add = [&](std::int64_t block, std::int64_t shift, std::int64_t from, std::int64_t to) {
             from = std::max(from, begin);
             to = std::min(to, end);
@@ -82,7 +84,7 @@ struct Axis {
     }
 };
 
-// Calls f(piece) for every product of segments that lies beside the block along 1 to `most` axes.
+// Calls f(piece) for every product of segments that lies outside the block along 1 to `most` axes.
 template <class F>
 void for_products(const Layout& layout, const Segments& segments, int most, F f) {
     const int n = layout.dims();
@@ -99,7 +101,7 @@ void for_products(const Layout& layout, const Segments& segments, int most, F f)
             piece.owned.hi[k] = s.owned_hi;
             piece.halo.lo[k] = s.halo_lo;
             piece.halo.hi[k] = s.halo_hi;
-            piece.axes += s.beside;
+            piece.axes += s.outside;
             peer = peer * layout.grid[k] + s.peer;
         }
         piece.peer = static_cast<int>(peer);
@@ -115,16 +117,15 @@ void sort(std::vector<HaloPiece>& pieces) {
 
 HaloPieces halo_pieces(const Layout& layout, int rank, int axes) {
     if (rank < 0 || axes < 0)
-        throw ConfigError("halo_pieces: rank " + std::to_string(rank) + " and " + std::to_string(axes) +
-                          " axes were given; both must be >= 0");
+        throw ConfigError(concat("halo_pieces: rank ", rank, " and ", axes, " axes were given; both must be >= 0"));
     HaloPieces pieces;
     if (layout.owned(rank).empty()) return pieces;
-    const Index mine = layout.coords(rank);
+    const Index at = layout.coords(rank);
     Segments needs, gives;
     for (int k = 0; k < layout.dims(); ++k) {
         const Axis axis(layout, k);
-        needs[k] = axis.needs(mine[k]);
-        gives[k] = axis.gives(mine[k]);
+        needs[k] = axis.needs(at[k]);
+        gives[k] = axis.gives(at[k]);
     }
     for_products(layout, needs, axes, [&](const HaloPiece& piece) {
         (piece.peer == rank ? pieces.copies : pieces.receives).push_back(piece);

@@ -11,7 +11,7 @@ struct HaloPiece {
     int peer = 0;  ///< of a piece to send: the rank that needs it; else its owner
     Box owned;     ///< as the owner counts it: within its block
     Box halo;  ///< as the rank that needs it counts it: within its storage; lies beyond the array where an axis wraps
-    int axes = 0;  ///< along how many axes it lies beside the block: 1 of a face, 2 of an edge, 3 of a corner in space
+    int axes = 0;  ///< along how many axes it lies outside the block: 1 of a face, 2 of an edge, 3 of a corner in space
     friend bool operator==(const HaloPiece&, const HaloPiece&) = default;
 };
 
@@ -20,13 +20,13 @@ struct HaloPiece {
 struct HaloPieces {
     std::vector<HaloPiece> sends;
     std::vector<HaloPiece> receives;
-    std::vector<HaloPiece> copies;  ///< from this rank's block to its own halo, where an axis wraps around
+    std::vector<HaloPiece> copies;  ///< from this rank's block to its halo, where an axis wraps around
 
     bool empty() const { return sends.empty() && receives.empty() && copies.empty(); }
 };
 
 /// The pieces of `rank`. Together `receives` and `copies` cover each point of its halo once: of storage(rank) without
-/// owned(rank), and of that only what lies beside the block along at most `axes` axes. axes 1: faces, as a star needs;
+/// owned(rank), and of that only what lies outside the block along at most `axes` axes. axes 1: faces, as a star needs;
 /// 2: edges, too; the number of dimensions: all.
 ///
 /// Widths may differ by axis and side. They may be larger than blocks, whose halo then has several owners along that

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/concat.hpp"
 #include "generate/copy/copy.hpp"
 #include "schedule/lane_builder.hpp"
 
@@ -10,7 +11,7 @@ namespace tilewave {
 
 namespace {
 
-// By how much the copies of an array along its periodic axes, near enough to be in halos, lie beside it; itself first.
+// The shifts of an array along its periodic axes by which it may be in halos; first 0, the array itself.
 std::vector<Index> shifts_of(const Layout& layout) {
     const int n = layout.dims();
     const Index zero = Index::filled(n, 0);
@@ -97,7 +98,7 @@ private:
         return at == 0 ? a : first_copy_[a] + static_cast<int>(at);
     }
 
-    // In rounds, each of one message from and to every neighbour. A round is unpacked when the next ones are under way.
+    // In rounds, each of one message from and to every neighbour. A round is unpacked when the next ones are posted.
     void write_steps(std::span<const HaloArray> arrays, const std::map<int, Pieces>& sends,
                      const std::map<int, Pieces>& receives, const Pieces& copies, int tag) {
         std::vector<std::vector<Pieces>> out, in;  // by round: what goes to and comes from each neighbour
@@ -120,9 +121,10 @@ private:
             if (r < out.size())
                 for (const Pieces& p : out[r]) sent[r].push_back(post(lane, true, p, tag));
             if (r == 0)
-                for (const ArrayPiece& p : copies) lane.copy_local(p.source, p.target, p.piece.owned);
+                for (const ArrayPiece& p : copies) lane.copy_local(p.source, p.piece.owned, p.target, p.piece.owned);
             if (r < ahead) continue;
-            for (const int message : received[r - ahead]) finish(lane, message);
+            for (const int message : received[r - ahead])
+                s_.messages[message].pieces ? lane.finish_aggregate(message) : lane.finish_receive(message);
             for (const int message : sent[r - ahead]) lane.finish_send(message);
         }
     }
@@ -133,13 +135,13 @@ private:
         std::int64_t bytes = 0;  // of the last small one
         for (const ArrayPiece& p : pieces) {
             const HaloArray& a = arrays[p.source];
-            const std::int64_t own = p.piece.owned.points() * a.item_bytes;
-            if (own <= piece_bytes_) {
-                if (small.empty() || bytes + own > piece_bytes_) {
+            const std::int64_t more = p.piece.owned.points() * a.item_bytes;
+            if (more <= piece_bytes_) {
+                if (small.empty() || bytes + more > piece_bytes_) {
                     small.emplace_back();
                     bytes = 0;
                 }
-                bytes += own;
+                bytes += more;
                 small.back().push_back(p);
                 continue;
             }
@@ -174,18 +176,7 @@ private:
         }
         std::vector<LaneBuilder::Piece> list;
         for (const ArrayPiece& p : pieces) list.push_back({send ? p.source : p.target, p.piece.owned, -1});
-        const int message = lane.add_aggregate(send, peer, tag, list, false);
-        for (int i = 1; send && i <= static_cast<int>(list.size()); ++i) lane.add(Op::pack, message + i);
-        lane.add(send ? Op::post_send : Op::post_recv, message);
-        return message;
-    }
-
-    void finish(LaneBuilder& lane, int message) {
-        const int pieces = s_.messages[message].pieces;
-        if (pieces == 0) return lane.finish_receive(message);
-        lane.add(Op::wait, message);
-        for (int i = 1; i <= pieces; ++i) lane.add(Op::unpack, message + i);
-        lane.release(message);
+        return lane.post_aggregate(send, peer, tag, list, false);
     }
 
     Schedule s_;
@@ -198,15 +189,12 @@ private:
 
 Schedule halo_update(std::span<const HaloArray> arrays, int rank, int ranks, int axes, int tag,
                      std::int64_t piece_bytes) {
-    if (rank < 0 || rank >= ranks)
-        throw ConfigError("halo_update: rank " + std::to_string(rank) + " of " + std::to_string(ranks) + " was given");
-    if (piece_bytes < 1)
-        throw ConfigError("halo_update: pieces of " + std::to_string(piece_bytes) + " bytes were given");
+    if (rank < 0 || rank >= ranks) throw ConfigError(concat("halo_update: rank ", rank, " of ", ranks, " was given"));
+    if (piece_bytes < 1) throw ConfigError(concat("halo_update: pieces of ", piece_bytes, " bytes were given"));
     for (const HaloArray& a : arrays)
         if (a.layout.ranks() > ranks || a.item_bytes < 1)
-            throw ConfigError("halo_update: an array on " + std::to_string(a.layout.ranks()) + " ranks with " +
-                              std::to_string(a.item_bytes) + " bytes an item was given; allowed: at most " +
-                              std::to_string(ranks) + " ranks, at least 1 byte");
+            throw ConfigError(concat("halo_update: an array on ", a.layout.ranks(), " ranks with ", a.item_bytes,
+                                     " bytes an item was given; allowed: at most ", ranks, " ranks, at least 1 byte"));
     return Update(arrays, rank, ranks, piece_bytes).write(arrays, axes, tag);
 }
 

@@ -21,8 +21,8 @@ struct HaloArray {
 ///
 /// Small pieces that go to one rank go together in messages of at most `piece_bytes`. A larger piece that is one run of
 /// memory on both ranks is a message straight from and to the arrays; another one is packed in chunks of `piece_bytes`,
-/// each while the ones before it travel. Receives are posted first; copies within the rank go on beside the messages.
-/// Halo points that lie beside the block along more than `axes` axes stay as they are (see halo_pieces). All messages
+/// each while the ones before it travel. Receives are posted first; copies within the rank overlap with the messages.
+/// Halo points that lie outside the block along more than `axes` axes stay as they are (see halo_pieces). All messages
 /// have tag `tag`. Costs O(pieces of the rank, and arrays).
 /// @pre 0 <= rank < ranks; layouts have at most `ranks` ranks; items and pieces have at least 1 byte (ConfigError)
 Schedule halo_update(std::span<const HaloArray> arrays, int rank, int ranks, int axes = max_dims, int tag = 8,

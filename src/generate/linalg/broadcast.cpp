@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "generate/linalg/panel_ring.hpp"
 #include "generate/linalg/product_writer.hpp"
 
 namespace tilewave {
@@ -21,6 +22,7 @@ public:
           ranks_(ranks),
           lanes_(choices.lanes),
           writer_(problem, choices, rank, ranks, choices.lanes),
+          relay_(writer_.list()),
           done_(static_cast<std::size_t>(choices.lanes), 0) {
         if (by_columns_of_b)
             list_columns_of_b();
@@ -33,11 +35,11 @@ public:
         const int n = static_cast<int>(steps_.size());
         for (int k = 0; k < std::min(n, slots_); ++k) start(k);
         for (int k = 0; k < n; ++k) {
-            arrive(k, everything);
+            relay_.arrive(k);
             if (moves_) signals_.push_back(lanes_ > 1 ? list().signal(0) : 0);
             const std::vector<int> relayed = relayed_in(k);
             compute(k, relayed);
-            for (const int panel : relayed) arrive(panel, everything);
+            for (const int panel : relayed) relay_.arrive(panel);
             finish(k);
             if (k + slots_ < n) start(k + slots_);
         }
@@ -45,21 +47,10 @@ public:
     }
 
 private:
-    static constexpr std::size_t everything = static_cast<std::size_t>(-1);
-
-    // A chunk on its way: received and handed on, or sent by its root.
-    struct Chunk {
-        int receive = -1;
-        std::vector<int> children, sends = {};
-        int tag = 0;
-        std::int32_t array = 0;
-        Box region;
-    };
-
     TaskList& list() { return writer_.list(); }
 
-    // Two ranks, or a tree, use all links when the roots take turns. Ranks of a longer ring lag behind each other: they
-    // keep that while the root stays, and each change of the root costs its length once more.
+    // Two ranks, or a tree, use all links when the roots alternate. Ranks of a longer ring lag behind each other; each
+    // change of the root costs the length of the ring once more.
     bool turns() const {
         return choices_.tree != BroadcastTree::ring || std::max(p_.c.rows.parts, p_.c.columns.parts) <= 2;
     }
@@ -76,7 +67,7 @@ private:
         for (const Interval& at : all) widest = std::max(widest, at.hi - at.lo);
         const auto panels = static_cast<std::int64_t>(all.size());
         slots_ = panels_ahead(choices_.lookahead, panels) + 1;
-        const Box &a = writer_.mine(0), &b = writer_.mine(1), &c = writer_.mine(2);
+        const Box &a = writer_.owned(0), &b = writer_.owned(1), &c = writer_.owned(2);
         writer_.add_moving(move_a && i >= 0 ? panels : 0, widest, c.lo[0], c.hi[0], slots_);
         writer_.add_moving(move_b && i >= 0 ? panels : 0, widest, c.lo[1], c.hi[1], slots_);
         if (i < 0) return;
@@ -125,9 +116,9 @@ private:
         all_ranks_ = true;
     }
 
-    // The ranks among which a panel moves, and this one's place among them.
+    // The number of ranks among which a panel moves, this rank's place among them, and the rank at a place.
     int size_of(bool of_a) const { return of_a ? p_.c.columns.parts : all_ranks_ ? p_.c.ranks() : p_.c.rows.parts; }
-    int mine_of(bool of_a) const {
+    int place_of(bool of_a) const {
         return of_a ? p_.c.column_of(rank_) : all_ranks_ ? part_of_b(rank_) : p_.c.row_of(rank_);
     }
     int rank_of(bool of_a, int place) const {
@@ -138,55 +129,27 @@ private:
 
     // Posts what panel k needs: on its root the copy and the sends, elsewhere the receives.
     void start(int k) {
-        chunks_.resize(k + 1);
-        arrived_.resize(k + 1, 0);
         if (steps_[k].a) start(k, true, *steps_[k].a);
         if (steps_[k].b) start(k, false, *steps_[k].b);
     }
 
     void start(int k, bool of_a, const MovingPanel& panel) {
-        const BroadcastPlace at = broadcast_place(choices_.tree, size_of(of_a), panel.root, mine_of(of_a));
+        BroadcastPlace at = broadcast_place(choices_.tree, size_of(of_a), panel.root, place_of(of_a));
         const int group = of_a ? p_.c.row_of(rank_) : ranks_ + (all_ranks_ ? 0 : p_.c.column_of(rank_));
-        if (at.parent < 0) writer_.copy(0, k, group, panel);
+        if (at.parent < 0)
+            writer_.copy(0, k, group, panel);
+        else
+            at.parent = rank_of(of_a, at.parent);
+        for (int& child : at.children) child = rank_of(of_a, child);
         int number = 0;
-        for (const Box& region : writer_.chunks(panel.region)) {
-            Chunk chunk;
-            chunk.array = panel.array;
-            chunk.region = region;
-            chunk.tag = (number++ * slots_ + k % slots_) * 2 + (of_a ? 0 : 1);
-            for (const int child : at.children) chunk.children.push_back(rank_of(of_a, child));
-            if (at.parent >= 0)
-                chunk.receive = list().post(false, rank_of(of_a, at.parent), chunk.tag, chunk.array, region);
-            else
-                hand_on(chunk);
-            chunks_[k].push_back(std::move(chunk));
-        }
-    }
-
-    void hand_on(Chunk& chunk) {
-        for (const int child : chunk.children)
-            chunk.sends.push_back(list().post(true, child, chunk.tag, chunk.array, chunk.region));
-    }
-
-    // Waits for some more chunks of panel k, and hands them on.
-    void arrive(int k, std::size_t count) {
-        auto& all = chunks_[k];
-        std::size_t& done = arrived_[k];
-        for (; done < all.size() && count > 0; ++done, --count) {
-            Chunk& chunk = all[done];
-            if (chunk.receive < 0) continue;
-            list().add(0, Op::wait, chunk.receive);
-            hand_on(chunk);
-        }
+        for (const Box& region : writer_.chunks(panel.region))
+            relay_.start(k, at, (number++ * slots_ + k % slots_) * 2 + (of_a ? 0 : 1), panel.array, region);
     }
 
     // How many panels ahead of the one in use this rank hands panel k on; 0: it does not. The nearer to the root, the
     // earlier: each hop has the time of a panel, so that nobody waits for the hops before.
     int relays_ahead(int k) const {
-        const auto& all = chunks_[k];
-        const bool relays =
-            std::any_of(all.begin(), all.end(), [](const Chunk& c) { return c.receive >= 0 && !c.children.empty(); });
-        if (!relays) return 0;
+        if (!relay_.relays(k)) return 0;
         const PanelStep& step = steps_[k];
         int hops = slots_;
         if (step.a) hops = std::min(hops, hops_from(*step.a, true));
@@ -196,7 +159,7 @@ private:
     }
 
     int hops_from(const MovingPanel& panel, bool of_a) const {
-        const int place = (mine_of(of_a) - panel.root + size_of(of_a)) % size_of(of_a);
+        const int place = (place_of(of_a) - panel.root + size_of(of_a)) % size_of(of_a);
         if (place == 0) return slots_;  // the root itself hands nothing on
         return choices_.tree == BroadcastTree::ring ? place : std::popcount(static_cast<unsigned>(place));
     }
@@ -231,21 +194,19 @@ private:
 
     // One part of `left` of the chunks that are still to come.
     void hand_on_some(const std::vector<int>& relayed, std::size_t left) {
-        const auto missing = [&](int k) { return chunks_[k].size() - arrived_[k]; };
         std::size_t rest = 0;
-        for (const int k : relayed) rest += missing(k);
+        for (const int k : relayed) rest += relay_.missing(k);
         std::size_t count = rest / left;
         for (const int k : relayed) {
-            const std::size_t some = std::min(count, missing(k));
-            arrive(k, some);
+            const std::size_t some = std::min(count, relay_.missing(k));
+            relay_.arrive(k, some);
             count -= some;
         }
     }
 
     // The place of panel k is free: it is sent, and no lane needs it.
     void finish(int k) {
-        for (const Chunk& chunk : chunks_[k])
-            for (const int send : chunk.sends) list().add(0, Op::wait, send);
+        relay_.finish(k);
         if (!moves_ || k + slots_ >= static_cast<int>(steps_.size())) return;
         for (int lane = 1; lane < lanes_; ++lane) list().add(0, Op::await, lane, done_[lane]);
     }
@@ -255,9 +216,8 @@ private:
     int rank_, ranks_, lanes_, slots_ = 1;
     bool moves_ = false, all_ranks_ = false;
     ProductWriter writer_;
+    ChunkRelay relay_;
     std::vector<PanelStep> steps_;
-    std::vector<std::vector<Chunk>> chunks_;  // by panel
-    std::vector<std::size_t> arrived_;        // by panel: chunks taken in
     std::vector<std::int32_t> signals_, done_;
 };
 

@@ -1,4 +1,5 @@
-#include "generate/linalg/cholesky.hpp"
+#include "generate/linalg/factor.hpp"
+#include "generate/linalg/factors.hpp"
 
 namespace tilewave {
 
@@ -6,8 +7,7 @@ namespace {
 
 class Cholesky : public RightLooking {
 public:
-    Cholesky(const BlockCyclic& layout, std::int64_t item_bytes, const FactorChoices& choices, int rank, int ranks)
-        : RightLooking(layout, item_bytes, choices, rank, ranks, 0), n_(tiles_.tile_rows()) {}
+    using RightLooking::RightLooking;
 
 private:
     // Of a step: the panel, or its tiles one after another, then updates by block column and tile.
@@ -40,19 +40,14 @@ private:
 
     // Block column j without what panel k contributes, in groups of tiles of about task_flops.
     void update(int lane, std::int64_t k, std::int64_t j, std::int64_t t0, std::int64_t t1, bool looks) override {
-        const std::int64_t step =
-            units_of_task(2.0 * static_cast<double>(tiles_.block * tiles_.block * tiles_.width(j)));
-        for (std::int64_t t = std::max(j, t0); t < t1; t += step) {
-            const std::int64_t end = std::min(t1, t + step);
+        for_tile_groups(j, std::max(j, t0), t1, [&](std::int64_t t, std::int64_t end) {
             const Region part = of_matrix(j, t, end);
             list_.task(lane, number(k, 1 + n_ + j * n_ + t), cholesky_update,
                        {of_panel(k, t, end), of_panel(k, j, j + 1), part}, {part},
                        2.0 * static_cast<double>(part.box.points() * tiles_.block), {k, j, t});
             if (looks) hand_on(k);
-        }
+        });
     }
-
-    std::int64_t n_;
 };
 
 }  // namespace
@@ -60,7 +55,7 @@ private:
 Schedule cholesky(const BlockCyclic& layout, std::int64_t item_bytes, const FactorChoices& choices, int rank,
                   int ranks) {
     require_block_columns(layout, ranks, true);
-    return Cholesky(layout, item_bytes, choices, rank, ranks).run();
+    return Cholesky(layout, item_bytes, choices, rank, ranks, 0).run();
 }
 
 }  // namespace tilewave

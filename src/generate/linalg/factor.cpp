@@ -2,14 +2,15 @@
 
 #include <algorithm>
 
+#include "core/concat.hpp"
+
 namespace tilewave {
 
 void require_block_columns(const BlockCyclic& a, int ranks, bool square) {
     if ((square && a.rows.extent != a.columns.extent) || a.rows.parts != 1 || a.columns.block < 1 || a.ranks() > ranks)
-        throw ConfigError("a factor of a matrix of " + std::to_string(a.rows.extent) + " x " +
-                          std::to_string(a.columns.extent) + " on " + std::to_string(a.rows.parts) + " x " +
-                          std::to_string(a.columns.parts) + " ranks; allowed: " + (square ? "square, " : "") +
-                          "by block columns on at most as many ranks as there are");
+        throw ConfigError(concat("a factor of a matrix of ", a.rows.extent, " x ", a.columns.extent, " on ",
+                                 a.rows.parts, " x ", a.columns.parts, " ranks; allowed: ", (square ? "square, " : ""),
+                                 "by block columns on at most as many ranks as there are"));
 }
 
 Array by_columns(std::int64_t item_bytes, const Box& owned) {
@@ -34,6 +35,7 @@ RightLooking::RightLooking(const BlockCyclic& layout, std::int64_t item_bytes, c
     : layout_(layout),
       choices_(choices),
       tiles_(tiles_of(layout, more)),
+      n_(tiles_.tile_rows()),
       grid_(layout.columns.parts),
       me_(layout.column_of(rank)),
       buffers_(std::max(2, panels_ahead(choices.lookahead, tiles_.panels()) + (choices.wavefront ? 2 : 1))),
@@ -78,9 +80,9 @@ Schedule RightLooking::run_ahead() {
             if (lane > 0) list_.add(lane, Op::await, 0, there);
             // Those on the left come last: nobody waits for them.
             for (std::int64_t j = k + (next ? 2 : 1); j < columns; ++j)
-                if (mine(j, lane)) update(lane, k, j, k, last_tile(), lane == 0 && next);
+                if (updates(lane, j)) update(lane, k, j, k, last_tile(), lane == 0 && next);
             for (std::int64_t j = 0; j < k; ++j)
-                if (mine(j, lane)) left(lane, k, j);
+                if (updates(lane, j)) left(lane, k, j);
             if (lane > 0) done[lane] = list_.signal(lane);
         }
         if (next) ring_.arrive(k + 1);

@@ -3,21 +3,13 @@
 #include <utility>
 #include <vector>
 
+#include "generate/linalg/factors.hpp"
 #include "generate/linalg/panel_ring.hpp"
 #include "schedule/operations.hpp"
 
 namespace tilewave {
 
-struct FactorChoices {
-    bool wavefront = false;  ///< of factors: block columns wait for the chunks of a panel one by one
-    BroadcastTree tree = BroadcastTree::ring;
-    int lookahead = 1;  ///< panels that may travel beside the one in use
-    int lanes = 1;
-    std::int64_t chunk_bytes = 256 << 10;
-    double task_flops = 5e7;
-};
-
-/// Arrays of the schedules: the matrix and the panel on its way; of QR then the triangles T of its panels; of solving
+/// Arrays of the schedules: the matrix and the moving panels; of QR then the triangles T of its panels; of solving
 /// and applying, the right-hand sides as the last one.
 enum FactorArray : std::int32_t { factor_matrix, factor_panels, factor_triangles };
 
@@ -36,8 +28,8 @@ Box triangles_of(const BlockCyclic& layout, int rank);
 /// As a wavefront: lane 0 has the panels, other lanes the block columns; with as many of these as there are threads,
 /// one lane is virtual. Lane 0 hands each chunk of a panel to the next rank when it is there, whatever the others do,
 /// and they use it at once: tile t of a panel meets block column j when it has come so far, in waves t + j. Where
-/// panels are made by tiles, chunks of the next panel leave while those of this one still come: both ways of a link are
-/// in use.
+/// panels are made by tiles, chunks of the next panel leave while those of this one still come: a link is used in both
+/// directions.
 class RightLooking {
 public:
     /// @pre layout by block columns, all its ranks the first of `ranks`; lanes >= 1
@@ -65,7 +57,7 @@ protected:
 
     /// Waits for one more chunk of the panel behind k, and sends it on.
     void hand_on(std::int64_t k) { ring_.arrive(k + 1, 1); }
-    /// Rows of tiles [t0, t1) of block column j, which is this rank's.
+    /// Rows of tiles [t0, t1) of block column j, which this rank owns.
     Region of_matrix(std::int64_t j, std::int64_t t0, std::int64_t t1) const;
     Region of_panel(std::int64_t k, std::int64_t t0, std::int64_t t1) const {
         return {factor_panels, tiles_.region(k, t0, t1)};
@@ -75,27 +67,50 @@ protected:
         return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::min(1e9, choices_.task_flops / flops)));
     }
 
+    /// Calls f(begin, end) for the tiles [t0, t1) of block column j in groups of about task_flops.
+    template <class F>
+    void for_tile_groups(std::int64_t j, std::int64_t t0, std::int64_t t1, F f) {
+        const auto step = units_of_task(2.0 * static_cast<double>(tiles_.block * tiles_.block * tiles_.width(j)));
+        for (std::int64_t t = t0; t < t1; t += step) f(t, std::min(t1, t + step));
+    }
+
     BlockCyclic layout_;
     FactorChoices choices_;
     PanelTiles tiles_;
+    std::int64_t n_;  // tile rows
     int grid_, me_, buffers_;
     TaskList list_;
 
 private:
     Schedule run_ahead();
     Schedule run_waves();
+    struct TileRange {
+        std::int64_t begin, end;
+    };
+    // The count of a lane from which the tiles before `until` of the next panel's block column are up to date.
+    struct Ready {
+        std::int64_t until;
+        int lane;
+        std::int32_t count;
+    };
     struct Waves {
         std::vector<std::vector<std::int32_t>> done;  // by panel and lane: the count at which it is used up
-        std::int64_t expected = 0;                    // panels before it that are not this rank's have their receives
+        std::int64_t expected = 0;                    // panels before it that others make have their receives
         std::int64_t making = -1;                     // the panel that is made by tiles
         std::size_t made = 0;                         // how many of its chunks are
+        std::vector<Ready> ready, ready_later;        // of the next panel's block column, and of the one after it
+        std::size_t next_ready = 0;                   // those before it were awaited
     };
     void release(const Waves& waves, std::int64_t k);
     void expect(Waves& waves, std::int64_t until);
     void make_until(Waves& waves, std::int64_t k, std::int64_t t1, bool all);
+    std::vector<TileRange> parts_of(std::int64_t k) const;
+    void update_next_panel(Waves& waves, std::int64_t k, TileRange part, bool last);
+    void update_others(Waves& waves, std::int64_t k, TileRange part, std::int64_t pending, bool flush,
+                       std::int32_t arrived);
     int owner(std::int64_t k) const { return layout_.columns.part_of({tiles_.lo(k)}); }
     // A block column always has the same lane: its updates stay in order.
-    bool mine(std::int64_t j, int lane) const { return owner(j) == me_ && (j / grid_) % choices_.lanes == lane; }
+    bool updates(int lane, std::int64_t j) const { return owner(j) == me_ && (j / grid_) % choices_.lanes == lane; }
     std::int64_t last_tile() const { return tiles_.tile_rows() + tiles_.more; }
     std::vector<Box> chunks(std::int64_t k) const;
     void start(std::int64_t k, bool held = false) { ring_.start(k, owner(k), chunks(k), held); }

@@ -43,67 +43,78 @@ void RightLooking::make_until(Waves& waves, std::int64_t k, std::int64_t t1, boo
     }
 }
 
+// The tiles of panel k in the parts in which they are used: its chunks; all at once where this rank makes the panel.
+std::vector<RightLooking::TileRange> RightLooking::parts_of(std::int64_t k) const {
+    std::vector<TileRange> parts;
+    if (owner(k) != me_)
+        for (const Box& chunk : chunks(k)) parts.push_back({chunk.lo[1], chunk.hi[1]});
+    if (parts.empty()) parts.push_back({k, last_tile()});
+    return parts;
+}
+
+// Lane 0 updates block column k + 1 by a part of panel k, and makes of it what is up to date then.
+void RightLooking::update_next_panel(Waves& waves, std::int64_t k, TileRange part, bool last) {
+    // Interchanges and reflectors change a column as a whole: they need all its tiles.
+    const std::vector<Ready>& ready = waves.ready;
+    std::size_t& next = waves.next_ready;
+    while (next + 1 < ready.size() && (!by_tiles() || ready[next].until < part.end)) ++next;
+    if (next < ready.size()) {
+        list_.add(0, Op::await, ready[next].lane, ready[next].count);
+        ++next;
+    }
+    update(0, k, k + 1, part.begin, part.end, false);
+    make_until(waves, k + 1, part.end, last);
+}
+
+// The other lanes update the block columns on the right of the next panel: column k + 2, which becomes the panel after
+// it, part by part; the others with `flush`, by all tiles from `pending` on.
+void RightLooking::update_others(Waves& waves, std::int64_t k, TileRange part, std::int64_t pending, bool flush,
+                                 std::int32_t arrived) {
+    const std::int64_t first = k + 1 < tiles_.panels() ? k + 2 : k + 1;
+    for (int lane = 1; lane <= choices_.lanes; ++lane) {
+        list_.add(lane, Op::await, 0, arrived);
+        for (std::int64_t j = first; j < tiles_.block_columns(); ++j) {
+            if (!updates(lane - 1, j)) continue;
+            if (j == k + 2) {
+                update(lane, k, j, part.begin, part.end, false);
+                waves.ready_later.push_back({part.end, lane, list_.signal(lane)});
+            } else if (flush) {
+                update(lane, k, j, pending, part.end, false);
+            }
+        }
+    }
+}
+
 // Lane 0 receives, hands on and makes panels; it also updates the block column that is the next panel. Lanes from 1 on
 // update the others.
 Schedule RightLooking::run_waves() {
-    const std::int64_t panels = me_ < 0 ? 0 : tiles_.panels(), columns = tiles_.block_columns();
-    const int lanes = choices_.lanes;
+    const std::int64_t panels = me_ < 0 ? 0 : tiles_.panels();
     const double tile_flops = 2.0 * static_cast<double>(tiles_.block * tiles_.block * tiles_.block);
-    // What lane 0 awaits before it updates the tiles before `until` of the block column that is the next panel.
-    struct Urgent {
-        std::int64_t until = 0;
-        int lane = 0;
-        std::int32_t count = 0;
-    };
-    std::vector<Urgent> urgent;
     Waves waves;
     waves.done.resize(panels);
     if (panels > 0 && owner(0) == me_) make_until(waves, 0, last_tile(), true);
     for (std::int64_t k = 0; k < panels; ++k) {
-        const bool own = owner(k) == me_, next = k + 1 < panels && owner(k + 1) == me_;
-        // Chunks of the panel behind the next one come while those of the next one are made.
-        expect(waves, k + (next && by_tiles() && buffers_ > 2 ? 3 : 2));
-        std::vector<std::pair<std::int64_t, std::int64_t>> parts;
-        if (!own)
-            for (const Box& chunk : chunks(k)) parts.emplace_back(chunk.lo[1], chunk.hi[1]);
-        if (parts.empty()) parts.emplace_back(k, last_tile());
-        const std::int64_t beside = k + 1 < panels ? k + 2 : k + 1;  // the first block column of the other lanes
-        const std::vector<Urgent> needed = std::exchange(urgent, {});
-        auto need = needed.begin();
-        std::int64_t met = parts.front().first;  // tiles from here on have not met block columns that nobody waits for
+        const bool makes_next = k + 1 < panels && owner(k + 1) == me_;
+        // Chunks of the panel after the next one arrive while those of the next one are made.
+        expect(waves, k + (makes_next && by_tiles() && buffers_ > 2 ? 3 : 2));
+        waves.ready = std::exchange(waves.ready_later, {});
+        waves.next_ready = 0;
+        const std::vector<TileRange> parts = parts_of(k);
+        std::int64_t pending = parts.front().begin;  // tiles from here on are still to be applied to most columns
         for (std::size_t p = 0; p < parts.size(); ++p) {
-            const auto [t0, t1] = parts[p];
             const bool last = p + 1 == parts.size();
-            const bool enough = last || parts[p + 1].first != t1 || t1 - met >= units_of_task(tile_flops);
-            if (!own) ring_.arrive(k, 1);
-            const std::int32_t there = list_.signal(0);
-            if (next) {
-                // Interchanges and reflectors change a column as a whole: they need all its tiles.
-                while (need != needed.end() && need + 1 != needed.end() && (!by_tiles() || need->until < t1)) ++need;
-                if (need != needed.end()) {
-                    list_.add(0, Op::await, need->lane, need->count);
-                    ++need;
-                }
-                update(0, k, k + 1, t0, t1, false);
-                make_until(waves, k + 1, t1, last);
-            }
-            for (int lane = 1; lane <= lanes; ++lane) {
-                list_.add(lane, Op::await, 0, there);
-                for (std::int64_t j = beside; j < columns; ++j) {
-                    if (!mine(j, lane - 1)) continue;
-                    if (j == k + 2) {
-                        update(lane, k, j, t0, t1, false);
-                        urgent.push_back({t1, lane, list_.signal(lane)});
-                    } else if (enough) {
-                        update(lane, k, j, met, t1, false);
-                    }
-                }
-            }
-            if (enough && !last) met = parts[p + 1].first;
+            // Adjacent small parts make one task together.
+            const bool flush =
+                last || parts[p + 1].begin != parts[p].end || parts[p].end - pending >= units_of_task(tile_flops);
+            if (owner(k) != me_) ring_.arrive(k, 1);
+            const std::int32_t arrived = list_.signal(0);
+            if (makes_next) update_next_panel(waves, k, parts[p], last);
+            update_others(waves, k, parts[p], pending, flush, arrived);
+            if (flush && !last) pending = parts[p + 1].begin;
         }
-        for (int lane = 1; lane <= lanes; ++lane) {
+        for (int lane = 1; lane <= choices_.lanes; ++lane) {
             for (std::int64_t j = 0; j < k; ++j)
-                if (mine(j, lane - 1)) left(lane, k, j);
+                if (updates(lane - 1, j)) left(lane, k, j);
             waves.done[k].push_back(list_.signal(lane));
         }
     }

@@ -1,4 +1,5 @@
-#include "generate/linalg/lu.hpp"
+#include "generate/linalg/factor.hpp"
+#include "generate/linalg/factors.hpp"
 
 namespace tilewave {
 
@@ -6,8 +7,7 @@ namespace {
 
 class Lu : public RightLooking {
 public:
-    Lu(const BlockCyclic& layout, std::int64_t item_bytes, const FactorChoices& choices, int rank, int ranks)
-        : RightLooking(layout, item_bytes, choices, rank, ranks, 1), n_(tiles_.tile_rows()) {}
+    using RightLooking::RightLooking;
 
 private:
     // Of a step: the panel, then interchanges by block column, then updates by block column and tile.
@@ -39,26 +39,21 @@ private:
     // Block column j on the right of panel k: interchanged, its row of U, and the rest updated.
     void update(int lane, std::int64_t k, std::int64_t j, std::int64_t t0, std::int64_t t1, bool looks) override {
         if (t0 <= k && k < t1) swap(lane, k, j, lu_row);
-        const std::int64_t step =
-            units_of_task(2.0 * static_cast<double>(tiles_.block * tiles_.block * tiles_.width(j)));
         const Region row = of_matrix(j, k, k + 1);
-        for (std::int64_t t = std::max(k + 1, t0); t < std::min(n_, t1); t += step) {
-            const std::int64_t end = std::min({n_, t1, t + step});
+        for_tile_groups(j, std::max(k + 1, t0), std::min(n_, t1), [&](std::int64_t t, std::int64_t end) {
             const Region part = of_matrix(j, t, end);
             list_.task(lane, number(k, 1 + n_ + j * n_ + t), lu_update, {of_panel(k, t, end), row, part}, {part},
                        2.0 * static_cast<double>(part.box.points() * tiles_.block), {k, j, t});
             if (looks) hand_on(k);
-        }
+        });
     }
-
-    std::int64_t n_;
 };
 
 }  // namespace
 
 Schedule lu(const BlockCyclic& layout, std::int64_t item_bytes, const FactorChoices& choices, int rank, int ranks) {
     require_block_columns(layout, ranks, true);
-    return Lu(layout, item_bytes, choices, rank, ranks).run();
+    return Lu(layout, item_bytes, choices, rank, ranks, 1).run();
 }
 
 }  // namespace tilewave

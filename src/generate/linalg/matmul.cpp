@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/concat.hpp"
 #include "generate/linalg/product_writer.hpp"
 
 namespace tilewave {
@@ -14,7 +15,7 @@ bool by_columns_of_b(const MatmulProblem& p) {
 }
 
 std::string two(const char* what, std::int64_t a, std::int64_t b) {
-    return std::string(what) + " of " + std::to_string(a) + " and " + std::to_string(b);
+    return concat(what, " of ", a, " and ", b);
 }
 
 }  // namespace
@@ -23,8 +24,8 @@ std::string fits(const MatmulProblem& p, const MatmulChoices& choices) {
     if (p.a.columns.extent != p.b.rows.extent)
         return two("common dimensions", p.a.columns.extent, p.b.rows.extent) + " elements";
     if (p.a.rows.extent != p.c.rows.extent || p.b.columns.extent != p.c.columns.extent)
-        return "a product of " + std::to_string(p.a.rows.extent) + " x " + std::to_string(p.b.columns.extent) +
-               " for C of " + std::to_string(p.c.rows.extent) + " x " + std::to_string(p.c.columns.extent);
+        return concat("a product of ", p.a.rows.extent, " x ", p.b.columns.extent, " for C of ", p.c.rows.extent, " x ",
+                      p.c.columns.extent);
     if (!p.a.rows.same(p.c.rows)) return "rows of A and C on other ranks";
     if (by_columns_of_b(p))
         return p.a.columns.parts == 1 && p.b.columns.parts == p.c.rows.parts ? "" : "grids that differ";
@@ -43,9 +44,8 @@ Schedule matmul(const MatmulProblem& problem, const MatmulChoices& choices, int 
         throw ConfigError("matmul: the layouts have " + why);
     if (choices.lookahead < 0 || choices.panel < 1 || choices.lanes < 1 || choices.chunk_bytes < 1 || rank < 0 ||
         rank >= ranks || problem.c.ranks() > ranks)
-        throw ConfigError("matmul: a look-ahead of " + std::to_string(choices.lookahead) + ", panels of " +
-                          std::to_string(choices.panel) + ", " + std::to_string(choices.lanes) + " lanes and rank " +
-                          std::to_string(rank) + " of " + std::to_string(ranks) + " were given");
+        throw ConfigError(concat("matmul: a look-ahead of ", choices.lookahead, ", panels of ", choices.panel, ", ",
+                                 choices.lanes, " lanes and rank ", rank, " of ", ranks, " were given"));
     const bool waves = choices.algorithm == MatmulAlgorithm::wavefront && problem.c.ranks() > 1;
     if (waves && choices.pending) return pending_product(problem, choices, rank, ranks);
     if (waves) return wavefront_product(problem, choices, rank, ranks);

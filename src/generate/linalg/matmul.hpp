@@ -29,7 +29,7 @@ struct MatmulProblem {
 struct MatmulChoices {
     MatmulAlgorithm algorithm = MatmulAlgorithm::broadcast;
     BroadcastTree tree = BroadcastTree::ring;
-    int lookahead = 1;         ///< panels that are under way beside the one in use
+    int lookahead = 1;         ///< panels that travel while another one is used
     std::int64_t panel = 256;  ///< common elements of a panel at most; of narrow blocks of B, columns
     bool pending = false;      ///< wavefront: a pending block for every other rank, a lane each; whichever is there
     int lanes = 1;             ///< that share the work on each panel

@@ -26,46 +26,56 @@ std::vector<Box> PanelRing::chunks(std::int64_t panel, std::int64_t t0, std::int
 
 void PanelRing::start(std::int64_t panel, int root, const std::vector<Box>& chunks, bool held) {
     if (chunks.empty() || ranks_ == 1) return;
-    const BroadcastPlace at = broadcast_place(tree_, ranks_, root, me_);
-    Way& way = ways_[panel];
-    for (const Box& region : chunks) {
-        Chunk chunk;
-        chunk.region = region;
-        chunk.tag = static_cast<int>(static_cast<std::int64_t>(way.chunks.size()) * buffers_ + panel % buffers_);
-        chunk.children = at.children;
-        if (at.parent >= 0)
-            chunk.receive = list_.post(false, at.parent, chunk.tag, array_, chunk.region);
-        else if (held)
-            chunk.held = true;
-        else
-            hand_on(chunk);
-        way.chunks.push_back(std::move(chunk));
-    }
+    const BroadcastPlace place = broadcast_place(tree_, ranks_, root, me_);
+    int number = 0;
+    for (const Box& region : chunks)
+        relay_.start(panel, place, static_cast<int>(number++ * buffers_ + panel % buffers_), array_, region, held);
 }
 
-void PanelRing::hand_on(Chunk& chunk) {
+void ChunkRelay::start(std::int64_t panel, const BroadcastPlace& place, int tag, std::int32_t array, const Box& region,
+                       bool held) {
+    Chunk chunk{-1, tag, held && place.parent < 0, array, region, place.children, {}};
+    if (place.parent >= 0)
+        chunk.receive = list_.post(false, place.parent, tag, array, region);
+    else if (!held)
+        hand_on(chunk);
+    panels_[panel].chunks.push_back(std::move(chunk));
+}
+
+void ChunkRelay::hand_on(Chunk& chunk) {
     for (const int child : chunk.children)
-        chunk.sends.push_back(list_.post(true, child, chunk.tag, array_, chunk.region));
+        chunk.sends.push_back(list_.post(true, child, chunk.tag, chunk.array, chunk.region));
 }
 
-void PanelRing::arrive(std::int64_t panel, std::size_t count) {
-    const auto found = ways_.find(panel);
-    if (found == ways_.end()) return;
-    Way& way = found->second;
-    for (; way.arrived < way.chunks.size() && count > 0; ++way.arrived, --count) {
-        Chunk& chunk = way.chunks[way.arrived];
+void ChunkRelay::arrive(std::int64_t panel, std::size_t count) {
+    const auto found = panels_.find(panel);
+    if (found == panels_.end()) return;
+    auto& [chunks, arrived] = found->second;
+    for (; arrived < chunks.size() && count > 0; ++arrived, --count) {
+        Chunk& chunk = chunks[arrived];
         if (chunk.receive < 0 && !chunk.held) continue;
         if (chunk.receive >= 0) list_.add(0, Op::wait, chunk.receive);
         hand_on(chunk);
     }
 }
 
-void PanelRing::finish(std::int64_t panel) {
-    const auto found = ways_.find(panel);
-    if (found == ways_.end()) return;
-    for (const Chunk& chunk : found->second.chunks)
-        for (const int send : chunk.sends) list_.add(0, Op::wait, send);
-    ways_.erase(found);
+void ChunkRelay::finish(std::int64_t panel) {
+    const auto found = panels_.find(panel);
+    if (found == panels_.end()) return;
+    for (const Chunk& chunk : found->second.chunks) list_.wait(0, chunk.sends);
+    panels_.erase(found);
+}
+
+std::size_t ChunkRelay::missing(std::int64_t panel) const {
+    const auto found = panels_.find(panel);
+    return found == panels_.end() ? 0 : found->second.chunks.size() - found->second.arrived;
+}
+
+bool ChunkRelay::relays(std::int64_t panel) const {
+    const auto found = panels_.find(panel);
+    return found != panels_.end() && std::ranges::any_of(found->second.chunks, [](const Chunk& c) {
+               return c.receive >= 0 && !c.children.empty();
+           });
 }
 
 }  // namespace tilewave

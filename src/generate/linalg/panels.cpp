@@ -10,7 +10,7 @@
 namespace tilewave {
 
 namespace {
-// The parts take turns: so that every rank sends all the time, in place of one rank after another.
+// The parts alternate, so that all ranks send all the time instead of one rank after another.
 std::vector<Interval> in_turn(const std::vector<Interval>& all, const Axis& one, const Axis& other) {
     std::map<std::pair<int, int>, std::int64_t> seen;
     std::vector<std::tuple<std::int64_t, std::int64_t, Interval>> order;  // turn, then as they came
@@ -34,7 +34,7 @@ std::vector<Interval> intervals(const Axis& one, const Axis& other, std::int64_t
         std::int64_t end = one.extent;
         if (one.parts > 1) end = std::min(end, one.block_end({at}).at);
         if (other.parts > 1) end = std::min(end, other.block_end({at}).at);
-        // Even pieces: a short last one would cost a message of its own.
+        // Even pieces: a short last one would cost one more message.
         const std::int64_t count = (end - at - 1) / most + 1;
         end = at + (end - at + count - 1) / count;
         all.push_back({at, end});
@@ -75,9 +75,9 @@ std::pair<std::int64_t, std::int64_t> place(const Axis& axis, const Interval& i)
     return {lo, lo + i.hi - i.lo};
 }
 
-BroadcastPlace broadcast_place(BroadcastTree tree, int size, int root, int mine) {
+BroadcastPlace broadcast_place(BroadcastTree tree, int size, int root, int me) {
     const auto real = [&](int place) { return (place + root) % size; };
-    const int place = (mine - root + size) % size;
+    const int place = (me - root + size) % size;
     BroadcastPlace p;
     if (tree == BroadcastTree::ring) {
         if (place > 0) p.parent = real(place - 1);

@@ -12,12 +12,12 @@ namespace tilewave {
 /// A product of fewer rows or columns loses speed: OpenBLAS works on up to 32 of them at once (its unroll factors).
 inline constexpr std::int64_t least_side = 32;
 
-/// A panel of A or B on its way along a row or a column of the grid, or along all ranks.
+/// A panel of A or B that moves along a row or a column of the grid, or along all ranks.
 struct MovingPanel {
     int root = 0;  ///< place within the group
     Box source;    ///< of the matrix, on the root
     std::int32_t array = moving_a;
-    Box region;  ///< of the moving array: panel number, then what lies apart, then what lies together
+    Box region;  ///< of the moving array: panel number, then the strided dimension, then the contiguous one
 };
 
 /// What a rank does with one panel.
@@ -58,9 +58,9 @@ struct BroadcastPlace {
     int parent = -1;  ///< within the group; -1: the root
     std::vector<int> children;
 };
-BroadcastPlace broadcast_place(BroadcastTree tree, int size, int root, int mine);
+BroadcastPlace broadcast_place(BroadcastTree tree, int size, int root, int me);
 
-/// Panels that can be under way beside the one in use, of so many in all.
+/// Panels that can travel while another one is used, of so many in all.
 inline int panels_ahead(int lookahead, std::int64_t panels) {
     return static_cast<int>(std::min<std::int64_t>(lookahead, panels));
 }

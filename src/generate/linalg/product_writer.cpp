@@ -17,9 +17,9 @@ ProductWriter::ProductWriter(const MatmulProblem& problem, const MatmulChoices& 
     }
 }
 
-void ProductWriter::add_moving(std::int64_t panels, std::int64_t apart, std::int64_t lo, std::int64_t hi, int buffers) {
-    Array array{p_.item_bytes, {{0, 0, lo}, {panels, apart, hi}}, {{0, 0, lo}, {0, 0, lo}}};
-    if (panels == 0 || apart == 0 || hi <= lo) array.storage = array.owned;
+void ProductWriter::add_moving(std::int64_t panels, std::int64_t rows, std::int64_t lo, std::int64_t hi, int buffers) {
+    Array array{p_.item_bytes, {{0, 0, lo}, {panels, rows, hi}}, {{0, 0, lo}, {0, 0, lo}}};
+    if (panels == 0 || rows == 0 || hi <= lo) array.storage = array.owned;
     array.time_buffers = static_cast<int>(std::clamp<std::int64_t>(buffers, 1, std::max<std::int64_t>(panels, 1)));
     list_.schedule().arrays.push_back(array);
 }
@@ -39,9 +39,9 @@ MovingPanel ProductWriter::panel_of(const ColumnPanel& panel, int root, std::int
 }
 
 PanelStep ProductWriter::step_of(const ColumnPanel& panel, std::int32_t array, std::int64_t k) const {
-    const Box& mine = owned_[2];
+    const Box& c = owned_[2];
     PanelStep step;
-    step.c = {{mine.lo[0], panel.columns.lo}, {mine.hi[0], panel.columns.hi}};
+    step.c = {{c.lo[0], panel.columns.lo}, {c.hi[0], panel.columns.hi}};
     step.depth = panel.common.extent();
     step.first = panel.common.lo == 0;
     step.left = {array_a, {{owned_[0].lo[0], panel.common.lo}, {owned_[0].hi[0], panel.common.hi}}};
@@ -75,6 +75,18 @@ void ProductWriter::product(int lane, std::int64_t step, const PanelStep& what, 
                what.first ? first_product : add_product, std::move(reads), {c},
                2.0 * static_cast<double>(part.points()) * static_cast<double>(what.depth),
                {step, part.lo[0], part.lo[1]});
+}
+
+void ProductWriter::products(int lane, std::int64_t step, const PanelStep& what, int share, int shares) {
+    for (const Box& part : tasks_of(what, share, shares, true, shares)) product(lane, step, what, part);
+}
+
+void ProductWriter::post(std::vector<int>& ids, bool send, int peer, const MovingPanel& panel, int slots, int lane) {
+    int number = 0;
+    for (const Box& chunk : chunks(panel.region)) {
+        const std::int64_t tag = std::int64_t{number++} * slots + panel.region.lo[0] % slots;
+        ids.push_back(list_.post(send, peer, static_cast<int>(tag), panel.array, chunk, lane));
+    }
 }
 
 void ProductWriter::scale() {

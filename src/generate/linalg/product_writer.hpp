@@ -18,11 +18,11 @@ public:
     ProductWriter(const MatmulProblem& problem, const MatmulChoices& choices, int rank, int ranks, int lanes);
 
     TaskList& list() { return list_; }
-    const Box& mine(int matrix) const { return owned_[matrix]; }
+    const Box& owned(int matrix) const { return owned_[matrix]; }
 
-    /// Adds an array for panels: `panels` in all, each of at most `apart` times the elements [lo, hi) that lie
-    /// together, of which `buffers` are kept at a time.
-    void add_moving(std::int64_t panels, std::int64_t apart, std::int64_t lo, std::int64_t hi, int buffers);
+    /// Adds an array for panels: `panels` in all, each of at most `rows` runs of the elements [lo, hi), of which
+    /// `buffers` are stored at a time.
+    void add_moving(std::int64_t panels, std::int64_t rows, std::int64_t lo, std::int64_t hi, int buffers);
     /// The same for panels of B's columns: [panel, column, common element].
     void add_moving(const std::vector<ColumnPanel>& panels, int buffers);
     /// One of them, of which `root` has the source; it moves as number k of an array.
@@ -30,10 +30,15 @@ public:
     /// What it is multiplied with: all of this rank's A, into as many columns of C.
     PanelStep step_of(const ColumnPanel& panel, std::int32_t array, std::int64_t k) const;
 
-    /// Copies a panel from its matrix on the root; `which` tells several copies of one step apart.
+    /// Copies a panel from its matrix on the root; `which` numbers the copies of one step.
     void copy(int lane, std::int64_t step, int which, const MovingPanel& panel);
     /// The product of a step on a part of C.
     void product(int lane, std::int64_t step, const PanelStep& what, const Box& part);
+    /// The same on the parts of C that are share `share` of `shares`, tasks of task_flops each.
+    void products(int lane, std::int64_t step, const PanelStep& what, int share, int shares);
+    /// Posts the chunks of a panel; panels of equal numbers modulo `slots` have equal tags. Adds their messages to
+    /// `ids`.
+    void post(std::vector<int>& ids, bool send, int peer, const MovingPanel& panel, int slots, int lane = 0);
     /// C = beta C, where there is nothing to add.
     void scale();
     /// The parts of C that a lane computes in a step: at least `least` of all lanes; `finely`: of task_flops each.

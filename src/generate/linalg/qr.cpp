@@ -1,4 +1,5 @@
-#include "generate/linalg/qr.hpp"
+#include "generate/linalg/factor.hpp"
+#include "generate/linalg/factors.hpp"
 
 namespace tilewave {
 
@@ -7,7 +8,7 @@ namespace {
 class Qr : public RightLooking {
 public:
     Qr(const BlockCyclic& layout, std::int64_t item_bytes, const FactorChoices& choices, int rank, int ranks)
-        : RightLooking(layout, item_bytes, choices, rank, ranks, 1), n_(tiles_.tile_rows()) {
+        : RightLooking(layout, item_bytes, choices, rank, ranks, 1) {
         list_.schedule().arrays.push_back(by_columns(item_bytes, triangles_of(layout, rank)));
     }
 
@@ -48,8 +49,6 @@ private:
             if (looks) hand_on(k);
         }
     }
-
-    std::int64_t n_;
 };
 
 }  // namespace

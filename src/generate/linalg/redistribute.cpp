@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/concat.hpp"
 #include "generate/linalg/task_list.hpp"
 
 namespace tilewave {
@@ -45,12 +46,12 @@ MatrixMove::MatrixMove(const BlockCyclic& from, const BlockCyclic& to, std::int6
                        std::int64_t chunk_bytes)
     : from(from), to(to), item_bytes(item_bytes), ranks(ranks), chunk_bytes(chunk_bytes) {
     if (from.rows.extent != to.rows.extent || from.columns.extent != to.columns.extent)
-        throw ConfigError("redistribute: a matrix of " + std::to_string(from.rows.extent) + " x " +
-                          std::to_string(from.columns.extent) + " and a layout of " + std::to_string(to.rows.extent) +
-                          " x " + std::to_string(to.columns.extent) + " were given; equal extents are allowed");
+        throw ConfigError(concat("redistribute: a matrix of ", from.rows.extent, " x ", from.columns.extent,
+                                 " and a layout of ", to.rows.extent, " x ", to.columns.extent,
+                                 " were given; equal extents are allowed"));
     if (from.ranks() > ranks || to.ranks() > ranks || item_bytes < 1)
-        throw ConfigError("redistribute: layouts on " + std::to_string(from.ranks()) + " and " +
-                          std::to_string(to.ranks()) + " ranks were given for " + std::to_string(ranks) + " ranks");
+        throw ConfigError(concat("redistribute: layouts on ", from.ranks(), " and ", to.ranks(),
+                                 " ranks were given for ", ranks, " ranks"));
 }
 
 std::vector<CommonRun> MatrixMove::rows(int source, int target) const {
@@ -95,7 +96,7 @@ MatrixMove::Named MatrixMove::named(std::int64_t number) const {
 Schedule move_matrix(const MatrixMove& move, int rank) {
     TaskList list(rank, move.ranks, 1);
     Schedule& s = list.schedule();
-    const Box mine = move.from.owned(rank), theirs = move.to.owned(rank);
+    const Box before = move.from.owned(rank), after = move.to.owned(rank);
     // Every rank has the same slots of the largest piece that it sends or receives.
     std::int64_t slot = 0;
     for (int other = 0; other < move.ranks; ++other) {
@@ -104,13 +105,13 @@ Schedule move_matrix(const MatrixMove& move, int rank) {
             if (!list_of.empty()) slot = std::max(slot, list_of.front().items);
     }
     const Box slots{{0, 0}, {slot > 0 ? 2 : 0, slot}};
-    s.arrays = {{move.item_bytes, mine, mine},
-                {move.item_bytes, theirs, theirs},
+    s.arrays = {{move.item_bytes, before, before},
+                {move.item_bytes, after, after},
                 {move.item_bytes, slots, slots, {}, true},
                 {move.item_bytes, slots, slots, {}, true}};
     const auto of = [](MoveArray a) { return static_cast<std::int32_t>(a); };
     const auto task = [](MoveTask t) { return static_cast<std::int32_t>(t); };
-    const Region from{of(MoveArray::from), mine}, to{of(MoveArray::to), theirs};
+    const Region from{of(MoveArray::from), before}, to{of(MoveArray::to), after};
     const auto part = [&](std::int64_t index, const MatrixMove::Piece& piece) {
         return Box{{index % 2, 0}, {index % 2 + 1, piece.items}};
     };
@@ -122,7 +123,7 @@ Schedule move_matrix(const MatrixMove& move, int rank) {
         const auto out = move.pieces(rank, target), in = move.pieces(source, rank);
         const auto n = static_cast<std::int64_t>(std::max(out.size(), in.size()));
         std::vector<int> sent, received;
-        // A piece is waited for when the next one is under way.
+        // A piece is waited for when the next one is posted.
         for (std::int64_t c = 0; c <= n; ++c) {
             const auto at = static_cast<std::size_t>(c);
             if (at < in.size())

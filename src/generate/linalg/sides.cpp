@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/concat.hpp"
+
 namespace tilewave {
 
 namespace {
@@ -19,20 +21,20 @@ public:
           buffers_(panels_ahead(choices.lookahead, tiles_.panels()) + 1),
           panels_(me_ < 0 ? 0 : tiles_.panels()),
           backward_(backward),
-          mine_(sides.owned(rank)),
+          owned_(sides.owned(rank)),
           list_(rank, ranks, choices.lanes),
           ring_(list_, tiles_, choices.tree, layout.columns.parts, me_, buffers_, factor_panels, choices.chunk_bytes) {
         if (sides.rows.extent != layout.rows.extent || sides.rows.parts != 1 ||
             sides.columns.parts != layout.columns.parts)
-            throw ConfigError("solve: right-hand sides of " + std::to_string(sides.rows.extent) + " rows on " +
-                              std::to_string(sides.rows.parts) + " x " + std::to_string(sides.columns.parts) +
-                              " ranks; allowed: as many rows as the matrix, by columns on its ranks");
+            throw ConfigError(concat("solve: right-hand sides of ", sides.rows.extent, " rows on ", sides.rows.parts,
+                                     " x ", sides.columns.parts,
+                                     " ranks; allowed: as many rows as the matrix, by columns on its ranks"));
         std::vector<Array>& arrays = list_.schedule().arrays;
         arrays = {by_columns(item_bytes, layout.owned(rank)), tiles_.array(item_bytes, buffers_)};
         if (me_ < 0) arrays[factor_panels].storage = {{0, 0, 0, 0}, {0, 0, 0, 0}};
         if (more) arrays.push_back(by_columns(item_bytes, triangles_of(layout, rank)));
         array_of_sides_ = static_cast<std::int32_t>(arrays.size());
-        arrays.push_back(by_columns(item_bytes, mine_));
+        arrays.push_back(by_columns(item_bytes, owned_));
     }
     virtual ~PanelRound() = default;
 
@@ -57,11 +59,11 @@ public:
 protected:
     /// The tiles of panel k that travel, [first, second).
     virtual std::pair<std::int64_t, std::int64_t> travels(std::int64_t k) const = 0;
-    /// What copies a panel, reads beside its block column, and uses it.
+    /// The operations that copy a panel and that use it.
     virtual FactorTask copies() const { return copy_panel; }
     virtual std::int32_t uses() const = 0;
     /// The columns of the right-hand sides, in their array's coordinates, that panel k does not change: up to there.
-    virtual std::int64_t unchanged(std::int64_t) const { return mine_.lo[1]; }
+    virtual std::int64_t unchanged(std::int64_t) const { return owned_.lo[1]; }
 
     BlockCyclic layout_, sides_;
     FactorChoices choices_;
@@ -69,7 +71,7 @@ protected:
     int me_, buffers_;
     std::int64_t panels_;
     bool backward_;
-    Box mine_;
+    Box owned_;
 
 private:
     std::int64_t panel_of(std::int64_t s) const { return backward_ ? panels_ - 1 - s : s; }
@@ -94,7 +96,7 @@ private:
 
     // A lane's share of the columns, in pieces of about task_flops: lane 0 hands the next panel on between them.
     void use(std::int64_t s, int lane) {
-        const std::int64_t k = panel_of(s), first = unchanged(k), all = mine_.hi[1] - first;
+        const std::int64_t k = panel_of(s), first = unchanged(k), all = owned_.hi[1] - first;
         const auto [t0, t1] = travels(k);
         const std::int64_t lo = first + all * lane / choices_.lanes, hi = first + all * (lane + 1) / choices_.lanes;
         Box part{{tiles_.lo(t0), lo}, {last_row(t1), hi}};
@@ -147,8 +149,8 @@ private:
 
     // Column j of the identity is 0 in the rows of panel k where j is less than its first row.
     std::int64_t unchanged(std::int64_t k) const override {
-        if (!what_.identity) return mine_.lo[1];
-        std::int64_t lo = 0, hi = mine_.extent(1);
+        if (!what_.identity) return owned_.lo[1];
+        std::int64_t lo = 0, hi = owned_.extent(1);
         while (lo < hi) {
             const std::int64_t middle = (lo + hi) / 2;
             if (sides_.columns.global_of(me_, {middle}).at < tiles_.lo(k))
@@ -156,7 +158,7 @@ private:
             else
                 hi = middle;
         }
-        return mine_.lo[1] + lo;
+        return owned_.lo[1] + lo;
     }
 
     Reflection what_;

@@ -1,5 +1,5 @@
-// What a factor or a triangle does to right-hand sides by columns: every rank works on its own columns while the panels
-// of the matrix go round. One rank's schedule.
+// What a factor or a triangle does to right-hand sides by columns: every rank works on the columns that it owns while
+// the panels of the matrix go round. One rank's schedule.
 #pragma once
 #include "generate/linalg/factor.hpp"
 

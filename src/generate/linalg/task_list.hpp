@@ -3,7 +3,7 @@
 #include <map>
 #include <vector>
 
-#include "tilewave/engine/schedule.hpp"
+#include "schedule/lane_builder.hpp"
 
 namespace tilewave {
 
@@ -22,7 +22,7 @@ public:
         s_.lanes[lane].push_back({op, item, count});
     }
 
-    /// A compute step of a task of its own. `coord` names its tile in timelines.
+    /// A compute step, and its task. `coord` names its tile in timelines.
     void task(int lane, std::int64_t number, std::int32_t operation, std::vector<Region> reads,
               std::vector<Region> writes, double amount, const Index& coord = {}) {
         Tile tile;
@@ -36,17 +36,13 @@ public:
     /// Posts a message straight from or to an array: its number.
     /// @pre the region is one run of memory (the checker says so)
     int post(bool send, int peer, int tag, int array, const Box& region, int lane = 0) {
-        Message m;
-        m.send = send;
-        m.peer = peer;
-        m.tag = tag;
-        m.array = array;
-        m.region = region;
-        m.bytes = region.points() * s_.arrays[array].item_bytes;
-        s_.messages.push_back(m);
-        const int id = static_cast<int>(s_.messages.size()) - 1;
+        const int id = add_message(s_, send, peer, tag, array, region);
         add(lane, send ? Op::post_send : Op::post_recv, id);
         return id;
+    }
+
+    void wait(int lane, const std::vector<int>& messages) {
+        for (const int id : messages) add(lane, Op::wait, id);
     }
 
     /// The next count of a lane's counter, after the steps so far.

@@ -27,8 +27,8 @@ std::vector<ColumnPanel> panels_of(const std::vector<Block>& blocks) {
     return all;
 }
 
-// What a rank does with a block of its own, which it reads where it lies.
-PanelStep own_step_of(const ProductWriter& writer, const Block& block) {
+// What the owner of a block does with it: it reads the block in place.
+PanelStep step_in_place(const ProductWriter& writer, const Block& block) {
     PanelStep step = writer.step_of(block.panel, moving_b, 0);
     step.right = {array_b, writer.panel_of(block.panel, 0, moving_b, 0).source};
     return step;
@@ -43,59 +43,42 @@ Schedule wavefront_product(const MatmulProblem& p, const MatmulChoices& choices,
     const int n = static_cast<int>(blocks.size()), ahead = panels_ahead(choices.lookahead, n);
     ProductWriter writer(p, choices, rank, ranks, lanes);
     TaskList& list = writer.list();
-    // In any wave the blocks between the one that has been sent to all and the one that is under way.
+    // In any wave the blocks between the one that has been sent to all and the one that is being sent.
     const int slots = grid + ahead + 1;
     writer.add_moving(0, 0, 0, 0, 1);
     writer.add_moving(me >= 0 ? panels_of(blocks) : std::vector<ColumnPanel>(), slots);
     if (depth == 0) writer.scale();
     if (me < 0 || depth == 0) return list.finish();
 
-    struct Way {
-        std::vector<int> receives, sends;
-    };
-    std::vector<Way> ways(blocks.size());
+    std::vector<std::vector<int>> receives(blocks.size()), sends(blocks.size());  // by block
     std::vector<std::int32_t> done(lanes, 0);
-    const auto tag = [&](int j, std::size_t chunk) { return static_cast<int>(chunk) * slots + j % slots; };
-    const auto rank_of = [&](int i) { return p.c.rank_of(i, 0); };
     const auto panel_of = [&](int j) { return writer.panel_of(blocks[j].panel, 0, moving_b, j); };
-    const auto send = [&](int j, int to) {
-        std::size_t c = 0;
-        for (const Box& chunk : writer.chunks(panel_of(j).region))
-            ways[j].sends.push_back(list.post(true, to, tag(j, c++), moving_b, chunk));
-    };
-    const auto receive = [&](int j) {
-        const Block& block = blocks[j];
-        std::size_t c = 0;
-        for (const Box& chunk : writer.chunks(panel_of(j).region))
-            ways[j].receives.push_back(list.post(false, block.owner, tag(j, c++), moving_b, chunk));
-    };
     for (int wave = -ahead; wave < n + grid; ++wave) {
         // Block j leaves for part i `ahead` waves before they meet, and is done with when it has left for all.
         for (int i = 0; i < grid; ++i) {
             const int j = wave + ahead - i;
             if (j < 0 || j >= n || blocks[j].owner != rank) continue;
             if (i == 0 && grid > 1) writer.copy(0, j, ranks, panel_of(j));
-            if (i != me) send(j, rank_of(i));
+            if (i != me) writer.post(sends[j], true, p.c.rank_of(i, 0), panel_of(j), slots);
         }
         const int next = wave + ahead - me, now = wave - me;
-        if (next >= 0 && next < n && blocks[next].owner != rank) receive(next);
+        if (next >= 0 && next < n && blocks[next].owner != rank)
+            writer.post(receives[next], false, blocks[next].owner, panel_of(next), slots);
         if (now >= 0 && now < n) {
             const Block& block = blocks[now];
-            for (const int id : ways[now].receives) list.add(0, Op::wait, id);
+            list.wait(0, receives[now]);
             const PanelStep step =
-                block.owner == rank ? own_step_of(writer, block) : writer.step_of(block.panel, moving_b, now);
+                block.owner == rank ? step_in_place(writer, block) : writer.step_of(block.panel, moving_b, now);
             const std::int32_t there = lanes > 1 ? list.signal(0) : 0;
             for (int lane = 0; lane < lanes; ++lane) {
                 if (lane > 0) list.add(lane, Op::await, 0, there);
-                for (const Box& part : writer.tasks_of(step, lane, lanes, true, lanes))
-                    writer.product(lane, now, step, part);
+                writer.products(lane, now, step, lane, lanes);
                 if (lane > 0) done[lane] = list.signal(lane);
             }
             for (int lane = 1; lane < lanes; ++lane) list.add(0, Op::await, lane, done[lane]);
         }
         const int left = wave + ahead - grid;  // it has left for the last part in the wave before
-        if (left >= 0 && left < n)
-            for (const int id : ways[left].sends) list.add(0, Op::wait, id);
+        if (left >= 0 && left < n) list.wait(0, sends[left]);
     }
     return list.finish();
 }
@@ -106,7 +89,7 @@ Schedule pending_product(const MatmulProblem& p, const MatmulChoices& choices, i
     const std::vector<Block> blocks = blocks_of(p, choices.panel);
     std::vector<std::vector<Block>> by_owner(grid);
     for (const Block& b : blocks) by_owner[p.c.row_of(b.owner)].push_back(b);
-    // Lane 0 has the blocks of its own: it sends and multiplies them. Lane l has those of the rank l above.
+    // Lane 0 sends and multiplies the blocks that this rank owns. Lane l has those of the rank l above.
     ProductWriter writer(p, choices, rank, ranks, me < 0 ? 1 : grid);
     TaskList& list = writer.list();
     const int slots = panels_ahead(choices.lookahead, static_cast<std::int64_t>(blocks.size())) + 1;
@@ -124,27 +107,18 @@ Schedule pending_product(const MatmulProblem& p, const MatmulChoices& choices, i
         first += static_cast<std::int64_t>(all.size());
     }
     const auto array_of = [](int owner) { return static_cast<std::int32_t>(moving_b + owner); };
-    const auto tag = [&](std::int64_t t, std::size_t chunk) {
-        return static_cast<int>(static_cast<std::int64_t>(chunk) * slots + t % slots);
-    };
-
-    const auto& mine = by_owner[me];
-    const auto n = static_cast<std::int64_t>(mine.size());
-    std::vector<std::vector<int>> sends(mine.size());
+    const auto& local = by_owner[me];
+    const auto n = static_cast<std::int64_t>(local.size());
+    std::vector<std::vector<int>> sends(local.size());
     const auto leave = [&](std::int64_t t) {
-        const MovingPanel panel = writer.panel_of(mine[t].panel, 0, array_of(me), t);
+        const MovingPanel panel = writer.panel_of(local[t].panel, 0, array_of(me), t);
         writer.copy(0, numbers[me] + t, ranks, panel);
-        for (int up = 1; up < grid; ++up) {
-            std::size_t c = 0;
-            for (const Box& chunk : writer.chunks(panel.region))
-                sends[t].push_back(list.post(true, p.c.rank_of((me + up) % grid, 0), tag(t, c++), array_of(me), chunk));
-        }
+        for (int up = 1; up < grid; ++up) writer.post(sends[t], true, p.c.rank_of((me + up) % grid, 0), panel, slots);
     };
     for (std::int64_t t = 0; t < std::min<std::int64_t>(n, slots); ++t) leave(t);
     for (std::int64_t t = 0; t < n; ++t) {
-        const PanelStep step = own_step_of(writer, mine[t]);
-        for (const Box& part : writer.tasks_of(step, 0, 1, true, 1)) writer.product(0, numbers[me] + t, step, part);
-        for (const int id : sends[t]) list.add(0, Op::wait, id);
+        writer.products(0, numbers[me] + t, step_in_place(writer, local[t]), 0, 1);
+        list.wait(0, sends[t]);
         if (t + slots < n) leave(t + slots);
     }
     for (int lane = 1; lane < grid; ++lane) {
@@ -153,18 +127,13 @@ Schedule pending_product(const MatmulProblem& p, const MatmulChoices& choices, i
         const auto count = static_cast<std::int64_t>(all.size());
         std::vector<std::vector<int>> receives(all.size());
         const auto expect = [&](std::int64_t t) {
-            std::size_t c = 0;
-            const ColumnPanel& panel = all[t].panel;
-            for (const Box& chunk : writer.chunks(writer.panel_of(panel, 0, array_of(owner), t).region))
-                receives[t].push_back(
-                    list.post(false, p.c.rank_of(owner, 0), tag(t, c++), array_of(owner), chunk, lane));
+            const MovingPanel panel = writer.panel_of(all[t].panel, 0, array_of(owner), t);
+            writer.post(receives[t], false, p.c.rank_of(owner, 0), panel, slots, lane);
         };
         for (std::int64_t t = 0; t < std::min<std::int64_t>(count, slots); ++t) expect(t);
         for (std::int64_t t = 0; t < count; ++t) {
-            for (const int id : receives[t]) list.add(lane, Op::wait, id);
-            const PanelStep step = writer.step_of(all[t].panel, array_of(owner), t);
-            for (const Box& part : writer.tasks_of(step, 0, 1, true, 1))
-                writer.product(lane, numbers[owner] + t, step, part);
+            list.wait(lane, receives[t]);
+            writer.products(lane, numbers[owner] + t, writer.step_of(all[t].panel, array_of(owner), t), 0, 1);
             if (t + slots < count) expect(t + slots);
         }
     }

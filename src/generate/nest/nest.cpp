@@ -3,6 +3,7 @@
 #include "generate/stencil/stencil.hpp"
 #include "generate/sweep/sweep.hpp"
 #include "problem/stencil.hpp"
+#include "schedule/repeat.hpp"
 
 namespace tilewave {
 
@@ -14,6 +15,21 @@ Schedule nest_schedule(const SweepProblem& problem, const Plan& plan, int rank, 
 std::int64_t nest_waves(const SweepProblem& problem, const Plan& plan) {
     if (plan.generator == GeneratorKind::sweep) return sweep_waves(problem, plan);
     return stencil_of(problem).timed ? problem.space.extent(0) : 1;
+}
+
+Schedule repeated_block(const SweepProblem& problem, const Schedule& block) {
+    SweepProblem given = problem;
+    given.complete();
+    Index steps = Index::filled(given.dims(), 0);
+    steps[0] = given.space.extent(0);
+    // What is read at another time by the next repetition lies somewhere else, but perhaps where this one reads.
+    Schedule any_time = block;
+    for (Array& a : any_time.arrays)
+        if (!(a.lacks & 1) && a.time_buffers == 0) a.view.buffers = 1;
+    Schedule s = repeatable(any_time);
+    s.arrays = block.arrays;
+    s.advance = given.loops * steps;
+    return s;
 }
 
 }  // namespace tilewave

@@ -22,8 +22,7 @@ Integers skips_of(int ranks) {
     return skip;
 }
 
-/// Where a walk from the root over ever smaller skips came to, and the last skip it took: the
-/// base block of that rank.
+/// Where a walk from the root over ever smaller skips came to, and the last skip it took: the base block of that rank.
 struct Walk {
     std::int64_t rank = 0;
     int last = -1;
@@ -75,10 +74,9 @@ std::vector<BroadcastRound> broadcast_rounds(int ranks, int rank, std::int64_t b
     const Integers skip = skips_of(ranks);
     const int q = int(skip.size()) - 1;
     const std::int64_t last = blocks - 1;
-    // The last phase begins at block `last`. So only its base block lies at or beyond `last`, for
-    // every rank: sent as `last`, it is the one time that the rank gets that block. Counting back,
-    // the first phase begins `early` blocks before block 0; its first `early` rounds have nothing to send and are left
-    // out.
+    // The last phase begins at block `last`. So only its base block lies at or beyond `last`, for every rank: sent as
+    // `last`, it is the one time that the rank gets that block. Counting back, the first phase begins `early` blocks
+    // before block 0; its first `early` rounds have nothing to send and are left out.
     const std::int64_t early = (q - last % q) % q;
 
     struct Peer {

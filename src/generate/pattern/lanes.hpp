@@ -12,15 +12,15 @@ void relay(PatternLane& lane, const std::vector<Chunk>& chunks, int parent, cons
            int buffers, std::int64_t buffer_bytes);
 
 /// Reduce along the reverse tree: chunks from `children`, joined, on to `parent` (-1: into the
-/// result). own_first: this rank's values stand left of its children's.
+/// result). this_rank_first: its values stand left of its children's.
 void collect(PatternLane& lane, const std::vector<Chunk>& chunks, int parent, const std::vector<int>& children,
-             bool own_first, int buffers, std::int64_t buffer_bytes);
+             bool this_rank_first, int buffers, std::int64_t buffer_bytes);
 
 /// Broadcast in the least number of rounds.
 void exchange_rounds(PatternLane& lane, const std::vector<Chunk>& chunks, int rank, int ranks, int root, int buffers,
                      std::int64_t buffer_bytes);
 
-/// Every part around the ring: copied out (spread), or joined with this rank's own until it
+/// Every part around the ring: copied out (spread), or joined with this rank's until it
 /// comes home (multi_reduce). parts[r]: the chunks of part r.
 void shift(PatternLane& lane, const std::vector<std::vector<Chunk>>& parts, int rank, bool reduce, int buffers,
            std::int64_t buffer_bytes);

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/binomial.hpp"
+#include "core/concat.hpp"
 #include "generate/pattern/lanes.hpp"
 #include "generate/pattern/tuning.hpp"
 
@@ -13,10 +14,6 @@ namespace tilewave {
 using namespace tuning;
 
 namespace {
-
-bool has_parts(PatternKind kind) {
-    return kind == PatternKind::spread || kind == PatternKind::multi_reduce;
-}
 
 Schedule start(const PatternProblem& problem, int rank, const PatternShape& shape) {
     Schedule s;
@@ -103,33 +100,27 @@ std::int64_t dealt_columns(std::int64_t columns, std::int64_t block, int ranks, 
 
 void PatternProblem::validate() const {
     const std::string name = tilewave::to_string(kind);
-    if (ranks < 1) throw ConfigError(name + ": " + std::to_string(ranks) + " ranks were given; at least 1 is allowed");
+    if (ranks < 1) throw ConfigError(concat(name, ": ", ranks, " ranks were given; at least 1 is allowed"));
     if (root < 0 || root >= ranks)
-        throw ConfigError(name + ": root " + std::to_string(root) + " was given; allowed: 0 to " +
-                          std::to_string(ranks - 1));
+        throw ConfigError(concat(name, ": root ", root, " was given; allowed: 0 to ", ranks - 1));
     if (rows < 0 || item_bytes < 1)
-        throw ConfigError(name + ": " + std::to_string(rows) + " rows of items of " + std::to_string(item_bytes) +
-                          " bytes were given");
+        throw ConfigError(concat(name, ": ", rows, " rows of items of ", item_bytes, " bytes were given"));
     const std::size_t wanted = has_parts(kind) ? static_cast<std::size_t>(ranks) : 1;
     if (columns.size() != wanted || std::any_of(columns.begin(), columns.end(), [](auto n) { return n < 0; }))
-        throw ConfigError(name + ": needs " + std::to_string(wanted) + " numbers of columns >= 0, got " +
-                          std::to_string(columns.size()));
+        throw ConfigError(concat(name, ": needs ", wanted, " numbers of columns >= 0, got ", columns.size()));
     if (block < 0 || (block > 0 && !has_parts(kind)))
-        throw ConfigError(name + ": block " + std::to_string(block) +
-                          " was given; allowed: 0 (parts side by side), or a block of "
-                          "columns for spread and multi_reduce");
+        throw ConfigError(concat(name, ": block ", block,
+                                 " was given; allowed: 0 (parts side by side), or a block of "
+                                 "columns for spread and multi_reduce"));
     for (int r = 0; block > 0 && r < ranks; ++r)
         if (const std::int64_t n = dealt_columns(total_columns(), block, ranks, r); columns[r] != n)
-            throw ConfigError(name + ": rank " + std::to_string(r) + " has " + std::to_string(columns[r]) +
-                              " columns; " + std::to_string(total_columns()) + " columns dealt in blocks of " +
-                              std::to_string(block) + " over " + std::to_string(ranks) + " ranks give it " +
-                              std::to_string(n));
+            throw ConfigError(concat(name, ": rank ", r, " has ", columns[r], " columns; ", total_columns(),
+                                     " columns dealt in blocks of ", block, " over ", ranks, " ranks give it ", n));
 }
 
 std::string PatternPlan::to_string() const {
     std::string text = tilewave::to_string(algorithm);
-    if (algorithm != Algorithm::native)
-        text += ", chunks of " + std::to_string(chunk_bytes) + " bytes, " + std::to_string(buffers) + " buffers";
+    if (algorithm != Algorithm::native) text += concat(", chunks of ", chunk_bytes, " bytes, ", buffers, " buffers");
     return text;
 }
 
@@ -137,12 +128,10 @@ Schedule pattern_schedule(const PatternProblem& problem, const PatternPlan& plan
                           const PatternStrides& strides, int tag) {
     problem.validate();
     if (plan.algorithm == Algorithm::automatic || plan.algorithm == Algorithm::native)
-        throw ConfigError(std::string("pattern_schedule: algorithm ") + to_string(plan.algorithm) +
-                          " makes no schedule");
+        throw ConfigError(concat("pattern_schedule: algorithm ", plan.algorithm, " makes no schedule"));
     if (problem.bytes() / std::max<std::int64_t>(plan.chunk_bytes, 1) > most_chunks)
-        throw ConfigError("chunks of " + std::to_string(plan.chunk_bytes) + " bytes cut " +
-                          std::to_string(problem.bytes()) + " bytes into more than " + std::to_string(most_chunks) +
-                          " chunks; take larger chunks");
+        throw ConfigError(concat("chunks of ", plan.chunk_bytes, " bytes cut ", problem.bytes(),
+                                 " bytes into more than ", most_chunks, " chunks; take larger chunks"));
     const PatternShape shape(problem, rank, strides);
     Schedule s = start(problem, rank, shape);
     if (has_parts(problem.kind)) {

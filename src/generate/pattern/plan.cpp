@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "core/concat.hpp"
+#include "generate/pattern/shape.hpp"
 #include "generate/pattern/tuning.hpp"
 #include "tilewave/engine/pattern.hpp"
 
@@ -12,10 +14,6 @@ namespace tilewave {
 using namespace tuning;
 
 namespace {
-
-bool has_parts(PatternKind kind) {
-    return kind == PatternKind::spread || kind == PatternKind::multi_reduce;
-}
 
 // What a wait costs because other ranks share the core; 0 where it does not show. A network that is slower than the
 // processors hides it, and so do the long pipelines of a broadcast over one. The order of a reduce is its algorithm's:
@@ -60,25 +58,24 @@ bool exists(PatternKind kind, Algorithm a) {
 std::string allowed(PatternKind kind, bool native = true) {
     std::string text = "auto";
     for (Algorithm a : {Algorithm::tree, Algorithm::ring, Algorithm::rounds, Algorithm::direct, Algorithm::native})
-        if (exists(kind, a) && (native || a != Algorithm::native)) text += std::string(", ") + to_string(a);
+        if (exists(kind, a) && (native || a != Algorithm::native)) text += concat(", ", a);
     return text;
 }
 
 void check(const PatternProblem& problem, const PatternRequest& r, const PatternConditions& c) {
     const std::string name = to_string(problem.kind);
     if (r.algorithm != Algorithm::automatic && !exists(problem.kind, r.algorithm))
-        throw ConfigError(name + ": algorithm '" + to_string(r.algorithm) +
-                          "' was given; allowed: " + allowed(problem.kind));
+        throw ConfigError(concat(name, ": algorithm '", r.algorithm, "' was given; allowed: ", allowed(problem.kind)));
     if (r.algorithm == Algorithm::native && !c.native && problem.ranks > 1)
         throw ConfigError(name + ": algorithm 'mpi' was given, but this context runs without MPI; allowed: " +
                           allowed(problem.kind, false));
     if (r.algorithm == Algorithm::native && problem.block > 0)
         throw ConfigError(name + ": algorithm 'mpi' was given with columns dealt in blocks; allowed: ring, direct");
     if (r.chunk_bytes < 0 || r.chunk_bytes > most_chunk_bytes)
-        throw ConfigError(name + ": chunk_bytes " + std::to_string(r.chunk_bytes) + " was given; 1 to " +
-                          std::to_string(most_chunk_bytes) + " are allowed");
+        throw ConfigError(
+            concat(name, ": chunk_bytes ", r.chunk_bytes, " was given; 1 to ", most_chunk_bytes, " are allowed"));
     if (r.buffers != 0 && (r.buffers < 2 || r.buffers > 64))
-        throw ConfigError(name + ": buffers " + std::to_string(r.buffers) + " was given; 2 to 64 are allowed");
+        throw ConfigError(concat(name, ": buffers ", r.buffers, " was given; 2 to 64 are allowed"));
 }
 
 std::string milliseconds(double s) {
@@ -89,9 +86,10 @@ std::string milliseconds(double s) {
 
 // One of a stream of messages. Into and out of the library's buffers the processors copy short ones: a rank
 // that sends and receives in turn does both. Larger ones one of the two ranks copies at most.
-double message_s(const Machine& machine, double bytes, bool both_ways) {
+double message_s(const Machine& machine, double bytes, bool both_directions) {
     const double any = machine.chunk_s + bytes * machine.byte_s;
-    return machine.short_s > 0 && bytes <= short_bytes ? std::min(any, machine.short_s * (both_ways ? 2 : 1)) : any;
+    return machine.short_s > 0 && bytes <= short_bytes ? std::min(any, machine.short_s * (both_directions ? 2 : 1))
+                                                       : any;
 }
 
 // Whether what a rank gives is little enough for short messages.
@@ -142,7 +140,7 @@ double waits(const PatternProblem& problem, const PatternPlan& plan, double chun
     const int p = problem.ranks;
     const double levels = std::ceil(std::log2(p));
     const int group =
-        plan.chunk_bytes <= short_bytes && machine.short_s > 0 ? kept_short : std::max(plan.buffers / 2, 1);
+        plan.chunk_bytes <= short_bytes && machine.short_s > 0 ? buffered_short : std::max(plan.buffers / 2, 1);
     const double groups = std::ceil(chunks / group);
     switch (plan.algorithm) {
         case Algorithm::tree: return levels + groups - 1;
@@ -153,7 +151,8 @@ double waits(const PatternProblem& problem, const PatternPlan& plan, double chun
 }
 
 // With a core for each rank: n chunks, each a step.
-double time_apart(const PatternProblem& problem, Algorithm algorithm, double n, double step, const Machine& machine) {
+double unshared_time(const PatternProblem& problem, Algorithm algorithm, double n, double step,
+                     const Machine& machine) {
     const int p = problem.ranks;
     const double levels = std::ceil(std::log2(p)), shown = std::max(machine.latency_s - machine.chunk_s, 0.0);
     switch (algorithm) {
@@ -187,11 +186,11 @@ double pattern_time(const PatternProblem& problem, const PatternPlan& plan, cons
     const double chunk = std::min(static_cast<double>(plan.chunk_bytes), std::max(bytes, 1.0));
     const double n = std::max(std::ceil(bytes / chunk), 1.0);
     const double step = message_s(machine, chunk, parts || p > 2), turn = turn_s(problem, machine);
-    const double apart = time_apart(problem, plan.algorithm, n, step, machine);
-    if (turn == 0) return apart;
+    const double unshared = unshared_time(problem, plan.algorithm, n, step, machine);
+    if (turn == 0) return unshared;
     const bool network = machine.byte_s > network_byte_s;
     const double copies = (p - 1) * n * step / (parts ? 1 : p);  // of a rank, where all take part
-    return std::max(apart, network ? 0 : machine.ranks_per_core * copies) + waits(problem, plan, n, machine) * turn;
+    return std::max(unshared, network ? 0 : machine.ranks_per_core * copies) + waits(problem, plan, n, machine) * turn;
 }
 
 PatternPlan make_pattern_plan(const PatternProblem& problem, const PatternRequest& request,
@@ -208,10 +207,9 @@ PatternPlan make_pattern_plan(const PatternProblem& problem, const PatternReques
         return plan;
     }
     double best = -1;
-    std::string why = std::to_string(problem.bytes()) + " bytes, " + std::to_string(problem.ranks) + " ranks, " +
-                      (conditions.contiguous ? "contiguous" : "strided") + ", latency " +
-                      milliseconds(machine.latency_s) + ", " +
-                      std::to_string(static_cast<long long>(1e-6 / machine.byte_s)) + " MB/s:";
+    std::string why = concat(
+        problem.bytes(), " bytes, ", problem.ranks, " ranks, ", (conditions.contiguous ? "contiguous" : "strided"),
+        ", latency ", milliseconds(machine.latency_s), ", ", static_cast<long long>(1e-6 / machine.byte_s), " MB/s:");
     if (const double turn = turn_s(problem, machine); turn > 0)
         why.insert(why.size() - 1, ", " + milliseconds(turn) + " a wait");
     for (Algorithm a : {Algorithm::tree, Algorithm::ring, Algorithm::rounds, Algorithm::direct}) {
@@ -221,7 +219,7 @@ PatternPlan make_pattern_plan(const PatternProblem& problem, const PatternReques
         trial = best_chunk(problem, trial, request, conditions, machine);
         if (problem.bytes() > small_bytes && !fits(problem, trial)) continue;
         const double t = pattern_time(problem, trial, machine) * (a == Algorithm::rounds ? lockstep_factor : 1.0);
-        why += std::string(why.back() == ':' ? " " : ", ") + to_string(a) + " " + milliseconds(t);
+        why += concat(why.back() == ':' ? " " : ", ", a, " ", milliseconds(t));
         if (best < 0 || t < best) {
             best = t;
             plan = trial;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "generate/copy/copy.hpp"
+#include "schedule/lane_builder.hpp"
 
 namespace tilewave {
 
@@ -16,7 +17,7 @@ PatternShape::PatternShape(const PatternProblem& problem, int rank, const Patter
         full_rounds_ = problem.total_columns() / (p * b);
         rest_ = problem.total_columns() % (p * b) != 0;
     }
-    const bool spread = problem.kind == PatternKind::spread, multi = problem.kind == PatternKind::multi_reduce;
+    const bool spread = problem.kind == PatternKind::spread;
     const Box none = {Index::filled(b > 0 ? 3 : 2, 0), Index::filled(b > 0 ? 3 : 2, 0)};
     auto add = [&](const Box& storage, bool given, std::int64_t row_bytes, std::int64_t round) {
         Array a{item, storage, given ? storage : none, {}, true};
@@ -26,7 +27,7 @@ PatternShape::PatternShape(const PatternProblem& problem, int rank, const Patter
         arrays_.push_back(a);
     };
     for (int rest = 0; rest <= (rest_ ? 1 : 0); ++rest) {
-        if (spread || multi) {
+        if (has_parts(problem.kind)) {
             add(spread ? part(rank, rest) : all(rest), true, strides.in, spread ? b : b * p);
             add(spread ? all(rest) : part(rank, rest), false, strides.out, spread ? b * p : b);
         } else {
@@ -54,10 +55,9 @@ Box PatternShape::part(int r, bool rest) const {
 }
 
 std::vector<Chunk> PatternShape::pieces(int r) const {
-    const bool parts = problem_.kind == PatternKind::spread || problem_.kind == PatternKind::multi_reduce;
     std::vector<Chunk> all_pieces;
     for (int rest = 0; rest <= (rest_ ? 1 : 0); ++rest) {
-        const Box box = parts ? part(r, rest) : all(rest);
+        const Box box = has_parts(problem_.kind) ? part(r, rest) : all(rest);
         if (box.empty()) continue;
         const int first = 2 * rest;
         all_pieces.push_back({first, problem_.kind == PatternKind::broadcast ? first : first + 1, box});
@@ -80,16 +80,9 @@ int PatternLane::buffers(int count, std::int64_t bytes) {
 }
 
 int PatternLane::message(bool send, int peer, int array, const Box& region, int buffer, bool always_staged) {
-    Message m;
-    m.peer = peer;
-    m.tag = tag_;
-    m.send = send;
-    m.array = array;
-    m.region = region;
-    m.bytes = region.points() * s_.arrays[array].item_bytes;
-    if (always_staged || !one_run(region, s_.arrays[array])) m.buffer = buffer;
-    s_.messages.push_back(m);
-    return static_cast<int>(s_.messages.size()) - 1;
+    const int id = add_message(s_, send, peer, tag_, array, region);
+    if (always_staged || !one_run(region, s_.arrays[array])) s_.messages[id].buffer = buffer;
+    return id;
 }
 
 int PatternLane::forward(int other, int peer) {

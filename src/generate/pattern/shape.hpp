@@ -6,6 +6,11 @@
 
 namespace tilewave {
 
+/// Whether each rank has a part of the matrix: spread and multi_reduce.
+inline bool has_parts(PatternKind kind) {
+    return kind == PatternKind::spread || kind == PatternKind::multi_reduce;
+}
+
 /// A piece of a part: where it is given from and where it is got, as array numbers.
 struct Chunk {
     std::int32_t give = 0, get = 0;

@@ -4,7 +4,7 @@
 
 // All ranks send to the right and receive from the left in one common order of positions: groups of
 // g chunks; within a group distance d = 0 .. p - 2 of the part's home or origin; within that the
-// chunks. What arrives at position q is sent on at q + g, so g chunks are under way between the
+// chunks. What arrives at position q is sent on at q + g, so g chunks travel between the
 // arrival of one and its forwarding, and the link is never idle for the sake of one chunk.
 
 namespace tilewave {
@@ -23,7 +23,7 @@ public:
           w_(buffers),
           g_(std::max(buffers / 2, 1)),
           in_(lane.buffers(buffers, buffer_bytes)),
-          own_(lane.buffers(g_, buffer_bytes)) {
+          local_(lane.buffers(g_, buffer_bytes)) {
         std::size_t most = 0;
         for (const auto& part : parts) most = std::max(most, part.size());
         const auto g = static_cast<std::size_t>(g_);
@@ -35,7 +35,7 @@ public:
     void write() {
         for (int q = 0; q < std::min(w_, positions_); ++q) post(q);
         for (int at = 0; at < positions_ + g_; ++at) {
-            if (at < positions_ && distance(at) == 0) send_own(at);
+            if (at < positions_ && distance(at) == 0) send_local(at);
             if (at >= g_) take(at - g_);
             const int ahead = at + w_ - g_ - 1;
             if (ahead < w_ || ahead >= positions_) continue;
@@ -69,11 +69,11 @@ private:
         lane_.step(Op::wait, sent_[at]);
         sent_[at] = -1;
     }
-    void send_own(int at) {
+    void send_local(int at) {
         const Chunk* c = chunk(rank_, at);
         if (!c) return;
         finish(at - g_ * (ranks_ - 1));
-        const int buffer = own_ + at % g_;
+        const int buffer = local_ + at % g_;
         const int message = lane_.message(true, right(), c->give, c->box, buffer);
         lane_.pack_and_post(message);
         sent_[at] = message;
@@ -102,7 +102,7 @@ private:
     const std::vector<std::vector<Chunk>>& parts_;
     int rank_, ranks_;
     bool reduce_;
-    int w_, g_, in_, own_, positions_ = 0;
+    int w_, g_, in_, local_, positions_ = 0;
     std::vector<int> sent_, received_;  // message by position; -1: none
 };
 
@@ -124,7 +124,7 @@ void exchange_all(PatternLane& lane, const std::vector<std::vector<Chunk>>& part
     auto chunk = [&](int part, std::size_t k) { return k < parts[part].size() ? &parts[part][k] : nullptr; };
     struct Turn {
         std::vector<int> received, sent;
-        int own = -1;  // a send of this rank's own part, packed: the copy of it comes from there
+        int packed = -1;  // a send of this rank's part, from which the part is also copied
     };
     std::vector<Turn> turns(most);
     // Peers in the order in which a reduction joins them: rank + 1, rank + 2, ...
@@ -142,22 +142,22 @@ void exchange_all(PatternLane& lane, const std::vector<std::vector<Chunk>>& part
             const int to = (rank - d + p) % p;
             const Chunk* c = chunk(reduce ? to : rank, k);
             if (!c) continue;
-            if (!reduce && turns[k].own >= 0) {
-                turns[k].sent.push_back(lane.forward(turns[k].own, to));
+            if (!reduce && turns[k].packed >= 0) {
+                turns[k].sent.push_back(lane.forward(turns[k].packed, to));
                 lane.step(Op::post_send, turns[k].sent.back());
                 continue;
             }
             turns[k].sent.push_back(lane.message(true, to, c->give, c->box, out + buffer + d));
             lane.pack_and_post(turns[k].sent.back());
-            if (!reduce) turns[k].own = turns[k].sent.back();
+            if (!reduce) turns[k].packed = turns[k].sent.back();
         }
     };
     auto finish = [&](std::size_t k) {
         Turn& turn = turns[k];
         const int spare = out + static_cast<int>(k % static_cast<std::size_t>(w)) * p;  // d = 0: no send uses it
         if (const Chunk* c = chunk(rank, k); c && (!reduce || p == 1)) {
-            if (turn.own >= 0 && lane.staged(turn.own))
-                lane.unpack_to(turn.own, c->get);
+            if (turn.packed >= 0 && lane.staged(turn.packed))
+                lane.unpack_to(turn.packed, c->get);
             else
                 lane.copy(*c, spare);
         }

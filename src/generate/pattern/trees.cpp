@@ -29,8 +29,8 @@ private:
 };
 
 /// What this rank holds, to `targets`.
-void send_own(PatternLane& lane, const std::vector<Chunk>& chunks, const std::vector<int>& targets, int buffers,
-              std::int64_t buffer_bytes) {
+void send_local(PatternLane& lane, const std::vector<Chunk>& chunks, const std::vector<int>& targets, int buffers,
+                std::int64_t buffer_bytes) {
     const auto w = static_cast<std::size_t>(buffers);
     const int first = lane.buffers(buffers, buffer_bytes);
     Window window(lane, chunks.size());
@@ -53,7 +53,7 @@ void send_own(PatternLane& lane, const std::vector<Chunk>& chunks, const std::ve
 void relay(PatternLane& lane, const std::vector<Chunk>& chunks, int parent, const std::vector<int>& children,
            int buffers, std::int64_t buffer_bytes) {
     if (parent < 0) {
-        if (!children.empty()) send_own(lane, chunks, children, buffers, buffer_bytes);
+        if (!children.empty()) send_local(lane, chunks, children, buffers, buffer_bytes);
         return;
     }
     const std::size_t n = chunks.size(), w = static_cast<std::size_t>(buffers), late = children.empty() ? 0 : w / 2;
@@ -82,10 +82,10 @@ void relay(PatternLane& lane, const std::vector<Chunk>& chunks, int parent, cons
 }
 
 void collect(PatternLane& lane, const std::vector<Chunk>& chunks, int parent, const std::vector<int>& children,
-             bool own_first, int buffers, std::int64_t buffer_bytes) {
+             bool this_rank_first, int buffers, std::int64_t buffer_bytes) {
     const std::size_t n = chunks.size(), w = static_cast<std::size_t>(buffers), late = parent < 0 ? 0 : w / 2;
     if (children.empty()) {
-        if (parent >= 0) return send_own(lane, chunks, {parent}, buffers, buffer_bytes);
+        if (parent >= 0) return send_local(lane, chunks, {parent}, buffers, buffer_bytes);
         const int buffer = lane.buffers(1, buffer_bytes);
         for (const Chunk& chunk : chunks) lane.copy(chunk, buffer);
         return;
@@ -104,8 +104,8 @@ void collect(PatternLane& lane, const std::vector<Chunk>& chunks, int parent, co
     for (std::size_t k = 0; k < n; ++k) {
         for (int c = 0; c < each; ++c) {
             lane.step(Op::wait, received[k][c]);
-            const int own = own_first ? combine_array_left : combine_array_right;
-            lane.step(Op::combine, received[k][c], c == 0 ? own : received[k][c - 1]);
+            const int with_array = this_rank_first ? combine_array_left : combine_array_right;
+            lane.step(Op::combine, received[k][c], c == 0 ? with_array : received[k][c - 1]);
         }
         if (parent >= 0) {
             const int m = lane.forward(received[k].back(), parent);

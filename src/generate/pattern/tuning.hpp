@@ -14,7 +14,7 @@ inline constexpr std::int64_t small_bytes = 64 << 10;
 /// Bytes of all pieces together that go directly from rank to rank, one message each. 6 hosts at 1 Gb/s: 64 KB 1.2 ms,
 /// by ring 1.55; 256 KB 2.2 and 2.7; 512 KB 4.6 and 4.3.
 inline constexpr std::int64_t largest_direct_pieces = 256 << 10;
-/// Bytes of a chunk, at least, beside short_bytes; and at most, as MPI counts bytes in an int.
+/// Bytes of a chunk, at least, except for short_bytes; and at most, as MPI counts bytes in an int.
 inline constexpr std::int64_t least_chunk = 16 << 10, most_chunk_bytes = std::int64_t{1} << 30;
 /// Bytes of the largest chunk: through a staging buffer, and straight between the matrices.
 inline constexpr std::int64_t largest_staged = 256 << 10, largest_direct = 16 << 20;
@@ -30,7 +30,7 @@ inline constexpr double turn_of_one_s = 40e-6;
 /// Bytes of the largest chunk where ranks share cores.
 inline constexpr std::int64_t largest_shared = 1 << 20;
 /// Short messages that the MPI library's buffers take, at least.
-inline constexpr int kept_short = 16;
+inline constexpr int buffered_short = 16;
 /// CPU seconds a byte by TCP, sender and receiver together: 17 ms of two cores for the 7 MB of 1 MB's pieces on 8
 /// hosts.
 inline constexpr double tcp_byte_s = 2.4e-9;
@@ -40,7 +40,7 @@ inline constexpr std::int64_t most_staged = 16 << 20;
 /// hosts: 1.2 to 1.35; the ring takes its closed form.
 inline constexpr double lockstep_factor = 1.3;
 /// Bytes. Through the MPI library's buffers all bytes are copied twice, straight between two ranks' memory once. From
-/// 32 KB a rank on the direct way was faster on the whole, then in chunks of 64 to 256 KB: 64 KB broadcast 13 against
+/// 32 KB a rank direct messages were faster on the whole, then in chunks of 64 to 256 KB: 64 KB broadcast 13 against
 /// 25 us, reduced 32 against 50; 1 MB reduced 0.37 against 0.64 ms, 8 MB 2.5 against 5.9.
 inline constexpr std::int64_t most_copied_twice = 16 << 10, least_copied_once = 64 << 10;
 /// Bytes up to which short messages gain where data is packed meanwhile, as long as short rows fill them: 256 KB

@@ -4,11 +4,19 @@
 #include <cstdlib>
 
 #include "generate/copy/copy.hpp"
-#include "generate/stencil/tuning.hpp"
+#include "problem/nest_work.hpp"
 
 namespace tilewave {
 
-using namespace tuning;
+namespace {
+
+// Bytes of a message, at most; larger ones go in pieces: MPI counts are 32-bit in older libraries.
+constexpr std::int64_t most_message_bytes = std::int64_t{1} << 30;
+// Bytes from which a piece that is one run of memory goes unpacked, as one message: packing and unpacking so many takes
+// as long as another message, about 10 us each.
+constexpr std::int64_t least_in_place_bytes = 64 << 10;
+
+}  // namespace
 
 StencilGeometry::StencilGeometry(const SweepProblem& problem, const Plan& plan)
     : problem_(problem),
@@ -27,32 +35,9 @@ Index StencilGeometry::period() const {
 }
 
 Array StencilGeometry::array(int a, int rank) const {
-    const NestArray& n = problem_.arrays[a];
-    Array result;
-    result.item_bytes = n.item_bytes;
-    result.time_buffers = n.time_buffers;
-    result.whole = n.replicated;
-    if (n.replicated) {
-        result.storage = result.owned = problem_.space;
-        return result;
-    }
-    for (int k = 0; k < problem_.dims(); ++k)
-        if (problem_.lacks(a, k) && !(n.time_buffers > 0 && k == 0)) result.lacks |= 1u << k;
-    result.period = period();
-    result.storage = problem_.box_of(a, layouts_[a].storage(rank));
-    result.owned = owned(a, rank);
-    if (n.time_buffers > 0)
-        for (Box* b : {&result.storage, &result.owned}) b->hi[0] = std::max(b->hi[0], problem_.space.hi[0]);
-    const MemoryOrder memory = memory_order(problem_, plan_, a, rank);
-    result.stride = Index::filled(problem_.dims(), 0);
-    for (int m = 0; m < n.axes.n; ++m) result.stride[static_cast<int>(n.axes[m])] = memory.stride[m];
-    if (n.time_buffers > 0) result.stride[0] = memory.items;
+    Array result = array_on(problem_, plan_, layouts_[a], a, rank);
+    if (!result.whole) result.period = period();
     return result;
-}
-
-// The elements of array `a` that a rank owns, at the times that its buffers hold before the run.
-Box StencilGeometry::owned(int a, int rank) const {
-    return problem_.box_of(a, layouts_[a].owned(rank));
 }
 
 Box StencilGeometry::block(int rank) const {
@@ -63,7 +48,7 @@ Box StencilGeometry::block(int rank) const {
     return box;
 }
 
-// Clipped to the space but along periodic loops.
+// Clipped to the space, except along periodic loops.
 Box StencilGeometry::widened(Box box, const Index& lo, const Index& hi) const {
     if (box.empty()) return box;
     for (int k = stencil_.first(); k < box.dims(); ++k) {
@@ -114,24 +99,24 @@ bool StencilGeometry::exchanges(std::int64_t t) const {
     return stencil_.timed && t > halo_.begin && t < halo_.end && halo_.left(t - 1) == 0;
 }
 
-// The blocks, and where they lie, that may have a point of a box.
+// The blocks that may have a point of a box, shifted by whole periods.
 std::vector<StencilGeometry::Image> StencilGeometry::images(const Box& region) const {
     std::vector<Image> result;
     if (region.empty()) return result;
     const int n = region.dims();
-    // Along each dimension: (coordinate in the grid, whole periods beside it).
+    // Along each dimension: (coordinate in the grid, shift by whole periods).
     std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> along(n);
     const Index origin = problem_.origin();
     Box counts{Index::filled(n, 0), Index::filled(n, 0)};
     for (int k = 0; k < n; ++k) {
         auto& list = along[k];
         const std::int64_t period = problem_.period(k), extent = problem_.shape[k];
-        const auto add = [&](std::int64_t lo, std::int64_t hi, std::int64_t beside) {
+        const auto add = [&](std::int64_t lo, std::int64_t hi, std::int64_t shift) {
             lo = std::max<std::int64_t>(lo, 0);
             hi = std::min(hi, extent);
             if (lo >= hi) return;
             for (auto c = block_with(extent, plan_.grid[k], lo); c <= block_with(extent, plan_.grid[k], hi - 1); ++c)
-                list.emplace_back(c, beside);
+                list.emplace_back(c, shift);
         };
         if (period > 0)
             for (auto w = floor_div(region.lo[k], period); w * period < region.hi[k]; ++w)
@@ -148,9 +133,9 @@ std::vector<StencilGeometry::Image> StencilGeometry::images(const Box& region) c
         Image image{0, at};
         std::int64_t rank = 0;
         for (int k = 0; k < n; ++k) {
-            const auto& [c, beside] = along[k][at[k]];
+            const auto& [c, shift] = along[k][at[k]];
             rank = rank * plan_.grid[k] + c;
-            image.beside[k] = beside;
+            image.shift[k] = shift;
         }
         image.rank = static_cast<int>(rank);
         result.push_back(image);
@@ -162,29 +147,28 @@ const std::vector<int>& StencilGeometry::neighbours(int rank) const {
     const auto [found, fresh] = neighbours_.try_emplace(rank);
     std::vector<int>& result = found->second;
     if (!fresh || rank >= blocks_.ranks()) return result;
-    // What it owns or computes, as far as any access reaches: it reads there, and is read from at the opposite.
+    // What the rank owns or computes, widened by the furthest access: it reads there, and others read from it there.
     Index reach = Index::filled(problem_.dims(), 0);
     for (const Access& p : problem_.accesses)
         for (int k = 0; k < reach.n; ++k)
             reach[k] = std::max(reach[k], std::abs(problem_.offset(p)[k]) +
                                               std::abs(problem_.shift(p.array)[k] - problem_.origin()[k]));
     const Index lo = halo_.most_lo(), hi = halo_.most_hi();
-    Box mine = blocks_.owned(rank);
+    Box region = blocks_.owned(rank);
     for (int k = 0; k < reach.n; ++k) {
         reach[k] += std::max(lo[k], hi[k]);
         if (plan_.grid[k] == 1 && problem_.period(k) == 0) continue;
-        mine.lo[k] -= reach[k] + problem_.origin()[k];
-        mine.hi[k] += reach[k] - problem_.origin()[k];
+        region.lo[k] -= reach[k] + problem_.origin()[k];
+        region.hi[k] += reach[k] - problem_.origin()[k];
     }
-    for (const Image& image : images(mine))
+    for (const Image& image : images(region))
         if (image.rank != rank) result.push_back(image.rank);
     std::sort(result.begin(), result.end());
     result.erase(std::unique(result.begin(), result.end()), result.end());
     return result;
 }
 
-// Of the values that array `a` gets at time `s`: what `target` reads of them from time `t` on, has not computed itself,
-// and `source` computes.
+// Adds the values of array `a` at time `s` that `target` reads from time `t` on and `source` computes for it.
 void StencilGeometry::add_needed(int a, std::int64_t s, std::int64_t t, int source, int target,
                                  std::vector<StencilPiece>& out) const {
     std::vector<Box> wanted;
@@ -196,18 +180,17 @@ void StencilGeometry::add_needed(int a, std::int64_t s, std::int64_t t, int sour
         all = hull(all, wanted.back());
     }
     if (all.dims() == 0 || all.empty()) return;
-    const Box own = reached(target, s);
-    Box theirs = block(source);
-    theirs.lo[0] = s;
-    theirs.hi[0] = s + 1;
+    const Box computed_there = reached(target, s);
+    Box points = block(source);
+    points.lo[0] = s;
+    points.hi[0] = s + 1;
     for (const Image& image : images(all)) {
-        const bool none = std::all_of(image.beside.begin(), image.beside.end(), [](auto x) { return x == 0; });
-        if (image.rank != source || (source == target && none)) continue;
-        const Box there = theirs.shifted(image.beside);
-        Box needed;  // a star has no corners: each read by itself meets the blocks beside this one only
+        if (image.rank != source || (source == target && first_nonzero(image.shift) == image.shift.n)) continue;
+        const Box there = points.shifted(image.shift);
+        Box needed;  // read by read, since the hull of a star's reads would have corners, and so more neighbours
         for (const Box& w : wanted)
-            for (const Box& part : subtract(intersect(w, there), own)) needed = hull(needed, part);
-        if (needed.dims() > 0 && !needed.empty()) out.push_back({a, needed, image.beside});
+            for (const Box& part : subtract(intersect(w, there), computed_there)) needed = hull(needed, part);
+        if (needed.dims() > 0 && !needed.empty()) out.push_back({a, needed, image.shift});
     }
 }
 
@@ -222,8 +205,8 @@ std::vector<StencilPiece> StencilGeometry::pieces(int source, int target, std::i
     return result;
 }
 
-// With the elements beside the space, where the piece has all of the space along a loop that is not cut. They keep
-// their values, which are the same on both sides: sending them again is harmless, and may save packing.
+// A piece that has all of the space along a loop that is not cut gets the elements outside the space, too. These do not
+// change and are equal on both ranks: sending them again is harmless, and may save packing.
 StencilPiece StencilGeometry::whole_rows(StencilPiece piece, const Array& there) const {
     for (int k = 1; k < piece.region.dims(); ++k) {
         if (plan_.grid[k] > 1 || problem_.period(k) > 0 || piece.region.lo[k] > problem_.space.lo[k] ||
@@ -251,14 +234,14 @@ std::vector<HaloMessage> StencilGeometry::grouped(int source, int target, std::v
             continue;
         }
         for (const Box& part : chunks(p.region, problem_.arrays[p.array].item_bytes, most_message_bytes))
-            result.push_back({{{p.array, part, p.beside}}, true});
+            result.push_back({{{p.array, part, p.shift}}, true});
     }
     // Packed while the chunk before it travels.
     std::int64_t room = 0;
     for (const StencilPiece& p : packed)
         for (const Box& part : chunks(p.region, problem_.arrays[p.array].item_bytes,
                                       source == target ? most_message_bytes : plan_.chunk_bytes)) {
-            const StencilPiece one{p.array, part, p.beside};
+            const StencilPiece one{p.array, part, p.shift};
             if (source == target || bytes(one) > room || result.empty() || result.back().in_place) {
                 result.emplace_back();
                 room = std::max(plan_.chunk_bytes, bytes(one));
@@ -288,42 +271,35 @@ const std::vector<HaloMessage>& StencilGeometry::messages(int source, int target
 std::vector<StencilPiece> StencilGeometry::initial(int a, int source, int target) const {
     std::vector<StencilPiece> result;
     const NestArray& n = problem_.arrays[a];
-    const Box points = most_reached(target), mine = owned(a, source);
-    if (n.replicated || points.empty() || mine.empty()) return result;
-    const Array kind = array(a, target);
+    const Box points = most_reached(target), owned = problem_.box_of(a, layouts_[a].owned(source));
+    if (n.replicated || points.empty() || owned.empty()) return result;
+    const Array kind = array_kind(problem_, a);
     std::vector<Box> wanted;
     Box all;
     for (const Access& p : problem_.accesses) {
         if (p.array != a) continue;
         Box box = kind.elements(points.shifted(problem_.offset(p)));
-        if (n.time_buffers > 0) {  // what no point computes keeps its value in all buffers
-            box.lo[0] = mine.lo[0];
-            box.hi[0] = mine.hi[0];
+        if (n.time_buffers > 0) {  // elements that no point computes have their value in all buffers
+            box.lo[0] = owned.lo[0];
+            box.hi[0] = owned.hi[0];
         }
         wanted.push_back(box);
         all = hull(all, box);
     }
     if (wanted.empty()) return result;
-    const Index origin = problem_.origin(), shift = problem_.shift(a);
-    Box as_points = all;  // as the grid cuts them
-    for (int k = 0; k < as_points.dims(); ++k) {
-        as_points.lo[k] += shift[k] - origin[k];
-        as_points.hi[k] += shift[k] - origin[k];
-    }
-    for (const Image& image : images(as_points)) {
-        const bool none = std::all_of(image.beside.begin(), image.beside.end(), [](auto x) { return x == 0; });
-        Index beside = image.beside;
-        for (int k = 0; k < beside.n; ++k)
-            if (kind.lacks >> k & 1) beside[k] = 0;
-        if (image.rank != source || (source == target && none)) continue;
+    // The grid cuts points, not elements.
+    for (const Image& image : images(all.shifted(problem_.shift(a) - problem_.origin()))) {
+        if (image.rank != source || (source == target && first_nonzero(image.shift) == image.shift.n)) continue;
+        Index shift = image.shift;
+        for (int k = 0; k < shift.n; ++k)
+            if (kind.lacks >> k & 1) shift[k] = 0;
         Box needed;
-        for (const Box& w : wanted) needed = hull(needed, intersect(w, mine.shifted(beside)));
+        for (const Box& w : wanted) needed = hull(needed, intersect(w, owned.shifted(shift)));
         if (needed.dims() == 0 || needed.empty()) continue;
-        const StencilPiece piece{a, needed, beside};
         const bool known = std::any_of(result.begin(), result.end(),
-                                       [&](const StencilPiece& p) { return p.region == needed && p.beside == beside; });
-        const bool own = source == target && beside == Index::filled(beside.n, 0);
-        if (!known && !own) result.push_back(piece);
+                                       [&](const StencilPiece& p) { return p.region == needed && p.shift == shift; });
+        const bool in_place = source == target && first_nonzero(shift) == shift.n;
+        if (!known && !in_place) result.push_back({a, needed, shift});
     }
     return result;
 }

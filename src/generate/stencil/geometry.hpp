@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/signs.hpp"
 #include "problem/stencil.hpp"
 #include "tilewave/engine/schedule.hpp"
 
@@ -14,10 +15,10 @@ namespace tilewave {
 /// A box that goes from one rank to another, or from one end of a periodic loop to the other on one rank.
 struct StencilPiece {
     int array = 0;
-    Box region;    ///< as the receiver has it: in its halo
-    Index beside;  ///< by how much, whole periods, that lies beside the points that the sender has computed
+    Box region;   ///< as the receiver has it: in its halo
+    Index shift;  ///< whole periods from the points that the sender has computed to the region
 
-    Box sent() const { return region.shifted(Index::filled(beside.n, 0) - beside); }
+    Box sent() const { return region.shifted(-shift); }
 };
 
 /// Pieces that go as one message: a single one straight from and to the arrays, or several packed ones.
@@ -44,7 +45,7 @@ public:
     Box reached(int rank, std::int64_t t) const;
     /// The most of all time steps, along space.
     Box most_reached(int rank) const;
-    /// A box as parts that lie within the space, or whole periods beside it.
+    /// A box as parts that lie within the space, or within the space shifted by whole periods.
     std::vector<Box> computed(const Box& box) const;
     /// Whether ranks exchange halos before the step of time `t`.
     bool exchanges(std::int64_t t) const;
@@ -54,17 +55,16 @@ public:
     const std::vector<HaloMessage>& messages(int source, int target, std::int64_t t) const;
     /// What `target` reads of the elements of array `a` that `source` owns, as they are before the run.
     std::vector<StencilPiece> initial(int a, int source, int target) const;
-    /// The points of the block of `rank` that others, or its own halo, get after the step of time `t` and that are
+    /// The points of the block of `rank` that other ranks, or its halo, get after the step of time `t` and that are
     /// computed in it: [0] those, as disjoint boxes, [1] the rest of the block as one box.
     std::pair<std::vector<Box>, Box> border(int rank, std::int64_t t) const;
 
 private:
-    struct Image {  // the block of a rank, whole periods beside itself
+    struct Image {  // the block of a rank, shifted by whole periods
         int rank;
-        Index beside;
+        Index shift;
     };
     std::vector<Image> images(const Box& region) const;
-    Box owned(int a, int rank) const;
     std::vector<StencilPiece> pieces(int source, int target, std::int64_t t) const;
     StencilPiece whole_rows(StencilPiece piece, const Array& there) const;
     std::vector<HaloMessage> grouped(int source, int target, std::vector<StencilPiece> pieces) const;

@@ -5,6 +5,7 @@
 #include "core/tags.hpp"
 #include "generate/copy/copy.hpp"
 #include "generate/stencil/geometry.hpp"
+#include "problem/nest_work.hpp"
 #include "schedule/lane_builder.hpp"
 
 // The order that makes a stencil right. Every rank and lane goes through the time steps one by one; step t of a lane:
@@ -49,7 +50,7 @@ public:
     Schedule write();
 
 private:
-    struct Peer {  // whose messages a lane moves; perhaps this rank, whose halo has copies of its own points
+    struct Peer {  // whose messages a lane moves; perhaps this rank, whose halo has copies of its points
         int rank = 0, lane = 0;
         std::vector<char> gives, needs;  // by lane: it computes some of what is sent, reads some of what comes
     };
@@ -64,20 +65,20 @@ private:
     void note_lanes(Peer& peer, std::int64_t t);
     Box lane_box(int lane, const Box& box) const;
     Box all_steps(int lane) const;
+    Box read_by(Box points) const;
     void write_prologue();
     void write_lane(int lane);
     void write_step(int lane, std::int64_t t);
     void receive(int lane, std::int64_t t);
     void post_receives(int lane, std::int64_t t);
     void send(int lane, std::int64_t t);
-    void copy_own(int lane, std::int64_t t);
+    void copy_periodic(int lane, std::int64_t t);
     void finish_sends(int lane, std::int64_t before);
     void compute(int lane, std::int64_t t, const Box& box, bool tiled);
     void compute_tiled(int lane, std::int64_t t, const Box& box);
-    void write_helper();
     void signal(int lane, std::int64_t t, int what);
     void await(int lane, int other, std::int64_t t, int what);
-    int post(int lane, int peer, bool send, const HaloMessage& m, int tag, std::int64_t t);
+    int post(int lane, int peer, bool send, const HaloMessage& m, int tag);
 
     // A lane's counter: three for each step, after 1 for what comes before the first one.
     enum { halo = 0, border = 1, done = 2 };
@@ -100,16 +101,8 @@ private:
 };
 
 void StencilWriter::describe() {
-    NestWork nest;
-    nest.space = problem_.space;
-    nest.bounds = problem_.conditions();
-    nest.order = plan_.order(problem_.dims());
-    nest.rows_depend = !plan_.independent_rows(problem_);
-    nest.layers_together = plan_.layers_together(problem_);
-    nest.loops = IndexMatrix::identity(problem_.dims());
+    NestWork nest = nest_work(problem_, plan_);
     nest.period = geometry_.period();
-    nest.places = problem_.accesses;
-    for (Access& p : nest.places) p.offset = problem_.offset(p);
     s_.works.push_back({0, std::move(nest)});
     for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a) s_.arrays.push_back(geometry_.array(a, rank_));
 }
@@ -143,7 +136,7 @@ void StencilWriter::list_peers() {
         Peer peer;
         peer.rank = r;
         peer.lane = static_cast<int>(peers_.size()) % lanes_;
-        peer.gives.assign(static_cast<std::size_t>(lanes_), 0);
+        peer.gives.assign(lanes_, 0);
         peer.needs = peer.gives;
         // The first exchange, one in the middle and the last are all kinds there are.
         const std::int64_t k = geometry_.halo().steps, depth = k + geometry_.stencil().deepest;
@@ -154,14 +147,19 @@ void StencilWriter::list_peers() {
     open_.resize(peers_.size());
 }
 
-void StencilWriter::note_lanes(Peer& peer, std::int64_t t) {
+// The elements that a box of points reads, in any time step.
+Box StencilWriter::read_by(Box points) const {
     const Stencil& stencil = geometry_.stencil();
+    for (int k = 1; k < points.dims() && !points.empty(); ++k) {
+        points.lo[k] -= stencil.lo[k];
+        points.hi[k] += stencil.hi[k];
+    }
+    return points;
+}
+
+void StencilWriter::note_lanes(Peer& peer, std::int64_t t) {
     for (int l = 0; l < lanes_; ++l) {
-        Box mine = all_steps(l), read = mine;
-        for (int k = 1; k < mine.dims() && !mine.empty(); ++k) {
-            read.lo[k] -= stencil.lo[k];
-            read.hi[k] += stencil.hi[k];
-        }
+        const Box computed = all_steps(l), read = read_by(computed);
         const auto meets = [&](const Box& box, Box region) {
             region.lo[0] = box.lo[0];
             region.hi[0] = box.hi[0];
@@ -172,23 +170,18 @@ void StencilWriter::note_lanes(Peer& peer, std::int64_t t) {
                 if (meets(read, p.region)) peer.needs[l] = 1;
         for (const HaloMessage& m : geometry_.messages(rank_, peer.rank, t))
             for (const StencilPiece& p : m.pieces)
-                if (meets(mine, p.sent())) peer.gives[l] = 1;
+                if (meets(computed, p.sent())) peer.gives[l] = 1;
     }
 }
 
 void StencilWriter::find_near_lanes() {
-    near_.assign(static_cast<std::size_t>(lanes_), std::vector<char>(static_cast<std::size_t>(lanes_), 0));
+    near_.assign(lanes_, std::vector<char>(lanes_, 0));
     const auto note = [&](int l, int m) {
         near_[l][m] = 1;
         near_[m][l] = 1;
     };
-    const Stencil& stencil = geometry_.stencil();
     for (int l = 0; l < lanes_; ++l) {
-        Box read = all_steps(l);
-        for (int k = 1; k < read.dims() && !read.empty(); ++k) {
-            read.lo[k] -= stencil.lo[k];
-            read.hi[k] += stencil.hi[k];
-        }
+        const Box read = read_by(all_steps(l));
         for (int m = 0; m < lanes_; ++m)
             if (!intersect(read, all_steps(m)).empty()) note(l, m);
     }
@@ -212,7 +205,7 @@ void StencilWriter::await(int lane, int other, std::int64_t t, int what) {
 void StencilWriter::write_prologue() {
     LaneBuilder& out = out_[0];
     std::vector<int> received, sent;
-    std::vector<StencilPiece> own;
+    std::vector<StencilPiece> copies;
     for (const bool send : {false, true})
         for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
             for (const Peer& peer : peers_) {
@@ -220,7 +213,7 @@ void StencilWriter::write_prologue() {
                 for (const StencilPiece& p :
                      send ? geometry_.initial(a, rank_, peer.rank) : geometry_.initial(a, peer.rank, rank_)) {
                     if (peer.rank == rank_) {
-                        if (send) own.push_back(p);
+                        if (send) copies.push_back(p);
                         continue;
                     }
                     for (const Box& box :
@@ -233,16 +226,15 @@ void StencilWriter::write_prologue() {
                     }
                 }
             }
-    for (const StencilPiece& p : own) out.copy_beside(p.array, p.sent(), p.region);
+    for (const StencilPiece& p : copies) out.copy_local(p.array, p.sent(), p.array, p.region);
     for (const int m : received) out.finish_receive(m);
     for (const int m : sent) out.finish_send(m);
     prologue_ = lanes_ > 1 && !s_.lanes[0].empty();
     if (prologue_) out.add(Op::signal, 0, 1);
 }
 
-int StencilWriter::post(int lane, int peer, bool send, const HaloMessage& m, int tag, std::int64_t t) {
+int StencilWriter::post(int lane, int peer, bool send, const HaloMessage& m, int tag) {
     LaneBuilder& out = out_[lane];
-    (void)t;
     if (m.in_place) {
         const StencilPiece& p = m.pieces[0];
         return send ? out.post_send(peer, tag, p.array, p.sent(), plan_.synchronous, -1)
@@ -250,10 +242,7 @@ int StencilWriter::post(int lane, int peer, bool send, const HaloMessage& m, int
     }
     std::vector<LaneBuilder::Piece> pieces;
     for (const StencilPiece& p : m.pieces) pieces.push_back({p.array, send ? p.sent() : p.region, -1});
-    const int id = out.add_aggregate(send, peer, tag, pieces, send && plan_.synchronous);
-    for (int i = 1; send && i <= static_cast<int>(pieces.size()); ++i) out.add(Op::pack, id + i);
-    out.add(send ? Op::post_send : Op::post_recv, id);
-    return id;
+    return out.post_aggregate(send, peer, tag, pieces, send && plan_.synchronous);
 }
 
 // Those of the exchange before step t.
@@ -262,23 +251,22 @@ void StencilWriter::post_receives(int lane, std::int64_t t) {
         if (peers_[p].lane != lane || peers_[p].rank == rank_) continue;
         int tag = tags::first_face;
         for (const HaloMessage& m : geometry_.messages(peers_[p].rank, rank_, t))
-            open_[p].emplace_back(m, post(lane, peers_[p].rank, false, m, tag++, t));
+            open_[p].emplace_back(m, post(lane, peers_[p].rank, false, m, tag++));
     }
 }
 
 // What was posted for step t arrives.
 void StencilWriter::receive(int lane, std::int64_t t) {
-    LaneBuilder& out = out_[lane];
     bool any = false;
     for (std::size_t p = 0; p < peers_.size(); ++p) {
         if (peers_[p].lane != lane) continue;
         any = true;
-        if (peers_[p].rank == rank_) copy_own(lane, t);
+        if (peers_[p].rank == rank_) copy_periodic(lane, t);
         for (const auto& [m, id] : open_[p]) {
-            out.add(Op::wait, id);
-            if (m.in_place) continue;
-            for (int i = 1; i <= static_cast<int>(m.pieces.size()); ++i) out.add(Op::unpack, id + i);
-            out.release(id);
+            if (m.in_place)
+                out_[lane].add(Op::wait, id);
+            else
+                out_[lane].finish_aggregate(id);
         }
         open_[p].clear();
     }
@@ -287,9 +275,9 @@ void StencilWriter::receive(int lane, std::int64_t t) {
         if (p.needs[lane]) await(lane, p.lane, t, halo);
 }
 
-void StencilWriter::copy_own(int lane, std::int64_t t) {
+void StencilWriter::copy_periodic(int lane, std::int64_t t) {
     for (const HaloMessage& m : geometry_.messages(rank_, rank_, t))
-        for (const StencilPiece& p : m.pieces) out_[lane].copy_beside(p.array, p.sent(), p.region);
+        for (const StencilPiece& p : m.pieces) out_[lane].copy_local(p.array, p.sent(), p.array, p.region);
 }
 
 // Those of the exchange after step t.
@@ -300,7 +288,7 @@ void StencilWriter::send(int lane, std::int64_t t) {
             if (p.gives[l]) await(lane, l, t, border);
         int tag = tags::first_face;
         for (const HaloMessage& m : geometry_.messages(rank_, p.rank, t + 1))
-            sent_[lane].push_back({t, post(lane, p.rank, true, m, tag++, t)});
+            sent_[lane].push_back({t, post(lane, p.rank, true, m, tag++)});
     }
 }
 
@@ -321,7 +309,7 @@ void StencilWriter::compute_tiled(int lane, std::int64_t t, const Box& box) {
     while (next_point(at, all));
 }
 
-// The part of a box that is a lane's.
+// A box in tiles, or as one tile for each part within the space.
 void StencilWriter::compute(int lane, std::int64_t t, const Box& box, bool tiled) {
     if (box.empty()) return;
     if (tiled) return compute_tiled(lane, t, box);
@@ -342,18 +330,18 @@ void StencilWriter::write_step(int lane, std::int64_t t) {
     if (geometry_.exchanges(t)) receive(lane, t);
     const bool next = geometry_.exchanges(t + 1), overlaps = plan_.schedule == ScheduleKind::overlapping;
     if (next) post_receives(lane, t + 1);
-    const Box all = geometry_.reached(rank_, t), mine = lane_box(lane, all);
-    Box inner = mine;
-    if (next && overlaps && !mine.empty()) {
+    const Box all = geometry_.reached(rank_, t), part = lane_box(lane, all);
+    Box inner = part;
+    if (next && overlaps && !part.empty()) {
         const auto [first, rest] = geometry_.border(rank_, t);
-        for (const Box& box : first) compute(lane, t, intersect(box, mine), true);
-        inner = intersect(rest, mine);
+        for (const Box& box : first) compute(lane, t, intersect(box, part), true);
+        inner = intersect(rest, part);
         signal(lane, t, border);
         send(lane, t);
     }
     compute(lane, t, inner, true);
     finish_sends(lane, t);
-    if (next && (!overlaps || mine.empty())) {
+    if (next && (!overlaps || part.empty())) {
         signal(lane, t, border);
         send(lane, t);
         if (!overlaps) finish_sends(lane, t + 1);
@@ -367,41 +355,27 @@ void StencilWriter::write_lane(int lane) {
     finish_sends(lane, end_);
 }
 
-// A lane that only waits, until all others are done: as all that wait, it moves messages meanwhile.
-void StencilWriter::write_helper() {
-    s_.lanes.emplace_back();
-    LaneBuilder helper(s_, lanes_);
-    for (int l = 0; l < lanes_; ++l) {
-        out_[l].add(Op::signal, 0, count(end_, done));
-        helper.add(Op::await, l, count(end_, done));
-    }
-}
-
 Schedule StencilWriter::write() {
     describe();
     s_.lanes.resize(lanes_);
     for (int l = 0; l < lanes_; ++l) out_.emplace_back(s_, l);
     sent_.resize(lanes_);
-    seen_.assign(static_cast<std::size_t>(lanes_), std::vector<int>(static_cast<std::size_t>(lanes_), 0));
+    seen_.assign(lanes_, std::vector<int>(lanes_, 0));
     list_peers();
     find_near_lanes();
     write_prologue();
     if (geometry_.block(rank_).empty()) return std::move(s_);
     for (int lane = 0; lane < lanes_; ++lane) write_lane(lane);
-    if (plan_.helper && plan_.ranks() > 1) write_helper();
+    if (plan_.helper && plan_.ranks() > 1) add_helper_lane(s_, std::vector<int>(lanes_, count(end_, done)));
     return std::move(s_);
 }
 
 }  // namespace
 
 Schedule stencil(const SweepProblem& problem, const Plan& plan, int rank, int ranks) {
-    if (ranks == 0) ranks = plan.ranks();
-    problem.validate();
-    plan.validate(problem, ranks);
+    ranks = checked_ranks(problem, plan, rank, ranks);
     if (plan.generator != GeneratorKind::stencil)
         throw ConfigError("stencil: a plan for another generator was given; allowed: generator stencil");
-    if (rank < 0 || rank >= ranks)
-        throw ConfigError("rank " + std::to_string(rank) + " was given; there are " + std::to_string(ranks));
     return StencilWriter(problem, plan, rank, ranks).write();
 }
 

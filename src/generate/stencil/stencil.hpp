@@ -10,7 +10,7 @@ namespace tilewave {
 /// the grid have no steps. Pure; costs O(tiles of the rank, and messages with its neighbours), however many ranks there
 /// are.
 ///
-/// Lanes split a rank's block along space, the same way in every time step. An overlapping schedule sends what the
+/// Lanes split a rank's block along space, equally in every time step. An overlapping schedule sends what the
 /// border gives before it computes the inner part, and waits for halos before the next border; a blocking one computes
 /// the block in one piece and waits for its sends at once. With plan.temporal_block = k ranks exchange halos k times as
 /// wide once in k steps, and compute the halo redundantly in between.

@@ -1,17 +1,34 @@
 #include "generate/sweep/geometry.hpp"
-#include "core/tags.hpp"
-#include "generate/sweep/groups.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <tuple>
 
+#include "core/signs.hpp"
+#include "core/tags.hpp"
+#include "generate/sweep/groups.hpp"
+#include "problem/nest_work.hpp"
+
+// Coordinates z, slots, weights and times, of A[i, j] = f(A[i-1, j+1], A[i, j-1]) on two ranks. The dependences are
+// (1, -1) and (0, 1); tiles have 1 x 2 points. Each number is the time of a tile:
+//
+//              rank 0, 6 points        rank 1, 4 points
+//    z1 ->   |  slot 0 |  slot 1 |  slot 2  ||  slot 3 |  slot 4 | slot 5
+//    z0 = 0  |    0    |    1    |    2     ||    3    |    4    | (empty)
+//         1  |    3    |    4    |    5     ||    6    |    7    |
+//         2  |    6    |    7    |    8     ||    9    |   10    |
+//
+// Every rank has 3 slots along z1, room for the most tiles of any rank: the time of a tile is a linear function of its
+// slots over all ranks, which any rank can compute of any tile. The dependence (1, -1) goes back along z1, so tiles
+// have one point along z0 ("unit" dimension), and a step along z0 weighs 3: it outweighs going back by one tile, 1, and
+// past the slots that a rank may leave empty, 3 - 2, and is 1 later than both. Other dimensions weigh as group_wave()
+// says.
+
 namespace tilewave {
 
 namespace {
 
-// Every face between two ranks has a tag of its own: lanes post in no certain order.
-
+// Faces between two ranks have different tags, since lanes post in no certain order.
 int face_tag(std::size_t number) {
     if (number > static_cast<std::size_t>(std::numeric_limits<int>::max() - tags::first_face))
         throw ConfigError("the plan makes more than 2^31 messages between two ranks; take larger tiles");
@@ -27,75 +44,85 @@ SweepGeometry::SweepGeometry(const SweepProblem& problem, const Plan& plan)
       space_(image(problem.loops, problem.space)),
       dependences_(problem.dependences()),
       deep_halo_(deep_halo(problem, plan)),
+      unit_(problem.unit_dims()),
       planes_(uses_window(problem, plan)),
       slots_(Index::filled(problem.dims(), 1)),
       fewest_(slots_),
       weights_(Index::filled(problem.dims(), 0)) {
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
         layouts_.push_back(tilewave::layout(problem, plan, a));
-        kinds_.push_back(kind(a));
+        kinds_.push_back(array_kind(problem, a));
     }
-    for (const Access& p : problem.accesses) {
-        offsets_.push_back(problem.offset(p));
-        new_.push_back(!p.writes && problem.reads_new(p));
-        if (new_.back()) reads_.push_back({p.array, offsets_.back()});
-        if (!p.keeps || deep_halo_.along < 0) continue;
-        reads_.push_back(
-            {p.array, offsets_.back()});  // a point that leaves its element out has the value of the time before
-        reads_.back().offset[0] -= 1;
-    }
-    // A strip of rows is given what the one before it has computed next to it plane by plane.
-    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
-        if (!in_window(a)) continue;
-        const int along = problem.window.along;
-        Index back = Index::filled(problem.dims(), 0);
-        for (back[along] = -1; back[along] >= -reach(a)[along]; --back[along]) {
-            reads_.push_back({a, back});
-            const Index d = Index::filled(problem.dims(), 0) - back;
-            if (std::find(dependences_.begin(), dependences_.end(), d) == dependences_.end()) dependences_.push_back(d);
-        }
-    }
-    // Ranks with fewer tiles than others leave slots empty: the group transform needs equal strides.
-    for (int k = 0; k < slots_.n; ++k) {
-        const std::int64_t whole = space_.extent(k);
-        const auto n =
-            plan.grid[k] > 1 ? problem.block_extents(k, plan.grid[k]) : SweepProblem::BlockExtents{whole, whole, whole};
-        slots_[k] = std::max<std::int64_t>(ceil_div(n.most, plan.tile[k]), 1);
-        fewest_[k] = n.fewest > 0 ? ceil_div(n.fewest, plan.tile[k]) : slots_[k];
-        slots_[k] = ceil_div(slots_[k], plan.factors[k]) * plan.factors[k];
-    }
-    // A dependence that goes back along some dimension is carried by the first it goes forward along:
-    // there a tile is one point, and one step of it outweighs the way back. Innermost first, as the
-    // way back may be along another such dimension.
-    const std::vector<bool> unit = problem.unit_dims();
-    for (int u = slots_.n - 1; u >= 0; --u) {
-        if (!unit[u]) continue;
-        weights_[u] = 1;
-        for (const Index& d : dependences_) {
-            if (std::any_of(d.begin(), d.begin() + u, [](auto x) { return x != 0; }) || d[u] <= 0) continue;
-            std::int64_t back = 0;
-            for (int k = u + 1; k < d.n; ++k)
-                if (d[k] < 0 && k != deep_halo_.along && (unit[k] || plan.grid[k] * slots_[k] > 1))
-                    back += weight(k) * (unit[k] ? -d[k] : -d[k] + slots_[k] - fewest_[k]);
-            weights_[u] = std::max(weights_[u], back + 1);
-        }
-    }
-    if (plan.temporal_block > 1 && unit[0]) {
+    list_reads();
+    count_slots();
+    weigh_dimensions();
+    if (plan.temporal_block > 1 && unit_[0]) {
         Index last = Index::filled(slots_.n, 0);
         for (int k = 1; k < last.n; ++k) last[k] = plan.grid[k] * slots_[k] - 1;
         block_time_ = weights_[0] * plan.temporal_block + time_of(last) + 1;
     }
 }
 
-// At most so much does the time of a tile change with one step along k.
+void SweepGeometry::list_reads() {
+    for (const Access& p : problem_.accesses) {
+        offsets_.push_back(problem_.offset(p));
+        new_.push_back(!p.writes && problem_.reads_new(p));
+        if (new_.back()) reads_.push_back({p.array, offsets_.back()});
+        if (!p.keeps || deep_halo_.along < 0) continue;
+        reads_.push_back({p.array, offsets_.back()});  // where a point writes nothing, the value of the time before
+        reads_.back().offset[0] -= 1;
+    }
+    // A column of tiles reads, plane by plane, what the column before it has computed next to it.
+    for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a) {
+        if (!in_window(a)) continue;
+        const int along = problem_.window.along;
+        Index back = Index::filled(problem_.dims(), 0);
+        for (back[along] = -1; back[along] >= -reach(a)[along]; --back[along]) {
+            reads_.push_back({a, back});
+            if (std::find(dependences_.begin(), dependences_.end(), -back) == dependences_.end())
+                dependences_.push_back(-back);
+        }
+    }
+}
+
+// Ranks with fewer tiles than others leave slots empty: the group transform needs equal strides.
+void SweepGeometry::count_slots() {
+    for (int k = 0; k < slots_.n; ++k) {
+        const std::int64_t whole = space_.extent(k);
+        const auto n = plan_.grid[k] > 1 ? problem_.block_extents(k, plan_.grid[k])
+                                         : SweepProblem::BlockExtents{whole, whole, whole};
+        slots_[k] = std::max<std::int64_t>(ceil_div(n.most, plan_.tile[k]), 1);
+        fewest_[k] = n.fewest > 0 ? ceil_div(n.fewest, plan_.tile[k]) : slots_[k];
+        slots_[k] = ceil_div(slots_[k], plan_.factors[k]) * plan_.factors[k];
+    }
+}
+
+// A dependence that goes back along some dimension is carried by the first dimension that it goes forward along. Tiles
+// have one point there, and one step along it weighs more than going back. Innermost first, as a dependence may go back
+// along another such dimension.
+void SweepGeometry::weigh_dimensions() {
+    for (int u = slots_.n - 1; u >= 0; --u) {
+        if (!unit_[u]) continue;
+        weights_[u] = 1;
+        for (const Index& d : dependences_) {
+            if (first_nonzero(d) != u || d[u] < 0) continue;
+            std::int64_t back = 0;
+            for (int k = u + 1; k < d.n; ++k)
+                if (d[k] < 0 && k != deep_halo_.along && (unit_[k] || plan_.grid[k] * slots_[k] > 1))
+                    back += weight(k) * (unit_[k] ? -d[k] : -d[k] + slots_[k] - fewest_[k]);
+            weights_[u] = std::max(weights_[u], back + 1);
+        }
+    }
+}
+
+// The most by which the time of a tile changes with one step along k.
 std::int64_t SweepGeometry::weight(int k) const {
     if (weights_[k] > 0) return weights_[k];
     // A group's time weighs a coordinate with 1 or 2; where lanes round it, one more.
     Index one = Index::filled(slots_.n, 0);
     one[k] = 1;
-    const std::vector<bool> unit = problem_.unit_dims();
     bool whole = true;
-    for (int l = 0; l < one.n; ++l) whole = whole && (unit[l] || plan_.factors[l] == 1);
+    for (int l = 0; l < one.n; ++l) whole = whole && (unit_[l] || plan_.factors[l] == 1);
     return whole ? group_wave(plan_, one) : 3;
 }
 
@@ -107,15 +134,7 @@ Index SweepGeometry::place(int rank) const {
     return at;
 }
 
-const Box& SweepGeometry::block(int rank) const {
-    return blocks_of(rank).block;
-}
-
-const Box& SweepGeometry::reached(int rank) const {
-    return blocks_of(rank).reached;
-}
-
-// Of each rank that is asked for, once: a rank's schedule asks for its neighbours.
+// Computed once for each rank that is asked for: a rank's schedule asks for its neighbours.
 const SweepGeometry::Blocks& SweepGeometry::blocks_of(int rank) const {
     const auto [found, fresh] = seen_.try_emplace(rank);
     Blocks& blocks = found->second;
@@ -144,39 +163,9 @@ std::int64_t SweepGeometry::end_of_rows(int rank, std::int64_t t) const {
     return std::min(block(rank).hi[k] + deep_halo_.at(t), space_.hi[k]);
 }
 
-// What is the same on all ranks.
-Array SweepGeometry::kind(int a) const {
-    const NestArray& n = problem_.arrays[a];
-    Array result;
-    result.item_bytes = n.item_bytes;
-    result.time_buffers = n.time_buffers;
-    // Every rank holds a replicated array whole.
-    result.whole = n.replicated;
-    for (int k = 0; k < problem_.dims() && !n.replicated; ++k)
-        if (problem_.lacks(a, k) && !(n.time_buffers > 0 && k == 0)) result.lacks |= 1u << k;
-    return result;
-}
-
 Array SweepGeometry::array(int a, int rank) const {
-    const NestArray& n = problem_.arrays[a];
-    Array result = kinds_[a];
-    if (n.replicated) {
-        result.storage = result.owned = space_;
-        return result;
-    }
-    result.storage = problem_.box_of(a, layout(a).storage(rank));
-    result.owned = problem_.box_of(a, layout(a).owned(rank));
-    if (n.time_buffers > 0)
-        for (Box* b : {&result.storage, &result.owned}) b->hi[0] = std::max(b->hi[0], space_.hi[0]);
-    if (in_window(a)) {
-        describe_window(a, result);
-        return result;
-    }
-    const MemoryOrder memory = memory_order(problem_, plan_, a, rank);
-    Index x = Index::filled(problem_.dims(), 0);
-    for (int m = 0; m < n.axes.n; ++m) x[static_cast<int>(n.axes[m])] = memory.stride[m];
-    result.stride = x * inverse(problem_.loops);
-    if (n.time_buffers > 0) result.stride[0] = memory.items;
+    Array result = array_on(problem_, plan_, layout(a), a, rank);
+    if (in_window(a)) describe_window(a, result);
     return result;
 }
 
@@ -188,7 +177,7 @@ Index SweepGeometry::reach(int a) const {
     return reach;
 }
 
-// Messages carry what is beside a column of tiles: plane by plane, the elements of a row together.
+// Messages carry the elements next to a column of tiles: plane by plane, those of a row together.
 void SweepGeometry::describe_window(int a, Array& array) const {
     const int along = problem_.window.along, across = problem_.window.across;
     array.reach = reach(a);
@@ -222,8 +211,8 @@ std::int64_t SweepGeometry::time_of(const Index& coord) const {
 }
 
 std::vector<PlacedTile> SweepGeometry::tiles(int rank) const {
-    const Box mine = reached(rank);
-    if (mine.empty()) return {};
+    const Box block = reached(rank);
+    if (block.empty()) return {};
     const Index at = place(rank), begin = tiles_begin(rank), first = first_tile(rank), count = tile_count(rank);
     std::vector<PlacedTile> result;
     const Box all{Index::filled(count.n, 0), count};
@@ -237,11 +226,11 @@ std::vector<PlacedTile> SweepGeometry::tiles(int rank) const {
             rest /= count[k];
             t.coord[k] = at[k] * slots_[k] + first[k] + t.local[k];
         }
-        t.box = mine;
+        t.box = block;
         for (int k = 0; k < count.n; ++k) {
             const std::int64_t lo = begin[k] + (first[k] + t.local[k]) * plan_.tile[k];
-            t.box.lo[k] = std::max(lo, mine.lo[k]);
-            t.box.hi[k] = std::min(lo + plan_.tile[k], mine.hi[k]);
+            t.box.lo[k] = std::max(lo, block.lo[k]);
+            t.box.hi[k] = std::min(lo + plan_.tile[k], block.hi[k]);
         }
         if (deep_halo_.along >= 0) t.box.hi[deep_halo_.along] = end_of_rows(rank, t.box.lo[0]);
         t.time = time_of(t.coord);
@@ -254,8 +243,8 @@ std::vector<PlacedTile> SweepGeometry::tiles(int rank) const {
     return result;
 }
 
-// Where tiles are counted from: a dimension that is not cut has the same tiles on all ranks, though
-// the block of a rank, where the loop is skewed, is but some of them.
+// Where tiles are counted from. Along a dimension that is not cut all ranks have the same tiles; where the loop is
+// skewed, the block of a rank has only some of them.
 Index SweepGeometry::tiles_begin(int rank) const {
     Index begin = space_.lo;
     for (int k = 0; k < begin.n; ++k)
@@ -269,22 +258,22 @@ Index SweepGeometry::first_tile(int rank) const {
     return first;
 }
 
-// Of a rank that has points.
+// @pre the rank has points (not checked)
 Index SweepGeometry::tile_count(int rank) const {
-    const Box& mine = reached(rank);
+    const Box& block = reached(rank);
     const Index begin = tiles_begin(rank), first = first_tile(rank);
     Index count = Index::filled(begin.n, 1);
     for (int k = 0; k < count.n; ++k)
-        if (k != deep_halo_.along) count[k] = ceil_div(mine.hi[k] - begin[k], plan_.tile[k]) - first[k];
+        if (k != deep_halo_.along) count[k] = ceil_div(block.hi[k] - begin[k], plan_.tile[k]) - first[k];
     return count;
 }
 
 Box SweepGeometry::tiles_meeting(int rank, const Box& region) const {
-    const Box mine = reached(rank);
-    Box common = intersect(region, mine);
+    const Box block = reached(rank);
+    Box common = intersect(region, block);
     const int m = deep_halo_.along;
     if (m >= 0 && !common.empty())
-        common.hi[m] = std::min(common.hi[m], common.extent(0) == 1 ? end_of_rows(rank, common.lo[0]) : mine.hi[m]);
+        common.hi[m] = std::min(common.hi[m], common.extent(0) == 1 ? end_of_rows(rank, common.lo[0]) : block.hi[m]);
     Box r = common;
     if (common.empty()) return {Index::filled(r.dims(), 0), Index::filled(r.dims(), 0)};
     const Index begin = tiles_begin(rank), first = first_tile(rank);
@@ -302,7 +291,7 @@ Box SweepGeometry::tiles_meeting(int rank, const Box& region) const {
 std::vector<Box> SweepGeometry::readers(int a, const Box& region) const {
     std::vector<Box> boxes;
     for (const Read& r : reads_)
-        if (r.array == a) boxes.push_back(region.shifted(Index::filled(r.offset.n, 0) - r.offset));
+        if (r.array == a) boxes.push_back(region.shifted(-r.offset));
     return boxes;
 }
 
@@ -320,14 +309,14 @@ std::vector<Box> SweepGeometry::former_readers(int a, const Box& region) const {
     const int time_buffers = problem_.arrays[a].time_buffers;
     Box former = region;
     if (time_buffers > 0) {
-        former.lo[0] -= time_buffers + deep_halo_.steps - 1;  // what was computed twice has been there since then
+        former.lo[0] -= time_buffers + deep_halo_.steps - 1;  // redundantly computed values are there since then
         former.hi[0] -= time_buffers;
     }
     for (std::size_t i = 0; i < offsets_.size(); ++i)
         if (problem_.accesses[i].array == a && (time_buffers > 0 || !new_[i]))
-            boxes.push_back(former.shifted(Index::filled(offsets_[i].n, 0) - offsets_[i]));
+            boxes.push_back(former.shifted(-offsets_[i]));
     if (deep_halo_.along >= 0)
-        for (const Box& kept : readers(a, former)) boxes.push_back(kept);
+        for (const Box& box : readers(a, former)) boxes.push_back(box);
     return boxes;
 }
 
@@ -345,14 +334,14 @@ std::int64_t SweepGeometry::first_read(int a, int target, const Box& region) con
     return first;
 }
 
-// Whole rows of memory where that makes one run of it on both sides: the surplus is initial_halo that
-// nobody writes, so sending it again is harmless, and saves packing.
+// Whole rows of memory where that makes one run of it on both sides. What is added is halo that nobody writes: sending
+// it again is harmless, and saves packing.
 Box SweepGeometry::widened(int a, const Box& needed, const Array& here, const Array& there) const {
     if (staged(a) || here.lacks || here.planes) return needed;
     Box wide = needed;
     const bool timed = std::any_of(problem_.arrays.begin(), problem_.arrays.end(),
                                    [](const NestArray& n) { return n.time_buffers > 0; });
-    // Times of arrays that have all of them are not widened: a run may begin at a later one.
+    // Arrays with time as a dimension are not widened along it: a run may begin at a later time.
     for (int k = timed ? 1 : 0; k < wide.dims(); ++k) {
         if (plan_.grid[k] != 1 || needed.lo[k] != space_.lo[k] || needed.hi[k] != space_.hi[k]) continue;
         wide.lo[k] = here.storage.lo[k];
@@ -364,12 +353,12 @@ Box SweepGeometry::widened(int a, const Box& needed, const Array& here, const Ar
 }
 
 bool SweepGeometry::sends(int source, int target) const {
-    const Box &theirs = reached(target), &mine = block(source);
-    return std::any_of(reads_.begin(), reads_.end(),
-                       [&](const Read& r) { return !intersect(theirs.shifted(r.offset), mine).empty(); });
+    return std::any_of(reads_.begin(), reads_.end(), [&](const Read& r) {
+        return !intersect(reached(target).shifted(r.offset), block(source)).empty();
+    });
 }
 
-// What `target` reads, of the values of time `t` of array `a`, beyond the rows that it computes itself then.
+// The values of array `a` at time `t` that `target` reads beyond the rows that it computes itself at that time.
 Box SweepGeometry::beyond_deep_halo(int a, int target, std::int64_t t) const {
     const int k = deep_halo_.along;
     Box all{space_.lo, space_.lo};
@@ -389,36 +378,34 @@ Box SweepGeometry::beyond_deep_halo(int a, int target, std::int64_t t) const {
 
 std::vector<Face> SweepGeometry::faces(int source, const std::vector<PlacedTile>& source_tiles, int target) const {
     std::vector<Face> result;
-    const Box theirs = block(target), mine = block(source);
-    if (theirs.empty() || mine.empty()) return result;
+    const Box reader = block(target), writer = block(source);
+    if (reader.empty() || writer.empty()) return result;
     const int arrays = static_cast<int>(problem_.arrays.size());
     std::vector<Array> here, there;
     for (int a = 0; a < arrays; ++a) {
         here.push_back(array(a, source));
         there.push_back(array(a, target));
     }
-    std::vector<std::vector<Box>> read(
-        static_cast<std::size_t>(arrays));  // by array: what the target reads of the source's block
+    std::vector<std::vector<Box>> read(arrays);  // by array: what the target reads of the source's block
     for (const Read& wanted : reads_) {
-        const Box r = intersect(theirs.shifted(wanted.offset), mine);
+        const Box r = intersect(reader.shifted(wanted.offset), writer);
         if (!r.empty()) read[wanted.array].push_back(r);
     }
-    const bool twice = deep_halo_.along >= 0 && mine.lo[deep_halo_.along] >= theirs.hi[deep_halo_.along];
+    const bool twice = deep_halo_.along >= 0 && writer.lo[deep_halo_.along] >= reader.hi[deep_halo_.along];
     for (std::size_t t = 0; t < source_tiles.size(); ++t)
         for (int a = 0; a < arrays; ++a) {
             Box needed;
             if (twice)
                 needed = intersect(beyond_deep_halo(a, target, source_tiles[t].box.lo[0]),
-                                   intersect(source_tiles[t].box, mine));
+                                   intersect(source_tiles[t].box, writer));
             else
                 for (const Box& r : read[a]) needed = hull(needed, intersect(source_tiles[t].box, r));
             if (needed.dims() == 0 || needed.empty()) continue;
-            const auto at = static_cast<std::size_t>(a);
-            const Box region = widened(a, needed, here[at], there[at]);
-            const bool direct = !staged(a) && one_run(region, here[at]) && one_run(region, there[at]);
+            const Box region = widened(a, needed, here[a], there[a]);
+            const bool direct = !staged(a) && one_run(region, here[a]) && one_run(region, there[a]);
             // Above 1 GiB even a direct message is cut: MPI counts are 32-bit in older libraries.
             for (const Box& part :
-                 chunks(region, here[at].item_bytes, direct ? std::int64_t{1} << 30 : plan_.chunk_bytes))
+                 chunks(region, here[a].item_bytes, direct ? std::int64_t{1} << 30 : plan_.chunk_bytes))
                 // The hull of what is read has corners that nobody reads: no tile would be the one to receive them.
                 if (const std::int64_t read_at = first_read(a, target, part);
                     read_at < std::numeric_limits<std::int64_t>::max())

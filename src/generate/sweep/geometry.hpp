@@ -42,9 +42,9 @@ public:
     /// The first and the last time of a tile of any rank; the first is later where no rank has a tile.
     std::pair<std::int64_t, std::int64_t> first_and_last_time() const;
     /// The points that `rank` computes for all, and perhaps more.
-    const Box& block(int rank) const;
-    /// The points that it computes, those of the deep_halo among them.
-    const Box& reached(int rank) const;
+    const Box& block(int rank) const { return blocks_of(rank).block; }
+    /// The points that it computes, those of the deep halo among them.
+    const Box& reached(int rank) const { return blocks_of(rank).reached; }
     /// The tiles of `rank` in order.
     std::vector<PlacedTile> tiles(int rank) const;
     /// Range of local tile positions that meet `region` in the block of `rank`.
@@ -67,9 +67,9 @@ public:
     /// The same for what the memory of `region` held before it got there, for arrays whose memory
     /// holds several values in a run; else empty.
     std::vector<Box> former_readers(int a, const Box& region) const;
-    /// Messages of this array go by way of buffers: its memory holds several values in a run.
+    /// Messages of this array go through buffers: its memory holds several values in a run.
     bool staged(int a) const;
-    /// Only planes of this array are kept.
+    /// Only planes of this array are stored.
     bool in_window(int a) const { return planes_ && problem_.in_window(a); }
     /// How far back points read array `a`, along each dimension.
     Index reach(int a) const;
@@ -82,13 +82,15 @@ public:
     Index slots() const { return slots_; }
 
 private:
+    void list_reads();
+    void count_slots();
+    void weigh_dimensions();
     void add_readers(int rank, std::vector<int>& result) const;
     void add_owners(int rank, std::vector<int>& result) const;
     std::int64_t end_of_rows(int rank, std::int64_t t) const;
     Box beyond_deep_halo(int a, int target, std::int64_t t) const;
     std::int64_t first_read(int a, int target, const Box& region) const;
     Box widened(int a, const Box& needed, const Array& here, const Array& there) const;
-    Array kind(int a) const;
     void describe_window(int a, Array& array) const;
     struct Blocks {
         Box block, reached;
@@ -113,16 +115,17 @@ private:
     std::vector<Index> offsets_;  // of the accesses, in z coordinates
     std::vector<bool> new_;       // by access: it reads what the run computes
     DeepHalo deep_halo_;
-    bool planes_;  // of the arrays that problem_.in_window() says, planes are all that is kept
+    std::vector<bool> unit_;  // by dimension: tiles have one point along it (SweepProblem::unit_dims)
+    bool planes_;             // of arrays in a rolling window only planes are stored
     struct Read {
         int array;
         Index offset;
     };
     std::vector<Read> reads_;  // of what the run computes: by points; and of planes by the next column of tiles
     Index slots_, fewest_;     // tiles a dimension: room for the most of any rank, the fewest of a rank with points
-    std::int64_t block_time_ =
-        0;           // from the first step of a block of time to that of the next; 0: steps follow each other
-    Index weights_;  // of the dimensions with tiles of one point, in the time of a tile; else 0
+    Index weights_;            // of unit dimensions, in the time of a tile; 0 of the others
+    // From the first step of a temporal block to that of the next one; 0: time steps follow each other.
+    std::int64_t block_time_ = 0;
 };
 
 }  // namespace tilewave

@@ -1,4 +1,4 @@
-// What ranks hand each other before and after a sweep: values from before it, and those that another rank has computed.
+// What ranks exchange before and after a sweep: values from before it, and those that another rank has computed.
 #include "generate/sweep/geometry.hpp"
 
 namespace tilewave {
@@ -23,18 +23,18 @@ std::vector<Box> without(std::vector<Box> fresh, const std::vector<Box>& known) 
 std::vector<Box> SweepGeometry::initial_halo(int a, int source, int target) const {
     std::vector<Box> boxes;
     const NestArray& n = problem_.arrays[a];
-    const Box theirs = reached(target);
-    if (n.replicated || theirs.empty() || in_window(a)) return boxes;
-    const Box mine = problem_.box_of(a, layout(a).owned(source));
+    const Box points = reached(target);
+    if (n.replicated || points.empty() || in_window(a)) return boxes;
+    const Box owned = problem_.box_of(a, layout(a).owned(source));
     for (std::size_t i = 0; i < offsets_.size(); ++i) {
         const Access& p = problem_.accesses[i];
         if (p.array != a) continue;
-        Box wanted = kinds_[a].elements(theirs.shifted(offsets_[i]));
+        Box wanted = kinds_[a].elements(points.shifted(offsets_[i]));
         if (n.time_buffers > 0) {  // what is outside the space keeps its value through time
-            wanted.lo[0] = mine.lo[0];
-            wanted.hi[0] = mine.hi[0];
+            wanted.lo[0] = owned.lo[0];
+            wanted.hi[0] = owned.hi[0];
         }
-        const Box fresh = intersect(wanted, mine);
+        const Box fresh = intersect(wanted, owned);
         if (fresh.empty()) continue;
         std::vector<Box> known = boxes;
         // What tiles write reaches the target as faces, after it is computed.

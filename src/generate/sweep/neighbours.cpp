@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/signs.hpp"
 #include "generate/sweep/geometry.hpp"
 
 namespace tilewave {
@@ -41,26 +42,27 @@ Box SweepGeometry::coords_meeting(const Box& points) const {
     return coords;
 }
 
-// Arrays with cuts of their own: ranks own elements that lie beside the points that they compute. The ranks that own
-// what `rank` reads and writes, and those that read and write what it owns.
+// Of arrays that are not cut as the loops are, ranks own other elements than those at the points that they compute.
+// Adds the ranks that own what `rank` reads and writes, and those that read and write what it owns.
 void SweepGeometry::add_owners(int rank, std::vector<int>& result) const {
     const Index at = blocks_.coords(rank), deep = deep_halo_.most(at.n);
     for (const Access& p : problem_.accesses) {
         const NestArray& n = problem_.arrays[p.array];
         if (n.replicated || n.cuts.empty()) continue;
-        const Layout& own = layout(p.array);
+        const Layout& elements = layout(p.array);
         Box owners{Index::filled(at.n, 0), Index::filled(at.n, 1)}, users = owners;
         for (int m = 0; m < n.axes.n; ++m) {
             const int k = static_cast<int>(n.axes[m]);
             if (plan_.grid[k] == 1) continue;
             const auto [first, end] = problem_.block_range(k, plan_.grid[k], at[k]);
             const std::int64_t lo = std::max<std::int64_t>(first + p.offset[k] - deep[k], 0),
-                               hi = std::min(end + p.offset[k] + deep[k], own.shape[m]);
-            owners.lo[k] = first < end && lo < hi ? own.block_at(m, lo) : 0;
-            owners.hi[k] = first < end && lo < hi ? own.block_at(m, hi - 1) + 1 : 0;
-            const std::int64_t from = std::max(own.start(m, at[k]) - p.offset[k] - deep[k], problem_.space.lo[k]),
-                               to = std::min(own.start(m, at[k] + 1) - p.offset[k] + deep[k], problem_.space.hi[k]);
-            const bool used = own.start(m, at[k]) < own.start(m, at[k] + 1) && from < to;
+                               hi = std::min(end + p.offset[k] + deep[k], elements.shape[m]);
+            owners.lo[k] = first < end && lo < hi ? elements.block_at(m, lo) : 0;
+            owners.hi[k] = first < end && lo < hi ? elements.block_at(m, hi - 1) + 1 : 0;
+            const std::int64_t from = std::max(elements.start(m, at[k]) - p.offset[k] - deep[k], problem_.space.lo[k]),
+                               to =
+                                   std::min(elements.start(m, at[k] + 1) - p.offset[k] + deep[k], problem_.space.hi[k]);
+            const bool used = elements.start(m, at[k]) < elements.start(m, at[k] + 1) && from < to;
             const std::int64_t o = problem_.origin()[k];
             users.lo[k] = used ? blocks_.block_at(k, from + o) : 0;
             users.hi[k] = used ? blocks_.block_at(k, to - 1 + o) + 1 : 0;
@@ -84,25 +86,25 @@ std::vector<int> SweepGeometry::neighbours(int rank) const {
 // The ranks whose points are no further away from those of `rank` than an access reaches.
 void SweepGeometry::add_readers(int rank, std::vector<int>& result) const {
     const Index at = blocks_.coords(rank), origin = problem_.origin(), deep = deep_halo_.most(at.n);
-    Box mine = blocks_.whole();
-    Index slack = Index::filled(at.n, 0);  // by which points and elements may lie beside the blocks of the grid
+    Box block = blocks_.whole();
+    Index slack = Index::filled(at.n, 0);  // by which points and elements may lie outside the blocks of the grid
     for (int k = 0; k < at.n; ++k) {
         if (plan_.grid[k] == 1) continue;
-        mine.lo[k] = blocks_.start(k, at[k]);
-        mine.hi[k] = blocks_.start(k, at[k] + 1);
-        if (mine.lo[k] == mine.hi[k]) return;
+        block.lo[k] = blocks_.start(k, at[k]);
+        block.hi[k] = blocks_.start(k, at[k] + 1);
+        if (block.lo[k] == block.hi[k]) return;
         for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
             if (const NestArray& n = problem_.arrays[a]; !n.replicated) {
                 slack[k] = std::max(slack[k], std::abs(problem_.shift(a)[k] - origin[k]));
-                for (int m = 0; m < n.axes.n && mine.hi[k] >= problem_.shape[k]; ++m)
-                    if (n.axes[m] == k) mine.hi[k] = std::max(mine.hi[k], n.shape[m]);
+                for (int m = 0; m < n.axes.n && block.hi[k] >= problem_.shape[k]; ++m)
+                    if (n.axes[m] == k) block.hi[k] = std::max(block.hi[k], n.shape[m]);
             }
         slack[k] += deep[k];
     }
     // A rank reads at each offset, and is read from at its opposite.
     std::vector<Box> seen;
     const auto add = [&](const Index& offset) {
-        Box points = mine;
+        Box points = block;
         for (int k = 0; k < at.n; ++k) {
             if (plan_.grid[k] == 1) continue;
             const std::int64_t by = offset[k] * problem_.loops.row[k][k];  // 1 or -1: the loop runs downwards
@@ -116,7 +118,7 @@ void SweepGeometry::add_readers(int rank, std::vector<int>& result) const {
     };
     const auto both = [&](const Index& offset) {
         add(offset);
-        add(Index::filled(offset.n, 0) - offset);
+        add(-offset);
     };
     for (const Index& offset : offsets_) both(offset);
     for (const Read& read : reads_) both(read.offset);

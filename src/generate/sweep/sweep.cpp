@@ -4,17 +4,19 @@
 #include <limits>
 #include <utility>
 
+#include "core/signs.hpp"
 #include "core/tags.hpp"
 #include "generate/sweep/geometry.hpp"
+#include "problem/nest_work.hpp"
 #include "schedule/lane_builder.hpp"
 
 // The order that makes a sweep right, as relations (E precedes F: E happens before F):
 //   compute(t - d) precedes compute(t)            for every dependence d,
-//       by the lane's own order, by signal -> await between lanes, by send -> wait between ranks;
+//       within a lane by its order, between lanes by signal -> await, between ranks by send -> wait;
 //   wait(receive m) precedes unpack(m) precedes compute(t) for every tile t that reads m;
 //   compute(t) precedes unpack(m) for every tile t that reads what m's memory held before;
 //   compute(t) precedes pack(m) precedes post_send(m)      for every face m of t;
-//   pack(m) precedes compute(t) for every tile t that overwrites m's level of time;
+//   pack(m) precedes compute(t) for every tile t that overwrites the time step of m;
 //   wait(m) precedes the next use of m's buffer.
 // Blocking and overlapping differ only in how long after its post a wait stands.
 
@@ -36,6 +38,30 @@ struct Aggregate {
     std::vector<LaneBuilder::Piece> pieces = {};
     int message = -1, left = 0;  // pieces that are still to be packed or unpacked
     std::int64_t read_at = 0;    // the last first reader's time
+};
+
+// A face that a tile sends; in an aggregate, if `aggregate` is not -1.
+struct Outgoing {
+    int peer = 0;
+    Face face;
+    int aggregate = -1;
+};
+
+// A message that has been posted.
+struct Sent {
+    int message;
+    std::int64_t read_at;
+    bool forward;  // to a rank further on in the loops
+};
+
+// One lane while it is being written.
+struct Lane {
+    int number;
+    LaneBuilder out;
+    std::vector<int> seen;                     // by other lane: the count of it that was awaited
+    std::vector<int> tiles = {};               // in order
+    std::vector<std::vector<Sent>> sent = {};  // by tile of the lane: messages that are still to be waited for
+    std::size_t first_open = 0;                // tiles before this one have none
 };
 
 // One rank's sweep while it is being written.
@@ -61,13 +87,19 @@ private:
     void count_signals();
     void write_prologue();
     void write_epilogue();
-    void write_helper();
-    void write_lane(int lane);
-    void write_compute(LaneBuilder& out, int tile, std::vector<int>& seen);
+    template <class Boxes, class Tag, class First>
+    bool exchange(LaneBuilder& out, Boxes boxes, Tag tag, First before_first);
+    void write_lane(int number);
+    void post_receives(Lane& lane, std::size_t k);
+    void receive(Lane& lane, int tile);
+    void compute(Lane& lane, int tile);
+    void send(Lane& lane, std::size_t k);
+    void finish_sends(Lane& lane, std::size_t n, std::int64_t time);
     bool signals_late(int tile) const;
     int last_piece(int tile) const { return first_slice_[tile] + static_cast<int>(slices_[tile].size()) - 1; }
     int last_signal(int tile) const { return after_first_slice_[tile] + static_cast<int>(slices_[tile].size()) - 1; }
-    void await(LaneBuilder& out, int own, int lane, int count, std::vector<int>& seen);
+    void await(Lane& lane, int other, int count);
+    void await(Lane& lane, const std::vector<int>& counts);
 
     int tile_at(const Index& local) const { return order_[linear(local)]; }
     std::int64_t linear(const Index& local) const {
@@ -83,7 +115,7 @@ private:
         while (next_point(p, locals));
     }
     std::vector<int> tiles_reading(int array, const Box& region) const;
-    void await_former_readers(LaneBuilder& out, int lane, const Face& face, std::vector<int>& seen);
+    void await_former_readers(Lane& lane, const Face& face);
 
     const SweepProblem& problem_;
     const Plan& plan_;
@@ -99,12 +131,7 @@ private:
     std::vector<int> first_slice_;                        // by tile: index into s_.tiles
     std::vector<std::vector<Incoming>> incoming_;         // by tile that owns the receive
     std::vector<std::vector<std::pair<int, int>>> uses_;  // by tile: (owner tile) of shared receives
-    struct Outgoing {
-        int peer = 0;
-        Face face;
-        int aggregate = -1;
-    };
-    std::vector<std::vector<Outgoing>> outgoing_;  // by tile
+    std::vector<std::vector<Outgoing>> outgoing_;         // by tile
     std::vector<Aggregate> arriving_, leaving_;
     std::vector<std::vector<int>> aggregates_;            // by tile that owns the receive
     std::vector<int> after_receive_, after_first_slice_;  // by tile: counter values
@@ -132,7 +159,7 @@ void SweepWriter::index_tiles() {
 }
 
 // The tiles that read a point of `region`, each once. Not the hull of them: a tile that only lies between others would
-// wait for what comes of its own results.
+// wait for values that depend on it.
 std::vector<int> SweepWriter::tiles_reading(int array, const Box& region) const {
     std::vector<int> all;
     for (const Box& reading : geometry_.readers(array, region))
@@ -145,14 +172,14 @@ std::vector<int> SweepWriter::tiles_reading(int array, const Box& region) const 
 void SweepWriter::list_incoming() {
     for (const int peer : peers_) {
         if (tiles_.empty() || !geometry_.sends(peer, rank_)) continue;
-        const std::vector<PlacedTile> theirs = geometry_.tiles(peer);
-        const std::vector<Face> faces = geometry_.faces(peer, theirs, rank_);
-        const std::vector<int> together = geometry_.aggregates(faces, theirs);
+        const std::vector<PlacedTile> peer_tiles = geometry_.tiles(peer);
+        const std::vector<Face> faces = geometry_.faces(peer, peer_tiles, rank_);
+        const std::vector<int> together = geometry_.aggregates(faces, peer_tiles);
         std::vector<int> owners;  // of each aggregate
         const int first = static_cast<int>(arriving_.size());
         for (std::size_t f = 0; f < faces.size(); ++f) {
             const Face& face = faces[f];
-            // Rim that a widened face brings along counts: it must not arrive while it is read.
+            // All of a widened face counts: it must not arrive while a part of it is read.
             const std::vector<int> readers = tiles_reading(face.array, face.region);
             const int owner = readers.front();
             Incoming in{peer, face, false, -1};
@@ -210,214 +237,195 @@ void SweepWriter::count_signals() {
     last_count_ = std::move(counter);
 }
 
-// Values from before the sweep that lie on other ranks: the written array's initial_halo and the halo
-// of the arrays that are only read. Lane 0 exchanges them, then the sweep starts.
-void SweepWriter::write_prologue() {
-    LaneBuilder out(s_, 0);
+// Receives the boxes(array, source, target) of each peer, and sends it those of this rank. Both ranks list the same
+// boxes in the same order. Whether there were any; before the first of them, before_first() is called.
+template <class Boxes, class Tag, class First>
+bool SweepWriter::exchange(LaneBuilder& out, Boxes boxes, Tag tag, First before_first) {
+    bool any = false;
     std::vector<int> received, sent;
-    for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
-        for (const int peer : peers_) {
-            // Both sides list the same boxes in the same order.
-            int tag = 0;
-            for (const Box& box : geometry_.initial_halo(a, peer, rank_))
-                received.push_back(out.post_receive(peer, tags::initial_halo_tag(tag++), a, box, -1));
-        }
-    for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
-        for (const int peer : peers_) {
-            int tag = 0;
-            for (const Box& box : geometry_.initial_halo(a, rank_, peer))
-                sent.push_back(out.post_send(peer, tags::initial_halo_tag(tag++), a, box, false, -1));
-        }
-    for (int m : received) out.finish_receive(m);
-    for (int m : sent) out.finish_send(m);
-    // What was sent may be overwritten only now.
-    prologue_ = !(received.empty() && sent.empty()) && plan_.lanes() > 1;
-    if (prologue_) out.add(Op::signal, 0, 1);
-}
-
-// Values that this rank has computed and another owns, and the other way round: an array that is
-// written at an offset from the point. When all lanes are done, lane 0 exchanges them.
-void SweepWriter::write_epilogue() {
-    LaneBuilder out(s_, 0);
-    bool first = true;
-    std::vector<int> received, sent;
-    auto begin = [&] {
-        if (!std::exchange(first, false)) return;
-        for (int l = 1; l < plan_.lanes(); ++l)
-            if (last_count_[l] > 0) out.add(Op::await, l, last_count_[l]);
-    };
     for (const bool send : {false, true})
         for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
             for (const int peer : peers_) {
-                int tag = 0;
-                for (const Box& box :
-                     send ? geometry_.return_to_owner(a, rank_, peer) : geometry_.return_to_owner(a, peer, rank_)) {
-                    begin();
-                    const int t = tags::return_home + tag++ % 2048;
+                int number = 0;
+                for (const Box& box : send ? boxes(a, rank_, peer) : boxes(a, peer, rank_)) {
+                    if (!std::exchange(any, true)) before_first();
                     if (send)
-                        sent.push_back(out.post_send(peer, t, a, box, false, -1));
+                        sent.push_back(out.post_send(peer, tag(number++), a, box, false, -1));
                     else
-                        received.push_back(out.post_receive(peer, t, a, box, -1));
+                        received.push_back(out.post_receive(peer, tag(number++), a, box, -1));
                 }
             }
     for (int m : received) out.finish_receive(m);
     for (int m : sent) out.finish_send(m);
+    return any;
 }
 
-// A lane that only waits, until all others are done: as all that wait, it moves messages meanwhile.
-void SweepWriter::write_helper() {
-    s_.lanes.emplace_back();
-    LaneBuilder helper(s_, plan_.lanes());
-    for (int l = 0; l < plan_.lanes(); ++l) {
-        const int count = last_count_[l] + 1;
-        LaneBuilder(s_, l).add(Op::signal, 0, count);
-        helper.add(Op::await, l, count);
-    }
+// Values from before the sweep that are on other ranks: what the written arrays' first points read, and the halo of the
+// arrays that are only read. Lane 0 exchanges them, then the sweep starts: only now may what was sent be overwritten.
+void SweepWriter::write_prologue() {
+    LaneBuilder out(s_, 0);
+    const bool any = exchange(
+        out, [&](int a, int source, int target) { return geometry_.initial_halo(a, source, target); },
+        tags::initial_halo_tag, [] {});
+    prologue_ = any && plan_.lanes() > 1;
+    if (prologue_) out.add(Op::signal, 0, 1);
 }
 
-void SweepWriter::await(LaneBuilder& out, int own, int lane, int count, std::vector<int>& seen) {
-    if (lane == own || count <= seen[lane]) return;
-    seen[lane] = count;
-    out.add(Op::await, lane, count);
+// An array that is written at an offset from the point has values that one rank computes and another one owns. When all
+// lanes are done, lane 0 exchanges them.
+void SweepWriter::write_epilogue() {
+    LaneBuilder out(s_, 0);
+    exchange(
+        out, [&](int a, int source, int target) { return geometry_.return_to_owner(a, source, target); },
+        [](int number) { return tags::return_home + number % 2048; },
+        [&] {
+            for (int l = 1; l < plan_.lanes(); ++l)
+                if (last_count_[l] > 0) out.add(Op::await, l, last_count_[l]);
+        });
 }
 
-// Tiles of other lanes that read what the memory of a face held before it arrives; the lane's own
-// are earlier in its order.
-void SweepWriter::await_former_readers(LaneBuilder& out, int lane, const Face& face, std::vector<int>& seen) {
+void SweepWriter::await(Lane& lane, int other, int count) {
+    if (other == lane.number || count <= lane.seen[other]) return;
+    lane.seen[other] = count;
+    lane.out.add(Op::await, other, count);
+}
+
+void SweepWriter::await(Lane& lane, const std::vector<int>& counts) {
+    for (int l = 0; l < plan_.lanes(); ++l) await(lane, l, counts[l]);
+}
+
+// Tiles of other lanes that read what the memory of a face held before it arrives; those of this lane come earlier in
+// its order.
+void SweepWriter::await_former_readers(Lane& lane, const Face& face) {
     std::vector<int> need(plan_.lanes(), 0);
     for (const Box& reading : geometry_.former_readers(face.array, face.region))
         for_each_tile(geometry_.tiles_meeting(rank_, reading), [&](int t) {
             int& n = need[tiles_[t].lane];
             n = std::max(n, last_signal(t));
         });
-    for (int l = 0; l < plan_.lanes(); ++l) await(out, lane, l, need[l], seen);
+    await(lane, need);
 }
 
-void SweepWriter::write_compute(LaneBuilder& out, int t, std::vector<int>& seen) {
-    const int lane = tiles_[t].lane;
+// The receives of the lane's tile k.
+void SweepWriter::post_receives(Lane& lane, std::size_t k) {
+    if (k >= lane.tiles.size()) return;
+    const int t = lane.tiles[k];
+    for (const int b : aggregates_[t]) {
+        Aggregate& arriving = arriving_[b];
+        arriving.message = lane.out.post_aggregate(false, arriving.peer, arriving.tag, arriving.pieces, false);
+        arriving.left = static_cast<int>(arriving.pieces.size());
+    }
+    for (Incoming& in : incoming_[t])
+        if (in.aggregate < 0)
+            in.message = lane.out.post_receive(in.peer, in.face.tag, in.face.array, in.face.region, first_slice_[t],
+                                               geometry_.staged(in.face.array));
+}
+
+// What tile t reads from other ranks arrives, here or in another lane.
+void SweepWriter::receive(Lane& lane, int t) {
+    for (const int b : aggregates_[t]) lane.out.add(Op::wait, arriving_[b].message);
+    for (const Incoming& in : incoming_[t]) {
+        await_former_readers(lane, in.face);
+        if (in.aggregate < 0) {
+            lane.out.finish_receive(in.message);
+            continue;
+        }
+        Aggregate& b = arriving_[in.aggregate];
+        lane.out.add(Op::unpack, b.message + in.message);
+        if (--b.left == 0) lane.out.release(b.message);
+    }
+    if (after_receive_[t]) lane.out.add(Op::signal, 0, after_receive_[t]);
+    for (const auto& [owner_lane, owner] : uses_[t]) await(lane, owner_lane, after_receive_[owner]);
+}
+
+void SweepWriter::compute(Lane& lane, int t) {
     for (std::size_t i = 0; i < slices_[t].size(); ++i) {
         std::vector<int> need(plan_.lanes(), 0);
         for (const Index& d : geometry_.dependences()) {
-            const Box read = slices_[t][i].shifted(Index::filled(d.n, 0) - d);
+            const Box read = slices_[t][i].shifted(-d);
             for_each_tile(geometry_.tiles_meeting(rank_, read), [&](int from) {
                 // The last slice of `from` that the read reaches.
                 std::size_t last = slices_[from].size();
                 while (last > 1 && intersect(slices_[from][last - 1], read).empty()) --last;
-                const int count = after_first_slice_[from] + static_cast<int>(last) - 1;
-                if (tiles_[from].lane != lane) need[tiles_[from].lane] = std::max(need[tiles_[from].lane], count);
+                int& n = need[tiles_[from].lane];
+                n = std::max(n, after_first_slice_[from] + static_cast<int>(last) - 1);
             });
         }
-        for (int l = 0; l < plan_.lanes(); ++l) await(out, lane, l, need[l], seen);
-        out.add(Op::compute, first_slice_[t] + static_cast<int>(i));
-        if (plan_.lanes() > 1 && !signals_late(t)) out.add(Op::signal, 0, after_first_slice_[t] + static_cast<int>(i));
+        await(lane, need);
+        lane.out.add(Op::compute, first_slice_[t] + static_cast<int>(i));
+        if (plan_.lanes() > 1 && !signals_late(t))
+            lane.out.add(Op::signal, 0, after_first_slice_[t] + static_cast<int>(i));
     }
 }
 
-// Where lanes share out time, another lane may compute the next values into the memory of the tile's
-// faces as soon as it is told of the tile: they are packed before.
+// Where time is cut over lanes, another lane may overwrite the memory of the tile's faces as soon as the tile is
+// signalled: the faces are packed before.
 bool SweepWriter::signals_late(int t) const {
     return plan_.factors[0] > 1 && std::any_of(outgoing_[t].begin(), outgoing_[t].end(), [&](const auto& out) {
                return problem_.arrays[out.face.array].time_buffers > 0;
            });
 }
 
-void SweepWriter::write_lane(int lane) {
-    LaneBuilder out(s_, lane);
-    const bool blocking = plan_.schedule == ScheduleKind::blocking;
-    std::vector<int> mine;
+// The faces of the lane's tile k; an aggregate leaves with the last tile that it has a face of.
+void SweepWriter::send(Lane& lane, std::size_t k) {
+    const int t = lane.tiles[k];
+    for (const auto& [peer, face, aggregate] : outgoing_[t]) {
+        if (aggregate < 0) {
+            const int message = lane.out.post_send(peer, face.tag, face.array, face.region, plan_.synchronous,
+                                                   last_piece(t), geometry_.staged(face.array));
+            lane.sent[k].push_back({message, face.read_at, geometry_.forward(rank_, peer)});
+            continue;
+        }
+        Aggregate& b = leaving_[aggregate];
+        const int pieces = static_cast<int>(b.pieces.size());
+        if (b.message < 0) b.message = lane.out.add_aggregate(true, b.peer, b.tag, b.pieces, plan_.synchronous);
+        lane.out.add(Op::pack, b.message + 1 + pieces - b.left);
+        if (--b.left > 0) continue;
+        lane.out.add(Op::post_send, b.message);
+        lane.sent[k].push_back({b.message, b.read_at, geometry_.forward(rank_, peer)});
+    }
+    if (signals_late(t)) lane.out.add(Op::signal, 0, last_signal(t));
+}
+
+// Waits for the sends of the lane's first n tiles that are read up to `time`. Two ranks that send to each other do not
+// both wait where the reader is the other's next tile.
+void SweepWriter::finish_sends(Lane& lane, std::size_t n, std::int64_t time) {
+    while (lane.first_open < n && lane.sent[lane.first_open].empty()) ++lane.first_open;
+    const auto due = [&](const Sent& m) { return m.read_at < time || (m.read_at == time && m.forward); };
+    for (std::size_t i = lane.first_open; i < n; ++i) {
+        for (const Sent& m : lane.sent[i])
+            if (due(m)) lane.out.finish_send(m.message);
+        std::erase_if(lane.sent[i], due);
+    }
+}
+
+void SweepWriter::write_lane(int number) {
+    Lane lane{number, LaneBuilder(s_, number), std::vector<int>(plan_.lanes(), 0)};
     for (std::size_t t = 0; t < tiles_.size(); ++t)
-        if (tiles_[t].lane == lane) mine.push_back(static_cast<int>(t));
-    const std::size_t ahead = blocking ? 0 : std::min(static_cast<std::size_t>(plan_.lookahead), mine.size());
-    std::vector<int> seen(plan_.lanes(), 0);
-    if (prologue_) await(out, lane, 0, 1, seen);
-    struct Sent {
-        int message;
-        std::int64_t read_at;
-        bool forward;  // to a rank further on in the loops
-    };
-    std::vector<std::vector<Sent>> sent(mine.size());
-    std::size_t settled = 0;  // tiles before this one have no send under way
-    auto post = [&](std::size_t k) {
-        if (k >= mine.size()) return;
-        for (const int b : aggregates_[mine[k]]) {
-            arriving_[b].message =
-                out.add_aggregate(false, arriving_[b].peer, arriving_[b].tag, arriving_[b].pieces, false);
-            arriving_[b].left = static_cast<int>(arriving_[b].pieces.size());
-            out.add(Op::post_recv, arriving_[b].message);
-        }
-        for (Incoming& in : incoming_[mine[k]])
-            if (in.aggregate < 0)
-                in.message = out.post_receive(in.peer, in.face.tag, in.face.array, in.face.region,
-                                              first_slice_[mine[k]], geometry_.staged(in.face.array));
-    };
-    // Waits for the sends of the lane's first n tiles that are read up to `time`. Two ranks that send
-    // to each other do not both wait where the reader is the other's next tile.
-    auto finish_sends = [&](std::size_t n, std::int64_t time) {
-        for (; settled < n && sent[settled].empty(); ++settled) {
-        }
-        for (std::size_t i = settled; i < n; ++i) {
-            auto due = [&](const Sent& m) { return m.read_at < time || (m.read_at == time && m.forward); };
-            for (const Sent& m : sent[i])
-                if (due(m)) out.finish_send(m.message);
-            std::erase_if(sent[i], due);
-        }
-    };
-    constexpr auto always = std::numeric_limits<std::int64_t>::max();
-    for (std::size_t k = 0; k < ahead; ++k) post(k);
-    for (std::size_t k = 0; k < mine.size(); ++k) {
-        const int t = mine[k];
-        post(k + ahead);
-        for (const int b : aggregates_[t]) out.add(Op::wait, arriving_[b].message);
-        for (const Incoming& in : incoming_[t]) {
-            await_former_readers(out, lane, in.face, seen);
-            if (in.aggregate < 0) {
-                out.finish_receive(in.message);
-                continue;
-            }
-            Aggregate& b = arriving_[in.aggregate];
-            out.add(Op::unpack, b.message + in.message);
-            if (--b.left == 0) out.release(b.message);
-        }
-        if (after_receive_[t]) out.add(Op::signal, 0, after_receive_[t]);
-        for (const auto& [owner_lane, owner] : uses_[t]) await(out, lane, owner_lane, after_receive_[owner], seen);
-        write_compute(out, t, seen);
-        for (const auto& [peer, face, aggregate] : outgoing_[t]) {
-            if (aggregate < 0) {
-                sent[k].push_back({out.post_send(peer, face.tag, face.array, face.region, plan_.synchronous,
-                                                 last_piece(t), geometry_.staged(face.array)),
-                                   face.read_at, geometry_.forward(rank_, peer)});
-                continue;
-            }
-            Aggregate& b = leaving_[aggregate];
-            if (b.message < 0) b.message = out.add_aggregate(true, b.peer, b.tag, b.pieces, plan_.synchronous);
-            const int pieces = static_cast<int>(b.pieces.size());
-            out.add(Op::pack, b.message + 1 + pieces - b.left);
-            if (--b.left > 0) continue;
-            out.add(Op::post_send, b.message);
-            sent[k].push_back({b.message, b.read_at, geometry_.forward(rank_, peer)});
-        }
-        if (signals_late(t)) out.add(Op::signal, 0, last_signal(t));
-        // A send ends `ahead` tiles later (blocking: before the lane's next tile), unless its reader
-        // comes after that tile: the reader may need it, and the send would then wait for itself.
-        const bool last = k + 1 == mine.size();
-        finish_sends(last ? k + 1 : k + 1 - std::min(ahead, k + 1), last ? always : tiles_[mine[k + 1]].time);
+        if (tiles_[t].lane == number) lane.tiles.push_back(static_cast<int>(t));
+    const std::size_t n = lane.tiles.size();
+    const std::size_t ahead = plan_.schedule == ScheduleKind::blocking ? 0 : std::min<std::size_t>(plan_.lookahead, n);
+    lane.sent.resize(n);
+    if (prologue_) await(lane, 0, 1);
+    for (std::size_t k = 0; k < ahead; ++k) post_receives(lane, k);
+    for (std::size_t k = 0; k < n; ++k) {
+        post_receives(lane, k + ahead);
+        receive(lane, lane.tiles[k]);
+        compute(lane, lane.tiles[k]);
+        send(lane, k);
+        // A send ends `ahead` tiles later (blocking: before the lane's next tile), unless its reader comes after that
+        // tile: the reader may need it, and the send would then wait for itself.
+        if (k + 1 < n)
+            finish_sends(lane, k + 1 - std::min(ahead, k + 1), tiles_[lane.tiles[k + 1]].time);
+        else
+            finish_sends(lane, n, std::numeric_limits<std::int64_t>::max());
     }
 }
 
 Schedule SweepWriter::write() {
     s_.rank = rank_;
     s_.ranks = ranks_;
-    NestWork nest;
-    nest.space = geometry_.space();
-    nest.bounds = problem_.conditions();
-    nest.order = plan_.order(problem_.dims());
-    nest.rows_depend = !plan_.independent_rows(problem_);
-    nest.layers_together = plan_.layers_together(problem_);
-    if (uses_window(problem_, plan_)) nest.window = problem_.window;
-    nest.loops = inverse(problem_.loops);
-    nest.places = problem_.accesses;
-    for (Access& p : nest.places) p.offset = problem_.offset(p);
-    s_.works.push_back({0, std::move(nest)});
+    s_.works.push_back({0, nest_work(problem_, plan_)});
     for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a) s_.arrays.push_back(geometry_.array(a, rank_));
     s_.lanes.resize(plan_.lanes());
     index_tiles();
@@ -427,42 +435,33 @@ Schedule SweepWriter::write() {
     count_signals();
     for (int lane = 0; lane < plan_.lanes(); ++lane) write_lane(lane);
     write_epilogue();
-    if (plan_.helper && plan_.ranks() > 1 && !tiles_.empty()) write_helper();
+    if (plan_.helper && plan_.ranks() > 1 && !tiles_.empty()) {
+        for (int& count : last_count_) ++count;
+        add_helper_lane(s_, last_count_);
+    }
     return std::move(s_);
-}
-
-void check_arguments(const SweepProblem& problem, const Plan& plan, int rank, int ranks) {
-    problem.validate();
-    plan.validate(problem, ranks);
-    if (rank < 0 || rank >= ranks)
-        throw ConfigError("rank " + std::to_string(rank) + " was given; there are " + std::to_string(ranks));
-}
-
-Schedule write(const SweepProblem& problem, const Plan& plan, int rank, int ranks, const std::vector<int>* peers) {
-    if (ranks == 0) ranks = plan.ranks();
-    check_arguments(problem, plan, rank, ranks);
-    return SweepWriter(problem, plan, rank, ranks, peers).write();
 }
 
 }  // namespace
 
 Schedule sweep(const SweepProblem& problem, const Plan& plan, int rank, int ranks) {
-    return write(problem, plan, rank, ranks, nullptr);
+    ranks = checked_ranks(problem, plan, rank, ranks);
+    return SweepWriter(problem, plan, rank, ranks, nullptr).write();
 }
 
 Schedule sweep_among(const SweepProblem& problem, const Plan& plan, int rank, int ranks,
                      const std::vector<int>& peers) {
-    return write(problem, plan, rank, ranks, &peers);
+    ranks = checked_ranks(problem, plan, rank, ranks);
+    return SweepWriter(problem, plan, rank, ranks, &peers).write();
 }
 
 std::vector<int> sweep_neighbours(const SweepProblem& problem, const Plan& plan, int rank) {
-    check_arguments(problem, plan, rank, std::max(plan.ranks(), rank + 1));
+    checked_ranks(problem, plan, rank, std::max(plan.ranks(), rank + 1));
     return SweepGeometry(problem, plan).neighbours(rank);
 }
 
 std::int64_t sweep_waves(const SweepProblem& problem, const Plan& plan) {
-    const SweepGeometry geometry(problem, plan);
-    const auto [first, last] = geometry.first_and_last_time();
+    const auto [first, last] = SweepGeometry(problem, plan).first_and_last_time();
     return last < first ? 0 : last - first + 1;
 }
 

@@ -8,8 +8,8 @@ namespace tilewave {
 
 /// The part of `rank` of `ranks` in the sweep `problem` under `plan`; 0: as many ranks as plan.grid has. Ranks beyond
 /// the grid have no steps. Pure; costs O(tiles of the rank and its neighbours), however many ranks there are. A
-/// blocking schedule waits for each tile's messages beside the tile; an overlapping one posts receives `lookahead`
-/// tiles ahead and waits for sends as much later.
+/// blocking schedule waits for each tile's messages right before and after the tile; an overlapping one posts receives
+/// `lookahead` tiles ahead and waits for sends as much later.
 /// @pre problem.validate() and plan.validate(problem, ranks) pass (ConfigError)
 /// @pre 0 <= rank < ranks (ConfigError)
 Schedule sweep(const SweepProblem& problem, const Plan& plan, int rank, int ranks = 0);

@@ -6,9 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "generate/linalg/cholesky.hpp"
-#include "generate/linalg/lu.hpp"
-#include "generate/linalg/qr.hpp"
+#include "generate/linalg/factors.hpp"
 #include "generate/linalg/sides.hpp"
 #include "plan/panels/tuning.hpp"
 

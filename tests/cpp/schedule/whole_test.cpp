@@ -88,7 +88,7 @@ TEST(Whole, Nests) {
             {"works[0].period", "it has -8", [](Schedule& s) { nest(s).period[0] = -8; }},
             {"works[0].window", "along 0, across 0", [](Schedule& s) { nest(s).window = {0, 0, 0}; }},
             {"works[0].window", "slant 2", [](Schedule& s) { nest(s).window = {0, 1, 2}; }},
-            {"works[0].window", "kept in planes",
+            {"works[0].window", "in planes",
              [](Schedule& s) {
                  s.arrays[1].planes = 3;
                  s.arrays[1].reach = {1, 1};

@@ -246,7 +246,7 @@ def test_many_mutants_that_pass_give_the_same_results(kind):
         ("compute", 11359, "at the end"),
         ("swap", 10039, "at the end"),
         ("swap", 11154, "reads"),
-        ("swap", 11351, "no longer kept"),
+        ("swap", 11351, "no longer stored"),
         ("unpack", 13873, "before anything is there"),
     ],
 )
