@@ -100,16 +100,6 @@ def test_a_task_that_writes_what_it_only_reads(context):
     refused(context, tw.KernelError, "read-only", schedule, A=np.ones(12))
 
 
-def test_a_region_outside_its_array_on_one_rank(context):
-    schedule = tw.Schedule.build(ring, context.size)
-    if context.rank == context.size - 1:
-        core = schedule._cores[context.rank]
-        works = core.works
-        works[0].task.writes = [tw._core.Region(0, ((10,), (13,)))]
-        core.works = works
-    refused(context, tw.ConfigError, r"outside its storage", schedule, check=False, A=np.ones(12))
-
-
 def test_a_schedule_for_another_number_of_ranks(context):
     refused(context, tw.ConfigError, "a schedule of 7 ranks", tw.Schedule.build(ring, 7), A=np.ones(12))
 

@@ -144,8 +144,8 @@ def breaks(points):
         near = [points[i - 2 : i]] * (i > 1) + [points[i : i + 2]] * (i + 1 < len(points))
         slope_s = max(min([(q[1] - p[1]) / (q[0] - p[0]) for p, q in near], default=0.0), 0.0)
         off = [q[1] - a[1] - slope_s * (q[0] - a[0]) for q in points[i : i + 3]]
-        same_way = all(o * off[0] > 0 and abs(o) > JUMP * a[1] for o in off)
-        if same_way:
+        same_sign = all(o * off[0] > 0 and abs(o) > JUMP * a[1] for o in off)
+        if same_sign:
             steps.append((abs(off[0]) / a[1], b[0]))
     # Several near each other are one, which samples saw at different sizes: the largest.
     found = []

@@ -4,6 +4,7 @@ import inspect
 import math
 import numbers
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -350,15 +351,15 @@ def _values(form, points):
 class Loops:
     """What a run says of the loops in addition to the nest."""
 
-    over: dict = None
-    reverse: tuple = ()
-    steps: int = None
+    over: Any = None
+    reverse: tuple[str, ...] = ()
+    steps: int | None = None
     #: Arrays that another nest has written in the time step: their values of time t + 1 are there, to be changed.
-    again: frozenset = frozenset()
-    periodic: tuple = ()  # names of the indices along which subscripts wrap
+    again: frozenset[str] = frozenset()
+    periodic: tuple[str, ...] = ()  # names of the indices along which subscripts wrap
     stepwise: bool = False  # something happens between time steps: each is run by itself
 
-    def key(self, nest):
+    def key(self, nest: Any) -> tuple[Any, ...]:
         """Equal where the loops are; a function counts by what it says, not by its identity."""
         over = self.over
         if isinstance(over, dict) and over:

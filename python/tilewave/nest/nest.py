@@ -164,6 +164,9 @@ class Nest:
 
     __name__: str
     __qualname__: str
+    source: Any
+    scope: Any
+    parameters: Any
     certain: frozenset[Any]
     values: tuple[Any, ...]
     known_reductions: dict[Any, Any]

@@ -31,7 +31,7 @@ CHANGED = (
 _FUTURE = sum({getattr(__future__, name).compiler_flag for name in __future__.all_feature_names})
 _LOADED_S = time.time()
 #: Texts by file name: those of functions in memory, as far as is known.
-_kept = {}
+_read_texts = {}
 
 
 class Source:
@@ -162,7 +162,7 @@ def _read(function, kind):
     for lines, functions in texts:
         equal = [each for each in functions if each[0] == code.co_name and each[2] == plain]
         if equal:
-            _kept[code.co_filename] = "\n".join(lines)
+            _read_texts[code.co_filename] = "\n".join(lines)
             return lines, min(equal, key=lambda each: abs(each[1] - code.co_firstlineno))[3]
     if code.co_filename in ("<string>", "<stdin>") or not texts:
         raise ConfigError(f"{where}): {NO_SOURCE}")
@@ -179,8 +179,8 @@ def _texts(function):
     if file == "<string>":  # python -c, whose options have the text
         yield from sys.orig_argv[1:]
         return
-    if _kept.get(file):
-        yield _kept[file]
+    if _read_texts.get(file):
+        yield _read_texts[file]
     with contextlib.suppress(OSError, TypeError):
         yield "".join(inspect.findsource(function)[0])
 
@@ -195,7 +195,7 @@ def _changed(file):
 
 def remember(file):
     """Read a file as it is now: the nests of a long program may be made much later."""
-    _kept[file] = "".join(linecache.getlines(file))
+    _read_texts[file] = "".join(linecache.getlines(file))
 
 
 if main := getattr(sys.modules.get("__main__"), "__file__", None):

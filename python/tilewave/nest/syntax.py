@@ -332,7 +332,7 @@ class BodyChecker:
     def _is_module(self, node):
         return (
             isinstance(node, ast.Name | ast.Attribute)
-            and not self._is_own(ast.unparse(node))
+            and not self._is_of_body(ast.unparse(node))
             and isinstance(self.scope.resolve(node), types.ModuleType)
         )
 
@@ -354,7 +354,7 @@ class BodyChecker:
 
     def _helper(self, node):
         """The function that a call puts its statements in place of; None where it is none."""
-        if not isinstance(node, ast.Call) or self._is_own(ast.unparse(node.func)):
+        if not isinstance(node, ast.Call) or self._is_of_body(ast.unparse(node.func)):
             return None
         return helper_of(self.scope.resolve(node.func), self.scope)
 
@@ -364,11 +364,11 @@ class BodyChecker:
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Name)
             and not self.strict
-            and not self._is_own(node.func.id)
+            and not self._is_of_body(node.func.id)
             and self.scope.resolve(node.func) is MISSING
         )
 
-    def _is_own(self, text):
+    def _is_of_body(self, text):
         return (
             text in self._locals or text in self.parameters.arrays + self.parameters.indices + self.parameters.scalars
         )
@@ -394,7 +394,7 @@ class BodyChecker:
 
     def _call(self, node, assigned, unpacked=False):
         text = ast.unparse(node.func)
-        shadowed = self._is_own(text)
+        shadowed = self._is_of_body(text)
         self.outside.setdefault(text, node.func)
         found = None if shadowed else self.scope.function(node.func)
         if found is None and (helper := self._helper(node)) is not None:

@@ -187,7 +187,7 @@ class ScheduleBuilder:
             raise ConfigError(f"{name}: rank {self.rank} gave peer {peer}; allowed: another of the {self.ranks} ranks")
         if not 0 <= tag < 1 << 30:
             raise ConfigError(f"{name}: tag {tag} was given; allowed: 0 to {(1 << 30) - 1}")
-        self._mine(name, region)
+        self._check_region(name, region)
         m = _core.Message()
         m.peer, m.tag, m.send, m.synchronous = peer, tag, send, bool(synchronous)
         m.array, m.region = region.array.number, (region.lo, region.hi)
@@ -217,7 +217,7 @@ class ScheduleBuilder:
         number : int
             It stands before the works of this number and above, and behind those below.
         """
-        self._mine("result", region)
+        self._check_region("result", region)
         if source not in self._arrays:
             raise ConfigError(f"result: source: given {shown(source)}; allowed: an array of this builder")
         ranks = [integer("result: ranks", rank) for rank in ranks]
@@ -396,7 +396,7 @@ class ScheduleBuilder:
         self._kernels.append(kernel)
         return len(self._kernels) - 1
 
-    def _mine(self, what, region):
+    def _check_region(self, what, region):
         if not isinstance(region, Region) or region.array not in self._arrays:
             raise ConfigError(
                 f"{what}: region: given {shown(region)}; allowed: a region of this builder's arrays, as A[0:4]"
@@ -408,7 +408,7 @@ class ScheduleBuilder:
         if not callable(function):
             raise ConfigError(f"task {number}: function: given {shown(function)}; allowed: what can be called")
         for region in (*reads, *writes):
-            self._mine(f"task {number}", region)
+            self._check_region(f"task {number}", region)
         operation = self._operation(function)
         key = (operation, tuple(map(repr, reads)), tuple(map(repr, writes)), float(amount))
         known, work = self._works.setdefault(number, (key, None)), None

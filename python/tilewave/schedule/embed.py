@@ -18,7 +18,7 @@ def pattern_of(b, kind, region, into, *, root, columns, ranks, algorithm, chunk_
     """
     if kind not in ALGORITHMS:
         raise ConfigError(f"pattern: given {shown(kind)}; allowed: {', '.join(ALGORITHMS)}")
-    b._mine(f"pattern {kind}", region)
+    b._check_region(f"pattern {kind}", region)
     source, parts = region.array, kind in ("spread", "multi_reduce")
     if len(source.shape) > 2:
         raise ConfigError(f"pattern {kind}: array {source.name!r} has {len(source.shape)} dimensions; allowed: 1 and 2")

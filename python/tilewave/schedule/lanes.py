@@ -113,7 +113,7 @@ class LaneOfSchedule:
     def copy(self, region: Region, into: Region | ArrayOfSchedule) -> None:
         """Copy a region to the same region of another array of equal dtype, by a buffer."""
         b = self._builder
-        b._mine("copy", region)
+        b._check_region("copy", region)
         self._into("copy", into, region.array)
         box, buffer = (region.lo, region.hi), b.buffer()
         out = b._local(None, region.array, box, buffer, send=True)

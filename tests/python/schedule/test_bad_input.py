@@ -130,26 +130,6 @@ def test_a_nest_whose_tile_reads_outside_its_array():
     assert "a tile reads" in on_all(body)
 
 
-def test_a_task_that_raises_on_one_rank():
-    def fails(before, out):
-        raise ValueError("no such luck")
-
-    def write(b):
-        lane, A, B = b.lane(), b.array("A", 6), b.array("B", 6)
-        lane.task(fails if b.rank == BAD else count, [A.owned], [B.owned], number=b.rank)
-
-    schedule, right = tw.Schedule.build(write, RANKS), tw.Schedule.build(schedule_of, RANKS)
-
-    def body(context):
-        A, B = np.arange(2.0), np.zeros(2)
-        found = refused(lambda: schedule.run(context=context, A=A, B=B), tw.KernelError)
-        assert np.array_equal(A, np.arange(2.0))
-        runs(context, right)
-        return found
-
-    assert on_all(body) == "task 1 (fails) on rank 1: ValueError: no such luck"
-
-
 def test_a_field_that_was_closed_and_one_that_was_moved():
     def body(context):
         A, u, v = (tw.field((12,), init=1, context=context) for _ in range(3))

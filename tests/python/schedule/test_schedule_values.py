@@ -184,7 +184,7 @@ def message(data, field, value):
         (lambda d: d.pop("tilewave_schedule"), "is no saved schedule"),
         (lambda d: remove(d, "lanes"), "schedules[1].lanes is missing"),
         (lambda d: remove(d, "rank"), "schedules[1].rank is missing"),
-        (lambda d: d["schedules"].pop(), "own: given None; allowed: null with the parts of all ranks"),
+        (lambda d: d["schedules"].pop(), "rank: given None; allowed: null with the parts of all ranks"),
         (lambda d: d["schedules"][0]["messages"][0].pop(), "schedules[0].messages[0]: given"),
         (lambda d: d["schedules"][0]["lanes"][0].append(["fly", 0, 0]), "[0][3][0]: given 'fly'; allowed: compute"),
         (lambda d: d["schedules"][0]["lanes"].append([["wait", "x", 0]]), "schedules[0].lanes[1][0][1]: given 'x'"),
