@@ -201,25 +201,22 @@ def _most_of(values):
 
 
 def _figures(name, found):
-    regrets, errors = [regret(c) for c in found], [error(c) for c in found]
-    return [
-        row(name, "regret, median (target 1.03)", [statistics.median(regrets)], "x"),
-        row(name, "regret, worst", [max(regrets)], "x"),
-        row(name, "regret, 95 % of cases within (target 1.15)", [_most_of(regrets)], "x"),
-        row(name, "regret by prediction, worst (target 1.03)", [max(map(regret_by_prediction, found))], "x"),
-        row(name, "regret of plans against themselves, median", [statistics.median(map(luck, found))], "x"),
-        row(name, "regret of plans against themselves, worst", [max(map(luck, found))], "x"),
-        row(name, "prediction error, median (target 8)", [100 * statistics.median(errors)], "%"),
-        row(name, "prediction error, 95 % of cases within (target 25)", [100 * _most_of(errors)], "%"),
-        row(name, "prediction error, worst", [100 * max(errors)], "%"),
-        row(
-            name,
-            "the plan's time before the grid differs by, median",
-            [100 * statistics.median(map(drift, found))],
-            "%",
-        ),
-        row(name, "the plan's time before the grid differs by, worst", [100 * max(map(drift, found))], "%"),
-    ]
+    regrets, errors = [regret(c) for c in found], [100 * error(c) for c in found]
+    lucks, drifts = [luck(c) for c in found], [100 * drift(c) for c in found]
+    figures = (
+        ("regret, median (target 1.03)", statistics.median(regrets), "x"),
+        ("regret, worst", max(regrets), "x"),
+        ("regret, 95 % of cases within (target 1.15)", _most_of(regrets), "x"),
+        ("regret by prediction, worst (target 1.03)", max(map(regret_by_prediction, found)), "x"),
+        ("regret of plans against themselves, median", statistics.median(lucks), "x"),
+        ("regret of plans against themselves, worst", max(lucks), "x"),
+        ("prediction error, median (target 8)", statistics.median(errors), "%"),
+        ("prediction error, 95 % of cases within (target 25)", _most_of(errors), "%"),
+        ("prediction error, worst", max(errors), "%"),
+        ("the plan's time before the grid differs by, median", statistics.median(drifts), "%"),
+        ("the plan's time before the grid differs by, worst", max(drifts), "%"),
+    )
+    return [row(name, label, [value], unit) for label, value, unit in figures]
 
 
 def _picture(found, png):

@@ -68,10 +68,6 @@ class Grouping(Tiling):
         """CPUs of a node: the product of the factors, and det(P^G)."""
         return math.prod(self.factors)
 
-    def group_dependences(self, ds: Sequence[Sequence[int]]) -> list[list[int]]:
-        """A sorted column for each dependence between two groups, given D^S; without the zero vector."""
-        return self.tile_dependences(ds)
-
 
 class LinearSchedule:
     """The wave of a tile or group v is pi.v.

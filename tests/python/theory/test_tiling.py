@@ -120,7 +120,7 @@ def test_worked_grouping_2d():
     assert g.p == [[1, -2], [0, 2]] and g.h == [[1, 1], [0, Fraction(1, 2)]] and g.cpus() == 2
     assert g.group_of([1, 0]) == g.group_of([0, 1]) == (1, 0)
     assert g.group_of([2, 0]) == g.group_of([1, 1]) == (2, 0)
-    assert columns(g.group_dependences(unit(2))) == {(1, 0), (1, 1)}
+    assert columns(g.tile_dependences(unit(2))) == {(1, 0), (1, 1)}
 
 
 def test_step_table_2d():
@@ -179,7 +179,7 @@ def test_grouping_is_the_tiling_by_its_matrix(seed, kind):
         assert len({g.cpu_of(t) for t in group}) == len(group)
         assert len({g.node_of(t) for t in group}) == 1
     ds = oracle.random_dependences(rng, n, least=0, most=3)
-    assert columns(g.group_dependences(ds)) == oracle.isl_tile_dependences(g.h, ds) - {(0,) * n}
+    assert columns(g.tile_dependences(ds)) == oracle.isl_tile_dependences(g.h, ds) - {(0,) * n}
 
 
 def unit_group_dependences(n, x):
@@ -192,7 +192,7 @@ def test_group_dependences_of_unit_tile_dependences(n):
     for x in range(n):
         g = theory.Grouping("hyperplane", x, [1 if k == x else 2 for k in range(n)])
         # e_k stays in the node for even t_k and leaves it for odd ones.
-        assert columns(g.group_dependences(unit(n))) == unit_group_dependences(n, x)
+        assert columns(g.tile_dependences(unit(n))) == unit_group_dependences(n, x)
 
 
 @seeds(40)
@@ -263,7 +263,7 @@ def test_groups_depend_on_earlier_steps(seed, kind, schedule):
                 least = 0 if g.group_of(later) == g.group_of(tile) else 1
                 assert least == 1 or kind == "vertical"
             assert ahead >= least, (g.p, s.pi, tile, d)
-    assert all(s.time(v) >= 1 for v in columns(g.group_dependences([list(r) for r in zip(*ds)])))
+    assert all(s.time(v) >= 1 for v in columns(g.tile_dependences([list(r) for r in zip(*ds)])))
 
 
 def test_waves_of_weights_of_both_signs():
