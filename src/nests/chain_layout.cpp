@@ -23,7 +23,7 @@ bool refused(const PlanRequest& fixed, const PlanRequest& wanted) {
     return wanted.apply(fixed.apply({})) != fixed.apply(wanted.apply({}));
 }
 
-// What a plan decides of arrays, in their own dimensions.
+// What a plan decides of arrays, along their dimensions.
 struct ArrayLayout {
     StorageKind storage = StorageKind::plain;
     Index row = {}, grid = {};
@@ -61,9 +61,9 @@ std::optional<ArrayLayout> layout_of(const ChainMember& m) {
 }
 
 // Of all loops, those of time before the arrays' dimensions.
-Index of_loops(const SweepProblem& p, const Index& own, std::int64_t time) {
+Index of_loops(const SweepProblem& p, const Index& of_arrays, std::int64_t time) {
     Index all = Index::filled(p.dims(), time);
-    for (int k = 0; k < own.n; ++k) all[p.dims() - own.n + k] = own[k];
+    for (int k = 0; k < of_arrays.n; ++k) all[p.dims() - of_arrays.n + k] = of_arrays[k];
     return all;
 }
 
@@ -149,8 +149,8 @@ private:
         return "";
     }
 
-    // Choices with which shared arrays may have one layout, those to prefer first: the nests' own plans, then what
-    // those want that take longest.
+    // Choices with which shared arrays may have one layout, those to prefer first: none, then those of the nests that
+    // take longest.
     std::vector<Choices> candidates() const {
         std::vector<Choices> all{Choices(members_.size())};
         if (without(off_, FastPath::chain_layouts)) return all;

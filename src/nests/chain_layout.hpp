@@ -12,14 +12,14 @@
 
 namespace tilewave {
 
-/// By array of a nest: the least halo before and behind a block, in the array's own dimensions; empty: none is asked
+/// By array of a nest: the least halo before and behind a block, along its dimensions; empty: none is asked
 /// for.
 using LeastHalos = std::vector<std::pair<Index, Index>>;
 
 /// Gives the arrays of a problem these halos at least. An array with one is distributed.
 void widen(SweepProblem& problem, const LeastHalos& halos);
 
-/// A nest with its plan, ready to run. Languages derive their own.
+/// A nest with its plan, ready to run. Languages derive what they need.
 struct ChainNest {
     virtual ~ChainNest() = default;
     double time_s = 0;  ///< predicted

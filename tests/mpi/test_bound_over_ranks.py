@@ -130,11 +130,11 @@ def test_ranks_that_run_different_things(context):
     A = field(context)
     one, other = tw.bind(sweep, A=A), tw.bind(back, A=A)
     for rank in range(context.size):
-        mine = context.rank == rank
+        differs = context.rank == rank
         for call, text in (
-            (other.run if mine else one.run, "'back'"),
-            (A.gather if mine else one.run, "tw.Field.gather"),
-            ((lambda: one.run(c=2)) if mine else one.run, "c=2"),
+            (other.run if differs else one.run, "'back'"),
+            (A.gather if differs else one.run, "tw.Field.gather"),
+            ((lambda: one.run(c=2)) if differs else one.run, "c=2"),
         ):
             with pytest.raises(ConfigError, match=text) as caught:
                 call()

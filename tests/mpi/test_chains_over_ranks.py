@@ -169,18 +169,18 @@ def test_ranks_that_run_different_things(context):
     one, other = tw.chain(bounds), tw.chain(bounds[::-1])
     one.run()
     for rank in range(context.size):
-        mine = context.rank == rank
+        differs = context.rank == rank
         for call, text in (
-            (other.run if mine else one.run, r"chain \d+ of back, sweep"),
-            (A.gather if mine else one.run, "tw.Field.gather"),
-            ((lambda: one.run(c=2)) if mine else one.run, "c=2"),
-            ((lambda: one.run(times=2)) if mine else one.run, "times 2"),
-            ((lambda: one.run(times=0)) if mine else one.run, "times 0"),
-            ((lambda: one.run(times="x")) if mine else one.run, "times: given 'x'"),
-            ((lambda: tw.chain(bounds)) if mine else (lambda: tw.chain(bounds[:1])), r"bound nests \d+"),
+            (other.run if differs else one.run, r"chain \d+ of back, sweep"),
+            (A.gather if differs else one.run, "tw.Field.gather"),
+            ((lambda: one.run(c=2)) if differs else one.run, "c=2"),
+            ((lambda: one.run(times=2)) if differs else one.run, "times 2"),
+            ((lambda: one.run(times=0)) if differs else one.run, "times 0"),
+            ((lambda: one.run(times="x")) if differs else one.run, "times: given 'x'"),
+            ((lambda: tw.chain(bounds)) if differs else (lambda: tw.chain(bounds[:1])), r"bound nests \d+"),
         ):
             with pytest.raises(ConfigError, match=text):
                 call()
         with pytest.raises(ConfigError, match="until says"):
-            one.run(times=5, until=lambda values, mine=mine: mine)
+            one.run(times=5, until=lambda values, differs=differs: differs)
         one.run()

@@ -73,7 +73,7 @@ def bind(
 
     Notes
     -----
-    Collective; costs what the first call of `tilewave.run` costs beside the work. The bound nest keeps its arrays
+    Collective; costs what the first call of `tilewave.run` costs, without the work. The bound nest keeps its arrays
     alive. A NumPy array is bound as it lies in memory now.
     """
     if not isinstance(nest, Nest):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tilewave.context.context import Context
     from tilewave.plan.plan import Plan
 
-#: Schedules that are kept, at most: one for each combination of types of scalars.
+#: Schedules of a chain, at most: one for each combination of types of scalars.
 MOST_BODIES = 8
 
 
@@ -54,9 +54,9 @@ def chain(nests: Sequence[Bound], *, context: Context | None = None) -> Chain:
     Notes
     -----
     Collective. Nests that share fields get one layout: plans with one process grid and storage, and halos wide enough
-    for all. That plans the nests once more where their own plans differ. Where the nests cannot be one schedule they
-    run one after another, and ``chain.separate`` says why: those of more time steps than a block has, that keep a
-    rolling window only, need arrays whole on every rank, or have arrays that are copied for each run.
+    for all. Where the plans that they have by themselves differ, they are planned once more. Where the nests cannot be
+    one schedule they run one after another, and ``chain.separate`` says why: those of more time steps than a block has,
+    that keep a rolling window only, need arrays whole on every rank, or have arrays that are copied for each run.
     """
     if context is None and isinstance(nests, list | tuple):
         context = next((nest.context for nest in nests if isinstance(nest, Bound)), None)
@@ -272,7 +272,7 @@ class Chain(PreparedCalls):
 
     def _key(self, scalars):
         """Equal for runs that have the same schedule and kernels."""
-        return tuple(bound._kind(own) for bound, own in zip(self.nests, scalars, strict=True))
+        return tuple(bound._kind(given) for bound, given in zip(self.nests, scalars, strict=True))
 
     def _signatures(self):
         """Of the nests' bodies, with the numbers from outside them, as text."""

@@ -114,10 +114,10 @@ def make_body(context, bounds, scalars):
         Of each nest, in place of the bound ones.
     """
     prepared, readies = {}, []
-    for bound, own in zip(bounds, scalars, strict=True):
-        key = id(bound), repr(sorted(own.items()))  # a nest may stand several times
+    for bound, given in zip(bounds, scalars, strict=True):
+        key = id(bound), repr(sorted(given.items()))  # a nest may stand several times
         if key not in prepared:  # with the halos of the chain, not those that fields have now
-            prepared[key] = yield from bound._prepare(bound._steps, own, None, {})
+            prepared[key] = yield from bound._prepare(bound._steps, given, None, {})
         readies.append(prepared[key])
     if not (why := why_no_schedule(bounds, readies)):
         maker = ChainMaker(context, bounds, scalars, readies)
@@ -251,7 +251,7 @@ def check_shared(bounds):
                     raise ConfigError(
                         f"chain: array {other_name!r} of nest {other_k + 1} and array {name!r} of nest {k + 1} share "
                         "memory, and are not the same; allowed: one field, or one NumPy array, for all nests that use "
-                        "it, or arrays with memory of their own"
+                        "it, or arrays that share no memory"
                     )
             seen.append((k, name, array, written))
 

@@ -90,7 +90,7 @@ class Until:
         self.text = ", ".join(f"{name} <= {float(limit)!r}" for name, limit in sorted(until.items()))
 
     def met(self, values, context):
-        """Whether the run ends, the same on every rank. Collective for a function: ranks agree on what it said."""
+        """Whether the run ends, the same on every rank. Collective for a function: ranks agree on its answer."""
         if self._limits is not None:
             return all(values[name] is not None and values[name] <= limit for name, limit in self._limits.items())
         error, ends = None, False
@@ -123,8 +123,8 @@ def _of_nests(bounds, scalars):
             )
     found = []
     for bound in bounds:
-        own = {name: value for name, value in scalars.items() if name in bound.nest.scalars}
-        if own:
-            bound.nest.bind_scalars({**bound._scalars, **own})
-        found.append(own)
+        given = {name: value for name, value in scalars.items() if name in bound.nest.scalars}
+        if given:
+            bound.nest.bind_scalars({**bound._scalars, **given})
+        found.append(given)
     return found

@@ -67,10 +67,10 @@ TEST_P(BoundNests, AreAChain) {
             const double value = 0.5 * x(0, 1) - 0.25 * x(-1, 0);
             return std::tuple{value, value * value};
         });
-        PlanRequest alike;
-        alike.grid = Index{context.size(), 1};
-        alike.storage = StorageKind::plain;
-        for (const PlanRequest& request : {alike, PlanRequest{}}) {
+        PlanRequest plain;
+        plain.grid = Index{context.size(), 1};
+        plain.storage = StorageKind::plain;
+        for (const PlanRequest& request : {plain, PlanRequest{}}) {
             BoundNest first = bind(context, {}, request, down, writes<star>(a));
             BoundNest second = bind(context, {.reverse = {0, 1}}, request, up, writes<star>(a));
             BoundNest third = bind(context, {}, request, sum, writes<star>(a));

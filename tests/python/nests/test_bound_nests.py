@@ -289,7 +289,7 @@ def test_ranks_that_run_different_things(ranks):
         steps = tw.bind(heat, u=r, steps=20)
         last = context.rank == context.size - 1
         sweep.run()
-        for mine, others, text in (
+        for this_rank, others, text in (
             (rest.run, sweep.run, "bound nest 2, 'residual'"),
             (lambda: u.fill(1), sweep.run, "different functions"),
             (lambda: tw.run(smooth, u=u, f=f), sweep.run, "different functions"),
@@ -301,7 +301,7 @@ def test_ranks_that_run_different_things(ranks):
             (lambda: steps.run(steps=-1), steps.run, "steps: given -1"),
         ):
             with pytest.raises(ConfigError) as caught:
-                (mine if last else others)()
+                (this_rank if last else others)()
             assert text in str(caught.value) and caught.value.agreed
         sweep.record = last
         with pytest.raises(ConfigError, match="recorded"):

@@ -258,7 +258,7 @@ def test_nests_whose_plans_are_fixed(whole):
 
 
 @pytest.mark.parametrize("ranks, threads", RANKS)
-def test_bound_nests_run_beside_their_chain(ranks, threads):
+def test_bound_nests_run_between_runs_of_their_chain(ranks, threads):
     def body(context):
         A, B = filled(context, (40, 33), "i8"), filled(context, (40, 33), "i8")
         C, D = A.copy(), B.copy()
