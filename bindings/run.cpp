@@ -496,6 +496,7 @@ void bind_sweep(nb::module_& m) {
         .def_prop_ro("plan", &PreparedSweep::plan)
         .def_prop_ro("schedule", &PreparedSweep::schedule)
         .def_prop_ro("bytes", &PreparedSweep::bytes)
+        .def_prop_ro("points", &PreparedSweep::points)
         .def_prop_ro("problem", &PreparedSweep::problem)
         .def_prop_ro("independent_rows", &PreparedSweep::independent_rows)
         .def("stagger", &PreparedSweep::stagger)

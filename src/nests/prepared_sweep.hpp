@@ -107,6 +107,7 @@ public:
     const Schedule& schedule() const { return schedule_; }
     const SweepProblem& problem() const { return problem_; }
     const Plan& plan() const { return plan_; }
+    std::int64_t points() const { return points_; }  ///< over all ranks
 
 private:
     // The block as one that repeats, where it runs so often and can; made when it is first asked for.

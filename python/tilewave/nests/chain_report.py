@@ -25,7 +25,8 @@ class NestRun:
     nest : str
     plan : Plan
     predicted_s, time_s : float
-        Seconds of all time steps.
+        Seconds of all time steps. Where the nests are one schedule, only the time of all is measured: `time_s` is the
+        part of it that is predicted for the nest.
     points : int
     """
 

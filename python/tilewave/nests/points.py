@@ -66,6 +66,10 @@ class Points:
         visited = [f"{places} {digest(values) if adds else 'recorded'}" for places, values, adds in self._visited]
         return f"points {visited}, constant {[str(places) for places, _ in self._constant]}"
 
+    def __bool__(self):
+        """Whether anything is to be done between time steps."""
+        return bool(self._visited)
+
     def of(self, nest):
         """The core's points, which a run of the nest in single time steps visits after each."""
         views, found = [view.array for view in nest.views], []

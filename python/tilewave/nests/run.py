@@ -157,12 +157,12 @@ def run(
     if loops.stepwise:
         points = yield from agreed_points(inject, record, (nest,), arguments, steps)
     ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce)
-    if points:
+    if points is not None:
         ready.points = points.of(nest)
     core, after_s = yield from run_bound(nest, ready, begun)
-    if points:
+    if points is not None:
         points.finish(context)
-    return Report(**report_arguments(ready, core, after_s), recorded=points and points.recorded)
+    return Report(**report_arguments(ready, core, after_s), recorded=points.recorded if points is not None else None)
 
 
 @takes_nests

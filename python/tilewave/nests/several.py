@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import time
+import types
 
 from tilewave import _core
+from tilewave.context.collective import plain
 from tilewave.errors import ConfigError, shown
 from tilewave.field.create import Scratch
 from tilewave.field.field import Field
 from tilewave.nest.bounds import Loops, loop_directions
 from tilewave.nest.nest import Nest
 from tilewave.nests.bind import Bound
-from tilewave.nests.chain_body import ChainMaker, Ran, why_no_schedule
+from tilewave.nests.chain_body import ChainMaker, Ran, check_shared, why_no_schedule
 from tilewave.nests.chain_report import ChainReport, NestRun
 from tilewave.nests.execute import run_bound
 from tilewave.nests.points import Points
@@ -21,8 +24,8 @@ from tilewave.nests.problem import check_steps, depth_of, lacking_time
 from tilewave.plan.fixed import fixed_by, refuse_choices
 
 #: Bytes of arrays that time steps might move from layout to layout, from which on nests are planned for one layout in
-#: common: 32 MB move in 10 ms, and planning three nests once more takes 5 ms.
-LEAST_MOVED_BYTES = 1 << 25
+#: common, or made one schedule: 8 MB move in 3 ms, and planning three nests once more takes as long.
+LEAST_MOVED_BYTES = 1 << 23
 #: A move between ranks takes as long as a move of so many bytes more on one rank, 40 us.
 BYTES_OF_RANKS = 1 << 17
 
@@ -34,6 +37,19 @@ class _Part:
     nest: Nest
     loops: Loops
     arguments: dict
+
+    @functools.cached_property
+    def joined(self):
+        """Fields whose last two time steps are one after its run: what others had written was a time step to it."""
+        fields = ((name, self.arguments[name]) for name in self.loops.again)
+        return [name for name, value in fields if isinstance(value, Field) and value.history]
+
+    @functools.cached_property
+    def same_steps(self):
+        """Whether all time steps are the same but for the values of arrays, and nothing happens between."""
+        in_time = lacking_time(self.nest, self.arguments)
+        timeless = all(self.nest.time not in axes or name in in_time for name, axes in self.nest.axes.items())
+        return timeless and self.nest.time not in self.nest.numbers and not self.loops.periodic and not self.joined
 
 
 def run_several(nests, context, loops, plan, fastmath, arguments, reduce, points):
@@ -67,11 +83,34 @@ def run_several(nests, context, loops, plan, fastmath, arguments, reduce, points
     yield error or description
     for name, count in sorted(histories.items()):
         context._moves(arguments[name]._storage.keep_history, count)
-    bounds = yield from _prepared(parts, context, choices, fastmath, steps)
+    bounds, chain = yield from _prepared(parts, context, choices, fastmath, int(steps), bool(points))
     runs = [
-        NestRun(nest.name, bound.plan, bound.plan.predicted.time_s * steps)
-        for nest, bound in zip(nests, bounds, strict=True)
+        NestRun(nest.name, each.plan, each.plan.predicted.time_s * steps)
+        for nest, each in zip(nests, bounds, strict=True)
     ]
+    if chain:
+        ran = _run_as_one(chain, bounds, runs, int(steps), description)
+    else:
+        ran = yield from _run_one_by_one(parts, bounds, runs, points, context, int(steps))
+    points.finish(context)
+    names, call_s = tuple(nest.name for nest in nests), time.perf_counter() - begun
+    why = "" if chain else "each time step is a run of each nest"
+    return ChainReport(names, why, ran, int(steps), [], False, call_s, runs, points.recorded)
+
+
+def _run_as_one(chain, bounds, runs, steps, description):
+    """All time steps as repetitions of one schedule; collective."""
+    held = [variant.environment({}) for variant in chain.variants]
+    agreed = _core.BoundCall("tw.run", plain(description))
+    ran = chain.repeat(steps, types.SimpleNamespace(agreed=agreed, environments=lambda: [at for _, at in held]))
+    predicted_s = sum(run.predicted_s for run in runs)
+    for bound, run in zip(bounds, runs, strict=True):
+        run.time_s, run.points = ran.time_s * run.predicted_s / predicted_s, steps * bound.sweep.points
+    return ran
+
+
+def _run_one_by_one(parts, bounds, runs, points, context, steps):
+    """Each nest in each time step; part of a collective call."""
     moving_s = 0.0
     recording, context._core.record = context._core.record, False
     try:
@@ -83,42 +122,53 @@ def run_several(nests, context, loops, plan, fastmath, arguments, reduce, points
                 core, after_s = yield from run_bound(part.nest, bound, time.perf_counter())
                 moving_s += core.moving_s + after_s
                 run.time_s, run.points = run.time_s + core.time_s, run.points + core.points
-                for name in part.loops.again:
-                    if isinstance(field := part.arguments[name], Field) and field.history:
-                        field._storage.join_steps()
+                for name in part.joined:
+                    part.arguments[name]._storage.join_steps()
             points.visit(step, context.rank)
     finally:
         context._core.record = recording
-    points.finish(context)
-    ran = Ran(list, sum(run.time_s for run in runs), moving_s, sum(run.points for run in runs))
-    why = "each time step is a run of each nest"
-    names, call_s = tuple(nest.name for nest in nests), time.perf_counter() - begun
-    return ChainReport(names, why, ran, int(steps), [], False, call_s, runs, points.recorded)
+    return Ran(list, sum(run.time_s for run in runs), moving_s, sum(run.points for run in runs))
 
 
-def _prepared(parts, context, choices, fastmath, steps):
-    """A `BoundNest` for each nest, with one layout of the fields that they share, as in a chain; part of a collective
-    call.
+def _prepared(parts, context, choices, fastmath, steps, visits):
+    """A `BoundNest` for each nest, with one layout of the fields that they share, and the chain that they are, or None;
+    part of a collective call.
     """
     bounds, readies, moved_bytes = [], [], 0
     for part in parts:
         bounds.append(Bound(part.nest, context, part.loops, choices, fastmath, None, part.arguments))
-        readies.append((yield from bounds[-1]._prepare(bounds[-1]._steps, {}, None, {})))
+        yield from bounds[-1]._prepare_first()
+        readies.append(bounds[-1]._first.ready)
         arrays = [part.arguments[name] for name in part.nest.arrays]
         moved_bytes += steps * sum(array.dtype.itemsize * math.prod(array.shape) for array in arrays)
         moved_bytes += steps * BYTES_OF_RANKS * (context.size > 1)
-    if moved_bytes < LEAST_MOVED_BYTES or why_no_schedule(bounds, readies):
-        return readies
-    maker = _OneLayout(context, bounds, [{} for _ in bounds], readies)
+    if steps == 0 or moved_bytes < LEAST_MOVED_BYTES or why_no_schedule(bounds, readies):
+        return readies, None
+    maker = _StepsMaker(context, bounds, [{} for _ in bounds], readies)
+    joins = not visits and all(part.same_steps for part in parts) and not _share_memory(bounds)
+    (maker.joins,) = context._core.allreduce_min([int(joins)])
     _core.choose_chain_layout(maker.members(), context.size, context._off, maker)
-    return maker.made or readies
+    return maker.readies or readies, maker.made
 
 
-class _OneLayout(ChainMaker):
-    """Of a chain the layout only: its nests run one after another."""
+def _share_memory(bounds):
+    """Whether nests have arrays that share memory and are not the same."""
+    try:
+        check_shared(bounds)
+    except ConfigError:
+        return True
+    return False
+
+
+class _StepsMaker(ChainMaker):
+    """Gives nests one layout, and where all time steps are the same one schedule."""
+
+    readies, joins = None, False
 
     def join(self, readies):
-        self.made = readies
+        self.readies, self.made = readies, None
+        if self.joins and all(max(ready.sweep.problem.time_buffers) <= 2 for ready in readies):
+            super().join(readies)
         return ""
 
 

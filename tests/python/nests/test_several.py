@@ -205,11 +205,13 @@ def test_fields_have_one_layout_where_there_are_many_steps(ranks, monkeypatch):
     assert not any(moving_s)
 
 
-def some_nests(rng):
-    """A few nests that may be run one after another in a time step, and the arrays that they write."""
+def some_nests(rng, number):
+    """A few nests that may be run one after another in a time step, and the arrays that they write. `number`: what each
+    adds to its values.
+    """
     names = "ABC"[: rng.integers(1, 4)]
     nests, written = [], []
-    for number in range(rng.integers(2, 5)):
+    for position in range(rng.integers(2, 5)):
         own = str(rng.choice(list(names)))
         terms, used = [f"{own}[t, i, j]"], [own]
         for _ in range(rng.integers(1, 4)):
@@ -224,8 +226,8 @@ def some_nests(rng):
         indent, check = "    ", ""
         if rng.random() < 0.3:
             indent, check = "        ", f"    if (i + j) % 2 == {rng.integers(2)}:\n"
-        body = f"{indent}{own}[t+1, i, j] = {' + '.join(terms)} + 0.01 * t\n"
-        nests.append(tw.nest_from(f"def nest{number}({', '.join(sorted({*used}))}, t, i, j):\n{check}{body}"))
+        body = f"{indent}{own}[t+1, i, j] = {' + '.join(terms)} + {number}\n"
+        nests.append(tw.nest_from(f"def nest{position}({', '.join(sorted({*used}))}, t, i, j):\n{check}{body}"))
         written.append(own)
     return nests, sorted(set(written)), names
 
@@ -235,7 +237,7 @@ def test_random_nests_with_sources_and_receivers(seed, monkeypatch):
     print(f"seed {seed}")
     monkeypatch.setattr(several, "LEAST_MOVED_BYTES", seed % 3 % 2 << 60)  # of some, one layout for all nests
     rng = np.random.default_rng([31, seed])
-    nests, written, names = some_nests(rng)
+    nests, written, names = some_nests(rng, "0.01 * t")
     if rng.random() < 0.3:
         nests = nests[:1]
         written = [name for name in written if name in nests[0].written]
@@ -264,3 +266,61 @@ def test_random_nests_with_sources_and_receivers(seed, monkeypatch):
     for ranks in (1, 2, 3):
         _, errors = on_ranks(ranks, 1 + seed % 2, body)
         assert not any(errors), (seed, ranks, next(error for error in errors if error))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_nests_as_one_schedule(seed, monkeypatch):
+    print(f"seed {seed}")
+    monkeypatch.setattr(several, "LEAST_MOVED_BYTES", 0)
+    rng = np.random.default_rng([32, seed])
+    nests, _, names = some_nests(rng, 0.25)
+    steps = int(rng.integers(1, 6))
+    start = {name: rng.random(SHAPE) for name in names if any(name in nest.arrays for nest in nests)}
+    expected = {name: array.copy() for name, array in start.items()}
+    plain(nests, expected, {}, steps, [None] * len(nests), {name: tw.field(SHAPE) for name in start})
+
+    def body(context):
+        given = {name: tw.field(SHAPE, "f8", init=array.copy(), context=context) for name, array in start.items()}
+        tw.run(nests, **given, steps=steps, context=context)
+        for name, field in given.items():
+            if (whole := field.gather()) is not None:
+                np.testing.assert_array_equal(whole, expected[name], f"seed {seed}: {name}")
+
+    for ranks in (1, 2, 3):
+        _, errors = on_ranks(ranks, 1 + seed % 2, body)
+        assert not any(errors), (seed, ranks, next(error for error in errors if error))
+
+
+@tw.nest
+def height(h, u, v, t, i, j):
+    h[t+1, i, j] = h[t, i, j] - 0.1 * (u[t, i+1, j] - u[t, i, j] + v[t, i, j+1] - v[t, i, j])
+
+
+@tw.nest
+def zonal(u, h, t, i, j):
+    u[t+1, i, j] = u[t, i, j] - 0.1 * (h[t+1, i, j] - h[t+1, i-1, j])
+
+
+@tw.nest
+def meridional(v, h, t, i, j):
+    v[t+1, i, j] = 0.25 * (v[t, i, j-1] + v[t, i, j+1]) - 0.1 * (h[t+1, i, j] - h[t+1, i, j-1])
+
+
+@pytest.mark.parametrize("ranks,threads", [(1, 1), (1, 2), (2, 1), (3, 2)])
+def test_shallow_water_is_one_schedule(ranks, threads, monkeypatch):
+    monkeypatch.setattr(several, "LEAST_MOVED_BYTES", 0)
+    nests, start = (height, zonal, meridional), {name: random(k) for k, name in enumerate("huv")}
+    expected = {name: array.copy() for name, array in start.items()}
+    plain(nests, expected, {}, 7, [None] * 3, {name: tw.field(SHAPE) for name in "huv"})
+
+    def body(context):
+        given = {name: tw.field(array.copy(), context=context) for name, array in start.items()}
+        reports = [tw.run(nests, **given, steps=steps, context=context) for steps in (3, 4)]
+        assert [report.separate for report in reports] == ["", ""], reports[0].separate
+        assert reports[1].points == sum(each.points for each in reports[1].by_nest) == 4 * (8 * 10 + 8 * 11 + 9 * 9)
+        for name, field in given.items():
+            whole = field.gather()
+            assert whole is None or np.array_equal(whole, expected[name]), name
+
+    _, errors = on_ranks(ranks, threads, body)
+    assert not any(errors), next(error for error in errors if error)
