@@ -112,7 +112,7 @@ def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduc
     # However many blocks there are, one is prepared.
     key = CallKey(
         kernel=kernel_key(reduced.nest, dtypes, scalars, fastmath, captured=captured),
-        reductions=tuple(reduced.told(())),
+        reductions=tuple(reduced.for_core(())),
         nest=nest.name,
         lines=nest.lines(),
         loops=(*dataclasses.replace(loops, steps=block).key(nest), "block") if block else loops.key(nest),

@@ -1,10 +1,10 @@
-"""Fields with blocks of their own: loops are cut as these fields are, not into even blocks."""
+"""Fields with given blocks: loops are cut as these fields are, not into even blocks."""
 
 from tilewave.field.field import Field
 
 
 def has_cuts(value):
-    """Whether an array is a field with blocks of its own."""
+    """Whether an array is a field with given blocks."""
     return isinstance(value, Field) and value._cuts is not None
 
 

@@ -123,17 +123,17 @@ def run_on_one_rank(nest, ready, begun):
         try:
             solo = context.solo()
             stored = {name: _stored(wholes[name], solo) for name in ready.stored}
-            kept = {
+            with_history = {
                 name: field(whole.shape, whole.dtype, whole, history=before[name], context=solo)
                 for name, whole in wholes.items()
                 if name in before and name not in stored
             }
-            stored.update(kept)
+            stored.update(with_history)
             operands, copies = operands_of(nest, {**wholes, **stored}, ready.initial)
             core = execute(nest, solo, ready, operands, begun, moving_s)
             for whole, part in copies:
                 whole[...] = part
-            for name, part in kept.items():
+            for name, part in with_history.items():
                 wholes[name], before[name] = (
                     part.gather(),
                     [part.buffer(-1 - number).gather() for number in range(history[name])],
@@ -188,7 +188,7 @@ def _buffers_before(value, count):
 def _whole_operands(nest, ready):
     """What every rank needs whole, and what a run stores though it could keep less; part of a collective call."""
     context, error, whole, copied = ready.context, None, {}, []
-    for name in ready.stored:  # each is a call of its own
+    for name in ready.stored:  # each is a collective call
         whole[name] = _stored(ready.arrays[name], context)
     try:
         for name in ready.replicated:

@@ -170,7 +170,7 @@ def core_kernel(kernel, environment, tables, reductions):
         env=environment,
         tables=[table.ctypes.data for table in tables.values()],
         uses_index=bool(kernel.nest.numbers),
-        reductions=reductions.told(kernel.bests),
+        reductions=reductions.for_core(kernel.bests),
         rows=kernel.rows_address,
         values=reductions.item_bytes,
     )

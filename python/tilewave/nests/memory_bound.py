@@ -76,8 +76,8 @@ def moved_by(ready, points):
         if array.__class__ is Field and array.keep == "window" and name not in ready.stored:
             continue
         one_buffer = name in problem.in_time or nest.time not in view.axes
-        own = [index for index in view.indices if not (problem.in_time and one_buffer and index == nest.time)]
-        in_reach = math.prod(extents[index] for index in own)  # more than points where bounds cut the box
+        indices = [index for index in view.indices if not (problem.in_time and one_buffer and index == nest.time)]
+        in_reach = math.prod(extents[index] for index in indices)  # more than points where bounds cut the box
         count = min(in_reach, points // steps if one_buffer else points)
         key = name, view.phases
         touched[key] = max(touched.get(key, (0, one_buffer)), (count, one_buffer))

@@ -22,7 +22,7 @@ def memory_form(value):
 
 
 def order_of(value):
-    """The same of arrays of any shape: what lies in which order, and how far apart elements are that follow each
+    """The same of arrays of any shape: what lies in which order, and the distance of elements that follow each
     other."""
     if isinstance(value, Field):
         return "field", value.keep, value.ndim
@@ -101,7 +101,7 @@ def replicated_fields(nest, arrays, context, steps):
 
 
 def memory_in_c_order(value):
-    """A field's own memory, where this rank has all of it in C order; else None."""
+    """The memory of a field, where this rank has all of it in C order; else None."""
     if value.context.size > 1:
         return None
     local = value._view(0)
@@ -120,5 +120,5 @@ def copies_of(arrays, names):
 
 def as_replicated(value):
     """A field as an array that lies like what each rank will have of it whole."""
-    own = memory_in_c_order(value)
-    return np.zeros(value.shape, value.dtype) if own is None else own
+    memory = memory_in_c_order(value)
+    return np.zeros(value.shape, value.dtype) if memory is None else memory

@@ -58,7 +58,7 @@ class Problem:
 def make_problem(nest, arrays, loops, *, halos=None, off=0):
     """Read the `loops` and accesses of a run; pure.
 
-    `halos`: by name of an array, (points before, points after) along its own dimensions that ranks keep beyond their
+    `halos`: by name of an array, (points before, points after) along its dimensions that ranks store beyond their
     blocks at least. A NumPy array that is named there is like one that is written. `off`: the fast paths that are
     switched off.
 
@@ -128,7 +128,7 @@ def box_of_loops(nest, arrays, steps, periodic=()):
 
 @contextlib.contextmanager
 def with_names(nest):
-    """What the core says of an array by its number is said by its name."""
+    """The core numbers the arrays: its errors show their names instead."""
     try:
         yield
     except ConfigError as error:
@@ -291,10 +291,10 @@ def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, *, s
     # A nest with time steps, or periodic loops, takes even blocks: what is cut otherwise is moved.
     cut = not in_time and not periodic and any(has_cuts(arrays[view.array]) for view in spread)
     window = any(isinstance(value, Field) and value.keep == "window" for value in arrays.values())
-    apart = scaled or not (sequential or window or cut) and differ(spread, shapes)
+    of_points = scaled or not (sequential or window or cut) and differ(spread, shapes)
     if scaled:
         refuse_scaled_in_time(nest, in_time)
-    if apart:
+    if of_points:
         shape = extents_of_points(nest, spread, shapes, bounds.box, accesses, shape)
     for view in nest.views:
         name = view.array
@@ -322,7 +322,7 @@ def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, *, s
         tuple(int(name in periodic) for name in loops) if periodic else (),
         off,
     )
-    if apart:
+    if of_points:
         tell_scaled(nest, spread, arrays, core)
     if cut:
         set_cuts(nest, spread, arrays, accesses, core)
@@ -332,7 +332,7 @@ def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, *, s
 def _offset_in_time(nest, place, offset, signs, wraps):
     """The offset of a place of an array in time, and how many time buffers its reading asks for.
 
-    A time step begins as a copy of the one before: what a point reads of its own time step ahead in the
+    A time step begins as a copy of the one before: what a point reads of the same time step ahead in the
     loops is still that. Where loops are periodic, `wraps`, nothing is ahead of all points.
     """
     ahead = not wraps and _positive([s * o for s, o in zip(signs[1:], offset[1:])])

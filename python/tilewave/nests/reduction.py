@@ -59,7 +59,7 @@ class Reduction:
         return f"{self.kind}({', '.join(parts)})"
 
     @property
-    def way(self) -> tuple[str, str]:
+    def operation(self) -> tuple[str, str]:
         """The operation of the core, and the form of the values."""
         return NORMS[self.ord] if self.kind == "norm" else KINDS[self.kind]
 
@@ -98,7 +98,7 @@ def _of_names_or_fields(function: Callable[P, Any]) -> Callable[P, Any]:
         if kind == "dot":
             found = first.context._moves(storages[0].dot, storages[1], first.dtype.name, fields[1].dtype.name)
         else:
-            found = storages[0].reduce(r.way[0], first.dtype.name, r.way[1])
+            found = storages[0].reduce(r.operation[0], first.dtype.name, r.operation[1])
         dtype = result_dtype(r, [each.dtype for each in fields])
         return value_of(r, dtype, (found.any, found.at, found.bytes), f"{kind}: a field of shape {first.shape}")
 
@@ -122,7 +122,7 @@ def _of_names_or_fields(function: Callable[P, Any]) -> Callable[P, Any]:
 
 def _of_complex_fields(r, fields, storages):
     """Sums of complex elements part by part, norms of magnitudes."""
-    op, form = r.way
+    op, form = r.operation
     names = [f"float{4 * d.itemsize}" if (d := each.dtype).kind == "c" else d.name for each in fields]
     if r.kind == "norm":
         found = storages[0].reduce(op, names[0], form, "both")
@@ -258,7 +258,7 @@ def dot(array: str | Field, other: str | Field) -> Any:
 
     Notes
     -----
-    Collective for fields. Where the second one is divided among the ranks in another way, a copy of it is moved.
+    Collective for fields. Where the second one is divided otherwise among the ranks, a copy of it is moved.
     """
     return {"array": array, "other": other}
 
@@ -298,7 +298,7 @@ def result_dtype(r, dtypes):
 def value_of(r, dtype, found, field=None):
     """The result as a NumPy scalar or a tuple; `field`: what has no elements where there are none, for a message."""
     has, at, data = found
-    op = r.way[0]
+    op = r.operation[0]
     if not has:
         if op == "sum" or r.kind == "norm":
             return dtype.type(0)

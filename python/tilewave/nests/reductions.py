@@ -1,4 +1,4 @@
-"""What a run reduces: from ``reduce=`` to what the core is told, and from what it finds to the results."""
+"""What a run reduces: from ``reduce=`` to the core's reductions, and from their values to the results."""
 
 import numpy as np
 
@@ -18,10 +18,10 @@ class Reductions:
     Attributes
     ----------
     asked : dict
-        From the names of the results to (Reduction, dtype of the result, what the core is told: once, of a complex
-        result once for each part).
+        From the names of the results to (Reduction, dtype of the result, the core's reductions: one, of a complex
+        result one for each part).
     core : list
-        What the core is told, each once: (operation, dtype, place, loop index of each subscript, its offset, the place
+        Those of the core, each once: (operation, dtype, place, loop index of each subscript, its offset, the place
         that says which points count).
     values : tuple of RowValue
     nest : Nest
@@ -33,7 +33,7 @@ class Reductions:
     def __init__(self, nest, asked=None, values=()):
         self.asked = asked or {}
         # max and argmax are found together
-        self.core = list(dict.fromkeys(told for _, _, parts in self.asked.values() for told in parts))
+        self.core = list(dict.fromkeys(part for _, _, parts in self.asked.values() for part in parts))
         self.values = tuple(values)
         self.nest = ReducedNest(nest, values) if values else nest
         self.item_bytes = [value.dtype.itemsize for value in values]
@@ -51,18 +51,18 @@ class Reductions:
             )
         )
 
-    def told(self, bests):
-        """What the core is told, each with its number among the bests that the kernel tells, or -1."""
-        return [(*told, bests.index((told[2], told[0])) if (told[2], told[0]) in bests else -1) for told in self.core]
+    def for_core(self, bests):
+        """Those of the core, each with its number among the bests that the kernel finds, or -1."""
+        return [(*each, bests.index((each[2], each[0])) if (each[2], each[0]) in bests else -1) for each in self.core]
 
     def results(self, reduced):
         """Names to values; `reduced` has (any, at, bytes) of each of `core`."""
         found = dict(zip(self.core, reduced, strict=True))
         return {
-            name: value_of(r, dtype, found[told[0]])
-            if len(told) == 1
-            else dtype.type(complex(*(value_of(r, np.dtype("f8"), found[part]) for part in told)))
-            for name, (r, dtype, told) in self.asked.items()
+            name: value_of(r, dtype, found[parts[0]])
+            if len(parts) == 1
+            else dtype.type(complex(*(value_of(r, np.dtype("f8"), found[part]) for part in parts)))
+            for name, (r, dtype, parts) in self.asked.items()
         }
 
 
@@ -116,7 +116,7 @@ def _no_dict(reduce):
 
 
 class _Description:
-    """What the core is told of some reductions, and the values of rows that they need."""
+    """The core's form of some reductions, and the values of rows that they need."""
 
     def __init__(self, nest, dtypes, scalars, captured):
         self.nest, self.dtypes, self.scalars, self.captured = nest, dtypes, scalars, captured
@@ -144,20 +144,20 @@ class _Description:
                 f"{r.kind} of a part or the magnitude: {r.kind}('abs({parts[0].text})')"
             )
         result = result_dtype(r, dtypes)
-        op, form = r.way
+        op, form = r.operation
         nest, all_axes = self.nest, tuple(range(len(self.nest.indices)))
         place = parts[0].place() if parts[0].array and len(parts) == 1 else None
         axes = all_axes if place is None else tuple(nest.indices.index(name) for name in place.axes)
         shift = (0,) * len(axes) if place is None else place.offsets
         if of_complex and r.kind != "norm":
             forms = {"sum": ("real", "imag"), "dot": ("real product", "imag product")}[r.kind]
-            return r, result, tuple(self._told(op, each, parts, np.dtype("f8"), axes, shift) for each in forms)
+            return r, result, tuple(self._of_rows(op, each, parts, np.dtype("f8"), axes, shift) for each in forms)
         if place and form == "value" and not parts[0].partly and (place.written or nest.written and axes == all_axes):
             return r, result, ((op, dtypes[0].name, nest.places.index(place), axes, shift, -1),)
-        return r, result, (self._told(op, form, parts, _stored_dtype(r, dtypes), axes, shift),)
+        return r, result, (self._of_rows(op, form, parts, _stored_dtype(r, dtypes), axes, shift),)
 
-    def _told(self, op, form, parts, stored, axes, shift):
-        """What the core is told of a value that rows store."""
+    def _of_rows(self, op, form, parts, stored, axes, shift):
+        """The core's reduction of a value that rows store."""
         counts = -1
         if op != "sum" and any(part.partly for part in parts):
             counts = self._place("counts", parts, np.dtype("u1"))

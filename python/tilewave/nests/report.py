@@ -111,7 +111,7 @@ class Report:
         Hidden communication time over hideable communication time, 0 to 1; NaN without messages. Waits for messages
         that both sides have posted are not hidden, however long. The formula is in docs/guide/plans.md.
     steps : int or None
-        Time steps of the problem: what ``steps=`` said; None without.
+        Time steps of the problem: of ``steps=``; None without.
     waves : int
         Of tiles that may run at the same time: steps of the linear schedule (athanasaki2002), not time steps of a
         problem.
@@ -124,7 +124,7 @@ class Report:
         On rank 0: all ranks' events; empty elsewhere. Made when it is first asked for: as long as making the ranks'
         schedules takes.
     sequential : str
-        The dependence that kept the points in the order of the loops, on one lane; empty if none did.
+        The dependence for which the points ran in the order of the loops, on one lane; empty without one.
     results : dict
         Of ``reduce=``: a NumPy scalar, or the subscripts of an element, by name; None where no point counts.
     recorded : dict
@@ -295,8 +295,8 @@ class Report:
             "ranks x threads",
             f"{self.ranks} x {self.threads}" + (f", {idle} more had nothing to do" if idle > 0 else ""),
         )
-        if told := of_cpus(p):
-            yield "lanes", told
+        if cpus := of_cpus(p):
+            yield "lanes", cpus
         if block := self.plan.notes.get("block"):
             yield "time steps", f"{self.plan.notes['extents'][0]}, prepared {block} at a time"
         yield from self._times()

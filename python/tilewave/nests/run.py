@@ -118,7 +118,7 @@ def run(
         added to the element ``points[k]``, point after point. Points have a row of subscripts each; values have shape
         ``(steps, len(points))``.
     record : dict, optional
-        With `steps`, from names of arrays to points whose values are kept after each time step, behind what `inject`
+        With `steps`, from names of arrays to points whose values are recorded after each time step and what `inject`
         adds: the report's ``recorded``, of shape ``(steps, len(points))``, on every rank.
     **arguments
         The nest's arrays (fields; NumPy arrays where only read, the same on each rank, or on one

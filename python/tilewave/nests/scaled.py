@@ -22,7 +22,7 @@ def refuse_scaled_in_time(nest, in_time):
 
 def extents_of_points(nest, spread, shapes, box, accesses, otherwise):
     """The extents of the grid whose points ranks share: the least of arrays without a factor whose blocks have all
-    points, so that only the others move. Nests that write one array or the other share points alike.
+    points, so that only the others move. Nests that write one array or the other share points equally.
 
     Parameters
     ----------

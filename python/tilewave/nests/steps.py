@@ -52,7 +52,7 @@ def block_of(nest, arrays, loops, plan, choices):
     for low, high in box[1:]:
         points *= max(high - low, 1)
     block = min(max(BLOCK_POINTS // points, FEWEST_STEPS), MOST_STEPS)
-    # Tiles of the user's own are not longer than a block.
+    # Tiles that the user has fixed are not longer than a block.
     tile, together = (plan.tile, plan.temporal_block) if plan else (choices.get("tile"), choices.get("temporal_block"))
     for wanted in (tile[0] if isinstance(tile, tuple) and tile else 0, together):
         block = max(block, wanted if isinstance(wanted, int) else 0)
