@@ -197,7 +197,7 @@ MatrixStorage solve_triangular(const MatrixStorage& a, const MatrixStorage& b, c
 /// on each other, beyond rounding (ConfigError on every rank)
 MatrixStorage least_squares(const FactorStorage& factor, const MatrixStorage& b);
 
-/// A = L L^H: L in the lower triangle.
+/// A = L L^H: L in the lower triangle, zeros above it.
 template <class T>
 struct CholeskyFactor {
     FactorStorage factor;

@@ -50,6 +50,10 @@ void clear_rows(MatrixStorage& m, std::int64_t first) {
                 [&](auto* items, std::int64_t) { std::fill(items + std::min(first, m.rows()), items + m.rows(), 0); });
 }
 
+void clear_above_diagonal(MatrixStorage& m) {
+    each_column(m, [&](auto* items, std::int64_t column) { std::fill_n(items, std::min(column, m.rows()), 0); });
+}
+
 std::int64_t first_zero(const MatrixStorage& m) {
     std::int64_t found = 0;
     each_column(m, [&](const auto* items, std::int64_t column) {

@@ -12,6 +12,8 @@ namespace tilewave {
 void set_identity(MatrixStorage& m);
 /// Zeros in the rows of this rank from `first` on. Local.
 void clear_rows(MatrixStorage& m, std::int64_t first);
+/// Zeros above the diagonal, of a matrix by columns. Local.
+void clear_above_diagonal(MatrixStorage& m);
 /// The number from 1 of this rank's first element of the diagonal that is 0; 0: there is none. Local.
 std::int64_t first_zero(const MatrixStorage& m);
 /// The number from 1 of this rank's first column of a triangle R, by columns, that depends on those before it: its

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "arrays/matrix_move.hpp"
+#include "dense/elements.hpp"
 #include "dense/matrix_run.hpp"
 #include "measure/task_rates.hpp"
 
@@ -82,6 +83,7 @@ FactorStorage Factorization::run(const RankedPlans<FactorPlan>& ranked, bool in_
     std::vector<Binding> matrices{made->matrix.binding()};
     if (qr) matrices.push_back(made->triangles.binding());
     made->report = ready->run(matrices, stays ? "" : "a");
+    if (problem_.work == PanelWork::cholesky) clear_above_diagonal(made->matrix);
     made->info = ready->info();
     made->pivots = ready->pivots();
     return std::move(*made);

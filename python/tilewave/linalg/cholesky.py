@@ -127,8 +127,6 @@ def cholesky(
     wish = {"block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
     given = context, a, wish, memory, f"check={check}", overwrite_a
     made = yield from factored("cholesky", "cholesky", CholeskyFactor, *given)
-    for i, column in enumerate(made.columns.tolist()):
-        made.local[:column, i] = 0
     if made.info and check:
         text = (
             f"cholesky: the leading minor of order {made.info} of a is not positive definite; allowed: positive "
