@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import tilewave as tw
+from tilewave import _core
 
 from bench import scalapack
 from bench.cluster import LINE_BYTES_S, at_place, place_option
@@ -104,7 +105,8 @@ class Limits:
 
         size = 256 if quick else 1024
         context._core.barrier()
-        self.flops_s = 2.0 * size**3 / slowest_s(context, blas().time_product("float64", size, size, size, 3))
+        product = _core.linalg.product_rate(blas(), "float64", (size, size, size), (size, size))
+        self.flops_s = 2.0 * size**3 / slowest_s(context, product.call_s + product.amount_s * 2.0 * size**3)
         self.bytes_s = LINE_BYTES_S * rate if rate else _exchange_rate(context)
         #: Rows of the product of two ranks that compute as long as they receive.
         self.balance = 4 * self.flops_s / self.bytes_s

@@ -14,7 +14,6 @@
 #include "arrays/matrix_move.hpp"
 #include "casters.hpp"
 #include "choices.hpp"
-#include "core/clock.hpp"
 #include "dense/elements.hpp"
 #include "dense/product.hpp"
 #include "dense/sides.hpp"
@@ -51,22 +50,6 @@ using MatrixPlace = std::tuple<std::uintptr_t, std::int64_t, std::int64_t>;
 Binding binding_of(const MatrixPlace& place, std::int64_t item) {
     const auto [address, row, column] = place;
     return {reinterpret_cast<std::byte*>(address), {row * item, column * item}};
-}
-
-// Seconds of one product of this shape, the best of some.
-double time_product(const Blas& blas, Dtype type, std::int64_t m, std::int64_t n, std::int64_t k, int times) {
-    const std::int64_t item = item_bytes(type);
-    const auto side = [&](std::int64_t items) {
-        return std::vector<std::byte>(static_cast<std::size_t>(items * item));
-    };
-    std::vector<std::byte> a = side(m * k), b = side(k * n), c = side(m * n);
-    double best = 1e300;
-    for (int i = 0; i < times; ++i) {
-        const double begin = now_s();
-        blas.gemm(type, {1, 0}, {a.data(), m, k, 1, m}, {b.data(), k, n, 1, k}, {1, 0}, {c.data(), m, n, 1, m});
-        best = std::min(best, now_s() - begin);
-    }
-    return best;
 }
 
 void bind_layouts(nb::module_& m) {
@@ -436,12 +419,7 @@ void bind_linalg(nb::module_& top) {
     bind_factor_calls(m);
     nb::class_<Blas>(m, "Blas", "Functions of a BLAS library.")
         .def_static("load", [](const std::string& path) { return std::const_pointer_cast<Blas>(Blas::load(path)); })
-        .def_prop_ro("path", &Blas::path)
-        .def(
-            "time_product",
-            [](const Blas& blas, const std::string& type, std::int64_t rows, std::int64_t columns, std::int64_t depth,
-               int times) { return time_product(blas, dtype_named(type), rows, columns, depth, times); },
-            "dtype"_a, "rows"_a, "columns"_a, "depth"_a, "times"_a, nb::call_guard<nb::gil_scoped_release>());
+        .def_prop_ro("path", &Blas::path);
     m.def(
         "move_schedule",
         [](const BlockCyclic& from, const BlockCyclic& to, std::int64_t item, int rank, int ranks,

@@ -115,7 +115,7 @@ std::shared_ptr<nb::object> hold(nb::object object) {
             }};
 }
 
-bool apart(const MatrixView& a, const MatrixView& b) {
+bool separate(const MatrixView& a, const MatrixView& b) {
     const auto end = [](const MatrixView& m) { return m.data + (m.rows - 1) * m.row_stride_bytes + m.row_bytes(); };
     return end(a) <= b.data || end(b) <= a.data;
 }
@@ -139,7 +139,7 @@ bool run_plain(Context& context, const char* kind, nb::handle in, nb::handle out
     c.in = *given;
     if (c.kind != PatternKind::broadcast && (c.kind != PatternKind::reduce || context.rank() == c.root)) {
         const auto got = out.is_none() ? std::nullopt : array_view(out, true);
-        if (!got || !apart(*given, *got)) return false;
+        if (!got || !separate(*given, *got)) return false;
         c.out = *got;
     }
     nb::gil_scoped_release release;
@@ -264,35 +264,34 @@ void bind_calls(nb::module_& m) {
     nb::class_<PatternHandle, RepeatedHandle>(m, "PatternHandle", "A pattern in flight.")
         .def_prop_ro("plan", &PatternHandle::plan)
         .def_prop_ro("time_s", &PatternHandle::time_s);
+    nb::class_<PatternCall>(m, "PatternCall", "One call of a pattern as a rank makes it.")
+        .def(
+            "__init__", [](PatternCall* c, const std::string& kind) { (new (c) PatternCall)->kind = kind_of(kind); },
+            "kind"_a)
+        .def_rw("matrix", &PatternCall::in)
+        .def_rw("out", &PatternCall::out)
+        .def_rw("root", &PatternCall::root)
+        .def_rw("block", &PatternCall::block)
+        .def_rw("part_inside", &PatternCall::part_inside)
+        .def_rw("keep", &PatternCall::keep)
+        .def_rw("error", &PatternCall::error)
+        .def_rw("lacks_memory", &PatternCall::lacks_memory)
+        .def_rw("outer", &PatternCall::outer)
+        .def_prop_rw("op", nullptr, [](PatternCall& c, const std::string& name) { c.op = reduction_of(name); })
+        .def_prop_rw("algorithm", nullptr,
+                     [](PatternCall& c, const std::string& name) { c.request.algorithm = algorithm_of(name); })
+        .def_prop_rw("chunk_bytes", nullptr, [](PatternCall& c, std::int64_t bytes) { c.request.chunk_bytes = bytes; })
+        .def_prop_rw("buffers", nullptr, [](PatternCall& c, int buffers) { c.request.buffers = buffers; })
+        .def_prop_rw("where", nullptr, [](PatternCall& c, std::string where) { c.caller.where = std::move(where); })
+        .def_prop_rw("function", nullptr, [](PatternCall& c, std::string name) { c.caller.call = std::move(name); })
+        .def("reduce_by", [](PatternCall& c, nb::object user, std::string name) {
+            c.op = Reduction::user;
+            c.user = user_reduction(std::move(user));
+            c.user_name = std::move(name);
+        });
     m.def(
         "start_pattern",
-        [](Context& context, const std::string& kind, std::optional<MatrixView> in, std::optional<MatrixView> out,
-           int root, const std::string& op, nb::object user, std::int64_t block, std::int64_t part_inside,
-           const std::string& algorithm, std::int64_t chunk_bytes, int buffers, bool keep, const std::string& error,
-           bool lacks_memory, nb::object allocate, nb::object memory, const std::string& where,
-           const std::string& user_name, const std::string& outer, const std::string& function) {
-            PatternCall c;
-            c.kind = kind_of(kind);
-            if (in) c.in = *in;
-            if (out) c.out = *out;
-            c.root = root;
-            c.block = block;
-            c.part_inside = part_inside;
-            c.request.chunk_bytes = chunk_bytes;
-            c.request.buffers = buffers;
-            c.keep = keep;
-            c.error = error;
-            c.lacks_memory = lacks_memory;
-            c.caller = {function, where};
-            c.user_name = user_name;
-            c.outer = outer;
-            try {  // what is wrong here must be said to all ranks
-                c.op = reduction_of(op);
-                c.request.algorithm = algorithm_of(algorithm);
-            } catch (const ConfigError& e) {
-                if (c.error.empty()) c.error = std::string(kind) + ": " + e.what();
-            }
-            if (!user.is_none()) c.user = user_reduction(user);
+        [](Context& context, PatternCall c, nb::object allocate, nb::object memory) {
             if (!allocate.is_none())
                 c.allocate = [call = hold(allocate)](std::int64_t columns) {
                     nb::gil_scoped_acquire gil;
@@ -303,13 +302,11 @@ void bind_calls(nb::module_& m) {
                         throw;
                     }
                 };
-            c.memory = hold(memory);
+            c.memory = hold(std::move(memory));
             nb::gil_scoped_release release;
             return start_pattern(context, std::move(c));
         },
-        "context"_a, "kind"_a, "matrix"_a.none(), "out"_a.none(), "root"_a, "op"_a, "user"_a.none(), "block"_a,
-        "part_inside"_a, "algorithm"_a, "chunk_bytes"_a, "buffers"_a, "keep"_a, "error"_a, "lacks_memory"_a,
-        "allocate"_a.none(), "memory"_a, "where"_a = "", "user_name"_a = "", "outer"_a = "", "function"_a = "");
+        "context"_a, "call"_a, "allocate"_a.none(), "memory"_a);
     m.def(
         "send_buffered",
         [](Context& context, const MatrixView& matrix, int to, int tag, std::int64_t limit_bytes, bool wait,

@@ -147,7 +147,7 @@ ProductReport multiply(const Matrix<T>& a, const Matrix<T>& b, Matrix<T>& c, con
 struct FactorReport : ScheduleReport {
     FactorPlan plan;
     std::string moved;  ///< "a", "b", "ab": what was redistributed first
-    /// Of this rank beyond what is given and what comes out: panels on their way, copies of what is redistributed.
+    /// Of this rank beyond what is given and what comes out: panels in flight, copies of what is redistributed.
     std::int64_t memory_bytes = 0;
     std::function<Prediction()> prediction;  ///< as of a product
 };

@@ -14,6 +14,20 @@ ScheduleReport MatrixRun::run(const std::vector<Binding>& matrices) {
     return report;
 }
 
+std::function<Prediction()> prediction_of(
+    Context& context, std::function<Schedule(int rank)> schedule_of,
+    std::function<std::vector<OperationRate>(const std::vector<Schedule>&)> rates) {
+    if (context.rank() != 0) return {};
+    return [schedule_of = std::move(schedule_of), rates = std::move(rates), machine = context.machine(),
+            ranks = context.size(), threads = context.threads()] {
+        std::vector<Schedule> parts;
+        for (int rank = 0; rank < ranks; ++rank) parts.push_back(schedule_of(rank));
+        PredictOptions options;
+        options.threads = threads;
+        return predict(parts, machine, Rates({KernelRate()}, rates(parts)), options);
+    };
+}
+
 FactorRun::FactorRun(Context& context, PanelWorks works, Gives gives, std::int64_t rows,
                      std::shared_ptr<MovingMemory> moving)
     : context_(context),
@@ -28,7 +42,11 @@ FactorRun::FactorRun(Context& context, PanelWorks works, Gives gives, std::int64
 FactorReport FactorRun::run(const std::vector<Binding>& matrices, const std::string& moved, std::int64_t copies_bytes) {
     found_->forget();
     FactorReport report{run_.run(matrices), works_.plan, moved, copies_bytes + panels_bytes(), {}};
-    if (context_.rank() == 0) report.prediction = prediction();
+    report.prediction =
+        prediction_of(context_, works_.schedule_of,
+                      [library = works_.library, type = works_.type](const std::vector<Schedule>& parts) {
+                          return factor_task_rates(library, type, parts);
+                      });
     if (gives_ != Gives::nothing) share_info();
     return report;
 }
@@ -41,17 +59,6 @@ void FactorRun::share_info() {
     std::ranges::fill(pivots_, none);  // a rank knows those of the panels that it makes
     for (const auto& [row, other] : found_->pivots()) pivots_[static_cast<std::size_t>(row)] = other;
     allreduce_min(t, pivots_, room_);
-}
-
-std::function<Prediction()> FactorRun::prediction() const {
-    return [works = works_, machine = context_.machine(), ranks = context_.size(), threads = context_.threads()] {
-        std::vector<Schedule> parts;
-        for (int rank = 0; rank < ranks; ++rank) parts.push_back(works.schedule_of(rank));
-        PredictOptions options;
-        options.threads = threads;
-        return predict(parts, machine, Rates({KernelRate()}, factor_task_rates(works.library, works.type, parts)),
-                       options);
-    };
 }
 
 }  // namespace tilewave

@@ -37,6 +37,12 @@ private:
     ReadySchedule ready_;
 };
 
+/// What a schedule is predicted to take; simulated when it is called. Empty on other ranks than 0. `rates`: of its
+/// operations, from the schedules of all ranks.
+std::function<Prediction()> prediction_of(
+    Context& context, std::function<Schedule(int rank)> schedule_of,
+    std::function<std::vector<OperationRate>(const std::vector<Schedule>&)> rates);
+
 /// What a run of panels is made from, the same on every rank.
 struct PanelWorks {
     FactorPlan plan;
@@ -57,7 +63,7 @@ public:
               std::shared_ptr<MovingMemory> moving = nullptr);
 
     const std::shared_ptr<MovingMemory>& moving() const { return run_.moving(); }
-    /// Of the panels on their way.
+    /// Of the panels in flight.
     std::int64_t panels_bytes() const { return run_.moving()->bytes(); }
     /// The report says `moved`, and that the run has so many bytes of copies. Collective.
     /// @throws as MatrixRun::run
@@ -70,7 +76,6 @@ public:
 
 private:
     void share_info();
-    std::function<Prediction()> prediction() const;
 
     static constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
 

@@ -91,7 +91,7 @@ struct Multiplication::Prepared {
 
     ProductCase one;
     std::array<std::optional<MatrixStorage>, 3> copies;
-    std::array<std::optional<ReadyMove>, 4> moves;  // of each operand, and c's way back
+    std::array<std::optional<ReadyMove>, 4> moves;  // of each operand, and c back
     std::vector<Binding> places;
     std::optional<MatrixRun> run;
 };
@@ -135,19 +135,12 @@ ProductReport Multiplication::run(const RankedPlans<ProductPlan>& ranked) const 
         if (ready->moves[i]) ready->moves[i]->run(given[i]->binding(), ready->copies[i]->binding());
     ProductReport report{ready->run->run(ready->places), plan, {}};
     if (ready->moves[3]) ready->moves[3]->run(ready->copies[2]->binding(), c_.binding());
-    if (context.rank() == 0) report.prediction = prediction(ready->one);
+    report.prediction = prediction_of(
+        context, [one = ready->one](int rank) { return one.schedule(rank); },
+        [one = ready->one, rates = measured_products(library_, request_.type)](const std::vector<Schedule>& parts) {
+            return rates(one, parts);
+        });
     return report;
-}
-
-std::function<Prediction()> Multiplication::prediction(const ProductCase& one) const {
-    return [one, machine = c_.context().machine(), threads = request_.threads,
-            rates = measured_products(library_, request_.type)] {
-        std::vector<Schedule> parts;
-        for (int rank = 0; rank < one.ranks; ++rank) parts.push_back(one.schedule(rank));
-        PredictOptions options;
-        options.threads = threads;
-        return predict(parts, machine, Rates({KernelRate()}, rates(one, parts)), options);
-    };
 }
 
 }  // namespace tilewave

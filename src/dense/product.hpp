@@ -33,7 +33,6 @@ public:
 
 private:
     struct Prepared;
-    std::function<Prediction()> prediction(const ProductCase& one) const;
 
     std::string name_, text_;
     const MatrixStorage &a_, &b_;

@@ -26,26 +26,6 @@ FactorChoices choices_of_sides(const FactorPlan& plan, int threads) {
     return choices;
 }
 
-// Solving with a triangle by block columns, and the sides by columns.
-PanelWorks solve_works(const FactorPlan& plan, const BlockCyclic& triangle, const BlockCyclic& sides,
-                       const TriangularSystem& system, const MatrixStorage& of, std::shared_ptr<const Blas> library) {
-    const auto schedule_of = [=, item = item_bytes(of.type()), choices = choices_of_sides(plan, of.context().threads()),
-                              ranks = of.context().size()](int rank) {
-        return triangular_solve(triangle, sides, item, system, choices, rank, ranks);
-    };
-    return {plan, schedule_of, std::move(library), of.type()};
-}
-
-PanelWorks reflect_works(const FactorStorage& f, const BlockCyclic& sides, const Reflection& reflection,
-                         std::shared_ptr<const Blas> library) {
-    const Context& context = f.matrix.context();
-    const auto schedule_of = [=, layout = f.matrix.layout(), item = item_bytes(f.matrix.type()),
-                              choices = choices_of_sides(f.plan, context.threads()), ranks = context.size()](int rank) {
-        return apply_reflectors(layout, sides, item, reflection, choices, rank, ranks);
-    };
-    return {f.plan, schedule_of, std::move(library), f.matrix.type()};
-}
-
 MatrixMove move_of(const MatrixStorage& like, const BlockCyclic& from, const BlockCyclic& to) {
     return {from, to, item_bytes(like.type()), like.context().size()};
 }
@@ -56,50 +36,63 @@ BlockCyclic even_columns(std::int64_t rows, std::int64_t columns, int ranks) {
     return by_block_columns(rows, columns, ranks, std::max<std::int64_t>(1, ceil_div(columns, ranks)));
 }
 
-SidesRun::SidesRun(const std::string& name, const FactorStorage& factor, const MatrixStorage* given, MatrixStorage made,
+SidesRun::SidesRun(const FactorStorage& factor, const MatrixStorage* given, MatrixStorage made,
                    std::shared_ptr<const Blas> library, const std::optional<BlockCyclic>& working)
     : factor_(factor), given_(given), library_(std::move(library)), made_(std::move(made)) {
-    require_sides(name, factor, made_, factor.matrix.layout().rows.extent);
     Context& context = made_.context();
     const BlockCyclic& layout = made_.layout();
-    const BlockCyclic works = working.value_or(even_columns(layout.rows.extent, layout.columns.extent, context.size()));
+    const BlockCyclic works =
+        working.value_or(even_columns(factor.matrix.layout().rows.extent, layout.columns.extent, context.size()));
     if (!works.same(layout)) copy_.emplace(context, works, made_.type());
-    if (given) in_.emplace(context, move_of(made_, given->layout(), works));
-    if (copy_) out_.emplace(context, move_of(made_, works, layout));
+    if (given) in_.emplace(context, move_of(made_, given->layout(), rows_of(works, given->layout().rows.extent)));
+    if (copy_) out_.emplace(context, move_of(made_, rows_of(works, layout.rows.extent), layout));
 }
 
 void SidesRun::add(std::function<Schedule(int rank)> schedule_of, bool triangles) {
+    const bool same = !runs_.empty() && triangles_.back() == triangles;
     runs_.emplace_back(made_.context(), PanelWorks{factor_.plan, std::move(schedule_of), library_, made_.type()},
-                       FactorRun::Gives::nothing, 0, runs_.empty() ? nullptr : runs_.front().moving());
+                       FactorRun::Gives::nothing, 0, same ? runs_.back().moving() : nullptr);
     triangles_.push_back(triangles);
 }
 
 void SidesRun::solve(const TriangularSystem& system) {
-    const BlockCyclic& sides = (copy_ ? *copy_ : made_).layout();
-    add(solve_works(factor_.plan, factor_.matrix.layout(), sides, system, made_, library_).schedule_of, false);
+    const std::int64_t n = factor_.matrix.layout().columns.extent;
+    add([triangle = rows_of(factor_.matrix.layout(), n), sides = rows_of(sides().layout(), n), system,
+         item = item_bytes(made_.type()), choices = choices_of_sides(factor_.plan, made_.context().threads()),
+         ranks = made_.context().size()](
+            int rank) { return triangular_solve(triangle, sides, item, system, choices, rank, ranks); },
+        false);
 }
 
 void SidesRun::apply(const Reflection& reflection) {
-    const BlockCyclic& sides = (copy_ ? *copy_ : made_).layout();
-    add(reflect_works(factor_, sides, reflection, library_).schedule_of, true);
+    add([factor = factor_.matrix.layout(), sides = sides().layout(), reflection, item = item_bytes(made_.type()),
+         choices = choices_of_sides(factor_.plan, made_.context().threads()), ranks = made_.context().size()](
+            int rank) { return apply_reflectors(factor, sides, item, reflection, choices, rank, ranks); },
+        true);
 }
 
 SidesResult SidesRun::run(const std::string& moved, std::int64_t copies_bytes) {
-    MatrixStorage& sides = copy_ ? *copy_ : made_;
-    if (given_)
-        in_->run(given_->binding(), sides.binding());
-    else
-        set_identity(sides);
-    interchange_rows(sides.type(), {sides.data(), sides.rows(), sides.columns(), 1, sides.rows()}, factor_.pivots);
+    MatrixStorage& x = sides();
+    const bool moves = given_ && !given_->layout().same(rows_of(x.layout(), given_->layout().rows.extent));
+    if (given_) {
+        clear_rows(x, given_->layout().rows.extent);
+        in_->run(given_->binding(), x.binding());
+    } else {
+        set_identity(x);
+    }
+    interchange_rows(x.type(), {x.data(), x.rows(), x.columns(), 1, x.rows()}, factor_.pivots);
     SidesResult result{made_.shared(), {}};
     for (std::size_t i = 0; i < runs_.size(); ++i) {
         std::vector<Binding> matrices{factor_.matrix.binding()};
         if (triangles_[i]) matrices.push_back(factor_.triangles.binding());
-        matrices.push_back(sides.binding());
-        result.reports.push_back(
-            runs_[i].run(matrices, moved + (copy_ && given_ ? "b" : ""), copies_bytes + (copy_ ? copy_->bytes() : 0)));
+        matrices.push_back(x.binding());
+        const std::size_t other = runs_.size() - 1 - i;  // its panels are there, too
+        const std::int64_t panels = triangles_[i] != triangles_[other] ? runs_[other].panels_bytes() : 0;
+        const bool first = i == 0 || triangles_[i] == triangles_[0];
+        result.reports.push_back(runs_[i].run(matrices, moved + (moves && first ? "b" : ""),
+                                              copies_bytes + (copy_ ? copy_->bytes() : 0) + panels));
     }
-    if (out_) out_->run(sides.binding(), made_.binding());
+    if (out_) out_->run(x.binding(), made_.binding());
     return result;
 }
 
@@ -108,8 +101,8 @@ std::unique_ptr<SidesRun> solving(FactorKind kind, const FactorStorage& f, const
     require(kind != FactorKind::qr, "solve: the factor of a QR factorization was given; allowed: Cholesky's and LU's");
     require(f.info == 0, "solve: info " + std::to_string(f.info) +
                              ": the matrix is singular or not positive definite; allowed: factors with info 0");
-    auto made = std::make_unique<SidesRun>("solve", f, &b, MatrixStorage(b.context(), b.layout(), b.type()),
-                                           std::move(library));
+    require_sides("solve", f, b, f.matrix.layout().rows.extent);
+    auto made = std::make_unique<SidesRun>(f, &b, MatrixStorage(b.context(), b.layout(), b.type()), std::move(library));
     const bool lu = kind == FactorKind::lu;
     made->solve({false, Transpose::none, lu});
     made->solve({lu, lu ? Transpose::none : Transpose::adjoint, false});
@@ -118,7 +111,7 @@ std::unique_ptr<SidesRun> solving(FactorKind kind, const FactorStorage& f, const
 
 std::unique_ptr<SidesRun> inverting(const FactorStorage& f, const MatrixStorage& like,
                                     std::shared_ptr<const Blas> library) {
-    auto made = std::make_unique<SidesRun>("inv", f, nullptr, MatrixStorage(like.context(), like.layout(), like.type()),
+    auto made = std::make_unique<SidesRun>(f, nullptr, MatrixStorage(like.context(), like.layout(), like.type()),
                                            std::move(library), f.matrix.layout());
     made->solve({false, Transpose::none, true});
     made->solve({true, Transpose::none, false});
@@ -129,14 +122,14 @@ std::unique_ptr<SidesRun> applying(const FactorStorage& f, const MatrixStorage& 
                                    std::shared_ptr<const Blas> library) {
     require(f.triangles.layout().rows.extent > 0 || f.matrix.layout().columns.extent == 0,
             "apply: a factor without reflectors was given; allowed: that of qr()");
-    auto made = std::make_unique<SidesRun>("apply", f, &b, MatrixStorage(b.context(), b.layout(), b.type()),
-                                           std::move(library));
+    require_sides("apply", f, b, f.matrix.layout().rows.extent);
+    auto made = std::make_unique<SidesRun>(f, &b, MatrixStorage(b.context(), b.layout(), b.type()), std::move(library));
     made->apply({adjoint, false});
     return made;
 }
 
 std::unique_ptr<SidesRun> forming(const FactorStorage& f, const MatrixStorage& q, std::shared_ptr<const Blas> library) {
-    auto made = std::make_unique<SidesRun>("q", f, nullptr, q.shared(), std::move(library), q.layout());
+    auto made = std::make_unique<SidesRun>(f, nullptr, q.shared(), std::move(library), q.layout());
     made->apply({false, true});
     return made;
 }
@@ -192,7 +185,7 @@ SidesResult TriangularSolution::run(const RankedPlans<FactorPlan>& ranked) const
                                      plan,
                                      {}});
         if (!stays) move.emplace(context(), move_of(a_, a_.layout(), layout));
-        ready.emplace(name_, *panels, &b_, MatrixStorage(context(), b_.layout(), b_.type()), library_);
+        ready.emplace(*panels, &b_, MatrixStorage(context(), b_.layout(), b_.type()), library_);
         ready->solve(problem_.system);
     });
     if (move) move->run(a_.binding(), panels->matrix.binding());
@@ -201,42 +194,20 @@ SidesResult TriangularSolution::run(const RankedPlans<FactorPlan>& ranked) const
 
 LeastSquaresRun::LeastSquaresRun(const std::string& name, const FactorStorage& f, const MatrixStorage& b,
                                  const BlockCyclic& layout_of_x, double cond, bool wide, std::int64_t held_bytes,
-                                 std::shared_ptr<const Blas> library)
-    : factor_(f),
-      b_(b),
-      wide_(wide),
-      held_bytes_(held_bytes),
+                                 const std::shared_ptr<const Blas>& library)
+    : held_bytes_(held_bytes),
       deficient_((require_sides(name, f, b, wide ? f.matrix.layout().columns.extent : f.matrix.layout().rows.extent),
                   first_dependent(f.matrix, cond))),
-      sides_(b.context(), even_columns(f.matrix.layout().rows.extent, b.layout().columns.extent, b.context().size()),
-             b.type()),
       made_(b.context(), layout_of_x, b.type()),
-      // The first n rows of the sides are what R has to do with.
-      in_(b.context(), move_of(b, b.layout(), rows_of(sides_.layout(), b.layout().rows.extent))),
-      out_(b.context(), move_of(b, rows_of(sides_.layout(), layout_of_x.rows.extent), layout_of_x)),
-      reflect_(b.context(), reflect_works(f, sides_.layout(), {!wide, false}, library)),
-      solve_(b.context(), solve_works(f.plan, rows_of(f.matrix.layout(), f.matrix.layout().columns.extent),
-                                      rows_of(sides_.layout(), f.matrix.layout().columns.extent),
-                                      {true, wide ? Transpose::adjoint : Transpose::none, false}, b, library)) {
-    if (!b.layout().same(rows_of(sides_.layout(), b.layout().rows.extent))) moved_ = "b";
+      run_(f, &b, made_.shared(), library) {
+    if (!wide) run_.apply({true, false});
+    run_.solve({true, wide ? Transpose::adjoint : Transpose::none, false});
+    if (wide) run_.apply({false, false});
 }
 
 LeastSquares LeastSquaresRun::run() {
-    const std::int64_t info = least_number(b_.context(), deficient_);
-    LeastSquares found{info, {made_.shared(), {}}, sides_.shared()};
-    if (info != 0) return found;
-    const std::int64_t copies = held_bytes_ + sides_.bytes();
-    const std::vector<Binding> triangle{factor_.matrix.binding(), sides_.binding()},
-        reflectors{factor_.matrix.binding(), factor_.triangles.binding(), sides_.binding()};
-    if (wide_) clear_rows(sides_, b_.layout().rows.extent);
-    in_.run(b_.binding(), sides_.binding());
-    const auto reflect = [&](const std::string& moved) {
-        found.result.reports.push_back(reflect_.run(reflectors, moved, copies + solve_.panels_bytes()));
-    };
-    if (!wide_) reflect(moved_);
-    found.result.reports.push_back(solve_.run(triangle, wide_ ? moved_ : "", copies + reflect_.panels_bytes()));
-    if (wide_) reflect("");
-    out_.run(sides_.binding(), made_.binding());
+    LeastSquares found{least_number(made_.context(), deficient_), {made_.shared(), {}}, run_.sides().shared()};
+    if (found.info == 0) found.result = run_.run("", held_bytes_);
     return found;
 }
 

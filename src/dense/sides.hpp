@@ -24,15 +24,17 @@ struct SidesResult {
 class SidesRun {
 public:
     /// `given`: what the sides begin with, null for the identity. `made`: where they end; they are worked on there
-    /// where it lies as `working`, else in a copy. What is given and the factor must live on.
-    /// @pre made of the rows, type and context of the factor (ConfigError)
-    SidesRun(const std::string& name, const FactorStorage& factor, const MatrixStorage* given, MatrixStorage made,
+    /// where it lies as `working`, else in a copy. Of either the rows may be fewer than the factor's: these are the
+    /// first, and the others begin as 0. What is given and the factor must live on.
+    SidesRun(const FactorStorage& factor, const MatrixStorage* given, MatrixStorage made,
              std::shared_ptr<const Blas> library, const std::optional<BlockCyclic>& working = {});
 
-    /// One more thing that is done with them, by a schedule of each rank.
+    /// One more thing that is done with them, by a schedule of each rank. Those of one kind share their panels' memory.
     void solve(const TriangularSystem& system);
     void apply(const Reflection& reflection);
-    /// The report says `moved` and the bytes of copies besides those of the sides. Collective.
+    /// Where they are worked on.
+    MatrixStorage& sides() { return copy_ ? *copy_ : made_; }
+    /// The reports say `moved` and the bytes of copies besides those of the sides. Collective.
     /// @throws as run_schedule(); Interrupted
     SidesResult run(const std::string& moved = "", std::int64_t copies_bytes = 0);
 
@@ -100,20 +102,15 @@ public:
     /// @pre b of as many rows as A, of the factor's type and context; x of the solution's shape (ConfigError)
     LeastSquaresRun(const std::string& name, const FactorStorage& factor, const MatrixStorage& b,
                     const BlockCyclic& layout_of_x, double cond, bool wide, std::int64_t held_bytes,
-                    std::shared_ptr<const Blas> library);
+                    const std::shared_ptr<const Blas>& library);
     /// Collective.
     /// @throws as run_schedule(); Interrupted
     LeastSquares run();
 
 private:
-    const FactorStorage& factor_;
-    const MatrixStorage& b_;
-    bool wide_;
     std::int64_t held_bytes_, deficient_;
-    MatrixStorage sides_, made_;
-    std::string moved_;
-    ReadyMove in_, out_;
-    FactorRun reflect_, solve_;
+    MatrixStorage made_;
+    SidesRun run_;
 };
 
 /// The conjugate transposed of a matrix, by block columns. Collective, after an agreement.

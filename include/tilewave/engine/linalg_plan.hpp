@@ -90,7 +90,7 @@ struct ProductPlan {
 /// The choices of a factorization.
 struct FactorPlan {
     TILEWAVE_FACTOR_CHOICES(TILEWAVE_CHOICE)
-    std::int64_t memory_bytes = 0;  ///< of a rank beyond the matrices: panels on their way
+    std::int64_t memory_bytes = 0;  ///< of a rank beyond the matrices: panels in flight
     double predicted_s = -1;        ///< -1: nothing was compared
     std::string text() const;
 };

@@ -24,7 +24,7 @@ def dtype_for(call, name, given):
 
 
 def entered(call, name, given, context, dtype=None, layout="columns"):
-    """A matrix of what is given, itself where it is one. Local: that all ranks have the same is said by its text.
+    """A matrix of what is given, itself where it is one. Local: its text shows whether all ranks have the same.
 
     Parameters
     ----------
@@ -35,15 +35,15 @@ def entered(call, name, given, context, dtype=None, layout="columns"):
         if not isinstance(given, Matrix):
             raise ConfigError(f"{call}: {name}: given {type(given).__name__}; allowed: {_ALLOWED}")
         return given
-    own = dtype_for(call, name, given)
-    dtype = own if dtype is None else dtype
-    if not np.can_cast(own, dtype, "same_kind"):
+    natural = dtype_for(call, name, given)
+    dtype = natural if dtype is None else dtype
+    if not np.can_cast(natural, dtype, "same_kind"):
         raise ConfigError(f"{call}: {name}: given an array of {given.dtype}; allowed: what {dtype} can hold")
     if given.ndim != 2:
         raise ConfigError(f"{call}: {name}: given an array of shape {given.shape}; allowed: two dimensions")
     made = Matrix(context, given.shape, dtype, layout_of(call, given.shape, context.size, layout, None, None))
     made.local[...] = given[np.ix_(made.rows, made.columns)]
-    made._said = f", of an array {checksum(given) if context.size > 1 else ''}"
+    made._source = f", of an array {checksum(given) if context.size > 1 else ''}"
     return made
 
 
@@ -55,7 +55,7 @@ def entered_sides(call, given, matrix):
         raise ConfigError(f"{call}: b: given an array of shape {given.shape}; allowed: one or two dimensions")
     sides = given if given.ndim == 2 else given[:, None]
     made = entered(call, "b", sides, matrix.context, matrix.dtype)
-    made._said += f" of {given.ndim} dimensions"
+    made._source += f" of {given.ndim} dimensions"
     return made, given.shape
 
 

@@ -50,7 +50,8 @@ class CholeskyFactor(Matrix):
 
     info: int = 0
 
-    def solve(self, b: B) -> B:
+    @collective("tw.linalg.CholeskyFactor.solve")
+    def solve(self, b: B) -> Collective[B]:
         """x of A x = b; collective.
 
         Parameters
@@ -72,10 +73,18 @@ class CholeskyFactor(Matrix):
 
         Notes
         -----
-        Every rank solves for its own columns while the panels of L go round, so few right-hand sides keep few ranks
+        Every rank solves for its columns while the panels of L go round, so few right-hand sides keep few ranks
         busy.
         """
-        return _solve(self, b)
+        if self.info:
+            raise ConfigError(
+                f"solve: the leading minor of order {self.info} is not positive definite: there is no factor; allowed: "
+                "factors with info 0"
+            )
+        made, shape = yield from with_sides(
+            "solve", self, b, lambda sides: _core.linalg.solving("cholesky", self._factor, sides, blas())
+        )
+        return (yield from left(made, shape))
 
 
 @collective("tw.linalg.cholesky")
@@ -134,16 +143,3 @@ def cholesky(
         )
         raise refused(context, NotPositiveDefinite, made.info, text)
     return made
-
-
-@collective("tw.linalg.CholeskyFactor.solve")
-def _solve(factor, b):
-    if factor.info:
-        raise ConfigError(
-            f"solve: the leading minor of order {factor.info} is not positive definite: there is no factor; allowed: "
-            "factors with info 0"
-        )
-    made, shape = yield from with_sides(
-        "solve", factor, b, lambda sides: _core.linalg.solving("cholesky", factor._factor, sides, blas())
-    )
-    return (yield from left(made, shape))

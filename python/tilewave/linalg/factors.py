@@ -33,7 +33,7 @@ class FactorReport(WithPrediction):
     moved : tuple of str
         Of the arguments those that were redistributed first: they do not lie by block columns.
     memory_bytes : int
-        Of this rank beyond what is given and what comes out: the panels on their way, and copies of what is
+        Of this rank beyond what is given and what comes out: the panels in flight, and copies of what is
         redistributed.
     time_s : float
         Of the slowest rank, without redistributions.

@@ -47,7 +47,7 @@ def layout_of(what, shape, ranks, name, block, grid):
     """The layout that a call asks for; raises ConfigError."""
     if isinstance(name, Layout):
         if block is not None or grid is not None:
-            raise ConfigError(f"{what}: block or grid was given beside a whole layout; allowed: one of them")
+            raise ConfigError(f"{what}: block or grid was given with a whole layout; allowed: one of them")
         if math.prod(name.grid) > ranks:
             raise ConfigError(f"{what}: a layout on a grid of {name.grid} was given; allowed: at most {ranks} ranks")
         # The default block of one-dimensional layouts depends on the shape: what is meant is one block a rank.

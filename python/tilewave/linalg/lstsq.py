@@ -160,7 +160,7 @@ def solve_triangular(
 
     Notes
     -----
-    Collective. The panels of a go round while every rank solves for its own columns of b: few right-hand sides keep few
+    Collective. The panels of a go round while every rank solves for its columns of b: few right-hand sides keep few
     ranks busy.
     """
     a, b, array = _entered("solve_triangular", a, b, context)

@@ -49,7 +49,8 @@ class LuFactor(Matrix):
             rows[i], rows[j] = rows[j], rows[i]
         return rows
 
-    def solve(self, b: B) -> B:
+    @collective("tw.linalg.LuFactor.solve")
+    def solve(self, b: B) -> Collective[B]:
         """x of A x = b; collective.
 
         Parameters
@@ -71,9 +72,18 @@ class LuFactor(Matrix):
         SingularMatrix
             On every rank, when a pivot is 0.
         """
-        return _solve(self, b)
+        if self.info:
+            b, _ = entered_sides("solve", b, self)
+            require_sides("solve", self, b, self.shape[0])
+            yield f"a singular {self._identity()}"
+            raise _singular("solve", self.context, self.info)
+        made, shape = yield from with_sides(
+            "solve", self, b, lambda sides: _core.linalg.solving("lu", self._factor, sides, blas())
+        )
+        return (yield from left(made, shape))
 
-    def det(self) -> Any:
+    @collective("tw.linalg.LuFactor.det")
+    def det(self) -> Collective[Any]:
         """The determinant of A, on every rank; collective.
 
         Returns
@@ -81,7 +91,11 @@ class LuFactor(Matrix):
         number
             Of the matrix's dtype; infinite or 0 where it leaves that dtype's range.
         """
-        return _det(self)
+        yield self._identity()
+        found, exponent = self.context._together(_core.linalg.determinant_of, self._factor)
+        with np.errstate(over="ignore", under="ignore"):
+            real, imaginary = (np.ldexp(part, max(min(exponent, 10**6), -(10**6))) for part in (found.real, found.imag))
+            return self.dtype.type(complex(real, imaginary) if self.dtype.kind == "c" else real)
 
 
 @collective("tw.linalg.lu")
@@ -113,7 +127,7 @@ def lu(
         "broadcast": a panel is used when all of it is there; "wavefront": it goes around the ring, and each chunk is
         used as it comes, whatever the rank waits for; "auto": what is predicted fastest.
     memory : int, optional
-        Bytes that each rank may use beyond the matrices, for panels on their way. Default: as much as the fastest plan
+        Bytes that each rank may use beyond the matrices, for panels in flight. Default: as much as the fastest plan
         needs.
     overwrite_a : bool
         Factor in the memory of `a`, a Matrix that lies as the factor does: both then have the factor's elements. Of
@@ -193,25 +207,3 @@ def inv(
 def _singular(call, context, info):
     text = f"{call}: pivot {info} is 0: the matrix is singular; allowed: factors with info 0"
     return refused(context, SingularMatrix, info, text)
-
-
-@collective("tw.linalg.LuFactor.solve")
-def _solve(factor, b):
-    if factor.info:
-        b, _ = entered_sides("solve", b, factor)
-        require_sides("solve", factor, b, factor.shape[0])
-        yield f"a singular {factor._identity()}"
-        raise _singular("solve", factor.context, factor.info)
-    made, shape = yield from with_sides(
-        "solve", factor, b, lambda sides: _core.linalg.solving("lu", factor._factor, sides, blas())
-    )
-    return (yield from left(made, shape))
-
-
-@collective("tw.linalg.LuFactor.det")
-def _det(factor):
-    yield factor._identity()
-    found, exponent = factor.context._together(_core.linalg.determinant_of, factor._factor)
-    with np.errstate(over="ignore", under="ignore"):
-        real, imaginary = (np.ldexp(part, max(min(exponent, 10**6), -(10**6))) for part in (found.real, found.imag))
-        return factor.dtype.type(complex(real, imaginary) if factor.dtype.kind == "c" else real)

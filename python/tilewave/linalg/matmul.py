@@ -190,7 +190,7 @@ def _of_plan(plan, given):
     if not isinstance(plan, MatmulPlan):
         raise ConfigError(f"matmul: plan: given {type(plan).__name__}; allowed: what plan_matmul gave, None")
     if more := [name for name, value in given.items() if value not in (None, "auto")]:
-        raise ConfigError(f"matmul: plan was given beside {', '.join(more)}; allowed: one of them")
+        raise ConfigError(f"matmul: plan was given with {', '.join(more)}; allowed: one of them")
     return plan._choices()
 
 

@@ -56,7 +56,7 @@ class Matrix:
     report: Any
 
     __array_ufunc__ = None  # NumPy's functions of arrays refuse it
-    _said = ""  # of what it was made, where ranks must agree on that
+    _source = ""  # of what it was made, where ranks must agree on that
 
     def __init__(
         self, context: Context, shape: tuple[int, int], dtype: np.dtype[Any], layout: Layout, storage: Any = None
@@ -88,18 +88,25 @@ class Matrix:
         """numpy.ndarray: the global indices of this rank's columns."""
         return indices_of(self._blocks.columns, self._blocks.column_of(self.context.rank))
 
-    def gather(self) -> Array | None:
+    @collective("tw.linalg.Matrix.gather")
+    def gather(self) -> Collective[Array | None]:
         """The whole matrix on rank 0, None elsewhere; collective.
 
         Returns
         -------
         numpy.ndarray or None
         """
-        return _gather(self)
+        context = self.context
+        whole = np.empty(self.shape if context.rank == 0 else (0, 0), self.dtype)
+        move = Move(context, self._blocks, on_rank_0(self.shape), self.dtype)
+        yield self._identity()
+        move(self.local, whole)
+        return whole if context.rank == 0 else None
 
+    @collective("tw.linalg.Matrix.redistribute")
     def redistribute(
         self, layout: str | Layout = "rows", block: int | Sequence[int] | None = None, grid: Sequence[int] | None = None
-    ) -> Matrix:
+    ) -> Collective[Matrix]:
         """A copy in another layout; collective.
 
         Parameters
@@ -121,7 +128,12 @@ class Matrix:
         Each element moves once; memory beyond the two matrices is four pieces of 1 MiB, or of a column where that is
         more.
         """
-        return _redistribute(self, layout, block, grid)
+        layout = layout_of("redistribute", self.shape, self.context.size, layout, block, grid)
+        made = Matrix(self.context, self.shape, self.dtype, layout)
+        move = Move(self.context, self._blocks, made._blocks, self.dtype)
+        yield f"{self._identity()}, to {layout}"
+        move(self.local, made.local)
+        return made
 
     def to_scalapack(self, blacs_context: int = _NO_CONTEXT) -> tuple[Array, Array]:
         """What ScaLAPACK wants to know: a descriptor, and this rank's part without a copy.
@@ -156,7 +168,7 @@ class Matrix:
 
     def _text(self):
         """What plans depend on."""
-        return f"{self.shape} {self.dtype}, {self.layout}{self._said}"
+        return f"{self.shape} {self.dtype}, {self.layout}{self._source}"
 
     def _identity(self):
         """What must be equal on all ranks: that it is the same matrix, too."""
@@ -309,7 +321,7 @@ def _fill(made, init):
     except ConfigError:
         raise
     except Exception:
-        # Not a function of arrays: element by element. What still raises is its own.
+        # Not a function of arrays: element by element. What still raises comes from init.
         for (i, row), (j, column) in itertools.product(enumerate(rows.tolist()), enumerate(columns.tolist())):
             try:
                 value = init(row, column)
@@ -325,14 +337,14 @@ def _agree_on_init(made, init, kind):
     core, on_zero = made.context._core, made.context.rank == 0
     number = int(checksum(init), 16) >> 2 if kind == ARRAY and made.context.size > 1 else 0
     low, high, others, less, more = core.allreduce_min([kind, -kind, -(NOTHING if on_zero else kind), number, -number])
-    if low == -high and less == -more or -others == NOTHING and -high == ARRAY:
-        return -high == ARRAY != low
-    made.context.agree(
-        ConfigError(
-            "matrix: init has other values or kinds on some rank; allowed: the same on every rank, or an array on rank "
-            "0 and None on the others"
+    if not (low == -high and less == -more or -others == NOTHING and -high == ARRAY):
+        made.context.agree(
+            ConfigError(
+                "matrix: init has other values or kinds on some rank; allowed: the same on every rank, or an array on "
+                "rank 0 and None on the others"
+            )
         )
-    )
+    return -high == ARRAY != low
 
 
 def on_rank_0(shape):
@@ -395,23 +407,3 @@ class Move:
     def __call__(self, source, target):
         """Move the elements; collective, after an agreement."""
         self._context._moves(self._core.run, _place(source), _place(target), self._item)
-
-
-@collective("tw.linalg.Matrix.gather")
-def _gather(given):
-    context = given.context
-    whole = np.empty(given.shape if context.rank == 0 else (0, 0), given.dtype)
-    move = Move(context, given._blocks, on_rank_0(given.shape), given.dtype)
-    yield given._identity()
-    move(given.local, whole)
-    return whole if context.rank == 0 else None
-
-
-@collective("tw.linalg.Matrix.redistribute")
-def _redistribute(given, layout, block, grid):
-    layout = layout_of("redistribute", given.shape, given.context.size, layout, block, grid)
-    made = Matrix(given.context, given.shape, given.dtype, layout)
-    move = Move(given.context, given._blocks, made._blocks, given.dtype)
-    yield f"{given._identity()}, to {layout}"
-    move(given.local, made.local)
-    return made

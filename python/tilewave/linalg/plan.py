@@ -120,7 +120,7 @@ class _PlanOfMatrices:
         if not self.compared:
             return ["one plan was possible: nothing was compared"]
         count = len(self.compared)
-        lines = [f"{count} plans were played against the machine's numbers: time, bytes beyond the matrices"]
+        lines = [f"{count} plans were simulated with the machine's numbers: time, bytes beyond the matrices"]
         if self.messages:
             lines.insert(0, self.messages)
         times, sizes, texts = zip(*self.compared[:MOST_LISTED], strict=True)
@@ -184,7 +184,7 @@ class FactorPlan(_PlanOfMatrices):
     ----------
     CHOICES
     memory_bytes : int
-        Of a rank beyond the matrices: the panels on their way.
+        Of a rank beyond the matrices: the panels in flight.
     predicted_s : float or None
         None where nothing was compared.
     """

@@ -48,7 +48,8 @@ class QrFactor(Matrix):
     def __iter__(self) -> Iterator[Matrix]:
         return iter((self.r(),) if self.mode == "r" else (self.q(), self.r()))
 
-    def q(self, mode: str | None = None) -> Matrix:
+    @collective("tw.linalg.QrFactor.q")
+    def q(self, mode: str | None = None) -> Collective[Matrix]:
         """Q, with orthonormal columns; collective.
 
         Parameters
@@ -62,9 +63,20 @@ class QrFactor(Matrix):
         Matrix
             By block columns, as the factor.
         """
-        return _q(self, mode)
+        require_one_of("q", "mode", mode, MODES)
+        m, n = self.shape
+        mode = mode or self.mode
+        shape = (m, m if mode == "full" else min(m, n))
+        layout = by_block_columns(shape, self.layout.block[1], self.context.size)
+        made = Matrix(self.context, shape, self.dtype, layout)
+        run = _core.linalg.forming(self._factor, made._storage, blas())
+        yield f"{self._identity()}; mode {mode}"
+        _, (report,) = self.context._together(run.run)
+        made.report = FactorReport._of(self.context, self._plan, report)
+        return made
 
-    def r(self, mode: str | None = None) -> Matrix:
+    @collective("tw.linalg.QrFactor.r")
+    def r(self, mode: str | None = None) -> Collective[Matrix]:
         """R, upper trapezoidal; collective.
 
         Parameters
@@ -78,9 +90,19 @@ class QrFactor(Matrix):
         Matrix
             By block columns, as the factor.
         """
-        return _r(self, mode)
+        require_one_of("r", "mode", mode, MODES)
+        m, n = self.shape
+        mode = mode or self.mode
+        shape = (m if mode == "full" else min(m, n), n)
+        made = Matrix(self.context, shape, self.dtype, by_block_columns(shape, self.layout.block[1], self.context.size))
+        above = made.rows[:, None] <= made.columns[None, :]
+        yield f"{self._identity()}; mode {mode}"
+        made.local[...] = 0
+        np.copyto(made.local, self.local[: shape[0]], where=above)
+        return made
 
-    def apply(self, b: B, trans: str = "N") -> B:
+    @collective("tw.linalg.QrFactor.apply")
+    def apply(self, b: B, trans: str = "N") -> Collective[B]:
         """Q b or Qᴴ b, with the whole square Q, which is not formed; collective.
 
         Parameters
@@ -100,9 +122,19 @@ class QrFactor(Matrix):
         ConfigError
             On every rank: when b does not fit.
         """
-        return _apply(self, b, trans)
+        adjoint = transpose_of("apply", "trans", trans, "NC" if self.dtype.kind == "c" else "NTC") != "N"
+        made, shape = yield from with_sides(
+            "apply",
+            self,
+            b,
+            lambda sides: _core.linalg.applying(self._factor, sides, adjoint, blas()),
+            f"; adjoint {adjoint}",
+        )
+        (made.report,) = made.report
+        return (yield from left(made, shape))
 
-    def solve(self, b: B, cond: float | None = None) -> B:
+    @collective("tw.linalg.QrFactor.solve")
+    def solve(self, b: B, cond: float | None = None) -> Collective[B]:
         """x with the least norm of A x - b, of an A with at least as many rows as columns; collective.
 
         Parameters
@@ -124,7 +156,14 @@ class QrFactor(Matrix):
         RankDeficient
             On every rank.
         """
-        return _solve(self, b, cond)
+        if self.shape[0] < self.shape[1]:
+            raise ConfigError(
+                f"solve: the factor of a matrix of shape {self.shape} was given; allowed: at least as many rows as "
+                "columns, or lstsq, which finds the least x"
+            )
+        b, shape = entered_sides("solve", b, self)
+        made = yield from solved_by_qr("solve", self, b, cond)
+        return (yield from left(made, shape))
 
 
 @collective("tw.linalg.qr")
@@ -178,60 +217,3 @@ def qr(
     made = yield from factored("qr", "qr", QrFactor, *given)
     made.mode = mode
     return made
-
-
-@collective("tw.linalg.QrFactor.q")
-def _q(factor, mode):
-    require_one_of("q", "mode", mode, MODES)
-    m, n = factor.shape
-    mode = mode or factor.mode
-    shape = (m, m if mode == "full" else min(m, n))
-    layout = by_block_columns(shape, factor.layout.block[1], factor.context.size)
-    made = Matrix(factor.context, shape, factor.dtype, layout)
-    run = _core.linalg.forming(factor._factor, made._storage, blas())
-    yield f"{factor._identity()}; mode {mode}"
-    _, (report,) = factor.context._together(run.run)
-    made.report = FactorReport._of(factor.context, factor._plan, report)
-    return made
-
-
-@collective("tw.linalg.QrFactor.r")
-def _r(factor, mode):
-    require_one_of("r", "mode", mode, MODES)
-    m, n = factor.shape
-    mode = mode or factor.mode
-    shape = (m if mode == "full" else min(m, n), n)
-    made = Matrix(
-        factor.context, shape, factor.dtype, by_block_columns(shape, factor.layout.block[1], factor.context.size)
-    )
-    above = made.rows[:, None] <= made.columns[None, :]
-    yield f"{factor._identity()}; mode {mode}"
-    made.local[...] = 0
-    np.copyto(made.local, factor.local[: shape[0]], where=above)
-    return made
-
-
-@collective("tw.linalg.QrFactor.apply")
-def _apply(factor, b, trans):
-    adjoint = transpose_of("apply", "trans", trans, "NC" if factor.dtype.kind == "c" else "NTC") != "N"
-    made, shape = yield from with_sides(
-        "apply",
-        factor,
-        b,
-        lambda sides: _core.linalg.applying(factor._factor, sides, adjoint, blas()),
-        f"; adjoint {adjoint}",
-    )
-    (made.report,) = made.report
-    return (yield from left(made, shape))
-
-
-@collective("tw.linalg.QrFactor.solve")
-def _solve(factor, b, cond):
-    if factor.shape[0] < factor.shape[1]:
-        raise ConfigError(
-            f"solve: the factor of a matrix of shape {factor.shape} was given; allowed: at least as many rows as "
-            "columns, or lstsq, which finds the least x"
-        )
-    b, shape = entered_sides("solve", b, factor)
-    made = yield from solved_by_qr("solve", factor, b, cond)
-    return (yield from left(made, shape))

@@ -65,10 +65,10 @@ class Axis:
         from 1.
         """
         low, high = np.zeros(coarse.cells + 2), np.zeros(coarse.cells + 2)
-        apart, centres = coarse.distances, coarse.centres
+        distances, centres = coarse.distances, coarse.centres
         lower, upper = self.centres[::2], self.centres[1::2]
-        low[1:-1] = (centres - lower) / apart[:-1]
-        high[1 : 1 + len(upper)] = (upper - centres[: len(upper)]) / apart[1 : 1 + len(upper)]
+        low[1:-1] = (centres - lower) / distances[:-1]
+        high[1 : 1 + len(upper)] = (upper - centres[: len(upper)]) / distances[1 : 1 + len(upper)]
         low[1] *= coarse.boundary[0] != "neumann"
         high[coarse.cells] *= coarse.boundary[1] != "neumann"
         return low, high

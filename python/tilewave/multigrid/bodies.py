@@ -72,10 +72,10 @@ def wrap(dims, axis, cells):
 
     For one rank along the axis: of several, each would keep all of u along it.
     """
-    apart = cells + 2
+    distance = cells + 2
 
     def u(element):
-        return f"u[{_at(dims, {axis: f'{apart} * {INDICES[axis]} + {element}'})}]"
+        return f"u[{_at(dims, {axis: f'{distance} * {INDICES[axis]} + {element}'})}]"
 
     return _made("wrap", ["u"], dims, [f"{u(0)} = {u(cells)}", f"{u(cells + 1)} = {u(1)}"])
 
@@ -152,8 +152,8 @@ def correct(transfers):
         for d, side in enumerate(sides):
             if not side:
                 continue
-            beside = f"{INDICES[d]} {'-' if side == 'low' else '+'} 1"
-            parts.append(f"{side[0]}{'xyz'[d]}[{INDICES[d]}] * (e[{_at(dims, {d: beside})}] - e[{_at(dims)}])")
+            neighbour = f"{INDICES[d]} {'-' if side == 'low' else '+'} 1"
+            parts.append(f"{side[0]}{'xyz'[d]}[{INDICES[d]}] * (e[{_at(dims, {d: neighbour})}] - e[{_at(dims)}])")
             if side == "high" and transfers[d] == "odd":
                 factor += f"m{'xyz'[d]}[{INDICES[d]}] * "
         lines.append(f"u[{_child(dims, sides)}] += {factor}({' + '.join(parts)})")

@@ -60,7 +60,7 @@ def coarser_line(along, fine, coarse):
 
 
 def coarser_faces(faces, axis, fine, coarse):
-    """Of each coarse face: the finer faces that are in it, one beside the other, and the way between the centres.
+    """Of each coarse face: the finer faces in it, in parallel, and in series what lies between the centres.
 
     Parameters
     ----------
@@ -76,8 +76,8 @@ def coarser_faces(faces, axis, fine, coarse):
 
 
 def _in_series(faces, fine, coarse):
-    """Of the faces along the first axis: on the way from one coarse centre to the next lie the face between the two
-    coarse cells and parts of those that are inside them. At least what the face between them alone says: where it is
+    """Faces along the first axis: between one coarse centre and the next lie the face between the two coarse cells
+    and parts of those that are inside them. At least what the face between them alone says: where it is
     much less, `k` jumps inside a coarse cell, and a correction that is equal in all of it would be too large.
     """
     shape = [-1] + [1] * (faces.ndim - 1)
@@ -112,7 +112,7 @@ def coarser_cells(values, fine, coarse, but=None):
 
 
 def diagonal(faces, sigma):
-    """What each cell's own value is multiplied by: its faces and sigma; 1 around the cells."""
+    """What each cell's value is multiplied by: its faces and sigma; 1 around the cells."""
     total = np.ones(sigma.shape, sigma.dtype)
     inside = tuple(slice(1, -1) for _ in sigma.shape)
     total[inside] = sigma[inside]

@@ -13,7 +13,7 @@ SMOOTHERS = ("gauss-seidel", "red-black", "jacobi")
 
 #: Of a weighted Jacobi sweep, by dimensions: what reduces errors that a coarser grid has not most.
 JACOBI_WEIGHT = {1: 2 / 3, 2: 4 / 5, 3: 6 / 7}
-#: Weights of a correction at a cell beside a boundary: a mirrored value, the same value, the one that is there.
+#: Weights of a correction at a cell next to a boundary: a mirrored value, the same value, the one that is there.
 BESIDE_BOUNDARY = {"dirichlet": -0.25, "neumann": 0.25, "periodic": 0.0}
 #: Cells along an axis, at least, for its ends to lie with different ranks.
 LEAST_BETWEEN_ENDS = 4

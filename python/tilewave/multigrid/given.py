@@ -12,7 +12,7 @@ from tilewave.multigrid.coefficients import OUTSIDE
 
 #: Of what couples cells, so that sums, inverses and squares of these are doubles.
 LEAST_COEFFICIENT, MOST_COEFFICIENT = 1e-200, 1e200
-#: Where sigma alone fixes the mean: its own, in terms of what couples cells most.
+#: Where sigma alone fixes the mean: its mean, in terms of what couples cells most.
 LEAST_SIGMA = 1e-14
 
 
@@ -116,7 +116,7 @@ def check_range(k, spacings, sigma, free):
         raise ConfigError(f"multigrid: sigma is up to {most:.3g}; allowed: up to {MOST_COEFFICIENT:g}")
     if free and 0 < np.mean(np.abs(sigma)) < LEAST_SIGMA * high:
         raise ConfigError(
-            f"multigrid: sigma is {np.mean(np.abs(sigma)):.3g} on average, which is lost beside k / spacing**2, "
+            f"multigrid: sigma is {np.mean(np.abs(sigma)):.3g} on average, which is lost next to k / spacing**2, "
             f"{high:.3g}, and the boundary fixes no values; allowed: at least {LEAST_SIGMA:g} of that, or 0: then the "
             "solution is the one of mean 0"
         )

@@ -17,8 +17,8 @@ from tilewave.multigrid.history import History
 from tilewave.multigrid.levels import all_grids, finest, make_level
 from tilewave.multigrid.sharing import blocks_of, grid_of
 from tilewave.nests import reduction
-from tilewave.nests.bind import bind
 from tilewave.nests.chain import chain
+from tilewave.nests.run import run
 from tilewave.notices import warn
 
 if TYPE_CHECKING:
@@ -308,13 +308,13 @@ class Poisson:
         return (f, x0, tol, max_cycles, method), f"x0 {x0 is not None}, tol {tol}, at most {max_cycles}, {method}"
 
     def _take(self, into, values):
-        bind(bodies.take(len(self.shape)), f=into, given=values, **self._cycle.on).run()
+        run(bodies.take(len(self.shape)), f=into, given=values, **self._cycle.on)
 
     def _take_right_side(self, f):
         """Its 2-norm."""
         into, cells = self._levels[0].f, math.prod(self.shape)
         self._take(into, f)
-        size, total = float(reduction.norm(into)), reduction.sum(into).item()
+        size = float(reduction.norm(into))
         if not LEAST_NORM <= size <= MOST_NORM and (most := float(reduction.norm(into, math.inf))) != 0:
             if not math.isfinite(most):
                 raise ConfigError("multigrid: f has values that are not finite; allowed: finite numbers")
@@ -322,7 +322,7 @@ class Poisson:
                 f"multigrid: f has values up to {most:.3g}, whose squares are no doubles; allowed: a norm from "
                 f"{LEAST_NORM:g} to {MOST_NORM:g}: scale f, and the solution scales with it"
             )
-        if self._singular and abs(total) > MOST_SUM * size * math.sqrt(cells):
+        if self._singular and abs(total := reduction.sum(into).item()) > MOST_SUM * size * math.sqrt(cells):
             raise ConfigError(
                 f"multigrid: the mean of f is {total / cells:.3g}, and the boundary fixes no values; "
                 "allowed: a mean of 0, sigma > 0, or a boundary that is dirichlet somewhere"
@@ -335,13 +335,13 @@ class Poisson:
         return float(report.results["norm"])
 
     def _handed_over(self, u):
-        """The cells of u as a field of their own; of mean 0 where the boundary fixes no values."""
+        """The cells of u as a new field; of mean 0 where the boundary fixes no values."""
         x = field(self.shape, self.dtype, context=self.context)
-        zero = self.dtype.type(0).item()
-        nest = bind(bodies.hand_over(len(self.shape)), x=x, u=u, shift=zero, **self._cycle.on)
-        nest.run()
+        cells = {"x": x, "u": u, **self._cycle.on}
+        run(bodies.hand_over(len(self.shape)), **cells, shift=self.dtype.type(0).item())
         if self._singular:
-            nest.run(shift=reduction.sum(x).item() / math.prod(self.shape))
+            mean = reduction.sum(x).item() / math.prod(self.shape)
+            run(bodies.hand_over(len(self.shape)), **cells, shift=mean)
         return x
 
 

@@ -155,7 +155,7 @@ class AllreduceHandle:
     """
 
     def __init__(self, call: Any, handles: list[Handle]) -> None:
-        self._call, self._handles, self._at = call, handles, None  # the one of the two that is under way
+        self._call, self._handles, self._at = call, handles, None  # the one of the two that is in flight
 
     @property
     def algorithm(self) -> str:

@@ -18,11 +18,8 @@ from tilewave.patterns.matrix import number_of, outer_text, view
 from tilewave.patterns.user_op import UserOp, encodable
 
 if TYPE_CHECKING:
-    from typing import Any
-
-if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import ParamSpec, TypeVar
+    from typing import Any, ParamSpec, TypeVar
 
     P = ParamSpec("P")
     R = TypeVar("R")
@@ -63,31 +60,36 @@ def run_plain(  # noqa: PLR0917 - positions, as the time between calls counts he
 ):
     """The most frequent call, where the time between calls counts: blocking, all arguments of exactly the types wanted.
 
-    False: nothing was done; `Call` must look at the arguments one by one.
+    Returns
+    -------
+    Context or None
+        None: nothing was done; `Call` must look at the arguments one by one.
     """
+    context = context if context.__class__ is Context else context_of(context)
     if (
-        wait is not True
+        context is None
+        or wait is not True
         or start is not True
         or explain is not False
         or block is not None
         or chunk_bytes is not None
         or buffers is not None
+        or not context._lock.acquire(False)
     ):
-        return False
-    if not context._lock.acquire(False):
-        return False
+        return None
     try:
-        return context._together(_core.run_plain, context._core, kind, M, out, root, op, algorithm, context._doing)
+        done = context._together(_core.run_plain, context._core, kind, M, out, root, op, algorithm, context._doing)
+        return context if done else None
     finally:
         context._lock.release()
 
 
 class Call:
-    """Collects one call's arguments; what is wrong with them is said to all ranks by `go`, as the pattern begins.
+    """Collects one call's arguments in `core`; `go` reports what is wrong with them to all ranks, as the pattern
+    begins.
 
     A pattern agrees by itself, in messages that small matrices go along with: so it has not the shape of
-    `tilewave.context.collective`, but keeps
-    its rules. Nothing raises on one rank only.
+    `tilewave.context.collective`, but its rules hold. Nothing raises on one rank only.
     """
 
     def __init__(
@@ -103,22 +105,19 @@ class Call:
         explain: Any,
     ) -> None:
         self.kind = self.name = kind
-        self.user_name = ""
+        self.core = _core.PatternCall(kind)
         self.context, problem = collective.find(context, (M,), {})
-        self.error, self.lacks_memory = problem and str(problem), False
-        self.matrix = self.out = self.user = self.result = self.scalar = None
-        self.outer = ""
-        self.op, self.root, self.block, self.part_inside = "sum", 0, 0, -1
-        self.algorithm, self.chunk_bytes, self.buffers = "auto", 0, 0
-        self.wait, self.start, self.explain = True, True, False
+        self.error = problem and str(problem)
+        self.result = self.scalar = self.head = None
+        self.algorithm, self.wait, self.start, self.explain = "auto", True, True, False
         with self:
             self.wait, self.start, self.explain = _flag("wait", wait), _flag("start", start), _flag("explain", explain)
         with self:
             if not isinstance(algorithm, str) or not algorithm.isascii():
                 raise ConfigError(f"algorithm {shown(algorithm)} was given; allowed: a name")
             self.algorithm = algorithm
-            self.chunk_bytes = _choice("chunk_bytes", chunk_bytes)
-            self.buffers = _choice("buffers", buffers)
+            self.core.chunk_bytes = _choice("chunk_bytes", chunk_bytes)
+            self.core.buffers = _choice("buffers", buffers)
 
     def __enter__(self):
         return self
@@ -129,14 +128,14 @@ class Call:
         if self.error is None:
             text = collective.text_of(error)
             self.error = text if isinstance(error, ConfigError) else f"{kind.__name__}: {text}"
-            self.lacks_memory = isinstance(error, MemoryError)
+            self.core.lacks_memory = isinstance(error, MemoryError)
         return True
 
     def given(self, M):
         """What the user gave as an array; of a number, one element."""
         number = number_of(M)
         if number is None:
-            self.outer = outer_text(M)
+            self.core.outer = outer_text(M)
             return M
         self.scalar = type(M)
         return number
@@ -149,13 +148,9 @@ class Call:
 
     def reduction(self, op, dtype):
         if callable(op):
-            self.op, self.user, self.user_name = (
-                "user",
-                UserOp(op, dtype, self.context.rank),
-                function_text(op),
-            )
+            self.core.reduce_by(UserOp(op, dtype, self.context.rank), function_text(op))
         elif isinstance(op, str) and op in OPS:
-            self.op = op
+            self.core.op = op
         else:
             raise ConfigError(f"op {shown(op)} was given; allowed: {', '.join(OPS)}, or a function of two arrays")
 
@@ -181,34 +176,15 @@ class Call:
             context._lock.release()
 
     def _go(self, result, memory):
-        error = encodable(f"{self.name}: {self.error}") if self.error else ""
-        self.result = result
-        own = self.allocate if self.kind == "spread" and result is None else None
-        core = self.context._together(
-            _core.start_pattern,
-            self.context._core,
-            self.kind,
-            self.matrix,
-            self.out,
-            self.root,
-            self.op,
-            self.user,
-            self.block,
-            self.part_inside,
-            self.algorithm,
-            self.chunk_bytes,
-            self.buffers,
-            not self.start,
-            error,
-            self.lacks_memory,
-            own,
-            [memory, self],
-            collective.where(),
-            self.user_name,
-            self.outer,
-            self.context._doing,
+        core, self.result = self.core, result
+        with self:
+            core.algorithm = self.algorithm
+        core.keep, core.where, core.function = not self.start, collective.where(), self.context._doing
+        core.error = encodable(f"{self.name}: {self.error}") if self.error else ""
+        allocate = self.allocate if self.head is not None else None
+        handle = Handle(
+            self, self.context._together(_core.start_pattern, self.context._core, core, allocate, [memory, self])
         )
-        handle = Handle(self, core)
         if self.start:
             return handle.wait() if self.wait else handle
         if self.explain and self.context.rank == 0:

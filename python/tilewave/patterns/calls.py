@@ -14,7 +14,7 @@ import numpy as np
 from tilewave import _core
 from tilewave.context.context import Context
 from tilewave.errors import ConfigError
-from tilewave.patterns.arguments import Call, block_of, context_of, pattern, run_plain, whole_number
+from tilewave.patterns.arguments import Call, block_of, pattern, run_plain, whole_number
 from tilewave.patterns.matrix import inside, same_or_apart, same_rows, view
 
 if TYPE_CHECKING:
@@ -76,16 +76,14 @@ def broadcast(
     the matrix goes along with, then the transfer; chunks in flight are `buffers` at most, and a contiguous
     matrix is not copied. [dawson2000]
     """
-    here = context if context.__class__ is Context else context_of(context)
-    if here and run_plain(
-        "broadcast", here, M, None, root, "sum", None, algorithm, chunk_bytes, buffers, wait, start, explain
-    ):
+    given = algorithm, chunk_bytes, buffers, wait, start, explain
+    if run_plain("broadcast", context, M, None, root, "sum", None, *given):
         return M
-    call = Call("broadcast", context, M, algorithm, chunk_bytes, buffers, wait, start, explain)
+    call = Call("broadcast", context, M, *given)
     with call:
         M = call.given(M)
-        call.root = whole_number("root", root)
-        call.matrix = view("M", M, written=call.context.rank != call.root)
+        call.core.root = whole_number("root", root)
+        call.core.matrix = view("M", M, written=call.context.rank != call.core.root)
     return call.go(M, [M])
 
 
@@ -141,23 +139,21 @@ def reduce(
     -----
     Collective. [dawson2000]
     """
-    here = context if context.__class__ is Context else context_of(context)
-    if here and run_plain(
-        "reduce", here, M, out, root, op, None, algorithm, chunk_bytes, buffers, wait, start, explain
-    ):
+    given = algorithm, chunk_bytes, buffers, wait, start, explain
+    if here := run_plain("reduce", context, M, out, root, op, None, *given):
         return out if here.rank == root else None
-    call = Call("reduce", context, M, algorithm, chunk_bytes, buffers, wait, start, explain)
+    call = Call("reduce", context, M, *given)
     with call:
         M = call.given(M)
-        call.root = whole_number("root", root)
-        call.matrix = view("M", M)
+        call.core.root = whole_number("root", root)
+        call.core.matrix = view("M", M)
         call.reduction(op, M.dtype)
-        if call.context.rank == call.root:
+        if call.context.rank == call.core.root:
             out = np.empty(M.shape, M.dtype) if out is None else out
-            call.out = view("out", out, written=True)
+            call.core.out = view("out", out, written=True)
             same_rows(M, out)
             same_or_apart(M, out)
-    result = out if call.context.rank == call.root else None
+    result = out if call.context.rank == call.core.root else None
     return call.go(result, [M, result])
 
 
@@ -183,7 +179,7 @@ def spread(
         This rank's part: rows x its columns (any number, also 0); as in `broadcast` otherwise. Of arrays of other
         dimensions the last one is spread; numbers become an array of one dimension.
     out : numpy.ndarray, optional
-        rows x the columns of all ranks. M may be its own place in it. Default: a new array.
+        rows x the columns of all ranks. M may be its place in it. Default: a new array.
     block : int, optional
         Columns are dealt to the ranks in blocks of this many, in turn (block-cyclic). Default: the
         parts side by side, in rank order.
@@ -206,24 +202,22 @@ def spread(
     -----
     Collective: each rank sends and receives (p - 1)/p of the whole. [dawson2000]
     """
-    here = context if context.__class__ is Context else context_of(context)
-    if here and run_plain(
-        "spread", here, M, out, 0, "sum", block, algorithm, chunk_bytes, buffers, wait, start, explain
-    ):
+    given = algorithm, chunk_bytes, buffers, wait, start, explain
+    if run_plain("spread", context, M, out, 0, "sum", block, *given):
         return out
-    call = Call("spread", context, M, algorithm, chunk_bytes, buffers, wait, start, explain)
+    call = Call("spread", context, M, *given)
     with call:
         M = call.given(M)
         call.scalar = None
         M = M.reshape(1) if isinstance(M, np.ndarray) and M.ndim == 0 else M
-        call.matrix = view("M", M)
-        call.block = block_of(block)
+        call.core.matrix = view("M", M)
+        call.core.block = block_of(block)
         if out is None:
             call.head, call.dtype = M.shape[:-1], M.dtype
         else:
-            call.out = view("out", out, written=True)
+            call.core.out = view("out", out, written=True)
             same_rows(M, out)
-            call.part_inside = inside(M, out)
+            call.core.part_inside = inside(M, out)
     return call.go(out, [M, out])
 
 
@@ -249,8 +243,7 @@ def multi_reduce(
     M : numpy.ndarray
         As in `broadcast`, but no number. The whole matrix, rows x all columns, the same shape on every rank; read.
     out : numpy.ndarray, optional
-        rows x this rank's columns; the columns of all ranks add up to M's. May be its own place in
-        M. Default: a new array for an even part (the first ranks one column more), or what `block`
+        rows x this rank's columns; the columns of all ranks add up to M's. May be its place in M. Default: a new array for an even part (the first ranks one column more), or what `block`
         deals.
     op : {"sum", "prod", "min", "max"} or callable
         As in `reduce`. The order for the part of rank r: r + 1, r + 2, ..., r.
@@ -274,23 +267,21 @@ def multi_reduce(
     -----
     Collective: each rank sends and receives (p - 1)/p of the whole. [dawson2000]
     """
-    here = context if context.__class__ is Context else context_of(context)
-    if here and run_plain(
-        "multi_reduce", here, M, out, 0, op, block, algorithm, chunk_bytes, buffers, wait, start, explain
-    ):
+    given = algorithm, chunk_bytes, buffers, wait, start, explain
+    if run_plain("multi_reduce", context, M, out, 0, op, block, *given):
         return out
-    call = Call("multi_reduce", context, M, algorithm, chunk_bytes, buffers, wait, start, explain)
+    call = Call("multi_reduce", context, M, *given)
     with call:
         M = call.given(M)
-        call.matrix = view("M", M)
+        call.core.matrix = view("M", M)
         if M.ndim == 0:
             raise ConfigError("M is one number, which has no columns to share out; allowed: an array, or allreduce")
         call.reduction(op, M.dtype)
-        call.block = block_of(block)
+        call.core.block = block_of(block)
         if out is None:
-            columns = _core.dealt_columns(M.shape[-1], call.block, call.context.size, call.context.rank)
+            columns = _core.dealt_columns(M.shape[-1], call.core.block, call.context.size, call.context.rank)
             out = np.empty((*M.shape[:-1], columns), M.dtype)
-        call.out = view("out", out, written=True)
+        call.core.out = view("out", out, written=True)
         same_rows(M, out)
-        call.part_inside = inside(out, M)
+        call.core.part_inside = inside(out, M)
     return call.go(out, [M, out])

@@ -29,8 +29,8 @@ def function_text(function):
         the type or the name counts.
     """
     name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None) or type(function).__qualname__
-    told = hashlib.sha256(_told(function, 0, called=True).encode(errors="backslashreplace")).hexdigest()
-    return plain(f"{getattr(function, '__module__', '')}.{name} {told[:12]}")
+    digest = hashlib.sha256(_text(function, 0, called=True).encode(errors="backslashreplace")).hexdigest()
+    return plain(f"{getattr(function, '__module__', '')}.{name} {digest[:12]}")
 
 
 def code_text(function):
@@ -38,16 +38,16 @@ def code_text(function):
     name = getattr(function, "__qualname__", None) or type(function).__qualname__
     inner = getattr(function, "py_func", function)
     code = getattr(inner, "__code__", None)
-    told = hashlib.sha256(_code(code).encode(errors="backslashreplace")).hexdigest() if code else ""
-    return plain(f"{getattr(function, '__module__', '')}.{name} {told[:12]}")
+    digest = hashlib.sha256(_code(code).encode(errors="backslashreplace")).hexdigest() if code else ""
+    return plain(f"{getattr(function, '__module__', '')}.{name} {digest[:12]}")
 
 
-def _told(value, depth, called=False):
+def _text(value, depth, called=False):
     """A text that differs where values do, as far as they are of the kinds that are looked at."""
     kind = type(value).__qualname__
     if depth > MOST_DEEP:
         return kind
-    inside = functools.partial(_told, depth=depth + 1)
+    inside = functools.partial(_text, depth=depth + 1)
     if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic):
         return f"{kind} {value!r}"
     if isinstance(value, np.ndarray):
@@ -67,7 +67,7 @@ def _told(value, depth, called=False):
         carried = [inside(each) for each in (value.__defaults__, value.__kwdefaults__, *_cells(value))]
         return f"{kind} {value.__module__} {_code(value.__code__)} {carried}"
     if isinstance(value, types.MethodType):
-        return f"{kind} {inside(value.__func__)} {_told(value.__self__, depth + 1, called)}"
+        return f"{kind} {inside(value.__func__)} {_text(value.__self__, depth + 1, called)}"
     if isinstance(value, type | types.BuiltinFunctionType | np.ufunc):
         return f"{kind} {getattr(value, '__module__', '')} {getattr(value, '__qualname__', value.__name__)}"
     if called and isinstance(inner := getattr(value, "py_func", None), types.FunctionType):  # compiled by Numba
@@ -87,5 +87,5 @@ def _cells(function):
 
 
 def _code(code):
-    constants = [_code(each) if isinstance(each, types.CodeType) else _told(each, 0) for each in code.co_consts]
+    constants = [_code(each) if isinstance(each, types.CodeType) else _text(each, 0) for each in code.co_consts]
     return str((code.co_code.hex(), constants, code.co_names, code.co_varnames, code.co_freevars))

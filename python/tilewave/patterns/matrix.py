@@ -122,11 +122,11 @@ def same_or_apart(M, out):
     if overlap(M, out) and not (
         address(M) == address(out) and M.shape == out.shape and (M.shape[0] == 1 or M.strides == out.strides)
     ):
-        raise ConfigError("M and out overlap; allowed: the same matrix, or memory apart")
+        raise ConfigError("M and out overlap; allowed: the same matrix, or separate memory")
 
 
 def inside(part, whole):
-    """The column of `whole` at which `part` lies; -1 where they are apart."""
+    """The column of `whole` at which `part` lies; -1 where they do not overlap."""
     if not overlap(part, whole):
         return -1
     part, whole = rows_and_columns("M", part), rows_and_columns("out", whole)
@@ -138,5 +138,5 @@ def inside(part, whole):
         or part.shape[0] != whole.shape[0]
         or (part.shape[0] > 1 and part.strides[0] != whole.strides[0])
     ):
-        raise ConfigError("M and out overlap; allowed: memory apart, or the part in its own place in the whole matrix")
+        raise ConfigError("M and out overlap; allowed: separate memory, or the part in its place in the whole matrix")
     return column

@@ -98,7 +98,7 @@ def test_plans_by_hand_are_checked(change, words):
 def test_a_plan_stands_alone():
     a = tw.linalg.matrix(WHOLE)
     plan = tw.linalg.plan_matmul(a, a)
-    with pytest.raises(tw.ConfigError, match="plan was given beside algorithm, panel; allowed: one of them"):
+    with pytest.raises(tw.ConfigError, match="plan was given with algorithm, panel; allowed: one of them"):
         tw.linalg.matmul(a, a, plan=plan, algorithm="broadcast", panel=3)
     assert np.allclose(tw.linalg.matmul(a, a, plan=plan, memory=10**6).gather(), WHOLE @ WHOLE)
 

@@ -199,7 +199,7 @@ def test_a_plan_can_be_given_and_explained():
     results, errors = on_two(body)
     assert not any(errors), errors
     plan, text, report, found = results[0]
-    assert "plans were played against the machine's numbers" in text and str(plan.panel) in text
+    assert "plans were simulated with the machine's numbers" in text and str(plan.panel) in text
     assert (report.plan.algorithm, report.plan.panel) == (plan.algorithm, plan.panel)
     assert report.time_s > 0 and report.parts is not None and np.all(found == 40)
     assert plan.predicted_s == min(seconds for seconds, _, _ in plan.compared) or plan.moved == ()

@@ -44,7 +44,7 @@ def test_the_same_matrix_or_memory_apart():
             accepted = True
         except ConfigError as error:
             accepted = False
-            assert str(error) == "M and out overlap; allowed: the same matrix, or memory apart"
+            assert str(error) == "M and out overlap; allowed: the same matrix, or separate memory"
         assert accepted == fine, (seed, M.shape, M.strides, out.shape, out.strides)
     assert kinds == {(True, True), (True, False), (False, False)}
 
@@ -70,7 +70,7 @@ def test_a_part_in_its_own_place_in_the_whole():
         if columns:
             assert [inside(part, whole)] == columns, (seed, part.shape, whole.shape)
         else:
-            with pytest.raises(ConfigError, match="or the part in its own place in the whole matrix"):
+            with pytest.raises(ConfigError, match="or the part in its place in the whole matrix"):
                 inside(part, whole)
     assert found == {True, False}
 
