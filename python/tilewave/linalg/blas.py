@@ -39,8 +39,8 @@ def use_blas(library: str | None = None) -> str:
 
     Notes
     -----
-    Not collective. The library runs one thread in each lane. NumPy's and SciPy's libraries and their threads stay as they
-    are.
+    Not collective. The library runs one thread in each lane. NumPy's and SciPy's libraries and their threads stay as
+    they are.
     """
     global _chosen
     if library is not None and not isinstance(library, str | os.PathLike):

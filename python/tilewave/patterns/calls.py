@@ -243,7 +243,8 @@ def multi_reduce(
     M : numpy.ndarray
         As in `broadcast`, but no number. The whole matrix, rows x all columns, the same shape on every rank; read.
     out : numpy.ndarray, optional
-        rows x this rank's columns; the columns of all ranks add up to M's. May be its place in M. Default: a new array for an even part (the first ranks one column more), or what `block`
+        rows x this rank's columns; the columns of all ranks add up to M's. May be its place in M.
+        Default: a new array for an even part (the first ranks one column more), or what `block`
         deals.
     op : {"sum", "prod", "min", "max"} or callable
         As in `reduce`. The order for the part of rank r: r + 1, r + 2, ..., r.
