@@ -3,12 +3,9 @@
 import dataclasses
 import functools
 
-import numpy as np
-
 from tilewave import _core
 from tilewave.context.collective import plain
 from tilewave.nests.execute import explain, report_arguments, run_bound
-from tilewave.nests.operands import copied, operands_of
 from tilewave.nests.report import Report
 
 #: What a run is called among the ranks.
@@ -25,7 +22,6 @@ class Variant:
         self.bound, self.ready, self._kind, self._part = bound, ready, kind, part
         # Those of the bound nest: it may have been prepared for a run with other scalars of the same types.
         self._values = {**ready.values, **bound._scalars}
-        self._copied = any(isinstance(value, np.ndarray) and copied(value) for value in ready.arrays.values())
 
     def serves(self, kind, steps):
         """Whether it runs so many steps, in blocks; the same on every rank."""
@@ -36,7 +32,7 @@ class Variant:
         """The core's, where arrays are used where they lie; else None. `ready` holds what it points to."""
         ready = self.ready
         kernel, nest, context, part = ready.kernel, self.bound.nest, ready.context, self._part
-        if ready.on_one_rank or ready.replicated or ready.stored or self._copied or kernel.copies_tables:
+        if ready.on_one_rank or ready.replicated or ready.stored or ready.copies_arrays:
             return None
         return ready.sweep.bind(
             context._core,
@@ -62,10 +58,8 @@ class Variant:
             ready.sweep.prepare_steps(steps)  # another call may have had other steps since
         if self._values:
             ready.values, ready.environment = {**self._values, **scalars}, self.environment(scalars)
-        if self._copied or ready.kernel.copies_tables:
-            if not ready.on_one_rank and not ready.stored:
-                ready.operands, ready.copies = operands_of(self.bound.nest, ready.arrays, ready.initial)
-            ready.take_current_values()
+        if ready.copies_arrays:
+            ready.copy_again()
 
     def run(self, record, begun, steps):
         """One run, after the ranks have agreed on it; part of a collective call. Returns the report."""

@@ -145,12 +145,7 @@ def with_names(nest):
 
 def _times_and_shapes(nest, arrays, steps):
     """The arrays for which the first loop index is time, and the shapes of all that are no tables."""
-    return _in_time(nest, arrays, steps), {view.array: arrays[view.array].shape for view in nest.views}
-
-
-def arrays_in_time(nest, arrays, steps):
-    """The names of the arrays for which the first loop index is time."""
-    return _in_time(nest, arrays, steps)
+    return arrays_in_time(nest, arrays, steps), {view.array: arrays[view.array].shape for view in nest.views}
 
 
 def check_steps(nest, arrays, steps):
@@ -178,8 +173,8 @@ def lacking_time(nest, arrays):
     )
 
 
-def _in_time(nest, arrays, steps):
-    """The arrays for which the first loop index is time."""
+def arrays_in_time(nest, arrays, steps):
+    """The names of the arrays for which the first loop index is time."""
     lacking = lacking_time(nest, arrays)
     if steps is None:
         if any(name in lacking for name in nest.written):
