@@ -140,7 +140,7 @@ ExecuteOptions BoundSweep::options() {
 BoundSweep::Steps BoundSweep::steps_of(std::optional<std::int64_t> given) {
     const SweepProblem& problem = sweep_.problem_;
     const std::int64_t block_steps = problem.space.extent(0), count = given.value_or(block_steps);
-    Steps steps{count, given.has_value(), block_steps == 1 && count > 1 && problem.reads_history_beside()};
+    Steps steps{count, given.has_value(), block_steps == 1 && count > 1 && problem.reads_history_of_neighbours()};
     if (given) steps.blocks = StepBlocks::of(problem, sweep_.plan_, count);
     steps.rest = rest_of(steps.blocks);
     steps.run = {&main_,      nullptr,    steps.rest ? &steps.rest->kept : nullptr, steps.blocks.whole, 1,

@@ -46,9 +46,7 @@ Prediction predict(std::span<const Schedule> schedules, const Machine& machine, 
     }
     if (simulated == options.times) return p;
     const double time_s = p.time_s + static_cast<double>(options.times - simulated) * one_s, scale = time_s / p.time_s;
-    for (double* part : {&p.parts.total_s, &p.parts.fill_s, &p.parts.compute_s, &p.parts.pack_s, &p.parts.post_s,
-                         &p.parts.wait_s, &p.parts.hand_over_s, &p.parts.drain_s})
-        *part *= scale;
+    for (const auto part : all_parts) p.parts.*part *= scale;
     p.time_s = time_s;
     return p;
 }

@@ -22,7 +22,7 @@ void SweepProblem::follow(int a, const Index& offset) {
 }
 
 // Calls may exchange two such arrays, as A and B of alternating steps. Both get the same halos, so that no data moves.
-bool SweepProblem::alike(int a, int b) const {
+bool SweepProblem::interchangeable(int a, int b) const {
     const NestArray &x = arrays[a], &y = arrays[b];
     return x.shape == y.shape && x.axes == y.axes && x.item_bytes == y.item_bytes && x.time_buffers == y.time_buffers &&
            x.replicated == y.replicated && in_window(a) == in_window(b) && x.scale == y.scale && x.field == y.field &&
@@ -32,7 +32,7 @@ bool SweepProblem::alike(int a, int b) const {
 Layout SweepProblem::layout(int a, const Index& grid, const Index& deep_halo, const Index& before) const {
     const NestArray& array = arrays[a];
     std::vector<char> same(arrays.size());
-    for (std::size_t b = 0; b < arrays.size(); ++b) same[b] = alike(a, static_cast<int>(b));
+    for (std::size_t b = 0; b < arrays.size(); ++b) same[b] = interchangeable(a, static_cast<int>(b));
     const int n = array.shape.n;
     Index lo = Index::filled(n, 0), hi = lo, array_grid = Index::filled(n, 1);
     if (array.replicated && !wraps()) return Layout(array.shape, array_grid);

@@ -201,7 +201,7 @@ int SweepProblem::window_planes(int a) const {
     return static_cast<int>(most);
 }
 
-bool SweepProblem::reads_history_beside() const {
+bool SweepProblem::reads_history_of_neighbours() const {
     return std::any_of(accesses.begin(), accesses.end(), [&](const Access& p) {
         return arrays[p.array].time_buffers > 0 && p.offset[0] < 0 &&
                std::any_of(p.offset.begin() + 1, p.offset.end(), [](auto x) { return x != 0; });

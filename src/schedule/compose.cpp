@@ -183,7 +183,7 @@ private:
             whole_.messages.push_back(m);
         }
         if (!m_.again) whole_.buffers.insert(whole_.buffers.end(), part_.buffers.begin(), part_.buffers.end());
-        sort_works();
+        sort_works(whole_);
         for (Result r : part_.results) {
             r.array = array(r.array);
             r.source = array(r.source);
@@ -192,37 +192,15 @@ private:
         }
     }
 
-    // Works are in the order of their numbers, wherever those of the part belong.
-    void sort_works() {
-        std::vector<std::int32_t> order(whole_.works.size()), place(order.size());
-        std::iota(order.begin(), order.end(), 0);
-        std::ranges::stable_sort(order, {}, [&](std::int32_t w) { return whole_.works[w].number; });
-        if (std::ranges::is_sorted(order)) return;
-        std::vector<Work> sorted;
-        for (std::size_t i = 0; i < order.size(); ++i) {
-            place[order[i]] = static_cast<std::int32_t>(i);
-            sorted.push_back(std::move(whole_.works[order[i]]));
-        }
-        whole_.works = std::move(sorted);
-        for (Tile& t : whole_.tiles) t.work = place[t.work];
-    }
-
     void copy_lane(std::size_t l) {
         auto& steps = whole_.lanes[lane(l)];
         std::vector<std::int32_t> known(counts_.size(), 0);  // counts that the lane has awaited
         std::set<Touch, Earlier> seen;                       // what its steps so far touch
         for (Step step : part_.lanes[l]) {
-            switch (step.op) {
-                case Op::compute: step.item += first_tile_; break;
-                case Op::signal: step.count += counts_[lane(l)]; break;
-                case Op::await:
-                    step.item = lane(static_cast<std::size_t>(step.item));
-                    step.count += counts_[step.item];
-                    break;
-                default:
-                    step.item += first_message_;
-                    if (step.op == Op::combine && step.count >= 0) step.count += first_message_;
-            }
+            renumber(step, first_tile_, first_message_);
+            if (step.op == Op::await) step.item = lane(static_cast<std::size_t>(step.item));
+            if (step.op == Op::signal) step.count += counts_[lane(l)];
+            if (step.op == Op::await) step.count += counts_[step.item];
             if (counts_.size() > 1) await_before(l, step, known, seen, steps);
             steps.push_back(step);
         }
@@ -261,6 +239,26 @@ private:
 void append(Schedule& whole, const Schedule& part, const Mapping& mapping) {
     check(whole, part, mapping);
     Appender(whole, part, mapping).run();
+}
+
+void sort_works(Schedule& s) {
+    std::vector<std::int32_t> order(s.works.size()), place(order.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::sort(order, {}, [&](std::int32_t w) { return s.works[w].number; });
+    if (std::ranges::is_sorted(order)) return;
+    std::vector<Work> sorted;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+        place[order[i]] = static_cast<std::int32_t>(i);
+        sorted.push_back(std::move(s.works[order[i]]));
+    }
+    s.works = std::move(sorted);
+    for (Tile& t : s.tiles) t.work = place[t.work];
+}
+
+void renumber(Step& step, std::int32_t tiles, std::int32_t messages) {
+    if (step.op == Op::signal || step.op == Op::await) return;
+    step.item += step.op == Op::compute ? tiles : messages;
+    if (step.op == Op::combine && step.count >= 0) step.count += messages;
 }
 
 std::int32_t largest_tag(const Schedule& s) {

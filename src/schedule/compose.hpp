@@ -27,6 +27,12 @@ struct Mapping {
 /// @pre different lanes for different lanes; numbers of works that the whole has none of (ConfigError)
 void append(Schedule& whole, const Schedule& part, const Mapping& mapping);
 
+/// Puts works into the order of their numbers.
+void sort_works(Schedule& schedule);
+
+/// Adds to the number of a step's tile or messages.
+void renumber(Step& step, std::int32_t tiles, std::int32_t messages);
+
 /// The largest tag of a schedule's messages; -1 without messages.
 std::int32_t largest_tag(const Schedule& schedule);
 

@@ -7,6 +7,9 @@
 
 namespace tilewave {
 
+inline constexpr double Parts::* all_parts[] = {&Parts::total_s, &Parts::fill_s, &Parts::compute_s,   &Parts::pack_s,
+                                                &Parts::post_s,  &Parts::wait_s, &Parts::hand_over_s, &Parts::drain_s};
+
 /// The steps of one lane in order; each begins where the one before ended, or later.
 class PartsCount {
 public:
@@ -65,13 +68,7 @@ inline Parts average(std::span<const PartsCount> lanes, double begin_s, double e
     for (const PartsCount& lane : lanes) {
         if (!lane.works()) continue;
         const Parts one = lane.of(begin_s, end_s);
-        all.fill_s += one.fill_s / n;
-        all.compute_s += one.compute_s / n;
-        all.pack_s += one.pack_s / n;
-        all.post_s += one.post_s / n;
-        all.wait_s += one.wait_s / n;
-        all.hand_over_s += one.hand_over_s / n;
-        all.drain_s += one.drain_s / n;
+        for (const auto part : all_parts) all.*part += one.*part / n;
     }
     all.total_s = end_s - begin_s;
     return all;

@@ -137,14 +137,9 @@ private:
             const auto by = static_cast<std::int32_t>(k), numbers = block ? by : 0;
             for (std::size_t i = begin; i < end; ++i) {
                 Step step = from[i];
-                switch (step.op) {
-                    case Op::compute: step.item += numbers * tiles_; break;
-                    case Op::signal: step.count += by * growth_[l]; break;
-                    case Op::await: step.count += by * growth_[step.item]; break;
-                    default:
-                        step.item += numbers * messages_;
-                        if (step.op == Op::combine && step.count >= 0) step.count += numbers * messages_;
-                }
+                renumber(step, numbers * tiles_, numbers * messages_);
+                if (step.op == Op::signal) step.count += by * growth_[l];
+                if (step.op == Op::await) step.count += by * growth_[step.item];
                 steps.push_back(step);
             }
         };
@@ -199,14 +194,9 @@ Schedule repeatable(const Schedule& schedule) {
     for (std::size_t l = 0; l < schedule.lanes.size(); ++l) {
         std::vector<Step> steps(twice.lanes[l].begin() + static_cast<std::ptrdiff_t>(begin[l]), twice.lanes[l].end());
         for (Step& step : steps) {
-            switch (step.op) {
-                case Op::compute: step.item -= tiles; break;
-                case Op::signal: step.count -= counted[l]; break;
-                case Op::await: step.count -= counted[step.item]; break;
-                default:
-                    step.item -= messages;
-                    if (step.op == Op::combine && step.count >= 0) step.count -= messages;
-            }
+            renumber(step, -tiles, -messages);
+            if (step.op == Op::signal) step.count -= counted[l];
+            if (step.op == Op::await) step.count -= counted[step.item];
         }
         if (begin[l] > schedule.lanes[l].size()) steps.push_back({Op::signal, 0, counted[l]});
         block.lanes[l] = std::move(steps);

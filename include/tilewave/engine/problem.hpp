@@ -117,15 +117,15 @@ struct SweepProblem {
     int window_planes(int a) const;
     /// Whether points read neighbours of an earlier time step. Elements outside the space may then have other values
     /// than they keep from the current time step on.
-    bool reads_history_beside() const;
+    bool reads_history_of_neighbours() const;
     /// Whether tiles have one point along k: it carries a dependence that goes back along another index.
     std::vector<bool> unit_dims() const;
     /// The same nest with tiles that are cut along z_k + z_l instead of z_l: a row along e_k - e_l then varies z_k
     /// only.
     /// @pre 0 <= k < l < dims, both loop indices that every distributed array has (ConfigError)
     SweepProblem skewed(int k, int l) const;
-    /// Whether arrays `a` and `b` have equal shape, dimensions, item size and time buffers.
-    bool alike(int a, int b) const;
+    /// Whether arrays `a` and `b` have equal shape, dimensions, item size and time buffers: calls may exchange them.
+    bool interchangeable(int a, int b) const;
     /// The distribution of array `a` over `grid`, in its own dimensions, with the halo that its accesses and those of
     /// arrays like it need. `deep_halo`: points along each dimension of z that a rank computes beyond the end of its
     /// block; `before`: the same before its beginning.
@@ -133,7 +133,7 @@ struct SweepProblem {
     /// The distribution of the field that array `a` is, or is part of: blocks and halos hold those of its parts.
     Layout field_layout(int a, const Index& grid, const Index& deep_halo = {}) const;
     /// The box of z coordinates of a box of array `a`; along time the steps that its buffers hold before the run.
-    Box box_of(int a, const Box& own) const;
+    Box box_of(int a, const Box& elements) const;
     /// The bounds in z coordinates: points of the box that violate one are not computed.
     std::vector<Bound> conditions() const;
     /// @pre shape and space of 1 to 4 dimensions (ConfigError)
@@ -148,7 +148,7 @@ struct SweepProblem {
 
 private:
     std::vector<Cut> cuts_of(const NestArray& array, bool field) const;
-    std::pair<std::int64_t, std::int64_t> most_beyond(const Layout& own, int m, int k, std::int64_t blocks) const;
+    std::pair<std::int64_t, std::int64_t> most_beyond(const Layout& elements, int m, int k, std::int64_t blocks) const;
 };
 
 /// The least skew z_k += s z_l, l < k, that makes every dependence of `problem` non-negative, on top of problem.loops.
