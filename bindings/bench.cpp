@@ -64,7 +64,7 @@ public:
 
 private:
     static MatrixView dense(MatrixView m, std::vector<std::byte>& memory) {
-        memory.resize(static_cast<std::size_t>(m.bytes()));
+        memory.resize(m.bytes());
         m.data = memory.data();
         m.row_stride_bytes = m.row_bytes();
         return m;
@@ -99,7 +99,7 @@ public:
           to_(to),
           packed_(packed && !matrix.contiguous()),
           buffered_(buffered) {
-        if (packed_) memory_.resize(static_cast<std::size_t>(matrix.bytes()));
+        if (packed_) memory_.resize(matrix.bytes());
     }
     void run() {
         if (context_.rank() != from_ && context_.rank() != to_) return;

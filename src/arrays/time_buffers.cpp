@@ -25,7 +25,7 @@ void turn(const TimeBuffers& buffers, std::int64_t steps) {
 
 void keep_outside(const SweepProblem& problem, int a, const TimeBuffers& buffers, const Binding& own, const Box& held,
                   std::int64_t steps) {
-    const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
+    const NestArray& n = problem.arrays[a];
     const std::int64_t first =
         std::max<std::int64_t>(buffers.count - steps, 1);  // of the time_buffers whose buffers are used again
     if (first > buffers.count - 2 || held.empty()) return;

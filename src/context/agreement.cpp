@@ -168,7 +168,7 @@ void Agreement::start(int tag, const MatrixView& piggyback, std::string where,
             own_ =
                 std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(own_bytes_ = piggyback.bytes()));
         copy_range(piggyback, 0, own_.get(), piggyback.bytes(), true);
-        piggyback_[static_cast<std::size_t>(port_.rank())] = {port_.rank(), piggyback.bytes(), own_.get()};
+        piggyback_[port_.rank()] = {port_.rank(), piggyback.bytes(), own_.get()};
     }
 }
 
@@ -191,7 +191,7 @@ void Agreement::send_round(int k) {
     if (said) std::memcpy(at, values_.data(), said * sizeof(std::int64_t));
     at += said * sizeof(std::int64_t);
     for (int i = 0; i < known && !wrong_; ++i) {  // ranks that differ may give more together than they may
-        const Piggyback& c = piggyback_[static_cast<std::size_t>(peer(-i))];
+        const Piggyback& c = piggyback_[peer(-i)];
         if (!c.data) continue;
         ++head.piggyback;
         std::memcpy(at, &c.rank, sizeof c.rank);
@@ -222,7 +222,7 @@ void Agreement::take_round() {
         std::memcpy(&c.bytes, at + sizeof c.rank, sizeof c.bytes);
         c.data = at += sizeof c.rank + sizeof c.bytes;
         at += padded(c.bytes);
-        piggyback_[static_cast<std::size_t>(c.rank)] = c;
+        piggyback_[c.rank] = c;
     }
 }
 

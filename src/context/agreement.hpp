@@ -52,7 +52,7 @@ public:
     /// Of what goes between ranks.
     std::int64_t memory_bytes() const { return 2 * rounds_ * note_bytes_; }
     /// The matrix that rank gave along, without gaps between rows; null where it gave none. Until the next start().
-    const std::byte* piggyback(int rank) const { return piggyback_[static_cast<std::size_t>(rank)].data; }
+    const std::byte* piggyback(int rank) const { return piggyback_[rank].data; }
 
     /// "in tw.run, script.py:7, for rank 1": what this rank is at, and for whom it waits.
     std::string waits();

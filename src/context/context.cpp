@@ -74,8 +74,7 @@ Pinning pin_plan(Transport& t, int threads, bool launched, int announced_on_host
     p.oversubscribed = p.threads > lanes_of(shares[me]) || shares[me] < 1 - 1e-9;
     const std::string wanted = setting("TILEWAVE_PIN", "auto");
     if (!p.oversubscribed && (wanted == "on" || (wanted == "auto" && launched && sharing * std::max(threads, 1) > 1)))
-        for (int l = before * p.threads; l < (before + 1) * p.threads; ++l)
-            p.cpus.push_back(mine.cpus[static_cast<std::size_t>(l)]);
+        for (int l = before * p.threads; l < (before + 1) * p.threads; ++l) p.cpus.push_back(mine.cpus[l]);
     return p;
 }
 

@@ -42,7 +42,7 @@ public:
     }
     void give_back(int tag) {
         const std::scoped_lock guard(lock_);
-        taken_[static_cast<std::size_t>(tag)] = false;
+        taken_[tag] = false;
     }
 
 private:

@@ -168,7 +168,7 @@ void ProgressEngine::post(Port* port, int id, int peer, Start start) {
     } else {
         slot = free_.back();
         free_.pop_back();
-        slots_[static_cast<std::size_t>(slot)] = {port, id, peer};
+        slots_[slot] = {port, id, peer};
     }
     start(slot);
 }
@@ -179,7 +179,7 @@ bool ProgressEngine::move() {
     found_.clear();
     inner_->poll(found_);
     for (int slot : found_) {
-        const Slot s = std::exchange(slots_[static_cast<std::size_t>(slot)], Slot());
+        const Slot s = std::exchange(slots_[slot], Slot());
         if (s.port) s.port->arrived(s.id);
         free_.push_back(slot);
     }

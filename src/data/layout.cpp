@@ -184,7 +184,7 @@ void factor(const Index& shape, const std::vector<bool>& whole, int k, std::int6
         return;
     }
     for (std::int64_t g = left; g >= 1; --g) {
-        if (left % g || (whole[static_cast<std::size_t>(k)] && g != 1)) continue;
+        if (left % g || (whole[k] && g != 1)) continue;
         grid[k] = g;
         factor(shape, whole, k + 1, left / g, grid, best, least);
     }
@@ -194,7 +194,7 @@ void factor(const Index& shape, const std::vector<bool>& whole, int k, std::int6
 
 Index default_grid(const Index& shape, int ranks, int fixed) {
     std::vector<bool> whole(static_cast<std::size_t>(shape.n), false);
-    if (shape.n > 1 && fixed >= 0) whole[static_cast<std::size_t>(fixed)] = true;
+    if (shape.n > 1 && fixed >= 0) whole[fixed] = true;
     return default_grid(shape, ranks, whole);
 }
 

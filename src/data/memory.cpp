@@ -47,7 +47,7 @@ std::shared_ptr<std::byte[]> staging_memory(std::int64_t bytes) {
     constexpr std::int64_t half = page_bytes / 2;
     if (bytes < half) return aligned_memory(bytes);
     constexpr auto align = static_cast<std::align_val_t>(page_bytes);
-    auto* const memory = new (align) std::byte[static_cast<std::size_t>(bytes + half)];
+    auto* const memory = new (align) std::byte[bytes + half];
     return {memory + half, [](std::byte* p) { ::operator delete[](p - half, align); }};
 }
 

@@ -57,7 +57,7 @@ void FactorRun::share_info() {
     allreduce_min(t, {&first, 1}, room);
     info_ = first == none ? 0 : first;
     std::ranges::fill(pivots_, none);  // a rank knows those of the panels that it makes
-    for (const auto& [row, other] : found_->pivots()) pivots_[static_cast<std::size_t>(row)] = other;
+    for (const auto& [row, other] : found_->pivots()) pivots_[row] = other;
     allreduce_min(t, pivots_, room_);
 }
 

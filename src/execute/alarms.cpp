@@ -63,11 +63,11 @@ std::int64_t Alarms::last_block() {
 void Alarms::take_outstanding() {
     if (transport_.size() == 1 || !transport_.alarms()) return;
     std::vector<std::int64_t> raised(static_cast<std::size_t>(transport_.size()), 0);
-    raised[static_cast<std::size_t>(transport_.rank())] = raised_ ? -1 : 0;
+    raised[transport_.rank()] = raised_ ? -1 : 0;
     allreduce_min(transport_, raised);
     auto all_here = [&] {
         for (int r = 0; r < transport_.size(); ++r)
-            if (r != transport_.rank() && raised[static_cast<std::size_t>(r)] && !of_this_work(r)) return false;
+            if (r != transport_.rank() && raised[r] && !of_this_work(r)) return false;
         return true;
     };
     std::vector<int> nothing;

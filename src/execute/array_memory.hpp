@@ -13,7 +13,7 @@ public:
     ArrayMemory(const Schedule& schedule, std::span<const Binding> bindings, WindowMemory* window)
         : s_(&schedule), bindings_(bindings), window_(window) {}
 
-    const Binding& binding(int array) const { return bindings_[static_cast<std::size_t>(array)]; }
+    const Binding& binding(int array) const { return bindings_[array]; }
     /// Null where no array has planes.
     WindowMemory* window() const { return window_; }
     /// Of an element that is in memory; of an array with planes, as messages find it.

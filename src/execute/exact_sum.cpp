@@ -22,7 +22,7 @@ void ExactSum::add(double x) {
     const int e = exponent > 0 ? exponent - 1 : 0;
     const auto wide = static_cast<unsigned __int128>(m) << (e & 31);
     const std::int64_t sign = bits >> 63 ? -1 : 1;
-    auto* word = &words_[static_cast<std::size_t>(e >> 5)];
+    auto* word = &words_[e >> 5];
     word[0] += sign * static_cast<std::int64_t>(static_cast<std::uint64_t>(wide) & 0xffffffffU);
     word[1] += sign * static_cast<std::int64_t>(static_cast<std::uint64_t>(wide >> 32) & 0xffffffffU);
     word[2] += sign * static_cast<std::int64_t>(static_cast<std::uint64_t>(wide >> 64));
@@ -167,16 +167,15 @@ double ExactSum::value() const {
         sum.carry();
     }
     int top = static_cast<int>(sum.words_.size()) - 1;
-    while (top >= 0 && sum.words_[static_cast<std::size_t>(top)] == 0) --top;
+    while (top >= 0 && sum.words_[top] == 0) --top;
     if (top < 0) return 0.0;
     // The highest 64 bits or more, and whether anything is below them.
     unsigned __int128 high = 0;
     int low = top;
-    for (int i = 0; i < 3 && low >= 0; ++i, --low)
-        high = high << 32 | static_cast<std::uint64_t>(sum.words_[static_cast<std::size_t>(low)]);
+    for (int i = 0; i < 3 && low >= 0; ++i, --low) high = high << 32 | static_cast<std::uint64_t>(sum.words_[low]);
     ++low;
     bool rest = false;
-    for (int i = 0; i < low; ++i) rest = rest || sum.words_[static_cast<std::size_t>(i)] != 0;
+    for (int i = 0; i < low; ++i) rest = rest || sum.words_[i] != 0;
     int length = 0;
     while (high >> length != 0) ++length;
     int exponent = low * 32 - 1074;

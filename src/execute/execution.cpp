@@ -52,8 +52,7 @@ void Execution::perform(int l, const Step& step) {
             break;
         case Op::combine: {
             const std::int32_t next = combine_.straight.empty() ? 0 : combine_.straight[position_];
-            combine(l, s_.messages[step.item], step.count,
-                    next ? &s_.messages[s_.lanes[0][static_cast<std::size_t>(next)].item] : nullptr);
+            combine(l, s_.messages[step.item], step.count, next ? &s_.messages[s_.lanes[0][next].item] : nullptr);
             break;
         }
         case Op::signal: counters_[l].value.store(step.count, std::memory_order_release); break;
@@ -64,7 +63,7 @@ void Execution::perform(int l, const Step& step) {
 
 void Execution::compute(int l, const Tile& tile) {
     try {
-        computers_.of(s_.works[static_cast<std::size_t>(tile.work)])->compute(*this, l, tile);
+        computers_.of(s_.works[tile.work])->compute(*this, l, tile);
     } catch (...) {
         stop_for(std::current_exception());
     }
@@ -138,8 +137,8 @@ void Execution::place_arrays() {
 
 // The arrays are where the lane's repetition has them.
 void Execution::move_arrays(int l) {
-    const std::int64_t repetition = cursors_[static_cast<std::size_t>(l)].repetition;
-    auto& bindings = moved_[static_cast<std::size_t>(l)];
+    const std::int64_t repetition = cursors_[l].repetition;
+    auto& bindings = moved_[l];
     for (std::size_t a = 0; a < bindings.size(); ++a) {
         bindings[a].data = bindings_[a].data + repetition * bindings_[a].advance_bytes;
         if (const int time_buffers = s_.arrays[a].time_buffers; time_buffers > 0)
@@ -373,8 +372,7 @@ std::vector<std::int32_t> straight_combines(const Schedule& s) {
     for (std::size_t i = steps.size(); i-- > 0;) {
         const Step& step = steps[i];
         const int b = buffer_of(step);
-        if (step.op == Op::combine && step.count >= 0)
-            read_later[static_cast<std::size_t>(s.messages[step.count].buffer)] = true;
+        if (step.op == Op::combine && step.count >= 0) read_later[s.messages[step.count].buffer] = true;
         if (b < 0 || step.op == Op::wait) continue;
         const auto at = static_cast<std::size_t>(b);
         if (step.op == Op::unpack && i > 0 && steps[i - 1].op == Op::combine && buffer_of(steps[i - 1]) == b &&

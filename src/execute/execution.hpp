@@ -70,7 +70,7 @@ public:
         if (!combine.whole) return;
         std::int64_t longest = 0;
         for (const Message& m : s.messages) longest = std::max(longest, m.buffer >= 0 ? s.buffers[m.buffer] : 0);
-        gathered_.resize(static_cast<std::size_t>(longest));
+        gathered_.resize(longest);
     }
 
     /// All steps of lane l, waiting where they say so. Where there are fewer threads than lanes, those of all lanes of
@@ -130,9 +130,7 @@ private:
         std::int64_t repetition = 0;
         Repetitions way = {};
     };
-    bool unfinished(int l) const {
-        return cursors_[static_cast<std::size_t>(l)].step < s_.lanes[static_cast<std::size_t>(l)].size();
-    }
+    bool unfinished(int l) const { return cursors_[l].step < s_.lanes[l].size(); }
     Step next_step(int l) const;
     void note_request(int l, const Step& step);
     // Whether the lane runs on thread 0, which may always call the transport and the interpreter.
@@ -144,12 +142,9 @@ private:
         return memories_[moved_.empty() ? 0 : static_cast<std::size_t>(l)];
     }
     std::int64_t first_time(int l) const override {
-        return options_.first_time +
-               (s_.advance.n ? cursors_[static_cast<std::size_t>(l)].repetition * s_.advance[0] : 0);
+        return options_.first_time + (s_.advance.n ? cursors_[l].repetition * s_.advance[0] : 0);
     }
-    std::int64_t reduced_repetition(int l) const override {
-        return options_.last_reduced ? cursors_[static_cast<std::size_t>(l)].repetition : 0;
-    }
+    std::int64_t reduced_repetition(int l) const override { return options_.last_reduced ? cursors_[l].repetition : 0; }
     std::int64_t& points_to_poll(int l) override { return paces_[l].left; }
     bool polls() const override { return options_.poll_period_s > 0; }
     bool pace(int l, std::int64_t points, double& begin) override;

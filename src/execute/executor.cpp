@@ -73,7 +73,7 @@ public:
                 const Step& step = schedule.lanes[l][i];
                 const bool sends = step.op == Op::post_send;
                 if ((!sends && step.op != Op::post_recv) || section_of(schedule, l, i) != section) continue;
-                const Message& m = schedule.messages[static_cast<std::size_t>(step.item)];
+                const Message& m = schedule.messages[step.item];
                 if (sends)
                     sent_.push_back(&m);
                 else

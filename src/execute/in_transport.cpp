@@ -7,11 +7,11 @@ namespace tilewave {
 bool Execution::moves_in_transport(const Step& step) {
     if (step.op != Op::pack && step.op != Op::unpack && step.op != Op::post_send && step.op != Op::post_recv)
         return false;
-    const Message& m = s_.messages[static_cast<std::size_t>(step.item)];
+    const Message& m = s_.messages[step.item];
     if (m.buffer < 0 || m.peer == s_.rank || draining()) return false;
     const int whole = m.aggregate >= 0 ? m.aggregate : step.item;
-    const Message& all = s_.messages[static_cast<std::size_t>(whole)];
-    std::byte*& written = written_[static_cast<std::size_t>(whole)];
+    const Message& all = s_.messages[whole];
+    std::byte*& written = written_[whole];
     std::byte* const buffer = buffers_[m.buffer].get();
     switch (step.op) {
         case Op::pack:

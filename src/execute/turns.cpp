@@ -27,7 +27,7 @@ void Execution::take_turns(int thread) {
             int stuck = 0;
             while (!unfinished(turns.lane(stuck))) ++stuck;
             stuck = turns.lane(stuck);
-            pause(waiting, stuck, cursors_[static_cast<std::size_t>(stuck)].step);
+            pause(waiting, stuck, cursors_[stuck].step);
         }
         take_turn(turns, l, last);
         left -= !unfinished(l);
@@ -65,22 +65,21 @@ void Execution::take_turn(Turns& turns, int l, double& last) {
 
 // As it stands in the schedule, with the counts of the lane's repetition.
 Step Execution::next_step(int l) const {
-    const Cursor& at = cursors_[static_cast<std::size_t>(l)];
-    Step step = s_.lanes[static_cast<std::size_t>(l)][at.step];
+    const Cursor& at = cursors_[l];
+    Step step = s_.lanes[l][at.step];
     if (at.repetition == 0) return step;
     const auto by = static_cast<std::int32_t>(at.repetition);
-    if (step.op == Op::signal) step.count += by * growth_[static_cast<std::size_t>(l)];
-    if (step.op == Op::await) step.count += by * growth_[static_cast<std::size_t>(step.item)];
+    if (step.op == Op::signal) step.count += by * growth_[l];
+    if (step.op == Op::await) step.count += by * growth_[step.item];
     return step;
 }
 
 // Of a message that is over, before it is posted again.
 void Execution::note_request(int l, const Step& step) {
-    const Message& m = s_.messages[static_cast<std::size_t>(step.item)];
+    const Message& m = s_.messages[step.item];
     const double shift = options_.clock_offset_s;
-    requests_[static_cast<std::size_t>(l)].push_back({s_.rank, l, m.peer, m.tag, m.send, 0, m.bytes,
-                                                      mailroom_.posted_s(step.item) + shift,
-                                                      mailroom_.completed_s(step.item) + shift});
+    requests_[l].push_back({s_.rank, l, m.peer, m.tag, m.send, 0, m.bytes, mailroom_.posted_s(step.item) + shift,
+                            mailroom_.completed_s(step.item) + shift});
 }
 
 }  // namespace tilewave

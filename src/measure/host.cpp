@@ -49,8 +49,7 @@ std::vector<double> hand_overs(Context& context, int samples) {
     o.must_have_run();
     std::vector<double> found;
     for (int i = 0; i < samples; ++i) {
-        const auto &from = o.timeline.events[static_cast<std::size_t>(2 * cycles * i)],
-                   &to = o.timeline.events[static_cast<std::size_t>(2 * cycles * (i + 1) - 1)];
+        const auto &from = o.timeline.events[2 * cycles * i], &to = o.timeline.events[2 * cycles * (i + 1) - 1];
         found.push_back((to.end_s - from.begin_s) / (2 * cycles));
     }
     return found;
@@ -102,11 +101,11 @@ std::vector<double> memory(Context& context, int lanes, std::int64_t bytes, int 
     const Box all{{0, 0, 0}, {std::max(lanes, 1), repeats, points}};
     s.arrays = {array_of(all, 8)};
     s.works = {{0, NestWork{all, {}, {{0, {0, 0, 0}, true, false}}}}};
-    s.lanes.resize(static_cast<std::size_t>(std::max(lanes, 1)));
+    s.lanes.resize(std::max(lanes, 1));
     for (std::int32_t l = 0; l < lanes; ++l) {
         s.tiles.push_back({{l, 0, 0}, 0, 0, {{l, 0, 0}, {l + 1, repeats, points}}});
         // The first pass gives each lane its own memory.
-        for (int i = 0; i <= passes; ++i) s.lanes[static_cast<std::size_t>(l)].push_back({Op::compute, l});
+        for (int i = 0; i <= passes; ++i) s.lanes[l].push_back({Op::compute, l});
     }
     const auto data = aligned_memory(lanes > 0 ? lanes * row_bytes : 1);
     const std::vector<Binding> bindings{{data.get(), {row_bytes, 0, 8}, 0}};

@@ -53,7 +53,7 @@ ExecuteOptions usual(Context& context) {
 }
 
 Box all_of(const Schedule& s, int array) {
-    return s.arrays[static_cast<std::size_t>(array)].storage;
+    return s.arrays[array].storage;
 }
 
 // Seconds from the end of one step to that of the next in `steps`, of lane 0.
@@ -158,8 +158,7 @@ std::vector<double> strided_trips(Context& context, Pair pair, std::int64_t byte
     const int in = shape.way == Shape::Way::contiguous ? stage.add({items, shape.stride}, 8) : out;
     if (shape.way == Shape::Way::datatype) {
         auto view = [&](int array) {
-            return MatrixView{stage.memory[static_cast<std::size_t>(array)].get(), items, 1, shape.stride * 8,
-                              Dtype::f8};
+            return MatrixView{stage.memory[array].get(), items, 1, shape.stride * 8, Dtype::f8};
         };
         return datatype_trips(context, pair, view(out), view(in), rounds);
     }
@@ -220,11 +219,10 @@ OverlapTimes overlap(Context& context, Pair pair, const OverlapExperiment& what,
     const int x = stage.add({1, work_points}, 8), data = stage.add({bytes}, 1), to = stage.add({8}, 1),
               from = stage.add({8}, 1);
     // All rows lie in the same memory.
-    s.arrays[static_cast<std::size_t>(x)].storage = s.arrays[static_cast<std::size_t>(x)].owned =
-        Box{{0, 0}, {what.rows, work_points}};
-    stage.bindings[static_cast<std::size_t>(x)].stride_bytes = {0, 8};
+    s.arrays[x].storage = s.arrays[x].owned = Box{{0, 0}, {what.rows, work_points}};
+    stage.bindings[x].stride_bytes = {0, 8};
     std::fill_n(reinterpret_cast<double*>(stage.memory[0].get()), work_points, 1.0);
-    const Box points = s.arrays[static_cast<std::size_t>(x)].owned;
+    const Box points = s.arrays[x].owned;
     s.works = {{0, NestWork{points, {}, {{x, {0, 0}, true, false}}}}};
     s.tiles = {{{0, 0}, 0, 0, points}};
     if (what.helper) {

@@ -23,7 +23,7 @@ void pieces(const Box& box, std::int64_t limit, const std::vector<bool>& rows, s
     }
     int cut = -1;
     for (int k = 0; k < box.dims() && cut < 0; ++k)
-        if (!rows[static_cast<std::size_t>(k)] && box.extent(k) > 1) cut = k;
+        if (!rows[k] && box.extent(k) > 1) cut = k;
     const bool halves = cut < 0;
     for (int k = 0; k < box.dims() && halves; ++k)
         if (cut < 0 || box.extent(k) > box.extent(cut)) cut = k;
@@ -41,7 +41,7 @@ void pieces(const Box& box, std::int64_t limit, const std::vector<bool>& rows, s
 Box middle(Box box, const std::vector<bool>& dims, std::int64_t most) {
     for (int k = 0; k < box.dims(); ++k)
         if (const std::int64_t extent = std::min(most, std::max<std::int64_t>(box.extent(k) / 4, 1));
-            dims[static_cast<std::size_t>(k)] && box.extent(k) > extent) {
+            dims[k] && box.extent(k) > extent) {
             box.lo[k] += (box.extent(k) - extent) / 2;
             box.hi[k] = box.lo[k] + extent;
         }
@@ -72,7 +72,7 @@ std::vector<bool> varied_by_rows(const Schedule& s) {
     const IndexMatrix back = inverse(only_nest(s).order);
     const int dims = back.n;
     std::vector<bool> varied(static_cast<std::size_t>(dims), false);
-    for (int k = 0; k < dims; ++k) varied[static_cast<std::size_t>(k)] = back.row[k][dims - 1] != 0;
+    for (int k = 0; k < dims; ++k) varied[k] = back.row[k][dims - 1] != 0;
     return varied;
 }
 
@@ -80,7 +80,7 @@ Pieces tiles_by_lane(const Schedule& s) {
     Pieces tiles(s.lanes.size());
     for (std::size_t l = 0; l < s.lanes.size(); ++l)
         for (const Step& step : s.lanes[l])
-            if (step.op == Op::compute) tiles[l].push_back(s.tiles[static_cast<std::size_t>(step.item)].box);
+            if (step.op == Op::compute) tiles[l].push_back(s.tiles[step.item].box);
     // From a third of the way on, and from where tiles are whole: some are cut off where loops are skewed or bounded.
     TileWork work(s, only_nest(s));
     const std::vector<bool> rows = varied_by_rows(s);
@@ -126,7 +126,7 @@ Pieces strips(const Pieces& boxes, const std::vector<bool>& rows, std::int64_t m
         std::int64_t left = total;
         for (const Box& box : boxes[l]) {
             int k = box.dims() - 1;
-            while (k > 0 && !rows[static_cast<std::size_t>(k)]) --k;
+            while (k > 0 && !rows[k]) --k;
             const std::int64_t width = std::min(most, std::max<std::int64_t>(box.extent(k) / 4, 1));
             for (std::int64_t lo = box.lo[k]; lo < box.hi[k] && left > 0; lo += width) {
                 Box strip = box;

@@ -59,7 +59,7 @@ public:
             items = 1;
             for (int k = box.dims() - 1; k >= 0; --k) stride_[k] = items, items *= box.extent(k);
         }
-        memory_.resize(static_cast<std::size_t>(std::max<std::int64_t>(1, items) * array.item_bytes));
+        memory_.resize(std::max<std::int64_t>(1, items) * array.item_bytes);
         view_.data = memory_.data();
         view_.stride_bytes = stride_;
         for (int k = 0; k < box.dims(); ++k) view_.stride_bytes[k] *= array.item_bytes;
@@ -113,7 +113,7 @@ Samples samples_of(const Schedule& s, const TaskWork& task, Dtype type) {
     std::vector<Sample> panels, one;
     for (const std::vector<Region>* regions : {&task.reads, &task.writes})
         for (const Region& region : *regions) {
-            const Array& array = s.arrays[static_cast<std::size_t>(region.array)];
+            const Array& array = s.arrays[region.array];
             std::vector<Sample>& some = array.time_buffers > 0 ? panels : one;
             if (std::ranges::any_of(some, [&](const Sample& x) { return x.holds(region); })) continue;
             some.emplace_back(array, region, type);
@@ -137,7 +137,7 @@ double time_task(const std::shared_ptr<const Blas>& blas, Dtype type, const Sche
         for (const Region& region : task.writes) call.writes.push_back(samples.find(turn, region).view());
         const std::vector<TaskFunction> tasks = factor_tasks(blas, type, std::make_shared<FactorInfo>());
         const double begin = cpu_s();
-        tasks[static_cast<std::size_t>(task.operation)](call);
+        tasks[task.operation](call);
         seconds.push_back(cpu_s() - begin);
     }
     seconds.erase(seconds.begin());  // the first one wakes the library
@@ -149,7 +149,7 @@ std::string key_of(const Blas& blas, Dtype type, const Schedule& s, const TaskWo
     std::string key = blas.path() + "|" + to_string(type) + "|" + std::to_string(task.operation);
     for (const std::vector<Region>* regions : {&task.reads, &task.writes})
         for (const Region& region : *regions) {
-            key.append("|").append(std::to_string(s.arrays[static_cast<std::size_t>(region.array)].storage.extent(0)));
+            key.append("|").append(std::to_string(s.arrays[region.array].storage.extent(0)));
             for (int k = 0; k < region.box.dims(); ++k) key.append(",").append(std::to_string(region.box.extent(k)));
         }
     return key;
@@ -188,8 +188,7 @@ std::vector<OperationRate> factor_task_rates(const std::shared_ptr<const Blas>& 
     std::vector<std::vector<Found>> by_operation(factor_task_count);
     for (const Schedule& s : schedules)
         for (const Work& work : s.works)
-            if (const TaskWork* task = work.task())
-                by_operation[static_cast<std::size_t>(task->operation)].push_back({&s, task});
+            if (const TaskWork* task = work.task()) by_operation[task->operation].push_back({&s, task});
     std::vector<OperationRate> rates(factor_task_count, OperationRate{1e-6, 1e-10});
     for (std::size_t operation = 0; operation < by_operation.size(); ++operation) {
         std::vector<Found>& all = by_operation[operation];

@@ -103,7 +103,7 @@ public:
     void operator()() const {
         if (each_ <= 0) return;
         context_.lanes().run(static_cast<int>(memory_.size()), [&](int l) {
-            std::byte* at = memory_[static_cast<std::size_t>(l)].get();
+            std::byte* at = memory_[l].get();
             for (std::byte* const end = at + each_; at != end; at += 64) *at = std::byte{1};
         });
     }
@@ -148,15 +148,15 @@ public:
             if (o.failure) return false;
             if (round == 0) continue;
             for (const Event& e : o.timeline.events) {
-                const Step& step = s_.lanes[static_cast<std::size_t>(e.lane)][static_cast<std::size_t>(e.step)];
-                const RowCount& w = work_[static_cast<std::size_t>(step.item)];
+                const Step& step = s_.lanes[e.lane][e.step];
+                const RowCount& w = work_[step.item];
                 // Tiles that are nearly as large count, too: of a deep_halo there is less with each step of time, and
                 // the first steps are those that fetch from memory.
                 if (alike_points * w.points < (alike_points - 1) * most_.points ||
                     alike_points * w.rows < (alike_points - 1) * most_.rows)
                     continue;
-                times_[static_cast<std::size_t>(e.lane)].push_back(
-                    (e.end_s - e.begin_s) * static_cast<double>(most_.points) / static_cast<double>(w.points));
+                times_[e.lane].push_back((e.end_s - e.begin_s) * static_cast<double>(most_.points) /
+                                         static_cast<double>(w.points));
             }
         }
         return true;
@@ -192,7 +192,7 @@ std::int64_t largest_tile(const Schedule& schedule) {
 std::int64_t element_bytes(const SweepProblem& problem, const Plan& plan) {
     std::int64_t bytes = 0;
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
-        const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
+        const NestArray& n = problem.arrays[a];
         if (n.replicated) continue;
         std::int64_t items = std::max(n.time_buffers, 1);
         for (const std::int64_t extent : n.shape) items *= extent;
@@ -217,7 +217,7 @@ std::pair<SweepProblem, Plan> sample_case(const SweepProblem& problem, const Pla
         };
         auto holds = [&](int k) {
             for (int a = 0; a < static_cast<int>(less.arrays.size()); ++a)
-                if (!less.arrays[static_cast<std::size_t>(a)].replicated && !less.lacks(a, k)) return true;
+                if (!less.arrays[a].replicated && !less.lacks(a, k)) return true;
             return false;
         };
         auto halved = [&](int k) {
@@ -247,7 +247,7 @@ std::pair<SweepProblem, Plan> sample_case(const SweepProblem& problem, const Pla
     const std::vector<bool> single = less.unit_dims();
     for (int k = 0; k < less.dims(); ++k) {
         const std::int64_t most = std::max<std::int64_t>(largest_block(less, plan.grid, k), 1);
-        const bool widen = few_points && row[k] != 0 && !less.sequential && !single[static_cast<std::size_t>(k)];
+        const bool widen = few_points && row[k] != 0 && !less.sequential && !single[k];
         // Not into the share of other lanes, which would have no tiles then.
         const std::int64_t wide = std::min(telling_row, ceil_div(most, plan.factors[k]));
         taken.tile[k] = less.sequential ? most : std::min(widen ? std::max(taken.tile[k], wide) : taken.tile[k], most);
@@ -262,7 +262,7 @@ std::vector<RateSample> sample_tiles(const Schedule& schedule, const SampleMemor
     const std::vector<bool> rows = varied_by_rows(schedule), all(rows.size(), true);
     auto prepare = [&](const Pieces& boxes) {
         context.lanes().run(static_cast<int>(boxes.size()), [&](int l) {
-            for (const Box& box : boxes[static_cast<std::size_t>(l)]) memory.fill_around(schedule, box);
+            for (const Box& box : boxes[l]) memory.fill_around(schedule, box);
         });
     };
     double point_s = 0;
@@ -343,7 +343,7 @@ std::vector<RateSample> sample_window(const SweepProblem& problem, const Plan& b
             sample = trial.sample();
             return true;
         };
-        RateSample& found = samples[static_cast<std::size_t>(shape)];
+        RateSample& found = samples[shape];
         if (!time(s, found)) return {};
         point_s = found.tile_s / std::max(found.points, 1.0);
         if (shape == 0 && tiles.size() > 1) {

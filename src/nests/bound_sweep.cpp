@@ -13,7 +13,7 @@ using namespace tuning;
 
 bool BoundSweep::suits(const PreparedSweep& sweep, std::span<const RunArray> arrays) {
     for (int a = 0; a < static_cast<int>(arrays.size()); ++a)
-        if (!sweep.in_window(a) && sweep.copied(a, arrays[static_cast<std::size_t>(a)])) return false;
+        if (!sweep.in_window(a) && sweep.copied(a, arrays[a])) return false;
     return true;
 }
 
@@ -165,15 +165,14 @@ BoundSweep::Steps BoundSweep::steps_of(std::optional<std::int64_t> given) {
 // Adds and records at the points after time step `step` of `steps`, each a block.
 void BoundSweep::visit_points(std::int64_t step, std::int64_t steps) {
     for (const StepPoints& points : points_) {
-        const Operand& o = operands_[static_cast<std::size_t>(points.array)];
+        const Operand& o = operands_[points.array];
         FieldStorage* const field = o.array.field;
         if (!field && context_.rank() > 0) continue;
         const Binding first = field ? field->binding() : o.own;
         const int dims = first.stride_bytes.n;
         const Index from = field ? field->storage().lo : Index::filled(dims, 0);
         const Box here = field ? field->owned() : Box();
-        const std::int64_t item = sweep_.problem_.arrays[static_cast<std::size_t>(points.array)].item_bytes,
-                           count = points.count(dims);
+        const std::int64_t item = sweep_.problem_.arrays[points.array].item_bytes, count = points.count(dims);
         const auto buffer = [&](std::int64_t before_last) {
             return first.data + floor_mod(before_last, o.time_buffers) * o.order.items * item;
         };

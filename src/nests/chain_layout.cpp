@@ -41,7 +41,7 @@ std::optional<Index> signs_of(const SweepProblem& p) {
     Index signs = Index::filled(p.dims(), 1);
     for (int k = 0; k < p.dims(); ++k) {
         if (!p.loops.keeps(k)) return {};
-        signs[k] = p.loops.row[static_cast<std::size_t>(k)][k];
+        signs[k] = p.loops.row[k][k];
     }
     return signs;
 }

@@ -84,7 +84,7 @@ void ChainedSweep::bring_back(CollectiveRun& run) {
     for (const BoundSweep* const sweep : sweeps_) {
         bindings_.insert(bindings_.end(), sweep->bindings_.begin(), sweep->bindings_.end());
         for (const int a : turned_arrays(sweep->sweep_.problem_))
-            if (!run.lacks()) bindings_.push_back(sweep->bindings_[static_cast<std::size_t>(a)]);
+            if (!run.lacks()) bindings_.push_back(sweep->bindings_[a]);
     }
     run.arrays_are_ready(moved, others_may);
 }
@@ -105,8 +105,8 @@ BoundRun ChainedSweep::run(const std::shared_ptr<const Said>& said, std::int64_t
     bring_back(run);
     run.execute(bindings_, Programs{kernels_, operations_}, options());
     BoundRun ran{run.end([&](const Failure& f) {
-        const NestWork& nest = *schedule_.works[static_cast<std::size_t>(f.work)].nest();
-        return sweeps_[static_cast<std::size_t>(nest.kernel)]->explain_(f);
+        const NestWork& nest = *schedule_.works[f.work].nest();
+        return sweeps_[nest.kernel]->explain_(f);
     })};
     ran.points = points_ * times;
     ran.waves = waves_ * times;

@@ -111,7 +111,7 @@ private:
         const Plan& plan = c.first->plan();
         std::string text = call_->body + "\nloops";
         const IndexMatrix& loops = c.alternative.problem.loops;
-        for (int k = 0; k < loops.n; ++k) text += " " + either_direction(loops.row[static_cast<std::size_t>(k)]);
+        for (int k = 0; k < loops.n; ++k) text += " " + either_direction(loops.row[k]);
         return text + (c.alternative.on_one_rank ? " on one rank" : "") + ", " + std::to_string(plan.lanes()) +
                " lanes, row " + to_string(plan.row) + (plan.storage == StorageKind::skewed ? " skewed" : "");
     }

@@ -39,7 +39,7 @@ struct PlannedNests {
 
 bool lexicographically_ahead(const Index& offset, const std::vector<int>& signs) {
     for (int k = 1; k < offset.n; ++k)
-        if (offset[k] != 0) return signs[static_cast<std::size_t>(k)] * offset[k] > 0;
+        if (offset[k] != 0) return signs[k] * offset[k] > 0;
     return false;
 }
 
@@ -130,7 +130,7 @@ SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> ar
             throw ConfigError("reverse: loop index " + std::to_string(k) +
                               " was given; allowed: " + std::to_string(first) + " to " + std::to_string(dims - 1) +
                               (in_time ? ", as time, index 0, runs forwards" : ""));
-        signs[static_cast<std::size_t>(k)] = -1;
+        signs[k] = -1;
     }
     for (const int k : loops.periodic) {
         if (k < first || k >= dims)
@@ -171,7 +171,7 @@ SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> ar
                 if (o[0] == 1 && ahead) o[0] = 0;  // a step begins as a copy of the one before
                 Index beside = o;
                 beside[0] = 0;
-                if (o[0] == 0 && !ahead && !zero(beside)) time_buffers[static_cast<std::size_t>(a)] = 2;
+                if (o[0] == 0 && !ahead && !zero(beside)) time_buffers[a] = 2;
             } else if (in_time && o[0] != 0) {
                 throw ConfigError("offset " + to_string(o) + " of an array that is only read: time " +
                                   std::to_string(o[0]) + "; allowed: 0, as it has no time");

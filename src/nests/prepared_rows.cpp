@@ -95,12 +95,12 @@ std::vector<std::int64_t> PreparedSweep::row_steps(std::span<const RunArray> arr
 std::vector<std::int64_t> PreparedSweep::steps_by(const Index& along, std::span<const RunArray> arrays) const {
     std::vector<std::int64_t> steps;
     for (const Access& p : only_nest(schedule_).places) {
-        const RunArray& array = arrays[static_cast<std::size_t>(p.array)];
+        const RunArray& array = arrays[p.array];
         if (in_window(p.array)) {
-            steps.push_back(problem_.arrays[static_cast<std::size_t>(p.array)].item_bytes);
+            steps.push_back(problem_.arrays[p.array].item_bytes);
             continue;
         }
-        const NestArray& n = problem_.arrays[static_cast<std::size_t>(p.array)];
+        const NestArray& n = problem_.arrays[p.array];
         Binding own = array.whole;
         Index first = Index::filled(n.axes.n, 0);
         if (array.field || copied(p.array, array)) {

@@ -54,7 +54,7 @@ PreparedSweep::~PreparedSweep() = default;
 void PreparedSweep::prepare_steps(std::int64_t steps) {
     const StepBlocks blocks = StepBlocks::of(problem_, plan_, steps);
     const bool in_time = std::all_of(problem_.accesses.begin(), problem_.accesses.end(), [&](const Access& p) {
-        return !p.writes || problem_.arrays[static_cast<std::size_t>(p.array)].time_buffers > 0;
+        return !p.writes || problem_.arrays[p.array].time_buffers > 0;
     });
     const bool even = std::all_of(problem_.bounds.begin(), problem_.bounds.end(),
                                   [](const Bound& b) { return b.coefficients[0] == 0; });
@@ -96,7 +96,7 @@ std::vector<std::int64_t> PreparedSweep::initial(int a) const {
     std::vector<std::int64_t> result;
     if (!window_) return result;
     const std::vector<std::int64_t> z = window_->elements(a);
-    const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+    const NestArray& n = problem_.arrays[a];
     const Index shift = problem_.shift(a);
     const IndexMatrix back = inverse(problem_.loops);
     const auto dims = static_cast<std::size_t>(problem_.dims());
@@ -110,7 +110,7 @@ std::vector<std::int64_t> PreparedSweep::initial(int a) const {
 // Memory that is whole on the one rank is used where it lies, unless the plan wants rows of it that
 // are not there, or several time buffers.
 bool PreparedSweep::copied(int a, const RunArray& array) const {
-    const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+    const NestArray& n = problem_.arrays[a];
     if (array.field || n.scale.n) return false;
     if (n.replicated) {  // what is read beyond the ends of a periodic loop must be there
         const Layout own = layout(problem_, plan_, a);
@@ -125,9 +125,9 @@ double PreparedSweep::conversion_s(std::span<const RunArray> arrays) const {
                           std::to_string(problem_.arrays.size()));
     double seconds = 0;
     for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
-        const RunArray& array = arrays[static_cast<std::size_t>(a)];
+        const RunArray& array = arrays[a];
         if (in_window(a) || !copied(a, array)) continue;
-        const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+        const NestArray& n = problem_.arrays[a];
         const MemoryOrder order = memory_order(problem_, plan_, a, context_.rank());
         ConvertedArray converted(context_, a, array.whole, n, layout(problem_, plan_, a), order,
                                  std::max(n.time_buffers, 1));
@@ -138,7 +138,7 @@ double PreparedSweep::conversion_s(std::span<const RunArray> arrays) const {
 
 // Where array `a` lies in a field that it is, or is every so many elements of. @pre the field lies as the plan wants
 Binding PreparedSweep::in_field(int a, FieldStorage& field) const {
-    const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+    const NestArray& n = problem_.arrays[a];
     if (n.scale.n == 0) return field.binding();
     const MemoryOrder order = memory_order(problem_, plan_, a, context_.rank());
     Binding own{field.data() + order.first * n.item_bytes, order.stride};
@@ -148,8 +148,8 @@ Binding PreparedSweep::in_field(int a, FieldStorage& field) const {
 
 // From an array's own dimensions to z coordinates: the address of the schedule's storage.lo.
 Binding PreparedSweep::to_loops(int a, const Binding& own, const Index& first) const {
-    const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
-    const Box& storage = schedule_.arrays[static_cast<std::size_t>(a)].storage;
+    const NestArray& n = problem_.arrays[a];
+    const Box& storage = schedule_.arrays[a].storage;
     const Index shift = problem_.shift(a);
     Index x_stride = Index::filled(problem_.dims(), 0);
     std::int64_t at = 0;

@@ -83,7 +83,7 @@ public:
     /// Bytes from a row's point to the next for each place of the kernel, with these arrays.
     std::vector<std::int64_t> row_steps(std::span<const RunArray> arrays) const;
     /// Whether array `a` is a rolling window: it needs no memory of its own.
-    bool in_window(int a) const { return schedule_.arrays[static_cast<std::size_t>(a)].planes > 0; }
+    bool in_window(int a) const { return schedule_.arrays[a].planes > 0; }
     /// The subscripts of the elements of such an array that this rank's points read and none computes, one
     /// element after the other.
     std::vector<std::int64_t> initial(int a) const;

@@ -11,9 +11,9 @@ namespace tilewave {
 SampleMemory PreparedSweep::sample_memory(std::span<const RunArray> arrays) const {
     SampleMemory s;
     for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
-        const RunArray& given = arrays[static_cast<std::size_t>(a)];
-        const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
-        const Array& array = schedule_.arrays[static_cast<std::size_t>(a)];
+        const RunArray& given = arrays[a];
+        const NestArray& n = problem_.arrays[a];
+        const Array& array = schedule_.arrays[a];
         s.values.emplace_back(static_cast<std::size_t>(n.item_bytes));
         s.replaced.push_back(!n.replicated && !in_window(a));
         s.filled.push_back(false);

@@ -44,10 +44,8 @@ void NativePattern::prepare(const PatternCall& call, std::vector<std::int64_t> c
     const bool root = rank == call.root;
     const bool gets = call.kind != PatternKind::broadcast && (call.kind != PatternKind::reduce || root);
     native_.columns = std::move(columns);
-    if (call.kind == PatternKind::multi_reduce || !call.in.contiguous())
-        given_.resize(static_cast<std::size_t>(call.in.bytes()));
-    if (gets && (call.kind == PatternKind::spread || !call.out.contiguous()))
-        got_.resize(static_cast<std::size_t>(call.out.bytes()));
+    if (call.kind == PatternKind::multi_reduce || !call.in.contiguous()) given_.resize(call.in.bytes());
+    if (gets && (call.kind == PatternKind::spread || !call.out.contiguous())) got_.resize(call.out.bytes());
 }
 
 void NativePattern::post(const PatternCall& call, int rank, Transport& port) {

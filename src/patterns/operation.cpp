@@ -178,11 +178,9 @@ PatternProblem PatternOperation::make_problem() {
 // A part in its own place inside the whole matrix is moved by not moving it; anywhere else it
 // would be overwritten while it is read.
 void PatternOperation::check_places(const PatternProblem& q) {
-    for (std::int64_t r = 0, first = 0; r < q.ranks && has_parts(q.kind);
-         first += q.columns[static_cast<std::size_t>(r++)]) {
+    for (std::int64_t r = 0, first = 0; r < q.ranks && has_parts(q.kind); first += q.columns[r++]) {
         const std::int64_t inside = agreement().value(place_inside(q.ranks) + static_cast<std::size_t>(r));
-        if (inside != Agreement::none &&
-            (q.block > 0 || (inside != first && q.columns[static_cast<std::size_t>(r)] > 0)))
+        if (inside != Agreement::none && (q.block > 0 || (inside != first && q.columns[r] > 0)))
             throw ConfigError(std::string(to_string(q.kind)) + ": on rank " + std::to_string(r) +
                               " the part lies in the whole matrix at column " + std::to_string(inside) +
                               "; allowed: apart from it" +

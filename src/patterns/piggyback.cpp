@@ -80,20 +80,19 @@ void finish_piggyback(const PatternCall& call, const PatternProblem& problem, co
             break;
         case PatternKind::spread: {
             std::int64_t first = 0;
-            for (int r = 0; r < problem.ranks; first += problem.columns[static_cast<std::size_t>(r++)])
-                if (r != rank || call.part_inside < 0)
-                    put(columns_of(call.out, first, problem.columns[static_cast<std::size_t>(r)]), given(r));
+            for (int r = 0; r < problem.ranks; first += problem.columns[r++])
+                if (r != rank || call.part_inside < 0) put(columns_of(call.out, first, problem.columns[r]), given(r));
             break;
         }
         case PatternKind::multi_reduce: {
             if (call.in.bytes() == 0) break;
             std::int64_t first = 0;
-            for (int r = 0; r < rank; ++r) first += problem.columns[static_cast<std::size_t>(r)];
+            for (int r = 0; r < rank; ++r) first += problem.columns[r];
             auto all = joined.around(rank + 1);
             MatrixView whole = call.in;
             whole.data = all.data();
             whole.row_stride_bytes = whole.row_bytes();
-            const MatrixView part = columns_of(whole, first, problem.columns[static_cast<std::size_t>(rank)]);
+            const MatrixView part = columns_of(whole, first, problem.columns[rank]);
             copy_box(call.out.data, {call.out.row_stride_bytes, call.out.item_bytes()}, part.data,
                      {part.row_stride_bytes, part.item_bytes()}, {part.rows, part.cols}, part.item_bytes());
             break;

@@ -57,7 +57,7 @@ PatternTransfer::PatternTransfer(Context& context, Words words, const PatternPro
     if (problem_.kind == PatternKind::spread && call.part_inside >= 0)
         std::erase_if(schedule_.lanes[0], [&](const Step& step) {
             return (step.op == Op::pack || step.op == Op::unpack) &&
-                   schedule_.messages[static_cast<std::size_t>(step.item)].peer == schedule_.rank;
+                   schedule_.messages[step.item].peer == schedule_.rank;
         });
     for (const Array& array : schedule_.arrays) {
         Index stride = array.stride;

@@ -41,7 +41,7 @@ std::string traffic_of(const Schedule& s) {
         for (std::size_t i = 0; i < s.lanes[l].size(); ++i) {
             const Step& step = s.lanes[l][i];
             if (step.op != Op::post_send && step.op != Op::post_recv) continue;
-            const Message& m = s.messages[static_cast<std::size_t>(step.item)];
+            const Message& m = s.messages[step.item];
             Traffic& t = all[{m.peer, m.send}];
             t.from = m.send ? s.rank : m.peer;
             t.to = m.send ? m.peer : s.rank;
@@ -110,7 +110,7 @@ void check_calls(const Schedule& s, const ScheduleCalls& calls) {
                           std::to_string(given) + " were given");
     };
     for (const Tile& tile : s.tiles) {
-        const Work& work = s.works[static_cast<std::size_t>(tile.work)];
+        const Work& work = s.works[tile.work];
         const int number = work.task() ? work.task()->operation : work.nest()->kernel;
         const auto n = static_cast<std::size_t>(number);
         if (work.task() && (number < 0 || n >= calls.operations.size() || !calls.operations[n]))
@@ -123,10 +123,10 @@ void check_calls(const Schedule& s, const ScheduleCalls& calls) {
 // Tiles of nests stay within the storage of what their places reach.
 void check_tiles(const Schedule& s) {
     for (const Tile& tile : s.tiles) {
-        const NestWork* nest = s.works[static_cast<std::size_t>(tile.work)].nest();
+        const NestWork* nest = s.works[tile.work].nest();
         if (!nest || nest->period.n > 0) continue;
         for (const Access& p : nest->places) {
-            const Array& array = s.arrays[static_cast<std::size_t>(p.array)];
+            const Array& array = s.arrays[p.array];
             if (array.time_buffers > 0) continue;
             const Box box = array.elements(intersect(tile.box, nest->space).shifted(p.offset));
             if (auto why = inside_storage(s, p.writes ? "a tile writes" : "a tile reads", p.array, box))
@@ -138,7 +138,7 @@ void check_tiles(const Schedule& s) {
 // Each combine step has a way to join the values of its arrays, and one for both of them.
 void check_combinings(const Schedule& s, std::span<const Combining> given) {
     const auto of = [&](std::int32_t message) {
-        const auto array = static_cast<std::size_t>(s.messages[static_cast<std::size_t>(message)].array);
+        const auto array = static_cast<std::size_t>(s.messages[message].array);
         if (array >= given.size() || !combine_row(given[array].op, given[array].type) ||
             item_bytes(given[array].type) != s.arrays[array].item_bytes)
             throw ConfigError("a step combines values of array " + std::to_string(array) +
@@ -221,7 +221,7 @@ ScheduleReport ReadySchedule::run(std::span<const Binding> bindings) {
     CollectiveRun run(context_, std::move(blocks));
     run.execute(bindings, programs(), options_);
     const RunEnding end = run.end([&](const Failure& f) {
-        const Work& work = kept_.schedule().works[static_cast<std::size_t>(f.work)];
+        const Work& work = kept_.schedule().works[f.work];
         if (const NestWork* nest = work.nest(); nest && calls_.explain) return calls_.explain(nest->kernel, f);
         return "kernel of work " + std::to_string(work.number) + " raised at " + to_string(f.point) + " on rank " +
                std::to_string(context_.rank());

@@ -15,9 +15,14 @@ namespace tilewave {
 
 Event event_of(const Schedule& s, int lane, std::size_t index, double begin_s, double end_s) {
     const Step& step = s.lanes[lane][index];
-    Event e{s.rank, lane, static_cast<std::int32_t>(index), static_cast<std::int32_t>(step.op), -1, -1};
-    std::fill_n(e.tile, max_dims, -1);
+    Event e{};
+    e.rank = s.rank;
+    e.lane = lane;
+    e.step = static_cast<std::int32_t>(index);
+    e.op = static_cast<std::int32_t>(step.op);
+    e.peer = e.tag = -1;
     e.wave = -1;
+    std::fill_n(e.tile, max_dims, -1);
     e.begin_s = begin_s;
     e.end_s = end_s;
     int tile = -1;

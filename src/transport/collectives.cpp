@@ -164,7 +164,7 @@ void broadcast(Transport& t, std::string& bytes, int root, std::int64_t piece) {
     bool lacks = false;
     const auto place = [&](std::int64_t n) -> std::byte* {
         try {
-            bytes.resize(static_cast<std::size_t>(n));
+            bytes.resize(n);
             return reinterpret_cast<std::byte*>(bytes.data());
         } catch (const std::bad_alloc&) {
             lacks = true;
@@ -184,7 +184,7 @@ std::vector<std::string> gather(Transport& t, const std::function<std::string()>
     try {
         bytes = make();
         size = static_cast<std::int64_t>(bytes.size());
-        if (t.rank() == 0) all.resize(static_cast<std::size_t>(t.size()));
+        if (t.rank() == 0) all.resize(t.size());
     } catch (const std::bad_alloc&) {
         size = -1;
     }
@@ -193,7 +193,7 @@ std::vector<std::string> gather(Transport& t, const std::function<std::string()>
     for (int r = 1; t.rank() == 0 && r < t.size(); ++r) {
         receive(t, &size, sizeof size, r);
         try {
-            if (all_have && size >= 0) all[static_cast<std::size_t>(r)].resize(static_cast<std::size_t>(size));
+            if (all_have && size >= 0) all[r].resize(size);
         } catch (const std::bad_alloc&) {
             size = -1;
         }
@@ -207,7 +207,7 @@ std::vector<std::string> gather(Transport& t, const std::function<std::string()>
     }
     all[0] = std::move(bytes);
     for (int r = 1; r < t.size(); ++r) {
-        std::string& one = all[static_cast<std::size_t>(r)];
+        std::string& one = all[r];
         in_pieces(static_cast<std::int64_t>(one.size()), piece,
                   [&](std::int64_t at, std::size_t n) { receive(t, one.data() + at, n, r); });
     }
@@ -276,12 +276,12 @@ void broadcast_among(Transport& t, const std::vector<int>& ranks, std::string& b
     if (ranks.size() < 2 || !t.connected()) return;
     const int n = static_cast<int>(ranks.size()),
               place = static_cast<int>(std::find(ranks.begin(), ranks.end(), t.rank()) - ranks.begin());
-    const auto rank_at = [&](int at) { return ranks[static_cast<std::size_t>(at)]; };
+    const auto rank_at = [&](int at) { return ranks[at]; };
     auto size = static_cast<std::int64_t>(bytes.size());
     if (place) {
         const int parent = rank_at(binomial::parent(place));
         receive(t, &size, sizeof size, parent);
-        bytes.resize(static_cast<std::size_t>(size));
+        bytes.resize(size);
         in_pieces(size, collective_piece,
                   [&](std::int64_t at, std::size_t some) { receive(t, bytes.data() + at, some, parent); });
     }

@@ -56,11 +56,11 @@ namespace {
 class LocalTransport final : public Transport {
 public:
     LocalTransport(std::shared_ptr<LocalFabric::Shared> shared, int rank) : shared_(std::move(shared)), rank_(rank) {}
-    ~LocalTransport() override { shared_->boxes[static_cast<std::size_t>(rank_)].ended = true; }
+    ~LocalTransport() override { shared_->boxes[rank_].ended = true; }
     int rank() const override { return rank_; }
     int max_tag() const override { return shared_->max_tag; }
     int size() const override { return static_cast<int>(shared_->boxes.size()); }
-    bool has_ended(int peer, bool) override { return shared_->boxes[static_cast<std::size_t>(peer)].ended; }
+    bool has_ended(int peer, bool) override { return shared_->boxes[peer].ended; }
     std::vector<int> host_ranks() override {
         const int n = shared_->ranks_per_host, first = rank_ / n * n;
         std::vector<int> ranks;
@@ -100,7 +100,7 @@ public:
     }
 
     bool there(int peer, int tag) override {
-        Mailbox& box = shared_->boxes[static_cast<std::size_t>(rank_)];
+        Mailbox& box = shared_->boxes[rank_];
         std::scoped_lock guard(box.lock);
         return std::any_of(box.sends.begin(), box.sends.end(),
                            [&](const Pending& p) { return p.from == peer && p.tag == tag; });
@@ -117,13 +117,13 @@ public:
 
     bool alarms() const override { return true; }
     void post_alarm(int peer, const Alarm& alarm) override {
-        Mailbox& box = shared_->boxes[static_cast<std::size_t>(peer)];
+        Mailbox& box = shared_->boxes[peer];
         std::scoped_lock guard(box.alarm_lock);
         box.alarms.push_back(alarm);
         box.any_alarm.store(true, std::memory_order_release);
     }
     void take_alarms(std::vector<Alarm>& alarms) override {
-        Mailbox& box = shared_->boxes[static_cast<std::size_t>(rank_)];
+        Mailbox& box = shared_->boxes[rank_];
         if (!box.any_alarm.load(std::memory_order_acquire)) return;
         std::scoped_lock guard(box.alarm_lock);
         alarms.insert(alarms.end(), box.alarms.begin(), box.alarms.end());

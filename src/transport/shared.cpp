@@ -96,8 +96,8 @@ public:
         uses_ = &segment_.uses(place_);
         for (int k = 0, l = 0; k < n; ++k) {
             if (k == place_) continue;
-            peers_[static_cast<std::size_t>(ranks[static_cast<std::size_t>(k)])] = l;
-            Link& link = links_[static_cast<std::size_t>(l++)];
+            peers_[ranks[k]] = l;
+            Link& link = links_[l++];
             link.to = &segment_.queue(place_, k);
             link.from = &segment_.queue(k, place_);
             link.pieces = &segment_.uses(k);
@@ -149,21 +149,21 @@ public:
     }
 
     void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool synchronous) override {
-        const int l = peers_[static_cast<std::size_t>(peer)];
+        const int l = peers_[peer];
         if (l < 0) {
             ++below_;
             return inner_->post_send(id, data, bytes, peer, tag, synchronous);
         }
-        Link& link = links_[static_cast<std::size_t>(l)];
+        Link& link = links_[l];
         Outgoing message{id, peer, tag, synchronous, data, bytes, 0, link.messages++};
         if (!link.waiting.empty() || !announce(link, message, FromMemory{message.data}))
             link.waiting.push_back(message);
     }
 
     bool try_send(const MatrixView& matrix, std::int64_t at, std::int64_t bytes, int peer, int tag) override {
-        const int l = peers_[static_cast<std::size_t>(peer)];
+        const int l = peers_[peer];
         if (l < 0) return false;
-        Link& link = links_[static_cast<std::size_t>(l)];
+        Link& link = links_[l];
         // Whichever way is quicker for others: underneath it would be copied twice, too, and first into a copy of its
         // own.
         if (!link.waiting.empty() || bytes > most_in_pieces || !has_room(link, bytes)) return false;
@@ -174,9 +174,9 @@ public:
     }
 
     std::byte* memory_for(std::int64_t bytes, int peer) override {
-        const int l = peers_[static_cast<std::size_t>(peer)];
+        const int l = peers_[peer];
         if (l < 0 || bytes <= inside_bytes || bytes > large_piece) return nullptr;
-        Link& link = links_[static_cast<std::size_t>(l)];
+        Link& link = links_[l];
         if (!link.waiting.empty() || !free_entry(link)) return nullptr;
         const int piece = free_piece(bytes);
         if (piece < 0) return nullptr;
@@ -185,7 +185,7 @@ public:
         return segment_.piece(place_, piece);
     }
     void post_written(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
-        Link& link = links_[static_cast<std::size_t>(peers_[static_cast<std::size_t>(peer)])];
+        Link& link = links_[peers_[peer]];
         --link.promised;
         Entry& entry = *free_entry(link);
         entry.what.way = Way::pieces;
@@ -217,12 +217,12 @@ public:
         post_recv({id, tag, data, bytes, false}, peer);
     }
     void post_recv(const Receive& to, int peer) {
-        const int l = peers_[static_cast<std::size_t>(peer)];
+        const int l = peers_[peer];
         if (l < 0) {
             ++below_;
             return inner_->post_recv(to.id, to.data, to.bytes, peer, to.tag);
         }
-        Link& link = links_[static_cast<std::size_t>(l)];
+        Link& link = links_[l];
         const auto early = std::find_if(link.early.begin(), link.early.end(),
                                         [&](const Incoming& in) { return in.what.tag == to.tag; });
         if (early == link.early.end()) {
@@ -239,17 +239,17 @@ public:
         inner_->reserve(messages);
     }
     bool there(int peer, int tag) override {
-        const int l = peers_[static_cast<std::size_t>(peer)];
+        const int l = peers_[peer];
         if (l < 0) return inner_->there(peer, tag);
-        const auto& early = links_[static_cast<std::size_t>(l)].early;
+        const auto& early = links_[l].early;
         return std::any_of(early.begin(), early.end(), [&](const Incoming& in) { return in.what.tag == tag; });
     }
 
     bool alarms() const override { return inner_->alarms(); }
     void post_alarm(int peer, const Alarm& alarm) override {
-        const int l = peers_[static_cast<std::size_t>(peer)];
+        const int l = peers_[peer];
         if (l < 0) return inner_->post_alarm(peer, alarm);
-        Link& link = links_[static_cast<std::size_t>(l)];
+        Link& link = links_[l];
         // Memory of its own: it may have to wait for room.
         const auto* const data = reinterpret_cast<const std::byte*>(&own_alarms_.emplace_back(alarm));
         Outgoing message{no_id, peer, alarm_tag, false, data, sizeof alarm, 0, link.messages++};
@@ -264,7 +264,7 @@ public:
 
     void poll(std::vector<int>& done) override {
         for (int r = 0, l; r < size(); ++r)
-            if ((l = peers_[static_cast<std::size_t>(r)]) >= 0) look(links_[static_cast<std::size_t>(l)], r);
+            if ((l = peers_[r]) >= 0) look(links_[l], r);
         go_on();
         // The library must work for what others want of it, too, if not at every turn: more often where a message came
         // its way lately, as its sender may wait for the library's answer.
@@ -405,9 +405,7 @@ private:
     void go_on() {
         std::size_t left = 0;
         for (Outgoing& m : parts_)
-            if (!send_more(links_[static_cast<std::size_t>(peers_[static_cast<std::size_t>(m.peer)])], m,
-                           FromMemory{m.data}))
-                parts_[left++] = m;
+            if (!send_more(links_[peers_[m.peer]], m, FromMemory{m.data})) parts_[left++] = m;
         parts_.resize(left);
         for (Link& link : links_)
             while (!link.waiting.empty() && announce(link, link.waiting.front(), FromMemory{link.waiting.front().data}))

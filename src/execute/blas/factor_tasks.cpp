@@ -257,8 +257,9 @@ std::vector<TaskFunction> factor_tasks(std::shared_ptr<const Blas> blas, Dtype t
     all[qr_reflect] = [tasks](const TaskCall& call) { tasks->qr_reflect(call, Transpose::none); };
     all[qr_reflect_adjoint] = [tasks](const TaskCall& call) { tasks->qr_reflect(call, Transpose::adjoint); };
     for (std::int32_t number = 0; number < TriangularSystem::count; ++number)
-        all[static_cast<std::size_t>(solve_first + number)] =
-            [tasks, system = TriangularSystem::of(number)](const TaskCall& call) { tasks->solve(call, system); };
+        all[solve_first + number] = [tasks, system = TriangularSystem::of(number)](const TaskCall& call) {
+            tasks->solve(call, system);
+        };
     return all;
 }
 

@@ -62,7 +62,7 @@ private:
                       (together_ == 1 || now_->apart == apart_)))
             return;
         *now_ = {up, down, together_, apart_, std::move(now_->spans)};
-        now_->spans.resize(static_cast<std::size_t>(left_));
+        now_->spans.resize(left_);
         find(now_->spans.data(), left_);
     }
 
@@ -105,7 +105,7 @@ private:
         std::int64_t number = 0;
         while (batch.count < most_rows_of_a_call && batch.points < limit) {
             const std::int64_t points = std::min(cut_, rows_.end() - at_);
-            spans_[static_cast<std::size_t>(batch.count++)] = {number, at_, points};
+            spans_[batch.count++] = {number, at_, points};
             batch.points += points;
             at_ += points;
             if (at_ < rows_.end() && !single_) continue;
@@ -154,7 +154,7 @@ std::int64_t row_by_row(const Kernel& kernel, std::size_t places, char* const* p
 NestComputer::NestComputer(const Schedule& schedule, std::span<const Kernel> kernels, PathsOff off)
     : s_(schedule), off_(off), nests_(schedule.works.size()), layers_(schedule.lanes.size()) {
     std::vector<char> used(s_.works.size(), 0);
-    for (const Tile& t : s_.tiles) used[static_cast<std::size_t>(t.work)] = 1;
+    for (const Tile& t : s_.tiles) used[t.work] = 1;
     for (std::size_t w = 0; w < s_.works.size(); ++w) {
         const NestWork* work = s_.works[w].nest();
         if (!work) continue;
@@ -188,7 +188,7 @@ void NestComputer::restart() {
 }
 
 void NestComputer::compute(Run& run, int lane, const Tile& tile) {
-    Nest& nest = nests_[static_cast<std::size_t>(tile.work)];
+    Nest& nest = nests_[tile.work];
     if (!nest.reduced.empty()) reduce_anew(nest, lane, run.reduced_repetition(lane));
     if (nest.work->window.along >= 0)
         compute_in_window(run, lane, tile, nest);
@@ -220,7 +220,7 @@ bool NestComputer::worse(const Nest& nest, const Reduced& r, char* const* ptr, c
 // A lane's first tile of a repetition leaves nothing of the one before. A lane has tiles in all of them or in none.
 void NestComputer::reduce_anew(Nest& nest, int lane, std::int64_t repetition) {
     for (auto& lanes : nest.reduced) {
-        LaneReduced& r = lanes[static_cast<std::size_t>(lane)];
+        LaneReduced& r = lanes[lane];
         if (r.repetition != repetition) r = {Reduced(r.value.what()), repetition};
     }
 }
@@ -229,7 +229,7 @@ void NestComputer::reduce_anew(Nest& nest, int lane, std::int64_t repetition) {
 void NestComputer::reduce(Nest& nest, int lane, char* const* ptr, const std::int64_t* step, std::int64_t n,
                           const Index& index, const Index& direction) {
     for (auto& lanes : nest.reduced) {
-        Reduced& r = lanes[static_cast<std::size_t>(lane)].value;
+        Reduced& r = lanes[lane].value;
         const PointReduction& what = r.what();
         if (what.best >= 0 && worse(nest, r, ptr, step, n)) continue;
         Index at = what.shift, by = what.shift;
@@ -278,7 +278,7 @@ std::int64_t NestComputer::layers_apart(const ArrayMemory& memory, const Nest& n
     std::int64_t apart = 0;
     for (std::size_t p = 0; p < work.places.size(); ++p) {
         const int a = work.places[p].array;
-        if (s_.arrays[static_cast<std::size_t>(a)].time_buffers > 0 && rows.beyond()[0] != 0) return 0;
+        if (s_.arrays[a].time_buffers > 0 && rows.beyond()[0] != 0) return 0;
         std::int64_t bytes = 0;
         for (int k = 0; k < rows.dims(); ++k) bytes += rows.beyond()[k] * memory.binding(a).stride_bytes[k];
         if (next[p] == 0 || bytes % next[p] != 0 || (p > 0 && bytes / next[p] != apart)) return 0;
@@ -328,8 +328,7 @@ void NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest) {
     std::int64_t& left = run.points_to_poll(l);
     const bool together = work.rows_depend && kernel.rows != nullptr;
     double begin = now_s();
-    Batches batches(rows, layers_[static_cast<std::size_t>(l)].rows, single, together,
-                    layers_apart(memory, nest, rows, next),
+    Batches batches(rows, layers_[l].rows, single, together, layers_apart(memory, nest, rows, next),
                     !kernel.values.empty() ? longest_value_row
                     : together             ? longest_simd_row
                                            : longest_row);

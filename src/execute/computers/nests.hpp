@@ -40,9 +40,7 @@ private:
         const Kernel* kernel = nullptr;
         std::vector<std::vector<LaneReduced>> reduced;         // by reduction, lane
         std::vector<std::shared_ptr<std::byte[]>> row_values;  // by lane
-        std::byte* row_value(int lane, std::size_t k) const {
-            return row_values[static_cast<std::size_t>(lane)].get() + value_room(k);
-        }
+        std::byte* row_value(int lane, std::size_t k) const { return row_values[lane].get() + value_room(k); }
     };
     // Bytes of the memory of some row values, each a cache line further than the rows before it: not all at the same
     // place of their pages.

@@ -284,8 +284,7 @@ private:
         }
         bool changes = false;
         for (const auto& lanes : nest_.reduced)
-            changes =
-                changes || !computer_.worse(nest_, lanes[static_cast<std::size_t>(lane_)].value, ptr_, step_, hi - lo);
+            changes = changes || !computer_.worse(nest_, lanes[lane_].value, ptr_, step_, hi - lo);
         if (changes) computer_.reduce(nest_, lane_, ptr_, step_, hi - lo, point(lo), direction_);
         return (run_.points_to_poll(lane_) -= hi - lo) > 0 || run_.pace(lane_, 0, begin_);
     }

@@ -64,7 +64,7 @@ void WindowMemory::fill(std::size_t p, const RollingWindow::Piece& piece, const 
     const auto number = static_cast<std::size_t>(where_.row_number(ring, row));
     const auto [begin, end] = where_.stored(ring, piece, row);
     for (std::int64_t i = ring.first[number]; i < ring.first[number + 1]; ++i) {
-        const Segment& s = ring.segments[static_cast<std::size_t>(i)];
+        const Segment& s = ring.segments[i];
         const std::int64_t lo = std::max(s.begin, begin), hi = std::min(s.begin + s.count, end);
         for (std::int64_t q = lo; q < hi; ++q) {
             const std::byte* value =

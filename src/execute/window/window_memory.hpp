@@ -45,7 +45,7 @@ public:
         return at;
     }
     /// Which of the two memories of back() is written: changes with every tile or panel across of a column.
-    int& turn(int column) { return turns_[static_cast<std::size_t>(column)].value; }
+    int& turn(int column) { return turns_[column].value; }
 
     /// Where a message's region lies: before the first column, or among the last elements of the column that computes
     /// it. A later column may be narrower than what the next rank reads.

@@ -21,7 +21,7 @@ void factorisations(std::int64_t product, const std::vector<bool>& open, int k, 
         if (product == 1) out.push_back(now);
         return;
     }
-    for (std::int64_t f = open[static_cast<std::size_t>(k)] ? product : 1; f >= 1; --f) {
+    for (std::int64_t f = open[k] ? product : 1; f >= 1; --f) {
         if (product % f) continue;
         now[k] = f;
         factorisations(product / f, open, k + 1, now, most, out);

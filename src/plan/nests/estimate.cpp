@@ -27,8 +27,7 @@ Estimate::Estimate(const SweepProblem& problem, const Machine& machine, const Pl
     if (why_no_stencil(problem).empty()) stencil_ = stencil_of(problem);
     depends_.assign(static_cast<std::size_t>(n), false);
     for (const Index& d : problem.dependences())
-        for (int k = 0; k < n; ++k)
-            depends_[static_cast<std::size_t>(k)] = depends_[static_cast<std::size_t>(k)] || d[k] != 0;
+        for (int k = 0; k < n; ++k) depends_[k] = depends_[k] || d[k] != 0;
 }
 
 double crowd(const Plan& plan, const Machine& machine) {
@@ -59,7 +58,7 @@ const Link& Estimate::link(const Plan& plan, int k) const {
 }
 
 double Estimate::face_bytes(const Plan& plan, int k) const {
-    double bytes = reach_[static_cast<std::size_t>(k)];
+    double bytes = reach_[k];
     for (int l = 0; l < plan.tile.n; ++l)
         if (l != k) bytes *= static_cast<double>(plan.tile[l]);
     return bytes;
@@ -90,13 +89,13 @@ Estimate::Step Estimate::step(const Plan& plan) const {
     for (int k = 0; k < n; ++k) {
         const double tiles_along = static_cast<double>(across[k]), m = static_cast<double>(plan.factors[k]),
                      g = static_cast<double>(plan.grid[k]);
-        if (depends_[static_cast<std::size_t>(k)] && !unit(k)) {
+        if (depends_[k] && !unit(k)) {
             // Slices let the next lane of the rank begin when the first of them is done.
             const double within = vertical ? 1.0 / plan.slices : 1;
             s.fill_tiles += tiles_along * (g * ((m - 1) * within + 1) - 1);
             s.fill_s += g * (m - 1) * machine_.hand_over_s * (vertical ? plan.slices : 1);
         }
-        if (plan.grid[k] == 1 || reach_[static_cast<std::size_t>(k)] <= 0) continue;
+        if (plan.grid[k] == 1 || reach_[k] <= 0) continue;
         const Link& l = link(plan, k);
         const double bytes = face_bytes(plan, k);
         const double messages = std::max(1.0, std::ceil(bytes / static_cast<double>(plan.chunk_bytes)));
@@ -136,8 +135,8 @@ double Estimate::stencil_s(const Plan& plan) const {
         (lanes > 1 ? 4 * machine_.step_s + machine_.hand_over_s : 0);
     double own_s = 0, wire_s = 0;
     for (int k = stencil.first(); k < n; ++k) {
-        if (plan.grid[k] == 1 || reach_[static_cast<std::size_t>(k)] <= 0) continue;
-        double bytes = reach_[static_cast<std::size_t>(k)] * together;
+        if (plan.grid[k] == 1 || reach_[k] <= 0) continue;
+        double bytes = reach_[k] * together;
         for (int l = stencil.first(); l < n; ++l)
             if (l != k) bytes *= static_cast<double>(std::max<std::int64_t>(block(plan.grid, l), 1));
         const Link& l = link(plan, k);
@@ -209,11 +208,11 @@ void shorten(SweepProblem& p, int k, std::int64_t points) {
     const std::int64_t less = p.shape[k] - points;
     p.shape[k] -= less;
     p.space.hi[k] = std::max(p.space.hi[k] - less, p.space.lo[k]);
-    if (!p.cuts.empty()) p.cuts[static_cast<std::size_t>(k)] = Cut::even(p.shape[k]);
+    if (!p.cuts.empty()) p.cuts[k] = Cut::even(p.shape[k]);
     for (NestArray& a : p.arrays)
         for (int m = 0; m < a.axes.n; ++m)
             if (a.axes[m] == k && !a.replicated) {
-                if (!a.cuts.empty()) a.cuts[static_cast<std::size_t>(m)] = Cut{};
+                if (!a.cuts.empty()) a.cuts[m] = Cut{};
                 a.shape[m] = std::max<std::int64_t>(a.shape[m] - less, 0);
                 if (a.scale.n) a.field_shape[m] = std::max<std::int64_t>(a.field_shape[m] - a.scale[m] * less, 0);
             }
@@ -237,9 +236,7 @@ Index best_factors(const SweepProblem& problem, const Index& grid, int mapping_d
     for (auto p = primes.rbegin(); p != primes.rend(); ++p) {
         int best = -1;
         for (int k = 0; k < m.n; ++k) {
-            if (k == mapping_dim || unit[static_cast<std::size_t>(k)] ||
-                (problem.window.along >= 0 && k != problem.window.along))
-                continue;
+            if (k == mapping_dim || unit[k] || (problem.window.along >= 0 && k != problem.window.along)) continue;
             if (m[k] * *p > std::max<std::int64_t>(largest_block(problem, grid, k), 1)) continue;
             if (best < 0 || grid[k] * m[k] < grid[best] * m[best]) best = k;
         }

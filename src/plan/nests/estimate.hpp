@@ -29,7 +29,7 @@ public:
     double steps_played(const Plan& plan) const;
     std::int64_t largest_message(const Plan& plan) const;
 
-    bool unit(int k) const { return unit_[static_cast<std::size_t>(k)]; }
+    bool unit(int k) const { return unit_[k]; }
     std::int64_t block(const Index& grid, int k) const { return ceil_div(extents_[k], grid[k]); }
 
 private:

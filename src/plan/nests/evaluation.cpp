@@ -137,7 +137,7 @@ private:
                 std::int64_t rank = 0;
                 for (int k = 0; k < at.n; ++k) rank = rank * plan_.grid[k] + at[k];
                 machine.host_of.push_back(rank < static_cast<std::int64_t>(machine_.host_of.size())
-                                              ? machine_.host_of[static_cast<std::size_t>(rank)]
+                                              ? machine_.host_of[rank]
                                               : static_cast<std::int32_t>(rank));
             }
         }
@@ -158,10 +158,10 @@ private:
     std::int64_t memory_of(const Schedule* s) const {
         std::int64_t bytes = s ? s->buffer_bytes() : 0;
         for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a) {
-            const NestArray& n = problem_.arrays[static_cast<std::size_t>(a)];
+            const NestArray& n = problem_.arrays[a];
             if (n.replicated) continue;
-            if (s && s->arrays[static_cast<std::size_t>(a)].planes > 0) {
-                bytes += window_bytes(s->arrays[static_cast<std::size_t>(a)], *s);
+            if (s && s->arrays[a].planes > 0) {
+                bytes += window_bytes(s->arrays[a], *s);
                 continue;
             }
             bytes += array_bytes(problem_, plan_, a, 0);

@@ -42,7 +42,7 @@ std::vector<FaceCost> face_costs(const SweepProblem& problem, const Plan& plan, 
             face.transfer_s += link.send_s + link.receive_s + link.message_s(static_cast<double>(m.bytes));
         }
         if (m.pieces > 0) continue;  // its pieces say how they lie
-        const Array& array = schedule.arrays[static_cast<std::size_t>(m.array)];
+        const Array& array = schedule.arrays[m.array];
         face.run_bytes = std::max(face.run_bytes, contiguous_bytes(array, m.region));
         if (m.buffer < 0 && m.aggregate < 0) continue;
         face.packed = true;

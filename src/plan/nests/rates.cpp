@@ -34,7 +34,7 @@ std::vector<double> reach_bytes(const SweepProblem& problem) {
     const int n = problem.dims();
     std::vector<double> reach(static_cast<std::size_t>(n), 0);
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
-        const NestArray& array = problem.arrays[static_cast<std::size_t>(a)];
+        const NestArray& array = problem.arrays[a];
         if (array.replicated || !problem.written(a)) continue;
         for (int k = 0; k < n; ++k) {
             std::int64_t before = 0, after = 0;
@@ -44,7 +44,7 @@ std::vector<double> reach_bytes(const SweepProblem& problem) {
                 before = std::max(before, -offset);
                 after = std::max(after, offset);
             }
-            reach[static_cast<std::size_t>(k)] += static_cast<double>((before + after) * array.item_bytes);
+            reach[k] += static_cast<double>((before + after) * array.item_bytes);
         }
     }
     return reach;
@@ -59,8 +59,7 @@ PlanRates::PlanRates(const SweepProblem& problem, const Machine& machine, std::s
       reach_(reach_bytes(problem)),
       item_bytes_(item_bytes(problem)) {
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
-        if (problem.written(a))
-            written_bytes_ += static_cast<double>(problem.arrays[static_cast<std::size_t>(a)].item_bytes);
+        if (problem.written(a)) written_bytes_ += static_cast<double>(problem.arrays[a].item_bytes);
     const Box box = image(problem.loops, problem.space);
     extents_ = box.hi - box.lo;
     for (auto& e : extents_.v) e = std::max<std::int64_t>(e, 0);
@@ -142,8 +141,7 @@ TileClass PlanRates::tile_class(const Plan& plan) const {
         c.scattered = scattered(plan);
         for (double b = cache_sizes_[1]; b < bytes; b *= 2) ++c.bytes;
     }
-    while (c.level < static_cast<int>(cache_sizes_.size()) && bytes > cache_sizes_[static_cast<std::size_t>(c.level)])
-        ++c.level;
+    while (c.level < static_cast<int>(cache_sizes_.size()) && bytes > cache_sizes_[c.level]) ++c.level;
     return c;
 }
 
@@ -199,7 +197,7 @@ double PlanRates::fetched_s(const Plan& plan) const {
         // sets.
         const double between = 2 * tile_bytes * all / static_cast<double>(across[k]);
         if (between > static_cast<double>(machine_.cache_bytes))
-            seconds += reach_[static_cast<std::size_t>(k)] / static_cast<double>(plan.tile[k]) * memory.at(between);
+            seconds += reach_[k] / static_cast<double>(plan.tile[k]) * memory.at(between);
     }
     return seconds;
 }
@@ -255,8 +253,7 @@ KernelRate PlanRates::with_lanes(KernelRate rate, const Plan& plan) const {
     double points = 1;
     for (int k = 0; k < problem_.dims(); ++k) points *= static_cast<double>(unit(k) ? 1 : block(plan.grid, k));
     const double bytes = points * item_bytes_ / plan.lanes();
-    const double with_all = machine_.memory[static_cast<std::size_t>(all - 1)].at(bytes),
-                 with_these = machine_.memory[static_cast<std::size_t>(lanes - 1)].at(bytes);
+    const double with_all = machine_.memory[all - 1].at(bytes), with_these = machine_.memory[lanes - 1].at(bytes);
     rate.point_s =
         std::max(rate.point_s * least_part, rate.point_s - item_bytes_ * std::max(0.0, with_all - with_these));
     return rate;

@@ -54,7 +54,7 @@ private:
         return std::max<std::int64_t>(ceil_div(block(plan.grid, k), plan.factors[k]), 1);
     }
     std::int64_t block(const Index& grid, int k) const { return ceil_div(extents_[k], grid[k]); }
-    bool unit(int k) const { return unit_[static_cast<std::size_t>(k)]; }
+    bool unit(int k) const { return unit_[k]; }
     int ranks_here() const;
 
     const SweepProblem& problem_;

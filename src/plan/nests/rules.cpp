@@ -30,7 +30,7 @@ Index spread_lanes(const SweepProblem& problem, const Index& grid, int mapping_d
         for (int k = 0; k < problem.shape.n; ++k) {
             if (problem.window.along >= 0 && k != problem.window.along) continue;
             const double width = static_cast<double>(largest_block(problem, grid, k)) / static_cast<double>(factors[k]);
-            if (k != mapping_dim && !unit[static_cast<std::size_t>(k)] && width > most) {
+            if (k != mapping_dim && !unit[k] && width > most) {
                 most = width;
                 best = k;
             }
@@ -52,7 +52,7 @@ std::int64_t panel_height(const SweepProblem& problem, std::int64_t others) {
     std::int64_t bytes = 0, least = 8;
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
         if (!problem.in_window(a)) continue;
-        const std::int64_t item = problem.arrays[static_cast<std::size_t>(a)].item_bytes;
+        const std::int64_t item = problem.arrays[a].item_bytes;
         bytes += problem.window_planes(a) * item * others;
         least = std::min(least, item);
     }
@@ -89,8 +89,7 @@ std::int64_t cached_height(const SweepProblem& problem, const Plan& plan, const 
                            double layer, std::int64_t n) {
     const std::vector<bool> unit = problem.unit_dims();
     int outermost = 0;
-    while (outermost < tile.n && (unit[static_cast<std::size_t>(outermost)] || outermost == plan.mapping_dim))
-        ++outermost;
+    while (outermost < tile.n && (unit[outermost] || outermost == plan.mapping_dim)) ++outermost;
     if (outermost == tile.n || (plan.row.n == tile.n && plan.row[outermost] != 0)) return n;
     double bytes = 2 * layer / static_cast<double>(tile[outermost]);
     std::int64_t items = 0;
@@ -109,15 +108,15 @@ Index default_tile(const SweepProblem& problem, int ranks, const Plan& plan, con
     for (int k = 0; k < problem.shape.n; ++k) {
         const std::int64_t block = std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1);
         if (problem.sequential) tile[k] = block;
-        if (unit[static_cast<std::size_t>(k)]) sweeps *= static_cast<double>(block);
-        if (k == plan.mapping_dim || unit[static_cast<std::size_t>(k)] || problem.sequential) continue;
+        if (unit[k]) sweeps *= static_cast<double>(block);
+        if (k == plan.mapping_dim || unit[k] || problem.sequential) continue;
         tile[k] = ceil_div(block, plan.factors[k]);
         layer *= static_cast<double>(tile[k]);
         // Steps to reach the last tile along k: lanes are 1 apart, ranks 1 more.
         fill += static_cast<double>(plan.grid[k] * plan.factors[k] - 1 + plan.grid[k] - 1);
     }
     const int i = plan.mapping_dim;
-    if (problem.sequential || unit[static_cast<std::size_t>(i)]) return tile;
+    if (problem.sequential || unit[i]) return tile;
     const auto n = std::max<std::int64_t>(largest_block(problem, plan.grid, i), 1);
     // A lane must reach its part before it can work: the wait for a tile is small beside all sweeps.
     const double step = ranks > 1 ? 2 * machine.latency_s : 2 * machine.hand_over_s;
@@ -169,9 +168,7 @@ int longest_dim(const SweepProblem& problem, int ranks, const PlanRequest& reque
             bool other = ranks == 1 || n == 1;
             for (int l = 0; l < n; ++l) other = other || (l != k && problem.may_cut(l));
             // A fixed grid says which dimensions are cut: map along the longest uncut one.
-            if (!other || k == not_along || (fixed && (*request.grid)[k] != 1) ||
-                (strict && unit[static_cast<std::size_t>(k)]))
-                continue;
+            if (!other || k == not_along || (fixed && (*request.grid)[k] != 1) || (strict && unit[k])) continue;
             if (best < 0 || box.extent(k) >= box.extent(best)) best = k;
         }
         if (best >= 0) return best;
@@ -210,7 +207,7 @@ namespace {
 // replicated lies as it lies.
 bool storable(const SweepProblem& problem, const Index& row) {
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
-        const NestArray& n = problem.arrays[static_cast<std::size_t>(a)];
+        const NestArray& n = problem.arrays[a];
         if (problem.window.along >= 0 && problem.in_window(a)) continue;  // a rolling window needs no storage
         int varied = 0, has = 0;
         for (int k = 0; k < row.n; ++k) {

@@ -89,7 +89,7 @@ void limit_tasks(std::vector<Counted>& all) {
 
 std::string FactorPlan::text() const {
     const bool waves = algorithm == FactorAlgorithm::wavefront;
-    return std::string(choice_names<FactorAlgorithm>[waves]) +
+    return std::string(choice_names<FactorAlgorithm>[static_cast<std::size_t>(waves)]) +
            (waves ? "" : std::string(" by ") + choice_names<BroadcastTree>[static_cast<std::size_t>(tree)]) +
            ", panels of " + std::to_string(block) + " in chunks of " + std::to_string(chunk_bytes >> 10) + " KiB, " +
            std::to_string(lookahead) + " ahead";
