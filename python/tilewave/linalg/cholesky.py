@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +10,6 @@ import numpy as np
 from tilewave import _core
 from tilewave.context.collective import collective, holds_context
 from tilewave.errors import ConfigError
-from tilewave.linalg.arrays import left
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_bool
 from tilewave.linalg.factors import factored, refused, with_sides
@@ -81,10 +81,8 @@ class CholeskyFactor(Matrix):
                 f"solve: the leading minor of order {self.info} is not positive definite: there is no factor; allowed: "
                 "factors with info 0"
             )
-        made, shape = yield from with_sides(
-            "solve", self, b, lambda sides: _core.linalg.solving("cholesky", self._factor, sides, blas())
-        )
-        return (yield from left(made, shape))
+        run = functools.partial(_core.linalg.solving, "cholesky", self._factor, blas=blas())
+        return (yield from with_sides("solve", self, b, run))
 
 
 @collective("tw.linalg.cholesky")

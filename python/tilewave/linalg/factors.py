@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewave import _core, units
 from tilewave.errors import ConfigError
-from tilewave.linalg.arrays import entered, entered_sides
+from tilewave.linalg.arrays import entered, entered_sides, left
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_bool, require_matrix, require_sides, require_square
 from tilewave.linalg.layout import by_block_columns
@@ -151,24 +151,23 @@ def factor_of(make, a, core, plan):
 
 
 def with_sides(name, factor, b, make, text=""):
-    """What becomes of right-hand sides by `make(storage)`, a run of the core; part of a collective call.
+    """What becomes of right-hand sides by `make(storage)`, a run of the core; a part of a collective call, its last.
 
     Returns
     -------
-    made : Matrix
-        In the layout of b, with a ``report`` of each schedule.
-    shape : tuple of int or None
-        Of the array that was given.
+    Matrix or numpy.ndarray
+        As b; a matrix in its layout with a ``report``, or one of each schedule.
     """
     b, shape = entered_sides(name, b, factor)
     require_sides(name, factor, b, factor.shape[0])
     run = make(b._storage)
     yield f"{factor._identity()}; b {b._identity()}{text}"
-    return made_of(b, factor._plan, *factor.context._together(run.run)), shape
+    return (yield from left(made_of(b, factor._plan, *factor.context._together(run.run)), shape))
 
 
 def made_of(like, plan, storage, reports):
-    """A matrix as another one, that the core has made in some runs by a plan."""
+    """A matrix as another one, that the core has made in one run or some by a plan."""
     made = Matrix(like.context, like.shape, like.dtype, like.layout, storage)
-    made.report = tuple(FactorReport._of(like.context, plan, each) for each in reports)
+    found = tuple(FactorReport._of(like.context, plan, each) for each in reports)
+    made.report = found if len(found) > 1 else found[0]
     return made

@@ -184,5 +184,4 @@ def solve_triangular(
         raise refused(context, SingularMatrix, info, text)
     plans = yield from ranked(context, call)
     made = made_of(b, FactorPlan._of(plans, context), *context._together(call.run, plans))
-    (made.report,) = made.report
     return (yield from left(made, array))

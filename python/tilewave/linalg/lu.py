@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -77,10 +78,8 @@ class LuFactor(Matrix):
             require_sides("solve", self, b, self.shape[0])
             yield f"a singular {self._identity()}"
             raise _singular("solve", self.context, self.info)
-        made, shape = yield from with_sides(
-            "solve", self, b, lambda sides: _core.linalg.solving("lu", self._factor, sides, blas())
-        )
-        return (yield from left(made, shape))
+        run = functools.partial(_core.linalg.solving, "lu", self._factor, blas=blas())
+        return (yield from with_sides("solve", self, b, run))
 
     @collective("tw.linalg.LuFactor.det")
     def det(self) -> Collective[Any]:

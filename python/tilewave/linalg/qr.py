@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -123,15 +124,8 @@ class QrFactor(Matrix):
             On every rank: when b does not fit.
         """
         adjoint = transpose_of("apply", "trans", trans, "NC" if self.dtype.kind == "c" else "NTC") != "N"
-        made, shape = yield from with_sides(
-            "apply",
-            self,
-            b,
-            lambda sides: _core.linalg.applying(self._factor, sides, adjoint, blas()),
-            f"; adjoint {adjoint}",
-        )
-        (made.report,) = made.report
-        return (yield from left(made, shape))
+        run = functools.partial(_core.linalg.applying, self._factor, adjoint=adjoint, blas=blas())
+        return (yield from with_sides("apply", self, b, run, f"; adjoint {adjoint}"))
 
     @collective("tw.linalg.QrFactor.solve")
     def solve(self, b: B, cond: float | None = None) -> Collective[B]:
