@@ -10,8 +10,6 @@ import time
 
 import numpy as np
 import tilewave as tw
-from tilewave import _core
-from tilewave.patterns.matrix import view
 
 from bench.cluster import LINE_BYTES_S, cluster_tool, on_hosts
 from bench.dense import slowest_s
@@ -26,6 +24,7 @@ OURS, CHECKED, DATATYPE, PACKED, BUFFERED = (
     "MPI, packed by hand",
     "MPI, buffered",
 )
+ATTACHED = []  # the memory for MPI's buffered sends
 
 
 # --- on the ranks ---------------------------------------------------------------------------------
@@ -109,15 +108,69 @@ def _contenders(context, algorithms, pattern, rows, cols, strided):
         handle = function(gives, algorithm=algorithm, start=False, **arguments, **more)
         runs[name] = (prepare, handle._core.run, check)
     runs[CHECKED] = (prepare, lambda: function(gives, **arguments), check)
-    columns = [cols // p] * p
-    views = view("M", gives), None if gets is None else view("out", gets)
-    native = {PACKED: True} if pattern in ("reduce", "multi_reduce") else {DATATYPE: False, PACKED: True}
+    ways = {PACKED: True} if pattern in ("reduce", "multi_reduce") else {DATATYPE: False, PACKED: True}
     if not strided and pattern == "broadcast":
-        native = {"MPI": False}
-    for name, packed in native.items():
-        run = _core.NativeRun(context._core, pattern, *views, columns, packed).run
-        runs[name] = (prepare, run, check)
+        ways = {"MPI": False}
+    for name, packed in ways.items():
+        native = _packed(pattern, gives, gets, p) if packed else _derived(pattern, gives, gets, p)
+        runs[name] = (prepare, native, check)
     return runs
+
+
+def _packed(pattern, gives, gets, ranks):
+    """MPI's collective by mpi4py, on matrices without gaps: strided ones, and parts of whole ones, are copied."""
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+
+    def without_gaps(matrix, whole):
+        """Memory for the parts of a matrix one after another, and each part's beside where it lies in the matrix."""
+        if matrix is None or not whole and matrix.flags.c_contiguous:
+            return matrix, []
+        parts = np.split(matrix, ranks if whole else 1, axis=1)
+        memory = np.empty((len(parts), *parts[0].shape))
+        return memory, list(zip(memory, parts, strict=True))
+
+    given, packs = without_gaps(gives, pattern == "multi_reduce")
+    got, unpacks = without_gaps(gets, pattern == "spread")
+    call = {
+        "broadcast": lambda: world.Bcast(given, 0),
+        "reduce": lambda: world.Reduce(given, got, MPI.SUM, 0),
+        "spread": lambda: world.Allgather(given, got),
+        "multi_reduce": lambda: world.Reduce_scatter_block(given, got, MPI.SUM),
+    }[pattern]
+    if pattern == "broadcast" and world.rank:
+        packs, unpacks = [], packs
+
+    def run():
+        for memory, part in packs:
+            np.copyto(memory, part)
+        call()
+        for memory, part in unpacks:
+            np.copyto(part, memory)
+
+    return run
+
+
+def _columns(matrix, columns):
+    """Some columns of a matrix for mpi4py: the memory, how many parts, and a derived datatype of one part."""
+    from mpi4py import MPI
+
+    kind = MPI.DOUBLE.Create_vector(matrix.shape[0], columns, matrix.strides[0] // matrix.itemsize)
+    memory = matrix if matrix.flags.c_contiguous else matrix.base
+    return [memory, matrix.shape[1] // columns, kind.Create_resized(0, matrix.itemsize * columns).Commit()]
+
+
+def _derived(pattern, gives, gets, ranks):
+    """The same straight from and to the matrices by derived datatypes."""
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    if pattern == "broadcast":
+        what = gives if gives.flags.c_contiguous else _columns(gives, gives.shape[1])
+        return lambda: world.Bcast(what, 0)
+    part, whole = _columns(gives, gives.shape[1]), _columns(gets, gets.shape[1] // ranks)
+    return lambda: world.Allgather(part, [whole[0], 1, whole[2]])
 
 
 def _send_contenders(context, rows, cols, strided):
@@ -144,9 +197,34 @@ def _send_contenders(context, rows, cols, strided):
     runs = {OURS: (prepare, run, check)}
     # MPI's buffered send is the matching call; the others return when the matrix has left, not at once.
     for name in (DATATYPE, PACKED, BUFFERED):
-        native = _core.NativeSend(context._core, view("M", M), 0, last, name == PACKED, name == BUFFERED)
-        runs[name] = (prepare, native.run, check)
+        runs[name] = (prepare, _native_send(M, last, name), check)
     return runs
+
+
+def _native_send(M, last, name):
+    """MPI's message by mpi4py from rank 0 to the last one."""
+    from mpi4py import MPI
+
+    world, what, copied = MPI.COMM_WORLD, M, np.empty(M.shape)
+    if not M.flags.c_contiguous:
+        what = copied if name == PACKED else _columns(M, M.shape[1])
+    if name == BUFFERED and world.rank == 0:
+        if ATTACHED:
+            MPI.Detach_buffer()
+        ATTACHED[:] = [np.empty(M.nbytes + MPI.BSEND_OVERHEAD + 4096, "u1")]
+        MPI.Attach_buffer(ATTACHED[0])
+
+    def run():
+        if world.rank == 0:
+            if what is copied:
+                np.copyto(copied, M)
+            (world.Bsend if name == BUFFERED else world.Send)(what, last)
+        elif world.rank == last:
+            world.Recv(what, 0)
+            if what is copied:
+                np.copyto(M, copied)
+
+    return run
 
 
 # --- what to run, and what came out ---------------------------------------------------------------

@@ -1,20 +1,14 @@
 // Bound nests, and chains of them.
-#include <nanobind/stl/unique_ptr.h>
-
 #include <map>
 
 #include "casters.hpp"
 #include "nests/chain_layout.hpp"
 #include "nests/chained_sweep.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-using namespace tilewave;
-
 namespace {
 
 struct BoundCall {
-    std::shared_ptr<const Said> said;
+    std::shared_ptr<const HashedStatus> status;
 };
 
 // What Python has prepared.
@@ -81,14 +75,14 @@ void bind_chain_layout(nb::module_& m) {
 
 void bind_bound(nb::module_& m) {
     bind_chain_layout(m);
-    nb::class_<BoundCall>(m, "BoundCall", "What a rank says at the begin of a run, made once.")
+    nb::class_<BoundCall>(m, "BoundCall", "The status of a rank at the beginning of a run, made once.")
         .def(
             "__init__",
             [](BoundCall* call, const std::string& name, const std::string& description) {
-                Statement what;
+                RankStatus what;
                 what.caller.call = name;
                 what.description = description;
-                new (call) BoundCall{std::make_shared<const Said>(std::move(what))};
+                new (call) BoundCall{std::make_shared<const HashedStatus>(std::move(what))};
             },
             "name"_a, "description"_a);
     nb::class_<BoundRun>(m, "BoundRun", "One run of a bound sweep.")
@@ -103,7 +97,7 @@ void bind_bound(nb::module_& m) {
             "run",
             [](BoundSweep& s, const BoundCall& call, std::optional<std::int64_t> steps, std::uintptr_t env) {
                 nb::gil_scoped_release release;
-                return s.run(call.said, steps, reinterpret_cast<const void*>(env));
+                return s.run(call.status, steps, reinterpret_cast<const void*>(env));
             },
             "call"_a, "steps"_a.none(), "env"_a)
         .def("report", &BoundSweep::report, "run"_a);
@@ -119,7 +113,7 @@ void bind_bound(nb::module_& m) {
             "run",
             [](ChainedSweep& c, const BoundCall& call, std::int64_t times, const std::vector<std::uintptr_t>& env) {
                 nb::gil_scoped_release release;
-                return c.run(call.said, times, env);
+                return c.run(call.status, times, env);
             },
             "call"_a, "times"_a, "env"_a)
         .def_prop_ro("schedule", &ChainedSweep::schedule)

@@ -1,12 +1,19 @@
-// Index <-> tuple of int, Box <-> (lo, hi).
+// What all bindings share. Index <-> tuple of int, Box <-> (lo, hi).
 #pragma once
+#include <array>
+#include <memory>
+
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include "tilewave/error.hpp"
 #include "tilewave/index.hpp"
 
 namespace nanobind::detail {
@@ -46,3 +53,26 @@ struct type_caster<tilewave::Box> {
 };
 
 }  // namespace nanobind::detail
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace tilewave;
+using Release = nb::call_guard<nb::gil_scoped_release>;
+
+/// A Python object that any thread may give back.
+inline std::shared_ptr<nb::object> hold(nb::object object) {
+    return {new nb::object(std::move(object)), [](nb::object* p) {
+                nb::gil_scoped_acquire gil;
+                delete p;
+            }};
+}
+
+/// The value of `all` with this name. @throws ConfigError
+template <class Enum, std::size_t n>
+Enum by_name(const std::string& name, const std::array<Enum, n>& all, const char* what) {
+    for (Enum e : all)
+        if (name == to_string(e)) return e;
+    std::string allowed;
+    for (Enum e : all) allowed += (allowed.empty() ? "" : ", ") + std::string(to_string(e));
+    throw ConfigError(std::string(what) + ": '" + name + "' was given; allowed: " + allowed);
+}

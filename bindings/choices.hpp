@@ -10,8 +10,6 @@
 
 namespace tilewave {
 
-namespace nb = nanobind;
-
 template <class T>
 inline constexpr bool is_kind = !choice_names<T>.empty();
 

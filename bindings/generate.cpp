@@ -1,18 +1,13 @@
-// The generators of schedules: copies between layouts, and sweeps.
-#include <nanobind/stl/tuple.h>
-
+// The generators of schedules: copies between layouts, updates of halos, and nests.
 #include "casters.hpp"
 #include "generate/chain/chain.hpp"
 #include "generate/copy/copy.hpp"
+#include "generate/halo/update.hpp"
 #include "generate/nest/nest.hpp"
 #include "generate/stencil/stencil.hpp"
 #include "generate/sweep/sweep.hpp"
 #include "schedule/compose.hpp"
 #include "schedule/repeat.hpp"
-
-namespace nb = nanobind;
-using namespace nb::literals;
-using namespace tilewave;
 
 void bind_generate(nb::module_& m) {
     m.def("redistribute", &redistribute, "from_layout"_a, "to_layout"_a, "item_bytes"_a, "rank"_a, "ranks"_a,
@@ -22,12 +17,12 @@ void bind_generate(nb::module_& m) {
           "chunk_bytes"_a = 1 << 20, "stride"_a = Index(), "Schedule that brings an array together on rank 0.");
     m.def("scatter_schedule", &scatter_schedule, "layout"_a, "item_bytes"_a, "rank"_a, "ranks"_a,
           "chunk_bytes"_a = 1 << 20, "stride"_a = Index(), "Schedule that spreads rank 0's whole array.");
-    m.def("sweep", &sweep, "problem"_a, "plan"_a, "rank"_a, "ranks"_a = 0, nb::call_guard<nb::gil_scoped_release>(),
+    m.def("sweep", &sweep, "problem"_a, "plan"_a, "rank"_a, "ranks"_a = 0, Release(),
           "The part of one rank in a sweep, of as many ranks as the plan has or more.");
-    m.def("stencil", &stencil, "problem"_a, "plan"_a, "rank"_a, "ranks"_a = 0, nb::call_guard<nb::gil_scoped_release>(),
+    m.def("stencil", &stencil, "problem"_a, "plan"_a, "rank"_a, "ranks"_a = 0, Release(),
           "The part of one rank in a stencil.");
-    m.def("nest_schedule", &nest_schedule, "problem"_a, "plan"_a, "rank"_a, "ranks"_a = 0,
-          nb::call_guard<nb::gil_scoped_release>(), "The part of one rank in a nest, by the plan's generator.");
+    m.def("nest_schedule", &nest_schedule, "problem"_a, "plan"_a, "rank"_a, "ranks"_a = 0, Release(),
+          "The part of one rank in a nest, by the plan's generator.");
     m.def("nest_waves", &nest_waves, "problem"_a, "plan"_a, "Waves of the schedules of all ranks.");
     m.def("sweep_among", &sweep_among, "problem"_a, "plan"_a, "rank"_a, "ranks"_a, "peers"_a,
           "The same, asking these ranks for messages in place of the neighbours.");
@@ -63,4 +58,12 @@ void bind_generate(nb::module_& m) {
         "whole"_a, "part"_a, "arrays"_a = std::vector<std::int32_t>(), "lanes"_a = std::vector<std::int32_t>(),
         "first_number"_a = 0, "first_kernel"_a = 0, "first_operation"_a = 0, "first_tag"_a = 0,
         "Add a schedule behind another of the same rank.");
+    m.def(
+        "halo_update",
+        [](const std::vector<std::pair<Layout, std::int64_t>>& arrays, int rank, int ranks, int axes) {
+            std::vector<HaloArray> all;
+            for (const auto& [layout, item_bytes] : arrays) all.push_back({layout, item_bytes});
+            return halo_update(all, rank, ranks, axes);
+        },
+        "arrays"_a, "rank"_a, "ranks"_a, "axes"_a, "One rank's part of an update of halos, of (layout, item bytes).");
 }

@@ -2,10 +2,6 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/complex.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/unique_ptr.h>
 
 #include <algorithm>
 #include <array>
@@ -28,16 +24,10 @@
 #include "plan/panels/panel_plan.hpp"
 #include "plan/products/product_plan.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-using namespace tilewave;
-
 namespace {
 
 Dtype dtype_named(const std::string& name) {
-    for (const Dtype d : all_dtypes)
-        if (name == to_string(d)) return d;
-    throw ConfigError("dtype " + name + " was given");
+    return by_name(name, all_dtypes, "dtype");
 }
 
 Transpose transpose_named(char name) {
@@ -103,12 +93,7 @@ void bind_ranked(nb::module_& m, const char* name) {
         .def_prop_rw(
             "shown",
             [](const RankedPlans<Plan>& r) { return r.shown ? *static_cast<nb::object*>(r.shown.get()) : nb::none(); },
-            [](RankedPlans<Plan>& r, nb::object made) {
-                r.shown = std::shared_ptr<nb::object>(new nb::object(std::move(made)), [](nb::object* p) {
-                    nb::gil_scoped_acquire gil;
-                    delete p;
-                });
-            },
+            [](RankedPlans<Plan>& r, nb::object made) { r.shown = hold(std::move(made)); },
             "What Python has made of them.");
 }
 
@@ -166,8 +151,7 @@ void bind_products(nb::module_& m) {
         .def_rw("chunk_bytes", &MatmulChoices::chunk_bytes)
         .def_rw("task_flops", &MatmulChoices::task_flops);
     m.def("fits", &fits, "problem"_a, "choices"_a, "What the layouts do not allow; empty where they fit.");
-    m.def("matmul", &matmul, "problem"_a, "choices"_a, "rank"_a, "ranks"_a, nb::call_guard<nb::gil_scoped_release>(),
-          "One rank's part of a product.");
+    m.def("matmul", &matmul, "problem"_a, "choices"_a, "rank"_a, "ranks"_a, Release(), "One rank's part of a product.");
 }
 
 void bind_product_plans(nb::module_& m) {
@@ -209,15 +193,15 @@ void bind_product_plans(nb::module_& m) {
         .def_prop_ro("text", &Multiplication::text)
         .def_prop_ro("compares", &Multiplication::compares)
         .def_prop_ro("flops", &Multiplication::flops)
-        .def("ranked", &Multiplication::ranked, nb::call_guard<nb::gil_scoped_release>(), "Collective.")
-        .def("run", &Multiplication::run, "ranked"_a, nb::call_guard<nb::gil_scoped_release>(), "Collective.");
+        .def("ranked", &Multiplication::ranked, Release(), "Collective.")
+        .def("run", &Multiplication::run, "ranked"_a, Release(), "Collective.");
     m.def(
         "product_rate",
         [](std::shared_ptr<const Blas> blas, const std::string& type, std::array<std::int64_t, 3> piece,
            std::array<std::int64_t, 2> whole, bool b_by_rows,
            bool adds) { return product_rate(blas, dtype_named(type), {piece, whole, b_by_rows, adds}); },
-        "blas"_a, "dtype"_a, "piece"_a, "whole"_a, "b_by_rows"_a = false, "adds"_a = false,
-        nb::call_guard<nb::gil_scoped_release>(), "The rate of products of a shape, measured at first use.");
+        "blas"_a, "dtype"_a, "piece"_a, "whole"_a, "b_by_rows"_a = false, "adds"_a = false, Release(),
+        "The rate of products of a shape, measured at first use.");
     m.def("copy_rate", [](const std::string& type) { return copy_rate(dtype_named(type)); }, "dtype"_a);
 }
 
@@ -268,8 +252,7 @@ void bind_panels(nb::module_& m) {
                const std::vector<FactorPlan>& plans, const Machine& machine) {
                 return played_panels(p, plans, machine, measured_panels(std::move(blas), dtype_named(type), p));
             },
-            "blas"_a, "dtype"_a, "plans"_a, "machine"_a, nb::call_guard<nb::gil_scoped_release>(),
-            "The plans, the fastest by prediction first.");
+            "blas"_a, "dtype"_a, "plans"_a, "machine"_a, Release(), "The plans, the fastest by prediction first.");
 }
 
 using Generator = Schedule (*)(const BlockCyclic&, std::int64_t, const FactorChoices&, int, int);
@@ -289,11 +272,11 @@ void bind_factors(nb::module_& m) {
         .def_rw("chunk_bytes", &FactorChoices::chunk_bytes)
         .def_rw("task_flops", &FactorChoices::task_flops);
     m.def("cholesky", static_cast<Generator>(&cholesky), "layout"_a, "item_bytes"_a, "choices"_a, "rank"_a, "ranks"_a,
-          nb::call_guard<nb::gil_scoped_release>(), "One rank's part of a Cholesky factorization.");
-    m.def("lu", static_cast<Generator>(&lu), "layout"_a, "item_bytes"_a, "choices"_a, "rank"_a, "ranks"_a,
-          nb::call_guard<nb::gil_scoped_release>(), "One rank's part of an LU factorization.");
-    m.def("qr", static_cast<Generator>(&qr), "layout"_a, "item_bytes"_a, "choices"_a, "rank"_a, "ranks"_a,
-          nb::call_guard<nb::gil_scoped_release>(), "One rank's part of a QR factorization.");
+          Release(), "One rank's part of a Cholesky factorization.");
+    m.def("lu", static_cast<Generator>(&lu), "layout"_a, "item_bytes"_a, "choices"_a, "rank"_a, "ranks"_a, Release(),
+          "One rank's part of an LU factorization.");
+    m.def("qr", static_cast<Generator>(&qr), "layout"_a, "item_bytes"_a, "choices"_a, "rank"_a, "ranks"_a, Release(),
+          "One rank's part of a QR factorization.");
     nb::class_<TriangularSystem>(m, "TriangularSystem", "Which triangle of a matrix, and how it is meant.")
         .def(
             "__init__",
@@ -302,14 +285,14 @@ void bind_factors(nb::module_& m) {
             },
             "upper"_a = false, "op"_a = 'N', "unit"_a = false);
     m.def("triangular_solve", &triangular_solve, "layout"_a, "sides"_a, "item_bytes"_a, "system"_a, "choices"_a,
-          "rank"_a, "ranks"_a, nb::call_guard<nb::gil_scoped_release>(), "One rank's part of a triangular solve.");
+          "rank"_a, "ranks"_a, Release(), "One rank's part of a triangular solve.");
     m.def(
         "apply_reflectors",
         [](const BlockCyclic& layout, const BlockCyclic& sides, std::int64_t item, bool adjoint, bool identity,
            const FactorChoices& choices, int rank,
            int ranks) { return apply_reflectors(layout, sides, item, {adjoint, identity}, choices, rank, ranks); },
-        "layout"_a, "sides"_a, "item_bytes"_a, "adjoint"_a, "identity"_a, "choices"_a, "rank"_a, "ranks"_a,
-        nb::call_guard<nb::gil_scoped_release>(), "One rank's part in applying Q of a QR factor, or its adjoint.");
+        "layout"_a, "sides"_a, "item_bytes"_a, "adjoint"_a, "identity"_a, "choices"_a, "rank"_a, "ranks"_a, Release(),
+        "One rank's part in applying Q of a QR factor, or its adjoint.");
     m.attr("factor_tasks") = static_cast<int>(factor_task_count);
 }
 
@@ -325,7 +308,6 @@ Sides sides_of(SidesResult result) {
 
 void bind_factor_calls(nb::module_& m) {
     using Library = std::shared_ptr<const Blas>;
-    using Release = nb::call_guard<nb::gil_scoped_release>;
     bind_ranked<FactorPlan>(m, "RankedFactors");
     nb::class_<FactorReport, ScheduleReport>(m, "FactorReport", "How a factorization or a solve went.")
         .def_ro("plan", &FactorReport::plan)

@@ -3,10 +3,6 @@
 
 #include "casters.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-using namespace tilewave;
-
 void bind_machine(nb::module_& m) {
     nb::class_<Curve>(m, "Curve", "y over x, straight lines between measured points.")
         .def(nb::init<>())

@@ -3,10 +3,6 @@
 
 #include "casters.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-using namespace tilewave;
-
 namespace {
 
 measure::Pair pair_of(int peer, bool first) {
@@ -25,7 +21,6 @@ measure::Shape shape_of(const std::string& way, std::int64_t stride, std::int64_
 }  // namespace
 
 void bind_measure(nb::module_& m) {
-    using Release = nb::call_guard<nb::gil_scoped_release>;
     nb::module_ e = m.def_submodule("measure", "Experiments; samples in seconds.");
     e.def(
         "round_trips",

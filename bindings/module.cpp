@@ -1,4 +1,4 @@
-// The Python module tilewave._core: plain bindings of include/tilewave, nothing of its own.
+// The Python module tilewave._core: plain bindings of include/tilewave, without decisions.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
@@ -14,16 +14,17 @@ void bind_machine(nb::module_& m);
 void bind_schedule(nb::module_& m);
 void bind_problem(nb::module_& m);
 void bind_generate(nb::module_& m);
-void bind_run(nb::module_& m);
+void bind_context(nb::module_& m);
+void bind_arrays(nb::module_& m);
+void bind_execute(nb::module_& m);
+void bind_prepared(nb::module_& m);
 void bind_bound(nb::module_& m);
 void bind_predict(nb::module_& m);
 void bind_nests(nb::module_& m);
-void bind_planner(nb::module_& m);
+void bind_plan(nb::module_& m);
 void bind_patterns(nb::module_& m);
-void bind_halo(nb::module_& m);
-void bind_bench(nb::module_& m);
 void bind_measure(nb::module_& m);
-void bind_run_schedule(nb::module_& m);
+void bind_run(nb::module_& m);
 void bind_linalg(nb::module_& m);
 
 namespace {
@@ -81,15 +82,16 @@ NB_MODULE(_core, m) {
     bind_schedule(m);
     bind_problem(m);
     bind_generate(m);
+    bind_execute(m);
+    bind_context(m);  // its handles are the base of the others
+    bind_arrays(m);
     bind_bound(m);
-    bind_run(m);
+    bind_prepared(m);
     bind_nests(m);
     bind_predict(m);
-    bind_planner(m);
-    bind_halo(m);  // its handles are the others' base
+    bind_plan(m);
     bind_patterns(m);
-    bind_bench(m);
     bind_measure(m);
-    bind_run_schedule(m);
+    bind_run(m);
     bind_linalg(m);
 }

@@ -29,7 +29,7 @@ void load_mpi(const std::string& path) {
     if (path == path_loaded) return;
     if (entry)
         throw MpiError("the MPI of " + path_loaded + " is in use in this process; " + path +
-                       " cannot be loaded beside it");
+                       " cannot be loaded in the same process");
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) throw MpiError(std::string("the MPI library cannot be loaded: ") + dlerror());
     const auto get = reinterpret_cast<GetMpiEntry*>(dlsym(library, "tilewave_mpi_entry"));

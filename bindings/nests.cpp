@@ -1,14 +1,7 @@
 // Planning nests whose kernels Python makes.
-#include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/tuple.h>
-
 #include "casters.hpp"
 #include "nests/choose_together.hpp"
 #include "tilewave/nest.hpp"
-
-namespace nb = nanobind;
-using namespace nb::literals;
-using namespace tilewave;
 
 namespace {
 
@@ -162,6 +155,6 @@ void bind_nests(nb::module_& m) {
             return all;
         });
     m.def(
-        "known_rates", [](Context& context) -> KnownRates& { return context.own<KnownRates>(); }, "context"_a,
+        "known_rates", [](Context& context) -> KnownRates& { return context.component<KnownRates>(); }, "context"_a,
         nb::rv_policy::reference, nb::keep_alive<0, 1>());
 }

@@ -11,22 +11,7 @@
 #include "execute/execution.hpp"
 #include "nests/prepared_sweep.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-using namespace tilewave;
-
 namespace {
-
-using Release = nb::call_guard<nb::gil_scoped_release>;
-
-template <class Enum, std::size_t n>
-Enum by_name(const std::string& name, const std::array<Enum, n>& all, const char* what) {
-    for (Enum e : all)
-        if (name == to_string(e)) return e;
-    std::string allowed;
-    for (Enum e : all) allowed += (allowed.empty() ? "" : ", ") + std::string(to_string(e));
-    throw ConfigError(std::string(what) + ": '" + name + "' was given; allowed: " + allowed);
-}
 
 constexpr std::array all_kinds{PatternKind::broadcast, PatternKind::reduce, PatternKind::spread,
                                PatternKind::multi_reduce};
@@ -107,14 +92,6 @@ std::optional<MatrixView> array_view(nb::handle M, bool written) {
     return M.type().is(array) ? plain_view(M, written) : std::nullopt;
 }
 
-// Lets go of a Python object from any thread.
-std::shared_ptr<nb::object> hold(nb::object object) {
-    return {new nb::object(std::move(object)), [](nb::object* p) {
-                nb::gil_scoped_acquire gil;
-                delete p;
-            }};
-}
-
 bool separate(const MatrixView& a, const MatrixView& b) {
     const auto end = [](const MatrixView& m) { return m.data + (m.rows - 1) * m.row_stride_bytes + m.row_bytes(); };
     return end(a) <= b.data || end(b) <= a.data;
@@ -182,7 +159,7 @@ bool receive_plain(Context& context, nb::handle M, nb::handle rank, nb::handle t
 UserReduction user_reduction(nb::object op) {
     auto object = hold(std::move(op));
     UserReduction user;
-    user.join = [object](std::byte* into, const std::byte* left, const std::byte* right, std::int64_t n) {
+    user.combine = [object](std::byte* into, const std::byte* left, const std::byte* right, std::int64_t n) {
         nb::gil_scoped_acquire gil;
         try {
             auto address = [](const std::byte* p) { return reinterpret_cast<std::uintptr_t>(p); };

@@ -1,16 +1,10 @@
 // What is to be run, and how: problems, layouts, plans and their choices.
-#include <nanobind/stl/tuple.h>
-
 #include <type_traits>
 
 #include "casters.hpp"
 #include "choices.hpp"
 #include "problem/stencil.hpp"
 #include "tilewave/plan.hpp"
-
-namespace nb = nanobind;
-using namespace nb::literals;
-using namespace tilewave;
 
 namespace {
 
@@ -70,42 +64,42 @@ void bind_problem_class(nb::module_& m) {
                const std::vector<std::pair<Index, std::int64_t>>& bounds, const std::vector<bool>& downwards,
                bool sequential, const Index& periodic, PathsOff paths_off) {
                 new (p) SweepProblem{shape, space, {}, {}};
-                for (const auto& [bytes, replicated, own, axes, time_buffers, window] : arrays)
-                    p->arrays.push_back({bytes, replicated, own, axes, time_buffers, window});
+                for (const auto& [bytes, replicated, extents, axes, time_buffers, window] : arrays)
+                    p->arrays.push_back({bytes, replicated, extents, axes, time_buffers, window});
                 for (const auto& [array, offset, writes, keeps] : accesses)
                     p->accesses.push_back({array, offset, writes, keeps});
                 for (const auto& [coefficients, constant] : bounds) p->bounds.push_back({coefficients, constant});
                 p->sequential = sequential;
                 p->periodic = periodic;
                 p->paths_off = paths_off;
-                p->settle(downwards);
+                p->normalize_loops(downwards);
             },
             "shape"_a, "space"_a, "arrays"_a, "accesses"_a, "bounds"_a, "downwards"_a, "sequential"_a,
             "periodic"_a = Index(), "paths_off"_a = PathsOff{0})
         .def(
             "widen",
             [](SweepProblem& p, int array, const Index& lo, const Index& hi) {
-                NestArray& a = p.arrays.at(static_cast<std::size_t>(array));
+                NestArray& a = p.arrays.at(array);
                 a.least_halo_lo = lo;
                 a.least_halo_hi = hi;
             },
             "array"_a, "lo"_a, "hi"_a,
-            "Give an array, or the field that it is part of, at least these halos, in its own dimensions.")
+            "Give an array, or the field that it is part of, at least these halos, in its dimensions.")
         .def(
-            "align", [](SweepProblem& p, int array) { p.arrays.at(static_cast<std::size_t>(array)).aligned = true; },
-            "array"_a, "Let an array's blocks be those of the loops, whatever its extents.")
+            "align", [](SweepProblem& p, int array) { p.arrays.at(array).aligned = true; }, "array"_a,
+            "Let an array's blocks be those of the loops, whatever its extents.")
         .def(
             "part_of_field",
             [](SweepProblem& p, int array, Index scale, Index residue, Index field_shape, int field) {
-                NestArray& a = p.arrays.at(static_cast<std::size_t>(array));
+                NestArray& a = p.arrays.at(array);
                 a.scale = scale, a.residue = residue, a.field_shape = field_shape, a.field = field;
             },
             "array"_a, "scale"_a, "residue"_a, "field_shape"_a, "field"_a,
-            "Say that an array is every scale-th element of a field, of which `field` is the first such array.")
+            "Declare that an array is every scale-th element of a field, of which `field` is the first such array.")
         .def(
             "cut_as",
             [](SweepProblem& p, int array, const std::vector<CutNumbers>& cuts) {
-                p.arrays.at(static_cast<std::size_t>(array)).cuts = cuts_from(cuts);
+                p.arrays.at(array).cuts = cuts_from(cuts);
             },
             "array"_a, "cuts"_a, "Cut an array, or the field that it is part of, by (of, scale, per, shift, every).")
         .def("follow", &SweepProblem::follow, "array"_a, "offset"_a,
@@ -174,7 +168,7 @@ void bind_plan(nb::module_& m) {
     m.def("mostly_padding", &mostly_padding, "problem"_a, "plan"_a,
           "Whether boxes of skewed loops have more than four times the arrays' elements, and more than 4 MB.");
     m.def("row_of_blocks", &row_of_blocks, "problem"_a, "plan"_a,
-          "The row of a plan with skewed storage, or the same the other way where a rank's arrays lie denser so.");
+          "The row of a plan with skewed storage, or its reverse where a rank's arrays are denser with it.");
     m.def("skew_for_time", &skew_for_time, "problem"_a, "ranks"_a, "lanes"_a, "row"_a, "machine"_a,
           "Two loops along whose sum tiles are better cut where steps of time follow each other, or empty.");
     m.def(

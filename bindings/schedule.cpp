@@ -1,17 +1,12 @@
-// Schedules as plain data, and the checker.
-#include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/tuple.h>
-
+// Schedules as plain data, the checker, timelines.
+#include <cstring>
 #include <iterator>
 #include <utility>
 
 #include "casters.hpp"
 #include "schedule/whole.hpp"
 #include "tilewave/engine/check.hpp"
-
-namespace nb = nanobind;
-using namespace nb::literals;
-using namespace tilewave;
+#include "tilewave/engine/timeline.hpp"
 
 namespace {
 
@@ -223,10 +218,69 @@ void bind_data(nb::module_& m) {
         .def("__str__", [](const Violation& v) { return to_string(v); });
 }
 
+nb::bytes raw(const void* data, std::size_t size) {
+    return nb::bytes(static_cast<const char*>(data), size);
+}
+
+template <class T>
+std::vector<T> records(const nb::bytes& data) {
+    if (data.size() % sizeof(T))
+        throw ConfigError("a timeline of " + std::to_string(data.size()) +
+                          " bytes was given; allowed: whole records of " + std::to_string(sizeof(T)));
+    std::vector<T> all(data.size() / sizeof(T));
+    if (!all.empty()) std::memcpy(all.data(), data.data(), data.size());
+    return all;
+}
+
+// To pickle a timeline.
+using TimelineState = std::tuple<int, int, nb::bytes, nb::bytes, std::vector<std::int32_t>>;
+
+void bind_timeline(nb::module_& m) {
+    nb::class_<LaneSplit>(m, "LaneSplit", "Seconds one lane spent on each kind of step.")
+        .def_ro("rank", &LaneSplit::rank)
+        .def_ro("lane", &LaneSplit::lane)
+        .def_ro("compute_s", &LaneSplit::compute_s)
+        .def_ro("pack_s", &LaneSplit::pack_s)
+        .def_ro("wait_s", &LaneSplit::wait_s)
+        .def_ro("post_s", &LaneSplit::post_s)
+        .def_ro("total_s", &LaneSplit::total_s);
+    nb::class_<Timeline>(m, "Timeline", "What every lane did when.")
+        .def(nb::init<>())
+        .def_ro("ranks", &Timeline::ranks)
+        .def_ro("dims", &Timeline::dims)
+        .def_prop_ro("event_bytes",
+                     [](const Timeline& t) { return raw(t.events.data(), t.events.size() * sizeof(Event)); })
+        .def_prop_ro("request_bytes",
+                     [](const Timeline& t) { return raw(t.requests.data(), t.requests.size() * sizeof(Request)); })
+        .def("__getstate__",
+             [](const Timeline& t) {
+                 return TimelineState(t.ranks, t.dims, raw(t.events.data(), t.events.size() * sizeof(Event)),
+                                      raw(t.requests.data(), t.requests.size() * sizeof(Request)), t.threads);
+             })
+        .def("__setstate__",
+             [](Timeline& t, const TimelineState& state) {
+                 const auto& [ranks, dims, events, requests, threads] = state;
+                 new (&t) Timeline{ranks, dims, records<Event>(events), records<Request>(requests), threads};
+             })
+        .def("split", &Timeline::split)
+        // int64 pairs, as bytes: numbers of requests.
+        .def("message_bytes",
+             [](const Timeline& t) {
+                 std::vector<std::int64_t> numbers;
+                 for (const auto& [send, receive] : t.messages())
+                     numbers.insert(numbers.end(),
+                                    {static_cast<std::int64_t>(send), static_cast<std::int64_t>(receive)});
+                 return raw(numbers.data(), numbers.size() * sizeof(std::int64_t));
+             })
+        .def("overlap_ratio", &Timeline::overlap_ratio, "latency_s"_a, "byte_s"_a)
+        .def("chrome_json", &Timeline::chrome_json);
+}
+
 }  // namespace
 
 void bind_schedule(nb::module_& m) {
     bind_data(m);
+    bind_timeline(m);
     m.def(
         "damage",
         [](const Schedule& schedule) {
@@ -235,7 +289,6 @@ void bind_schedule(nb::module_& m) {
         },
         "schedule"_a, "The first entry that is not whole and why, or None: see whole.hpp.");
     m.def(
-        "check", [](const std::vector<Schedule>& schedules) { return check(schedules); }, "schedules"_a,
-        nb::call_guard<nb::gil_scoped_release>(),
+        "check", [](const std::vector<Schedule>& schedules) { return check(schedules); }, "schedules"_a, Release(),
         "The first violation in the schedules of all ranks, or None: see check.hpp.");
 }

@@ -172,6 +172,8 @@ class RankSide:
             self.leave()
 
     def leave(self):
+        # Hydra kills the others then: without a context MPI's file in /dev/shm would keep its name.
+        processes.remove(processes.mpi_files(os.getpid())[0])
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         os._exit(0)

@@ -18,11 +18,10 @@ class ProgressEngine;
 class Lanes;
 struct ExecuteOptions;
 
-/// Which function a rank calls, and where its program stands.
+/// Which function a rank calls, and from which place of its program.
 struct Caller {
-    std::string call;  ///< "tw.run"; must be the same on every rank
-    std::string
-        where;  ///< "script.py:7"; only shown. Empty: what Context::on_where() was given is asked, if it is needed
+    std::string call;   ///< "tw.run"; must be the same on every rank
+    std::string where;  ///< "script.py:7"; only shown. Empty: asked from Context::on_where() if needed
 };
 
 /// One rank's place in a group of ranks, with `threads` lanes each. No global state: any number
@@ -58,13 +57,13 @@ public:
     bool oversubscribed() const { return oversubscribed_; }
     /// CPUs that this rank's lanes are pinned to; empty when nothing is pinned. The environment variable TILEWAVE_PIN
     /// decides: on, off, or auto, which pins where the context has all ranks of a launch and they have several lanes
-    /// on this host. With more lanes than CPUs nothing is pinned. The caller's own thread is pinned only inside a run.
+    /// on this host. With more lanes than CPUs nothing is pinned. The caller's thread is pinned only inside a run.
     const std::vector<int>& cpus() const;
 
     /// Latency and bandwidth to the farthest rank and the hand-over between two lanes, equal on
     /// all ranks; measured when the context is made; where there is one rank, at first use.
     const Machine& machine();
-    /// Replaces the measured numbers, except those that say where ranks are: ranks_per_core, set_of, set_cpus. Local;
+    /// Replaces the measured numbers, except the places of ranks: ranks_per_core, set_of, set_cpus. Local;
     /// the same on every rank, or plans differ.
     void use_machine(const Machine& machine);
     /// Add to this rank's clock to get rank 0's.
@@ -78,8 +77,8 @@ public:
     /// State that a component of the library keeps with this context, by type: made at first use, destroyed with the
     /// context. Local.
     template <class T>
-    T& own() {
-        std::shared_ptr<void>& there = own_[typeid(T)];
+    T& component() {
+        std::shared_ptr<void>& there = components_[typeid(T)];
         if (!there) there = std::make_shared<T>();
         return *static_cast<T*>(there.get());
     }
@@ -107,11 +106,11 @@ private:
     std::unique_ptr<ExecuteOptions> options_;
     std::optional<Machine> machine_;
     double clock_offset_s_ = 0;
-    std::map<std::type_index, std::shared_ptr<void>> own_;
+    std::map<std::type_index, std::shared_ptr<void>> components_;
 };
 
-/// The state of one rank that the ranks compare before a collective operation.
-struct Statement {
+/// The status of one rank, which the ranks compare before a collective operation.
+struct RankStatus {
     enum class Kind : char {
         fine = ' ',
         config = 'c',
@@ -129,15 +128,15 @@ struct Statement {
 };
 
 /// The exception of a kind.
-[[noreturn]] void throw_as(Statement::Kind kind, const std::string& text);
+[[noreturn]] void throw_as(RankStatus::Kind kind, const std::string& text);
 
 /// All ranks return, or all throw the same error: a ConfigError that names the first two calls or descriptions that
 /// differ, or the error of the lowest rank that has one. The context is unchanged either way, and the next calls match
 /// again. Returns whether all ranks have prepared the same. Every call on a context begins with this or with a
 /// pattern's agreement, so that ranks that call different functions find out. Collective; ceil(log2 ranks) small
 /// messages a rank when all is well.
-/// @throws ConfigError, KernelError, InternalError; Interrupted where any rank says so; MpiError where a rank has ended
-bool agree(Context& context, const Statement& mine);
+/// @throws ConfigError, KernelError, InternalError; Interrupted where any rank was; MpiError where a rank has ended
+bool agree(Context& context, const RankStatus& status);
 
 class InFlight;
 
@@ -152,7 +151,7 @@ public:
     bool test();
     /// @throws ConfigError, KernelError, MpiError: of a collective call on every rank the same, once it is over
     void wait();
-    /// Of its staging buffers.
+    /// Bytes of its staging buffers.
     std::int64_t buffer_bytes() const;
 
 protected:

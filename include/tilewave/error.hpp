@@ -11,12 +11,12 @@ struct ConfigError : std::invalid_argument {
     using std::invalid_argument::invalid_argument;
 };
 
-/// The MPI library returned an error; the message is MPI's own with our call before it.
+/// The MPI library returned an error; the message is our call and MPI's text.
 struct MpiError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// The kernel raised at a point; the message says which rank, point and why. After it the
+/// The kernel raised at a point; the message has the rank, the point and the reason. After it the
 /// written array holds what was computed before the failure and is otherwise unspecified.
 struct KernelError : std::runtime_error {
     using std::runtime_error::runtime_error;

@@ -15,13 +15,13 @@
 
 namespace tilewave {
 
-/// What a field for a caller's own kernels keeps of its neighbours' points; exchange() (halo.hpp) brings their values.
+/// Points of its neighbours that a block stores, for a caller's kernels; exchange() (halo.hpp) brings their values.
 struct Halo {
     Index below = {}, above = {};  ///< widths along each dimension, before and after the block; empty: 0
     Index wraps = {};              ///< 1 for periodic dimensions; empty: none is
     Index grid = {};               ///< ranks along each dimension; empty: default_grid()
 
-    /// Of one width on all sides of `dims` dimensions.
+    /// A halo of one width on all sides of `dims` dimensions.
     static Halo of(int dims, std::int64_t width) {
         return {Index::filled(dims, width), Index::filled(dims, width), {}, {}};
     }
@@ -96,7 +96,7 @@ public:
         ++version_;
     }
     /// Forgets the time step before the current one, as if the last two were one. The oldest step stays.
-    /// @pre the last run had a buffer for each time step that is kept, and two more (ConfigError)
+    /// @pre the last run had a buffer for each stored time step, and two more (ConfigError)
     void join_steps();
     /// Bytes from time buffer to time buffer. Outside of runs the first holds the current values, the k-th behind it
     /// those of k steps before.
@@ -110,7 +110,7 @@ public:
     /// The same where place() gives `out`, as part of the agreement: it may throw std::bad_alloc.
     void gather(const std::function<std::byte*()>& place, int back = 0);
     /// Reduces all elements, or their squares or magnitudes as doubles, to one number, the same on every rank.
-    /// Of complex elements what.type is that of a part: `part` says which is reduced; squares are of both.
+    /// With complex elements what.type is that of a part. `part`: which one is reduced; squares are of both.
     /// Collective.
     /// @pre what.type has the field's item size, of complex elements half of it; values of complex elements are one
     /// part, squares and magnitudes of both (ConfigError)
@@ -124,7 +124,7 @@ public:
     /// Gives every rank its block of rank 0's row-major `whole`, which is unused elsewhere. Collective.
     /// @throws OutOfResources on every rank, with nothing changed, where one has not the memory
     void scatter(std::byte* whole, int back = 0);
-    /// The memory itself, kept alive by the result.
+    /// The memory, which the result keeps alive.
     std::shared_ptr<std::byte[]> share() const { return data_; }
 
 private:
@@ -155,13 +155,12 @@ private:
 /// A distributed array of T, of any size: a number, or a struct of several. Elements move between ranks as bytes.
 template <class T>
 class Field {
-    static_assert(
-        std::is_trivially_copyable_v<T> && alignof(T) <= 64,
-        "elements of a field are copied byte by byte: T has no pointers of its own, constructors of copies, or "
-        "alignment beyond a cache line");
+    static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= 64,
+                  "elements of a field are copied byte by byte: T has no copy constructor, or "
+                  "alignment beyond a cache line");
 
 public:
-    /// Every rank sets its own points to init(global index). Collective (the layout is common).
+    /// Every rank sets its points to init(global index). Collective (the layout is common).
     template <class Init>
     Field(Context& context, Index shape, Init init) : storage_(context, shape, sizeof(T)) {
         for_each_owned([&](const Index& at, T& value) { value = static_cast<T>(init(at)); });
@@ -181,23 +180,22 @@ public:
     /// f(global index, T& value) for each point this rank owns.
     template <class F>
     void for_each_owned(F f) {
-        const Box mine = storage_.owned();
-        if (mine.empty()) return;
+        const Box owned = storage_.owned();
+        if (owned.empty()) return;
         const Binding b = storage_.binding();
-        Index at = mine.lo;
+        Index at = owned.lo;
         do {
             std::int64_t offset = 0;
             for (int k = 0; k < at.n; ++k) offset += (at[k] - storage_.storage().lo[k]) * b.stride_bytes[k];
             f(at, *reinterpret_cast<T*>(b.data + offset));
-        } while (next_point(at, mine));
+        } while (next_point(at, owned));
     }
     /// The whole array, row-major, on rank 0; empty elsewhere. Collective.
     /// @throws OutOfResources on every rank where one has not the memory
     std::vector<T> gather() {
         std::vector<T> whole;
         storage_.gather([&] {
-            if (storage_.context().rank() == 0)
-                whole.resize(static_cast<std::size_t>(storage_.layout().whole().points()));
+            if (storage_.context().rank() == 0) whole.resize(storage_.layout().whole().points());
             return reinterpret_cast<std::byte*>(whole.data());
         });
         return whole;

@@ -1,4 +1,4 @@
-// Updating the halos of fields, for kernels of a caller's own.
+// Updating the halos of fields, for a caller's kernels.
 #pragma once
 #include <memory>
 #include <span>
@@ -9,10 +9,10 @@
 
 namespace tilewave {
 
-/// What one rank says of an update.
+/// The arguments of one rank's update.
 struct HaloCall {
     std::vector<FieldStorage*> fields;
-    int axes = max_dims;     ///< points beside the block along so many axes at most: 1 leaves out edges and corners
+    int axes = max_dims;     ///< points outside the block along so many axes at most: 1 leaves out edges and corners
     Caller caller = {};      ///< its function is "exchange" where it has no name
     std::string error = {};  ///< what the caller has found wrong on this rank
 };
@@ -22,9 +22,9 @@ struct HaloCall {
 using HaloHandle = RepeatedHandle;
 
 /// Starts an update of the halos of fields: each halo point gets its owner's value, by one message for each neighbour.
-/// Fields that a run has moved are brought back first. What it needs is kept for the next call with the same fields.
-/// Collective; costs an agreement, ceil(log2 ranks) small messages a rank, which goes on beside other work from the
-/// second call on.
+/// Fields that a run has moved are brought back first. Its schedule and buffers are cached for the next call with the
+/// same fields. Collective; costs an agreement, ceil(log2 ranks) small messages a rank, which overlaps with other work
+/// from the second call on.
 /// @pre one or more fields of one context, made with a Halo on equal process grids (ConfigError, on every rank)
 /// @pre equal calls on all ranks (ConfigError, on every rank; from the second call on by wait() and test())
 HaloHandle start_exchange(Context& context, HaloCall call);
@@ -39,7 +39,7 @@ template <class T, class... Others>
 void exchange(Field<T>& field, Field<Others>&... others) {
     run_exchange(field.storage().context(), {{&field.storage(), &others.storage()...}});
 }
-/// The same in flight: compute beside it, then wait().
+/// The same in flight: compute meanwhile, then wait().
 template <class T, class... Others>
 HaloHandle start_exchange(Field<T>& field, Field<Others>&... others) {
     return start_exchange(field.storage().context(), {{&field.storage(), &others.storage()...}});

@@ -112,8 +112,7 @@ public:
         std::vector<T> whole;
         storage_.gather([&] {
             if (storage_.context().rank() == 0)
-                whole.resize(
-                    static_cast<std::size_t>(storage_.layout().rows.extent * storage_.layout().columns.extent));
+                whole.resize(storage_.layout().rows.extent * storage_.layout().columns.extent);
             return reinterpret_cast<std::byte*>(whole.data());
         });
         return whole;
@@ -147,7 +146,7 @@ ProductReport multiply(const Matrix<T>& a, const Matrix<T>& b, Matrix<T>& c, con
 struct FactorReport : ScheduleReport {
     FactorPlan plan;
     std::string moved;  ///< "a", "b", "ab": what was redistributed first
-    /// Of this rank beyond what is given and what comes out: panels in flight, copies of what is redistributed.
+    /// Memory of this rank beyond arguments and results: panels in flight, copies of what is redistributed.
     std::int64_t memory_bytes = 0;
     std::function<Prediction()> prediction;  ///< as of a product
 };

@@ -5,7 +5,7 @@
 
 namespace tilewave {
 
-/// MPI libraries send messages up to this size at once, through buffers of their own (UCX in shared memory: to 8064
+/// MPI libraries send messages up to this size at once, through internal buffers (UCX in shared memory: to 8064
 /// bytes). For larger ones the receiver is asked first.
 inline constexpr std::int64_t short_bytes = 8000;
 
@@ -21,7 +21,7 @@ struct Curve {
 // clang-format off
 #define TILEWAVE_LINK_NUMBERS(X) \
     X(double, latency_s, 5e-6, positive, \
-      "One message of 8 bytes, one way, while both ranks wait for it.") \
+      "One message of 8 bytes, in one direction, while both ranks wait for it.") \
     X(double, send_s, 3e-7, positive, \
       "Posting a send: the time that a lane cannot compute.") \
     X(double, receive_s, 3e-7, positive, \
@@ -42,13 +42,13 @@ struct Curve {
 
 #define TILEWAVE_MACHINE_NUMBERS(X) \
     X(double, latency_s, 5e-6, positive, \
-      "One small message to the farthest rank, one way.") \
+      "One small message to the farthest rank, in one direction.") \
     X(double, byte_s, 1e-10, positive, \
       "One more byte of a large message to the farthest rank.") \
     X(double, chunk_s, 5e-6, positive, \
       "What a message in a stream costs beyond its bytes.") \
     X(double, short_s, 0, zero, \
-      "A message of short_bytes in a stream, all included: MPI libraries send it another way. 0: as any other.") \
+      "A message of short_bytes in a stream, all included: MPI libraries send it by another protocol. 0: as any other.") \
     X(double, ranks_per_core, 1, positive, \
       "Ranks that share a CPU, on the most crowded host.") \
     X(double, hand_over_s, 1e-6, positive, \
@@ -60,7 +60,7 @@ struct Curve {
     X(double, step_s, 5e-8, positive, \
       "The overhead of one step of a schedule.") \
     X(std::int64_t, cache_bytes, 512 << 10, positive, \
-      "A core's own second-level cache.") \
+      "The second-level cache of a core.") \
     X(std::int64_t, shared_cache_bytes, 2 << 20, positive, \
       "A CPU's share of the last-level cache.")
 // clang-format on
@@ -70,9 +70,10 @@ struct Link {
 #define TILEWAVE_NUMBER(type, name, otherwise, range, text) type name = otherwise;
     TILEWAVE_LINK_NUMBERS(TILEWAVE_NUMBER)
 #undef TILEWAVE_NUMBER
-    Curve transfer_s = {};  ///< one message by bytes, one way, both ranks waiting; empty: latency_s + bytes byte_s
+    Curve transfer_s =
+        {};  ///< one message by bytes, in one direction, both ranks waiting; empty: latency_s + bytes byte_s
 
-    /// Seconds of one message of `bytes`, one way.
+    /// Seconds of one message of `bytes`, in one direction.
     double message_s(double bytes) const {
         return transfer_s.x.empty() ? latency_s + bytes * byte_s : transfer_s.at(bytes);
     }
@@ -91,14 +92,13 @@ struct Machine {
     /// lanes of a host do so.
     std::vector<Curve> memory = {};
     std::vector<std::int32_t> host_of = {};  ///< each rank's host; empty: all ranks are on one host
-    /// Each rank's set of CPUs, which its lanes run on. Ranks may share a set. Empty: every lane has a CPU of its own.
+    /// Each rank's set of CPUs, which its lanes run on. Ranks may share a set. Empty: no two lanes share a CPU.
     std::vector<std::int32_t> set_of = {};
     std::vector<double> set_cpus = {};  ///< how many CPUs each set has
 
     bool shares_host(int a, int b) const {
         const auto n = static_cast<int>(host_of.size());
-        return n == 0 ||
-               (a < n && b < n && host_of[static_cast<std::size_t>(a)] == host_of[static_cast<std::size_t>(b)]);
+        return n == 0 || (a < n && b < n && host_of[a] == host_of[b]);
     }
     const Link& link(int a, int b) const { return shares_host(a, b) ? same_host : other_host; }
 };

@@ -108,7 +108,7 @@ private:
 
 /// Makes one schedule of bound nests: nothing is agreed on between nests and repetitions, and a tile of the next nest
 /// starts when what it reads is there. Nests that share a field get one layout for it: one grid and storage, and a halo
-/// that is wide enough for all; where their own plans differ they are planned once more. Nests that cannot have one, as
+/// that is wide enough for all; where their plans differ they are planned once more. Nests that cannot have one, as
 /// their PlanRequests are others, or that run more time steps than a block has, run one after another. Collective.
 /// @pre at least one nest; all were bound on `context` (ConfigError)
 NestChain chain(Context& context, const std::vector<BoundNest*>& nests);
@@ -157,8 +157,8 @@ template <auto Table, class T>
 struct PointView {
     char* const* ptr;          // of the row, by read
     const std::int64_t* step;  // bytes from point to point, by read
-    const char* own;           // offset 0 of the written array, or null
-    std::int64_t q, own_step;
+    const char* written;       // offset 0 of the written array, or null
+    std::int64_t q, written_step;
 
     static constexpr std::size_t reads = Table.size();
     /// The place of an offset in the table; `reads` for the point itself, beyond where it is not there. Comparisons of
@@ -176,7 +176,7 @@ struct PointView {
     [[gnu::always_inline]] T operator()(I... offset) const {
         const std::size_t place = place_of(offset...);
         if (place < reads) return *reinterpret_cast<const T*>(ptr[place] + q * step[place]);
-        if (place == reads && own) return *reinterpret_cast<const T*>(own + q * own_step);
+        if (place == reads && written) return *reinterpret_cast<const T*>(written + q * written_step);
         throw ConfigError("the body reads an offset that its table does not declare");
     }
 
@@ -366,7 +366,7 @@ ArrayReads array_reads(const NestOperand<Table, T, Written>& operand) {
     ArrayReads a{&operand.field->storage(), sizeof(T), operand.field->shape(), Written, {}};
     for (const auto& row : Table) {
         Index o = Index::filled(static_cast<int>(row.size()), 0);
-        for (int k = 0; k < o.n; ++k) o[k] = row[static_cast<std::size_t>(k)];
+        for (int k = 0; k < o.n; ++k) o[k] = row[k];
         a.offsets.push_back(o);
     }
     return a;
@@ -375,7 +375,7 @@ ArrayReads array_reads(const NestOperand<Table, T, Written>& operand) {
 }  // namespace detail
 
 /// Runs `body` at every point of `loops`, as plain nested loops with the first index outermost would: once, upwards and
-/// over the largest box of points for which every access stays inside the arrays, where `loops` does not say otherwise.
+/// over the largest box of points for which every access stays inside the arrays, unless `loops` has other bounds.
 /// The body is given a view of each operand and returns the value of the array that is written, or a tuple of one for
 /// each; offsets may have any sign, a read ahead in the loops gives the value from before the run:
 ///
@@ -391,7 +391,7 @@ ArrayReads array_reads(const NestOperand<Table, T, Written>& operand) {
 ///     },
 ///                   tilewave::writes<star>(u));
 ///
-/// The plan is chosen as a Python program's is: ways to lay out loops and arrays, tiles, lanes and schedule are
+/// The plan is chosen as for a Python program: layouts of loops and arrays, tiles, lanes and schedules are
 /// predicted with the body's rate, which is measured at the first call (about 0.1 s a rate); `request` is obeyed. Later
 /// calls with the same body, shapes and loops take the plan as it is. Collective. Costs making the schedule, then the
 /// work.

@@ -11,9 +11,10 @@
 namespace tilewave {
 
 /// A reduction by a function of the caller's: n points, into[i] = left[i] op right[i]. Returns false when it failed,
-/// and failure() then says why. Any call on the context may invoke it, as any call makes progress with the pattern.
+/// and failure() is then the reason. Any call on the context may invoke it, as any call makes progress with the
+/// pattern.
 struct UserReduction {
-    std::function<bool(std::byte* into, const std::byte* left, const std::byte* right, std::int64_t n)> join;
+    std::function<bool(std::byte* into, const std::byte* left, const std::byte* right, std::int64_t n)> combine;
     std::function<std::string()> failure;
 };
 
@@ -26,7 +27,7 @@ struct PatternCall {
     Reduction op = Reduction::sum;
     UserReduction user;      ///< with op user
     std::int64_t block = 0;  ///< spread and multi_reduce: see PatternProblem
-    /// Where this rank's part lies inside its whole matrix: the part's first column; -1: apart.
+    /// Where this rank's part lies inside its whole matrix: the part's first column; -1: it does not.
     std::int64_t part_inside = -1;
     PatternRequest request;
     bool keep = false;  ///< agree and plan only: start() runs it, any number of times
@@ -58,9 +59,9 @@ private:
 
 /// Starts a pattern; collective in effect: the ranks of a context start theirs in one order. Costs
 /// an agreement, ceil(log2 ranks) small messages a rank, before the data move or, of small matrices, with them; its
-/// errors are raised by wait() and test(). A kept call is agreed on before it returns.
+/// errors are raised by wait() and test(). A call with `keep` is agreed on before it returns.
 /// Errors so raised on every rank: arguments that differ, matrices that do not fit together, a
-/// root, block, algorithm, chunk or number of buffers that is not allowed, what `call.error` says.
+/// root, block, algorithm, chunk or number of buffers that is not allowed, `call.error`.
 PatternHandle start_pattern(Context& context, PatternCall call);
 
 /// start_pattern() and wait() in one call with less overhead, for small matrices. Where an interrupt ends the call
@@ -70,7 +71,7 @@ void run_pattern(Context& context, PatternCall call, const std::function<std::sh
 
 /// How buffered sends of a context behave.
 struct SendLimits {
-    std::int64_t bytes = 256 << 20;  ///< the most that is kept for messages not yet received
+    std::int64_t bytes = 256 << 20;  ///< the most that is buffered for messages not yet received
     bool wait = true;                ///< at the limit: wait for receivers (else refuse)
 };
 

@@ -77,7 +77,7 @@ Layout field_layout(const SweepProblem& problem, const Plan& plan, int a);
 /// What `rank` stores of array `a` under `plan`: its block and halo, or the whole of a replicated array.
 Box held(const SweepProblem& problem, const Plan& plan, int a, int rank);
 
-/// How array `a` lies in the memory of `rank` under `plan`, in the array's own dimensions; one time buffer. What is
+/// How array `a` lies in the memory of `rank` under `plan`, in the array's dimensions; one time buffer. What is
 /// part of a field lies among the field's elements.
 MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, int rank);
 /// How the field that array `a` is, or is part of, lies in the memory of `rank`.
@@ -140,7 +140,7 @@ struct PlanRequest {
 Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine);
 
 /// `plan`, made for `before`, with tiles for `now`: the same nest over other bounds. Dimensions with no more tiles than
-/// lanes keep their number of tiles, the others the tiles' extents. Plan::validate() says whether it fits `now`.
+/// lanes keep their number of tiles, the others the tiles' extents. Plan::validate() checks whether it fits `now`.
 Plan fitted(const Plan& plan, const SweepProblem& before, const SweepProblem& now);
 
 }  // namespace tilewave

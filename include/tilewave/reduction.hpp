@@ -1,4 +1,4 @@
-// Reductions: one number from all values that points compute, joined while they are computed, in any order.
+// Reductions: one number from all values that points compute, combined while they are computed, in any order.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -28,7 +28,7 @@ enum class ReducedForm : std::uint8_t { value, magnitude, square };
 enum class ComplexPart : std::uint8_t { none, real, imaginary, both };
 
 /// The exact sum of doubles: rounded once, at the end, so the order they come in does not matter (a
-/// superaccumulator: 64-bit words 32 bits apart, as in Neal, "Fast exact summation", 2015).
+/// superaccumulator: 64-bit words for each 32 bits, as in Neal, "Fast exact summation", 2015).
 class ExactSum {
 public:
     void add(double x);
@@ -46,26 +46,26 @@ private:
     bool nan_ = false, plus_ = false, minus_ = false;
 };
 
-/// A partial result: some of the points, joined with other partial results in any order.
+/// A partial result: of some points, combined with other partial results in any order.
 class Reduced {
 public:
     Reduced() = default;
     explicit Reduced(const PointReduction& what) : what_(what) {}
 
-    /// n values `step` bytes apart. The first is element `at` of the array, the next `direction` further on. `counts`:
-    /// n bytes, 0 where a value does not count, or null.
+    /// n values with a stride of `step` bytes. The first is element `at` of the array, the next `direction` further on.
+    /// `counts`: n bytes, 0 where a value does not count, or null.
     void add(const std::byte* first, std::int64_t step, std::int64_t n, const Index& at, const Index& direction,
              const std::byte* counts = nullptr);
     /// Whether adding these values would change nothing, found without knowing where they are; false may be wrong.
     bool worse(const std::byte* first, std::int64_t step, std::int64_t n) const;
     /// The same of values of which `best` is the largest (max) or smallest (min).
     bool worse(const std::byte* best) const;
-    void join(const Reduced& other);
+    void combine(const Reduced& other);
     const PointReduction& what() const { return what_; }
     /// Whether there was any value.
     bool any() const { return at_.n > 0; }
-    /// Of max and min: the element that has the value, the lexicographically first of equals. NaN is
-    /// more than any number in a max and less in a min, as in NumPy.
+    /// The element that has the value of a max or min, the lexicographically first of equals. NaN is more than any
+    /// number in a max and less in a min, as in NumPy.
     const Index& at() const { return at_; }
     /// The value's bytes, as the array has it; a sum's as int64 (modulo 2^64) or float64 (exact, rounded once).
     std::string bytes() const;
@@ -77,9 +77,6 @@ public:
         if (data.size() == sizeof result && any()) std::memcpy(&result, data.data(), sizeof result);
         return result;
     }
-    /// As bytes, to be sent to another rank.
-    std::string packed() const { return {reinterpret_cast<const char*>(this), sizeof *this}; }
-    static Reduced unpacked(const std::string& bytes);
 
 private:
     template <class T>
@@ -97,7 +94,8 @@ private:
 
 class Transport;
 
-/// What all ranks have, joined; on every rank. Collective: less than 800 bytes a number, up and down a tree of ranks.
-std::vector<Reduced> join_ranks(Transport& transport, std::vector<Reduced> mine);
+/// The results of all ranks combined, on every rank. Collective: less than 800 bytes a number, up and down a tree of
+/// ranks.
+std::vector<Reduced> reduce_over_ranks(Transport& transport, std::vector<Reduced> partial);
 
 }  // namespace tilewave

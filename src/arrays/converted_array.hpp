@@ -1,4 +1,4 @@
-// An array in memory of a run's own: copied there before the run, and back after it where the run writes it.
+// A copy of an array in another memory order, for the time of a run.
 #pragma once
 #include <memory>
 
@@ -8,7 +8,8 @@
 
 namespace tilewave {
 
-/// Stands in for a whole array of one rank whose own memory order the plan cannot use.
+/// Replaces a whole array of one rank whose memory order the plan cannot use. Elements are copied in before the run,
+/// and back after it where the run writes the array.
 class ConvertedArray {
 public:
     /// `layout`: of one rank; its halo beyond the ends of periodic dimensions gets copies of the elements. `order`:

@@ -6,9 +6,9 @@
 
 #include "arrays/conversion.hpp"
 #include "arrays/tuning.hpp"
-#include "context/get_ready.hpp"
+#include "context/agreement.hpp"
 #include "data/memory.hpp"
-#include "execute/execution.hpp"
+#include "execute/cached_execution.hpp"
 #include "generate/copy/copy.hpp"
 
 namespace tilewave {
@@ -83,30 +83,22 @@ public:
         : context_(context),
           schedule_(std::move(schedule)),
           both_{from, to},
-          options_(options_of(context)),
-          execution_(schedule_, both_, Computers{}, nothing_, context.transport(), options_) {}
+          options_(context.options()),
+          execution_(schedule_) {
+        options_.record = false;
+        options_.heartbeat = nullptr;  // half a move is of no use
+        execution_.make(both_, {}, context.transport(), context.lanes(), options_);
+    }
 
     /// @throws MpiError
-    void run() {
-        context_.transport().must_work();
-        context_.lanes().run(1, [&](int) { execution_.lane(0); });
-        execution_.outcome().must_have_run();
-    }
+    void run() { execution_.run(both_, {}, context_.transport(), context_.lanes(), options_).must_have_run(); }
 
 private:
-    static ExecuteOptions options_of(Context& context) {
-        ExecuteOptions options = context.options();
-        options.record = false;
-        options.heartbeat = nullptr;
-        return options;
-    }
-
     Context& context_;
     Schedule schedule_;
     Binding both_[2];
-    Combine nothing_;
     ExecuteOptions options_;
-    Execution execution_;
+    CachedExecution execution_;
 };
 
 Binding binding_of(std::byte* data, const MemoryOrder& order, std::int64_t item_bytes) {
@@ -158,17 +150,17 @@ bool FieldStorage::relayout(const Layout& layout, const MemoryOrder& order, int 
         throw ConfigError("relayout: a field of shape " + to_string(layout_.shape) + " on " +
                           std::to_string(context_->size()) + " ranks cannot take a layout of shape " +
                           to_string(layout.shape) + " on " + std::to_string(layout.ranks()));
-    // Ghosts only where they are used: a face is one run of memory more often without them.
+    // Halos only where they are used: without them a face is one run of memory more often.
     const bool same_blocks = layout_.same_blocks(layout);
-    // Ghosts that are outside the array a rank does not have.
+    // A rank stores no halo outside the array.
     const bool fits = same_blocks && storage() == layout.storage(context_->rank()) && order_ == order &&
                       time_buffers_ >= time_buffers;
-    // Every rank comes to the same here: one whose own order stays takes part, too.
+    // Equal on every rank: one whose memory order stays takes part, too.
     const bool all_know = !stays(layout, time_buffers, orders);
     if (fits && !all_know) return false;
     const int rank = context_->rank();
     std::shared_ptr<std::byte[]> data;
-    // As many on every rank, so that all come to the same the next time, too.
+    // As many on every rank, so that `all_know` is equal the next time, too.
     const int buffers = all_know ? std::max(time_buffers, history_ + 1) : time_buffers_;
     std::vector<std::unique_ptr<Move>> moves;
     const auto at = [&](int back) {
@@ -184,21 +176,21 @@ bool FieldStorage::relayout(const Layout& layout, const MemoryOrder& order, int 
                                                    binding(back), at(back)));
     };
     if (all_know)
-        get_ready(*context_, "another layout of a field", make);
+        agree_after(*context_, "another layout of a field", make);
     else
         make();
     for (const auto& move : moves) move->run();
-    if (const Box mine = owned(); moves.empty() && !fits && !mine.empty()) {
+    if (const Box part = owned(); moves.empty() && !fits && !part.empty()) {
         const Box before = storage(), now = layout.storage(rank);
         for (int back = 0; back <= history_; ++back) {
             const Binding from = binding(back), to = at(back);
             const std::byte* source = from.data;
             std::byte* target = to.data;
-            for (int k = 0; k < mine.dims(); ++k) {
-                source += (mine.lo[k] - before.lo[k]) * from.stride_bytes[k];
-                target += (mine.lo[k] - now.lo[k]) * to.stride_bytes[k];
+            for (int k = 0; k < part.dims(); ++k) {
+                source += (part.lo[k] - before.lo[k]) * from.stride_bytes[k];
+                target += (part.lo[k] - now.lo[k]) * to.stride_bytes[k];
             }
-            copy_on_lanes(*context_, target, to.stride_bytes, source, from.stride_bytes, mine.hi - mine.lo,
+            copy_on_lanes(*context_, target, to.stride_bytes, source, from.stride_bytes, part.hi - part.lo,
                           item_bytes_);
         }
     }
@@ -235,7 +227,7 @@ void FieldStorage::gather(std::byte* out, int back) {
 
 void FieldStorage::gather(const std::function<std::byte*()>& place, int back) {
     std::unique_ptr<Move> move;
-    get_ready(*context_, "gathering a field", [&] {
+    agree_after(*context_, "gathering a field", [&] {
         const Binding to{place(), row_major_strides(layout_.whole(), item_bytes_)};
         move = std::make_unique<Move>(
             *context_,
@@ -248,7 +240,7 @@ void FieldStorage::gather(const std::function<std::byte*()>& place, int back) {
 void FieldStorage::scatter(std::byte* whole, int back) {
     const Binding from{whole, row_major_strides(layout_.whole(), item_bytes_)};
     std::unique_ptr<Move> move;
-    get_ready(*context_, "scattering a field", [&] {
+    agree_after(*context_, "scattering a field", [&] {
         move = std::make_unique<Move>(
             *context_,
             scatter_schedule(layout_, item_bytes_, context_->rank(), context_->size(), 1 << 20, order_.stride), from,

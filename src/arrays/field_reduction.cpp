@@ -6,7 +6,8 @@
 #include <type_traits>
 
 #include "arrays/tuning.hpp"
-#include "context/get_ready.hpp"
+#include "context/agreement.hpp"
+#include "core/plain_bytes.hpp"
 #include "tilewave/field.hpp"
 
 namespace tilewave {
@@ -15,14 +16,7 @@ using namespace tuning;
 
 namespace {
 
-template <class T>
-T load(const std::byte* p) {
-    T value;
-    std::memcpy(&value, p, sizeof value);
-    return value;
-}
-
-// Of a part where the items are complex.
+// `type`: that of a part where the items are complex.
 void check_type(Dtype type, std::int64_t item_bytes, ComplexPart part) {
     const bool half = part != ComplexPart::none && 2 * tilewave::item_bytes(type) == item_bytes;
     if (tilewave::item_bytes(type) != item_bytes && !half)
@@ -41,8 +35,8 @@ std::int64_t offset_of(const FieldStorage& f, const Index& strides, const Index&
     return offset;
 }
 
-// Of a storage whose neighbours in memory lie across two dimensions, as skewed storage has them: (1, -1) of these two.
-// Else empty.
+// The direction (1, -1) across two dimensions along which neighbours in memory lie, as in skewed storage.
+// Empty: none.
 Index diagonal(const Index& strides, std::int64_t item_bytes) {
     for (int k = 0; k < strides.n; ++k)
         if (std::abs(strides[k]) == item_bytes) return {};
@@ -57,36 +51,36 @@ Index diagonal(const Index& strides, std::int64_t item_bytes) {
     return {};
 }
 
-// f(first element, direction, elements) for each row of the own elements, which go where elements are closest.
+// f(first element, direction, elements) for each row of this rank's elements, along the dimension of least stride.
 template <class F>
 void for_each_row(const FieldStorage& field, F f) {
-    const Box own = field.owned();
-    if (own.empty()) return;
+    const Box owned = field.owned();
+    if (owned.empty()) return;
     const Index strides = field.binding().stride_bytes;
-    Index at = own.lo;
+    Index at = owned.lo;
     if (const Index across = diagonal(strides, field.item_bytes()); across.n > 0) {
         int a = 0;
         while (across[a] != 1) ++a;
         int b = a;
         while (across[b] != -1) ++b;
         do  // the diagonals begin in the first row, then in the last column
-            for (std::int64_t d = 0; d < own.extent(a) + own.extent(b) - 1; ++d) {
-                const std::int64_t right = std::min(d, own.extent(b) - 1), down = d - right;
+            for (std::int64_t d = 0; d < owned.extent(a) + owned.extent(b) - 1; ++d) {
+                const std::int64_t right = std::min(d, owned.extent(b) - 1), down = d - right;
                 Index first = at;
                 first[a] += down;
                 first[b] += right;
-                f(first, across, std::min(own.extent(a) - down, right + 1));
+                f(first, across, std::min(owned.extent(a) - down, right + 1));
             }
-        while (next_point(at, own, 1u << a | 1u << b));
+        while (next_point(at, owned, 1u << a | 1u << b));
         return;
     }
     int along = 0;
-    for (int k = 1; k < own.dims(); ++k)
+    for (int k = 1; k < owned.dims(); ++k)
         if (std::abs(strides[k]) <= std::abs(strides[along])) along = k;
-    Index unit = Index::filled(own.dims(), 0);
+    Index unit = Index::filled(owned.dims(), 0);
     unit[along] = 1;
-    do f(at, unit, own.extent(along));
-    while (next_point(at, own, 1u << along));
+    do f(at, unit, owned.extent(along));
+    while (next_point(at, owned, 1u << along));
 }
 
 // Bytes from an element to the next one of a row.
@@ -96,7 +90,7 @@ std::int64_t step_of(const Index& strides, const Index& direction) {
     return step;
 }
 
-// n elements `step` bytes apart, converted.
+// n elements with a stride of `step` bytes, converted.
 template <class T, class Wide>
 void convert(Wide* to, const std::byte* from, std::int64_t step, std::int64_t n) {
     if (step == sizeof(T))  // vectors
@@ -124,8 +118,8 @@ struct PartsProduct {
     bool minus = false;
 };
 
-// Of which products a part of a product is the sum; `left`, `right`: bytes from the real to the imaginary part of a
-// complex factor, 0 of a real one.
+// The products whose sum a part of a complex product is; `left`, `right`: bytes from the real to the imaginary part of
+// a complex factor, 0 of a real one.
 std::vector<PartsProduct> products_of(std::int64_t left, std::int64_t right, ComplexPart part) {
     std::vector<PartsProduct> result;
     if (part != ComplexPart::imaginary) {
@@ -145,23 +139,23 @@ Reduced FieldStorage::reduce(const PointReduction& what, ReducedForm form, Compl
     if (part != ComplexPart::none && (form == ReducedForm::value) == (part == ComplexPart::both))
         throw ConfigError(
             "reduce: of complex items one part, or the magnitudes or squares of both, were to be asked for");
-    const std::int64_t beside = part == ComplexPart::none ? 0 : tilewave::item_bytes(what.type);  // to the other part
+    const std::int64_t to_imaginary = part == ComplexPart::none ? 0 : tilewave::item_bytes(what.type);
     PointReduction asked = what;
     if (form != ReducedForm::value) asked.type = Dtype::f8;
-    Reduced mine(asked);
+    Reduced result(asked);
     const Binding b = binding();
     for_each_row(*this, [&](const Index& at, const Index& direction, std::int64_t n) {
         const std::byte* const row = b.data + offset_of(*this, b.stride_bytes, at);
         const std::int64_t step = step_of(b.stride_bytes, direction);
         if (form == ReducedForm::value)
-            return mine.add(part == ComplexPart::imaginary ? row + beside : row, step, n, at, direction);
+            return result.add(part == ComplexPart::imaginary ? row + to_imaginary : row, step, n, at, direction);
         with_real_type(what.type, [&](auto zero) {
             using T = decltype(zero);
-            add_terms<double>(mine, at, n, [&](double* terms, std::int64_t first, std::int64_t now) {
+            add_terms<double>(result, at, n, [&](double* terms, std::int64_t first, std::int64_t now) {
                 convert<T>(terms, row + first * step, step, now);
-                if (beside > 0) {
+                if (to_imaginary > 0) {
                     double others[terms_at_once];
-                    convert<T>(others, row + first * step + beside, step, now);
+                    convert<T>(others, row + first * step + to_imaginary, step, now);
                     if (form == ReducedForm::magnitude)
                         for (std::int64_t i = 0; i < now; ++i) terms[i] = std::hypot(terms[i], others[i]);
                     else
@@ -175,7 +169,7 @@ Reduced FieldStorage::reduce(const PointReduction& what, ReducedForm form, Compl
             });
         });
     });
-    return join_ranks(context_->transport(), {mine})[0];
+    return reduce_over_ranks(context_->transport(), {result})[0];
 }
 
 Reduced FieldStorage::dot(FieldStorage& other, Dtype type, Dtype other_type, ComplexPart part) {
@@ -186,7 +180,7 @@ Reduced FieldStorage::dot(FieldStorage& other, Dtype type, Dtype other_type, Com
                           to_string(other.layout_.shape) + "; they must be equal");
     if (!layout_.same_blocks(other.layout_)) {
         std::optional<FieldStorage> moved;
-        get_ready(*context_, "a product with a field in other blocks", [&] { moved.emplace(other.copy()); });
+        agree_after(*context_, "a product with a field in other blocks", [&] { moved.emplace(other.copy()); });
         moved->relayout(layout_);
         return dot(*moved, type, other_type, part);
     }
@@ -194,7 +188,7 @@ Reduced FieldStorage::dot(FieldStorage& other, Dtype type, Dtype other_type, Com
     const std::vector<PartsProduct> products =
         products_of(tilewave::item_bytes(type) != item_bytes_ ? tilewave::item_bytes(type) : 0,
                     tilewave::item_bytes(other_type) != other.item_bytes_ ? tilewave::item_bytes(other_type) : 0, part);
-    Reduced mine(PointReduction{Reduction::sum, floats ? Dtype::f8 : Dtype::i8, 0, {}, {}});
+    Reduced result(PointReduction{Reduction::sum, floats ? Dtype::f8 : Dtype::i8, 0, {}, {}});
     const Binding a = binding(), b = other.binding();
     for_each_row(*this, [&](const Index& at, const Index& direction, std::int64_t n) {
         const std::byte* const first_a = a.data + offset_of(*this, a.stride_bytes, at);
@@ -208,7 +202,7 @@ Reduced FieldStorage::dot(FieldStorage& other, Dtype type, Dtype other_type, Com
                 constexpr bool whole = std::is_integral_v<A> && std::is_integral_v<B>;
                 using Term = std::conditional_t<whole, std::uint64_t, double>;  // whole numbers wrap
                 for (const PartsProduct& p : products)
-                    add_terms<Term>(mine, at, n, [&](Term* terms, std::int64_t from, std::int64_t now) {
+                    add_terms<Term>(result, at, n, [&](Term* terms, std::int64_t from, std::int64_t now) {
                         Term factors[terms_at_once];
                         convert<A>(terms, first_a + from * step_a + p.left, step_a, now);
                         convert<B>(factors, first_b + from * step_b + p.right, step_b, now);
@@ -219,7 +213,7 @@ Reduced FieldStorage::dot(FieldStorage& other, Dtype type, Dtype other_type, Com
             });
         });
     });
-    return join_ranks(context_->transport(), {mine})[0];
+    return reduce_over_ranks(context_->transport(), {result})[0];
 }
 
 }  // namespace tilewave

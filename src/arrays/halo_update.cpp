@@ -13,7 +13,7 @@ namespace {
 
 // Updates that calls with the same fields use again, the last used last. The same on every rank, as only calls on which
 // all have agreed come in.
-struct KeptUpdates {
+struct CachedUpdates {
     std::vector<std::shared_ptr<HaloUpdate>> all;
 
     std::shared_ptr<HaloUpdate> find(const HaloCall& call) {
@@ -23,7 +23,7 @@ struct KeptUpdates {
         return all.back();
     }
     void add(std::shared_ptr<HaloUpdate> update) {
-        if (all.size() == tuning::most_kept_updates) all.erase(all.begin());
+        if (all.size() == tuning::most_cached_updates) all.erase(all.begin());
         all.push_back(std::move(update));
     }
 };
@@ -65,14 +65,14 @@ std::string description_of(const HaloCall& call) {
     return text + "axes " + std::to_string(call.axes);
 }
 
-std::shared_ptr<const Said> said_of(const Context& context, const HaloCall& call, bool keeps) {
-    Statement mine;
-    mine.error = wrong_with(context, call);
-    if (!mine.error.empty()) mine.kind = Statement::Kind::config;
-    mine.description = description_of(call) + (keeps ? ", start=False" : "");
-    mine.caller = call.caller;
-    if (mine.caller.call.empty()) mine.caller.call = "exchange";
-    return std::make_shared<const Said>(std::move(mine));
+std::shared_ptr<const HashedStatus> status_of(const Context& context, const HaloCall& call, bool keeps) {
+    RankStatus status;
+    status.error = wrong_with(context, call);
+    if (!status.error.empty()) status.kind = RankStatus::Kind::config;
+    status.description = description_of(call) + (keeps ? ", start=False" : "");
+    status.caller = call.caller;
+    if (status.caller.call.empty()) status.caller.call = "exchange";
+    return std::make_shared<const HashedStatus>(std::move(status));
 }
 
 bool all_at_home(const HaloCall& call) {
@@ -82,28 +82,21 @@ bool all_at_home(const HaloCall& call) {
 // All that a first call needs; the ranks agree on the call, and that all have the memory for it.
 std::shared_ptr<HaloUpdate> prepare(Context& context, const HaloCall& call, bool keeps,
                                     std::shared_ptr<HaloUpdate> made) {
-    const auto said = said_of(context, call, keeps);
-    agree(context, said);
+    const auto status = status_of(context, call, keeps);
+    agree(context, status);
     for (FieldStorage* field : call.fields) field->return_home();
     if (made) return made;
-    KeptTag kept_tag = keeps ? take_kept_tag(context) : KeptTag();
-    Statement mine;
-    mine.caller = said->statement.caller;
-    try {
-        made = std::make_shared<HaloUpdate>(context, call, said, std::move(kept_tag));
-    } catch (const std::bad_alloc&) {
-        mine.kind = Statement::Kind::resources;
-        mine.error =
-            "exchange: rank " + std::to_string(context.rank()) + " has not the memory for staging; nothing was moved";
-    }
-    agree(context, mine);
+    PersistentTag tag = keeps ? take_persistent_tag(context) : PersistentTag();
+    RankStatus ready;
+    ready.caller = status->caller;
+    agree_after(context, ready, [&] { made = std::make_shared<HaloUpdate>(context, call, status, std::move(tag)); });
     return made;
 }
 
 // The update of a call, begun, but in no list of what is in flight.
 std::shared_ptr<HaloUpdate> begun(Context& context, const HaloCall& call) {
-    auto& kept = context.own<KeptUpdates>();
-    auto update = call.error.empty() ? kept.find(call) : nullptr;
+    auto& cached = context.component<CachedUpdates>();
+    auto update = call.error.empty() ? cached.find(call) : nullptr;
     if (update && !update->over()) wait_until(context, [&] { return update->over(); }, [&] { return update->waits(); });
     if (update && all_at_home(call)) {
         update->begin(take_number(context, [&] { return call.caller; }), true);
@@ -111,24 +104,25 @@ std::shared_ptr<HaloUpdate> begun(Context& context, const HaloCall& call) {
     }
     const bool fresh = !update;
     update = prepare(context, call, false, std::move(update));
-    if (fresh) kept.add(update);
+    if (fresh) cached.add(update);
     update->begin(take_number(context, [&] { return call.caller; }), false);
     return update;
 }
 
 }  // namespace
 
-HaloUpdate::HaloUpdate(Context& context, const HaloCall& call, std::shared_ptr<const Said> said, KeptTag kept_tag)
+HaloUpdate::HaloUpdate(Context& context, const HaloCall& call, std::shared_ptr<const HashedStatus> status,
+                       PersistentTag tag)
     : InFlight(context, "exchange", true),
       storages_(call.fields),
       axes_(call.axes),
-      kept_tag_(std::move(kept_tag)),
-      said_(std::move(said)),
+      persistent_tag_(std::move(tag)),
+      status_(std::move(status)),
       schedule_(schedule_of(context, call)),
       bindings_(schedule_.arrays.size()),
       holds_(call.fields.size()),
       options_(context.options()),
-      comparison_(engine_->kept_port(), said_, {}) {
+      comparison_(engine_->borrowed_port(), status_, {}) {
     for (const FieldStorage* f : call.fields) fields_.push_back(f->number());
     options_.record = false;
     options_.heartbeat = nullptr;
@@ -161,8 +155,8 @@ void HaloUpdate::begin(std::int64_t its_number, bool agrees) {
     agreeing_ = agrees;
     InFlight::begin();
     if (!agrees) return;
-    engine_->caller = said_->statement.caller;
-    comparison_.agreement.start(agreement_tag(), {}, said_->statement.caller.where, &engine_->where);
+    engine_->caller = status_->caller;
+    comparison_.agreement.start(agreement_tag(), {}, status_->caller.where, &engine_->where);
 }
 
 void HaloUpdate::restart() {
@@ -182,8 +176,7 @@ void HaloUpdate::finish() {
 }
 
 std::string HaloUpdate::waits() {
-    return agreeing_ ? comparison_.agreement.waits()
-                     : waits_for(said_->statement.caller, "the halos of its neighbours");
+    return agreeing_ ? comparison_.agreement.waits() : waits_for(status_->caller, "the halos of its neighbours");
 }
 
 HaloHandle start_exchange(Context& context, HaloCall call) {

@@ -13,10 +13,10 @@ namespace tilewave {
 
 class HaloUpdate final : public InFlight {
 public:
-    /// Schedule, staging buffers and messages. Local. `kept_tag`, where there is one: of an update that is made once
+    /// Schedule, staging buffers and messages. Local. `tag`, where there is one: of an update that is made once
     /// and started by its handle, whose fields live on.
     /// @throws std::bad_alloc
-    HaloUpdate(Context& context, const HaloCall& call, std::shared_ptr<const Said> said, KeptTag kept_tag);
+    HaloUpdate(Context& context, const HaloCall& call, std::shared_ptr<const HashedStatus> status, PersistentTag tag);
 
     bool serves(const HaloCall& call) const;
     /// Ready to go with the fields where they are now. `number` is the call's; `agrees`: the ranks compare their calls
@@ -29,15 +29,15 @@ private:
     bool step() override;
     void finish() override;
     void restart() override;
-    bool repeats() const override { return bool(kept_tag_); }
+    bool repeats() const override { return bool(persistent_tag_); }
     void place(int tag);
-    void place_repeated() { place(ProgressEngine::first_kept + kept_tag_.number()); }
+    void place_repeated() { place(ProgressEngine::first_persistent + persistent_tag_.number()); }
 
     std::vector<std::uint64_t> fields_;    // by their numbers
     std::vector<FieldStorage*> storages_;  // valid while a call has given them, or where the update is repeated
     int axes_;
-    KeptTag kept_tag_;
-    std::shared_ptr<const Said> said_;
+    PersistentTag persistent_tag_;
+    std::shared_ptr<const HashedStatus> status_;
     Schedule schedule_;
     std::vector<Binding> bindings_;
     std::vector<std::shared_ptr<std::byte[]>> holds_;  // the fields' memory, by field

@@ -40,7 +40,7 @@ void each_run(const MatrixMove& move, const MatrixMove::Piece& piece, F f) {
 
 MatrixMove::Piece piece_of(const MatrixMove& move, std::int64_t number) {
     const MatrixMove::Named named = move.named(number);
-    return move.pieces(named.source, named.target).at(static_cast<std::size_t>(named.index));
+    return move.pieces(named.source, named.target).at(named.index);
 }
 
 }  // namespace

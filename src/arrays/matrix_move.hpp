@@ -17,7 +17,7 @@ public:
     /// @throws std::bad_alloc, std::system_error
     ReadyMove(Context& context, MatrixMove move);
 
-    /// `from` and `to` say where this rank's first element of either lies. Collective.
+    /// `from` and `to`: where this rank's first element of either lies. Collective.
     /// @throws OutOfResources on every rank; Interrupted where a rank was interrupted
     void run(const Binding& from, const Binding& to);
 

@@ -7,24 +7,24 @@
 
 namespace tilewave {
 
-void turn(const TimeBuffers& buffers, std::int64_t steps) {
+void rotate_time_buffers(const TimeBuffers& buffers, std::int64_t steps) {
     const auto [memory, bytes, count] = buffers;
     if (count == 2) {  // no point reads the time before the current one
         std::memcpy(memory + bytes, memory, static_cast<std::size_t>(bytes));
         return;
     }
     constexpr std::int64_t piece = 1 << 14;
-    std::vector<std::byte> kept(static_cast<std::size_t>(count * piece));
+    std::vector<std::byte> saved(static_cast<std::size_t>(count * piece));
     for (std::int64_t at = 0; at < bytes; at += piece) {
         const auto n = static_cast<std::size_t>(std::min(piece, bytes - at));
-        for (int k = 0; k < count - 1; ++k) std::memcpy(kept.data() + k * piece, memory + k * bytes + at, n);
-        for (int k = 0; k < count - 1; ++k) std::memcpy(buffers.of(steps + k) + at, kept.data() + k * piece, n);
-        std::memcpy(buffers.of(steps - 1) + at, kept.data(), n);
+        for (int k = 0; k < count - 1; ++k) std::memcpy(saved.data() + k * piece, memory + k * bytes + at, n);
+        for (int k = 0; k < count - 1; ++k) std::memcpy(buffers.of(steps + k) + at, saved.data() + k * piece, n);
+        std::memcpy(buffers.of(steps - 1) + at, saved.data(), n);
     }
 }
 
-void keep_outside(const SweepProblem& problem, int a, const TimeBuffers& buffers, const Binding& own, const Box& held,
-                  std::int64_t steps) {
+void keep_unwritten(const SweepProblem& problem, int a, const TimeBuffers& buffers, const Binding& first_buffer,
+                    const Box& held, std::int64_t steps) {
     const NestArray& n = problem.arrays[a];
     const std::int64_t first =
         std::max<std::int64_t>(buffers.count - steps, 1);  // of the time_buffers whose buffers are used again
@@ -38,29 +38,29 @@ void keep_outside(const SweepProblem& problem, int a, const TimeBuffers& buffers
     }
     for (const Box& part : subtract(held, written)) {
         std::int64_t at = 0;
-        for (int d = 0; d < part.dims(); ++d) at += (part.lo[d] - held.lo[d]) * own.stride_bytes[d];
+        for (int d = 0; d < part.dims(); ++d) at += (part.lo[d] - held.lo[d]) * first_buffer.stride_bytes[d];
         for (std::int64_t back = first; back <= buffers.count - 2; ++back)
-            copy_box(own.data + back * buffers.bytes + at, own.stride_bytes, own.data + at, own.stride_bytes,
-                     part.hi - part.lo, n.item_bytes);
+            copy_box(first_buffer.data + back * buffers.bytes + at, first_buffer.stride_bytes, first_buffer.data + at,
+                     first_buffer.stride_bytes, part.hi - part.lo, n.item_bytes);
     }
 }
 
 namespace {
 
-// All buffers of one element, `apart` from each other: as keep_outside() and turn() have them.
-void turn_element(std::byte* at, std::int64_t apart, std::int64_t count, std::size_t item, bool outside,
-                  std::int64_t steps) {
-    std::byte kept[most_time_buffers][most_item_bytes];
-    for (std::int64_t k = 0; k < count - 1; ++k) std::memcpy(kept[k], at + k * apart, item);
+// keep_unwritten() and rotate_time_buffers() for the buffers of one element, with a stride of `stride` bytes.
+void rotate_element(std::byte* at, std::int64_t stride, std::int64_t count, std::size_t item, bool outside,
+                    std::int64_t steps) {
+    std::byte saved[most_time_buffers][most_item_bytes];
+    for (std::int64_t k = 0; k < count - 1; ++k) std::memcpy(saved[k], at + k * stride, item);
     for (std::int64_t k = std::max<std::int64_t>(count - steps, 1); outside && k <= count - 2; ++k)
-        std::memcpy(kept[k], kept[0], item);
-    for (std::int64_t k = 0; k < count - 1; ++k) std::memcpy(at + floor_mod(steps + k, count) * apart, kept[k], item);
-    std::memcpy(at + floor_mod(steps - 1, count) * apart, kept[0], item);
+        std::memcpy(saved[k], saved[0], item);
+    for (std::int64_t k = 0; k < count - 1; ++k) std::memcpy(at + floor_mod(steps + k, count) * stride, saved[k], item);
+    std::memcpy(at + floor_mod(steps - 1, count) * stride, saved[0], item);
 }
 
 }  // namespace
 
-TaskFunction turn_in_schedule(const SweepProblem& problem, std::int64_t steps) {
+TaskFunction rotation_task(const SweepProblem& problem, std::int64_t steps) {
     return [space = image(problem.loops, problem.space), steps](const TaskCall& call) {
         for (std::size_t i = 0; i < call.writes.size(); ++i) {
             const RegionView &from = call.reads[i], &to = call.writes[i];
@@ -77,8 +77,8 @@ TaskFunction turn_in_schedule(const SweepProblem& problem, std::int64_t steps) {
             do {
                 std::byte* data = to.data;
                 for (int k = 1; k < at.n; ++k) data += (at[k] - elements.lo[k]) * to.stride_bytes[k];
-                turn_element(data, to.stride_bytes[0], to.box.extent(0), static_cast<std::size_t>(to.item_bytes),
-                             !written.contains(at), steps);
+                rotate_element(data, to.stride_bytes[0], to.box.extent(0), static_cast<std::size_t>(to.item_bytes),
+                               !written.contains(at), steps);
             } while (next_point(at, elements));
         }
     };

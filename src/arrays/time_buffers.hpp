@@ -1,4 +1,4 @@
-// The buffers of memory in which an array keeps time buffers.
+// The memory of arrays with time buffers.
 #pragma once
 #include "execute/executor.hpp"
 #include "tilewave/engine/problem.hpp"
@@ -16,24 +16,23 @@ struct TimeBuffers {
     std::byte* of(std::int64_t before_last) const { return memory + floor_mod(before_last, count) * bytes; }
 };
 
-/// Of arrays that are turned in a schedule: buffers, and bytes of an item, at most.
+/// Limits of arrays whose buffers are rotated in a schedule: buffers, and bytes of an item.
 inline constexpr int most_time_buffers = 16;
 inline constexpr std::int64_t most_item_bytes = 16;
 
-/// Moves the time_buffers from where they are outside of a run to where a run of `steps` steps has them, and copies the
-/// current one to where the first step's values will be: what no point writes stays.
+/// Moves the time buffers from their places outside of a run to those of a run of `steps` steps, and copies the current
+/// one to where the first step's values will be, so that elements that no point writes keep their values.
 /// @pre buffers.count > 1, steps > 0
-void turn(const TimeBuffers& buffers, std::int64_t steps);
+void rotate_time_buffers(const TimeBuffers& buffers, std::int64_t steps);
 
-/// Elements outside the space take their current value in those buffers of earlier times that later steps
-/// will have: for array `a`, whose element at `held.lo` is where `own` says in the first buffer. Before turn().
-/// @pre points read earlier times at their own place only, or elements outside have had their current value
-/// before
-void keep_outside(const SweepProblem& problem, int a, const TimeBuffers& buffers, const Binding& own, const Box& held,
-                  std::int64_t steps);
+/// Gives elements of array `a` outside the space their current value in all buffers that later steps will use.
+/// `first_buffer`: where element `held.lo` lies in the first buffer. Before rotate_time_buffers().
+/// @pre points read earlier times at their own index only, or elements outside had their current value before
+void keep_unwritten(const SweepProblem& problem, int a, const TimeBuffers& buffers, const Binding& first_buffer,
+                    const Box& held, std::int64_t steps);
 
-/// The operation that does both in a schedule, for turned_arrays(problem) (src/generate/chain/chain.hpp): on the box of
-/// buffers and elements that each region of a call is.
-TaskFunction turn_in_schedule(const SweepProblem& problem, std::int64_t steps);
+/// Both as one operation of a schedule, for rotated_arrays(problem) (src/generate/chain/chain.hpp): each region of a
+/// call is a box of buffers and elements.
+TaskFunction rotation_task(const SweepProblem& problem, std::int64_t steps);
 
 }  // namespace tilewave

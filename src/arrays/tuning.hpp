@@ -12,7 +12,7 @@ inline constexpr std::int64_t large_copy_bytes = 4 << 20;
 /// Items that show what copying an array into the engine's order costs.
 inline constexpr std::int64_t tried_items = 1 << 19;
 /// Updates that one context keeps for later calls with the same fields, at most.
-inline constexpr std::size_t most_kept_updates = 32;
+inline constexpr std::size_t most_cached_updates = 32;
 /// Terms of a sum that are made at once: they stay in the nearest cache.
 inline constexpr std::int64_t terms_at_once = 1024;
 

@@ -14,7 +14,7 @@ using Written = Entry::Written;
 Checker::Why Checker::compute_nest(RankState& p, int lane, const Tile& tile, Entry& entry) {
     const Schedule& s = *p.s;
     const NestWork& nest = *s.works[tile.work].nest();
-    if (!nest.space.contains(tile.box.shifted(-nest.beside(tile.box))))
+    if (!nest.space.contains(tile.box.shifted(-nest.period_shift(tile.box))))
         return concat("tile ", tile.box, " is not inside the space");
     if (std::any_of(s.arrays.begin(), s.arrays.end(), [](const Array& a) { return a.planes > 0; })) {
         const int across = nest.window.across;

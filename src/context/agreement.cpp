@@ -13,7 +13,7 @@
 #include "core/binomial.hpp"
 #include "data/rows.hpp"
 #include "execute/executor.hpp"
-#include "execute/mailroom.hpp"
+#include "execute/request_table.hpp"
 
 namespace tilewave {
 
@@ -36,7 +36,7 @@ void write(char* to, std::size_t size, const std::string& text) {
     to[n] = 0;
 }
 
-// So much of a text that both of two that differ show where: from a little before that place on.
+// The part of a text around the place where it differs from another one.
 std::string about(const std::string& text, std::size_t differs) {
     constexpr std::size_t before = 300, most = 1200;
     if (text.size() <= most) return text;
@@ -51,8 +51,8 @@ std::string with_where(const std::string& call, const std::string& where) {
     return call + (where.empty() ? "" : ", " + where);
 }
 
-// Whether there is memory for the small things that a call makes on its way, where no rank could tell the others any
-// more that it has none.
+// Whether there is memory for the small things that a call allocates after the agreement, where a rank that has none
+// could no longer report it.
 bool has_memory_left() {
     void* const memory = ::operator new(tuning::memory_left_bytes, std::nothrow);
     asm volatile("" : : "r"(memory) : "memory");  // a compiler may leave both calls out
@@ -60,7 +60,7 @@ bool has_memory_left() {
     return memory != nullptr;
 }
 
-thread_local bool kept_interrupt = false;
+thread_local bool deferred_interrupt = false;
 
 constexpr std::int64_t padded(std::int64_t bytes) {
     return (bytes + 7) / 8 * 8;
@@ -68,20 +68,20 @@ constexpr std::int64_t padded(std::int64_t bytes) {
 
 }  // namespace
 
-Said::Said(Statement what)
-    : statement(std::move(what)), hash(hash_of(statement.caller.call + '\0' + statement.description)) {}
+HashedStatus::HashedStatus(RankStatus status)
+    : RankStatus(std::move(status)), hash(hash_of(caller.call + '\0' + description)) {}
 
 std::string text_of_end(int ended, int rank, const std::string& call, const std::string& where) {
     return "rank " + std::to_string(ended) + " has ended; rank " + std::to_string(rank) + " calls " +
            with_where(call, where);
 }
 
-void keep_interrupt(bool keep) {
-    kept_interrupt = keep;
+void defer_interrupt(bool defer) {
+    deferred_interrupt = defer;
 }
 
-bool interrupt_kept() {
-    return kept_interrupt;
+bool interrupt_deferred() {
+    return deferred_interrupt;
 }
 
 void keep_until_exit(void* memory) noexcept {
@@ -94,41 +94,41 @@ void keep_until_exit(void* memory) noexcept {
     }
 }
 
-void blame(Statement& mine, const std::exception_ptr& error, const std::string& during) noexcept {
-    using Kind = Statement::Kind;
+void set_error(RankStatus& status, const std::exception_ptr& error, const std::string& during) noexcept {
+    using Kind = RankStatus::Kind;
     try {
         try {
             std::rethrow_exception(error);
         } catch (const ConfigError& e) {
-            mine.kind = Kind::config, mine.error = e.what();
+            status.kind = Kind::config, status.error = e.what();
         } catch (const KernelError& e) {
-            mine.kind = Kind::kernel, mine.error = e.what();
+            status.kind = Kind::kernel, status.error = e.what();
         } catch (const MpiError& e) {
-            mine.kind = Kind::mpi, mine.error = e.what();
+            status.kind = Kind::mpi, status.error = e.what();
         } catch (const Interrupted& e) {
-            mine.kind = Kind::interrupt, mine.error = e.what();
+            status.kind = Kind::interrupt, status.error = e.what();
         } catch (const OutOfResources& e) {
-            mine.kind = Kind::resources, mine.error = e.what();
+            status.kind = Kind::resources, status.error = e.what();
         } catch (const std::bad_alloc&) {
-            mine.kind = Kind::resources, mine.error = "memory ran out " + during;
+            status.kind = Kind::resources, status.error = "memory ran out " + during;
         } catch (const std::system_error& e) {
-            mine.kind = Kind::resources;
-            mine.error = "no further thread could be started " + during + " (" + e.what() +
-                         "); fewer threads, or a higher limit of processes or memory, are needed";
+            status.kind = Kind::resources;
+            status.error = "no further thread could be started " + during + " (" + e.what() +
+                           "); fewer threads, or a higher limit of processes or memory, are needed";
         } catch (const std::exception& e) {
-            mine.kind = Kind::internal, mine.error = e.what() + (" " + during);
+            status.kind = Kind::internal, status.error = e.what() + (" " + during);
         } catch (...) {
-            mine.kind = Kind::internal, mine.error = "what is no std::exception was thrown " + during;
+            status.kind = Kind::internal, status.error = "what is no std::exception was thrown " + during;
         }
     } catch (const std::bad_alloc&) {
-        mine.kind = Kind::resources;
-        mine.error = "memory ran out";  // needs none
+        status.kind = Kind::resources;
+        status.error = "memory ran out";  // needs none
     }
 }
 
-Agreement::Agreement(Transport& port, std::shared_ptr<const Said> mine, std::vector<std::int64_t> values)
+Agreement::Agreement(Transport& port, std::shared_ptr<const HashedStatus> status, std::vector<std::int64_t> values)
     : port_(port), piggyback_(static_cast<std::size_t>(port.size())) {
-    restate(std::move(mine), std::move(values));
+    set_status(std::move(status), std::move(values));
     binomial::for_children(port_.rank(), port_.size(), [&](int child) { children_.push_back(child); });
     if (port.size() == 1 || !port.connected()) return;
     rounds_ = std::bit_width(static_cast<unsigned>(port.size() - 1));
@@ -137,12 +137,12 @@ Agreement::Agreement(Transport& port, std::shared_ptr<const Said> mine, std::vec
     notes_ = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(2 * rounds_ * note_bytes_));
 }
 
-void Agreement::restate(std::shared_ptr<const Said> mine, std::vector<std::int64_t> values) {
+void Agreement::set_status(std::shared_ptr<const HashedStatus> status, std::vector<std::int64_t> values) {
     ensure(values.size() <= most_values(port_.size()), "an agreement was given more values than there is room for");
-    said_ = std::move(mine);
+    status_ = std::move(status);
     given_ = std::move(values);
-    mine_.hash = said_->hash;
-    mine_.rank = port_.rank();
+    head_.hash = status_->hash;
+    head_.rank = port_.rank();
 }
 
 void Agreement::start(int tag, const MatrixView& piggyback, std::string where,
@@ -155,20 +155,20 @@ void Agreement::start(int tag, const MatrixView& piggyback, std::string where,
     values_ = given_;
     round_ = -1;
     done_ids_ = 0;
-    mine_.kind = said_->statement.kind;
-    interrupted_ = mine_.kind == Statement::Kind::fine && std::exchange(kept_interrupt, false);
-    if (interrupted_) mine_.kind = Statement::Kind::interrupt;
-    lacks_ = mine_.kind == Statement::Kind::fine && !has_memory_left();
-    if (lacks_) mine_.kind = Statement::Kind::resources;
-    wrong_ = mine_.kind != Statement::Kind::fine;
+    head_.kind = status_->kind;
+    interrupted_ = head_.kind == RankStatus::Kind::fine && std::exchange(deferred_interrupt, false);
+    if (interrupted_) head_.kind = RankStatus::Kind::interrupt;
+    lacks_ = head_.kind == RankStatus::Kind::fine && !has_memory_left();
+    if (lacks_) head_.kind = RankStatus::Kind::resources;
+    wrong_ = head_.kind != RankStatus::Kind::fine;
     stage_ = Stage::rounds;
     std::fill(piggyback_.begin(), piggyback_.end(), Piggyback{});
     if (piggyback.data && piggyback.bytes() > 0) {
-        if (own_bytes_ < piggyback.bytes())
-            own_ =
-                std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(own_bytes_ = piggyback.bytes()));
-        copy_range(piggyback, 0, own_.get(), piggyback.bytes(), true);
-        piggyback_[port_.rank()] = {port_.rank(), piggyback.bytes(), own_.get()};
+        if (added_bytes_ < piggyback.bytes())
+            added_ =
+                std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(added_bytes_ = piggyback.bytes()));
+        copy_range(piggyback, 0, added_.get(), piggyback.bytes(), true);
+        piggyback_[port_.rank()] = {port_.rank(), piggyback.bytes(), added_.get()};
     }
 }
 
@@ -182,15 +182,15 @@ void Agreement::begin() {
 void Agreement::send_round(int k) {
     const int p = port_.size(), known = std::min(1 << k, p - (1 << k));
     std::byte *const first = note(k, true), *at = first + sizeof(Head);
-    Head head = mine_;
-    if (wrong_) head.kind = Statement::Kind::config;
+    Head head = head_;
+    if (wrong_) head.kind = RankStatus::Kind::config;
     head.ended = ended_;
-    std::size_t said = values_.size();
-    while (said > 0 && values_[said - 1] == none) --said;  // the others' are no less
-    head.values = static_cast<std::int32_t>(said);
-    if (said) std::memcpy(at, values_.data(), said * sizeof(std::int64_t));
-    at += said * sizeof(std::int64_t);
-    for (int i = 0; i < known && !wrong_; ++i) {  // ranks that differ may give more together than they may
+    std::size_t count = values_.size();
+    while (count > 0 && values_[count - 1] == none) --count;  // the others' are no less
+    head.values = static_cast<std::int32_t>(count);
+    if (count) std::memcpy(at, values_.data(), count * sizeof(std::int64_t));
+    at += count * sizeof(std::int64_t);
+    for (int i = 0; i < known && !wrong_; ++i) {  // ranks that differ may together exceed most_piggyback_bytes
         const Piggyback& c = piggyback_[peer(-i)];
         if (!c.data) continue;
         ++head.piggyback;
@@ -209,8 +209,8 @@ void Agreement::take_round() {
     Head head;
     std::memcpy(&head, at, sizeof head);
     at += sizeof head;
-    // Of whom the sender has heard so far it has said whether all are as it is.
-    if (head.kind != Statement::Kind::fine || head.hash != mine_.hash) wrong_ = true;
+    // The kind says whether all ranks that the sender has heard of are fine and equal.
+    if (head.kind != RankStatus::Kind::fine || head.hash != head_.hash) wrong_ = true;
     for (std::size_t i = 0; i < static_cast<std::size_t>(head.values); ++i, at += sizeof(std::int64_t)) {
         std::int64_t value;
         std::memcpy(&value, at, sizeof value);
@@ -247,8 +247,8 @@ bool Agreement::rounds_over() {
     return true;
 }
 
-// A rank that has ended has said so in all its rounds at once; who hears it says so in all that are left, and waits for
-// nobody.
+// A rank that has ended has sent so in all rounds at once. A rank that receives this sends it in all rounds that are
+// left, and waits for nobody.
 bool Agreement::somebody_ended() {
     for (int k = round_; k < rounds_; ++k) {
         if (!ready(2 * k)) continue;
@@ -265,13 +265,12 @@ bool Agreement::somebody_ended() {
 }
 
 void Agreement::end(std::unique_ptr<Transport> port, int tag) {
-    static const auto said = std::make_shared<const Said>(Statement{});
-    auto* const last =
-        new Agreement(*port.release(), said, {});  // others read it when this rank calls nothing any more
+    static const auto status = std::make_shared<const HashedStatus>(RankStatus{});
+    auto* const last = new Agreement(*port.release(), status, {});  // others read it after this rank's last call
     keep_until_exit(last);
     last->start(tag);
     last->ended_ = last->port_.rank();
-    // What the others send at their end is taken, too: a library may complain of messages that nobody receives.
+    // Receives what the others send at their end: a library may complain of messages that nobody receives.
     for (int k = 0; k < last->rounds_; ++k)
         last->port_.post_recv(2 * k, last->note(k, false), last->note_bytes_, last->peer(-(1 << k)), tag);
     for (int k = 0; k < last->rounds_; ++k) last->send_round(k);
@@ -288,8 +287,8 @@ const std::string& Agreement::where() {
 
 std::string Agreement::waits() {
     const std::string in = "in " + with_where(call(), where()) + ", for ";
-    if (stage_ != Stage::rounds || round_ < 0 || round_ >= rounds_) return in + "what the other ranks say";
-    // The note that is missing stands for all of whom its sender hears first.
+    if (stage_ != Stage::rounds || round_ < 0 || round_ >= rounds_) return in + "the other ranks' texts";
+    // The missing note stands for all ranks that its sender hears first.
     const int p = port_.size(), step = 1 << round_, known = std::min(step, p - step), last = peer(-step),
               first = (last - known + 1 + p) % p;
     if (known == 1) return in + "rank " + std::to_string(last);
@@ -306,10 +305,10 @@ void Agreement::post(bool send, Text& text, int peer) {
     ++pending_;
 }
 
-// What weighs most is said: an interrupt, ranks that call different functions, the error of the lowest rank, arguments
-// that differ.
-void Agreement::join(const Text& other) {
-    using Kind = Statement::Kind;
+// The first of these is reported: an interrupt, ranks that call different functions, the error of the lowest rank,
+// arguments that differ.
+void Agreement::merge(const Text& other) {
+    using Kind = RankStatus::Kind;
     using Verdict = Text::Verdict;
     const auto weight = [](const Text& t) {
         if (t.head.kind == Kind::interrupt) return 4;
@@ -322,14 +321,14 @@ void Agreement::join(const Text& other) {
         write(all_.text, sizeof all_.text, text);
     };
     const auto one = [](const Text& t) {
-        const std::string text = t.text;  // a description, where it is short enough to be read beside another
+        const std::string text = t.text;  // a description, where it is short
         const bool shown =
-            t.head.kind == Kind::fine && t.verdict == Verdict::said && !text.empty() && text.size() <= 80;
+            t.head.kind == Kind::fine && t.verdict == Verdict::one_rank && !text.empty() && text.size() <= 80;
         return "rank " + std::to_string(t.head.rank) + " " +
                with_where(t.call + (shown ? "(" + text + ")" : ""), t.where);
     };
     const int here = weight(all_), there = weight(other);
-    // An error between the parts of a call names none: the others are at any part.
+    // An error in the middle of a call names no function: the others may be at any part.
     const bool named = all_.call[0] != 0 && other.call[0] != 0;
     if (std::max(here, there) < 3 && named && std::strcmp(all_.call, other.call) != 0) {
         both(Verdict::functions, "the ranks called different functions: " + one(all_) + "; " + one(other) +
@@ -349,18 +348,18 @@ void Agreement::join(const Text& other) {
     }
 }
 
-// What is wrong, and whose error it is: up and down a binomial tree.
+// Begins the tree: what is wrong, and whose error it is.
 void Agreement::with_texts() {
     std::memset(all_.text, 0, sizeof all_.text);
-    all_.head = mine_;
-    all_.verdict = Text::Verdict::said;
+    all_.head = head_;
+    all_.verdict = Text::Verdict::one_rank;
     if (interrupted_)
         std::snprintf(all_.text, sizeof all_.text, "rank %d was interrupted", port_.rank());
     else if (lacks_)
         std::snprintf(all_.text, sizeof all_.text, "memory ran out on rank %d; nothing was done", port_.rank());
     else
         write(all_.text, sizeof all_.text,
-              mine_.kind == Statement::Kind::fine ? said_->statement.description : said_->statement.error);
+              head_.kind == RankStatus::Kind::fine ? status_->description : status_->error);
     write(all_.call, sizeof all_.call, call());
     write(all_.where, sizeof all_.where, where());
     stage_ = Stage::over;
@@ -376,7 +375,7 @@ bool Agreement::texts_over() {
             port_.poll(done_);
             pending_ -= static_cast<int>(done_.size());
             if (pending_ > 0) return false;
-            if (stage_ == Stage::children) join(other_);
+            if (stage_ == Stage::children) merge(other_);
         }
         switch (stage_) {
             case Stage::children:
@@ -415,13 +414,13 @@ bool Agreement::advance() {
 }
 
 void Agreement::raise() const {
-    if (ended_ >= 0) throw MpiError(text_of_end(ended_, port_.rank(), said_->statement.caller.call, where_));
+    if (ended_ >= 0) throw MpiError(text_of_end(ended_, port_.rank(), status_->caller.call, where_));
     if (wrong_) throw_as(all_.head.kind, all_.text);
 }
 
-void agree(Transport& t, int tag, const Statement& mine) {
-    Agreement agreement(t, std::make_shared<const Said>(mine), {});
-    agreement.start(tag, {}, mine.caller.where);
+void agree(Transport& t, int tag, const RankStatus& status) {
+    Agreement agreement(t, std::make_shared<const HashedStatus>(status), {});
+    agreement.start(tag, {}, status.caller.where);
     Backoff backoff;
     double since = 0;
     while (!agreement.advance()) {

@@ -1,4 +1,4 @@
-// Ranks comparing notes at the begin of every call: what each calls and is given. Goes on beside other work.
+// How ranks compare, at the beginning of every call, which function each calls and with which arguments.
 #pragma once
 #include <exception>
 #include <limits>
@@ -10,35 +10,33 @@
 
 namespace tilewave {
 
-/// What a rank says, with the hash of its function and description: made once where it is said again and again.
-struct Said {
-    explicit Said(Statement what);
-    Statement statement;
+/// A status with the hash of its function and description: made once for calls that are repeated.
+struct HashedStatus : RankStatus {
+    explicit HashedStatus(RankStatus status);
     std::int64_t hash;
 };
 
-/// What is told of a rank that has ended, to a caller that would wait for it.
+/// The error of a caller that would wait for a rank that has ended.
 std::string text_of_end(int ended, int rank, const std::string& call, const std::string& where);
 
 /// Every rank learns whether all are fine and called the same, the least of each of `values`, and small matrices that
-/// ranks give along. In ceil(log2 ranks) rounds each rank passes what it knows to the rank 1, 2, 4, ... further, so the
-/// last hears as soon as by a tree. Twice the height of a tree more, with texts, where something is wrong. Agreements
-/// of one number meet whatever they are of: their messages fit each other's memory.
+/// ranks add (piggyback). In ceil(log2 ranks) rounds each rank sends what it knows to the rank 1, 2, 4, ... further.
+/// Where something is wrong, texts go up and down a binomial tree. Messages of agreements with equal numbers fit each
+/// other's memory, whatever the calls are.
 class Agreement {
 public:
     static constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
-    /// The most that ranks may give along, all together.
+    /// The most that all ranks together may add.
     static constexpr std::int64_t most_piggyback_bytes = 4 << 10;
 
-    /// `port` must live on; ranks that say the same must give equally many values.
+    /// `port` must live on; ranks with equal statuses must give equally many values.
     /// @pre values.size() <= most_values(ranks) (InternalError)
-    Agreement(Transport& port, std::shared_ptr<const Said> mine, std::vector<std::int64_t> values);
+    Agreement(Transport& port, std::shared_ptr<const HashedStatus> status, std::vector<std::int64_t> values);
     static std::size_t most_values(int ranks) { return 5 + 2 * static_cast<std::size_t>(ranks); }
-    /// Something else to say, before the next start().
-    void restate(std::shared_ptr<const Said> mine, std::vector<std::int64_t> values);
-    /// The first time or, with the same words and values, once more; sends nothing before advance(). `piggyback` is
-    /// copied and goes to all ranks. Where the caller stands says `where` or, when that is empty and it is needed,
-    /// `ask`.
+    /// Another status and values, from the next start() on.
+    void set_status(std::shared_ptr<const HashedStatus> status, std::vector<std::int64_t> values);
+    /// May be called again, for the same status and values; sends nothing before advance(). `piggyback` is copied and
+    /// goes to all ranks. `where` is the caller's place; where it is empty and needed, `ask` gives it.
     /// @pre piggyback.bytes() <= most_piggyback_bytes / ranks, or <= most_piggyback_bytes where no other rank gives one
     /// (not checked)
     void start(int tag, const MatrixView& piggyback = {}, std::string where = "",
@@ -49,41 +47,38 @@ public:
     void raise() const;
     std::int64_t value(std::size_t i) const { return values_[i]; }
     const std::vector<std::int64_t>& values() const { return values_; }
-    /// Of what goes between ranks.
+    /// Bytes of the buffers of its messages.
     std::int64_t memory_bytes() const { return 2 * rounds_ * note_bytes_; }
-    /// The matrix that rank gave along, without gaps between rows; null where it gave none. Until the next start().
+    /// The matrix that `rank` added, without gaps between rows; null where it added none. Until the next start().
     const std::byte* piggyback(int rank) const { return piggyback_[rank].data; }
 
-    /// "in tw.run, script.py:7, for rank 1": what this rank is at, and for whom it waits.
+    /// What this rank does and for whom it waits: "in tw.run, script.py:7, for rank 1".
     std::string waits();
-    const std::string& call() const { return said_->statement.caller.call; }
+    const std::string& call() const { return status_->caller.call; }
     const std::string& where();
     /// The rank that has ended and so is not waited for; -1: none.
     int ended() const { return ended_; }
-    /// Tells the ranks whose agreement of this number is to come that this rank has ended. Does not wait; keeps some
-    /// memory for ever.
+    /// Notifies the ranks that will begin the agreement of this number that this rank has ended. Does not wait; some
+    /// memory is never freed.
     static void end(std::unique_ptr<Transport> port, int tag);
 
 private:
     struct Head {
         std::int64_t hash = 0;  // of function and description
         std::int32_t rank = 0;
-        Statement::Kind kind = Statement::Kind::fine;
-        std::int32_t ended = -1;                 // a rank that is waited for in vain
+        RankStatus::Kind kind = RankStatus::Kind::fine;
+        std::int32_t ended = -1;                 // a rank that has ended
         std::int32_t values = 0, piggyback = 0;  // how many follow
     };
     struct Piggyback {
         std::int64_t rank = 0, bytes = 0;
         const std::byte* data = nullptr;
     };
-    // The second time: whose error or description it is, and its text.
+    // A message of the tree: a rank's error or description.
     struct Text {
         Head head;
-        enum class Verdict {
-            said,
-            arguments,
-            functions
-        } verdict = Verdict::said;  // how far `text` speaks of two ranks
+        // `text` is of one rank, or of two whose arguments or functions differ
+        enum class Verdict { one_rank, arguments, functions } verdict = Verdict::one_rank;
         char call[64], where[128], text[3800];
     };
 
@@ -98,22 +93,22 @@ private:
     bool somebody_ended();
 
     void with_texts();
-    void join(const Text& other);
+    void merge(const Text& other);
     void post(bool send, Text& text, int peer);
     bool texts_over();
 
     Transport& port_;
     int tag_ = 0;
-    Head mine_;
-    std::shared_ptr<const Said> said_;
+    Head head_;  // this rank's
+    std::shared_ptr<const HashedStatus> status_;
     std::string where_;
     const std::function<std::string()>* ask_ = nullptr;
     std::vector<std::int64_t> given_, values_;  // this rank's, and what is known
     std::vector<Piggyback> piggyback_;          // by rank
     std::int64_t note_bytes_ = 0;
     std::unique_ptr<std::byte[]> notes_;  // received and sent in each round
-    std::unique_ptr<std::byte[]> own_;    // what this rank gives along
-    std::int64_t own_bytes_ = 0;          // there is room for
+    std::unique_ptr<std::byte[]> added_;  // a copy of what this rank adds
+    std::int64_t added_bytes_ = 0;        // size of that memory
     int rounds_ = 0, round_ = -1;
     std::uint64_t done_ids_ = 0;  // 2 k: received in round k, 2 k + 1: sent
     bool wrong_ = false;
@@ -122,60 +117,71 @@ private:
     enum class Stage { rounds, children, parent, verdict, over } stage_ = Stage::rounds;
     Text all_, other_;           // what is known; another rank's, or what is sent
     std::vector<int> children_;  // in a tree of the ranks
-    std::size_t heard_ = 0;      // of them have said theirs
+    std::size_t heard_ = 0;      // children whose text has arrived
     int next_ = 0, pending_ = 0;
-    bool lacks_ = false, interrupted_ = false;  // this rank has no memory; it keeps an interrupt
+    bool lacks_ = false, interrupted_ = false;  // this rank has no memory; it had deferred an interrupt
     std::vector<int> done_;
 };
 
-/// How an operation's ranks compare their arguments, over a port for all of its messages.
+/// An agreement with its port.
 struct Comparison {
-    Comparison(std::unique_ptr<Transport> own, std::shared_ptr<const Said> mine,
+    Comparison(std::unique_ptr<Transport> port_, std::shared_ptr<const HashedStatus> status,
                const std::vector<std::int64_t>& values)
-        : port(std::move(own)), agreement(*port, std::move(mine), values) {}
+        : port(std::move(port_)), agreement(*port, std::move(status), values) {}
     std::unique_ptr<Transport> port;
     Agreement agreement;
 };
 
-/// Of this thread: an interrupt that ranks can stop for together only. The next agreement that the thread begins, and
-/// for which nothing is wrong here, takes it and throws Interrupted on every rank.
-void keep_interrupt(bool keep);
-bool interrupt_kept();
+/// An interrupt of this thread that all ranks must stop for together. The next agreement that the thread begins without
+/// an error takes it and throws Interrupted on every rank.
+void defer_interrupt(bool defer);
+bool interrupt_deferred();
 
-/// Of memory that nobody frees, as messages may still come there when nobody waits: leak checkers find it here.
+/// For memory that nobody frees because messages may still arrive there: leak checkers find it here.
 void keep_until_exit(void* memory) noexcept;
 
-/// As agree(context, statement), of what has been said before.
-bool agree(Context& context, std::shared_ptr<const Said> said);
+/// Who called the function that this rank is in.
+const Caller& caller_of(Context& context);
 
-/// Makes `mine` say what this rank has caught, "memory ran out " + `during`, for example. Never throws.
-void blame(Statement& mine, const std::exception_ptr& error, const std::string& during) noexcept;
+/// As agree(context, status).
+bool agree(Context& context, std::shared_ptr<const HashedStatus> status);
 
-/// Where a call does something on this rank alone: local() makes what the rest of the call needs, may complete `mine`,
-/// and may throw; then the ranks agree on `mine`, or all throw what any of them has thrown. As agree().
+/// Sets kind and text of `status` from an exception of this rank: "memory ran out " + `during`, for example. Never
+/// throws.
+void set_error(RankStatus& status, const std::exception_ptr& error, const std::string& during) noexcept;
+
+/// Before a step that one rank alone may fail in: local() makes what the rest of the call needs, may complete `status`,
+/// and may throw. Then the ranks agree on `status`, or all throw what any of them has thrown. As agree().
 template <class Local>
-bool agree_after(Context& context, Statement& mine, Local local) {
+bool agree_after(Context& context, RankStatus& status, Local local) {
     try {
         local();
     } catch (...) {
-        blame(mine, std::current_exception(), "on rank " + std::to_string(context.rank()));
+        set_error(status, std::current_exception(), "on rank " + std::to_string(context.rank()));
     }
-    return agree(context, mine);
+    return agree(context, status);
 }
-/// The same of what has been said before.
 template <class Local>
-bool agree_after(Context& context, const std::shared_ptr<const Said>& said, Local local) {
+bool agree_after(Context& context, const std::shared_ptr<const HashedStatus>& status, Local local) {
     try {
         local();
     } catch (...) {
-        Statement mine = said->statement;
-        blame(mine, std::current_exception(), "on rank " + std::to_string(context.rank()));
-        return agree(context, mine);
+        RankStatus failed = *status;
+        set_error(failed, std::current_exception(), "on rank " + std::to_string(context.rank()));
+        return agree(context, failed);
     }
-    return agree(context, said);
+    return agree(context, status);
+}
+/// The same in the middle of a call; `text` must be equal on all ranks.
+template <class Local>
+void agree_after(Context& context, const std::string& text, Local local) {
+    RankStatus status;
+    status.description = text;
+    status.caller = caller_of(context);
+    agree_after(context, status, local);
 }
 
 /// agree() of ranks that have no context yet, which use nothing else with this tag.
-void agree(Transport& transport, int tag, const Statement& mine);
+void agree(Transport& transport, int tag, const RankStatus& status);
 
 }  // namespace tilewave

@@ -33,19 +33,18 @@ struct Pinning {
     std::vector<double> set_cpus;
 };
 
-// Ranks that share a host and a CPU set split the set in rank order; ranks that a launcher has
-// already bound to sets of their own use their own set from its start. Whoever pins must know of all
-// that compute here: programs that nobody launched, or parts of a launch, would all take the first CPUs. So would
-// launches of one rank that has all CPUs because nobody said how many.
+// Ranks that share a host and a CPU set split the set in rank order; ranks that a launcher has bound to different sets
+// use their set from its start. Lanes are pinned only where all processes that compute here are known: programs without
+// a launcher, parts of a launch, or several launches of one rank with all CPUs would all take the first CPUs.
 Pinning pin_plan(Transport& t, int threads, bool launched, int announced_on_host) {
-    const Place mine = Place::here(launched ? 0 : announced_on_host);
-    const std::vector<std::string> all = allgather(t, mine.text());
+    const Place here = Place::here(launched ? 0 : announced_on_host);
+    const std::vector<std::string> all = allgather(t, here.text());
     const bool everyone = all.size() == static_cast<std::size_t>(t.size());
 
     Pinning p;
     int before = 0, sharing = 0;
-    std::size_t me = 0;       // in `here`
-    std::vector<Place> here;  // of the ranks of this host: others' CPUs do not matter to them
+    std::size_t me = 0;             // in `neighbours`
+    std::vector<Place> neighbours;  // of the ranks of this host: others' CPUs do not matter to them
     std::map<std::pair<std::string, std::vector<int>>, std::int32_t> sets;
     std::map<std::pair<std::string, std::string>, std::int32_t> hosts;
     for (std::size_t r = 0; r < all.size(); ++r) {
@@ -56,25 +55,25 @@ Pinning pin_plan(Transport& t, int threads, bool launched, int announced_on_host
         if (everyone) p.set_of.push_back(set->second);
         if (everyone) p.host_of.push_back(host->second);
         if (fresh) p.set_cpus.push_back(static_cast<double>(std::max<std::size_t>(place.cpus.size(), 1)));
-        const bool own = !everyone || r == static_cast<std::size_t>(t.rank());
-        if (own) me = here.size();
-        if (place.same_cpus(mine)) {
+        const bool this_rank = !everyone || r == static_cast<std::size_t>(t.rank());
+        if (this_rank) me = neighbours.size();
+        if (place.same_cpus(here)) {
             ++sharing;
             before += everyone && r < static_cast<std::size_t>(t.rank());
         }
-        if (place.host == mine.host) here.push_back(std::move(place));
+        if (place.host == here.host) neighbours.push_back(std::move(place));
     }
     if (hosts.size() == 1) p.host_of.clear();
-    const std::vector<double> shares = cpu_shares(here);
+    const std::vector<double> shares = cpu_shares(neighbours);
     std::vector<std::int64_t> least{lanes_of(*std::min_element(shares.begin(), shares.end()))};
     allreduce_min(t, least);
     p.share = static_cast<int>(least[0]);
     p.threads = threads ? threads : p.share;
-    p.ranks_per_core = static_cast<double>(sharing) / static_cast<double>(std::max<std::size_t>(mine.cpus.size(), 1));
+    p.ranks_per_core = static_cast<double>(sharing) / static_cast<double>(std::max<std::size_t>(here.cpus.size(), 1));
     p.oversubscribed = p.threads > lanes_of(shares[me]) || shares[me] < 1 - 1e-9;
     const std::string wanted = setting("TILEWAVE_PIN", "auto");
     if (!p.oversubscribed && (wanted == "on" || (wanted == "auto" && launched && sharing * std::max(threads, 1) > 1)))
-        for (int l = before * p.threads; l < (before + 1) * p.threads; ++l) p.cpus.push_back(mine.cpus[l]);
+        for (int l = before * p.threads; l < (before + 1) * p.threads; ++l) p.cpus.push_back(here.cpus[l]);
     return p;
 }
 
@@ -82,14 +81,12 @@ Pinning pin_plan(Transport& t, int threads, bool launched, int announced_on_host
 std::unique_ptr<Transport> checked(std::unique_ptr<Transport> t, int threads, const Caller& caller,
                                    const std::optional<std::string>& without, PathsOff& off) {
     constexpr int first_tag = tags::collective;  // of a transport that has carried nothing yet
-    Statement s;
+    RankStatus s;
     s.caller = caller;
-    const std::string sharing = setting("TILEWAVE_SHARED_MEMORY", "on"), pinning = setting("TILEWAVE_PIN", "auto");
+    const std::string pinning = setting("TILEWAVE_PIN", "auto");
     if (threads < 0 || threads > max_lanes)
         s.error =
             "threads " + std::to_string(threads) + " was given; 1 to " + std::to_string(max_lanes) + " are allowed";
-    else if (sharing != "on" && sharing != "off")
-        s.error = "TILEWAVE_SHARED_MEMORY is '" + sharing + "'; allowed: on, off";
     else if (pinning != "on" && pinning != "off" && pinning != "auto")
         s.error = "TILEWAVE_PIN is '" + pinning +
                   "'; allowed: on, off, auto (pinned where a launcher started several lanes on a host)";
@@ -99,9 +96,9 @@ std::unique_ptr<Transport> checked(std::unique_ptr<Transport> t, int threads, co
     } catch (const ConfigError& error) {
         if (s.error.empty()) s.error = error.what();
     }
-    if (!s.error.empty()) s.kind = Statement::Kind::config;
+    if (!s.error.empty()) s.kind = RankStatus::Kind::config;
     agree(*t, first_tag, s);
-    return share_memory(std::move(t), sharing == "on" && !tilewave::without(off, FastPath::shared));
+    return share_memory(std::move(t), !tilewave::without(off, FastPath::shared));
 }
 
 // On the most crowded host, the same on all ranks.
@@ -158,7 +155,7 @@ void Context::use_machine(const Machine& machine) {
     machine_->ranks_per_core = crowd;
     machine_->set_of = set_of_;
     machine_->set_cpus = set_cpus_;
-    ++own<MachineNumber>().now;
+    ++component<MachineNumber>().now;
 }
 
 double Context::clock_offset_s() {
@@ -177,13 +174,13 @@ void Context::measure() {
     clock_offset_s_ = found.clock_offset_s;
 }
 
-void throw_as(Statement::Kind kind, const std::string& text) {
+void throw_as(RankStatus::Kind kind, const std::string& text) {
     switch (kind) {
-        case Statement::Kind::mpi: throw MpiError(text);
-        case Statement::Kind::kernel: throw KernelError(text);
-        case Statement::Kind::resources: throw OutOfResources(text);
-        case Statement::Kind::internal: throw InternalError(text);
-        case Statement::Kind::interrupt: throw Interrupted(text);
+        case RankStatus::Kind::mpi: throw MpiError(text);
+        case RankStatus::Kind::kernel: throw KernelError(text);
+        case RankStatus::Kind::resources: throw OutOfResources(text);
+        case RankStatus::Kind::internal: throw InternalError(text);
+        case RankStatus::Kind::interrupt: throw Interrupted(text);
         default: throw ConfigError(text);
     }
 }
@@ -195,7 +192,8 @@ void Context::on_where(std::function<std::string()> where) {
 void Context::end() {
     if (size_ == 1 || engine_->ended >= 0 || !transport().connected()) return;
     engine_->ended = rank_;
-    Agreement::end(engine_->kept_port(), engine_->tag(static_cast<int>(engine_->started % ProgressEngine::turns)));
+    Agreement::end(engine_->borrowed_port(),
+                   engine_->tag(static_cast<int>(engine_->started % ProgressEngine::call_tags)));
     engine_->move();
     engine_->inner().mark_failed();  // others may send to it yet: it must not be taken down
 }
@@ -204,36 +202,44 @@ int Context::ended() const {
     return engine_->ended;
 }
 
-bool agree(Context& context, const Statement& mine) {
-    return agree(context, std::make_shared<const Said>(mine));
+const Caller& caller_of(Context& context) {
+    return context.engine()->caller;
 }
 
-bool agree(Context& context, std::shared_ptr<const Said> said) {
+bool agree(Context& context, const RankStatus& status) {
+    return agree(context, std::make_shared<const HashedStatus>(status));
+}
+
+bool agree(Context& context, std::shared_ptr<const HashedStatus> status) {
     auto& engine = *context.engine();
-    const Statement& mine = said->statement;
-    const auto number = take_number(context, [&] { return mine.caller; });
-    std::vector<std::int64_t> values{mine.prepared, -mine.prepared};
-    std::unique_ptr<Comparison> meeting = std::move(engine.meeting);
-    if (meeting)
-        meeting->agreement.restate(said, std::move(values));
+    const auto number = take_number(context, [&] { return status->caller; });
+    std::vector<std::int64_t> values{status->prepared, -status->prepared};
+    std::unique_ptr<Comparison> comparison = std::move(engine.comparison);
+    if (comparison)
+        comparison->agreement.set_status(status, std::move(values));
     else
-        meeting = std::make_unique<Comparison>(engine.kept_port(), said, std::move(values));
-    Agreement& agreement = meeting->agreement;
-    engine.caller = mine.caller;
-    agreement.start(engine.tag(static_cast<int>(number % ProgressEngine::turns)), {}, mine.caller.where, &engine.where);
+        comparison = std::make_unique<Comparison>(engine.borrowed_port(), status, std::move(values));
+    Agreement& agreement = comparison->agreement;
+    engine.caller = status->caller;
+    agreement.start(engine.tag(static_cast<int>(number % ProgressEngine::call_tags)), {}, status->caller.where,
+                    &engine.where);
     try {
-        wait_until(
-            context, [&] { return agreement.advance(); }, [&] { return agreement.waits(); }, Backoff::Kind::idle);
+        const auto over = [&] {
+            if (agreement.advance()) return true;
+            if (engine.alarms->due(now_s())) (void)engine.alarms->heard();  // throws where a rank has left
+            return false;
+        };
+        wait_until(context, over, [&] { return agreement.waits(); }, Backoff::Kind::idle);
     } catch (const MpiError&) {
-        keep_until_exit(meeting.release());
+        keep_until_exit(comparison.release());
         context.transport().mark_failed();
         throw;
     } catch (...) {
-        keep_until_exit(meeting.release());
+        keep_until_exit(comparison.release());
         throw;
     }
     if (agreement.ended() >= 0) engine.ended = agreement.ended();
-    engine.meeting = std::move(meeting);
+    engine.comparison = std::move(comparison);
     agreement.raise();
     return agreement.value(0) > 0 && agreement.value(0) == -agreement.value(1);
 }

@@ -11,7 +11,7 @@ bool InFlight::advance() {
         if (!step()) return false;
     } catch (const MpiError&) {
         if (engine_->ended < 0) engine_->main().mark_failed();
-        stay_for_ever();
+        never_free();
         error_ = std::current_exception();
     } catch (...) {
         error_ = std::current_exception();
@@ -27,7 +27,7 @@ void InFlight::start() {
     if (!over()) throw ConfigError("this " + name_ + " is in flight; wait for it before it is started again");
     context_.transport().must_work();
     restart();
-    number = -1;  // its tag is its own
+    number = -1;  // it has a persistent tag
     begin();
 }
 
@@ -48,7 +48,7 @@ void run_to_the_end(const std::shared_ptr<InFlight>& call, const std::function<v
     ProgressEngine& engine = *context.engine();
     bool added = false;
     try {
-        for (int i = context.options().crowded ? tuning::quick_turns : 0; !call->advance() && i < tuning::quick_turns;
+        for (int i = context.options().crowded ? tuning::quick_polls : 0; !call->advance() && i < tuning::quick_polls;
              ++i)
             engine.progress();
         if (!call->over()) {
@@ -57,7 +57,7 @@ void run_to_the_end(const std::shared_ptr<InFlight>& call, const std::function<v
             Handle(call).wait();
         }
     } catch (...) {
-        if (!call->over()) {  // its messages may still be under way
+        if (!call->over()) {  // its messages may still be in flight
             if (hold) hold();
             if (!added) engine.add(call);
         }
@@ -66,8 +66,8 @@ void run_to_the_end(const std::shared_ptr<InFlight>& call, const std::function<v
     call->raise();
 }
 
-KeptTag take_kept_tag(Context& context) {
-    const auto& tags = context.engine()->kept_tags;
+PersistentTag take_persistent_tag(Context& context) {
+    const auto& tags = context.engine()->persistent_tags;
     for (std::int64_t least = 0;;) {
         const std::int64_t proposed = tags->free_from(least);
         std::vector<std::int64_t> all{proposed, -proposed};
@@ -97,7 +97,7 @@ std::int64_t Handle::buffer_bytes() const {
 // What another thread's call does with the same arrays is over before, or begins later.
 void RepeatedHandle::start() {
     {
-        const auto turn = take_turn(call_->context());
+        const auto lock = lock_calls(call_->context());
         call_->start();
     }
     call_->context().engine()->add(call_);
@@ -105,7 +105,7 @@ void RepeatedHandle::start() {
 
 void RepeatedHandle::run() {
     {
-        const auto turn = take_turn(call_->context());
+        const auto lock = lock_calls(call_->context());
         call_->start();
     }
     run_to_the_end(call_);

@@ -12,11 +12,11 @@ namespace tilewave {
 
 class Agreement;
 
-/// A call that moves on while its caller does something else, in steps that never wait. What a step throws ends the
-/// call, and raise() throws it again.
+/// A call that progresses while its caller does something else, in steps that never wait. An exception of a step ends
+/// the call; raise() throws it again.
 class InFlight : public Operation {
 public:
-    /// `name`: "pattern", as error messages say. `over`: it is not started yet.
+    /// `name`: "pattern", for error messages. `over`: it is not started yet.
     InFlight(Context& context, const char* name, bool over = false)
         : context_(context), engine_(context.engine()), name_(name), over_(over) {}
 
@@ -25,10 +25,10 @@ public:
     void raise() const {
         if (error_) std::rethrow_exception(error_);
     }
-    /// Once more, of a call that was made to be repeated; without comparing its arguments again.
+    /// Repeats a call that was made to be repeated, without comparing its arguments again.
     /// @throws ConfigError where it was not, or is not over; MpiError
     void start();
-    /// For what this rank waits: "in tw.exchange, script.py:7, for the halos of its neighbours".
+    /// What this rank waits for: "in tw.exchange, script.py:7, for the halos of its neighbours".
     virtual std::string waits() = 0;
     virtual std::int64_t buffer_bytes() const { return 0; }
     Context& context() { return context_; }
@@ -50,8 +50,8 @@ protected:
     bool agreed(Agreement& agreement);
     std::string waits_for(const Caller& caller, const std::string& what) const;
     /// The tag of messages of this call, of the calls that are numbered.
-    int data_tag() const { return ProgressEngine::first_data + static_cast<int>(number % ProgressEngine::turns); }
-    int agreement_tag() const { return engine_->tag(static_cast<int>(number % ProgressEngine::turns)); }
+    int data_tag() const { return ProgressEngine::first_data + static_cast<int>(number % ProgressEngine::call_tags); }
+    int agreement_tag() const { return engine_->tag(static_cast<int>(number % ProgressEngine::call_tags)); }
 
     Context& context_;
     std::shared_ptr<ProgressEngine> engine_;
@@ -62,12 +62,12 @@ private:
     std::atomic<bool> over_;  // the last that the thread that advances it writes
 };
 
-/// Until a call that nobody else knows of is over: most are before anything else is worth doing. Where the wait ends
-/// early, by an interrupt, the call goes on beside others, after hold().
+/// Polls and waits until a call is over that nobody else has a handle of. After an interrupt the call stays in flight,
+/// after hold().
 void run_to_the_end(const std::shared_ptr<InFlight>& call, const std::function<void()>& hold = nullptr);
 
-/// A tag for a call that is made once and repeated, which no other such call has on any rank. Collective.
+/// A tag for a call that is made once and repeated, free on all ranks. Collective.
 /// @throws ConfigError on every rank where there is none
-KeptTag take_kept_tag(Context& context);
+PersistentTag take_persistent_tag(Context& context);
 
 }  // namespace tilewave

@@ -37,9 +37,9 @@ public:
         done_.reserve(messages);
         engine_->reserve(messages);
     }
-    bool there(int peer, int tag) override {
+    bool has_message(int peer, int tag) override {
         std::scoped_lock guard(engine_->lock_);
-        return engine_->inner_->there(peer, tag);
+        return engine_->inner_->has_message(peer, tag);
     }
     void post_recv(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
         engine_->post(this, id, peer, [&](int slot) { engine_->inner_->post_recv(slot, data, bytes, peer, tag); });
@@ -59,16 +59,16 @@ public:
         std::scoped_lock guard(engine_->lock_);
         return engine_->inner_->where_received(data);
     }
-    void let_go(const std::byte* data) override {
+    void release_received(const std::byte* data) override {
         std::scoped_lock guard(engine_->lock_);
-        engine_->inner_->let_go(data);
+        engine_->inner_->release_received(data);
     }
     void post_native(int id, const NativeCall& call) override {
         engine_->post(this, id, all_ranks, [&](int slot) { engine_->inner_->post_native(slot, call); });
     }
-    void post_native_message(int id, const MatrixView& matrix, bool send, int peer, bool buffered) override {
+    void post_native_message(int id, const MatrixView& matrix, bool send, int peer) override {
         engine_->post(this, id, peer,
-                      [&](int slot) { engine_->inner_->post_native_message(slot, matrix, send, peer, buffered); });
+                      [&](int slot) { engine_->inner_->post_native_message(slot, matrix, send, peer); });
     }
     bool native() const override { return engine_->inner_->native(); }
     bool alarms() const override { return engine_->inner_->alarms(); }
@@ -100,7 +100,7 @@ public:
     }
 
 private:
-    std::shared_ptr<ProgressEngine> hold_;  // empty for the engine's own
+    std::shared_ptr<ProgressEngine> hold_;  // empty in ports that the engine itself holds
     ProgressEngine* engine_;
     bool moves_;
     std::vector<int> done_;
@@ -109,8 +109,8 @@ private:
 
 namespace {
 
-// The engines this thread has put operations into, while they have any.
-std::vector<std::weak_ptr<ProgressEngine>>& mine() {
+// The engines that this thread has added operations to, while they have any.
+std::vector<std::weak_ptr<ProgressEngine>>& engines_of_thread() {
     thread_local std::vector<std::weak_ptr<ProgressEngine>> list;
     return list;
 }
@@ -121,7 +121,7 @@ std::shared_ptr<ProgressEngine> ProgressEngine::make(std::unique_ptr<Transport> 
     std::shared_ptr<ProgressEngine> e(new ProgressEngine);
     e->inner_ = std::move(inner);
     e->spare = std::make_shared<SpareMemory>(std::int64_t{e->inner_->size() > 1 ? 64 : 256} << 20);
-    e->kept_tags = std::make_shared<KeptTags>(e->operation_tags() - first_kept);
+    e->persistent_tags = std::make_shared<PersistentTags>(e->operation_tags() - first_persistent);
     e->main_ = std::make_unique<Port>(nullptr, e.get(), true);
     e->alarms = std::make_unique<Alarms>(*e->main_);
     e->main_->meanwhile = [alarms = e->alarms.get()] { (void)alarms->heard(); };  // throws where a rank has left
@@ -130,7 +130,7 @@ std::shared_ptr<ProgressEngine> ProgressEngine::make(std::unique_ptr<Transport> 
 
 ProgressEngine::~ProgressEngine() {  // their ports look at the slots once more
     transfers.idle.clear();
-    meeting.reset();
+    comparison.reset();
     main_.reset();
 }
 
@@ -146,7 +146,7 @@ std::unique_ptr<Transport> ProgressEngine::port() {
     return std::make_unique<Port>(shared_from_this(), this, false);
 }
 
-std::unique_ptr<Transport> ProgressEngine::kept_port() {
+std::unique_ptr<Transport> ProgressEngine::borrowed_port() {
     return std::make_unique<Port>(nullptr, this, false);
 }
 
@@ -186,8 +186,8 @@ bool ProgressEngine::move() {
     return !found_.empty();
 }
 
-int ProgressEngine::waits_for_ended() {
-    if (ended == inner_->rank()) return -1;  // it waits for what others still want of it
+int ProgressEngine::find_ended_peer() {
+    if (ended == inner_->rank()) return -1;  // it still serves messages of others
     std::scoped_lock guard(lock_);
     std::map<int, bool> peers;  // false: messages alone
     for (const Slot& s : slots_) {
@@ -255,7 +255,7 @@ void ProgressEngine::add(std::shared_ptr<Operation> operation) {
         new_operations_.push_back(std::move(operation));
     }
     count_.fetch_add(1, std::memory_order_relaxed);
-    auto& list = mine();
+    auto& list = engines_of_thread();
     const bool known = std::any_of(list.begin(), list.end(), [&](const auto& e) { return e.lock().get() == this; });
     if (!known) list.push_back(weak_from_this());
     advance_all();
@@ -264,7 +264,7 @@ void ProgressEngine::add(std::shared_ptr<Operation> operation) {
 bool ProgressEngine::progress() {
     bool moved = move();
     advance_all();
-    auto& list = mine();
+    auto& list = engines_of_thread();
     if (list.empty() || (list.size() == 1 && list.front().lock().get() == this)) return moved;
     std::erase_if(list, [&](const auto& weak) {
         const auto other = weak.lock();

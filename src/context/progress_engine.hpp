@@ -9,26 +9,26 @@
 #include <set>
 #include <vector>
 
-#include "context/kept_tags.hpp"
+#include "context/persistent_tags.hpp"
 #include "data/memory.hpp"
 #include "execute/alarms.hpp"
-#include "execute/mailroom.hpp"
+#include "execute/request_table.hpp"
 #include "tilewave/context.hpp"
 
 namespace tilewave {
 
-/// Something under way beside what the caller waits for.
+/// Something in flight that the caller does not wait for.
 class Operation : public std::enable_shared_from_this<Operation> {
 public:
     virtual ~Operation() = default;
-    /// Goes as far as it can without waiting; true when it is over. Must not throw.
+    /// Progresses as far as it can without waiting; true when it is over. Must not throw.
     virtual bool advance() = 0;
-    /// Which of the started ones it is, where another must not start before it is over.
+    /// The number of the call; -1: another call need not wait until it is over.
     std::int64_t number = -1;
 
 protected:
-    /// After the transport has failed: what is pending may still be written to, so all stays.
-    void stay_for_ever() { (void)new std::shared_ptr<Operation>(shared_from_this()); }
+    /// After the transport has failed, pending receives may still write: the memory is never freed.
+    void never_free() { (void)new std::shared_ptr<Operation>(shared_from_this()); }
 };
 
 class PatternTransfer;
@@ -40,45 +40,44 @@ public:
     /// Tags above main().max_tag() belong to operations: `tag(0)` to `tag(operation_tags() - 1)`.
     int operation_tags() const { return inner_->max_tag() < 1 << 20 ? 8192 : 1 << 17; }
     int tag(int number) const { return inner_->max_tag() - operation_tags() + 1 + number; }
-    /// How many calls have been started here, of patterns and of all else: the same on every rank that keeps to one
-    /// order.
+    /// Calls started so far, patterns included: equal on ranks that make the same calls.
     std::int64_t started = 0;
-    /// Calls in flight take turns with this many tags, so the one that had a tag before must be over.
-    static constexpr std::int64_t turns = 2048;
-    /// Numbers for tag(): agreements, data, buffered sends (a tag of the caller's each), then one for each kept call.
-    static constexpr int first_data = turns, first_send = 2 * turns, send_tags = 2048,
-                         first_kept = first_send + send_tags;
-    /// Of the call that this rank has agreed on last or agrees on now, for what is told of long waits.
+    /// Numbered calls use this many tags cyclically; the call that had a tag before must be over.
+    static constexpr std::int64_t call_tags = 2048;
+    /// Numbers for tag(): agreements, data, buffered sends (one for each of the caller's tags), persistent calls.
+    static constexpr int first_data = call_tags, first_send = 2 * call_tags, send_tags = 2048,
+                         first_persistent = first_send + send_tags;
+    /// The last call that this rank has begun to agree on, for reports of long waits.
     Caller caller;
-    /// What says where the caller stands, where `caller` does not.
+    /// Gives the caller's place in its program where `caller` has none.
     std::function<std::string()> where;
     std::string where_of(const Caller& c) const { return c.where.empty() && where ? where() : c.where; }
-    /// The rank that has ended, as this one has learned; -1: none.
+    /// A rank that has ended, as far as this one knows; -1: none.
     std::atomic<int> ended{-1};
-    /// Whether this rank has waited for a rank that had ended: what is in flight may never be over.
-    std::atomic<bool> in_vain{false};
+    /// Whether this rank has waited for a rank that had ended: calls in flight may never be over.
+    std::atomic<bool> waited_for_ended{false};
     /// @throws MpiError where a rank has ended
     void refuse_if_ended(const Caller& caller) const;
-    /// For blocking agreements, one after another; its user takes it out while it needs it.
-    std::unique_ptr<Comparison> meeting;
-    /// Of what may be run again.
-    std::shared_ptr<KeptTags> kept_tags;
-    /// Held by the thread whose call is under way. What only waits, sends or receives does without it: another thread's
-    /// call may wait for just that.
+    /// For blocking agreements, one after another; taken out while in use.
+    std::unique_ptr<Comparison> comparison;
+    /// Tags of calls that are prepared once and repeated.
+    std::shared_ptr<PersistentTags> persistent_tags;
+    /// Held by the thread that makes a call. Waits, sends and receives do not take it: another thread's call may depend
+    /// on them.
     std::recursive_timed_mutex calls;
-    /// The library's own calls must be made in one order on all ranks. Who may make one takes a
-    /// place in line when it is started, and leaves when it has made it or will not.
+    /// Collectives of the MPI library must be called in one order on all ranks: an operation that may call one gets a
+    /// place in line when it starts, and leaves the line after the call, or when it does without.
     std::int64_t enter_line();
     bool first_in_line(std::int64_t place);
     void leave_line(std::int64_t place);
-    /// Bytes that buffered sends keep now.
-    std::atomic<std::int64_t> kept_bytes{0};
-    /// Of what the ranks do together on main().
+    /// Bytes that buffered sends hold now.
+    std::atomic<std::int64_t> buffered_bytes{0};
+    /// For runs and collectives on main().
     std::unique_ptr<Alarms> alarms;
-    /// Memory of buffered sends and of runs that are over, for the next ones. A rank alone has no others beside it on
-    /// its host that keep as much.
+    /// Memory of finished sends and runs, for the next ones. A single rank may hold more: no other rank of its host
+    /// does.
     std::shared_ptr<SpareMemory> spare;
-    /// Transfers of patterns that no call uses now, the last used last.
+    /// Idle transfers of patterns, the last used last.
     struct {
         std::mutex lock;
         std::vector<std::shared_ptr<PatternTransfer>> idle;
@@ -94,10 +93,10 @@ public:
 
     /// For runs and collectives: its polls move everything.
     Transport& main();
-    /// For one operation: its polls only collect what a progress() has found.
+    /// For one operation: its polls only collect what progress() has found.
     std::unique_ptr<Transport> port();
-    /// As port(), for what this engine itself may keep: its user must see to it that the engine lives.
-    std::unique_ptr<Transport> kept_port();
+    /// As port(), but does not keep the engine alive: for objects that the engine holds.
+    std::unique_ptr<Transport> borrowed_port();
     Transport& inner() { return *inner_; }
 
     /// Advances `operation`, now and in every progress(), until it is over.
@@ -112,15 +111,15 @@ public:
     std::int64_t oldest();
     /// what(), while no thread advances what is in flight.
     template <class What>
-    std::string at_rest(What what) {
+    std::string paused(What what) {
         const std::scoped_lock guard(advancing_);
         return what();
     }
     bool busy() const { return in_flight() > 0; }
-    /// A rank that has ended and that something under way here waits for; -1: none is known. Asks the ranks in question
-    /// the first time, so a later call knows more.
+    /// A rank that has ended and that an operation waits for; -1: none is known. The first call asks the ranks in
+    /// question, so a later one knows more.
     /// @throws MpiError
-    int waits_for_ended();
+    int find_ended_peer();
     int in_flight() const { return count_.load(std::memory_order_relaxed); }
 
 private:

@@ -14,10 +14,10 @@ struct SlowestNumbers {
     std::vector<std::int64_t> numbers;  ///< of the rank with the largest last number, of equals the first
 };
 
-/// `mine`: a rank's numbers of several bodies, `each` of them a body; the first of a body's is `nothing` where the rank
-/// has nothing to measure, and one below 0 says that measuring failed. Of each body, the same on all ranks.
-/// Collective; O(log ranks) messages of O(bodies) bytes.
-std::vector<SlowestNumbers> slowest(Transport& transport, const std::vector<std::int64_t>& mine, std::size_t each,
+/// By body, equal on all ranks. `numbers`: this rank's, `each` of them a body; the first one is `nothing` where the
+/// rank has nothing to measure, and one below 0 means that measuring failed. Collective; O(log ranks) messages of
+/// O(bodies) bytes.
+std::vector<SlowestNumbers> slowest(Transport& transport, const std::vector<std::int64_t>& numbers, std::size_t each,
                                     std::int64_t nothing);
 
 }  // namespace tilewave

@@ -1,4 +1,4 @@
-// Waiting for what is in flight: moves everything on, politely, and lets the interpreter look around.
+// Waiting for calls in flight: polls with pauses, progresses everything, and calls the heartbeat.
 #pragma once
 #include <chrono>
 #include <cstdio>
@@ -12,7 +12,7 @@
 
 namespace tilewave {
 
-/// Around a caller's reduction: what is called from there would wait for ranks that are not in it.
+/// Marks the time in a caller's reduction: a call from there would wait for ranks that are not in it.
 class InsideReduction {
 public:
     InsideReduction() { active() = true; }
@@ -31,22 +31,21 @@ private:
     }
 };
 
-/// What the heartbeat is told by waits: other ranks rely on them, so that only a caller who insists ends them early.
+/// Argument of the heartbeat in waits that other ranks rely on: only a repeated interrupt ends them.
 constexpr double only_insisting = 2;
 
-/// Where nothing has moved for so long, ranks that have ended are looked for, which costs a message to each of those
-/// that are waited for; after as long again without any message the wait is in vain.
+/// After so long without a message each rank that is waited for is asked whether it has ended; after as long again a
+/// wait for an ended rank fails.
 constexpr double look_for_ended_s = 1;
 
-/// Until ready(). `what` says for what this rank waits, "in tw.run, for rank 1", once a wait is suspiciously long.
-/// @throws MpiError, where a rank that is waited for has ended, too; Interrupted when the heartbeat
-/// asks for it
+/// Waits until ready(). `what` gives the text of a report of a long wait: "in tw.run, for rank 1".
+/// @throws MpiError, also where a rank that is waited for has ended; Interrupted when the heartbeat returns true
 template <class Ready, class What>
 void wait_until(Context& context, Ready ready, What what, Backoff::Kind kind) {
     const ExecuteOptions& options = context.options();
     Backoff backoff(kind);
     double since = 0, looked = now_s(), look = 0;
-    bool told = false;
+    bool reported = false;
     int ended = -1;
     while (!ready()) {
         const bool moved = context.engine()->progress();
@@ -71,17 +70,17 @@ void wait_until(Context& context, Ready ready, What what, Backoff::Kind kind) {
         }
         if (now > look) {
             look = now + look_for_ended_s;
-            const int before = std::exchange(ended, context.engine()->waits_for_ended());
+            const int before = std::exchange(ended, context.engine()->find_ended_peer());
             if (ended >= 0 && ended == before) {
-                context.engine()->in_vain = true;
+                context.engine()->waited_for_ended = true;
                 throw MpiError("rank " + std::to_string(ended) + " has ended; rank " + std::to_string(context.rank()) +
-                               " waits " + context.engine()->at_rest(what));
+                               " waits " + context.engine()->paused(what));
             }
         }
-        if (told || now - since < patience_s()) continue;
-        told = true;
+        if (reported || now - since < patience_s()) continue;
+        reported = true;
         const std::string text =
-            "tilewave: rank " + std::to_string(context.rank()) + " waits " + context.engine()->at_rest(what);
+            "tilewave: rank " + std::to_string(context.rank()) + " waits " + context.engine()->paused(what);
         if (options.stalled)
             options.stalled(text);
         else
@@ -96,16 +95,16 @@ void wait_until(Context& context, Ready ready, What what) {
                context.options().crowded ? Backoff::Kind::shared : Backoff::Kind::dedicated);
 }
 
-/// Holds the context's calls back until it is destroyed, first waiting for another thread's to end.
-/// @throws Interrupted when the heartbeat asks for it
-inline std::unique_lock<std::recursive_timed_mutex> take_turn(Context& context) {
-    std::unique_lock turn(context.engine()->calls, std::try_to_lock);
-    while (!turn.owns_lock() && !turn.try_lock_for(std::chrono::milliseconds(50)))
+/// Locks the context for a call, waiting for another thread's call to end.
+/// @throws Interrupted when the heartbeat returns true
+inline std::unique_lock<std::recursive_timed_mutex> lock_calls(Context& context) {
+    std::unique_lock lock(context.engine()->calls, std::try_to_lock);
+    while (!lock.owns_lock() && !lock.try_lock_for(std::chrono::milliseconds(50)))
         if (context.options().heartbeat && context.options().heartbeat(0)) throw Interrupted();
-    return turn;
+    return lock;
 }
 
-/// The number of a call that begins: on every rank the same. `who` gives its caller, where that is needed.
+/// The number of a call that begins, equal on every rank. `who` gives its caller, where that is needed.
 /// @throws MpiError where the transport has failed or a rank has ended; ConfigError inside a caller's reduction
 template <class Who>
 std::int64_t take_number(Context& context, Who who) {
@@ -113,10 +112,10 @@ std::int64_t take_number(Context& context, Who who) {
     ProgressEngine& engine = *context.engine();
     context.transport().must_work();
     if (engine.ended >= 0) engine.refuse_if_ended(who());
-    // The one that had this one's tags must be over.
+    // The call that had this tag before must be over.
     if (engine.busy())
         wait_until(
-            context, [&] { return engine.oldest() > engine.started - ProgressEngine::turns; },
+            context, [&] { return engine.oldest() > engine.started - ProgressEngine::call_tags; },
             [&] { return "in " + who().call + ", " + engine.where_of(who()) + ", for an earlier pattern"; });
     return engine.started++;
 }

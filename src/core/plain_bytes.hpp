@@ -11,6 +11,14 @@
 
 namespace tilewave {
 
+/// The value at an address of any alignment.
+template <class T>
+T load(const std::byte* from) {
+    T value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+}
+
 /// Appends a value.
 template <class T>
 void put(std::string& out, const T& value) {

@@ -1,4 +1,4 @@
-// The tags of messages, by what they carry. Tags keep kinds of messages apart; within a kind, messages between two
+// The tags of messages, by what they carry. Tags separate kinds of messages; within a kind, messages between two
 // ranks are posted in the same order on both.
 #pragma once
 
@@ -6,7 +6,7 @@ namespace tilewave::tags {
 
 inline constexpr int collective = 1;      ///< small collectives of the transport itself
 inline constexpr int clocks = 2;          ///< experiments of a new context
-inline constexpr int native = 3;          ///< calls of the MPI library's own collectives
+inline constexpr int native = 3;          ///< collectives of the MPI library
 inline constexpr int alarm = 4;           ///< a rank stops
 inline constexpr int experiment = 5;      ///< experiments of `measure`, and the next one
 inline constexpr int initial_halo = 64;   ///< values from before the run; see initial_halo_tag

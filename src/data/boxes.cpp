@@ -73,7 +73,7 @@ void copy_ends(std::byte* to, std::int64_t to_step, const std::byte* from, std::
         to += to_step;
         from += from_step;
     };
-    // Of runs up to 16 bytes the processor keeps enough under way without help.
+    // With runs up to 16 bytes the processor has enough loads in flight without help.
     for (; piece >= 16 && n > rows_ahead; --n) {
         for (int line = 0; line <= piece; line += 64) {
             __builtin_prefetch(from + rows_ahead * from_step + line);
@@ -84,7 +84,7 @@ void copy_ends(std::byte* to, std::int64_t to_step, const std::byte* from, std::
     for (; n > 0; --n) copy();
 }
 
-// `reach`: bytes from the first of the n runs to the last, on the side where they lie further apart.
+// `reach`: bytes from the first of the n runs to the last, on the side with the larger stride.
 CopyRuns copier(std::int64_t bytes, std::int64_t reach) {
     if (reach <= near_runs && bytes == 32) return copy_exact<32>;
     if (reach <= near_runs && bytes == 64) return copy_exact<64>;
@@ -121,7 +121,7 @@ struct Dims {
     // With as few dimensions, and as long a run, as both sides allow.
     Dims(std::byte* to, const Index& to_stride, const std::byte* from, const Index& from_stride, const Index& extents,
          std::int64_t item_bytes);
-    // The same items the other way round.
+    // The same items in reverse order.
     void reverse(Dim& dim) {
         to += (dim.extent - 1) * dim.to_stride;
         from += (dim.extent - 1) * dim.from_stride;

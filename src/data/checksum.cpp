@@ -15,7 +15,7 @@ std::uint64_t mixed(std::uint64_t h, std::uint64_t word) {
 
 }  // namespace
 
-// Four sums side by side: each waits for its own multiplications alone.
+// Four independent sums: none waits for another one's multiplications.
 std::uint64_t checksum(const std::byte* data, std::int64_t bytes, std::uint64_t begin) {
     std::uint64_t h[4] = {begin + prime, begin ^ other_prime, begin + 2, begin + 3};
     std::int64_t at = 0;

@@ -10,7 +10,7 @@ namespace tilewave {
 
 /// Uninitialised memory of at least one byte, so that it is never null. It begins on a cache line: rows of
 /// vectors then never straddle lines. Where it is large the system is asked for large pages: rows of a
-/// tile lie a page and more apart, and there are more of them than a processor remembers pages.
+/// tile are on different pages, more of them than the TLB holds.
 std::shared_ptr<std::byte[]> aligned_memory(std::int64_t bytes);
 
 /// Bytes of a page of memory, and of a line of the caches, of all processors that Tilewave knows.

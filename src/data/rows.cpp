@@ -3,15 +3,10 @@
 #include <cstring>
 #include <type_traits>
 
+#include "core/plain_bytes.hpp"
+
 namespace tilewave {
 namespace {
-
-template <class T>
-T load(const std::byte* from) {
-    T value;
-    std::memcpy(&value, from, sizeof(T));
-    return value;
-}
 
 template <class T>
 void store(std::byte* to, const T& value) {
@@ -29,13 +24,13 @@ struct Vector {
 // Each works on items and on vectors of them.
 struct Sum {
     template <class V>
-    static V join(const V& a, const V& b) {
+    static V combine(const V& a, const V& b) {
         return a + b;
     }
 };
 struct Prod {
     template <class V>
-    static V join(const V& a, const V& b) {
+    static V combine(const V& a, const V& b) {
         if constexpr (std::is_integral_v<V> && sizeof(V) < sizeof(int))
             return static_cast<V>(static_cast<unsigned>(a) * static_cast<unsigned>(b));  // an int could overflow
         else
@@ -46,13 +41,13 @@ struct Prod {
 // sign, the right one.
 struct Min {
     template <class V>
-    static V join(const V& a, const V& b) {
+    static V combine(const V& a, const V& b) {
         return (a < b) | (a != a) ? a : b;
     }
 };
 struct Max {
     template <class V>
-    static V join(const V& a, const V& b) {
+    static V combine(const V& a, const V& b) {
         return (a > b) | (a != a) ? a : b;
     }
 };
@@ -63,8 +58,8 @@ bool combine(std::byte* into, const std::byte* left, const std::byte* right, std
     using V = typename Vector<T>::type;
     const std::int64_t bytes = n * parts * std::int64_t(sizeof(T));
     std::int64_t i = 0;
-    for (; i + 16 <= bytes; i += 16) store<V>(into + i, Op::join(load<V>(left + i), load<V>(right + i)));
-    for (; i < bytes; i += sizeof(T)) store<T>(into + i, Op::join(load<T>(left + i), load<T>(right + i)));
+    for (; i + 16 <= bytes; i += 16) store<V>(into + i, Op::combine(load<V>(left + i), load<V>(right + i)));
+    for (; i < bytes; i += sizeof(T)) store<T>(into + i, Op::combine(load<T>(left + i), load<T>(right + i)));
     return true;
 }
 
@@ -82,7 +77,7 @@ bool multiply_complex(std::byte* into, const std::byte* left, const std::byte* r
     return true;
 }
 
-// Of real types. Sums and products of integers are those of the unsigned ones, which may wrap.
+// For real types. Sums and products of integers are those of the unsigned ones, which may wrap.
 template <class Op>
 CombineRow combine_real(Dtype type) {
     constexpr bool ordered = std::is_same_v<Op, Min> || std::is_same_v<Op, Max>;

@@ -32,7 +32,7 @@ struct Steps {
 using CopyBlocks = void (*)(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step,
                             std::int64_t n, int strips, Steps strip);
 
-// Contiguous rows of `from` become contiguous columns, or with `back` the other way round.
+// Contiguous rows of `from` become contiguous columns, or with `back` the reverse.
 template <int item, bool back>
 struct ItemBlock {
     static void copy(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step) {

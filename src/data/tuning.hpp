@@ -18,9 +18,9 @@ inline constexpr std::int64_t least_cut = 32 << 10, large_block = 4 << 20;
 
 // --- layout.cpp: time buffers
 
-/// Items: boxes of at least least_items_apart, in multiples of items_apart, lie that much further apart. Time buffers
-/// exactly 2^29 bytes apart share banks of the memory: 7-point heat, 512³ floats, a step at a time on an AMD EPYC took
-/// 1.45 GPts/s, with 64 KB between them 1.65.
+/// Items: boxes of at least least_items_apart, in multiples of items_apart, get that much more distance. Time buffers
+/// at a distance of exactly 2^29 bytes share banks of the memory: 7-point heat, 512³ floats, a step at a time on an AMD
+/// EPYC took 1.45 GPts/s, with 64 KB between them 1.65.
 inline constexpr std::int64_t least_items_apart = std::int64_t{1} << 22, items_apart = std::int64_t{1} << 14;
 
 // --- boxes.cpp: copies of boxes
@@ -33,8 +33,8 @@ inline constexpr std::uintptr_t delayed_within = 64, page = 4096;
 /// Bytes of a run that is copied inline. Zen 3, glibc: a call of memcpy costs more than copying one cache line. Beyond
 /// two lines neither wider vectors nor prefetching nor rep movs were faster.
 inline constexpr std::int64_t longest_short_run = 128;
-/// Rows that are prefetched ahead. Matrices beyond the caches with rows a page apart gained 15 to 30 %, cached ones
-/// lost nothing; 12 to 20 rows were about equal.
+/// Rows that are prefetched ahead. Matrices beyond the caches with rows a page or more from each other gained 15 to 30
+/// %, cached ones lost nothing; 12 to 20 rows were about equal.
 inline constexpr std::int64_t rows_ahead = 16;
 /// Bytes that all runs lie within, where nothing is prefetched: prefetching doubled the time of such copies at worst.
 inline constexpr std::int64_t near_runs = 32 << 10;
@@ -53,7 +53,7 @@ inline constexpr std::int64_t window_columns = 1024;
 /// and a whole AVX2 register hold. Two rows of blocks fill the lines of the side whose columns are contiguous. So each
 /// line is fetched once, even where all rows or all columns share a cache set.
 inline constexpr std::int64_t blocks_a_line = 4;
-/// Lines that are prefetched on the side whose columns are contiguous: there each line is on a page of its own.
+/// Lines that are prefetched on the side whose columns are contiguous: there each line is on another page.
 /// 1024 x 1024 doubles: two to three times as fast.
 inline constexpr std::int64_t lines_ahead = 4;
 

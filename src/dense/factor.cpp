@@ -60,7 +60,7 @@ FactorStorage Factorization::run(const RankedPlans<FactorPlan>& ranked, bool in_
     std::optional<FactorStorage> made;
     std::optional<ReadyMove> move;
     std::optional<FactorRun> ready;
-    agreed(context(), "ready", [&] {
+    agree_after(context(), "ready", [&] {
         const std::int64_t columns = layout.columns.extent;
         MatrixStorage triangles(context(), by_block_columns(qr ? plan.block : 0, columns, context().size(), plan.block),
                                 a_.type());

@@ -10,7 +10,6 @@
 
 #include "context/agreement.hpp"
 #include "context/machine_number.hpp"
-#include "context/progress_engine.hpp"
 #include "tilewave/linalg.hpp"
 #include "transport/collectives.hpp"
 
@@ -20,18 +19,9 @@ namespace tilewave {
 /// equal on all ranks.
 template <class Local>
 void begin_call(Context& context, const char* name, Local local) {
-    Statement statement;
-    statement.caller = {name, ""};
-    agree_after(context, statement, [&] { statement.description = local(); });
-}
-
-/// In the middle of a call: local() makes what the rest of it needs; then all go on, or all throw what one has thrown.
-template <class Local>
-void agreed(Context& context, const std::string& text, Local local) {
-    Statement statement;
-    statement.caller = context.engine()->caller;
-    statement.description = text;
-    agree_after(context, statement, local);
+    RankStatus status;
+    status.caller = {name, ""};
+    agree_after(context, status, [&] { status.description = local(); });
 }
 
 /// @throws ConfigError
@@ -70,13 +60,13 @@ std::shared_ptr<RankedPlans<Plan>> ranked_plans(
     const std::function<void(const std::vector<Plan>&)>& measure,
     const std::function<std::vector<Plan>(std::vector<Plan>, const Machine&)>& simulate) {
     static_assert(std::is_trivially_copyable_v<Plan>);
-    auto& all = context.own<ChosenPlans<Plan>>().all;
-    const std::string key = of + ", machine " + std::to_string(context.own<MachineNumber>().now);
+    auto& all = context.component<ChosenPlans<Plan>>().all;
+    const std::string key = of + ", machine " + std::to_string(context.component<MachineNumber>().now);
     for (const auto& [known, found] : all)
         if (known == key) return found;
     if (plans.size() > 1) {
         std::string bytes;
-        agreed(context, "planned", [&] {
+        agree_after(context, "planned", [&] {
             measure(plans);
             if (context.rank() > 0) return;
             plans = simulate(std::move(plans), context.machine());

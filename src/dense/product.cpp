@@ -129,7 +129,7 @@ ProductReport Multiplication::run(const RankedPlans<ProductPlan>& ranked) const 
     const ProductPlan& plan = ranked.plans.front();
     Context& context = c_.context();
     std::optional<Prepared> ready;
-    agreed(context, "ready", [&] { ready.emplace(*this, plan); });
+    agree_after(context, "ready", [&] { ready.emplace(*this, plan); });
     const std::array<const MatrixStorage*, 3> given{&a_, &b_, &c_};
     for (std::size_t i = 0; i < 3; ++i)
         if (ready->moves[i]) ready->moves[i]->run(given[i]->binding(), ready->copies[i]->binding());

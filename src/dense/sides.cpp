@@ -177,7 +177,7 @@ SidesResult TriangularSolution::run(const RankedPlans<FactorPlan>& ranked) const
     std::optional<FactorStorage> panels;
     std::optional<ReadyMove> move;
     std::optional<SidesRun> ready;
-    agreed(context(), "ready", [&] {
+    agree_after(context(), "ready", [&] {
         panels.emplace(FactorStorage{stays ? a_.shared(layout) : MatrixStorage(context(), layout, a_.type()),
                                      MatrixStorage(context(), by_block_columns(0, 0, context().size()), a_.type()),
                                      0,
@@ -217,7 +217,7 @@ MatrixStorage adjoint_of(const MatrixStorage& a) {
                       layout = even_columns(turned.rows.extent, turned.columns.extent, context.size());
     std::optional<MatrixStorage> made;
     std::optional<ReadyMove> move;
-    agreed(context, "ready", [&] {
+    agree_after(context, "ready", [&] {
         made.emplace(context, layout, a.type());
         move.emplace(context, move_of(a, turned, layout));
     });

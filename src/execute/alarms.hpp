@@ -38,10 +38,10 @@ public:
     /// @throws MpiError where one has left
     bool heard();
     /// After a block of work that is stopped: the last block that any rank has begun. All ranks must take part in the
-    /// messages up to that one. Waits until every rank has said where it is; none begins another block before.
+    /// messages up to that one. Waits until every rank has reported its block; none begins another block before.
     /// @throws MpiError
     std::int64_t last_block();
-    /// After work in which a rank has raised an alarm: takes what is still under way. Collective.
+    /// After work in which a rank has raised an alarm: receives the alarms still in flight. Collective.
     /// @throws MpiError
     void take_outstanding();
 

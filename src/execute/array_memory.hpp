@@ -16,7 +16,7 @@ public:
     const Binding& binding(int array) const { return bindings_[array]; }
     /// Null where no array has planes.
     WindowMemory* window() const { return window_; }
-    /// Of an element that is in memory; of an array with planes, as messages find it.
+    /// The address of an element in memory; of an array with planes, as messages find it.
     std::byte* address(int array, const Index& point) const {
         const Binding& b = bindings_[array];
         const Array& a = s_->arrays[array];

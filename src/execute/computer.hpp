@@ -15,7 +15,7 @@ class Run {
 public:
     virtual ~Run() = default;
     virtual const ArrayMemory& memory(int lane) const = 0;
-    /// Added to loop index 0 in what kernel and caller are told: of a block of time steps.
+    /// Added to loop index 0 for the kernel and in errors: the first time step of a block.
     virtual std::int64_t first_time(int lane) const = 0;
     /// Where reductions are those of the last repetition: which one the lane is in. Otherwise 0.
     virtual std::int64_t reduced_repetition(int lane) const = 0;

@@ -38,7 +38,7 @@ constexpr std::int64_t fold_values = 1024;
 constexpr std::int64_t fewest_folded = 16;
 // log2(fold_values) + 1: by so much an accumulator is above the largest value, and its sum stays within its exponent.
 constexpr int fold_bits = 11;
-// Rounds, of 84 bits each, before what is left is added one by one: values that far apart are rare.
+// Rounds of 84 bits each, before the remaining values are added one by one: so different exponents are rare.
 constexpr int most_rounds = 3;
 constexpr int lanes = 16;
 

@@ -29,7 +29,7 @@ void for_each_row(const Box& box, F f) {
 
 // Whether a step can be taken without waiting.
 bool Execution::ready(const Step& step) const {
-    if (step.op == Op::wait) return mailroom_.done(step.item);
+    if (step.op == Op::wait) return request_table_.done(step.item);
     if (step.op == Op::await) return counters_[step.item].value.load(std::memory_order_acquire) >= step.count;
     return true;
 }
@@ -40,10 +40,10 @@ void Execution::perform(int l, const Step& step) {
         case Op::compute:
             if (!stopped_.load(std::memory_order_relaxed)) compute(l, s_.tiles[step.item]);
             break;
-        case Op::post_recv: mailroom_.post(step.item, message_data(l, s_.messages[step.item]), serves(l)); break;
+        case Op::post_recv: request_table_.post(step.item, message_data(l, s_.messages[step.item]), serves(l)); break;
         case Op::post_send:
-            if (serves(l) && draining()) tell_others();
-            mailroom_.post(step.item, message_data(l, s_.messages[step.item]), serves(l), draining());
+            if (serves(l) && draining()) notify_others();
+            request_table_.post(step.item, message_data(l, s_.messages[step.item]), serves(l), draining());
             break;
         case Op::pack:
         case Op::unpack:
@@ -90,7 +90,7 @@ bool Execution::advance() {
     for (; position_ < steps.size(); ++position_) {
         const Step& step = steps[position_];
         if (!ready(step)) {
-            mailroom_.poll(true);
+            request_table_.poll(true);
             if (!ready(step)) return false;
         }
         if (!unpacked_before(position_)) perform(0, step);
@@ -105,7 +105,7 @@ bool Execution::unpacked_before(std::size_t step) const {
 }
 
 void Execution::restart() {
-    mailroom_.restart();
+    request_table_.restart();
     for (auto& ends : ends_) ends.clear();
     for (auto& begins : begins_) begins.clear();
     for (auto& requests : requests_) requests.clear();
@@ -117,7 +117,7 @@ void Execution::restart() {
     position_ = 0;
     ended_.store(0, std::memory_order_relaxed);
     stopped_.store(options_.stopped, std::memory_order_relaxed);
-    failed_ = interrupted_ = told_ = others_first_ = false;
+    failed_ = interrupted_ = notified_ = others_first_ = false;
     lacking_ = nullptr;
     end_ = 0;
     last_look_ = now_s();
@@ -155,8 +155,8 @@ void Execution::wait_for(int l, std::size_t step) {
 }
 
 void Execution::progress(int l) {
-    if (serves(l) && draining()) tell_others();
-    mailroom_.poll(serves(l));
+    if (serves(l) && draining()) notify_others();
+    request_table_.poll(serves(l));
 }
 
 void Execution::pause(Waiting& waiting, int l, std::size_t step) {
@@ -166,8 +166,8 @@ void Execution::pause(Waiting& waiting, int l, std::size_t step) {
     const double now = now_s();
     if (waiting.since == 0) waiting.since = now;
     look_around(l);
-    if (waiting.told || now - waiting.since <= options_.stall_s) return;
-    waiting.told = true;
+    if (waiting.reported || now - waiting.since <= options_.stall_s) return;
+    waiting.reported = true;
     const std::string text = "tilewave: stalled for " + std::to_string(static_cast<int>(now - waiting.since)) +
                              " s: " + describe(s_, l, step);
     if (options_.stalled)
@@ -181,8 +181,8 @@ void Execution::serve_until_all_ended() {
     Backoff backoff(options_.crowded ? Backoff::Kind::shared : Backoff::Kind::dedicated);
     const int others = threads_ - 1;
     while (ended_.load(std::memory_order_acquire) < others && !broken_.load(std::memory_order_acquire)) {
-        if (draining()) tell_others();
-        mailroom_.poll(true);
+        if (draining()) notify_others();
+        request_table_.poll(true);
         backoff.pause();
         if (backoff.yielding()) look_around(0);
     }
@@ -201,33 +201,33 @@ void Execution::look_around(int l) {
     if (options_.heartbeat(part) && !interrupted_) {
         interrupted_ = true;
         stopped_.store(true, std::memory_order_relaxed);
-        tell_others();
+        notify_others();
     }
 }
 
 void Execution::look_for_alarms(double now) {
     if (!options_.alarms) return;
-    if (stopped_.load(std::memory_order_acquire)) return tell_others();
+    if (stopped_.load(std::memory_order_acquire)) return notify_others();
     if (!options_.alarms->due(now)) return;
-    mailroom_.alone([&] {
+    request_table_.locked([&] {
         if (!options_.alarms->heard()) return;
-        others_first_ = told_ = true;
+        others_first_ = notified_ = true;
         stopped_.store(true, std::memory_order_relaxed);
-        mailroom_.let_empty_ones_leave();
+        request_table_.send_empty_messages();
     });
 }
 
 // Lane 0, once this rank has stopped. Where an alarm is here already, the failure may be one of values that another
 // rank has left out: alarms come before the empty messages that stand for these.
-void Execution::tell_others() {
-    if (told_ || !options_.alarms) return;
-    told_ = true;
-    mailroom_.alone([&] {
+void Execution::notify_others() {
+    if (notified_ || !options_.alarms) return;
+    notified_ = true;
+    request_table_.locked([&] {
         if (options_.alarms->heard())
             others_first_ = true;
         else
             options_.alarms->raise();
-        mailroom_.let_empty_ones_leave();
+        request_table_.send_empty_messages();
     });
 }
 
@@ -236,7 +236,7 @@ void Execution::leave() {
     give_up();
     try {
         if (options_.alarms) options_.alarms->raise(true);
-    } catch (const MpiError&) {  // what is thrown below says more
+    } catch (const MpiError&) {  // the error below is more precise
     }
     std::rethrow_exception(error_);
 }
@@ -260,7 +260,7 @@ bool Execution::pace(int l, std::int64_t points, double& begin) {
     pace.left -= points;
     if (pace.left > 0) return true;
     if (stopped_.load(std::memory_order_relaxed)) return false;
-    if (options_.poll_period_s > 0) mailroom_.poll(serves(l), true);
+    if (options_.poll_period_s > 0) request_table_.poll(serves(l), true);
     look_around(l);
     const double now = now_s();
     const double passed = pace.spent_s + now - begin;
@@ -276,38 +276,27 @@ bool Execution::pace(int l, std::int64_t points, double& begin) {
 
 void Execution::copy(int l, const Message& m, bool pack, std::byte* staged) {
     if (m.region.empty()) return;
-    Index extents = m.region.hi - m.region.lo;
     const std::int64_t item = s_.arrays[m.array].item_bytes;
     const Index& strided = memory(l).binding(m.array).stride_bytes;
-    if (const int time_buffers = s_.arrays[m.array].time_buffers; time_buffers > 0 && extents[0] > 1)
-        return copy_time_buffers(l, m, pack, staged);
-    std::byte *buffer = staged + m.at, *array = address(l, m.array, m.region.lo);
-    if (m.aggregate >= 0 && copy_few(array, strided, extents, item, buffer, pack)) return;
+    // Time buffers follow each other in memory up to the last one, then from the first one on.
+    const bool buffers = s_.arrays[m.array].time_buffers > 0 && m.region.extent(0) > 1;
+    if (m.aggregate >= 0 && !buffers &&
+        copy_few(address(l, m.array, m.region.lo), strided, m.region.hi - m.region.lo, item, staged + m.at, pack))
+        return;
     const Index packed = row_major_strides(m.region, item);
-    if (pack)
-        copy_box(buffer, packed, array, strided, extents, item);
-    else
-        copy_box(array, strided, buffer, packed, extents, item);
-}
-
-// Level by level: they follow each other in memory up to the last, then from the first on.
-void Execution::copy_time_buffers(int l, const Message& m, bool pack, std::byte* staged) {
-    Box one = m.region;
-    const std::int64_t item = s_.arrays[m.array].item_bytes;
-    const Index packed = row_major_strides(m.region, item), &strided = memory(l).binding(m.array).stride_bytes;
-    for (std::int64_t t = m.region.lo[0]; t < m.region.hi[0]; ++t) {
-        one.lo[0] = t;
-        one.hi[0] = t + 1;
-        Index extents = one.hi - one.lo;
-        std::byte *buffer = staged + m.at + (t - m.region.lo[0]) * packed[0], *array = address(l, m.array, one.lo);
+    Box part = m.region;
+    for (std::int64_t t = m.region.lo[0]; t < m.region.hi[0]; t = part.hi[0]) {
+        part.lo[0] = t;
+        if (buffers) part.hi[0] = t + 1;
+        std::byte *buffer = staged + m.at + (t - m.region.lo[0]) * packed[0], *array = address(l, m.array, part.lo);
         if (pack)
-            copy_box(buffer, packed, array, strided, extents, item);
+            copy_box(buffer, packed, array, strided, part.hi - part.lo, item);
         else
-            copy_box(array, strided, buffer, packed, extents, item);
+            copy_box(array, strided, buffer, packed, part.hi - part.lo, item);
     }
 }
 
-// Items one by one, where they are few along one dimension: less than to find out how they lie.
+// Copies items one by one, where they are few and along one dimension: faster than finding their layout.
 bool Execution::copy_few(std::byte* array, const Index& stride, const Index& extents, std::int64_t item,
                          std::byte* buffer, bool pack) {
     int along = -1;
@@ -328,7 +317,7 @@ bool Execution::copy_few(std::byte* array, const Index& stride, const Index& ext
     return false;
 }
 
-// Run by run of what is next to each other in the arrays; buffers have no gaps.
+// By runs of contiguous items in the arrays; buffers have no gaps.
 void Execution::combine(int l, const Message& m, std::int32_t with, const Message* straight) {
     if (m.region.empty() || stopped_.load(std::memory_order_relaxed)) return;
     const std::int64_t item = s_.arrays[m.array].item_bytes, points = m.region.points();
@@ -337,23 +326,23 @@ void Execution::combine(int l, const Message& m, std::int32_t with, const Messag
     const bool other_left = with >= 0 || with == combine_array_left;
     const CombineRow row = combine_.of_arrays.empty() ? combine_.row : combine_.of_arrays[m.array];
     bool fine = true;
-    auto join = [&](std::byte* into, const std::byte* other, std::int64_t n) {
+    auto combine_run = [&](std::byte* into, const std::byte* other, std::int64_t n) {
         fine = row(into, other_left ? other : buffer, other_left ? buffer : other, n, combine_.env) && fine;
         buffer += n * item;
     };
     const bool other_run = with >= 0 || one_run(m.region, s_.arrays[m.array]);
     if (other_run && (!straight || one_run(m.region, s_.arrays[straight->array]))) {
-        join(straight ? address(l, straight->array, m.region.lo) : buffer,
-             with >= 0 ? with_buffer : address(l, m.array, m.region.lo), points);
+        combine_run(straight ? address(l, straight->array, m.region.lo) : buffer,
+                    with >= 0 ? with_buffer : address(l, m.array, m.region.lo), points);
     } else if (combine_.whole) {
         copy_box(gathered_.data(), row_major_strides(m.region, item), address(l, m.array, m.region.lo),
                  memory(l).binding(m.array).stride_bytes, m.region.hi - m.region.lo, item);
-        join(buffer, gathered_.data(), points);
+        combine_run(buffer, gathered_.data(), points);
     } else {
         const std::int64_t run = m.region.extent(m.region.dims() - 1);
         for_each_row(m.region, [&](const Index& row) {
-            join(straight ? address(l, straight->array, row) : buffer,
-                 with >= 0 ? with_buffer : address(l, m.array, row), run);
+            combine_run(straight ? address(l, straight->array, row) : buffer,
+                        with >= 0 ? with_buffer : address(l, m.array, row), run);
             if (with >= 0) with_buffer += run * item;
         });
     }
@@ -383,7 +372,7 @@ std::vector<std::int32_t> straight_combines(const Schedule& s) {
     return straight;
 }
 
-// What there is no memory for is left out: the run itself is over.
+// Notes for which there is no memory are left out: the run is over.
 void Execution::note_steps(Outcome& outcome) {
     try {
         outcome.recording = recording();
@@ -394,7 +383,7 @@ void Execution::note_steps(Outcome& outcome) {
     }
 }
 
-// To be asked for once.
+// Once a run.
 Recording Execution::recording() {
     Recording r;
     const double shift = options_.clock_offset_s;
@@ -411,14 +400,14 @@ Recording Execution::recording() {
     }
     for (std::size_t m = 0; m < (repeats() ? 0 : s_.messages.size()); ++m) {
         const Message& message = s_.messages[m];
-        if (!mailroom_.was_posted(static_cast<int>(m))) continue;
+        if (!request_table_.was_posted(static_cast<int>(m))) continue;
         r.requests.push_back({s_.rank, lane_of[m], message.peer, message.tag, message.send, 0, message.bytes,
-                              mailroom_.posted_s(static_cast<int>(m)) + shift,
-                              mailroom_.completed_s(static_cast<int>(m)) + shift});
+                              request_table_.posted_s(static_cast<int>(m)) + shift,
+                              request_table_.completed_s(static_cast<int>(m)) + shift});
     }
     r.ends = std::exchange(ends_, std::vector<std::vector<double>>(ends_.size()));
     r.times = options_.times;
-    if (takes_turns()) r.begins = std::exchange(begins_, std::vector<std::vector<double>>(ends_.size()));
+    if (runs_round_robin()) r.begins = std::exchange(begins_, std::vector<std::vector<double>>(ends_.size()));
     for (auto* moments : {&r.ends, &r.begins})
         for (auto& of_lane : *moments)
             for (double& moment : of_lane) moment += shift;

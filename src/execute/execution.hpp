@@ -1,4 +1,4 @@
-// One schedule under way on one rank: what the executor's lanes and a pattern in flight share.
+// One execution of a schedule on one rank, by the executor's lanes or as a pattern in flight.
 #pragma once
 #include <atomic>
 #include <exception>
@@ -12,9 +12,9 @@
 #include "data/rows.hpp"
 #include "execute/computer.hpp"
 #include "execute/executor.hpp"
-#include "execute/mailroom.hpp"
+#include "execute/request_table.hpp"
 #include "schedule/repeat.hpp"
-#include "schedule/turns.hpp"
+#include "schedule/round_robin.hpp"
 
 namespace tilewave {
 
@@ -22,7 +22,7 @@ struct alignas(64) Counter {
     std::atomic<int> value{0};
 };
 
-// When a lane polls next while it computes: kept from tile to tile, so that small tiles poll too.
+// When a lane polls next while it computes; continues from tile to tile, so that small tiles poll, too.
 struct alignas(64) Pace {
     std::int64_t quota = 2048, left = quota;  // points between polls, adapted to the poll period; to the next
     double spent_s = 0;                       // computing since the last poll, in tiles before this one
@@ -51,9 +51,9 @@ public:
           computers_(computers),
           combine_(combine),
           options_(options),
-          threads_(Turns::threads_for(s.lanes.size(), options.threads)),
+          threads_(RoundRobin::threads_for(s.lanes.size(), options.threads)),
           transport_(transport),
-          mailroom_(s, transport, options.record, options.first_tag),
+          request_table_(s, transport, options.record, options.first_tag),
           counters_(s.lanes.size()),
           paces_(s.lanes.size()),
           ends_(s.lanes.size()),
@@ -73,17 +73,17 @@ public:
         gathered_.resize(longest);
     }
 
-    /// All steps of lane l, waiting where they say so. Where there are fewer threads than lanes, those of all lanes of
-    /// thread l, in turns.
+    /// All steps of lane l, with their waits. Where there are fewer threads than lanes, those of all lanes of thread l,
+    /// round robin.
     void lane(int l) {
         try {
             if (l == 0) begin_ = now_s();  // its thread is where it is to be
-            if (takes_turns())
-                take_turns(l);
+            if (runs_round_robin())
+                run_round_robin(l);
             else
                 run_steps(l);
             if (l == 0) serve_until_all_ended();
-            if (l == 0 && stopped_.load(std::memory_order_acquire)) tell_others();
+            if (l == 0 && stopped_.load(std::memory_order_acquire)) notify_others();
             if (l == 0) end_ = now_s();
         } catch (...) {
             std::scoped_lock guard(error_lock_);
@@ -120,21 +120,21 @@ public:
 
 private:
     void run_steps(int l);
-    void take_turns(int thread);
-    void take_turn(Turns& turns, int l, double& last);
+    void run_round_robin(int thread);
+    void run_slice(RoundRobin& order, int l, double& last);
     bool repeats() const { return options_.times > 1 && !s_.repeated.empty(); }
-    bool takes_turns() const { return threads_ < static_cast<int>(s_.lanes.size()) || repeats(); }
-    // Where a lane is that takes turns or repeats its block.
+    bool runs_round_robin() const { return threads_ < static_cast<int>(s_.lanes.size()) || repeats(); }
+    // The position of a lane that shares its thread or repeats its block.
     struct Cursor {
         std::size_t step = 0;
         std::int64_t repetition = 0;
-        Repetitions way = {};
+        Repetitions repetitions = {};
     };
     bool unfinished(int l) const { return cursors_[l].step < s_.lanes[l].size(); }
     Step next_step(int l) const;
     void note_request(int l, const Step& step);
     // Whether the lane runs on thread 0, which may always call the transport and the interpreter.
-    bool serves(int l) const { return l == 0 || (takes_turns() && l % threads_ == 0); }
+    bool serves(int l) const { return l == 0 || (runs_round_robin() && l % threads_ == 0); }
     bool ready(const Step& step) const;
     void perform(int l, const Step& step);
     void compute(int l, const Tile& tile);
@@ -153,7 +153,6 @@ private:
     void place_arrays();
     void move_arrays(int l);
     void copy(int l, const Message& m, bool pack, std::byte* staged);
-    void copy_time_buffers(int l, const Message& m, bool pack, std::byte* staged);
     bool moves_in_transport(const Step& step);
     static bool copy_few(std::byte* array, const Index& stride, const Index& extents, std::int64_t item,
                          std::byte* buffer, bool pack);
@@ -163,7 +162,7 @@ private:
         explicit Waiting(bool crowded) : backoff(crowded ? Backoff::Kind::shared : Backoff::Kind::dedicated) {}
         Backoff backoff;
         double since = 0;
-        bool told = false;
+        bool reported = false;
     };
     void wait_for(int l, std::size_t step);
     void progress(int l);
@@ -171,7 +170,7 @@ private:
     void serve_until_all_ended();
     void look_around(int l);
     void look_for_alarms(double now);
-    void tell_others();
+    void notify_others();
     [[noreturn]] void leave();
     void stop_for(std::exception_ptr error);
     // After a stop messages are empty, and nothing is done with what they bring, where the other ranks stop, too.
@@ -190,17 +189,17 @@ private:
     Computers computers_;
     const Combine& combine_;
     const ExecuteOptions& options_;
-    const int threads_;  // fewer than lanes: these take turns
+    const int threads_;  // fewer than lanes: these share threads
     Transport& transport_;
-    Mailroom mailroom_;
+    RequestTable request_table_;
     std::vector<std::shared_ptr<std::byte[]>> buffers_;
     std::vector<std::byte*> written_;  // by message, packed and not sent: where in the transport's memory
     std::vector<std::byte> gathered_;  // of a combine step that wants one run
     std::vector<Counter> counters_;
     std::vector<Pace> paces_;
     std::vector<std::vector<double>> ends_;       // by lane, step
-    std::vector<std::vector<double>> begins_;     // by lane, step; of lanes that take turns
-    std::vector<Cursor> cursors_;                 // by lane; of lanes that take turns
+    std::vector<std::vector<double>> begins_;     // by lane, step; where run_round_robin() runs
+    std::vector<Cursor> cursors_;                 // by lane; where run_round_robin() runs
     std::vector<std::int32_t> growth_;            // by lane: what a repetition adds to its counter
     std::vector<std::vector<Request>> requests_;  // by lane: finished messages, of those that are posted again
     double begin_, end_ = 0;                      // the end: of all lanes, where threads ran them
@@ -209,8 +208,8 @@ private:
     std::atomic<bool> broken_{false};              // the transport threw: leave at once
     bool failed_ = false, interrupted_ = false;
     Failure failure_;
-    bool told_ = false, others_first_ = false;  // lane 0's: that it has stopped; another rank has before
-    std::exception_ptr lacking_;                // what ended the computing beside the kernel
+    bool notified_ = false, others_first_ = false;  // by lane 0: the others know; another rank has stopped before
+    std::exception_ptr lacking_;                    // what ended the computing, if not the kernel
     double last_look_ =
         now_s();  // lane 0's alone, as is position_; a run that ends soon does not call into the interpreter
     std::size_t position_ = 0;

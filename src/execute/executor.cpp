@@ -8,13 +8,13 @@
 #include "data/memory.hpp"
 #include "data/rows.hpp"
 #include "execute/alarms.hpp"
-#include "execute/kept_execution.hpp"
+#include "execute/cached_execution.hpp"
 #include "schedule/repeat.hpp"
 
 namespace tilewave {
 
-void KeptExecution::make(std::span<const Binding> bindings, const Programs& programs, Transport& transport,
-                         Lanes& lanes, const ExecuteOptions& options) {
+void CachedExecution::make(std::span<const Binding> bindings, const Programs& programs, Transport& transport,
+                           Lanes& lanes, const ExecuteOptions& options) {
     if (bindings.size() != schedule_.arrays.size())
         throw ConfigError("execute: " + std::to_string(bindings.size()) + " bindings for " +
                           std::to_string(schedule_.arrays.size()) + " arrays");
@@ -24,7 +24,7 @@ void KeptExecution::make(std::span<const Binding> bindings, const Programs& prog
                           std::to_string(transport.rank()) + " of " + std::to_string(transport.size()));
     bindings_.assign(bindings.begin(), bindings.end());  // in place: the execution looks there
     options_ = options;
-    lanes.reserve(Turns::threads_for(schedule_.lanes.size(), options.threads));
+    lanes.reserve(RoundRobin::threads_for(schedule_.lanes.size(), options.threads));
     if (execution_) return execution_->restart();
     combine_.of_arrays.clear();
     for (const Combining& c : programs.combinings) combine_.of_arrays.push_back(combine_row(c.op, c.type));
@@ -33,8 +33,8 @@ void KeptExecution::make(std::span<const Binding> bindings, const Programs& prog
     execution_.emplace(schedule_, bindings_, Computers{&*nests_, &*tasks_}, combine_, transport, options_);
 }
 
-Outcome KeptExecution::run(std::span<const Binding> bindings, const Programs& programs, Transport& transport,
-                           Lanes& lanes, const ExecuteOptions& options) {
+Outcome CachedExecution::run(std::span<const Binding> bindings, const Programs& programs, Transport& transport,
+                             Lanes& lanes, const ExecuteOptions& options) {
     transport.must_work();
     try {
         make(bindings, programs, transport, lanes, options);
@@ -45,7 +45,7 @@ Outcome KeptExecution::run(std::span<const Binding> bindings, const Programs& pr
     }
     const bool brief = last_s_ > 0 && last_s_ < tuning::longest_brief_s;
     lanes.run(
-        Turns::threads_for(schedule_.lanes.size(), options.threads),
+        RoundRobin::threads_for(schedule_.lanes.size(), options.threads),
         [&](int l) {
             if (l < static_cast<int>(schedule_.lanes.size())) execution_->lane(l);
         },
@@ -57,7 +57,7 @@ Outcome KeptExecution::run(std::span<const Binding> bindings, const Programs& pr
 
 Outcome execute(const Schedule& schedule, std::span<const Binding> bindings, const Programs& programs,
                 Transport& transport, Lanes& lanes, const ExecuteOptions& options) {
-    return KeptExecution(schedule).run(bindings, programs, transport, lanes, options);
+    return CachedExecution(schedule).run(bindings, programs, transport, lanes, options);
 }
 
 namespace {
@@ -97,7 +97,7 @@ public:
         while (left > 0 || missing > 0) {
             const std::size_t before = left + missing;
             for (From& from : received_) {
-                if (from.there || !transport_.there(from.peer, first_tag_ + from.tag)) continue;
+                if (from.there || !transport_.has_message(from.peer, first_tag_ + from.tag)) continue;
                 left -= take(from);
                 from.there = true;
                 --missing;

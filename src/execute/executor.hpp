@@ -24,25 +24,24 @@ struct ExecuteOptions {
     double poll_period_s = 50e-6;  ///< between polls inside compute; 0: never inside compute
     double stall_s = 30;           ///< a wait this long is reported once to `stalled`
     bool crowded = false;          ///< more threads than CPUs
-    int threads = 0;               ///< at most so many; more lanes take turns (src/schedule/turns.hpp); 0: one a lane
-    bool record = true;            ///< note when each step ends
-    bool events = true;            ///< make the timeline of it
-    bool cpu_time = false;         ///< its times are what the lane's thread had of a CPU, not what passed
-    double clock_offset_s = 0;     ///< added to this rank's clock to give rank 0's
+    int threads = 0;        ///< at most so many, which more lanes share (src/schedule/round_robin.hpp); 0: one a lane
+    bool record = true;     ///< note when each step ends
+    bool events = true;     ///< make the timeline of it
+    bool cpu_time = false;  ///< its times are what the lane's thread had of a CPU, not what passed
+    double clock_offset_s = 0;  ///< added to this rank's clock to give rank 0's
     /// Called by lane 0 about every 50 ms with the part of its steps done; true interrupts the run. Below 0: once more,
     /// at its end. Above 1: by a wait on which other ranks rely, so that true is only for a caller who insists.
     std::function<bool(double)> heartbeat;
     std::function<void(const std::string&)> stalled;  ///< default: a line on stderr
-    /// Lane 0's staged messages may lie in memory of the transport's own. @pre none goes on from a buffer that another
-    /// one or the array has filled, none is combined (not checked)
+    /// Lane 0's staged messages may lie in memory of the transport. @pre none is sent from a buffer that another
+    /// message or the array has filled, none is combined (not checked)
     bool in_transport = false;
     PathsOff paths_off = 0;          ///< fast paths that are switched off
     WindowMemory* window = nullptr;  ///< of the arrays that have planes (src/execute/window/window_memory.hpp)
     int first_tag = 0;               ///< added to the tags of the schedule's messages
-    std::int64_t first_time =
-        0;  ///< added to loop index 0 in what the kernel and the caller are told: of a block of time steps
-    bool last_reduced = false;  ///< reductions are those of the block's last repetition, not of all
-    bool stopped = false;       ///< computes nothing from the start on, as after a failure in an earlier block
+    std::int64_t first_time = 0;     ///< added to loop index 0 for the kernel and in errors: first step of a block
+    bool last_reduced = false;       ///< reductions are those of the block's last repetition, not of all
+    bool stopped = false;            ///< computes nothing from the start on, as after a failure in an earlier block
     Alarms* alarms =
         nullptr;  ///< by which ranks stop each other (src/execute/alarms.hpp); null: other ranks go on to their end
 };
@@ -69,8 +68,8 @@ struct Programs {
     std::span<const Combining> combinings = {};     ///< by array, where there are combine steps
 };
 
-/// Runs this rank's schedule with all others running theirs. After a failure or an interrupt, here or as an alarm tells
-/// of another rank, tiles are no longer computed and messages are empty, but none is left out, so that every rank ends;
+/// Runs this rank's schedule with all others running theirs. After a failure or an interrupt, here or by an alarm of
+/// another rank, tiles are no longer computed and messages are empty, but none is left out, so that every rank ends;
 /// the caller then agrees on the outcome. A failure that may only follow from another rank's is not reported. Memory or
 /// threads that this rank does not get before its first message are such a failure, too (Outcome::error). Collective in
 /// effect (other ranks' messages).

@@ -1,5 +1,5 @@
-// Staged messages in memory of the transport's own, where it has some for them: packed there and unpacked from there,
-// so that ranks of one host copy them twice and not four times.
+// Staged messages in memory of the transport, where it provides some: packed there and unpacked from there, so that
+// ranks of one host copy them twice and not four times.
 #include "execute/execution.hpp"
 
 namespace tilewave {
@@ -16,18 +16,19 @@ bool Execution::moves_in_transport(const Step& step) {
     switch (step.op) {
         case Op::pack:
             if (m.aggregate < 0 || step.item == whole + 1)
-                written = mailroom_.alone([&] { return transport_.memory_for(all.bytes, m.peer); });
+                written = request_table_.locked([&] { return transport_.memory_for(all.bytes, m.peer); });
             copy(0, m, true, written ? written : buffer);
             return true;
         case Op::post_send:
             if (!written) return false;
-            mailroom_.post_in_transport(step.item, std::exchange(written, nullptr));
+            request_table_.post_in_transport(step.item, std::exchange(written, nullptr));
             return true;
-        case Op::post_recv: mailroom_.post_in_transport(step.item, buffer); return true;
+        case Op::post_recv: request_table_.post_in_transport(step.item, buffer); return true;
         default:
             copy(0, m, false,
-                 const_cast<std::byte*>(mailroom_.alone([&] { return transport_.where_received(buffer); })));
-            if (m.aggregate < 0 || step.item == whole + all.pieces) mailroom_.alone([&] { transport_.let_go(buffer); });
+                 const_cast<std::byte*>(request_table_.locked([&] { return transport_.where_received(buffer); })));
+            if (m.aggregate < 0 || step.item == whole + all.pieces)
+                request_table_.locked([&] { transport_.release_received(buffer); });
             return true;
     }
 }

@@ -9,7 +9,7 @@
 #include "tilewave/error.hpp"
 
 // A rank's bytes: when its first step began (infinity where it had none); for each lane its parts and the seconds of
-// each kind of step; the waits for messages, and the messages; for each block that is kept its number, its kind, and
+// each kind of step; the waits for messages, and the messages; for each recorded block its number, its kind, and
 // for each lane when it began and when each of its steps ended.
 
 namespace tilewave {
@@ -42,8 +42,8 @@ void Notes::add_one(const Schedule& s, int kind, Recording r) {
     for (std::size_t l = 0; l < r.ends.size(); ++l) {
         const auto& ends = r.ends[l];
         LaneSums& sums = lanes_[l];
-        sums.split.rank = sums.kept.rank = s.rank;
-        sums.split.lane = sums.kept.lane = static_cast<std::int32_t>(l);
+        sums.split.rank = sums.recorded.rank = s.rank;
+        sums.split.lane = sums.recorded.lane = static_cast<std::int32_t>(l);
         if (ends.size() < 2) continue;  // a lane without steps has begun, too
         first_ = std::min(first_, ends.front());
         sums.parts.pause(ends.front());
@@ -59,8 +59,8 @@ void Notes::add_one(const Schedule& s, int kind, Recording r) {
 
 void Notes::keep(Block block) {
     kept_.push_back(std::move(block));
-    if (kept_.size() <= 2 * kept_blocks) return;
-    kept_.erase(kept_.begin() + kept_blocks);
+    if (kept_.size() <= 2 * recorded_blocks) return;
+    kept_.erase(kept_.begin() + recorded_blocks);
 }
 
 std::string Notes::bytes() const {
@@ -75,7 +75,7 @@ std::string Notes::bytes() const {
             put(blocks, ends);
             for (std::size_t i = 0; i + 1 < ends.size(); ++i) {
                 const Op op = block.schedule->lanes[l][i].op;
-                lanes[l].kept.add(op, ends[i + 1] - ends[i]);
+                lanes[l].recorded.add(op, ends[i + 1] - ends[i]);
                 if (op == Op::wait)
                     waits.push_back(event_of(*block.schedule, static_cast<int>(l), i, ends[i], ends[i + 1]));
             }
@@ -96,7 +96,7 @@ Recorded gather(Transport& transport, const Notes& notes, const TransferTime& tr
     result.bytes = gather(transport, [&] { return notes.bytes(); });
     double begin = std::numeric_limits<double>::infinity(), end = -begin;
     std::vector<PartsCount> parts;
-    std::vector<LaneSplit> kept;
+    std::vector<LaneSplit> recorded;
     std::vector<Event> waits;
     std::vector<Request> requests;
     for (const std::string& bytes : result.bytes) {
@@ -105,7 +105,7 @@ Recorded gather(Transport& transport, const Notes& notes, const TransferTime& tr
         for (const auto& sums : in.take_all<Notes::LaneSums>()) {
             if (!sums.parts.begun()) continue;
             parts.push_back(sums.parts);
-            kept.push_back(sums.kept);
+            recorded.push_back(sums.recorded);
             result.lanes.push_back(sums.split);
             end = std::max(end, sums.end_s);
         }
@@ -113,7 +113,7 @@ Recorded gather(Transport& transport, const Notes& notes, const TransferTime& tr
         append(requests, in.take_all<Request>());
     }
     if (end >= begin) result.parts = average(parts, begin, end);
-    result.overlap_ratio = overlap_ratio(transport.size(), kept, waits, requests, transfer_s);
+    result.overlap_ratio = overlap_ratio(transport.size(), recorded, waits, requests, transfer_s);
     return result;
 }
 

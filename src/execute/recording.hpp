@@ -1,4 +1,4 @@
-// What lanes noted of a run while it was under way: a moment a step. Events and pictures are made of it when they are
+// What lanes note during a run: a moment a step. Events and pictures are made of it when they are
 // asked for.
 #pragma once
 #include <functional>
@@ -13,11 +13,11 @@
 namespace tilewave {
 
 /// What the lanes of one rank noted of a run, block by block of time steps; a run of one schedule is one block. Times
-/// are summed over all blocks; steps and messages are kept of the first and the last blocks only, so that memory does
-/// not grow with steps.
+/// are summed over all blocks; steps and messages are recorded for the first and the last blocks only, so that memory
+/// does not grow with steps.
 class Notes {
 public:
-    /// After `schedule` has run; `kind` says which of the run's schedules it is. Each repetition is a block.
+    /// After `schedule` has run; `kind`: which of the run's schedules it is. Each repetition is a block.
     void add(const Schedule& schedule, int kind, Recording recording);
     /// All of it, for gather().
     std::string bytes() const;
@@ -29,7 +29,7 @@ public:
     };
     struct LaneSums {
         PartsCount parts;
-        LaneSplit split{}, kept{};  ///< of all blocks, and of those that are kept
+        LaneSplit split{}, recorded{};  ///< of all blocks, and of those that are recorded
         double end_s = 0;
     };
 
@@ -49,24 +49,24 @@ private:
     std::vector<Block> kept_;
 };
 
-/// Of all ranks' notes.
+/// The notes of all ranks.
 struct Recorded {
     Parts parts;                     ///< rank 0 only, as what follows; averages over all lanes
-    double overlap_ratio = 0;        ///< NaN without messages; of the blocks that are kept
+    double overlap_ratio = 0;        ///< NaN without messages; of the recorded blocks
     std::vector<LaneSplit> lanes;    ///< by rank, lane
     std::vector<std::string> bytes;  ///< by rank
 };
 
-/// Rank 0 gets what the ranks have noted, eight bytes a step that is kept, and what follows from it. Collective.
+/// Rank 0 gets the notes of all ranks, eight bytes a recorded step, and what follows from them. Collective.
 Recorded gather(Transport& transport, const Notes& notes, const TransferTime& transfer_s);
 
-/// Of one block of steps, in the numbers of its tiles: what each block before it adds to them.
+/// What each block before a block of time steps adds to the numbers of its tiles.
 struct BlockTimes {
     std::int64_t tiles = 0, waves = 0;  ///< tiles along time
 };
 
-/// The events of all ranks of it, of the blocks that are kept; of their schedules, by rank and kind, each is made in
-/// turn. Times count from the first event.
+/// The events of all ranks, of the recorded blocks; their schedules, by rank and kind, are made one at a time. Times
+/// count from the first event.
 /// @pre the schedules are those that ran (InternalError where they have not as many steps)
 Timeline timeline_of(const Recorded& recorded, const BlockTimes& block,
                      const std::function<Schedule(int, int)>& schedule_of);

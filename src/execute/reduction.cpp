@@ -6,19 +6,13 @@
 #include <limits>
 #include <type_traits>
 
+#include "core/plain_bytes.hpp"
 #include "execute/clones.hpp"
 #include "transport/collectives.hpp"
 
 namespace tilewave {
 
 namespace {
-
-template <class T>
-T load(const std::byte* p) {
-    T value;
-    std::memcpy(&value, p, sizeof value);
-    return value;
-}
 
 template <class T>
 bool is_nan(T x) {
@@ -109,7 +103,7 @@ void Reduced::add_extreme(const std::byte* first, std::int64_t step, std::int64_
 
 namespace {
 
-// Values of any step, as doubles that lie beside each other.
+// Adds values of any stride as contiguous doubles.
 template <class T>
 void add_floats(ExactSum& sum, const std::byte* first, std::int64_t step, std::int64_t n) {
     if constexpr (std::is_same_v<T, double>)
@@ -187,7 +181,7 @@ bool Reduced::worse(const std::byte* found) const {
     return worse;
 }
 
-void Reduced::join(const Reduced& other) {
+void Reduced::combine(const Reduced& other) {
     if (!other.any()) return;
     if (what_.op == Reduction::sum) {
         at_ = other.at_;
@@ -213,27 +207,11 @@ std::string Reduced::bytes() const {
     return {reinterpret_cast<const char*>(&integers_), sizeof integers_};
 }
 
-Reduced Reduced::unpacked(const std::string& bytes) {
-    static_assert(std::is_trivially_copyable_v<Reduced>);
-    Reduced r;
-    std::memcpy(static_cast<void*>(&r), bytes.data(), sizeof r);
-    return r;
-}
-
-std::vector<Reduced> join_ranks(Transport& t, std::vector<Reduced> mine) {
-    if (mine.empty() || t.size() == 1) return mine;
-    std::string packed;
-    for (const Reduced& r : mine) packed += r.packed();
-    const std::size_t each = packed.size() / mine.size();
-    allreduce(t, packed, [&](std::string& ours, const std::string& theirs) {
-        for (std::size_t at = 0; at < ours.size(); at += each) {
-            Reduced both = Reduced::unpacked(ours.substr(at, each));
-            both.join(Reduced::unpacked(theirs.substr(at, each)));
-            ours.replace(at, each, both.packed());
-        }
+std::vector<Reduced> reduce_over_ranks(Transport& t, std::vector<Reduced> partial) {
+    allreduce(t, partial, [](std::span<Reduced> local, std::span<const Reduced> other) {
+        for (std::size_t i = 0; i < local.size(); ++i) local[i].combine(other[i]);
     });
-    for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = Reduced::unpacked(packed.substr(i * each, each));
-    return mine;
+    return partial;
 }
 
 }  // namespace tilewave

@@ -15,19 +15,19 @@ inline constexpr std::int64_t longest_simd_row = 1 << 16;
 /// Points. Rows with values of no array, which are reduced at once, are cut so that these stay in the nearest cache:
 /// 8 KB of each.
 inline constexpr std::int64_t longest_value_row = 1024;
-/// Rows of one call of a kernel: enough that the call costs little beside short rows.
+/// Rows of one call of a kernel: enough that the call costs little even with short rows.
 inline constexpr int most_rows_of_a_call = 64;
-/// Rows of a tile whose list is kept for the next tile: finding a row takes 1.6 ns. A longer list would displace arrays
-/// from the cache.
-inline constexpr std::int64_t most_kept_rows = 8192;
+/// Rows of a tile whose list is reused for the next tile: finding a row takes 1.6 ns. A longer list would displace
+/// arrays from the cache.
+inline constexpr std::int64_t most_listed_rows = 8192;
 
-// --- turns.cpp, recording.cpp: timelines
+// --- round_robin.cpp, recording.cpp: timelines
 
 /// Steps of a lane that are noted where a block is repeated: 24 MB of times a lane.
 inline constexpr std::size_t most_noted_steps = std::size_t{1} << 20;
 
-/// Blocks of time steps whose events are kept: this many from the beginning of a run, and as many from its end.
-inline constexpr std::size_t kept_blocks = 4;
+/// Blocks of time steps whose events are recorded: this many from the beginning of a run, and as many from its end.
+inline constexpr std::size_t recorded_blocks = 4;
 
 // --- window_tiles.cpp: rolling windows
 
@@ -36,9 +36,9 @@ inline constexpr std::int64_t shortest_run = 4;
 
 // --- execution.cpp, alarms.hpp: lanes
 
-/// Seconds between looks at interrupts and other ranks while a lane computes without polls.
+/// Seconds between checks for interrupts and other ranks while a lane computes without polls.
 inline constexpr double look_period_s = 1e-3;
-/// Seconds between looks at whether another rank has stopped; a look costs as much as a poll.
+/// Seconds between checks whether another rank has stopped; a check costs as much as a poll.
 inline constexpr double alarm_period_s = 2e-3;
 /// Items of a message that are copied one by one: finding out how more of them lie costs less than that.
 inline constexpr std::int64_t few_items = 32;

@@ -67,7 +67,7 @@ std::vector<std::vector<RateSample>> sampled_in_turn(const std::vector<const Rat
     std::vector<std::vector<RateSample>> least(some.size());
     for (int visit = 0; visit < visits; ++visit) {
         for (std::size_t e = 0; e < some.size(); ++e) {
-            if (interrupt_kept()) return std::vector<std::vector<RateSample>>(some.size());  // nobody will use them
+            if (interrupt_deferred()) return std::vector<std::vector<RateSample>>(some.size());  // nobody will use them
             // A small nest is not measured for much longer than it runs.
             const double run_s = Machine().point_s * some[e]->points;
             const double budget_s = std::min(rate_budget_s, std::max(least_rate_budget_s, 10 * run_s));
@@ -147,7 +147,7 @@ std::optional<RateList> measure_rates(Context& context, const std::vector<RateEx
     Transport& transport = context.transport();
     barrier(transport);  // ranks of one host share its memory: they measure at the same time
     const std::vector<SlowestNumbers> slow = slowest(transport, sampled(all), each, nothing);
-    std::vector<std::int64_t> goes_on{!interrupt_kept()};
+    std::vector<std::int64_t> goes_on{!interrupt_deferred()};
     allreduce_min(transport, goes_on);
     if (goes_on[0] == 0) return std::nullopt;
     RateList rates;

@@ -32,7 +32,8 @@ struct Variant : ChainNest {
     bool serves(std::optional<std::int64_t> wanted) const {
         return wanted == steps || (blocks && wanted && *wanted >= fewest);
     }
-    Report run(const std::shared_ptr<const Said>& said, std::optional<std::int64_t> wanted, const Kernel& kernel) {
+    Report run(const std::shared_ptr<const HashedStatus>& said, std::optional<std::int64_t> wanted,
+               const Kernel& kernel) {
         return bound.report(bound.run(said, blocks ? wanted : std::nullopt, kernel.env));
     }
     std::optional<std::int64_t> steps;
@@ -55,7 +56,7 @@ struct BoundNest::State {
     std::function<void()> renew;
     std::int64_t number = 0;
     std::deque<std::shared_ptr<Variant>> variants = {};  // the first: of the bound number of steps
-    std::shared_ptr<const Said> said = nullptr;          // in the last run
+    std::shared_ptr<const HashedStatus> said = nullptr;  // in the last run
     std::optional<std::int64_t> said_steps = {};
 
     // Collective.
@@ -66,7 +67,7 @@ struct BoundNest::State {
         these.steps = steps;
         ReadyNest ready = plan_nest(context, these, given, arrays, kernel, body, call, halos, plan);
         std::shared_ptr<Variant> made;
-        Statement statement;
+        RankStatus statement;
         statement.caller = {call, ""};
         agree_after(context, statement, [&] {
             std::vector<RunArray> operands;
@@ -89,25 +90,24 @@ struct BoundNest::State {
         return "";
     }
     Report run(std::optional<std::int64_t> steps) {
-        const std::shared_ptr<const Said> mine = say(steps);
+        const std::shared_ptr<const HashedStatus> mine = say(steps);
         const auto serves = [&](const auto& v) { return v->serves(steps); };
         const auto found = std::find_if(variants.begin(), variants.end(), serves);
         renew();
-        if (found != variants.end() && mine->statement.kind == Statement::Kind::fine)
-            return (*found)->run(mine, steps, kernel);
+        if (found != variants.end() && mine->kind == RankStatus::Kind::fine) return (*found)->run(mine, steps, kernel);
         agree(context, mine);  // throws where these steps are refused
         return add(prepare(steps, "BoundNest::run", request)).run(mine, steps, kernel);
     }
-    std::shared_ptr<const Said> say(std::optional<std::int64_t> steps) {
+    std::shared_ptr<const HashedStatus> say(std::optional<std::int64_t> steps) {
         if (said && steps == said_steps) return said;
-        Statement mine;
+        RankStatus mine;
         mine.caller = {"BoundNest::run", ""};
         mine.description = "bound nest " + std::to_string(number) + " of body " + body +
                            (steps ? ", " + std::to_string(*steps) + " steps" : "");
         mine.error = refused(steps);
-        if (!mine.error.empty()) mine.kind = Statement::Kind::config;
+        if (!mine.error.empty()) mine.kind = RankStatus::Kind::config;
         said_steps = steps;
-        return said = std::make_shared<const Said>(std::move(mine));
+        return said = std::make_shared<const HashedStatus>(std::move(mine));
     }
 };
 
@@ -129,7 +129,7 @@ BoundNest bind_nest(Context& context, const NestLoops& loops, const PlanRequest&
     auto state = std::make_unique<BoundNest::State>(BoundNest::State{
         context, loops, request, {arrays.begin(), arrays.end()}, kernel, body, std::move(explain), std::move(renew)});
     (void)state->add(state->prepare(loops.steps, "bind", request));
-    state->number = ++context.own<BoundNests>().made;
+    state->number = ++context.component<BoundNests>().made;
     return BoundNest(std::move(state));
 }
 
@@ -143,20 +143,20 @@ struct NestChain::State final : ChainMaker {
     std::vector<std::vector<std::int32_t>> memories = {};
     std::vector<std::shared_ptr<ChainNest>> variants = {};  // of the schedule
     std::unique_ptr<ChainedSweep> sweeps = nullptr;         // null: one after another
-    std::shared_ptr<const Said> said = nullptr;             // in the last run
+    std::shared_ptr<const HashedStatus> said = nullptr;     // in the last run
     std::int64_t said_times = 0;
 
-    std::shared_ptr<const Said> say(std::int64_t times) {
+    std::shared_ptr<const HashedStatus> say(std::int64_t times) {
         if (said && times == said_times) return said;
-        Statement statement;
+        RankStatus statement;
         statement.caller = {"NestChain::run", ""};
         statement.description = description + ", " + std::to_string(times) + " times";
         if (times < 1) {
             statement.error = "times: " + std::to_string(times) + " was given; allowed: 1 and more";
-            statement.kind = Statement::Kind::config;
+            statement.kind = RankStatus::Kind::config;
         }
         said_times = times;
-        return said = std::make_shared<const Said>(std::move(statement));
+        return said = std::make_shared<const HashedStatus>(std::move(statement));
     }
     // Makes one schedule of the nests, or notes why not. Collective.
     void make() {
@@ -248,13 +248,13 @@ const std::string& NestChain::separate() const {
 
 ChainReport NestChain::run(std::int64_t times) {
     State& s = *state_;
-    const std::shared_ptr<const Said> said = s.say(times);
-    if (said->statement.kind != Statement::Kind::fine) agree(s.context, said);  // throws
+    const std::shared_ptr<const HashedStatus> said = s.say(times);
+    if (said->kind != RankStatus::Kind::fine) agree(s.context, said);  // throws
     return s.sweeps ? s.run_as_one(times) : s.run_separately(times);
 }
 
 NestChain chain(Context& context, const std::vector<BoundNest*>& nests) {
-    Statement statement;
+    RankStatus statement;
     statement.caller = {"chain", ""};
     statement.description = "a chain of bound nests";
     std::vector<BoundNest::State*> members;
@@ -267,9 +267,9 @@ NestChain chain(Context& context, const std::vector<BoundNest*>& nests) {
         statement.description += " " + std::to_string(nest->state_->number);
     }
     if (nests.empty()) statement.error = "no nests were given; allowed: one or more";
-    if (!statement.error.empty()) statement.kind = Statement::Kind::config;
+    if (!statement.error.empty()) statement.kind = RankStatus::Kind::config;
     auto state = std::make_unique<NestChain::State>(context, std::move(members), statement.description);
-    agree(context, std::make_shared<const Said>(std::move(statement)));
+    agree(context, std::make_shared<const HashedStatus>(std::move(statement)));
     state->make();
     return NestChain(std::move(state));
 }

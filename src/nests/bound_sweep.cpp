@@ -69,9 +69,9 @@ void BoundSweep::turn_buffers(std::size_t a, std::int64_t steps, bool history_be
                           o.time_buffers};
     const int array = static_cast<int>(a);
     if (o.time_buffers > 2 && !history_beside)
-        keep_outside(sweep_.problem_, array, all, o.own, held(sweep_.problem_, sweep_.plan_, array, context_.rank()),
-                     steps);
-    turn(all, steps);
+        keep_unwritten(sweep_.problem_, array, all, o.own, held(sweep_.problem_, sweep_.plan_, array, context_.rank()),
+                       steps);
+    rotate_time_buffers(all, steps);
     buffers_.push_back(all);
 }
 
@@ -218,7 +218,8 @@ BoundRun BoundSweep::perform(CollectiveRun& run, const Steps& steps, bool record
     return result;
 }
 
-BoundRun BoundSweep::run(const std::shared_ptr<const Said>& said, std::optional<std::int64_t> given, const void* env) {
+BoundRun BoundSweep::run(const std::shared_ptr<const HashedStatus>& said, std::optional<std::int64_t> given,
+                         const void* env) {
     const double begun = now_s();
     std::optional<Steps> steps;
     kernel_.env = env;

@@ -37,7 +37,7 @@ public:
     /// the kernel is given in this run. `steps`: of time, as many as StepBlocks::of allows; without, those of the
     /// problem. Collective; beyond the work and the moving of fields it costs two rounds of ceil(log2 ranks) messages.
     /// @throws as PreparedSweep::run and agree()
-    BoundRun run(const std::shared_ptr<const Said>& said, std::optional<std::int64_t> steps, const void* env);
+    BoundRun run(const std::shared_ptr<const HashedStatus>& said, std::optional<std::int64_t> steps, const void* env);
     /// As PreparedSweep::run.
     Report run_recorded(std::optional<std::int64_t> steps, const CallTimes& before, std::int64_t first_step,
                         std::span<const StepPoints> points = {});
@@ -50,7 +50,7 @@ private:
     struct Rest {
         explicit Rest(std::shared_ptr<const RestOfSteps> left) : steps(std::move(left)), kept(steps->schedule()) {}
         std::shared_ptr<const RestOfSteps> steps;
-        KeptExecution kept;
+        CachedExecution kept;
     };
     struct Operand {
         RunArray array;
@@ -89,8 +89,8 @@ private:
     std::vector<Operand> operands_;
     std::vector<std::int64_t> time_bytes_;
     std::vector<WindowValues> initial_;
-    KeptExecution main_;
-    std::optional<KeptExecution> several_;
+    CachedExecution main_;
+    std::optional<CachedExecution> several_;
     std::map<std::int64_t, std::unique_ptr<Rest>> rests_;
     std::optional<WindowMemory> window_;
     std::int64_t first_step_ = 0;

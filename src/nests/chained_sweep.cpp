@@ -21,8 +21,8 @@ ChainedSweep::ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps,
         const PreparedSweep& sweep = sweeps_[i]->sweep_;
         parts.push_back({sweep.problem_, sweep.plan_, std::move(memories[i])});
         kernels_.push_back(sweeps_[i]->kernel_);
-        if (!turned_arrays(sweep.problem_).empty())
-            operations_.push_back(turn_in_schedule(sweep.problem_, sweep.problem_.space.extent(0)));
+        if (!rotated_arrays(sweep.problem_).empty())
+            operations_.push_back(rotation_task(sweep.problem_, sweep.problem_.space.extent(0)));
         points_ += sweep.points_;
         waves_ += sweep.waves_;
         // Equal blocks and halos in another order of memory: a field cannot lie in both.
@@ -83,13 +83,13 @@ void ChainedSweep::bring_back(CollectiveRun& run) {
     bindings_.clear();
     for (const BoundSweep* const sweep : sweeps_) {
         bindings_.insert(bindings_.end(), sweep->bindings_.begin(), sweep->bindings_.end());
-        for (const int a : turned_arrays(sweep->sweep_.problem_))
+        for (const int a : rotated_arrays(sweep->sweep_.problem_))
             if (!run.lacks()) bindings_.push_back(sweep->bindings_[a]);
     }
     run.arrays_are_ready(moved, others_may);
 }
 
-BoundRun ChainedSweep::run(const std::shared_ptr<const Said>& said, std::int64_t times,
+BoundRun ChainedSweep::run(const std::shared_ptr<const HashedStatus>& said, std::int64_t times,
                            std::span<const std::uintptr_t> env) {
     const double begun = now_s();
     RunBlocks made;

@@ -23,7 +23,8 @@ public:
     /// messages.
     /// @pre times >= 1; an env for each sweep (ConfigError)
     /// @throws as PreparedSweep::run and agree()
-    BoundRun run(const std::shared_ptr<const Said>& said, std::int64_t times, std::span<const std::uintptr_t> env);
+    BoundRun run(const std::shared_ptr<const HashedStatus>& said, std::int64_t times,
+                 std::span<const std::uintptr_t> env);
 
     const Schedule& schedule() const { return schedule_; }
 
@@ -39,7 +40,7 @@ private:
     std::vector<Kernel> kernels_;
     std::vector<TaskFunction> operations_;  // of the sweeps with arrays that keep several time steps
     std::vector<Binding> bindings_;
-    std::optional<KeptExecution> kept_, kept_repeated_;
+    std::optional<CachedExecution> kept_, kept_repeated_;
     std::int64_t points_ = 0, waves_ = 0;
 };
 

@@ -122,7 +122,7 @@ private:
 
     // The rates of a body on arrays of these shapes; where a run is brief those of any shapes.
     RateList remembered(const Contender& c) {
-        KnownRates& known = context_.own<KnownRates>();
+        KnownRates& known = context_.component<KnownRates>();
         RateList rates = known.of(rate_key(c));
         if (!rates.empty()) return rates;
         RateList others = known.of(body_key(c));
@@ -167,7 +167,7 @@ private:
         for (const Contender& c : contenders_) lanes = std::max(lanes, c.first->plan().lanes());
         for (std::size_t c = 0; c < keys_.size() && context_.rank() == 0; ++c)
             if (rates_[c].size() > before_[c]) store_->keep(keys_[c], rates_[c], lanes);
-        KnownRates& known = context_.own<KnownRates>();
+        KnownRates& known = context_.component<KnownRates>();
         for (std::size_t c = 0; c < contenders_.size(); ++c) {
             known.keep(rate_key(contenders_[c]), rates_[c]);
             known.keep(body_key(contenders_[c]), rates_[c]);

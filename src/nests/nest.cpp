@@ -225,7 +225,7 @@ SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> ar
     }
     std::vector<bool> downwards;
     for (const int sign : signs) downwards.push_back(sign < 0);
-    p.settle(downwards);
+    p.normalize_loops(downwards);
     if (p.wraps())
         if (const std::string why = why_no_stencil(p); !why.empty())
             throw ConfigError("periodic was given for a nest of which " + why +
@@ -236,7 +236,7 @@ SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> ar
 ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest request, std::span<const ArrayReads> arrays,
                     const Kernel& kernel, const std::string& body, const std::string& call, const LeastHalos& halos,
                     const Plan* whole) {
-    Statement mine;
+    RankStatus mine;
     if (request.threads == 1) request.threads = context.threads();
     const Machine machine = context.machine();
     NestLoops block = loops;
@@ -264,7 +264,7 @@ ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest reques
         mine.description = described(problem, loops, request, by_rules, kernel, body);
         for (const auto& [lo, hi] : halos) mine.description += ", halos " + to_string(lo) + " and " + to_string(hi);
         if (whole) mine.description += ", plan " + whole->to_string();
-        known = context.own<PlannedNests>().find(mine.description);
+        known = context.component<PlannedNests>().find(mine.description);
         mine.prepared = known != nullptr;
         planned.body = body + accesses_of(problem);
         planned.memory = to_string(problem.shape);
@@ -280,7 +280,7 @@ ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest reques
             const std::optional<ChosenPlan> chosen = choose_together(context, &planned, maker);
             if (!chosen) return;  // as a rank says
             const Candidate& best = chosen->choice.ranked[0];
-            known = context.own<PlannedNests>().keep(
+            known = context.component<PlannedNests>().keep(
                 mine.description, {chosen->times[chosen->at].alternative.problem, best.plan, best.time_s});
         });
         ensure(known != nullptr, "a nest has no plan");
@@ -295,7 +295,7 @@ Report run_nest(Context& context, const NestLoops& loops, PlanRequest request, s
     std::vector<RunArray> operands;
     std::optional<PreparedSweep> sweep;
     const bool in_blocks = loops.steps && *loops.steps != *ready.block_steps;
-    Statement mine;
+    RankStatus mine;
     mine.caller = {"run", ""};
     agree_after(context, mine, [&] {
         for (const ArrayReads& a : arrays) operands.push_back({a.field, {}});

@@ -1,4 +1,4 @@
-// What one rank says of its call of a pattern.
+// The arguments of one rank's call of a pattern.
 #pragma once
 #include <string>
 

@@ -39,7 +39,7 @@ void for_parts(const MatrixView& whole, const std::vector<std::int64_t>& columns
 
 }  // namespace
 
-// The library's own call wants matrices without gaps, and parts one after another.
+// MPI's collectives need matrices without gaps, and parts one after another.
 void NativePattern::prepare(const PatternCall& call, std::vector<std::int64_t> columns, int rank) {
     const bool root = rank == call.root;
     const bool gets = call.kind != PatternKind::broadcast && (call.kind != PatternKind::reduce || root);
@@ -54,7 +54,6 @@ void NativePattern::post(const PatternCall& call, int rank, Transport& port) {
     native_.out = call.out;
     native_.root = call.root;
     native_.op = call.op;
-    native_.parts = true;
     if (call.kind == PatternKind::multi_reduce) {
         for_parts(call.in, native_.columns, given_.data(),
                   [](const MatrixView& part, const MatrixView& to) { copy_matrix(to, part); });

@@ -1,4 +1,4 @@
-// A pattern by the message library's own collective call, which wants matrices without gaps between rows.
+// A pattern by MPI's collective, which needs matrices without gaps between rows.
 #pragma once
 #include <vector>
 

@@ -34,49 +34,49 @@ PatternOperation::PatternOperation(Context& context, PatternCall call, std::int6
     if (call_.error.empty() && !call_.keep) transfer_ = PatternTransfer::take(*engine_, PatternTransfer::key(call_));
     if (transfer_ && !make_result_again()) transfer_.reset();
     if (!transfer_) {  // no such call was found right before
-        make_statement();
-        comparison_ = std::make_unique<Comparison>(engine_->kept_port(), words_.said, words_.given);
+        make_status();
+        comparison_ = std::make_unique<Comparison>(engine_->borrowed_port(), compared_.status, compared_.given);
     }
     if (call_.request.algorithm == Algorithm::native && port().native() && !call_.keep) enter_line();
-    const bool gives = words().said->statement.kind == Statement::Kind::fine &&
+    const bool gives = compared().status->kind == RankStatus::Kind::fine &&
                        may_piggyback(call_, port(), context_.paths_off()) &&
                        (call_.kind != PatternKind::broadcast || context.rank() == call_.root) &&
                        call_.in.bytes() <= piggyback_limit_bytes(call_.kind, context.size());
     agreement().start(agreement_tag(), gives ? call_.in : MatrixView{}, call_.caller.where, &engine_->where);
 }
 
-// The result of a call that makes it, as large as the last time: before the ranks compare, since they tell each other
-// then that they have the memory. False: there is none, or it is of another shape.
+// Allocates the result of a repeated call, as large as the last time, before the ranks compare, as they agree then that
+// all have the memory. False: there is none, or it has another shape.
 bool PatternOperation::make_result_again() {
     if (!call_.allocate) return true;
     try {
         call_.out = call_.allocate(transfer_->problem().total_columns());
-    } catch (...) {  // asked for once more when all ranks can hear of it
+    } catch (...) {  // allocated once more when all ranks can agree on an error
         return false;
     }
     return transfer_->fits(call_);
 }
 
-// What this rank says of its call: the same as text, what may differ between ranks as numbers.
-void PatternOperation::make_statement() {
-    words_.key = PatternTransfer::key(call_);
-    Statement statement;
-    statement.error = check_call(call_, context_.rank(), context_.size());
-    if (!statement.error.empty())
-        statement.kind = call_.lacks_memory ? Statement::Kind::resources : Statement::Kind::config;
-    statement.description = describe(call_);
-    statement.caller = caller();
-    words_.said = std::make_shared<Said>(std::move(statement));
+// This rank's arguments: those that must be equal as text, others as numbers.
+void PatternOperation::make_status() {
+    compared_.key = PatternTransfer::key(call_);
+    RankStatus status;
+    status.error = check_call(call_, context_.rank(), context_.size());
+    if (!status.error.empty())
+        status.kind = call_.lacks_memory ? RankStatus::Kind::resources : RankStatus::Kind::config;
+    status.description = describe(call_);
+    status.caller = caller();
+    compared_.status = std::make_shared<HashedStatus>(std::move(status));
     const int p = context_.size();
-    const auto mine = static_cast<std::size_t>(context_.rank());
-    auto& values = words_.given;
+    const auto rank = static_cast<std::size_t>(context_.rank());
+    auto& values = compared_.given;
     values.assign(whole_columns(p) + 2, Agreement::none);
     values[0] = values[1] = 0;
     const bool gets =
         call_.kind != PatternKind::broadcast && (call_.kind != PatternKind::reduce || context_.rank() == call_.root);
     values[contiguous] = call_.in.contiguous() && (!gets || call_.allocate || call_.out.contiguous());
-    values[columns + mine] = call_.kind == PatternKind::spread ? call_.in.cols : call_.out.cols;
-    if (call_.part_inside >= 0) values[place_inside(p) + mine] = call_.part_inside;
+    values[columns + rank] = call_.kind == PatternKind::spread ? call_.in.cols : call_.out.cols;
+    if (call_.part_inside >= 0) values[place_inside(p) + rank] = call_.part_inside;
     if (call_.kind == PatternKind::spread && !call_.allocate) {
         values[whole_columns(p)] = call_.out.cols;
         values[whole_columns(p) + 1] = -call_.out.cols;
@@ -118,7 +118,7 @@ bool PatternOperation::stage_over() {
                 if (!agreement().advance()) return false;
                 asks_ = false;
                 agreement().raise();
-                agreement().restate(words().said, words().given);
+                agreement().set_status(compared().status, compared().given);
             }
             if (call_.keep)
                 stage_ = Stage::over;
@@ -131,9 +131,9 @@ bool PatternOperation::stage_over() {
             ran_ = !native;
             stage_ = Stage::over;
             if (call_.op != Reduction::user || native) return true;
-            Statement mine;
-            if (transfer_->execution().outcome().failure) mine = {Statement::Kind::kernel, call_.user.failure(), ""};
-            ending_->restate(std::make_shared<Said>(std::move(mine)), {});
+            RankStatus status;
+            if (transfer_->execution().outcome().failure) status = {RankStatus::Kind::kernel, call_.user.failure(), ""};
+            ending_->set_status(std::make_shared<HashedStatus>(std::move(status)), {});
             ending_->start(engine_->tag(tag_), {}, call_.caller.where, &engine_->where);
             stage_ = Stage::ending;
             return true;
@@ -148,7 +148,7 @@ bool PatternOperation::stage_over() {
     return true;
 }
 
-// What all ranks have said, together.
+// The problem, from the arguments of all ranks.
 PatternProblem PatternOperation::make_problem() {
     PatternProblem q;
     q.kind = call_.kind;
@@ -161,7 +161,7 @@ PatternProblem PatternOperation::make_problem() {
         for (int r = 0; r < q.ranks; ++r) q.columns.push_back(agreement().value(columns + static_cast<std::size_t>(r)));
     else
         q.columns = {call_.in.cols};
-    // Of the whole matrix: the least and the most that any rank has given.
+    // Columns of the whole matrix: the least and the most that any rank has given.
     std::int64_t least = call_.in.cols, most = least;
     if (q.kind == PatternKind::spread) {
         const bool given = agreement().value(whole_columns(q.ranks)) != Agreement::none;
@@ -175,16 +175,15 @@ PatternProblem PatternOperation::make_problem() {
     return q;
 }
 
-// A part in its own place inside the whole matrix is moved by not moving it; anywhere else it
-// would be overwritten while it is read.
+// A part that lies in the whole matrix need not move if it is at its final place; anywhere else it would be overwritten
+// while it is read.
 void PatternOperation::check_places(const PatternProblem& q) {
     for (std::int64_t r = 0, first = 0; r < q.ranks && has_parts(q.kind); first += q.columns[r++]) {
         const std::int64_t inside = agreement().value(place_inside(q.ranks) + static_cast<std::size_t>(r));
         if (inside != Agreement::none && (q.block > 0 || (inside != first && q.columns[r] > 0)))
             throw ConfigError(std::string(to_string(q.kind)) + ": on rank " + std::to_string(r) +
                               " the part lies in the whole matrix at column " + std::to_string(inside) +
-                              "; allowed: apart from it" +
-                              (q.block ? "" : ", or at its own column " + std::to_string(first)));
+                              "; allowed: outside of it" + (q.block ? "" : ", or at column " + std::to_string(first)));
     }
     if (call_.op == Reduction::user && call_.request.algorithm == Algorithm::native)
         throw ConfigError(std::string(to_string(q.kind)) +
@@ -192,15 +191,15 @@ void PatternOperation::check_places(const PatternProblem& q) {
 }
 
 void PatternOperation::take_tag() {
-    kept_tag_ = take_kept_tag(context_);
-    tag_ = ProgressEngine::first_kept + kept_tag_.number();
+    persistent_tag_ = take_persistent_tag(context_);
+    tag_ = ProgressEngine::first_persistent + persistent_tag_.number();
     if (transfer_) transfer_->set_tag_and_memory(call_, engine_->tag(tag_));
 }
 
-// All ranks come to the same here: what was agreed, rank 0's numbers and nothing else decide.
+// Equal on all ranks: depends on the agreement and rank 0's numbers only.
 void PatternOperation::prepare() {
     const std::vector<std::int64_t>& now = agreement().values();
-    again_ = transfer_ && std::equal(transfer_->words().agreed.begin(), transfer_->words().agreed.end(),
+    again_ = transfer_ && std::equal(transfer_->compared().agreed.begin(), transfer_->compared().agreed.end(),
                                      now.begin() + PatternTransfer::memory_numbers, now.end());
     if (!again_) made_ = make_problem();
     const PatternProblem& q = problem();
@@ -230,23 +229,23 @@ void PatternOperation::get_memory() {
         return;
     }
     if (call_.op == Reduction::user)
-        ending_ = std::make_unique<Agreement>(port(), words().said, std::vector<std::int64_t>{});
+        ending_ = std::make_unique<Agreement>(port(), compared().status, std::vector<std::int64_t>{});
     if (!again_) {
         if (transfer_) {
-            words_ = transfer_->words();
-            words_.given[0] = words_.given[1] = 0;
+            compared_ = transfer_->compared();
+            compared_.given[0] = compared_.given[1] = 0;
             comparison_ = std::move(transfer_->comparison());
             transfer_.reset();
         }
         const std::vector<std::int64_t>& now = agreement().values();
-        words_.agreed.assign(now.begin() + PatternTransfer::memory_numbers, now.end());
-        transfer_ = std::make_shared<PatternTransfer>(context_, words_, made_, plan_, call_, comparison_);
+        compared_.agreed.assign(now.begin() + PatternTransfer::memory_numbers, now.end());
+        transfer_ = std::make_shared<PatternTransfer>(context_, compared_, made_, plan_, call_, comparison_);
     }
     if (!piggyback_) transfer_->set_tag_and_memory(call_, engine_->tag(tag_));
     staged_ = transfer_->buffer_bytes();
 }
 
-// Whether every rank had its memory before this call, and they know it of each other: all come to the same.
+// Whether every rank had its memory before this call; equal on all ranks.
 bool PatternOperation::all_have_memory() {
     const std::vector<std::int64_t>& now = agreement().values();
     return again_ && now[0] > 0 && now[0] == -now[1];
@@ -254,7 +253,7 @@ bool PatternOperation::all_have_memory() {
 
 // A rank that lacks memory would leave the others waiting for its data.
 void PatternOperation::agree_on_memory() {
-    Statement mine;
+    RankStatus status;
     const bool native = plan().algorithm == Algorithm::native;
     const bool needs_none = native && call_.kind == PatternKind::broadcast && agreement().value(contiguous) == 1;
     const bool known = context_.size() == 1 || needs_none || (!native && all_have_memory());
@@ -262,15 +261,15 @@ void PatternOperation::agree_on_memory() {
         get_memory();
     } catch (const std::bad_alloc&) {
         if (known) throw;
-        mine = {Statement::Kind::resources,
-                std::string(to_string(call_.kind)) + ": rank " + std::to_string(context_.rank()) +
-                    " has not the memory for the result or for staging; nothing was moved",
-                ""};
+        status = {RankStatus::Kind::resources,
+                  std::string(to_string(call_.kind)) + ": rank " + std::to_string(context_.rank()) +
+                      " has not the memory for the result or for staging; nothing was moved",
+                  ""};
     }
     stage_ = Stage::preparing;
     if (known) return;
-    mine.caller = caller();
-    agreement().restate(std::make_shared<Said>(std::move(mine)), {});
+    status.caller = caller();
+    agreement().set_status(std::make_shared<HashedStatus>(std::move(status)), {});
     agreement().start(engine_->tag(tag_), {}, call_.caller.where, &engine_->where);
     asks_ = true;
 }

@@ -1,4 +1,4 @@
-// One pattern under way on this rank: agreeing with the other ranks, moving matrices, agreeing on the end.
+// One pattern in flight on this rank: agreeing with the other ranks, moving matrices, agreeing on the end.
 #pragma once
 #include <memory>
 #include <string>
@@ -12,13 +12,13 @@
 
 namespace tilewave {
 
-/// What the call is called, and where it stands in the program.
+/// The name of the call, and its place in the program.
 Caller caller_of(const PatternCall& call);
 
 class PatternOperation final : public InFlight {
 public:
     PatternOperation(Context& context, PatternCall call, std::int64_t number);
-    /// Of a call that is repeated, after its first agreement: what its messages bear. Collective.
+    /// Gets the tag of a call that is repeated, after its first agreement. Collective.
     void take_tag();
     const PatternPlan& plan() const {
         static const PatternPlan none;
@@ -40,7 +40,7 @@ private:
     bool repeats() const override { return call_.keep; }
     bool stage_over();
     bool make_result_again();
-    void make_statement();
+    void make_status();
     Caller caller() const { return caller_of(call_); }
     void prepare();
     void get_memory();
@@ -59,26 +59,26 @@ private:
     PatternCall call_;
     Comparison& comparison() { return transfer_ ? *transfer_->comparison() : *comparison_; }
     const PatternProblem& problem() const { return again_ ? transfer_->problem() : made_; }
-    const PatternTransfer::Words& words() const { return transfer_ ? transfer_->words() : words_; }
+    const PatternTransfer::Compared& compared() const { return transfer_ ? transfer_->compared() : compared_; }
     Agreement& agreement() { return comparison().agreement; }
     Transport& port() { return *comparison().port; }
 
     std::unique_ptr<Comparison> comparison_;  // until the transfer has it
     std::unique_ptr<Agreement> ending_;       // of a caller's reduction
     bool asks_ = false;                       // the ranks agree once more: whether all have memory
-    PatternTransfer::Words words_;
+    PatternTransfer::Compared compared_;
     std::shared_ptr<PatternTransfer> transfer_;
     std::shared_ptr<const PatternPlan> plan_;
-    PatternProblem made_;  // what all ranks have said, together, unless it is the same again
+    PatternProblem made_;  // from the arguments of all ranks, unless equal to the transfer's
     bool again_ = false;   // as in the call that the transfer is from
     int tag_ = 0;
-    KeptTag kept_tag_;
+    PersistentTag persistent_tag_;
     std::int64_t staged_ = 0;  // bytes
     NativePattern native_;
     bool native_posted_ = false;
     bool ran_ = false;         // the transfer's messages are over
     bool piggyback_ = false;   // the matrices have come with the comparison
-    std::int64_t place_ = -1;  // in line for the library's calls
+    std::int64_t place_ = -1;  // in line for MPI's collectives
     std::vector<int> done_;
     Stage stage_ = Stage::agreeing;
     double begin_ = 0, time_s_ = 0;

@@ -14,12 +14,12 @@ std::shared_ptr<PatternOperation> make_operation(Context& context, PatternCall c
     const auto number = take_number(context, [&] { return caller; });
     try {
         return std::make_shared<PatternOperation>(context, std::move(call), number);
-    } catch (const std::bad_alloc&) {  // the other ranks wait for what this one says
+    } catch (const std::bad_alloc&) {  // the other ranks wait for this one's status
         --context.engine()->started;
-        Statement mine;
-        mine.caller = caller;
-        blame(mine, std::current_exception(), "on rank " + std::to_string(context.rank()));
-        agree(context, mine);
+        RankStatus status;
+        status.caller = caller;
+        set_error(status, std::current_exception(), "on rank " + std::to_string(context.rank()));
+        agree(context, status);
         throw;
     }
 }
@@ -58,7 +58,7 @@ double PatternHandle::time_s() const {
 
 void complete(Context& context) {
     wait_until(
-        context, [&] { return !context.engine()->busy() || context.engine()->in_vain; },
+        context, [&] { return !context.engine()->busy() || context.engine()->waited_for_ended; },
         [] { return "at the end of a context, for what is in flight"; });
 }
 

@@ -1,4 +1,4 @@
-// Small matrices need no messages of their own: they go with those by which the ranks compare their arguments.
+// Small matrices without extra messages: they go with those by which the ranks compare their arguments.
 #pragma once
 #include <functional>
 

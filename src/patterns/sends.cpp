@@ -1,5 +1,5 @@
 // Buffered sends and their receives. On the wire: a head with the first bytes of the matrix in one
-// message, the rest in pieces; all with one tag, so a link's order says which is which.
+// message, the rest in pieces; all with one tag, as messages of a link keep their order.
 #include <algorithm>
 #include <cstring>
 
@@ -57,7 +57,7 @@ public:
           copy_(place(m)) {
         const Head head{m.rows, m.cols, static_cast<std::int64_t>(m.type)};
         std::memcpy(copy_, &head, sizeof head);
-        engine_->kept_bytes += size_;
+        engine_->buffered_bytes += size_;
         try {
             post(m, to, engine_->tag(ProgressEngine::first_send + tag));
         } catch (...) {
@@ -66,7 +66,7 @@ public:
             throw;
         }
     }
-    // Each piece leaves as soon as it is copied, or without being kept where it need not wait.
+    // Each piece is sent as soon as it is copied, or without a copy where it need not wait.
     void post(const MatrixView& m, int to, int wire) {
         const std::int64_t piece_bytes = piece_of(size_);
         std::int64_t n = std::min(size_, first_bytes);
@@ -88,7 +88,7 @@ public:
         port_->poll(done_);
         pending_ -= static_cast<int>(done_.size());
         if (pending_) return false;
-        engine_->kept_bytes -= size_;
+        engine_->buffered_bytes -= size_;
         block_.reset();
         return true;
     }
@@ -144,7 +144,7 @@ private:
             return take_what_came();
         } catch (...) {
             engine_->main().mark_failed();
-            stay_for_ever();
+            never_free();
             throw;
         }
     }
@@ -194,7 +194,7 @@ private:
     bool direct() const { return !wrong_ && matrix_.contiguous(); }
     std::int64_t start(std::size_t k) const { return rest_ + static_cast<std::int64_t>(k) * piece_bytes_; }
     std::int64_t length(std::size_t k) const { return std::min(piece_bytes_, bytes_ - start(k)); }
-    // Pieces complete in any order, so they are counted and each buffer goes with its own piece.
+    // Pieces complete in any order: they are counted, and each has a buffer.
     void post() {
         std::byte* to = nullptr;
         if (direct()) {
@@ -254,14 +254,14 @@ void send_buffered(Context& context, const MatrixView& matrix, int to, int tag, 
     if (need > limits.bytes)
         throw ConfigError(text + " was given; the limit of what is buffered is " + std::to_string(limits.bytes) +
                           " bytes, " + std::to_string(head_bytes) + " of them for its head; give a larger limit_bytes");
-    auto fits = [&] { return engine->kept_bytes + need <= limits.bytes; };
+    auto fits = [&] { return engine->buffered_bytes + need <= limits.bytes; };
     if (!fits()) engine->progress();
     if (!fits() && !limits.wait)
-        throw ConfigError(text + " finds " + std::to_string(engine->kept_bytes.load()) +
+        throw ConfigError(text + " finds " + std::to_string(engine->buffered_bytes.load()) +
                           " bytes buffered that nobody has received yet; the limit is " + std::to_string(limits.bytes) +
                           ": receive first, give a larger limit_bytes, or let it wait");
     wait_until(context, fits, [&] {
-        return "receivers: " + text + " has no room beside " + std::to_string(engine->kept_bytes.load()) +
+        return "receivers: " + text + " has no room next to " + std::to_string(engine->buffered_bytes.load()) +
                " bytes not yet received";
     });
     engine->add(std::make_shared<SendOperation>(engine, matrix, to, tag, std::move(memory)));

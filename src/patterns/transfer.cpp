@@ -11,9 +11,9 @@ using namespace tuning;
 
 namespace {
 
-bool join_user(std::byte* into, const std::byte* left, const std::byte* right, std::int64_t n, void* env) {
+bool combine_user(std::byte* into, const std::byte* left, const std::byte* right, std::int64_t n, void* env) {
     const InsideReduction here;
-    return static_cast<const UserReduction*>(env)->join(into, left, right, n);
+    return static_cast<const UserReduction*>(env)->combine(into, left, right, n);
 }
 
 }  // namespace
@@ -41,10 +41,10 @@ PatternTransfer::Key PatternTransfer::key(const PatternCall& c) {
             c.caller.call};
 }
 
-PatternTransfer::PatternTransfer(Context& context, Words words, const PatternProblem& problem,
+PatternTransfer::PatternTransfer(Context& context, Compared compared, const PatternProblem& problem,
                                  std::shared_ptr<const PatternPlan> plan, const PatternCall& call,
                                  std::unique_ptr<Comparison>& comparison)
-    : words_(std::move(words)),
+    : compared_(std::move(compared)),
       problem_(problem),
       plan_(std::move(plan)),
       out_stride_(call.out.row_stride_bytes),
@@ -64,18 +64,18 @@ PatternTransfer::PatternTransfer(Context& context, Words words, const PatternPro
         for (int k = 0; k < stride.n; ++k) stride[k] *= problem_.item_bytes;
         bindings_.push_back({nullptr, stride});
     }
-    combine_ = call.op == Reduction::user ? Combine{join_user, nullptr, true}
+    combine_ = call.op == Reduction::user ? Combine{combine_user, nullptr, true}
                                           : Combine{combine_row(call.op, call.in.type), nullptr, false};
     if (call.op != Reduction::user && !without(options_.paths_off, FastPath::straight_combines))
         combine_.straight = straight_combines(schedule_);  // a function gets all of a step in one call
     execution_ = std::make_unique<Execution>(schedule_, bindings_, Computers{}, combine_, *comparison->port, options_);
     if (!call.keep) {  // for the calls like this one
         std::size_t all = problem_.columns.size();
-        for (const std::int64_t value : words_.agreed) all = all * 31 + std::hash<std::int64_t>()(value);
+        for (const std::int64_t value : compared_.agreed) all = all * 31 + std::hash<std::int64_t>()(value);
         const auto number = static_cast<std::int64_t>(all >> 2) + 1;
-        words_.given[0] = number;
-        words_.given[1] = -number;
-        comparison->agreement.restate(words_.said, words_.given);
+        compared_.given[0] = number;
+        compared_.given[1] = -number;
+        comparison->agreement.set_status(compared_.status, compared_.given);
     }
     comparison_ = std::move(comparison);
 }
@@ -92,7 +92,7 @@ std::shared_ptr<PatternTransfer> PatternTransfer::take(ProgressEngine& engine, c
     auto& [lock, idle] = engine.transfers;
     std::scoped_lock guard(lock);
     for (auto at = idle.rbegin(); at != idle.rend(); ++at)
-        if ((*at)->words_.key == key) {
+        if ((*at)->compared_.key == key) {
             auto found = std::move(*at);
             idle.erase(std::next(at).base());
             return found;

@@ -56,7 +56,7 @@ void Simulation::finish_step(Lane& lane, double now) {
     std::int32_t place = index(lane);
     if (lane.thread >= 0) {  // what the thread does counts once
         Thread& thread = threads_[lane.thread];
-        place = thread.first_lane + thread.turns.thread();
+        place = thread.first_lane + thread.order.thread();
         lane.begin = std::max(lane.begin, thread.last);
         thread.last = now;
         if (options_.record) lane.begins.push_back(lane.begin);
@@ -81,7 +81,7 @@ std::optional<double> Simulation::go_on(Lane& lane, double now) {
             if (lane.thread < 0) polls(lane, now);
             return now;
         }
-        if (lane.thread >= 0 && !threads_[lane.thread].turns.takes(steps[lane.next].op)) {
+        if (lane.thread >= 0 && !threads_[lane.thread].order.in_slice(steps[lane.next].op)) {
             lane.state = State::ready;
             return now;
         }
@@ -241,7 +241,7 @@ Timeline Simulation::timeline() const {
     for (const Schedule& s : schedules_)
         for (const Tile& tile : s.tiles) t.dims = std::max(t.dims, tile.coord.n);
     if (!threads_.empty())
-        for (const Schedule& s : schedules_) t.threads.push_back(takes_turns(s) ? options_.threads : 0);
+        for (const Schedule& s : schedules_) t.threads.push_back(runs_round_robin(s) ? options_.threads : 0);
     for (const Lane& lane : lanes_) {
         const Schedule& s = schedules_[lane.rank];
         for (std::size_t i = 0; i < lane.ends.size(); ++i)

@@ -16,7 +16,7 @@
 
 #include "predict/tile_work.hpp"
 #include "schedule/parts_count.hpp"
-#include "schedule/turns.hpp"
+#include "schedule/round_robin.hpp"
 #include "tilewave/engine/predict.hpp"
 
 namespace tilewave {
@@ -52,7 +52,7 @@ private:
     // A thread of several lanes.
     struct Thread {
         std::int32_t first_lane = 0;  // of its rank
-        Turns turns;
+        RoundRobin order;
         bool busy = false;  // a lane has its turn
         double last = 0;    // when its step before ended
     };
@@ -113,14 +113,14 @@ private:
     double slowed(const Lane& lane, double work_s) const;
     void finish_step(Lane& lane, double now);
     std::optional<double> go_on(Lane& lane, double now);
-    void take_turns(Thread& thread, double now);
+    void start_slice(Thread& thread, double now);
     void resume(Lane& lane, double now);
     bool idles(const Lane& lane) const {  // nothing else runs on its thread
         return lane.thread < 0 || !threads_[lane.thread].busy;
     }
     double begin_step(Lane& lane, double now);
     double compute(Lane& lane, const Tile& tile, double now);
-    bool takes_turns(const Schedule& s) const {
+    bool runs_round_robin(const Schedule& s) const {
         return options_.threads > 0 && static_cast<int>(s.lanes.size()) > options_.threads;
     }
     void check_rates(const Schedule& s) const;

@@ -86,7 +86,7 @@ Simulation::Simulation(std::span<const Schedule> schedules, const Machine& machi
             lane.rank = s.rank;
             lane.number = static_cast<std::int32_t>(l);
             if (options_.record) lane.ends.reserve(s.lanes[l].size());
-            if (takes_turns(s)) {
+            if (runs_round_robin(s)) {
                 lane.thread = static_cast<std::int32_t>(threads_.size()) + lane.number % options_.threads;
                 continue;
             }
@@ -94,9 +94,9 @@ Simulation::Simulation(std::span<const Schedule> schedules, const Machine& machi
                                                    [](const Step& step) { return step.op == Op::await; }))
                 ranks_.back().helped = true;
         }
-        for (int t = 0; takes_turns(s) && t < options_.threads; ++t)
+        for (int t = 0; runs_round_robin(s) && t < options_.threads; ++t)
             threads_.push_back(
-                {ranks_.back().first_lane, Turns(t, options_.threads, static_cast<int>(s.lanes.size()))});
+                {ranks_.back().first_lane, RoundRobin(t, options_.threads, static_cast<int>(s.lanes.size()))});
     }
     parts_.resize(lanes_.size());
     set_up_messages();

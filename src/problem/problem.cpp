@@ -19,7 +19,7 @@ void SweepProblem::complete() {
     }
 }
 
-void SweepProblem::settle(const std::vector<bool>& downwards) {
+void SweepProblem::normalize_loops(const std::vector<bool>& downwards) {
     complete();
     for (int k = 0; k < dims(); ++k)
         if (downwards[k]) loops.row[k][k] = -1;

@@ -28,22 +28,23 @@ bool has_steps(const Schedule& schedule) {
     return std::any_of(schedule.lanes.begin(), schedule.lanes.end(), [](const auto& lane) { return !lane.empty(); });
 }
 
-// What this rank says of its end; fine, too, where it was stopped for another one's.
-Statement statement_of(const Outcome& o, const std::function<std::string(const Failure&)>& explain, int rank) {
-    Statement said;
+// How the run ended on this rank; fine, too, where another rank stopped it.
+RankStatus status_of(const Outcome& o, const std::function<std::string(const Failure&)>& explain, int rank) {
+    RankStatus status;
     try {
-        if (o.failure) return {Statement::Kind::kernel, explain(*o.failure), ""};
+        if (o.failure) return {RankStatus::Kind::kernel, explain(*o.failure), ""};
         o.must_have_run();
-    } catch (const KernelError& e) {  // of a task: it says where
-        return {Statement::Kind::kernel, e.what(), ""};
+    } catch (const KernelError& e) {  // of a task: its text has the place
+        return {RankStatus::Kind::kernel, e.what(), ""};
     } catch (...) {
-        blame(said, std::current_exception(), "in a run on rank " + std::to_string(rank));
-        if (said.kind == Statement::Kind::resources) said.error += "; the arrays that are written now hold anything";
+        set_error(status, std::current_exception(), "in a run on rank " + std::to_string(rank));
+        if (status.kind == RankStatus::Kind::resources)
+            status.error += "; the arrays that are written now hold anything";
     }
-    return said;
+    return status;
 }
 
-// What is called while this rank waits for others.
+// Sets what the transport calls while this rank waits for others.
 class Meanwhile {
 public:
     template <class F>
@@ -74,7 +75,7 @@ void CollectiveRun::arrays_are_ready(bool moved, bool others_may) {
     if (moved) times_.moving_s += now_s() - begun_;
 }
 
-KeptExecution& CollectiveRun::execution(BlockKind kind) const {
+CachedExecution& CollectiveRun::execution(BlockKind kind) const {
     return kind == BlockKind::rest ? *blocks_.rest : kind == BlockKind::several ? *blocks_.repeated : *blocks_.block;
 }
 
@@ -100,7 +101,7 @@ void CollectiveRun::execute(std::span<const Binding> bindings, const Programs& p
     const Schedule* const rest = blocks_.rest ? &blocks_.rest->schedule() : nullptr;
     // A rank without messages holds nobody up, wherever it is.
     const bool meets_others = !whole.messages.empty() || (rest && !rest->messages.empty());
-    // Nor does it look for alarms in a block without steps: it waits for the others at the end.
+    // A rank without steps looks for alarms at the end only, where it waits for the others.
     const bool idle = !has_steps(whole) && !(rest && has_steps(*rest)) && !blocks_.before_block;
     std::vector<Binding> moved;
     for (std::int64_t meeting = 0; meeting < meetings; ++meeting, block += options.times) {
@@ -108,7 +109,7 @@ void CollectiveRun::execute(std::span<const Binding> bindings, const Programs& p
         const BlockKind kind = block == blocks_.whole ? BlockKind::rest
                                : blocks_.repeated     ? BlockKind::several
                                                       : BlockKind::one;
-        KeptExecution& execution = this->execution(kind);
+        CachedExecution& execution = this->execution(kind);
         options.times = kind == BlockKind::rest ? 1 : std::min(blocks_.most_repetitions, blocks_.whole - block);
         const std::int64_t passed = block * blocks_.steps;
         options.first_time = first_time + passed;
@@ -129,7 +130,7 @@ void CollectiveRun::execute(std::span<const Binding> bindings, const Programs& p
     if (meetings > 1) outcome_.time_s = now_s() - begin;
 }
 
-// What blocks have given so far, and one more.
+// Adds the outcome of one more block.
 void CollectiveRun::add(Outcome& one, std::int64_t meeting) {
     Outcome& all = outcome_;
     if ((one.failure || one.error) && !all.failure && !all.error) {
@@ -148,7 +149,7 @@ void CollectiveRun::add(Outcome& one, std::int64_t meeting) {
         if (all.reduced.size() == r)
             all.reduced.push_back(std::move(one.reduced[r]));
         else
-            all.reduced[r].join(one.reduced[r]);
+            all.reduced[r].combine(one.reduced[r]);
     }
 }
 
@@ -185,18 +186,18 @@ RunEnding CollectiveRun::end(const std::function<std::string(const Failure&)>& e
     }
     if (v[0] != none) {
         const int from = static_cast<int>(v[0] % t.size());
-        const Statement said = t.rank() == from ? statement_of(outcome_, explain, from) : Statement();
-        std::string text = static_cast<char>(said.kind) + said.error;
+        const RankStatus status = t.rank() == from ? status_of(outcome_, explain, from) : RankStatus();
+        std::string text = static_cast<char>(status.kind) + status.error;
         broadcast(t, text, from);
-        throw_as(static_cast<Statement::Kind>(text[0]), text.substr(1));
+        throw_as(static_cast<RankStatus::Kind>(text[0]), text.substr(1));
     }
-    if (v[1] != 0 && v[2] == 0) throw InternalError("a run was stopped, and no rank says why");
+    if (v[1] != 0 && v[2] == 0) throw InternalError("a run was stopped, and no rank reports why");
     const auto seconds = [&](std::size_t i) { return static_cast<double>(-v[i]) * 1e-9; };
     return {v[1] == 0, seconds(3), seconds(4), seconds(5)};
 }
 
 std::vector<Reduced> CollectiveRun::reduced() {
-    return join_ranks(context_.transport(), std::move(outcome_.reduced));
+    return reduce_over_ranks(context_.transport(), std::move(outcome_.reduced));
 }
 
 }  // namespace tilewave

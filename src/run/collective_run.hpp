@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "execute/alarms.hpp"
-#include "execute/kept_execution.hpp"
+#include "execute/cached_execution.hpp"
 #include "execute/recording.hpp"
 #include "tilewave/context.hpp"
 
@@ -21,10 +21,10 @@ enum class BlockKind : std::uint8_t { one, several, rest };
 
 /// The schedules of a run on this rank: a block so often, then what is left.
 struct RunBlocks {
-    KeptExecution* block = nullptr;
+    CachedExecution* block = nullptr;
     /// The block as one that repeats: lanes do not meet between two. Null: they do.
-    KeptExecution* repeated = nullptr;
-    KeptExecution* rest = nullptr;      ///< once, after the blocks; may be null
+    CachedExecution* repeated = nullptr;
+    CachedExecution* rest = nullptr;    ///< once, after the blocks; may be null
     std::int64_t whole = 1;             ///< times that the block runs
     std::int64_t most_repetitions = 1;  ///< of `repeated` without a meeting; equal on all ranks
     std::int64_t steps = 0;             ///< time steps of a block
@@ -95,7 +95,7 @@ private:
     void note_lack() {
         if (!lacking_) lacking_ = std::current_exception();
     }
-    KeptExecution& execution(BlockKind kind) const;
+    CachedExecution& execution(BlockKind kind) const;
     Alarms& alarms() const;
     void add(Outcome& one, std::int64_t meeting);
 

@@ -1,7 +1,6 @@
 #include "run/run_schedule.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <map>
 #include <new>
@@ -22,7 +21,7 @@
 namespace tilewave {
 namespace {
 
-// Of the messages from one rank to another: equal on both sides where these meet, whatever the order.
+// A summary of the messages from one rank to another: equal on both sides where these match, in any order.
 struct Traffic {
     std::int64_t from = 0, to = 0, messages = 0, bytes = 0;
     std::uint64_t hash = 0;
@@ -51,12 +50,14 @@ std::string traffic_of(const Schedule& s) {
                 mixed(mixed(static_cast<std::uint64_t>(section_of(s, l, i))) + static_cast<std::uint64_t>(m.tag)) +
                 static_cast<std::uint64_t>(m.bytes));
         }
+    std::vector<Traffic> values;
+    for (const auto& [key, t] : all) values.push_back(t);
     std::string bytes;
-    for (const auto& [key, t] : all) bytes.append(reinterpret_cast<const char*>(&t), sizeof t);
+    put(bytes, values);
     return bytes;
 }
 
-std::string told(const Traffic* t) {
+std::string text_of(const Traffic* t) {
     return t ? std::to_string(t->messages) + " of " + std::to_string(t->bytes) + " bytes" : "none";
 }
 
@@ -64,11 +65,7 @@ std::string told(const Traffic* t) {
 std::string verdict(const std::vector<std::string>& by_rank) {
     std::map<std::pair<std::int64_t, std::int64_t>, std::pair<const Traffic*, const Traffic*>> pairs;
     std::vector<std::vector<Traffic>> all;
-    for (const std::string& bytes : by_rank) {
-        std::vector<Traffic> of(bytes.size() / sizeof(Traffic));
-        if (!of.empty()) std::memcpy(of.data(), bytes.data(), bytes.size());
-        all.push_back(std::move(of));
-    }
+    for (const std::string& bytes : by_rank) all.push_back(PlainBytes(bytes).take_all<Traffic>());
     for (std::size_t rank = 0; rank < all.size(); ++rank)
         for (const Traffic& t : all[rank])
             (t.from == static_cast<std::int64_t>(rank) ? pairs[{t.from, t.to}].first : pairs[{t.from, t.to}].second) =
@@ -76,15 +73,15 @@ std::string verdict(const std::vector<std::string>& by_rank) {
     for (const auto& [ranks, both] : pairs) {
         const auto [sent, received] = both;
         if (sent && received && sent->messages == received->messages && sent->hash == received->hash) continue;
-        const bool alike = sent && received && sent->messages == received->messages && sent->bytes == received->bytes;
+        const bool equal = sent && received && sent->messages == received->messages && sent->bytes == received->bytes;
         return "the messages from rank " + std::to_string(ranks.first) + " to rank " + std::to_string(ranks.second) +
-               " do not meet: it sends " + told(sent) + ", the other receives " + told(received) +
-               (alike ? ", with other tags or sizes, or of another part of the block" : "");
+               " do not meet: it sends " + text_of(sent) + ", the other receives " + text_of(received) +
+               (equal ? ", with other tags or sizes, or of another part of the block" : "");
     }
     return "";
 }
 
-// A task's own exception says nothing of where it happened.
+// Adds the place to the exceptions of a task.
 TaskFunction with_place(const TaskFunction& function, int rank) {
     if (!function) return function;
     return [function, rank](const TaskCall& call) {
@@ -135,7 +132,7 @@ void check_tiles(const Schedule& s) {
     }
 }
 
-// Each combine step has a way to join the values of its arrays, and one for both of them.
+// Each combine step needs an operation for its arrays, the same for both.
 void check_combinings(const Schedule& s, std::span<const Combining> given) {
     const auto of = [&](std::int32_t message) {
         const auto array = static_cast<std::size_t>(s.messages[message].array);
@@ -179,7 +176,7 @@ void check_run(Context& context, const Schedule& s, std::span<const Binding> bin
     for (std::size_t a = 0; a < s.arrays.size(); ++a) {
         if (s.arrays[a].planes > 0)
             throw ConfigError("array " + std::to_string(a) +
-                              " is kept in planes; such schedules are run with their nest");
+                              " is stored in planes; such schedules are run with their nest");
         if (!s.arrays[a].storage.empty() && bindings[a].stride_bytes.n != s.arrays[a].storage.dims())
             throw ConfigError("the binding of array " + std::to_string(a) + " has strides " +
                               to_string(bindings[a].stride_bytes) + ", its storage is " +
@@ -205,23 +202,23 @@ void compare_messages(Transport& t, const Schedule& schedule) {
 
 ReadySchedule::ReadySchedule(Context& context, const Schedule& schedule, const ScheduleCalls& calls, std::int64_t times,
                              bool record)
-    : context_(context), calls_(calls), options_(context.options()), times_(times), kept_(schedule) {
+    : context_(context), calls_(calls), options_(context.options()), times_(times), execution_(schedule) {
     for (const TaskFunction& f : calls.operations) operations_.push_back(with_place(f, context.rank()));
-    options_.threads = context.threads();         // more lanes take turns
-    options_.first_tag = tags::first_face;        // a program's tags begin at 0, as do those of the library's own
+    options_.threads = context.threads();   // more lanes share threads
+    options_.first_tag = tags::first_face;  // a program's tags begin at 0, as do those of the library's collectives
     options_.record = options_.record && record;  // of some schedules the steps are of no interest
     options_.events = options_.record;
-    kept_.make(std::vector<Binding>(schedule.arrays.size()), programs(), context_.transport(), context_.lanes(),
-               options_);
+    execution_.make(std::vector<Binding>(schedule.arrays.size()), programs(), context_.transport(), context_.lanes(),
+                    options_);
 }
 
 ScheduleReport ReadySchedule::run(std::span<const Binding> bindings) {
-    RunBlocks blocks{&kept_};
-    if (times_ > 1) blocks = {&kept_, &kept_, nullptr, times_, times_};
+    RunBlocks blocks{&execution_};
+    if (times_ > 1) blocks = {&execution_, &execution_, nullptr, times_, times_};
     CollectiveRun run(context_, std::move(blocks));
     run.execute(bindings, programs(), options_);
     const RunEnding end = run.end([&](const Failure& f) {
-        const Work& work = kept_.schedule().works[f.work];
+        const Work& work = execution_.schedule().works[f.work];
         if (const NestWork* nest = work.nest(); nest && calls_.explain) return calls_.explain(nest->kernel, f);
         return "kernel of work " + std::to_string(work.number) + " raised at " + to_string(f.point) + " on rank " +
                std::to_string(context_.rank());
@@ -230,24 +227,24 @@ ScheduleReport ReadySchedule::run(std::span<const Binding> bindings) {
 }
 
 // The run is over: a timeline for which there is no memory is left out.
-ScheduleReport ReadySchedule::report(const RunEnding& end, const Timeline& own) {
+ScheduleReport ReadySchedule::report(const RunEnding& end, const Timeline& local) {
     Transport& t = context_.transport();
     ScheduleReport report;
     report.time_s = end.time_s;
     report.interrupted = end.interrupted;
     if (!options_.record) return report;
-    const bool turns = static_cast<int>(kept_.schedule().lanes.size()) > context_.threads();
+    const bool shared = static_cast<int>(execution_.schedule().lanes.size()) > context_.threads();
     try {
         const std::vector<std::string> all = gather(t, [&] {
-            std::string mine;
-            put(mine, std::int32_t{turns ? context_.threads() : 0});
-            put(mine, own.events);
-            put(mine, own.requests);
-            return mine;
+            std::string packed;
+            put(packed, std::int32_t{shared ? context_.threads() : 0});
+            put(packed, local.events);
+            put(packed, local.requests);
+            return packed;
         });
         if (t.rank() > 0) return report;
         report.timeline.ranks = t.size();
-        report.timeline.dims = own.dims;
+        report.timeline.dims = local.dims;
         for (const std::string& bytes : all) {
             PlainBytes in(bytes);
             report.timeline.threads.push_back(in.take<std::int32_t>());
@@ -267,14 +264,14 @@ ScheduleReport ReadySchedule::report(const RunEnding& end, const Timeline& own) 
 
 ScheduleReport run_schedule(Context& context, const Schedule& schedule, std::span<const Binding> bindings,
                             const ScheduleCalls& calls, const Caller& caller, std::int64_t times) {
-    Statement mine;
-    mine.caller = caller;
-    mine.description = "a schedule of " + std::to_string(schedule.ranks) + " ranks, " +
-                       std::to_string(schedule.arrays.size()) + " arrays, " + std::to_string(calls.operations.size()) +
-                       " operations, " + std::to_string(calls.kernels.size()) + " kernels, " + std::to_string(times) +
-                       " times";
+    RankStatus status;
+    status.caller = caller;
+    status.description = "a schedule of " + std::to_string(schedule.ranks) + " ranks, " +
+                         std::to_string(schedule.arrays.size()) + " arrays, " +
+                         std::to_string(calls.operations.size()) + " operations, " +
+                         std::to_string(calls.kernels.size()) + " kernels, " + std::to_string(times) + " times";
     std::optional<ReadySchedule> ready;
-    agree_after(context, mine, [&] {
+    agree_after(context, status, [&] {
         check_run(context, schedule, bindings, calls, times);
         ready.emplace(context, schedule, calls, times);
     });

@@ -7,7 +7,7 @@
 
 namespace tilewave {
 
-/// What this rank can tell before a run. Local.
+/// The checks of a run that this rank can make alone. Local.
 /// @throws ConfigError as run_schedule()
 void check_run(Context& context, const Schedule& schedule, std::span<const Binding> bindings,
                const ScheduleCalls& calls, std::int64_t times = 1);
@@ -21,28 +21,28 @@ void compare_messages(Transport& transport, const Schedule& schedule);
 /// lacks is an error of all before anything moves.
 class ReadySchedule {
 public:
-    /// The schedule, and what `calls` names, must live on. Local. `record`: the report has a timeline, if the context's
-    /// options say so.
+    /// The schedule, and what `calls` names, must live on. Local. `record`: the report has a timeline, where the
+    /// context's options ask for it.
     /// @throws std::bad_alloc, std::system_error
     ReadySchedule(Context& context, const Schedule& schedule, const ScheduleCalls& calls, std::int64_t times = 1,
                   bool record = true);
     ReadySchedule(const ReadySchedule&) = delete;
     ReadySchedule& operator=(const ReadySchedule&) = delete;
 
-    /// Of schedules that check_run() and compare_messages() have passed; once or again and again. Collective.
+    /// After check_run() and compare_messages(); once or again and again. Collective.
     /// @throws KernelError, OutOfResources, MpiError, each on every rank
     ScheduleReport run(std::span<const Binding> bindings);
 
 private:
     Programs programs() const { return {calls_.kernels, operations_, calls_.combinings}; }
-    ScheduleReport report(const RunEnding& end, const Timeline& own);
+    ScheduleReport report(const RunEnding& end, const Timeline& local);
 
     Context& context_;
     ScheduleCalls calls_;
     std::vector<TaskFunction> operations_;
     ExecuteOptions options_;
     std::int64_t times_;
-    KeptExecution kept_;
+    CachedExecution execution_;
 };
 
 }  // namespace tilewave

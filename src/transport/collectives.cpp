@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "core/binomial.hpp"
+#include "core/clock.hpp"
 #include "core/tags.hpp"
 #include "tilewave/engine/transport.hpp"
 #include "transport/collectives.hpp"
@@ -20,8 +21,8 @@ using namespace tuning;
 
 namespace {
 
-// A rank that does not take part shows here: say so once, and go on waiting.
-void tell_stall(const Transport& t, int peer) {
+// Reports once that this rank waits for a rank that does not take part.
+void report_stall(const Transport& t, int peer) {
     std::fprintf(stderr, "tilewave: rank %d waits %sfor rank %d\n", t.rank(), t.doing().c_str(), peer);
 }
 
@@ -36,7 +37,7 @@ void wait_all(Transport& t, int n, int peer) {
         if (done.size() != before) continue;
         backoff.pause();
         if (!backoff.yielding()) continue;
-        const double now = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+        const double now = now_s();
         if (looked == 0) looked = now;
         if (t.meanwhile && now - looked > meanwhile_s) {
             looked = now;
@@ -45,7 +46,7 @@ void wait_all(Transport& t, int n, int peer) {
         if (!backoff.slow() || since < 0) continue;
         if (since == 0) since = now;
         if (now - since > patience_s()) {
-            tell_stall(t, peer);
+            report_stall(t, peer);
             since = -1;
         }
     }
@@ -175,7 +176,7 @@ void broadcast(Transport& t, std::string& bytes, int root, std::int64_t piece) {
     if (lacks) throw std::bad_alloc();
 }
 
-// Sizes first: who lacks memory says so before anything is sent.
+// Sizes first: a rank that lacks memory reports it before anything is sent.
 std::vector<std::string> gather(Transport& t, const std::function<std::string()>& make, std::int64_t piece) {
     if (t.size() == 1 || !t.connected()) return {make()};
     std::string bytes;
@@ -218,13 +219,12 @@ std::vector<std::string> gather(Transport& t, const std::string& bytes, std::int
     return gather(t, [&] { return bytes; }, piece);
 }
 
-void allreduce(Transport& t, std::string& bytes,
-               const std::function<void(std::string& mine, const std::string& other)>& join) {
+void allreduce(Transport& t, std::span<std::byte> bytes, std::span<std::byte> other,
+               const std::function<void()>& combine) {
     if (t.size() == 1 || !t.connected() || bytes.empty()) return;
-    std::string other(bytes.size(), '\0');
     binomial::for_children(t.rank(), t.size(), [&](int child) {
         receive(t, other.data(), other.size(), child);
-        join(bytes, other);
+        combine();
     });
     if (t.rank()) send(t, bytes.data(), bytes.size(), binomial::parent(t.rank()));
     broadcast_fixed(t, bytes.data(), bytes.size(), 0);
@@ -242,10 +242,10 @@ void append_word(std::string& text, const std::string& word) {
 
 }  // namespace
 
-std::vector<std::string> allgather(Transport& t, const std::string& mine) {
-    if (t.size() == 1 || !t.connected()) return {mine};
+std::vector<std::string> allgather(Transport& t, const std::string& local) {
+    if (t.size() == 1 || !t.connected()) return {local};
     std::string text;  // of this rank and those below it in the tree, which are the next ones
-    append_word(text, mine);
+    append_word(text, local);
     std::int64_t size = 0;
     binomial::for_children(t.rank(), t.size(), [&](int child) {
         receive(t, &size, sizeof size, child);

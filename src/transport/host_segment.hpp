@@ -1,4 +1,4 @@
-// How ranks of one host use the memory that they share: what lies where.
+// The layout of the memory that ranks of one host share.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -13,16 +13,16 @@ using namespace tuning;
 
 inline constexpr std::uint32_t queue_entries = 64;
 inline constexpr std::int64_t inside_bytes = 92;
-/// How the bytes of a message come.
-enum class Way : std::uint32_t {
-    inside,     ///< in its announcement
+/// Where the bytes of a message are.
+enum class Location : std::uint32_t {
+    inside,     ///< in the announcement
     pieces,     ///< the first piece with the announcement
     more,       ///< no announcement: another piece of a message announced before
     elsewhere,  ///< by the transport underneath
 };
 
 struct Announcement {
-    Way way;
+    Location location;
     std::int32_t tag;
     std::int64_t bytes;     ///< of the whole message
     std::uint32_t message;  ///< its number among those from this sender to this receiver
@@ -32,7 +32,7 @@ struct Announcement {
 
 struct alignas(128) Entry {
     Announcement what;
-    std::atomic<std::uint32_t> turn;  ///< which announcement lies here, counted from 1; written last
+    std::atomic<std::uint32_t> number;  ///< of the announcement, counted from 1; written last
 };
 static_assert(sizeof(Entry) == 128);
 
@@ -42,7 +42,7 @@ struct Queue {
     alignas(128) std::atomic<std::uint32_t> taken;  ///< by the receiver
 };
 
-/// Of one rank: who has each of its pieces. 0: nobody.
+/// Which pieces of one rank are in use: 1.
 struct alignas(128) Uses {
     std::atomic<std::uint32_t> used[all_pieces];
 };

@@ -85,21 +85,21 @@ public:
 
     void post_recv(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
         Mailbox& box = shared_->boxes[rank_];
-        const Pending mine{id, peer, tag, data, bytes};
+        const Pending posted{id, peer, tag, data, bytes};
         Pending match;
         {
             std::scoped_lock guard(box.lock);
             if (!take(box.sends, peer, tag, match)) {
-                box.receives.push_back(mine);
+                box.receives.push_back(posted);
                 return;
             }
         }
-        move(mine, match.data, match.bytes, tag);
+        move(posted, match.data, match.bytes, tag);
         shared_->boxes[peer].complete(match.id);
         box.complete(id);
     }
 
-    bool there(int peer, int tag) override {
+    bool has_message(int peer, int tag) override {
         Mailbox& box = shared_->boxes[rank_];
         std::scoped_lock guard(box.lock);
         return std::any_of(box.sends.begin(), box.sends.end(),
@@ -151,7 +151,7 @@ public:
     bool connected() const override { return false; }
     void post_send(int id, const std::byte*, std::int64_t, int, int, bool) override { done_.push_back(id); }
     void post_recv(int id, std::byte*, std::int64_t, int, int) override { done_.push_back(id); }
-    bool there(int, int) override { return true; }
+    bool has_message(int, int) override { return true; }
     void poll(std::vector<int>& done) override {
         done.insert(done.end(), done_.begin(), done_.end());
         done_.clear();

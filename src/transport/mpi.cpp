@@ -12,7 +12,6 @@
 #include <numeric>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "core/tags.hpp"
@@ -90,7 +89,7 @@ MPI_Op mpi_op(Reduction op) {
 
 int as_int(std::int64_t n) {
     if (n > std::numeric_limits<int>::max())
-        fail<ConfigError>("MPI's own call takes counts below 2^31, " + std::to_string(n) +
+        fail<ConfigError>("MPI's collective takes counts below 2^31, " + std::to_string(n) +
                           " was needed; choose another algorithm");
     return static_cast<int>(n);
 }
@@ -151,33 +150,7 @@ private:
     bool made_ = false;
 };
 
-void native_broadcast(const NativeCall& c, MPI_Comm comm, MPI_Request& request) {
-    const MatrixView& m = c.in;
-    if (m.contiguous()) {
-        const int n = as_int(m.rows * m.cols);
-        must(c.blocking ? MPI_Bcast(m.data, n, mpi_type(m.type), c.root, comm)
-                        : MPI_Ibcast(m.data, n, mpi_type(m.type), c.root, comm, &request),
-             "MPI_Bcast");
-        return;
-    }
-    const MatrixType type(m, m.cols);
-    must(c.blocking ? MPI_Bcast(m.data, 1, type.get(), c.root, comm)
-                    : MPI_Ibcast(m.data, 1, type.get(), c.root, comm, &request),
-         "MPI_Bcast");
-}
-
-void native_reduce(const NativeCall& c, MPI_Comm comm, MPI_Request& request) {
-    const int n = as_int(c.in.rows * c.in.cols);
-    const MPI_Datatype type = mpi_type(c.in.type);
-    int rank = 0;
-    must(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
-    const void* from = rank == c.root && c.in.data == c.out.data ? MPI_IN_PLACE : c.in.data;
-    must(c.blocking ? MPI_Reduce(from, c.out.data, n, type, mpi_op(c.op), c.root, comm)
-                    : MPI_Ireduce(from, c.out.data, n, type, mpi_op(c.op), c.root, comm, &request),
-         "MPI_Reduce");
-}
-
-// Counts and displacements stay with the transport until the call is over.
+// Counts and displacements of the ranks' parts stay with the transport until the call is over.
 struct Counts {
     std::vector<int> counts, offsets;
 };
@@ -193,34 +166,33 @@ std::shared_ptr<Counts> part_counts(const NativeCall& c) {
     return all;
 }
 
-void native_spread(const NativeCall& c, const Counts& parts, MPI_Comm comm, MPI_Request& request) {
-    const MPI_Datatype item = mpi_type(c.in.type);
-    const MatrixType mine(c.in, c.in.cols);
-    if (c.parts) {
-        must(c.blocking ? MPI_Allgatherv(c.in.data, 1, mine.get(), c.out.data, parts.counts.data(),
-                                         parts.offsets.data(), item, comm)
-                        : MPI_Iallgatherv(c.in.data, 1, mine.get(), c.out.data, parts.counts.data(),
-                                          parts.offsets.data(), item, comm, &request),
-             "MPI_Allgatherv");
-        return;
-    }
-    const MatrixType part(c.out, c.columns[0]);
-    must(c.blocking ? MPI_Allgather(c.in.data, 1, mine.get(), c.out.data, 1, part.get(), comm)
-                    : MPI_Iallgather(c.in.data, 1, mine.get(), c.out.data, 1, part.get(), comm, &request),
-         "MPI_Allgather");
-}
-
-void native_multi_reduce(const NativeCall& c, const Counts& parts, MPI_Comm comm, MPI_Request& request) {
+MPI_Request start_native(const NativeCall& c, const Counts& parts, int rank, MPI_Comm comm) {
     const MPI_Datatype type = mpi_type(c.in.type);
-    must(c.blocking
-             ? MPI_Reduce_scatter(c.in.data, c.out.data, parts.counts.data(), type, mpi_op(c.op), comm)
-             : MPI_Ireduce_scatter(c.in.data, c.out.data, parts.counts.data(), type, mpi_op(c.op), comm, &request),
-         "MPI_Reduce_scatter");
+    const int n = c.kind == PatternKind::multi_reduce ? 0 : as_int(c.in.rows * c.in.cols);
+    MPI_Request request = MPI_REQUEST_NULL;
+    switch (c.kind) {
+        case PatternKind::broadcast: must(MPI_Ibcast(c.in.data, n, type, c.root, comm, &request), "MPI_Ibcast"); break;
+        case PatternKind::reduce: {
+            const void* from = rank == c.root && c.in.data == c.out.data ? MPI_IN_PLACE : c.in.data;
+            must(MPI_Ireduce(from, c.out.data, n, type, mpi_op(c.op), c.root, comm, &request), "MPI_Ireduce");
+            break;
+        }
+        case PatternKind::spread:
+            must(MPI_Iallgatherv(c.in.data, n, type, c.out.data, parts.counts.data(), parts.offsets.data(), type, comm,
+                                 &request),
+                 "MPI_Iallgatherv");
+            break;
+        case PatternKind::multi_reduce:
+            must(MPI_Ireduce_scatter(c.in.data, c.out.data, parts.counts.data(), type, mpi_op(c.op), comm, &request),
+                 "MPI_Ireduce_scatter");
+            break;
+    }
+    return request;
 }
 
 class MpiTransport final : public Transport {
 public:
-    MpiTransport(MPI_Comm from, std::int64_t piece) : owner_(std::this_thread::get_id()), piece_(piece) {
+    MpiTransport(MPI_Comm from, std::int64_t piece) : piece_(piece) {
         meet(from);  // what follows waits for other ranks
         const MpiCall call;
         group_ = &group_of(from);
@@ -245,9 +217,6 @@ public:
         int done = 0;
         MPI_Finalized(&done);
         if (done || mpi_abandoned() || failed()) return;
-        void* old = nullptr;
-        int n = 0;
-        if (!room_.empty()) MPI_Buffer_detach(&old, &n);
         // MPICH aborts where it frees a communicator with a message that nobody has received.
         int there = 0;
         if (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &there, MPI_STATUS_IGNORE) != MPI_SUCCESS) return;
@@ -259,7 +228,8 @@ public:
     bool launched() const override { return size_ == world_size_; }
     int announced_on_host() const override {
         for (const char* const name : {"MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE"})  // Hydra's, Open MPI's
-            if (const char* const told = std::getenv(name)) return std::clamp(std::atoi(told), 0, world_size_);
+            if (const char* const announced = std::getenv(name))
+                return std::clamp(std::atoi(announced), 0, world_size_);
         return 0;
     }
     int max_tag() const override { return max_tag_; }
@@ -303,9 +273,9 @@ public:
 
     void reserve(std::size_t messages) override {
         requests_.reserve(messages);
-        for (auto* const numbers : {&ids_, &which_, &finished_}) numbers->reserve(messages);
+        for (auto* const numbers : {&ids_, &which_}) numbers->reserve(messages);
     }
-    bool there(int peer, int tag) override {
+    bool has_message(int peer, int tag) override {
         const MpiCall call;
         int yes = 0;
         must(MPI_Iprobe(peer, tag, comm_, &yes, MPI_STATUS_IGNORE), "MPI_Iprobe");
@@ -318,41 +288,24 @@ public:
         return rank_has_ended(*group_, place_, peer, before_native ? group_->native_calls[place()] : 0);
     }
     void post_native(int id, const NativeCall& call) override {
-        std::optional<MpiCall> alone;
-        if (!call.blocking) alone.emplace();
+        const MpiCall alone;
         ++group_->native_calls[place()];
-        MPI_Request request = MPI_REQUEST_NULL;
-        std::shared_ptr<Counts> parts;
-        switch (call.kind) {
-            case PatternKind::broadcast: native_broadcast(call, comm_, request); break;
-            case PatternKind::reduce: native_reduce(call, comm_, request); break;
-            case PatternKind::spread: native_spread(call, *(parts = part_counts(call)), comm_, request); break;
-            case PatternKind::multi_reduce:
-                native_multi_reduce(call, *(parts = part_counts(call)), comm_, request);
-                break;
-        }
-        if (parts && !call.blocking) counts_.emplace(id, parts);
-        if (call.blocking)
-            finished_.push_back(id);
-        else
-            add(id, request);
+        const std::shared_ptr<Counts> parts = part_counts(call);
+        add(id, start_native(call, *parts, rank_, comm_));
+        counts_.emplace(id, parts);
     }
 
-    void post_native_message(int id, const MatrixView& matrix, bool send, int peer, bool buffered) override {
+    void post_native_message(int id, const MatrixView& matrix, bool send, int peer) override {
         const MpiCall call;
         constexpr int tag = tags::native;
         MPI_Request request = MPI_REQUEST_NULL;
-        if (send && buffered) keep_room(matrix.bytes());
         std::optional<MatrixType> rows;
         if (!matrix.contiguous()) rows.emplace(matrix, matrix.cols);
         const int n = rows ? 1 : as_int(matrix.rows * matrix.cols);
         const MPI_Datatype type = rows ? rows->get() : mpi_type(matrix.type);
-        if (!send)
-            must(MPI_Irecv(matrix.data, n, type, peer, tag, comm_, &request), "MPI_Irecv");
-        else if (buffered)
-            must(MPI_Ibsend(matrix.data, n, type, peer, tag, comm_, &request), "MPI_Ibsend");
-        else
-            must(MPI_Isend(matrix.data, n, type, peer, tag, comm_, &request), "MPI_Isend");
+        must(send ? MPI_Isend(matrix.data, n, type, peer, tag, comm_, &request)
+                  : MPI_Irecv(matrix.data, n, type, peer, tag, comm_, &request),
+             send ? "MPI_Isend" : "MPI_Irecv");
         add(id, request);
     }
 
@@ -360,7 +313,7 @@ public:
     void post_alarm(int peer, const Alarm& alarm) override {
         const MpiCall call;
         MPI_Request request;
-        must(MPI_Isend(&own_alarms_.emplace_back(alarm), sizeof alarm, MPI_BYTE, peer, tags::alarm, comm_, &request),
+        must(MPI_Isend(&posted_alarms_.emplace_back(alarm), sizeof alarm, MPI_BYTE, peer, tags::alarm, comm_, &request),
              "MPI_Isend");
         add(no_id, request);
     }
@@ -379,8 +332,6 @@ public:
 
     void poll(std::vector<int>& done) override {
         const MpiCall call;
-        done.insert(done.end(), finished_.begin(), finished_.end());
-        finished_.clear();
         if (requests_.empty()) {
             // Any call lets the library work: a peer's synchronous send may wait for its answer.
             int flag = 0;
@@ -411,33 +362,20 @@ private:
         ids_.push_back(id);
     }
 
-    // The library's memory for buffered sends: one message of so many bytes at a time.
-    void keep_room(std::int64_t bytes) {
-        const auto need = static_cast<std::size_t>(bytes) + MPI_BSEND_OVERHEAD + 4096;
-        if (need <= room_.size()) return;
-        void* old = nullptr;
-        int n = 0;
-        if (!room_.empty()) must(MPI_Buffer_detach(&old, &n), "MPI_Buffer_detach");
-        room_.resize(need);
-        must(MPI_Buffer_attach(room_.data(), as_int(static_cast<std::int64_t>(need))), "MPI_Buffer_attach");
-    }
-
     std::size_t place() const { return static_cast<std::size_t>(place_); }
 
     MPI_Comm comm_ = MPI_COMM_NULL;
     MpiGroup* group_ = nullptr;
     int place_ = 0;  // among the transports of the group
-    std::thread::id owner_;
     pid_t process_ = getpid();
     std::int64_t piece_;  // bytes that one call counts
     int rank_ = 0, size_ = 1, world_size_ = 1;
     bool any_thread_ = false;
     int max_tag_ = 32767;  // what the standard guarantees
     std::vector<MPI_Request> requests_;
-    std::vector<int> ids_, which_, finished_;
-    std::vector<std::byte> room_;                    // attached
-    std::deque<Alarm> own_alarms_;                   // posted: few, as each follows a failure
-    std::map<int, std::shared_ptr<Counts>> counts_;  // of library calls under way
+    std::vector<int> ids_, which_;
+    std::deque<Alarm> posted_alarms_;                // posted: few, as each follows a failure
+    std::map<int, std::shared_ptr<Counts>> counts_;  // of native calls in flight
 };
 
 }  // namespace

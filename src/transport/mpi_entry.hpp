@@ -1,5 +1,5 @@
 // The MPI transport as a loadable library: a process may only hold one MPI, and which one is known
-// when it runs (the environment's own, or the one that mpi4py has loaded), not when it is built.
+// when it runs (the environment's, or the one that mpi4py has loaded), not when it is built.
 #pragma once
 #include "tilewave/engine/transport.hpp"
 
@@ -13,7 +13,7 @@ struct MpiEntry {
     void (*abandon)();
 };
 
-/// Of tilewave_mpi_entry, which is given what throws a ConfigError, or else an MpiError, with a text.
+/// The type of tilewave_mpi_entry, whose argument throws a ConfigError, or else an MpiError, with a text.
 using GetMpiEntry = const MpiEntry*(void (*throws)(bool config, const char* text));
 
 }  // namespace tilewave

@@ -18,7 +18,7 @@ namespace tilewave {
 
 namespace {
 
-// Of messages on a group's communicator.
+// Tags of messages on a group's communicator.
 constexpr int question = 1, answer = 2, farewell = 3;
 
 // Needed after static objects are gone.
@@ -32,7 +32,7 @@ std::atomic<bool> broken{false};  // a call of the library has failed
 bool left = false;                // together with all others
 pid_t started_by = 0;             // a forked child inherits exit handlers, but is no rank
 
-// MPICH 5.0 answers no messages any more in MPI_Finalize, though others may still wait for answers to what was received
+// In MPI_Finalize MPICH 5.0 answers no more messages, though others may still wait for answers to what was received
 // long ago. So a rank waits for the others before.
 std::deque<MpiGroup>& groups() {
     static auto& all = *new std::deque<MpiGroup>;  // needed after static objects are gone
@@ -71,22 +71,23 @@ void answer_questions(MpiGroup& group) {
     std::array<std::int64_t, 1> transport{};
     (void)take(group.comm, question, transport, [&](int from) {
         const auto place = static_cast<std::size_t>(transport[0]);
-        const auto& said = answers.emplace_back(std::array{transport[0], group.native_calls.at(place)});
+        const auto& sent = answers.emplace_back(std::array{transport[0], group.native_calls.at(place)});
         MPI_Request request;
-        if (MPI_Isend(said.data(), sizeof said, MPI_BYTE, from, answer, group.comm, &request) == MPI_SUCCESS)
+        if (MPI_Isend(sent.data(), sizeof sent, MPI_BYTE, from, answer, group.comm, &request) == MPI_SUCCESS)
             MPI_Request_free(&request);
     });
 }
 
-// Between looks at what others have to do first, turn by turn: they may compute for long.
-void pause(int turn) {
-    if (turn < 1000)
+// Between polls of a long wait, by their number: other ranks may compute for long.
+void pause(int round) {
+    if (round < 1000)
         std::this_thread::yield();
     else
         std::this_thread::sleep_for(std::chrono::microseconds(200));
 }
 
-// Whether a rank has said that it leaves without the others. Over TCP, MPICH ends by SIGSEGV where it sends to one.
+// Whether a rank has announced that it leaves without the others. Over TCP, MPICH ends by SIGSEGV where it sends to
+// one.
 bool somebody_has_gone() {
     for (const MpiGroup& group : groups()) {
         int there = 0;
@@ -96,8 +97,8 @@ bool somebody_has_gone() {
     return false;
 }
 
-// To all others, as far as it leaves in 50 ms: libfabric holds back for some ms what it says to be sent.
-void say_farewell() {
+// To all others, as far as possible in 50 ms: libfabric delays for some ms what it reports as sent.
+void send_farewell() {
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
     const auto in_time = [end] { return std::chrono::steady_clock::now() < end; };
     for (const MpiGroup& group : groups()) {
@@ -108,7 +109,7 @@ void say_farewell() {
                 r != rank && MPI_Isend(nullptr, 0, MPI_BYTE, r, farewell, group.comm, &sent) == MPI_SUCCESS)
                 MPI_Request_free(&sent);
     }
-    for (int turn = 0; in_time(); pause(turn++)) (void)somebody_has_gone();  // the library works meanwhile
+    for (int round = 0; in_time(); pause(round++)) (void)somebody_has_gone();  // the library works meanwhile
 }
 
 bool all_on_this_host() {
@@ -121,25 +122,25 @@ bool all_on_this_host() {
 bool leave() {
     if (left) return true;
     if (abandoned) return false;
-    // What came over a network long ago takes the library several looks.
-    for (int turn = 0; turn < (all_on_this_host() ? 1 : 20); ++turn) {
+    // The library needs several polls for messages that came over a network long ago.
+    for (int round = 0; round < (all_on_this_host() ? 1 : 20); ++round) {
         if (somebody_has_gone()) return false;
-        if (turn) std::this_thread::sleep_for(std::chrono::microseconds(200));
+        if (round) std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
     std::vector<MPI_Request> leaving(groups().size(), MPI_REQUEST_NULL);
     for (std::size_t g = 0; g < leaving.size(); ++g)
         if (MPI_Ibarrier(groups()[g].comm, &leaving[g]) != MPI_SUCCESS) return true;
-    for (int all = 0, turn = 0; !all; ++turn) {
+    for (int all = 0, round = 0; !all; ++round) {
         if (MPI_Testall(static_cast<int>(leaving.size()), leaving.data(), &all, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
             return true;
         for (MpiGroup& group : groups()) answer_questions(group);
         if (!all && somebody_has_gone()) return false;
-        pause(turn);
+        pause(round);
     }
     return left = true;
 }
 
-// What MPI_Finalize does first is to free an attribute of this rank's own communicator.
+// MPI_Finalize first frees the attributes of MPI_COMM_SELF, which calls this.
 int leave_together(MPI_Comm, int, void*, void*) {
     (void)leave();
     return MPI_SUCCESS;
@@ -186,14 +187,14 @@ void meet(MPI_Comm comm) {
                 "comm: given an intercommunicator; allowed: a communicator of one group, such as its Merge() gives");
         must(MPI_Ibarrier(comm, &all_here), "MPI_Ibarrier");
     }
-    for (int turn = 0;; ++turn) {
+    for (int round = 0;; ++round) {
         {
             const MpiCall call;
             int here = 0;
             must(MPI_Test(&all_here, &here, MPI_STATUS_IGNORE), "MPI_Test");
             if (here) return;
         }
-        pause(turn);
+        pause(round);
     }
 }
 
@@ -220,8 +221,8 @@ MpiGroup& group_of(MPI_Comm from) {
 
 bool rank_has_ended(MpiGroup& group, int transport, int peer, std::int64_t native_call) {
     const auto of = [&](int rank, std::int64_t place) { return std::pair(rank, static_cast<int>(place)); };
-    std::array<std::int64_t, 2> said{};
-    must(take(group.comm, answer, said, [&](int from) { group.ended[of(from, said[0])] = said[1]; }), "MPI_Recv");
+    std::array<std::int64_t, 2> reply{};
+    must(take(group.comm, answer, reply, [&](int from) { group.ended[of(from, reply[0])] = reply[1]; }), "MPI_Recv");
     if (group.asked.insert(of(peer, transport)).second) {
         static auto& questions = *new std::deque<std::int64_t>;  // MPI may still read them
         MPI_Request request;
@@ -248,7 +249,7 @@ void abandon_mpi() {
     int done = 0;
     MPI_Finalized(&done);
     if (abandoned.exchange(true) || broken || done || somebody_has_gone()) return;
-    say_farewell();
+    send_farewell();
 }
 
 }  // namespace tilewave

@@ -1,17 +1,16 @@
-// Ranks of one host through memory that all of them map. Every message is announced in a queue from its sender to its
-// receiver, in order. Its bytes lie in the announcement, or go through pieces of the shared memory, copied in by the
-// one and out by the other at the same time, or, where they are many or no piece is free, by the transport underneath.
+// Messages between ranks of one host through shared memory. Each message is announced in a queue from its sender to its
+// receiver, in order. Its bytes are in the announcement, or go through pieces of the shared memory, which the sender
+// fills while the receiver copies out, or, where they are many or no piece is free, by the transport underneath.
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
-#include <deque>
 
+#include "core/clock.hpp"
 #include "data/memory.hpp"
 #include "data/rows.hpp"
 #include "tilewave/engine/transport.hpp"
+#include "transport/host_link.hpp"
 #include "transport/host_memory.hpp"
-#include "transport/host_segment.hpp"
 #include "transport/tuning.hpp"
 
 namespace tilewave {
@@ -22,62 +21,12 @@ namespace {
 
 using namespace host;
 
-constexpr int no_id = -1;      // of messages nobody asks for again
-constexpr int alarm_tag = -1;  // of announcements that are an alarm
-
-struct Piece {
-    std::int32_t number, bytes;
-};
-
-struct Receive {
-    int id, tag;
-    std::byte* data;
-    std::int64_t bytes;
-    bool anywhere = false;  // it may stay in the piece that it comes in
-};
-
-/// A message that has been announced here and is not over.
-struct Incoming {
-    Announcement what;
-    Receive to;                      // once there is one
-    std::int64_t at = 0;             // bytes copied
-    std::vector<Piece> pieces = {};  // that wait for a receive
-};
-
-struct Outgoing {
-    int id = 0, peer = 0, tag = 0;
-    bool synchronous = false;
-    const std::byte* data = nullptr;
-    std::int64_t bytes = 0, at = 0;
-    std::uint32_t message = 0;
-    int piece = -1;  // that no other message gets before this one is over
-};
-
 /// How the bytes of most messages come into the shared memory.
 struct FromMemory {
     const std::byte* data;
     void operator()(std::byte* to, std::int64_t at, std::int64_t n) const {
         if (n) copy_run(to, data + at, n);
     }
-};
-
-/// What this rank knows of another one of its host.
-struct Link {
-    Queue *to = nullptr, *from = nullptr;
-    Uses* pieces = nullptr;  // the other's
-    int place = 0;           // of the other one among the ranks of the host
-    std::uint32_t sent = 0, seen_taken = 0, messages = 0, received = 0;
-    std::deque<Outgoing> waiting;            // not announced: the queue is full
-    std::vector<Receive> receives;           // of which nothing has been announced
-    std::vector<Incoming> early, under_way;  // without and with a receive
-    std::uint32_t promised = 0;              // entries for what is being written to pieces
-};
-
-/// What came in one piece and stays there for a while.
-struct Staying {
-    const std::byte* data;  // where it was to go
-    const std::byte* there;
-    std::atomic<std::uint32_t>* used;
 };
 
 class SharedTransport final : public Transport {
@@ -101,6 +50,7 @@ public:
             link.to = &segment_.queue(place_, k);
             link.from = &segment_.queue(k, place_);
             link.pieces = &segment_.uses(k);
+            link.rank = ranks[k];
             link.place = k;
         }
     }
@@ -115,8 +65,9 @@ public:
     bool native() const override { return inner_->native(); }
     bool has_ended(int peer, bool before_native) override { return inner_->has_ended(peer, before_native); }
 
-    /// Which messages go in pieces: the first two ranks of the host try it, the others learn of it when it is known.
-    void compare_ways() {
+    /// Finds the longest messages that are faster in pieces: the first two ranks of the host measure it, the others
+    /// read it when it is known.
+    void measure_longest() {
         if (place_ > 1) return;
         const auto memory = staging_memory(std::end(tried)[-1]);
         std::fill_n(memory.get(), std::end(tried)[-1], std::byte{0});
@@ -126,11 +77,11 @@ public:
             double best[2] = {1, 1};  // s; underneath, in pieces
             for (int i = 0; i < 2 * trials; ++i) {
                 longest_ = i % 2 ? bytes : always_in_pieces;
-                lately_ = 0;  // as where the one before went the same way
-                const double begin = now();
+                lately_ = 0;  // as after messages of the same kind
+                const double begin = now_s();
                 pass(place_ == 0, memory.get(), bytes);
                 pass(place_ == 1, memory.get(), 1);
-                best[i % 2] = std::min(best[i % 2], now() - begin);
+                best[i % 2] = std::min(best[i % 2], now_s() - begin);
             }
             all = all && best[1] < best[0];
             if (all) longest = bytes;
@@ -143,9 +94,9 @@ public:
         ++below_;
         inner_->post_native(id, call);
     }
-    void post_native_message(int id, const MatrixView& matrix, bool send, int peer, bool buffered) override {
+    void post_native_message(int id, const MatrixView& matrix, bool send, int peer) override {
         ++below_;
-        inner_->post_native_message(id, matrix, send, peer, buffered);
+        inner_->post_native_message(id, matrix, send, peer);
     }
 
     void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool synchronous) override {
@@ -164,8 +115,7 @@ public:
         const int l = peers_[peer];
         if (l < 0) return false;
         Link& link = links_[l];
-        // Whichever way is quicker for others: underneath it would be copied twice, too, and first into a copy of its
-        // own.
+        // Whether pieces are faster or not: by the transport underneath these bytes would need a copy first.
         if (!link.waiting.empty() || bytes > most_in_pieces || !has_room(link, bytes)) return false;
         Outgoing message{no_id, peer, tag, false, nullptr, bytes, 0, link.messages++};
         announce(link, message,
@@ -177,7 +127,7 @@ public:
         const int l = peers_[peer];
         if (l < 0 || bytes <= inside_bytes || bytes > large_piece) return nullptr;
         Link& link = links_[l];
-        if (!link.waiting.empty() || !free_entry(link)) return nullptr;
+        if (!link.waiting.empty() || !link.free_entry()) return nullptr;
         const int piece = free_piece(bytes);
         if (piece < 0) return nullptr;
         uses_->used[piece].store(1, std::memory_order_relaxed);
@@ -187,14 +137,14 @@ public:
     void post_written(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
         Link& link = links_[peers_[peer]];
         --link.promised;
-        Entry& entry = *free_entry(link);
-        entry.what.way = Way::pieces;
+        Entry& entry = *link.free_entry();
+        entry.what.location = Location::pieces;
         entry.what.tag = tag;
         entry.what.bytes = bytes;
         entry.what.message = link.messages++;
         entry.what.piece = segment_.number_of(place_, data);
         entry.what.piece_bytes = static_cast<std::int32_t>(bytes);
-        publish(link, entry);
+        link.publish(entry);
         over_.push_back(id);
     }
 
@@ -206,7 +156,7 @@ public:
             if (s.data == data) return s.there;
         return data;
     }
-    void let_go(const std::byte* data) override {
+    void release_received(const std::byte* data) override {
         std::erase_if(staying_, [&](const Staying& s) {
             if (s.data == data) s.used->store(0, std::memory_order_release);
             return s.data == data;
@@ -231,16 +181,16 @@ public:
         }
         Incoming in = std::move(*early);
         link.early.erase(early);
-        begin(link, std::move(in), to, peer);
+        begin(link, std::move(in), to);
     }
 
     void reserve(std::size_t messages) override {
         over_.reserve(messages);
         inner_->reserve(messages);
     }
-    bool there(int peer, int tag) override {
+    bool has_message(int peer, int tag) override {
         const int l = peers_[peer];
-        if (l < 0) return inner_->there(peer, tag);
+        if (l < 0) return inner_->has_message(peer, tag);
         const auto& early = links_[l].early;
         return std::any_of(early.begin(), early.end(), [&](const Incoming& in) { return in.what.tag == tag; });
     }
@@ -250,8 +200,8 @@ public:
         const int l = peers_[peer];
         if (l < 0) return inner_->post_alarm(peer, alarm);
         Link& link = links_[l];
-        // Memory of its own: it may have to wait for room.
-        const auto* const data = reinterpret_cast<const std::byte*>(&own_alarms_.emplace_back(alarm));
+        // A copy: the message may have to wait for room.
+        const auto* const data = reinterpret_cast<const std::byte*>(&posted_alarms_.emplace_back(alarm));
         Outgoing message{no_id, peer, alarm_tag, false, data, sizeof alarm, 0, link.messages++};
         if (!link.waiting.empty() || !announce(link, message, FromMemory{message.data}))
             link.waiting.push_back(message);
@@ -263,12 +213,11 @@ public:
     }
 
     void poll(std::vector<int>& done) override {
-        for (int r = 0, l; r < size(); ++r)
-            if ((l = peers_[r]) >= 0) look(links_[l], r);
-        go_on();
-        // The library must work for what others want of it, too, if not at every turn: more often where a message came
-        // its way lately, as its sender may wait for the library's answer.
-        if (below_ > 0 || !alone_ || lately_ > 0 || ++turns_ % 64 == 0) {
+        for (Link& link : links_) receive(link);
+        send_waiting();
+        // The library must be polled for what other ranks need of it, but not at every poll: more often after a message
+        // by it, as the sender may wait for the library's answer.
+        if (below_ > 0 || !alone_ || lately_ > 0 || ++polls_ % 64 == 0) {
             const std::size_t before = done.size();
             inner_->poll(done);
             const int found = static_cast<int>(done.size() - before);
@@ -280,14 +229,9 @@ public:
     }
 
 private:
-    static double now() {
-        return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-    }
-
     void pass(bool send, std::byte* data, std::int64_t bytes) {
         constexpr int tag = 1;
-        const int peer = static_cast<int>(std::find_if(peers_.begin(), peers_.end(), [&](int l) { return l == 0; }) -
-                                          peers_.begin());
+        const int peer = links_[0].rank;
         if (send)
             post_send(0, data, bytes, peer, tag, false);
         else
@@ -304,24 +248,14 @@ private:
 
     // Whether all of a message could be sent at once.
     bool has_room(Link& link, std::int64_t bytes) {
-        if (bytes <= inside_bytes) return free_entry(link) != nullptr;
+        if (bytes <= inside_bytes) return link.free_entry() != nullptr;
         const std::int64_t need = (bytes + size_of_pieces(bytes) - 1) / size_of_pieces(bytes);
         std::int64_t pieces = 0;
         const auto [first, last] = pieces_for(bytes);
-        for (int k = first; k < last && pieces < need; ++k) pieces += !kept_[k] && is_free(k);
-        (void)free_entry(link);  // looks what has been taken, if it must
+        for (int k = first; k < last && pieces < need; ++k) pieces += !reserved_[k] && is_free(k);
+        (void)link.free_entry();  // updates seen_taken where it must
         return pieces == need && link.sent + link.promised - link.seen_taken + need <= queue_entries;
     }
-
-    // The next free entry to `link`; null where there is none.
-    Entry* free_entry(Link& link) {
-        if (link.sent + link.promised - link.seen_taken == queue_entries) {
-            link.seen_taken = link.to->taken.load(std::memory_order_acquire);
-            if (link.sent + link.promised - link.seen_taken == queue_entries) return nullptr;
-        }
-        return &link.to->entries[link.sent % queue_entries];
-    }
-    void publish(Link& link, Entry& entry) { entry.turn.store(++link.sent, std::memory_order_release); }
 
     static std::pair<int, int> pieces_for(std::int64_t bytes) {
         return bytes <= small_piece ? std::pair(0, small_pieces) : std::pair(small_pieces, all_pieces);
@@ -329,7 +263,7 @@ private:
     int free_piece(std::int64_t bytes) {
         const auto [first, last] = pieces_for(bytes);
         for (int k = first; k < last; ++k)  // the first: it is most likely in the caches
-            if (!kept_[k] && is_free(k)) return k;
+            if (!reserved_[k] && is_free(k)) return k;
         return -1;
     }
     bool is_free(int piece) const { return uses_->used[piece].load(std::memory_order_acquire) == 0; }
@@ -354,28 +288,28 @@ private:
     // False: there is no room for it now.
     template <class Copy>
     bool announce(Link& link, Outgoing& message, Copy copy) {
-        Entry* const entry = free_entry(link);
+        Entry* const entry = link.free_entry();
         if (!entry) return false;
         Announcement& what = entry->what;
-        what.way = Way::elsewhere;
+        what.location = Location::elsewhere;
         what.tag = message.tag;
         what.bytes = message.bytes;
         what.message = message.message;
         if (!message.synchronous && message.bytes <= inside_bytes) {
-            what.way = Way::inside;
+            what.location = Location::inside;
             copy(what.inside, 0, message.bytes);
             message.at = message.bytes;
         } else if (!message.synchronous && (message.bytes <= longest_in_pieces() || message.id == no_id)) {
             if (const int piece = free_piece(message.bytes); piece >= 0) {
-                what.way = Way::pieces;
+                what.location = Location::pieces;
                 fill(message, what, piece, copy);
-                // One that it can go on with: the others may be full of what is received after it.
-                if (message.at < message.bytes) kept_[message.piece = piece] = true;
+                // A piece to go on with: all others may hold messages that are received after this one.
+                if (message.at < message.bytes) reserved_[message.piece = piece] = true;
             }
         }
-        const Way way = what.way;
-        publish(link, *entry);
-        if (way == Way::elsewhere) {
+        const bool below = what.location == Location::elsewhere;
+        link.publish(*entry);
+        if (below) {
             ++below_;
             inner_->post_send(message.id, message.data, message.bytes, message.peer, message.tag, message.synchronous);
         } else if (!send_more(link, message, copy)) {
@@ -388,21 +322,21 @@ private:
     template <class Copy>
     bool send_more(Link& link, Outgoing& message, Copy copy) {
         while (message.at < message.bytes) {
-            Entry* const entry = free_entry(link);
+            Entry* const entry = link.free_entry();
             const int piece = !entry ? -1 : is_free(message.piece) ? message.piece : free_piece(message.bytes);
             if (piece < 0) return false;
-            entry->what.way = Way::more;
+            entry->what.location = Location::more;
             entry->what.message = message.message;
             fill(message, entry->what, piece, copy);
-            publish(link, *entry);
+            link.publish(*entry);
         }
-        if (message.piece >= 0) kept_[message.piece] = false;
+        if (message.piece >= 0) reserved_[message.piece] = false;
         if (message.id != no_id) over_.push_back(message.id);
         return true;
     }
 
-    // What could not be sent when it was posted.
-    void go_on() {
+    // Sends what could not be sent when it was posted.
+    void send_waiting() {
         std::size_t left = 0;
         for (Outgoing& m : parts_)
             if (!send_more(links_[peers_[m.peer]], m, FromMemory{m.data})) parts_[left++] = m;
@@ -412,7 +346,7 @@ private:
                 link.waiting.pop_front();
     }
 
-    void look(Link& link, int peer) {
+    void receive(Link& link) {
         // The entry is free for the sender, also where its message cannot be received.
         struct Taken {
             Link& link;
@@ -420,14 +354,14 @@ private:
         };
         while (true) {
             const Entry& entry = link.from->entries[link.received % queue_entries];
-            if (entry.turn.load(std::memory_order_acquire) != link.received + 1) return;
+            if (entry.number.load(std::memory_order_acquire) != link.received + 1) return;
             const Taken taken{link};
-            take(link, entry.what, peer);
+            take(link, entry.what);
         }
     }
 
-    void take(Link& link, const Announcement& what, int peer) {
-        if (what.way == Way::more) return take_piece(link, what);
+    void take(Link& link, const Announcement& what) {
+        if (what.location == Location::more) return take_piece(link, what);
         if (what.tag == alarm_tag) {
             std::memcpy(&alarms_.emplace_back(), what.inside, sizeof(Alarm));
             return;
@@ -435,29 +369,29 @@ private:
         const auto receive = std::find_if(link.receives.begin(), link.receives.end(),
                                           [&](const Receive& r) { return r.tag == what.tag; });
         Incoming in{what, {}, 0, {}};
-        if (what.way == Way::pieces) in.pieces.push_back({what.piece, what.piece_bytes});
+        if (what.location == Location::pieces) in.pieces.push_back({what.piece, what.piece_bytes});
         if (receive == link.receives.end()) {
             link.early.push_back(std::move(in));
             return;
         }
         const Receive to = *receive;
         link.receives.erase(receive);
-        begin(link, std::move(in), to, peer);
+        begin(link, std::move(in), to);
     }
 
-    void begin(Link& link, Incoming in, const Receive& to, int peer) {
+    void begin(Link& link, Incoming in, const Receive& to) {
         if (in.what.bytes > to.bytes) {
             for (const Piece& piece : in.pieces) give_back(link, piece);
             throw MpiError("a message of " + std::to_string(in.what.bytes) + " bytes from rank " +
-                           std::to_string(peer) + ", tag " + std::to_string(to.tag) + ", meets a receive of " +
+                           std::to_string(link.rank) + ", tag " + std::to_string(to.tag) + ", meets a receive of " +
                            std::to_string(to.bytes));
         }
-        if (in.what.way == Way::elsewhere) {
+        if (in.what.location == Location::elsewhere) {
             ++below_;
-            return inner_->post_recv(to.id, to.data, to.bytes, peer, to.tag);
+            return inner_->post_recv(to.id, to.data, to.bytes, link.rank, to.tag);
         }
         in.to = to;
-        if (in.what.way == Way::inside) {
+        if (in.what.location == Location::inside) {
             if (in.what.bytes) std::memcpy(to.data, in.what.inside, static_cast<std::size_t>(in.what.bytes));
             over_.push_back(to.id);
             return;
@@ -471,7 +405,7 @@ private:
         for (const Piece& piece : in.pieces) copy_out(link, in, piece);
         in.pieces.clear();
         if (in.at < in.what.bytes)
-            link.under_way.push_back(std::move(in));
+            link.active.push_back(std::move(in));
         else
             over_.push_back(to.id);
     }
@@ -479,12 +413,11 @@ private:
     void take_piece(Link& link, const Announcement& what) {
         const Piece piece{what.piece, what.piece_bytes};
         auto same = [&](const Incoming& in) { return in.what.message == what.message; };
-        if (const auto in = std::find_if(link.under_way.begin(), link.under_way.end(), same);
-            in != link.under_way.end()) {
+        if (const auto in = std::find_if(link.active.begin(), link.active.end(), same); in != link.active.end()) {
             copy_out(link, *in, piece);
             if (in->at < in->what.bytes) return;
             over_.push_back(in->to.id);
-            link.under_way.erase(in);
+            link.active.erase(in);
             return;
         }
         if (const auto in = std::find_if(link.early.begin(), link.early.end(), same); in != link.early.end())
@@ -513,13 +446,13 @@ private:
     std::int64_t longest_ = 0;  // message in pieces, once it is known
     Uses* uses_ = nullptr;
     int below_ = 0;  // messages of the transport underneath that are not over
-    unsigned turns_ = 0;
-    int lately_ = 0;               // polls of what is below that follow its last message
-    bool kept_[all_pieces] = {};   // for one of parts_
-    std::vector<Outgoing> parts_;  // announced, not all copied
+    unsigned polls_ = 0;
+    int lately_ = 0;                  // polls of the transport underneath still to follow its last message
+    bool reserved_[all_pieces] = {};  // for one of parts_
+    std::vector<Outgoing> parts_;     // announced, not all copied
     std::vector<int> over_;
-    std::vector<Staying> staying_;  // few
-    std::deque<Alarm> own_alarms_;  // posted: few, as each follows a failure
+    std::vector<Staying> staying_;     // few
+    std::deque<Alarm> posted_alarms_;  // posted: few, as each follows a failure
     std::vector<Alarm> alarms_;
 };
 
@@ -535,7 +468,7 @@ std::unique_ptr<Transport> share_memory(std::unique_ptr<Transport> inner, bool w
     auto memory = HostMemory::make(*inner, ranks, segment.bytes());
     if (!memory) return inner;
     auto shared = std::make_unique<SharedTransport>(std::move(inner), std::move(memory), segment, ranks);
-    shared->compare_ways();
+    shared->measure_longest();
     return shared;
 }
 

@@ -1,4 +1,4 @@
-// Counts the seconds spent inside another transport: what is left is the executor's own.
+// Counts the seconds spent inside another transport: the rest is the executor's.
 #include <chrono>
 
 #include "tilewave/engine/transport.hpp"
@@ -24,7 +24,7 @@ public:
         timed([&] { inner_->post_recv(id, data, bytes, peer, tag); });
     }
     void reserve(std::size_t messages) override { inner_->reserve(messages); }
-    bool there(int peer, int tag) override { return inner_->there(peer, tag); }
+    bool has_message(int peer, int tag) override { return inner_->has_message(peer, tag); }
     bool native() const override { return inner_->native(); }
     bool has_ended(int peer, bool before_native) override { return inner_->has_ended(peer, before_native); }
     void post_native(int id, const NativeCall& call) override {

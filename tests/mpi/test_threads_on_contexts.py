@@ -35,7 +35,7 @@ def together(*works):
 
 @pytest.fixture
 def contexts(monkeypatch):
-    monkeypatch.setenv("TILEWAVE_SHARED_MEMORY", "off")  # all that they send goes through the library
+    monkeypatch.setenv("TILEWAVE_WITHOUT", "shared")  # all that they send goes through the library
     both = [tw.Context(threads=1), tw.Context(threads=1)]
     yield both
     for context in both:

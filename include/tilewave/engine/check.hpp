@@ -26,7 +26,7 @@ std::string to_string(const Violation& violation);
 ///   buffers may be computed by several ranks, by each once (redundant halo computation);
 /// - at the end each rank holds the values that it owns, and every Result is in its place.
 ///
-/// With a repeated block all this for any number of repetitions, by induction over two: they are played once and twice.
+/// With a repeated block all this for any number of repetitions, by induction: it is checked once and twice.
 ///
 /// Empty when all holds. Costs O(steps x cells); cells are the boxes' compressed coordinates.
 /// @pre schedules[r].rank == r and all have equal ranks and arrays (else that is the violation)

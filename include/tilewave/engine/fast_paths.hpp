@@ -6,8 +6,8 @@
 namespace tilewave {
 
 // clang-format off
-/// X(name, what it does). Without a path results are the same, bit for bit. To add a path, add a line, and ask without()
-/// where it is taken. A plan's choice that the user gives is honoured also where its path is off. Calls of the BLAS
+/// X(name, what it does). Results do not depend on paths, bit for bit. To add a path, add a line, and ask without()
+/// where it is taken. A choice of a plan that the user gives is obeyed also where its path is off. Calls of the BLAS
 /// library are no paths: their results differ in the last bits.
 #define TILEWAVE_FAST_PATHS(X) \
     X(windows, "rolling windows: arrays that nobody reads after the run have memory for the rows still needed") \

@@ -20,12 +20,12 @@ struct Span {
     std::int64_t number = 0, begin = 0, points = 0;
 };
 
-/// Computes `count` rows in turn, each as a RowFunction does. ptr and index belong to point 0 of row number 0. next[p]
-/// (bytes) and `turn` (loop indices) lead from a row to the next number. Returns 0, or the error of a RowFunction, with
-/// the position of its row among the spans in the bits from 32 on.
+/// Computes `count` rows one after another, each as a RowFunction does. ptr and index belong to point 0 of row number
+/// 0. next[p] (bytes) and `next_index` (loop indices) lead from a row to the next number. Returns 0, or the error of a
+/// RowFunction, with the position of its row among the spans in the bits from 32 on.
 using RowsFunction = std::int64_t (*)(char* const* ptr, const std::int64_t* step, std::int64_t count, const Span* spans,
                                       const std::int64_t* next, const std::int64_t* index,
-                                      const std::int64_t* direction, const std::int64_t* turn, const void* env);
+                                      const std::int64_t* direction, const std::int64_t* next_index, const void* env);
 
 struct Kernel {
     RowFunction row = nullptr;

@@ -21,7 +21,7 @@ std::int64_t block_with(std::int64_t extent, std::int64_t parts, std::int64_t at
 /// whatever lies around the cells. What is before the first point belongs to block 0, what is behind the last one to
 /// the last block that has elements of points.
 struct Cut {
-    std::int64_t of = -1;  ///< below 0: an array has no cut of its own
+    std::int64_t of = -1;  ///< below 0: no cut is given
     std::int64_t scale = 1, per = 1, shift = 0;
     std::int64_t every = 1;  ///< the first of so many blocks has the points of all of them, the others have none
     /// Elements are every `step`-th of those, from `first` on, counted from `moved`; and `times` as many.
@@ -43,7 +43,7 @@ struct Cut {
 };
 
 /// A block distribution: array extents, ranks along each dimension (row-major rank order) and
-/// the halo widths that each block's storage has below and above what it owns. Ranks beyond the grid own nothing.
+/// the halo widths of each block's storage below and above its owned points. Ranks beyond the grid have no points.
 struct Layout {
     Index shape, grid, halo_lo, halo_hi;
     Index wraps = {};  ///< 1 for periodic dimensions: halos go on beyond the array's ends there; empty: none is
@@ -72,7 +72,7 @@ struct Layout {
     /// Owned points and halo, clipped to the array but along periodic dimensions; empty where nothing is owned, unless
     /// empty blocks have halos.
     Box storage(int rank) const;
-    /// The ranks that own a point of `region`, ascending; costs O(their number).
+    /// The owners of points of `region`, ascending; costs O(their number).
     std::vector<int> owners(const Box& region) const;
     /// The ranks of a box of grid coordinates, ascending.
     /// @pre `coords` lies inside the grid

@@ -17,7 +17,7 @@ inline constexpr int max_lanes = 1024;
 /// a point where blocks of 8 take 0.58 (Zen 5): 16 are more streams than a core prefetches.
 inline constexpr std::int64_t max_simd_rows = 8;
 
-/// Rows with different indices in the third last dimension that are computed in turn (interleaved). A row that reads
+/// Rows with different indices in the third last dimension that are computed interleaved. A row that reads
 /// what the row before it has just stored waits for the store; 4 interleaved rows give the stores time to finish.
 inline constexpr std::int64_t max_layers_in_turn = 4;
 

@@ -11,14 +11,14 @@
 
 namespace tilewave {
 
-/// native: the message library's own call, which is no schedule.
+/// native: MPI's collective, which is no schedule.
 enum class Algorithm : std::uint8_t { automatic, tree, ring, rounds, direct, native };
 /// "auto", "tree", "ring", "rounds", "direct", "mpi".
 const char* to_string(Algorithm algorithm);
 
 /// The matrices of a pattern: the same on all ranks. Every matrix has `rows` rows. broadcast and reduce: matrices
 /// of columns[0] columns. spread and multi_reduce: rank r's part has columns[r], the whole matrix
-/// their sum; block 0 puts the parts side by side, block b > 0 deals blocks of b columns in turn.
+/// their sum; block 0 puts the parts one after another, block b > 0 deals blocks of b columns cyclically.
 struct PatternProblem {
     PatternKind kind = PatternKind::broadcast;
     int ranks = 1, root = 0;
@@ -27,7 +27,7 @@ struct PatternProblem {
     std::int64_t block = 0;
 
     std::int64_t total_columns() const;
-    /// Of the whole matrix.
+    /// Bytes of the whole matrix.
     std::int64_t bytes() const { return rows * total_columns() * item_bytes; }
     /// @pre ranks >= 1, 0 <= root < ranks, rows >= 0, item_bytes >= 1 (ConfigError)
     /// @pre columns: one entry, or one a rank for spread and multi_reduce, each >= 0 (ConfigError)
@@ -39,7 +39,7 @@ struct PatternProblem {
 std::int64_t dealt_columns(std::int64_t columns, std::int64_t block, int ranks, int rank);
 
 /// How the matrices move: chunks of about chunk_bytes (whole rows where they fit), `buffers` of them staged
-/// each way at a time.
+/// in each direction at a time.
 struct PatternPlan {
     Algorithm algorithm = Algorithm::ring;
     std::int64_t chunk_bytes = 32 << 10;
@@ -59,7 +59,7 @@ struct PatternRequest {
 /// Other conditions of the choice, the same on all ranks.
 struct PatternConditions {
     bool contiguous = true;  ///< every rank's matrix
-    bool native = false;     ///< the library has a call of its own for it; used on request only
+    bool native = false;     ///< MPI has a collective for it; used on request only
 };
 
 /// Chooses what the request leaves open: the least time by the closed forms below.
@@ -74,8 +74,8 @@ PatternPlan make_pattern_plan(const PatternProblem& problem, const PatternReques
 /// ring: (p - 1)(L - k) + (n + p - 2)(k + c b); rounds: (n - 1 + ceil(log2 p))(L + c b);
 /// spread and multi_reduce: ring (p - 1) n (k + c b) with n chunks a part, n = 1: (p - 1)(L + c b);
 /// direct, also of a broadcast, L + (p - 1) n (k + c b). A chunk of at most short_bytes
-/// costs short_s (twice that where ranks send and receive in turn) in place of k + c b where that is less. Packing is
-/// not counted. With r > 1 ranks on a core it is at least the r-fold copies of a rank, (p - 1) n (k + c b), of a
+/// costs short_s (twice that where ranks send and receive alternately) in place of k + c b where that is less. Packing
+/// is not counted. With r > 1 ranks on a core it is at least the r-fold copies of a rank, (p - 1) n (k + c b), of a
 /// broadcast the p-th part of that (in shared memory), and each of the waits one after another takes 40 us (r - 1)
 /// more; with w buffers and g = ceil(n / (w / 2)) groups of chunks (16 in place of w / 2 for short ones): tree
 /// ceil(log2 p) + g - 1, ring p - 2 + g, rounds n - 1 + ceil(log2 p), direct g, ring of spread and multi_reduce (p - 1)
@@ -92,8 +92,8 @@ struct PatternStrides {
 /// dealt columns that do not fill the last round of blocks, 2 and 3 are their rest.
 /// All messages have tag `tag`: their order on each link is the same at both ends.
 /// Reductions combine from left to right: tree and ranks from the root on (root, root+1, ...);
-/// ring: root+1, ..., root; multi_reduce: for the part of rank r from r+1 on, r last, by ring and
-/// direct alike.
+/// ring: root+1, ..., root; multi_reduce: for the part of rank r from r+1 on, r last, by ring as
+/// by direct.
 /// @pre problem.validate(); plan.algorithm neither automatic nor native (ConfigError)
 /// @pre the plan makes at most 2^22 chunks (ConfigError)
 Schedule pattern_schedule(const PatternProblem& problem, const PatternPlan& plan, int rank,

@@ -9,7 +9,7 @@
 
 namespace tilewave {
 
-/// How an array lies in a rank's memory. plain: row-major in the array's own indices. skewed: the points of a kernel's
+/// How an array lies in a rank's memory. plain: row-major in the array's indices. skewed: the points of a kernel's
 /// row are neighbours.
 enum class StorageKind { plain, skewed };
 

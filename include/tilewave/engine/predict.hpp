@@ -42,10 +42,10 @@ struct Rates {
 struct PredictOptions {
     double poll_period_s = 50e-6;  ///< between polls inside compute; 0: never inside compute
     bool record = true;            ///< keep every step's event (else the timeline has none)
-    /// Of each rank at most so many; more lanes take turns as those of the executor do. 0: a lane a thread.
+    /// The most threads of a rank, which more lanes share as in the executor. 0: a lane a thread.
     int threads = 0;
-    /// So often a block runs. As many repetitions are played as it takes until each takes as long as those before; what
-    /// more there are take as long.
+    /// So often a block runs. Repetitions are simulated until each takes as long as those before; the others take as
+    /// long.
     std::int64_t times = 1;
 };
 
@@ -57,8 +57,8 @@ struct Prediction {
 
 /// The predicted time of `schedules` (one a rank, in order) by event simulation: posts, transfers that share
 /// their hosts' links, polls, packing, waits, hand-overs, tiles at the rates of their kernels and operations. Pure;
-/// time linear in the number of steps. Of a block with many repetitions the parts are scaled and the timeline has those
-/// that were played.
+/// time linear in the number of steps. With many repetitions of a block the parts are scaled, and the timeline has the
+/// simulated ones.
 /// @pre schedules of ranks 0 to n - 1 in order (ConfigError)
 /// @pre threads >= 0, times >= 1 (ConfigError)
 /// @pre the schedules end: no cyclic wait (ConfigError)

@@ -14,7 +14,7 @@ namespace tilewave {
 struct NestArray {
     std::int64_t item_bytes = 4;
     bool replicated = false;  ///< read only, and whole on every rank
-    Index shape = {};         ///< its own extents; empty: the problem's
+    Index shape = {};         ///< its extents; empty: the problem's
     Index axes = {};          ///< the loop index of each of its dimensions; empty: all, in order
     /// Above 0: loop index 0 is time, no dimension of the array, which has this many time buffers. What a point reads d
     /// time_buffers before the one that it writes takes d + 1 of them.
@@ -23,12 +23,12 @@ struct NestArray {
     int given_time_buffers() const { return time_buffers > 1 ? time_buffers - 1 : 1; }
     /// The array is not read after the run: a rolling window of it is enough (WindowShape).
     bool window = false;
-    /// The least halo around a block in its own dimensions, of a part the field's, where others want one; empty: none.
+    /// The least halo around a block in the array's dimensions (of a part: the field's); empty: none.
     Index least_halo_lo = {}, least_halo_hi = {};
     /// Its blocks are those of the loops also where it has other extents: the last block has what is left.
     bool aligned = false;
-    /// Where it is every scale-th element of a field, from `residue` on, as F[2*i+1] reads F: these, in its own
-    /// dimensions, and the field's extents. Empty: it is the whole field.
+    /// Where it is every scale-th element of a field, from `residue` on, as F[2*i+1] reads F: these, by dimension of
+    /// the array, and the field's extents. Empty: it is the whole field.
     Index scale = {}, residue = {}, field_shape = {};
     int field = -1;  ///< the first array of the problem that is part of the same field; -1: none but itself
     /// How the field that it is, or is part of, is cut along each of its dimensions; empty: as the loops are.
@@ -64,17 +64,17 @@ struct SweepProblem {
 
     /// Fills in members that were left empty.
     void complete();
-    /// complete(), then turns the loops that run `downwards` (one for each loop index), and picks the skew that makes
-    /// tiles legal and the shape of rolling windows.
+    /// complete(), then reverses the loops that run `downwards` (one for each loop index), and picks the skew that
+    /// makes tiles legal and the shape of rolling windows.
     /// @throws ConfigError as validate()
-    void settle(const std::vector<bool>& downwards);
+    void normalize_loops(const std::vector<bool>& downwards);
     /// The same with another number of time steps, where loop index 0 is time.
     SweepProblem with_steps(std::int64_t steps) const;
     int dims() const { return shape.n; }
     bool written(int a) const;
     bool lacks(int a, int k) const;
     /// Whether loop index k comes before an outer one in the array: A[j, i] in loops over i, then j. Ranks are numbered
-    /// along the array's own dimensions, so the grid may cut only one of the two.
+    /// along the array's dimensions, so the grid may cut only one of the two.
     bool swaps(int a, int k) const;
     /// Whether some array is every so many elements of a field: loops are not skewed then.
     bool has_parts_of_fields() const;
@@ -82,7 +82,7 @@ struct SweepProblem {
     Index shift(int a) const;
     /// The shift of the first written array along its loop indices: the grid cuts the loops where it cuts that array.
     Index origin() const;
-    Cut cut(int k) const { return cuts.empty() ? Cut::even(shape[k]) : cuts[static_cast<std::size_t>(k)]; }
+    Cut cut(int k) const { return cuts.empty() ? Cut::even(shape[k]) : cuts[k]; }
     /// Who has which elements at points + origin().
     Layout blocks(const Index& grid) const;
     /// Cuts the loops as array `a` is cut, whose element at `offset` belongs to a point.
@@ -124,9 +124,9 @@ struct SweepProblem {
     /// only.
     /// @pre 0 <= k < l < dims, both loop indices that every distributed array has (ConfigError)
     SweepProblem skewed(int k, int l) const;
-    /// Whether arrays `a` and `b` have equal shape, dimensions, item size and time buffers: calls may exchange them.
+    /// Whether arrays `a` and `b` have equal shape, dimensions, item size and time buffers.
     bool interchangeable(int a, int b) const;
-    /// The distribution of array `a` over `grid`, in its own dimensions, with the halo that its accesses and those of
+    /// The distribution of array `a` over `grid`, in its dimensions, with the halo that its accesses and those of
     /// arrays like it need. `deep_halo`: points along each dimension of z that a rank computes beyond the end of its
     /// block; `before`: the same before its beginning.
     Layout layout(int a, const Index& grid, const Index& deep_halo = {}, const Index& before = {}) const;
@@ -148,7 +148,7 @@ struct SweepProblem {
 
 private:
     std::vector<Cut> cuts_of(const NestArray& array, bool field) const;
-    std::pair<std::int64_t, std::int64_t> most_beyond(const Layout& elements, int m, int k, std::int64_t blocks) const;
+    std::pair<std::int64_t, std::int64_t> most_beyond(const Layout& layout, int m, int k, std::int64_t blocks) const;
 };
 
 /// The least skew z_k += s z_l, l < k, that makes every dependence of `problem` non-negative, on top of problem.loops.

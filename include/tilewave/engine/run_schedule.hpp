@@ -19,7 +19,7 @@ struct ScheduleCalls {
     std::span<const TaskFunction> operations = {};  ///< by TaskWork::operation
     std::span<const Kernel> kernels = {};           ///< by NestWork::kernel
     std::span<const Combining> combinings = {};     ///< by array; needed where there are combine steps
-    /// What a kernel has raised, as text; without, its number and place are told.
+    /// The text of what a kernel has raised; without it errors have its number and place.
     std::function<std::string(int kernel, const Failure& failure)> explain = {};
 };
 
@@ -34,8 +34,8 @@ struct ScheduleReport {
 /// Runs this rank's schedule, with all others running theirs: nothing is planned, and arrays are used as they lie.
 /// `bindings`: where each array's storage lies in memory. Tags may be any from 0 on; nothing else meets them.
 ///
-/// A schedule may have more lanes than the context has threads: lane l is one of thread l modulo them. A thread takes
-/// its lanes in turn, one compute step a turn, and waits only while none of them can go.
+/// A schedule may have more lanes than the context has threads: lane l is one of thread l modulo them. A thread runs
+/// its lanes round robin, one compute step at a time, and waits only while none of them can go.
 ///
 /// A block of the schedule runs `times` times. Lanes do not meet between two repetitions. After a failure or an
 /// interrupt nothing is computed any more, and messages go on, empty, to the end of the last repetition. The timeline
@@ -45,8 +45,8 @@ struct ScheduleReport {
 /// Collective.
 /// @pre the schedule is this rank's, of as many ranks as the context has (ConfigError on every rank)
 /// @pre check_rank() finds nothing (ConfigError on every rank)
-/// @pre no array is kept in planes; one binding for each array; an operation or a kernel for every work that has tiles
-/// (ConfigError on every rank)
+/// @pre no array is stored in planes; one binding for each array; an operation or a kernel for every work that has
+/// tiles (ConfigError on every rank)
 /// @pre times >= 1, equal on all ranks, and times what a repetition adds to a counter < 2^31 (ConfigError on every
 /// rank)
 /// @pre each message meets another of equal tag and size (ConfigError on every rank)

@@ -21,7 +21,7 @@ enum class Op : std::uint8_t {
     unpack,     ///< message `item`: its buffer -> array region
     signal,     ///< this lane's counter becomes `count`
     await,      ///< until the counter of lane `item` of this rank is at least `count`
-    combine,    ///< the buffer of received message `item` becomes left op right; `count` says what they are
+    combine,    ///< the buffer of received message `item` becomes left op right; `count`: which they are
 };
 /// `count` of a combine step: the buffer is the left operand, the message's array region the right.
 inline constexpr std::int32_t combine_array_right = -1;
@@ -63,12 +63,12 @@ struct Message {
     std::int64_t at = 0;          ///< of a piece: its first byte in the aggregate's buffer
 };
 
-/// How an array lies in memory that several arrays of a schedule share, each in coordinates of its own, as two nests
-/// do that run through one field in opposite directions.
+/// How an array lies in memory that several arrays of a schedule share, each in its coordinates: for example of two
+/// nests that run through one field in opposite directions.
 ///
 /// Element z of the array is element rows[d]·z + shift[d] of the memory, along each of the memory's dimensions d.
 struct View {
-    std::int32_t memory = -1;      ///< arrays with equal numbers share memory; -1: the array has its own
+    std::int32_t memory = -1;      ///< arrays with equal numbers share memory; -1: the array does not share
     std::vector<Index> rows = {};  ///< by dimension of the memory; empty: element z of the memory
     Index shift = {};
     std::int64_t buffers = 0;  ///< above 0: dimension 0 of the memory counts time buffers, modulo this
@@ -81,18 +81,18 @@ struct Array {
     std::int64_t item_bytes = 0;
     Box storage, owned;
     Index stride = {};
-    bool separate = false;  ///< each rank has an array of its own, not a block of one array
+    bool separate = false;  ///< each rank has an independent array, not a block of one array
     bool whole = false;     ///< read only and complete on every rank; its boxes do not matter
     int time_buffers = 0;   ///< above 0: dimension 0 is time, and time t lies in buffer t modulo time_buffers
-    /// Above 0: a rolling window. Memory holds this many planes (NestWork::window), and what later tiles read beside
-    /// them. Boxes are those of the whole array. Each rank makes its own values from before the run. `stride` describes
+    /// Above 0: a rolling window. Memory holds this many planes (NestWork::window), and what later tiles read besides
+    /// them. Boxes are those of the whole array. Each rank makes its values from before the run. `stride` describes
     /// what messages carry.
     int planes = 0;
     Index reach = {};         ///< of a rolling window: how far back points read, along each dimension
     std::uint32_t lacks = 0;  ///< bit k: the array has no dimension k, and its boxes are [0, 1) along it
     View view = {};
-    /// Along a periodic dimension elements that lie a period apart are one element, of which a rank may hold several
-    /// copies: its own and those of its halo. 0: the dimension is not periodic; empty: none is.
+    /// Along a periodic dimension elements at a distance of a period are one element, of which a rank may hold several
+    /// copies, some in its halo. 0: the dimension is not periodic; empty: none is.
     Index period = {};
 
     /// The elements of a box of points: the same box, but [0, 1) along dimensions that the array lacks.
@@ -148,16 +148,16 @@ struct NestWork {
     IndexMatrix order = {};
     IndexMatrix loops = {};    ///< the kernel's index is loops · point. Empty: the point itself
     bool rows_depend = false;  ///< a point of a row may depend on another point of the row
-    /// The rows of neighbouring layers (along the third last coordinate of the order) may be computed in turn: each
-    /// layer a row behind the layer before it.
+    /// The rows of neighbouring layers (along the third last coordinate of the order) may be computed
+    /// interleaved: each layer a row behind the layer before it.
     bool layers_together = false;
     WindowShape window = {};  ///< of the arrays that have planes
-    /// Along a periodic dimension points that lie a period apart are one point: `space` has it once. A tile beyond the
-    /// space computes it in the halo. 0: not periodic; empty: no dimension is.
+    /// Along a periodic dimension points at a distance of a period are one point: `space` has it once. A tile beyond
+    /// the space computes it in the halo. 0: not periodic; empty: no dimension is.
     Index period = {};
 
-    /// By how many points, whole periods, a tile lies beside the points of `space` that it computes.
-    Index beside(const Box& tile) const {
+    /// The distance, in whole periods, of a tile from the points of `space` that it computes.
+    Index period_shift(const Box& tile) const {
         Index by = Index::filled(tile.dims(), 0);
         for (int k = 0; k < period.n; ++k)
             if (period[k] > 0) by[k] = floor_div(tile.lo[k], period[k]) * period[k];

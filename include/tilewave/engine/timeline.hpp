@@ -56,7 +56,7 @@ struct Timeline {
     int ranks = 1, dims = 1;
     std::vector<Event> events;  ///< by rank, lane, step
     std::vector<Request> requests;
-    /// By rank: its threads, where they are fewer than its lanes and take these in turns (lane l modulo them); 0: a
+    /// By rank: its threads, where they are fewer than its lanes, which share them (lane l modulo them); 0: a
     /// lane a thread. Empty: 0 for all.
     std::vector<std::int32_t> threads = {};
 
@@ -65,7 +65,7 @@ struct Timeline {
         const auto r = static_cast<std::size_t>(rank);
         return r < threads.size() && threads[r] > 0 ? lane % threads[r] : lane;
     }
-    /// By rank and lane; lanes that take turns count as their thread.
+    /// By rank and lane; lanes that share a thread count as one.
     std::vector<LaneSplit> split() const;
     /// The requests of each message of which both sides are here: numbers of its send and of its receive.
     std::vector<std::pair<std::size_t, std::size_t>> messages() const;
@@ -73,7 +73,7 @@ struct Timeline {
     /// without messages or where no rank with messages computes. For a rank with lanes that compute, its receives and
     /// its sends each by themselves:
     ///   transfer  seconds of all its messages, latency_s + bytes * byte_s each; at most how long any of them was
-    ///             under way, from its post by the sender to the receiver's finding it
+    ///             in flight, from its post by the sender to the receiver's finding it
     ///   exposed   seconds that its lanes waited for them after both sides had posted, a lane's average
     ///   hideable  the lesser of transfer and the computing of a lane, on average
     ///   hidden    transfer - exposed, within 0 and hideable
@@ -94,7 +94,7 @@ using TransferTime = std::function<double(int from, int to, std::int64_t bytes)>
 double overlap_ratio(int ranks, std::span<const LaneSplit> lanes, std::span<const Event> waits,
                      std::span<const Request> requests, const TransferTime& transfer_s);
 
-/// Where the time of a run went: averages over all lanes that have steps (threads, where lanes take turns), which add
+/// Where the time of a run went: averages over all lanes that have steps (threads, where lanes share them), which add
 /// up to total_s.
 struct Parts {
     double total_s = 0;  ///< from the first lane's start to the last one's end

@@ -16,18 +16,15 @@
 
 namespace tilewave {
 
-/// One call of the message library's own collectives, for comparison and for small messages.
+/// A call of one of MPI's collectives.
 struct NativeCall {
     PatternKind kind = PatternKind::broadcast;
-    /// broadcast: only `in`, of any row stride. reduce: both contiguous, `out` used on the root.
-    /// spread: `out` is the whole matrix, of any row stride and equal columns a rank, or, with
-    /// `parts`, contiguous with the ranks' parts one after another. multi_reduce: `in` by parts.
+    /// Both contiguous. broadcast: only `in`. reduce: `out` used on the root. spread: `out` has the ranks' parts one
+    /// after another; multi_reduce: so has `in`.
     MatrixView in, out;
     int root = 0;
     Reduction op = Reduction::sum;
     std::vector<std::int64_t> columns;  ///< of each rank: spread, multi_reduce
-    bool parts = false;
-    bool blocking = false;  ///< return when it is done, for benchmarks: no other thread may use the library meanwhile
 };
 
 /// The message of post_alarm(): work that stops.
@@ -38,7 +35,7 @@ struct Alarm {
 };
 
 /// Point-to-point transfers by id. Calls must not overlap in time (the executor holds a lock);
-/// whether they may come from any thread is said by any_thread().
+/// any_thread() tells whether they may come from any thread.
 class Transport {
 public:
     virtual ~Transport() = default;
@@ -50,7 +47,7 @@ public:
     virtual bool connected() const { return true; }
     /// Whether these are all the ranks that a launcher started.
     virtual bool launched() const { return false; }
-    /// Ranks of the launch on this host, as the launcher says; 0 where it does not say.
+    /// Ranks of the launch on this host, by the launcher's variables; 0: unknown.
     virtual int announced_on_host() const { return 0; }
     /// The ranks that can share memory with this one, itself among them, in order. Collective.
     virtual std::vector<int> host_ranks() { return {rank()}; }
@@ -78,21 +75,21 @@ public:
     virtual void post_recv(int id, std::byte* data, std::int64_t bytes, int peer, int tag) = 0;
     /// Whether a receive from `peer` with this tag would begin to take its message at once.
     /// @throws MpiError
-    virtual bool there(int peer, int tag) = 0;
-    /// Memory of the transport's own in which to write a message to `peer`, so that it is not copied again; null: not
+    virtual bool has_message(int peer, int tag) = 0;
+    /// Memory of the transport in which to write a message to `peer`, so that it is not copied again; null: not
     /// now. What is written there leaves by post_written() before any other call to that peer.
     virtual std::byte* memory_for(std::int64_t, int) { return nullptr; }
     /// As post_send(), of what was written to `data` = memory_for(bytes, peer).
     virtual void post_written(int id, std::byte* data, std::int64_t bytes, int peer, int tag) {
         post_send(id, data, bytes, peer, tag, false);
     }
-    /// As post_recv(), but what arrives may stay in memory of the transport's own: where_received(data) says where it
-    /// is once the receive is complete, until let_go(data).
+    /// As post_recv(), but what arrives may stay in memory of the transport: where_received(data) is its address
+    /// once the receive is complete, until release_received(data).
     virtual void post_recv_anywhere(int id, std::byte* data, std::int64_t bytes, int peer, int tag) {
         post_recv(id, data, bytes, peer, tag);
     }
     virtual const std::byte* where_received(const std::byte* data) { return data; }
-    virtual void let_go(const std::byte*) {}
+    virtual void release_received(const std::byte*) {}
     /// Make progress; append the ids that have completed since the last call.
     /// @throws MpiError
     virtual void poll(std::vector<int>& done) = 0;
@@ -107,7 +104,7 @@ public:
     /// Appends the alarms that have come since the last call. May cost as much as a poll.
     /// @throws MpiError
     virtual void take_alarms(std::vector<Alarm>&) {}
-    /// Whether `peer` is known to have come to its end: all it has sent is under way, and it posts nothing more.
+    /// Whether `peer` is known to have come to its end: all it has sent is in flight, and it posts nothing more.
     /// `before_native`: before the native call that this rank has posted last. The first call asks, later ones know
     /// the answer; collective with nobody.
     /// @throws MpiError
@@ -117,10 +114,9 @@ public:
     /// Start a collective of the library itself; collective in the library's sense.
     /// @throws MpiError
     virtual void post_native(int id, const NativeCall& call);
-    /// Start a send or a receive of a matrix by the library's own types, for comparison; `buffered`: a send that keeps
-    /// a copy.
+    /// Start a send or a receive of a matrix by native datatypes, which is measured, too.
     /// @throws MpiError
-    virtual void post_native_message(int id, const MatrixView& matrix, bool send, int peer, bool buffered = false);
+    virtual void post_native_message(int id, const MatrixView& matrix, bool send, int peer);
 
 private:
     std::atomic<bool> failed_{false};
@@ -133,14 +129,14 @@ inline bool Transport::try_send(const MatrixView&, std::int64_t, std::int64_t, i
 inline void Transport::post_alarm(int, const Alarm&) {}
 
 inline void Transport::post_native(int, const NativeCall&) {
-    throw MpiError("this transport has no collectives of its own");
+    throw MpiError("this transport has no native collectives");
 }
 
-inline void Transport::post_native_message(int, const MatrixView&, bool, int, bool) {
-    throw MpiError("this transport has no types of its own");
+inline void Transport::post_native_message(int, const MatrixView&, bool, int) {
+    throw MpiError("this transport has no native datatypes");
 }
 
-/// Completes every transfer at once and moves nothing: for timing a schedule's own overhead.
+/// Completes every transfer at once and moves nothing: for timing the overhead of a schedule.
 std::unique_ptr<Transport> make_dry_transport(int rank, int size);
 
 /// Adds the seconds spent in `inner`'s calls to *seconds; for benchmarks of the overhead around them.
@@ -213,13 +209,13 @@ void barrier(Transport& transport);
 /// Seconds after which a wait for another rank is reported once on stderr: 10, or TILEWAVE_WAIT_S.
 double patience_s();
 
-/// Waits politely: spins, then yields, then, where others may need the CPU, sleeps. A sleeping
-/// rank moves no bytes, so lanes with a CPU of their own only yield.
+/// A pause in a polling loop: spins, then yields, then, where others may need the CPU, sleeps. A sleeping
+/// rank moves no bytes, so lanes that share no CPU only yield.
 class Backoff {
 public:
     enum class Kind { dedicated, shared, idle };
     /// dedicated: a CPU for this thread. shared: more threads than CPUs, so spinning only delays
-    /// the one waited for. idle: nothing large under way, as between runs.
+    /// the one waited for. idle: nothing large in flight, as between runs.
     explicit Backoff(Kind kind = Kind::idle) : kind_(kind), rounds_(kind == Kind::shared ? spins : 0) {}
     void pause();
     /// Starts over: there has been progress.

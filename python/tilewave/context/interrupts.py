@@ -92,18 +92,18 @@ def _inside(frame: FrameType | None) -> bool:
 def keep(error: BaseException) -> None:
     """Hold an interrupt of the calling thread back; `error` is what a handler raised."""
     _pending.error, _pending.since = error, time.monotonic()
-    _core.keep_interrupt(True)
+    _core.defer_interrupt(True)
 
 
 def pending() -> bool:
     """Whether the calling thread has an interrupt that no agreement has taken."""
-    return _core.interrupt_kept()
+    return _core.interrupt_deferred()
 
 
 def take() -> BaseException | None:
     """Take the interrupt that was held back in the calling thread; then there is none."""
     error, _pending.error = _pending.error, None
-    _core.keep_interrupt(False)
+    _core.defer_interrupt(False)
     return error
 
 

@@ -19,7 +19,6 @@ from tilewave.notices import warn
 VARIABLE = "TILEWAVE_MACHINE"
 #: Settings of message libraries that change what messages cost.
 SETTINGS = (
-    "TILEWAVE_SHARED_MEMORY",
     "TILEWAVE_PIN",
     "MPIR_CVAR_",
     "UCX_",
@@ -49,7 +48,7 @@ def conditions(context):
         found["mpi"] = _core.mpi_info()["library"].strip().splitlines()[0]
         found["settings"] = {k: v for k, v in sorted(os.environ.items()) if k.startswith(SETTINGS)}
         if _core.without(context._off, "shared"):
-            found["settings"]["TILEWAVE_SHARED_MEMORY"] = "off"
+            found["settings"]["TILEWAVE_WITHOUT"] = "shared"
     return json.loads(context._core.broadcast(json.dumps(found).encode()))
 
 

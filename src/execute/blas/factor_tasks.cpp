@@ -128,16 +128,16 @@ public:
         const BlasMatrix sides = matrix_of(call.writes[0]);
         const std::int64_t side = tiles.side(), diagonal = system.upper ? tiles.count() - 1 : 0, lo = diagonal * side,
                            hi = std::min(sides.rows, lo + side);
-        const BlasMatrix own = rows_of(sides, item_, lo, hi);
+        const BlasMatrix solved = rows_of(sides, item_, lo, hi);
         const BlasMatrix others = system.upper ? rows_of(sides, item_, 0, lo) : rows_of(sides, item_, hi, sides.rows);
         const auto finish = [&] {
-            blas_->trsm(type_, Blas::Side::left, system, tiles.from(diagonal, own.rows, own.rows), own);
+            blas_->trsm(type_, Blas::Side::left, system, tiles.from(diagonal, solved.rows, solved.rows), solved);
         };
         if (straight) finish();
-        tiles.each(system.upper ? 0 : 1, others.rows, own.rows, [&](const BlasMatrix& beside, std::int64_t at) {
-            const BlasMatrix rows = rows_of(others, item_, at, at + beside.rows);
-            blas_->gemm(type_, {-1, 0}, meant(beside, system.op, type_), straight ? own : rows, {1, 0},
-                        straight ? rows : own);
+        tiles.each(system.upper ? 0 : 1, others.rows, solved.rows, [&](const BlasMatrix& tile, std::int64_t at) {
+            const BlasMatrix rows = rows_of(others, item_, at, at + tile.rows);
+            blas_->gemm(type_, {-1, 0}, meant(tile, system.op, type_), straight ? solved : rows, {1, 0},
+                        straight ? rows : solved);
         });
         if (!straight) finish();
     }
@@ -154,7 +154,7 @@ public:
         info_->add_pivots(first, pivots);
     }
 
-    // Interchanges of rows of a block column, as a panel says; `solves`: and U_kj = L_kk^-1 A_kj.
+    // Interchanges rows of a block column as a panel's pivots ask; `solves`: and U_kj = L_kk^-1 A_kj.
     void lu_swap(const TaskCall& call, bool solves) const {
         const BlasMatrix column = matrix_of(call.writes[0]);
         const std::int64_t width = std::min(call.reads[0].box.extent(3), column.rows);

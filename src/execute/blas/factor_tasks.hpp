@@ -26,7 +26,7 @@ public:
         std::scoped_lock guard(lock_);
         for (const int p : pivots) pivots_.push_back({first++, p - 1});
     }
-    /// What add_pivots() was told on this rank: (row, the row it was interchanged with).
+    /// The pivots of this rank: (row, the row it was interchanged with).
     const std::vector<std::pair<std::int64_t, std::int64_t>>& pivots() const { return pivots_; }
     /// Before another run.
     void forget() {

@@ -26,8 +26,8 @@ using Geqrt = void (*)(const int*, const int*, const int*, void*, const int*, vo
 using Trsm = void (*)(const char*, const char*, const char*, const char*, const int*, const int*, const void*,
                       const void*, const int*, void*, const int*, std::size_t, std::size_t, std::size_t, std::size_t);
 
-// OpenBLAS starts threads when it is loaded, for good: as many as the thread that loads it may use CPUs, whatever the
-// environment says. Its variables are not touched, as other threads may be reading the environment.
+// OpenBLAS starts its threads when it is loaded: one for each CPU that the loading thread may use. OPENBLAS_NUM_THREADS
+// is not set here, as other threads may be reading the environment.
 class OnOneCpu {
 public:
     OnOneCpu() : before_(CpuSet::of_thread()) {
@@ -113,12 +113,12 @@ struct Scalar {
     }
 };
 
-// How BLAS is told of a matrix: as it lies, column by column, or transposed.
+// A matrix as an argument of BLAS: as it lies, column by column, or transposed.
 struct Operand {
     char trans;
     int leading;
     explicit Operand(const BlasMatrix& m, const char* name) {
-        // Whether columns lie one after another; of a single row or column both may be said.
+        // Whether columns are contiguous; a single row or column may count as either.
         const bool columns = m.row_step == 1 && !(m.conjugate && m.column_step == 1);
         if (!columns && m.column_step != 1)
             throw ConfigError(std::string("BLAS: matrix ") + name + " has steps of " + std::to_string(m.row_step) +
@@ -132,7 +132,7 @@ struct Operand {
     }
 };
 
-// Of a matrix whose columns lie one after another.
+// The leading dimension of a matrix with contiguous columns.
 int leading_of(const BlasMatrix& m, const char* name) {
     if (m.row_step != 1)
         throw ConfigError(std::string("BLAS: matrix ") + name + " has a step of " + std::to_string(m.row_step) +
@@ -178,7 +178,7 @@ std::shared_ptr<const Blas> Blas::load(const std::string& path) {
 void Blas::gemm(Dtype type, Complex alpha, const BlasMatrix& a, const BlasMatrix& b, Complex beta,
                 const BlasMatrix& c) const {
     if (c.rows == 0 || c.columns == 0) return;
-    // As BLAS cannot conjugate without transposing, a C that may be taken either way is taken as A and B are.
+    // BLAS cannot conjugate without transposing: a C that may count as either is taken as A and B are.
     const auto awkward = [](const BlasMatrix& m) { return m.conjugate && m.column_step != 1; };
     if (c.row_step != 1 || (c.column_step == 1 && (awkward(a) || awkward(b))))
         return product(type, alpha, b.transposed(), a.transposed(), beta, c.transposed());

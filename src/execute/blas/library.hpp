@@ -29,7 +29,7 @@ class Blas {
 public:
     /// Loads a shared library whose integers have 32 bits, such as libscipy_openblas.so, libopenblas.so or
     /// libmkl_rt.so, and sets it to one thread; MKL is set so for calls from here alone, as the program may use it,
-    /// too. Nothing that another module has loaded is changed: its symbols stay its own.
+    /// too. Symbols of libraries that other modules have loaded are not replaced.
     /// @throws ConfigError where it cannot be loaded or lacks a function
     static std::shared_ptr<const Blas> load(const std::string& path);
 
@@ -54,7 +54,7 @@ public:
     /// @pre the columns of both lie one after another; t has min(rows, columns) of a (ConfigError)
     void geqrt(Dtype type, const BlasMatrix& a, const BlasMatrix& t) const;
 
-    /// Of which side of X the triangle stands: op(a) X = b, X op(a) = b.
+    /// The side of X on which the triangle stands: op(a) X = b, X op(a) = b.
     enum class Side : std::uint8_t { left, right };
     /// b becomes the solution X.
     /// @pre b's columns lie one after another, a's columns or rows; a is square and fits; op of a complex a by rows is

@@ -85,7 +85,7 @@ void copy_matrix(Dtype type, const BlasMatrix& from, const BlasMatrix& to) {
 }
 
 void interchange_rows(Dtype type, const BlasMatrix& m, std::span<const std::int64_t> others) {
-    // Of known types: items of any size take six times as long.
+    // By type: a loop over items of any size takes six times as long.
     with_type(type, [&](auto zero) {
         for (std::int64_t j = 0; j < m.columns; ++j) {
             auto* column = reinterpret_cast<decltype(zero)*>(m.data) + j * m.column_step;

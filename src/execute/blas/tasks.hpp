@@ -9,7 +9,7 @@
 
 namespace tilewave {
 
-/// What a product is told beside its schedule.
+/// Arguments of a product besides its schedule.
 struct ProductCall {
     Dtype type = Dtype::f8;
     Complex alpha{1, 0}, beta{0, 0};

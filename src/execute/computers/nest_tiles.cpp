@@ -17,19 +17,20 @@ namespace {
 struct Batch {
     const Span* spans;
     int count;
-    std::int64_t points;     // at least so many as there are
-    Index first;             // point 0 of row number 0, perhaps outside the tile
-    std::int64_t apart = 0;  // above 0: a row's number over this is its layer's, counted from that of row 0
+    std::int64_t points;          // at least so many as there are
+    Index first;                  // point 0 of row number 0, perhaps outside the tile
+    std::int64_t layer_rows = 0;  // above 0: a row's number over this is the number of its layer
 };
 
 // The rows of a tile, batch by batch.
 class Batches {
 public:
-    // With `single` a row is a batch; `together`: the kernel computes some at once that depend on each other. `apart`:
-    // in memory the next layer is so many rows on, and it may be computed a row behind this one; 0: layers come one by
-    // one. `cut`: the most points of a span.
-    Batches(TileRows& rows, LayerRows (&layers)[2], bool single, bool together, std::int64_t apart, std::int64_t cut)
-        : rows_(rows), kept_(layers), single_(single), apart_(apart), cut_(cut) {
+    // `single`: a row is a batch. `together`: the kernel computes some rows at once that depend on each other.
+    // `layer_rows`: distance of layers in memory, in rows; the next layer may be computed a row behind this one. 0:
+    // layers come one by one. `cut`: the most points of a span.
+    Batches(TileRows& rows, LayerRows (&layers)[2], bool single, bool together, std::int64_t layer_rows,
+            std::int64_t cut)
+        : rows_(rows), lists_(layers), single_(single), layer_rows_(layer_rows), cut_(cut) {
         longest_ = std::min(rows.extent_up(), rows.extent_down());
         layers_ = !single && rows.layers() && longest_ <= longest_row;
         more_ = rows.first();
@@ -49,34 +50,34 @@ public:
     }
 
 private:
-    // As many of the layers that are left as go together; tiles of equal extents have the same rows in them.
+    // The next layers that go together; tiles of equal extents have the same rows in them.
     void begin_layers() {
         const std::int64_t up = rows_.extent_up(), down = rows_.extent_down(), rows = up + down - 1;
         const std::int64_t all = rows_.layers_in_line(),
-                           most = apart_ < rows ? 1 : ceil_div(all, ceil_div(all, max_layers_in_turn));
+                           most = layer_rows_ < rows ? 1 : ceil_div(all, ceil_div(all, max_layers_in_turn));
         together_ = std::min(rows_.layers_left(), most);
         left_ = rows * together_;
-        turn_ = layer_ = 0;
-        now_ = left_ <= most_kept_rows ? &kept_[together_ < most] : nullptr;
+        diagonal_ = layer_ = 0;
+        now_ = left_ <= most_listed_rows ? &lists_[together_ < most] : nullptr;
         if (!now_ || (now_->up == up && now_->down == down && now_->count == together_ &&
-                      (together_ == 1 || now_->apart == apart_)))
+                      (together_ == 1 || now_->distance == layer_rows_)))
             return;
-        *now_ = {up, down, together_, apart_, std::move(now_->spans)};
+        *now_ = {up, down, together_, layer_rows_, std::move(now_->spans)};
         now_->spans.resize(left_);
         find(now_->spans.data(), left_);
     }
 
-    // The next `count` rows: of the layers that go together row `turn_` of the first, row `turn_` - 1 of the second and
-    // so on, then the next turn.
+    // The next `count` rows of the layers that go together, by diagonals: row `diagonal_` of the first layer, row
+    // `diagonal_` - 1 of the second and so on, then the next diagonal.
     void find(Span* span, std::int64_t count) {
         const std::int64_t up = rows_.extent_up(), down = rows_.extent_down();
         for (; count > 0; --count, ++layer_) {
-            if (layer_ == std::min(together_, turn_ + 1)) {
-                ++turn_;
-                layer_ = std::max<std::int64_t>(0, turn_ - (up + down - 2));
+            if (layer_ == std::min(together_, diagonal_ + 1)) {
+                ++diagonal_;
+                layer_ = std::max<std::int64_t>(0, diagonal_ - (up + down - 2));
             }
-            const std::int64_t row = turn_ - layer_, begin = std::max<std::int64_t>(0, row - down + 1);
-            *span++ = {row + layer_ * apart_, begin, std::min(up, row + 1) - begin};
+            const std::int64_t row = diagonal_ - layer_, begin = std::max<std::int64_t>(0, row - down + 1);
+            *span++ = {row + layer_ * layer_rows_, begin, std::min(up, row + 1) - begin};
         }
     }
 
@@ -91,7 +92,7 @@ private:
             find(spans_.data(), batch.count);
         batch.points = batch.count * longest_;
         batch.first = rows_.layer();
-        batch.apart = together_ > 1 ? apart_ : 0;
+        batch.layer_rows = together_ > 1 ? layer_rows_ : 0;
         left_ -= batch.count;
         for (std::int64_t layer = left_ == 0 ? together_ : 0; layer > 0; --layer) more_ = rows_.next_layer();
     }
@@ -101,7 +102,7 @@ private:
         batch.count = 0;
         batch.points = 0;
         batch.first = rows_.point();
-        batch.apart = 0;
+        batch.layer_rows = 0;
         std::int64_t number = 0;
         while (batch.count < most_rows_of_a_call && batch.points < limit) {
             const std::int64_t points = std::min(cut_, rows_.end() - at_);
@@ -118,12 +119,13 @@ private:
     }
 
     TileRows& rows_;
-    LayerRows (&kept_)[2];
+    LayerRows (&lists_)[2];
     LayerRows* now_ = nullptr;  // the list of their rows; none where they are too many
     bool single_, layers_ = false, more_ = false;
-    std::int64_t apart_, cut_, group_ = 0;  // points of a span, at most; of the rows that go together, 0 where none do
+    std::int64_t layer_rows_, cut_,
+        group_ = 0;                      // points of a span, at most; of the rows that go together, 0 where none do
     std::int64_t at_ = 0, longest_ = 0;  // the point of the present row to go on from; points of a layer's longest row
-    std::int64_t together_ = 0, left_ = 0, turn_ = 0,
+    std::int64_t together_ = 0, left_ = 0, diagonal_ = 0,
                  layer_ = 0;  // layers; their rows that are left; whose the next one is
     std::array<Span, most_rows_of_a_call> spans_;
 };
@@ -131,7 +133,7 @@ private:
 // What a kernel without a function for several rows is given; `places`: with row values.
 std::int64_t row_by_row(const Kernel& kernel, std::size_t places, char* const* ptr, const std::int64_t* step,
                         const Batch& batch, const std::int64_t* next, const Index& index, const Index& direction,
-                        const Index& turn) {
+                        const Index& next_index) {
     char* here[max_places];
     std::copy(ptr + places, ptr + places + kernel.tables.size() + static_cast<std::size_t>(kernel.bests()),
               here + places);
@@ -141,7 +143,7 @@ std::int64_t row_by_row(const Kernel& kernel, std::size_t places, char* const* p
         for (std::size_t p = 0; p < places; ++p)
             here[p] = reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(ptr[p]) + span.number * next[p] +
                                               span.begin * step[p]);
-        for (int k = 0; k < x.n; ++k) x[k] = index[k] + span.number * turn[k] + span.begin * direction[k];
+        for (int k = 0; k < x.n; ++k) x[k] = index[k] + span.number * next_index[k] + span.begin * direction[k];
         if (const std::int64_t code = kernel.row(here, step, span.points, x.begin(), direction.begin(), kernel.env);
             code != 0)
             return code | static_cast<std::int64_t>(i) << 32;
@@ -201,13 +203,13 @@ std::vector<Reduced> NestComputer::reduced() const {
     for (const Nest& nest : nests_)
         for (const auto& lanes : nest.reduced) {
             all.push_back(lanes.empty() ? Reduced() : lanes[0].value);
-            for (std::size_t l = 1; l < lanes.size(); ++l) all.back().join(lanes[l].value);
+            for (std::size_t l = 1; l < lanes.size(); ++l) all.back().combine(lanes[l].value);
         }
     return all;
 }
 
-// Whether the values that a row has just written change nothing of a reduction: by the best that the kernel tells, or a
-// look at all.
+// Whether the values that a row has just written change nothing of a reduction: by the best that the kernel returns, or
+// a look at all.
 bool NestComputer::worse(const Nest& nest, const Reduced& r, char* const* ptr, const std::int64_t* step,
                          std::int64_t n) const {
     const PointReduction& what = r.what();
@@ -267,24 +269,24 @@ std::intptr_t NestComputer::place_at(const ArrayMemory& memory, const Access& pl
     return at;
 }
 
-// How many rows a layer of a tile is from the next one in every array, so that a row's number says both; 0 where that
-// differs, or where layers do not go together.
-std::int64_t NestComputer::layers_apart(const ArrayMemory& memory, const Nest& nest, const TileRows& rows,
-                                        const std::int64_t* next) const {
+// The distance of a tile's layers in rows, where it is equal in every array, so that one number gives row and layer; 0
+// where it differs, or where layers do not go together.
+std::int64_t NestComputer::rows_of_layer(const ArrayMemory& memory, const Nest& nest, const TileRows& rows,
+                                         const std::int64_t* next) const {
     const NestWork& work = *nest.work;
     if (!work.layers_together || work.rows_depend || nest.kernel->uses_index || !rows.layers() ||
         without(off_, FastPath::layers))
         return 0;
-    std::int64_t apart = 0;
+    std::int64_t layer_rows = 0;
     for (std::size_t p = 0; p < work.places.size(); ++p) {
         const int a = work.places[p].array;
         if (s_.arrays[a].time_buffers > 0 && rows.beyond()[0] != 0) return 0;
         std::int64_t bytes = 0;
         for (int k = 0; k < rows.dims(); ++k) bytes += rows.beyond()[k] * memory.binding(a).stride_bytes[k];
-        if (next[p] == 0 || bytes % next[p] != 0 || (p > 0 && bytes / next[p] != apart)) return 0;
-        apart = bytes / next[p];
+        if (next[p] == 0 || bytes % next[p] != 0 || (p > 0 && bytes / next[p] != layer_rows)) return 0;
+        layer_rows = bytes / next[p];
     }
-    return std::max<std::int64_t>(apart, 0);
+    return std::max<std::int64_t>(layer_rows, 0);
 }
 
 void NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest) {
@@ -298,14 +300,14 @@ void NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest) {
     std::int64_t step[max_places], next[max_places];
     std::int64_t bests[max_places];
     const std::size_t all = places + kernel.values.size();
-    char** tell = std::copy(kernel.tables.begin(), kernel.tables.end(), ptr + all);
-    for (int k = 0; k < kernel.bests(); ++k) *tell++ = reinterpret_cast<char*>(bests + k);
+    char** argument = std::copy(kernel.tables.begin(), kernel.tables.end(), ptr + all);
+    for (int k = 0; k < kernel.bests(); ++k) *argument++ = reinterpret_cast<char*>(bests + k);
     std::fill(step + all, step + all + kernel.tables.size(), 0);
     for (std::size_t k = 0; k < kernel.values.size(); ++k) {
         step[places + k] = kernel.values[k];
         next[places + k] = 0;
     }
-    const Index beside = work.beside(tile.box);
+    const Index origin = work.period_shift(tile.box);
     // A row a call: the row after this one is in another time buffer, for example.
     bool single = !nest.reduced.empty() || without(off_, FastPath::rows_together);
     for (std::size_t p = 0; p < places; ++p) {
@@ -321,14 +323,14 @@ void NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest) {
     }
     // The loop index of point q of a row, time counted from the first block of steps.
     const auto loop_index = [&](const Index& row, std::int64_t q) {
-        Index x = rows.index(row, q) - beside;
+        Index x = rows.index(row, q) - origin;
         x[0] += run.first_time(l);
         return x;
     };
     std::int64_t& left = run.points_to_poll(l);
     const bool together = work.rows_depend && kernel.rows != nullptr;
     double begin = now_s();
-    Batches batches(rows, layers_[l].rows, single, together, layers_apart(memory, nest, rows, next),
+    Batches batches(rows, layers_[l].rows, single, together, rows_of_layer(memory, nest, rows, next),
                     !kernel.values.empty() ? longest_value_row
                     : together             ? longest_simd_row
                                            : longest_row);
@@ -336,7 +338,7 @@ void NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest) {
          batches.next(batch, run.polls() ? std::max<std::int64_t>(left, 1) : most_rows_of_a_call * longest_row);) {
         for (std::size_t p = 0; p < places; ++p)
             ptr[p] = reinterpret_cast<char*>(place_at(
-                memory, work.places[p], s_.arrays[work.places[p].array].whole ? batch.first - beside : batch.first));
+                memory, work.places[p], s_.arrays[work.places[p].array].whole ? batch.first - origin : batch.first));
         // The one row of the batch begins where the lane's memory does.
         for (std::size_t p = places; p < all; ++p)
             ptr[p] = reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(nest.row_value(l, p - places)) -
@@ -349,9 +351,9 @@ void NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest) {
         if (code != 0) {
             const Span& span = batch.spans[code >> 32];
             Index row = batch.first;
-            const std::int64_t layer = batch.apart > 0 ? span.number / batch.apart : 0;
+            const std::int64_t layer = batch.layer_rows > 0 ? span.number / batch.layer_rows : 0;
             for (int k = 0; k < row.n; ++k)
-                row[k] += (span.number - layer * batch.apart) * rows.across()[k] + layer * rows.beyond()[k];
+                row[k] += (span.number - layer * batch.layer_rows) * rows.across()[k] + layer * rows.beyond()[k];
             const std::int64_t q = (code & 0xffffffff) / error_sites;
             run.fail({code % error_sites, loop_index(row, span.begin + q), tile.work});
             return;

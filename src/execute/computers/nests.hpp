@@ -15,7 +15,7 @@ namespace tilewave {
 
 /// The rows of some planes of equal extents that are computed together.
 struct LayerRows {
-    std::int64_t up = 0, down = 0, count = 0, apart = 0;  // extents, planes, what their numbers of rows differ by
+    std::int64_t up = 0, down = 0, count = 0, distance = 0;  // extents, layers, rows from layer to layer
     std::vector<Span> spans;
 };
 
@@ -48,7 +48,7 @@ private:
         return static_cast<std::int64_t>(values) * (tuning::longest_value_row * 8 + cache_line_bytes);
     }
     struct alignas(64) LaneLayers {
-        LayerRows rows[2];  // of a tile's layers, as many together as may be and the rest; kept from tile to tile
+        LayerRows rows[2];  // of a tile's layers, the most together and the rest; reused from tile to tile
     };
     class PieceWalk;
 
@@ -60,8 +60,8 @@ private:
                 const Index& direction);
     void carry_time_buffers(const ArrayMemory& memory, const NestWork& nest, const Tile& tile) const;
     std::intptr_t place_at(const ArrayMemory& memory, const Access& place, const Index& point) const;
-    std::int64_t layers_apart(const ArrayMemory& memory, const Nest& nest, const TileRows& rows,
-                              const std::int64_t* next) const;
+    std::int64_t rows_of_layer(const ArrayMemory& memory, const Nest& nest, const TileRows& rows,
+                               const std::int64_t* next) const;
 
     const Schedule& s_;
     PathsOff off_;             // fast paths that are switched off

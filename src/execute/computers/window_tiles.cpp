@@ -14,18 +14,18 @@ namespace {
 
 // A move of a run of planes in which it is always made.
 struct RunMove {
-    char* beside;
-    std::int64_t beside_step, at, at_step, item_bytes;  // at: bytes from the row's first computed element
+    char* stored;
+    std::int64_t stored_step, at, at_step, item_bytes;  // at: bytes from the row's first computed element
     std::size_t place;                                  // that writes the array
     void next() {
-        beside += beside_step;
+        stored += stored_step;
         at += at_step;
     }
 };
 
 }  // namespace
 
-// The planes of one piece, in turn.
+// Computes the planes of one piece, one after another.
 class NestComputer::PieceWalk {
 public:
     PieceWalk(NestComputer& computer, Run& run, Nest& nest, int lane, const Tile& tile)
@@ -42,14 +42,14 @@ public:
           places_(work_.places.size()),
           same_loops_(work_.loops.n == 0 || work_.loops.is_identity()),
           x_(tile.box.lo) {
-        char** tell = ptr_ + places_;
+        char** argument = ptr_ + places_;
         for (std::size_t k = 0; k < kernel_.values.size(); ++k) {
-            *tell++ = reinterpret_cast<char*>(nest_.row_value(lane, k));
+            *argument++ = reinterpret_cast<char*>(nest_.row_value(lane, k));
             step_[places_ + k] = kernel_.values[k];
         }
-        std::fill(step_ + (tell - ptr_), step_ + (tell - ptr_) + kernel_.tables.size(), 0);
-        tell = std::copy(kernel_.tables.begin(), kernel_.tables.end(), tell);
-        for (int k = 0; k < kernel_.bests(); ++k) *tell++ = reinterpret_cast<char*>(bests_ + k);
+        std::fill(step_ + (argument - ptr_), step_ + (argument - ptr_) + kernel_.tables.size(), 0);
+        argument = std::copy(kernel_.tables.begin(), kernel_.tables.end(), argument);
+        for (int k = 0; k < kernel_.bests(); ++k) *argument++ = reinterpret_cast<char*>(bests_ + k);
         Index along = Index::filled(f_.dims(), 0);
         along[f_.along()] = 1;
         along[f_.across()] = -f_.slant();
@@ -87,9 +87,9 @@ private:
         const int across = f_.across();
         piece_ = &piece;
         const int column = f_.column_of(tile_.box.lo[f_.along()]);
-        int& turn = window_.turn(column);
-        if (piece.first) turn ^= 1;
-        moves_ = moves_of(window_, piece, column, turn);
+        int& side = window_.write_side(column);
+        if (piece.first) side ^= 1;
+        moves_ = moves_of(window_, piece, column, side);
         box_ = tile_.box;
         for (int k : f_.others()) box_.lo[k] -= f_.reach()[k];
         box_.lo[across] = piece.begin + f_.slant() * piece.lo;
@@ -186,7 +186,7 @@ private:
         if (inside)
             for (const Move& m : moves_.take)
                 if (m.in(plane) && f_.has_row(f_.rings()[m.ring], row_))
-                    copy_item(element(m.ring, m.along + plane * m.along_step), m.kept(plane, number), m.item_bytes);
+                    copy_item(element(m.ring, m.along + plane * m.along_step), m.element(plane, number), m.item_bytes);
         for (std::size_t p = 0; p < f_.rings().size(); ++p) {
             const RollingWindow::Ring& ring = f_.rings()[p];
             if (f_.has_row(ring, row_) && f_.has_segments(ring, *piece_, row_))
@@ -202,11 +202,11 @@ private:
         }
         for (const Move& m : moves_.leave)
             if (m.in(plane))
-                copy_item(m.kept(plane, number), element(m.ring, m.along + plane * m.along_step), m.item_bytes);
+                copy_item(m.element(plane, number), element(m.ring, m.along + plane * m.along_step), m.item_bytes);
         return true;
     }
 
-    // The rows up to plane `end`, all alike (run_ends): no more is done for each than must be.
+    // The rows up to plane `end`, whose moves are equal (run_ends), with little work for each.
     bool even_rows(std::int64_t end) {
         std::int64_t& plane = row_[f_.across()];
         auto [lo, hi] = limits(plane);
@@ -221,13 +221,13 @@ private:
         for (std::size_t p = 0; p < places_; ++p) ptr_[p] = reinterpret_cast<char*>(rows_[p].at + lo * step_[p]);
         for (; plane < end; ++plane, lo += lo_step, hi += hi_step) {
             for (RunMove& m : take_) {
-                copy_item(ptr_[m.place] + m.at, m.beside, m.item_bytes);
+                copy_item(ptr_[m.place] + m.at, m.stored, m.item_bytes);
                 m.next();
             }
             if (fills) fill(lo);
             if (!compute_row(lo, hi)) return false;
             for (RunMove& m : leave_) {
-                copy_item(m.beside, ptr_[m.place] + m.at, m.item_bytes);
+                copy_item(m.stored, ptr_[m.place] + m.at, m.item_bytes);
                 m.next();
             }
             const std::ptrdiff_t* by = steps.by(phase);
@@ -244,7 +244,7 @@ private:
         run.clear();
         for (const Move& m : moves)
             if (m.in(plane))
-                run.push_back({m.kept(plane, 0), m.beside_step, (m.along + plane * m.along_step - lo) * m.item_bytes,
+                run.push_back({m.element(plane, 0), m.stored_step, (m.along + plane * m.along_step - lo) * m.item_bytes,
                                (m.along_step - lo_step) * m.item_bytes, m.item_bytes, writer_[m.ring]});
     }
     void fill(std::int64_t lo) const {
@@ -309,7 +309,7 @@ private:
     std::vector<RunMove> take_, leave_;
     std::vector<std::size_t> writer_;  // by ring: the place that writes it
     double begin_ = 0;
-    std::int64_t bests_[max_places];  // of a row, as the kernel tells them
+    std::int64_t bests_[max_places];  // of a row, by the kernel
     char* ptr_[max_places];
     std::int64_t step_[max_places];
     PlaneRows rows_[max_places];

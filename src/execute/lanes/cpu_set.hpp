@@ -16,7 +16,7 @@ public:
 
     /// Those that the calling thread may run on.
     static std::optional<CpuSet> of_thread() {
-        for (int cpus = CPU_SETSIZE;; cpus *= 2) {  // the kernel refuses sets smaller than its own with EINVAL
+        for (int cpus = CPU_SETSIZE;; cpus *= 2) {  // the kernel refuses smaller sets than its mask with EINVAL
             CpuSet set(cpus);
             if (sched_getaffinity(0, set.bytes(), set.get()) == 0) return set;
             if (errno != EINVAL || cpus > (1 << 20)) return {};

@@ -17,7 +17,7 @@ namespace tilewave {
 
 namespace {
 
-// Where control groups are mounted: the group that the mount's own folder is, and that folder.
+// A mount of control groups: the group at its root, and its folder.
 struct Mount {
     std::string group, folder;
 };
@@ -26,7 +26,7 @@ bool has_word(const std::string& list, const std::string& word) {
     return ("," + list + ",").find("," + word + ",") != std::string::npos;
 }
 
-// Of version 2, or of version 1's controller of CPU time.
+// The mount of version 2, or of version 1's controller of CPU time.
 std::optional<Mount> mount_of(const std::string& root, bool second) {
     std::ifstream mounts(root + "/proc/self/mountinfo");
     for (std::string line; std::getline(mounts, line);) {
@@ -57,7 +57,7 @@ double limit_of(const std::string& folder, bool second) {
     return quota_us > 0 && period_us > 0 ? quota_us / period_us : 0;
 }
 
-// Of the group `path` and all that it is in, as far as they are mounted.
+// Lowers `quota` to the limits of the group `path` and its parents, as far as they are mounted.
 void tighten(CpuQuota& quota, const std::string& root, std::string path, bool second) {
     const auto mount = mount_of(root, second);
     if (!mount) return;
@@ -71,7 +71,7 @@ void tighten(CpuQuota& quota, const std::string& root, std::string path, bool se
         if (const double cpus = limit_of(folder, second); cpus > 0 && cpus < quota.cpus) {
             struct stat s;
             quota.cpus = cpus;
-            // Two containers may call groups of their own alike.
+            // Groups of two containers may have equal paths.
             quota.group = stat(folder.c_str(), &s) ? folder : std::to_string(s.st_dev) + ":" + std::to_string(s.st_ino);
         }
         if (path.empty()) return;
@@ -85,7 +85,7 @@ std::string host_name() {
     return host;
 }
 
-// Ranks that run in containers of one machine share its CPUs under names of their own.
+// Ranks in containers of one machine share its CPUs under different host names.
 std::string machine_name() {
     std::string text;
     std::ifstream("/proc/sys/kernel/random/boot_id") >> text;

@@ -18,14 +18,14 @@ struct CpuQuota {
 /// The tightest limit of the control groups of this process, of version 1 or 2. `root`: of the file system, for tests.
 CpuQuota cpu_quota(const std::string& root = "");
 
-/// Where a rank is, as it tells the others.
+/// Where a rank is, as the others learn it.
 struct Place {
     std::string host;
     CpuQuota quota;
-    /// Ranks on the host as its launcher tells, where not all of them are among those that share; 0: they are.
+    /// Ranks on the host by its launcher, where not all of them are among those that share; 0: they are.
     int announced = 0;
     std::vector<int> cpus;
-    /// The host's name: containers of one machine, which share its CPUs, have their own.
+    /// The host's name, different in containers of one machine, which share its CPUs.
     std::string name = {};
 
     /// This process's.
@@ -36,11 +36,11 @@ struct Place {
     bool same_cpus(const Place& other) const { return host == other.host && cpus == other.cpus; }
 };
 
-/// Of each rank its share of the CPUs that it may use, as they are divided among all that may use them; no more than
+/// Each rank's share of the CPUs that it may use, divided among all ranks that may use them; no more than
 /// its part of a quota.
 std::vector<double> cpu_shares(const std::vector<Place>& places);
 
-/// Lanes that a rank with such a share has where nobody says how many: whole CPUs, at least one.
+/// The default number of lanes of a rank with such a share: whole CPUs, at least one.
 int lanes_of(double share);
 
 }  // namespace tilewave

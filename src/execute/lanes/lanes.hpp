@@ -17,8 +17,8 @@ public:
     Lanes& operator=(const Lanes&) = delete;
 
     /// Calls body(lane) for lanes 0..n-1 at once and returns when all have; lane 0 is the caller,
-    /// whose own affinity is put back afterwards. `brief`: the body is over so soon that the caller is not pinned where
-    /// it runs on its CPU already: to pin it and to put that back takes 6 us.
+    /// whose affinity is restored afterwards. `brief`: the body is so short that the caller is not pinned where it is
+    /// on its CPU already: pinning and restoring take 6 us.
     /// @throws what the first lane threw that failed, when all have returned
     void run(int n, const std::function<void(int)>& body, bool brief = false);
     /// Starts the threads that run(n, ...) needs.

@@ -8,7 +8,7 @@
 namespace tilewave {
 
 WindowMemory::WindowMemory(const RollingWindow& where, std::vector<WindowValues> values)
-    : where_(where), values_(std::move(values)), turns_(static_cast<std::size_t>(where.columns())) {
+    : where_(where), values_(std::move(values)), sides_(static_cast<std::size_t>(where.columns())) {
     auto bytes = [](std::int64_t n) {
         return std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(n));
     };
@@ -42,9 +42,9 @@ char* WindowMemory::between(std::size_t p, int column, std::int64_t panel, std::
                                    plane * where_.across_others() * where_.reads_along(ring) * ring.item_bytes);
 }
 
-char* WindowMemory::back(std::size_t p, int turn, std::int64_t along) const {
+char* WindowMemory::back(std::size_t p, int side, std::int64_t along) const {
     const RollingWindow::Ring& ring = where_.rings()[p];
-    return reinterpret_cast<char*>(memory_[p].backs.get() + turn * where_.back_bytes(ring) +
+    return reinterpret_cast<char*>(memory_[p].backs.get() + side * where_.back_bytes(ring) +
                                    (along - where_.block().lo[where_.along()]) * where_.across_others() *
                                        where_.reads_across(ring) * ring.item_bytes);
 }

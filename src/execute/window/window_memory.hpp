@@ -22,7 +22,7 @@ public:
     const RollingWindow& where() const { return where_; }
     /// As new, for another run.
     void restart() {
-        for (Turn& turn : turns_) turn.value = 0;
+        for (Side& side : sides_) side.value = 0;
     }
     /// The memory of panel `number`: the element at the origin of the first row of the first plane.
     char* panel(std::size_t ring, std::int64_t number) const;
@@ -36,8 +36,8 @@ public:
     /// For panel `panel` of a tile of that column, at the tile's z[across] number `plane`.
     char* between(std::size_t ring, int column, std::int64_t panel, std::int64_t plane) const;
     /// For the next tile or panel across, at z[along]: the elements from z[across] = its first - reads_across on. There
-    /// are two such memories: one is read while the other, `turn`, is written.
-    char* back(std::size_t ring, int turn, std::int64_t along) const;
+    /// are two such memories: one is read while the other, `side`, is written.
+    char* back(std::size_t ring, int side, std::int64_t along) const;
     /// Number of a row among those of the other dimensions.
     std::int64_t others(const Index& row) const {
         std::int64_t at = 0;
@@ -45,7 +45,7 @@ public:
         return at;
     }
     /// Which of the two memories of back() is written: changes with every tile or panel across of a column.
-    int& turn(int column) { return turns_[column].value; }
+    int& write_side(int column) { return sides_[column].value; }
 
     /// Where a message's region lies: before the first column, or among the last elements of the column that computes
     /// it. A later column may be narrower than what the next rank reads.
@@ -59,10 +59,10 @@ private:
         std::byte* aligned = nullptr;
     };
     std::vector<Memory> memory_;
-    struct alignas(64) Turn {
+    struct alignas(64) Side {
         int value = 0;
     };
-    std::vector<Turn> turns_;  // by column
+    std::vector<Side> sides_;  // by column
 };
 
 }  // namespace tilewave

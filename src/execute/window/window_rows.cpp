@@ -8,15 +8,15 @@ PlaneRows rows_in_window(const WindowMemory& memory, std::size_t p, const Rollin
                          std::int64_t plane, const Index& offset) {
     const RollingWindow& f = memory.where();
     const RollingWindow::Ring& ring = f.rings()[p];
-    const std::int64_t own = plane + f.plane(offset);  // the element's
+    const std::int64_t of_element = plane + f.plane(offset);
     PlaneRows r;
     r.step = ring.item_bytes;
     r.ring_bytes = ring.planes * ring.plane * ring.item_bytes;
     r.planes = ring.planes;
-    r.plane = static_cast<std::int32_t>(floor_mod(own, ring.planes));
+    r.plane = static_cast<std::int32_t>(floor_mod(of_element, ring.planes));
     const std::int64_t slot = ring.plane * ring.item_bytes;
     r.at = reinterpret_cast<std::intptr_t>(memory.panel(p, piece.panel)) + r.plane * slot +
-           (offset[f.along()] - piece.origin(own)) * r.step;
+           (offset[f.along()] - piece.origin(of_element)) * r.step;
     r.plane_bytes = slot - piece.drift * r.step;
     r.row_bytes = Index::filled(f.dims(), 0);
     std::int64_t bytes = ring.row * ring.item_bytes;
@@ -58,14 +58,14 @@ namespace {
 // The moves of one ring.
 class Edges {
 public:
-    Edges(const WindowMemory& memory, std::size_t p, const RollingWindow::Piece& piece, int column, int turn)
+    Edges(const WindowMemory& memory, std::size_t p, const RollingWindow::Piece& piece, int column, int side)
         : memory_(memory),
           f_(memory.where()),
           part_(f_.rings()[p]),
           p_(p),
           piece_(piece),
           column_(column),
-          turn_(turn),
+          side_(side),
           item_(part_.item_bytes),
           reads_(f_.reads_along(part_)),
           back_reads_(f_.slant() ? f_.reads_across(part_) : 0) {}
@@ -73,9 +73,9 @@ public:
     void add_to(Moves& moves) const {
         const int across = f_.across();
         const char* before =
-            back_reads_ > 0 && piece_.begin > f_.block().lo[across] ? memory_.back(p_, 1 - turn_, 0) : nullptr;
+            back_reads_ > 0 && piece_.begin > f_.block().lo[across] ? memory_.back(p_, 1 - side_, 0) : nullptr;
         const char* after =
-            back_reads_ > 0 && piece_.end < f_.block().hi[across] ? memory_.back(p_, turn_, 0) : nullptr;
+            back_reads_ > 0 && piece_.end < f_.block().hi[across] ? memory_.back(p_, side_, 0) : nullptr;
         if (reads_ > 0 && piece_.lo > f_.space().lo[f_.along()]) {
             const char* in = piece_.first ? memory_.face(p_, column_, piece_.begin)
                                           : memory_.between(p_, column_, piece_.panel - 1, 0);
@@ -102,26 +102,26 @@ public:
     }
 
 private:
-    // The elements of z[along] = i, `behind` (below 0) the end of those kept, from z[across] = `from` on: kept line by
-    // line.
-    Move along_rows(const char* beside, std::int64_t i, std::int64_t behind, std::int64_t from) const {
+    // The elements of z[along] = i from z[across] = `from` on, stored line by line; `behind` (below 0): from the end of
+    // those stored.
+    Move along_rows(const char* stored, std::int64_t i, std::int64_t behind, std::int64_t from) const {
         const std::int64_t line = f_.across_others() * reads_ * item_, shift = f_.slant() * i;
         return {p_,
                 from + shift,
                 piece_.end + shift,
                 i,
                 0,
-                reinterpret_cast<std::intptr_t>(beside) + (behind + reads_) * item_ - (piece_.begin + shift) * line,
+                reinterpret_cast<std::intptr_t>(stored) + (behind + reads_) * item_ - (piece_.begin + shift) * line,
                 line,
                 reads_ * item_,
                 item_};
     }
-    // The elements of z[across] = j, `behind` the end of those kept, with lo <= z[along] < hi.
-    Move across_rows(const char* beside, std::int64_t j, std::int64_t behind, std::int64_t lo, std::int64_t hi) const {
+    // The elements of z[across] = j with lo <= z[along] < hi; `behind` as above.
+    Move across_rows(const char* stored, std::int64_t j, std::int64_t behind, std::int64_t lo, std::int64_t hi) const {
         const std::int64_t line = f_.across_others() * back_reads_ * item_;
         return {p_,     lo + j,
                 hi + j, -j,
-                1,      reinterpret_cast<std::intptr_t>(beside) + (behind + back_reads_) * item_ - j * line,
+                1,      reinterpret_cast<std::intptr_t>(stored) + (behind + back_reads_) * item_ - j * line,
                 line,   back_reads_ * item_,
                 item_};
     }
@@ -131,15 +131,15 @@ private:
     const RollingWindow::Ring& part_;
     std::size_t p_;
     const RollingWindow::Piece& piece_;
-    int column_, turn_;
+    int column_, side_;
     std::int64_t item_, reads_, back_reads_;
 };
 
 }  // namespace
 
-Moves moves_of(const WindowMemory& memory, const RollingWindow::Piece& piece, int column, int turn) {
+Moves moves_of(const WindowMemory& memory, const RollingWindow::Piece& piece, int column, int side) {
     Moves moves;
-    for (std::size_t p = 0; p < memory.where().rings().size(); ++p) Edges(memory, p, piece, column, turn).add_to(moves);
+    for (std::size_t p = 0; p < memory.where().rings().size(); ++p) Edges(memory, p, piece, column, side).add_to(moves);
     return moves;
 }
 

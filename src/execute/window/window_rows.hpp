@@ -57,18 +57,18 @@ private:
     std::ptrdiff_t by_[most_phases][max_places];
 };
 
-/// One element of each row of some planes, and where it is kept between pieces.
+/// One element of each row of some planes, and where it is stored between pieces.
 struct Move {
     std::size_t ring = 0;
     std::int64_t begin = 0, end = 0;         ///< of the planes
     std::int64_t along = 0, along_step = 0;  ///< its z[along] in plane 0; from plane to plane
-    std::intptr_t beside = 0;                ///< in plane 0, for the first of the other dimensions' rows
-    std::int64_t beside_step = 0;            ///< bytes from plane to plane
-    std::int64_t beside_row = 0;             ///< and from row to row of the other dimensions
+    std::intptr_t stored = 0;                ///< in plane 0, for the first of the other dimensions' rows
+    std::int64_t stored_step = 0;            ///< bytes from plane to plane
+    std::int64_t stored_row = 0;             ///< and from row to row of the other dimensions
     std::int64_t item_bytes = 0;
 
-    char* kept(std::int64_t plane, std::int64_t row) const {
-        return reinterpret_cast<char*>(beside + plane * beside_step + row * beside_row);
+    char* element(std::int64_t plane, std::int64_t row) const {
+        return reinterpret_cast<char*>(stored + plane * stored_step + row * stored_row);
     }
     bool in(std::int64_t plane) const { return begin <= plane && plane < end; }
 };
@@ -77,8 +77,8 @@ struct Move {
 struct Moves {
     std::vector<Move> take, leave;
 };
-/// The moves of all rings. `turn`: which memory of WindowMemory::back this piece writes.
-Moves moves_of(const WindowMemory& memory, const RollingWindow::Piece& piece, int column, int turn);
+/// The moves of all rings. `side`: which memory of WindowMemory::back this piece writes.
+Moves moves_of(const WindowMemory& memory, const RollingWindow::Piece& piece, int column, int side);
 
 inline void copy_item(char* to, const char* from, std::int64_t bytes) {
     switch (bytes) {

@@ -53,8 +53,8 @@ Array all_buffers(Array array) {
 
 // The task of each lane that brings the buffers of `arrays` to where the nest has its time steps: of those that the
 // rank owns, as halos follow.
-Schedule turn(const Schedule& nest, const std::vector<int>& turned, const std::vector<std::int32_t>& arrays, int lanes,
-              const std::vector<Array>& all) {
+Schedule rotation(const Schedule& nest, const std::vector<int>& turned, const std::vector<std::int32_t>& arrays,
+                  int lanes, const std::vector<Array>& all) {
     Schedule s;
     s.arrays = all;  // numbers of arrays are those of the chain
     s.rank = nest.rank;
@@ -173,13 +173,13 @@ Schedule chain(std::span<const ChainPart> parts, int rank, int ranks, std::int32
             mapping.arrays.push_back(add_array(std::move(array)));
         }
         const std::int64_t first = static_cast<std::int64_t>(i) * numbers;
-        if (const std::vector<int> turned = turned_arrays(parts[i].problem); !turned.empty()) {
+        if (const std::vector<int> turned = rotated_arrays(parts[i].problem); !turned.empty()) {
             std::vector<std::int32_t> buffers;
             for (const int a : turned) buffers.push_back(add_array(all_buffers(whole.arrays[mapping.arrays[a]])));
             Mapping before;
             before.first_number = first;
             before.first_operation = operations++;
-            append(whole, turn(part, turned, buffers, parts[i].plan.lanes(), whole.arrays), before);
+            append(whole, rotation(part, turned, buffers, parts[i].plan.lanes(), whole.arrays), before);
         }
         mapping.first_number = first + numbers - 1;
         mapping.first_kernel = static_cast<std::int32_t>(i);
@@ -189,7 +189,7 @@ Schedule chain(std::span<const ChainPart> parts, int rank, int ranks, std::int32
     return whole;
 }
 
-std::vector<int> turned_arrays(const SweepProblem& problem) {
+std::vector<int> rotated_arrays(const SweepProblem& problem) {
     std::vector<int> all;
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
         if (problem.arrays[a].time_buffers > 1) all.push_back(a);

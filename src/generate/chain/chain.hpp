@@ -17,7 +17,7 @@ struct ChainPart {
 
 /// The arrays of a nest that keep several time steps. Before it runs, these are brought to the buffers where its steps
 /// have them (src/arrays/time_buffers.hpp).
-std::vector<int> turned_arrays(const SweepProblem& problem);
+std::vector<int> rotated_arrays(const SweepProblem& problem);
 
 /// The part of `rank` of `ranks` in the sweeps of `parts`, one after another. The kernel of sweep i is kernel i. A lane
 /// begins a sweep when it has ended the one before; a step waits for those of other lanes whose elements it touches,

@@ -141,7 +141,7 @@ TEST(HaloFields, WrongCallsAreErrorsOnEveryRank) {
         expect([&] { exchange(u, v); }, "process grid");
         expect([&] { run_exchange(context, {}); }, "no field");
         expect([&] { context.rank() ? exchange(u) : exchange(w); }, "different arguments");
-        Statement other;
+        RankStatus other;
         other.caller.call = "another";
         expect([&] { context.rank() ? exchange(u) : (void)agree(context, other); }, "different functions");
         expect([&] { run_exchange(context, {{&u.storage()}, 0}); }, "0 axes");

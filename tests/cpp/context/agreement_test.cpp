@@ -15,10 +15,11 @@ TEST(Agree, TheLowestFailingRankSpeaksForAll) {
     for (int bad = 0; bad < 3; ++bad) {
         std::atomic<int> caught{0};
         on_ranks(3, [&](Context& context) {
-            Statement mine;
-            if (context.rank() >= bad) mine = {Statement::Kind::kernel, "rank " + std::to_string(context.rank()), ""};
+            RankStatus status;
+            if (context.rank() >= bad)
+                status = {RankStatus::Kind::kernel, "rank " + std::to_string(context.rank()), ""};
             try {
-                agree(context, mine);
+                agree(context, status);
             } catch (const KernelError& e) {
                 EXPECT_EQ(std::string(e.what()), "rank " + std::to_string(bad));
                 ++caught;
@@ -33,11 +34,11 @@ TEST(Agree, RanksThatCallDifferentFunctionsAllLearnOfItAndGoOn) {
         std::atomic<int> caught{0}, went_on{0};
         on_ranks(ranks, [&](Context& context) {
             for (int odd = 0; odd < ranks; ++odd) {
-                Statement mine;
-                mine.caller = {context.rank() == odd ? "one" : "other", "here:" + std::to_string(context.rank())};
-                mine.description = std::string(static_cast<std::size_t>(200 * context.rank()), 'x');
+                RankStatus status;
+                status.caller = {context.rank() == odd ? "one" : "other", "here:" + std::to_string(context.rank())};
+                status.description = std::string(static_cast<std::size_t>(200 * context.rank()), 'x');
                 try {
-                    agree(context, mine);
+                    agree(context, status);
                 } catch (const ConfigError& e) {
                     const std::string text = e.what();
                     // Two ranks that differ, the one that does and another.
@@ -45,9 +46,9 @@ TEST(Agree, RanksThatCallDifferentFunctionsAllLearnOfItAndGoOn) {
                     caught += text.find("different functions: rank ") != text.npos && text.find(" one") != text.npos &&
                               text.find(" other") != text.npos && text.find(line) != text.npos;
                 }
-                mine = {};
-                mine.prepared = 7;
-                went_on += agree(context, mine);
+                status = {};
+                status.prepared = 7;
+                went_on += agree(context, status);
             }
         });
         EXPECT_EQ(caught, ranks * ranks);
@@ -62,10 +63,10 @@ TEST(Agree, ARankThatHasEndedIsNotWaitedFor) {
             on_ranks(ranks, [&](Context& context) {
                 if (context.rank() == gone) return context.end();
                 for (int call = 0; call < 2; ++call) {
-                    Statement mine;
-                    mine.caller = {"one", "here"};
+                    RankStatus status;
+                    status.caller = {"one", "here"};
                     try {
-                        agree(context, mine);
+                        agree(context, status);
                     } catch (const MpiError& e) {
                         caught += e.what() == "rank " + std::to_string(gone) + " has ended; rank " +
                                                   std::to_string(context.rank()) + " calls one, here";

@@ -264,7 +264,7 @@ TYPED_TEST(ReducedOf, PartsInAnyOrder) {
                     (p.di * columns + p.dj) * static_cast<std::int64_t>(sizeof(T)), p.n, {p.i, p.j}, {p.di, p.dj});
             std::shuffle(parts.begin(), parts.end(), random);
             Reduced all(what);
-            for (const Reduced& p : parts) all.join(Reduced::unpacked(p.packed()));
+            for (const Reduced& p : parts) all.combine(p);
             ASSERT_TRUE(all.any());
             const std::string bytes = all.bytes();
             if (op != Reduction::sum) {
@@ -333,8 +333,8 @@ TEST(Reduced, OfNothing) {
     some.add(reinterpret_cast<const std::byte*>(&value), 4, 0, {7}, {1});
     EXPECT_FALSE(some.any());
     some.add(reinterpret_cast<const std::byte*>(&value), 4, 1, {7}, {1});
-    some.join(none);
-    none.join(some);
+    some.combine(none);
+    none.combine(some);
     EXPECT_EQ(none.at(), Index{7});
     EXPECT_TRUE(some.any());
 }

@@ -28,7 +28,7 @@ SweepProblem table(const Index& shape, const std::vector<Index>& reads, std::int
     problem.arrays = {array};
     problem.accesses = {{0, Index::filled(n, 0), true}};
     for (const Index& r : reads) problem.accesses.push_back({0, r});
-    problem.settle(std::vector<bool>(static_cast<std::size_t>(n), false));
+    problem.normalize_loops(std::vector<bool>(static_cast<std::size_t>(n), false));
     return problem;
 }
 

@@ -31,9 +31,9 @@ public:
         check();
         inner_->post_recv(id, d, n, peer, tag);
     }
-    bool there(int peer, int tag) override {
+    bool has_message(int peer, int tag) override {
         check();
-        return inner_->there(peer, tag);
+        return inner_->has_message(peer, tag);
     }
     void poll(std::vector<int>& done) override {
         check();
@@ -410,7 +410,7 @@ TEST(Field, StaysAsItWasWhereOneRankHasNotTheMemory) {
                         a.storage().relayout(layout, order, 1, 7);
                         ADD_FAILURE() << "nothing was thrown";
                     } catch (const OutOfResources& e) {
-                        EXPECT_NE(std::string(e.what()).find("rank " + std::to_string(bad) + " has not the memory"),
+                        EXPECT_NE(std::string(e.what()).find("memory ran out on rank " + std::to_string(bad)),
                                   std::string::npos)
                             << e.what();
                     }

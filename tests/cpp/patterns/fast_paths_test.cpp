@@ -37,7 +37,7 @@ public:
         ++counts_.asked;
         return nullptr;
     }
-    bool there(int peer, int tag) override { return inner_->there(peer, tag); }
+    bool has_message(int peer, int tag) override { return inner_->has_message(peer, tag); }
     void poll(std::vector<int>& done) override { inner_->poll(done); }
 
 private:

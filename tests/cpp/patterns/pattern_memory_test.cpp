@@ -26,7 +26,7 @@ public:
     void post_recv(int id, std::byte* d, std::int64_t n, int peer, int tag) override {
         inner_->post_recv(id, d, n, peer, tag);
     }
-    bool there(int peer, int tag) override { return inner_->there(peer, tag); }
+    bool has_message(int peer, int tag) override { return inner_->has_message(peer, tag); }
     void poll(std::vector<int>& done) override { inner_->poll(done); }
 
 private:

@@ -421,9 +421,9 @@ public:
         count();
         inner_->post_recv(id, d, n, peer, tag);
     }
-    bool there(int peer, int tag) override {
+    bool has_message(int peer, int tag) override {
         count();
-        return inner_->there(peer, tag);
+        return inner_->has_message(peer, tag);
     }
     void poll(std::vector<int>& done) override {
         count();

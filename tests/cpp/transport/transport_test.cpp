@@ -130,7 +130,7 @@ void random_messages(std::uint64_t seed, int ranks, int ranks_per_host) {
             if (anywhere[i]) {
                 const std::byte* const there = t.where_received(got[i].data());
                 if (there != got[i].data()) std::copy(there, there + sent.size(), got[i].begin());
-                t.let_go(got[i].data());
+                t.release_received(got[i].data());
                 ASSERT_EQ(t.where_received(got[i].data()), got[i].data());
             }
             ASSERT_TRUE(std::equal(sent.begin(), sent.end(), got[i].begin()))
@@ -205,7 +205,7 @@ TEST(SharedMemory, AfterALongerMessageThanItsReceiveOthersCome) {
             }
             std::vector<int> done;
             if (early)
-                while (!t.there(0, 20)) t.poll(done);
+                while (!t.has_message(0, 20)) t.poll(done);
             int errors = 0;
             const auto tried = [&](auto f) {
                 try {

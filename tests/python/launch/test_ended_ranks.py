@@ -26,7 +26,7 @@ def run(tmp_path):
             text=True,
             timeout=60,
             cwd=tmp_path,
-            env={**os.environ, "TILEWAVE_MACHINE": "default", "TILEWAVE_SHARED_MEMORY": "on", **env},
+            env={**os.environ, "TILEWAVE_MACHINE": "default", **env},
         )
         return done.returncode, done.stdout, done.stderr
 

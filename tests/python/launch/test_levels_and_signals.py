@@ -70,10 +70,10 @@ def test_an_unknown_thread_level_is_named(tmp_path, launch_tool):
 
 
 @pytest.mark.parametrize(
-    "given, expected", [("off", "equal True"), ("maybe", "TILEWAVE_SHARED_MEMORY is 'maybe'; allowed: on, off")]
+    "given, expected", [("shared", "equal True"), ("maybe", "TILEWAVE_WITHOUT is 'maybe', and no fast path")]
 )
 def test_without_shared_memory(tmp_path, launch_tool, given, expected):
-    env = {**os.environ, "TILEWAVE_SHARED_MEMORY": given}
+    env = {**os.environ, "TILEWAVE_WITHOUT": given}
     done = subprocess.run(
         launched(launch_tool, write(tmp_path, SWEEP), 2), env=env, timeout=60, capture_output=True, text=True
     )

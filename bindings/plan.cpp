@@ -1,18 +1,11 @@
 // Choosing plans, and the rate of a kernel.
 #include "plan/nests/planner.hpp"
 
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/tuple.h>
-
 #include "casters.hpp"
 #include "plan/nests/face_costs.hpp"
 #include "predict/rate.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-using namespace tilewave;
-
-void bind_planner(nb::module_& m) {
+void bind_plan(nb::module_& m) {
     nb::class_<Candidate>(m, "Candidate", "A plan with what it would take.")
         .def_ro("plan", &Candidate::plan)
         .def_ro("time_s", &Candidate::time_s)
@@ -38,14 +31,14 @@ void bind_planner(nb::module_& m) {
         .def_ro("rate", &MeasuredRate::rate)
         .def_ro("note", &MeasuredRate::note);
     m.attr("NOT_MEASURED") = not_measured;
-    nb::class_<Alternative>(m, "Alternative", "One way in which the loops and arrays of a nest may lie.")
+    nb::class_<Alternative>(m, "Alternative", "One layout of the loops and arrays of a nest.")
         .def_ro("problem", &Alternative::problem)
         .def_ro("request", &Alternative::request)
         .def_ro("plan", &Alternative::plan)
         .def_ro("on_one_rank", &Alternative::on_one_rank)
         .def_ro("others", &Alternative::others);
     m.def("alternatives", &alternatives, "problem"_a, "ranks"_a, "request"_a, "machine"_a, "rows_across"_a,
-          "The ways in which a problem may lie over ranks, those to prefer first; see planner.hpp.");
+          "The layouts of a problem over ranks, the preferred ones first; see planner.hpp.");
     m.def(
         "rate_for",
         [](const SweepProblem& problem, const Plan& plan, const Machine& machine,
@@ -60,20 +53,19 @@ void bind_planner(nb::module_& m) {
             options.measured_only = measured_only;
             return choose_plan(problem, ranks, request, machine, rates, options);
         },
-        "problem"_a, "ranks"_a, "request"_a, "machine"_a, "rates"_a, "measured_only"_a = false,
-        nb::call_guard<nb::gil_scoped_release>(), "Plans for a problem, the one to take first; the request is obeyed.");
+        "problem"_a, "ranks"_a, "request"_a, "machine"_a, "rates"_a, "measured_only"_a = false, Release(),
+        "Plans for a problem, the one to take first; the request is obeyed.");
     m.def(
         "evaluate",
         [](const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate) {
             return evaluate(problem, plan, machine, rate);
         },
-        "problem"_a, "plan"_a, "machine"_a, "rate"_a, nb::call_guard<nb::gil_scoped_release>(),
-        "What a plan would take.");
+        "problem"_a, "plan"_a, "machine"_a, "rate"_a, Release(), "What a plan would take.");
     m.def(
         "choose_plan",
         [](const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine,
            const KernelRate& rate) { return choose_plan(problem, ranks, request, machine, rate); },
-        "problem"_a, "ranks"_a, "request"_a, "machine"_a, "rate"_a, nb::call_guard<nb::gil_scoped_release>(),
+        "problem"_a, "ranks"_a, "request"_a, "machine"_a, "rate"_a, Release(),
         "Plans for a problem, the one to take first; the request is obeyed.");
     nb::class_<FaceCost>(m, "FaceCost", "What an inner rank sends in one direction of the process grid.")
         .def_ro("direction", &FaceCost::direction)
@@ -83,14 +75,14 @@ void bind_planner(nb::module_& m) {
         .def_ro("packed", &FaceCost::packed)
         .def_ro("copy_s", &FaceCost::copy_s)
         .def_ro("transfer_s", &FaceCost::transfer_s);
-    m.def("face_costs", &face_costs, "problem"_a, "plan"_a, "machine"_a, nb::call_guard<nb::gil_scoped_release>(),
+    m.def("face_costs", &face_costs, "problem"_a, "plan"_a, "machine"_a, Release(),
           "What an inner rank sends in a run, by direction in the process grid.");
-    m.def("border_s", &border_s, "problem"_a, "plan"_a, "machine"_a, "rate"_a, nb::call_guard<nb::gil_scoped_release>(),
+    m.def("border_s", &border_s, "problem"_a, "plan"_a, "machine"_a, "rate"_a, Release(),
           "Seconds that a block of time steps takes longer behind another one than alone.");
     m.def("estimate_s", &estimate_s, "problem"_a, "plan"_a, "machine"_a, "rate"_a,
           "What a plan would take, by a closed form.");
     m.def("best_factors", &best_factors, "problem"_a, "grid"_a, "mapping_dim"_a, "lanes"_a,
-          "Lanes of a rank along each dimension so that the way to the last lane costs least.");
+          "Lanes of a rank along each dimension so that the path to the last lane costs least.");
     m.def(
         "fit_rate",
         [](const std::vector<std::tuple<double, double, double>>& samples) {

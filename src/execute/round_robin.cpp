@@ -1,35 +1,35 @@
-// Virtual lanes and repeated blocks at run time: a thread goes from lane to lane, and waits only where none of them can
-// go; a lane goes on with its next repetition whatever the others do.
-#include "schedule/turns.hpp"
+// Threads with several lanes, and repeated blocks: a thread switches between its lanes, and waits only where none of
+// them can go; a lane begins its next repetition whatever the others do.
+#include "schedule/round_robin.hpp"
 #include "execute/execution.hpp"
 #include "execute/tuning.hpp"
 
 namespace tilewave {
 
-void Execution::take_turns(int thread) {
-    Turns turns(thread, threads_, static_cast<int>(s_.lanes.size()));
+void Execution::run_round_robin(int thread) {
+    RoundRobin order(thread, threads_, static_cast<int>(s_.lanes.size()));
     double last = !options_.record ? 0 : options_.cpu_time ? cpu_s() : now_s();
     int left = 0;  // lanes that have steps left
-    for (int i = 0; i < turns.count(); ++i) {
-        const auto l = static_cast<std::size_t>(turns.lane(i));
+    for (int i = 0; i < order.count(); ++i) {
+        const auto l = static_cast<std::size_t>(order.lane(i));
         Cursor& at = cursors_[l] = {0, 0, Repetitions(s_, l, options_.times)};
-        at.way.advance(at.step, at.repetition);
-        if (at.repetition > 0 && !moved_.empty()) move_arrays(turns.lane(i));
-        left += unfinished(turns.lane(i));
+        at.repetitions.advance(at.step, at.repetition);
+        if (at.repetition > 0 && !moved_.empty()) move_arrays(order.lane(i));
+        left += unfinished(order.lane(i));
         if (options_.record) ends_[l].push_back(last);
     }
     const auto can_go = [&](int l) { return unfinished(l) && ready(next_step(l)); };
     while (left > 0) {
-        int l = turns.next(can_go);
-        for (Waiting waiting(options_.crowded); l < 0; l = turns.next(can_go)) {
+        int l = order.next(can_go);
+        for (Waiting waiting(options_.crowded); l < 0; l = order.next(can_go)) {
             progress(thread);
-            if ((l = turns.next(can_go)) >= 0) break;
+            if ((l = order.next(can_go)) >= 0) break;
             int stuck = 0;
-            while (!unfinished(turns.lane(stuck))) ++stuck;
-            stuck = turns.lane(stuck);
+            while (!unfinished(order.lane(stuck))) ++stuck;
+            stuck = order.lane(stuck);
             pause(waiting, stuck, cursors_[stuck].step);
         }
-        take_turn(turns, l, last);
+        run_slice(order, l, last);
         left -= !unfinished(l);
         // Messages of the lanes that wait must not depend on those that can go.
         if (broken_.load(std::memory_order_relaxed)) throw MpiError("another lane of this rank left the run");
@@ -37,13 +37,13 @@ void Execution::take_turns(int thread) {
     }
 }
 
-// `last`: when the thread's step before ended. What it does counts once, so a step begins there.
-void Execution::take_turn(Turns& turns, int l, double& last) {
+// `last`: when the thread's previous step ended, which is where the next one begins, so that no time counts twice.
+void Execution::run_slice(RoundRobin& order, int l, double& last) {
     const auto lane = static_cast<std::size_t>(l);
     Cursor& at = cursors_[lane];
     while (unfinished(l)) {
         const Step step = next_step(l);
-        if (!ready(step) || !turns.takes(step.op)) return;
+        if (!ready(step) || !order.in_slice(step.op)) return;
         if (l == 0) {
             position_ = at.step;
             repetition_ = at.repetition;
@@ -58,12 +58,12 @@ void Execution::take_turn(Turns& turns, int l, double& last) {
         }
         ++at.step;
         const std::int64_t before = at.repetition;
-        at.way.advance(at.step, at.repetition);
+        at.repetitions.advance(at.step, at.repetition);
         if (at.repetition != before && !moved_.empty()) move_arrays(l);
     }
 }
 
-// As it stands in the schedule, with the counts of the lane's repetition.
+// The step of the schedule, with the counts of the lane's repetition.
 Step Execution::next_step(int l) const {
     const Cursor& at = cursors_[l];
     Step step = s_.lanes[l][at.step];
@@ -74,12 +74,12 @@ Step Execution::next_step(int l) const {
     return step;
 }
 
-// Of a message that is over, before it is posted again.
+// Notes a message that is over, before it is posted again.
 void Execution::note_request(int l, const Step& step) {
     const Message& m = s_.messages[step.item];
     const double shift = options_.clock_offset_s;
-    requests_[l].push_back({s_.rank, l, m.peer, m.tag, m.send, 0, m.bytes, mailroom_.posted_s(step.item) + shift,
-                            mailroom_.completed_s(step.item) + shift});
+    requests_[l].push_back({s_.rank, l, m.peer, m.tag, m.send, 0, m.bytes, request_table_.posted_s(step.item) + shift,
+                            request_table_.completed_s(step.item) + shift});
 }
 
 }  // namespace tilewave

@@ -6,11 +6,11 @@
 namespace tilewave {
 
 // The thread has no lane at work: those that can go have their turns, one after another.
-void Simulation::take_turns(Thread& thread, double now) {
+void Simulation::start_slice(Thread& thread, double now) {
     const auto lane_at = [&](int number) -> Lane& { return lanes_[thread.first_lane + number]; };
     while (true) {
         // A lane whose next step must wait is found out when it has its turn, which then takes no time.
-        const int number = thread.turns.next([&](int l) {
+        const int number = thread.order.next([&](int l) {
             const State state = lane_at(l).state;
             return state == State::fresh || state == State::ready;
         });
@@ -35,14 +35,14 @@ void Simulation::resume(Lane& lane, double now) {
     if (lane.state == State::waiting || lane.state == State::fresh) {
         lane.waited_for = lane.state == State::waiting;
         lane.state = State::ready;
-        if (!thread.busy) take_turns(thread, now);
+        if (!thread.busy) start_slice(thread, now);
         return;
     }
     finish_step(lane, now);
     const std::optional<double> over = go_on(lane, now);
     if (!over) return;
     thread.busy = false;
-    take_turns(thread, *over);
+    start_slice(thread, *over);
 }
 
 }  // namespace tilewave

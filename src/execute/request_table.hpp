@@ -1,4 +1,4 @@
-// The lanes of one rank share one transport here: who may call it, what is pending, what is done.
+// The messages of one schedule that are pending or done; all lanes of a rank post and poll them here.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -29,10 +29,10 @@ private:
     std::atomic<bool> held_{false};
 };
 
-class Mailroom {
+class RequestTable {
 public:
-    /// `timed`: what posted_s() and completed_s() say is asked for. `first_tag` is added to the schedule's tags.
-    Mailroom(const Schedule& s, Transport& transport, bool timed, int first_tag)
+    /// `timed`: posted_s() and completed_s() are needed. `first_tag` is added to the schedule's tags.
+    RequestTable(const Schedule& s, Transport& transport, bool timed, int first_tag)
         : s_(s),
           transport_(transport),
           any_thread_(transport.any_thread()),
@@ -46,21 +46,20 @@ public:
     }
 
     /// Starts message `id`, or an empty one in its place; where only lane 0 may call the transport, others leave it for
-    /// lane 0. Empty ones leave after let_empty_ones_leave() only.
+    /// lane 0. Empty ones leave after send_empty_messages() only.
     void post(int id, std::byte* data, bool lane0, bool empty = false) {
         std::scoped_lock guard(lock_);
         pending_.fetch_add(1, std::memory_order_relaxed);
         state_[id].posted = timed_ ? now_s() : 1;
         state_[id].done.store(false, std::memory_order_relaxed);  // of the repetition before
-        if ((any_thread_ || lane0) && (!empty || empty_ones_leave_)) {
+        if ((any_thread_ || lane0) && (!empty || sends_empty_)) {
             start({id, data, empty});
         } else {
             queue_.push_back({id, data, empty});
         }
     }
 
-    /// The same of a message in memory of the transport's own: what was written there, or a receive that may stay
-    /// there.
+    /// The same for a message in memory of the transport: what was written there, or a receive that may stay there.
     /// @pre by lane 0 (not checked)
     void post_in_transport(int id, std::byte* data) {
         std::scoped_lock guard(lock_);
@@ -73,8 +72,8 @@ public:
             transport_.post_recv_anywhere(id, data, m.bytes, m.peer, first_tag_ + m.tag);
     }
 
-    /// Makes progress for all lanes of the rank unless another lane is at it. With `idle` also when
-    /// nothing of this rank is pending: its peers may wait for the library's own answers.
+    /// Makes progress for all lanes of the rank, unless another lane does. With `idle` also when nothing of this rank
+    /// is pending: its peers may wait for answers of the library.
     void poll(bool lane0, bool idle = false) {
         if (!any_thread_ && !lane0) return;
         if (pending_.load(std::memory_order_relaxed) == 0 && !(idle && transport_.size() > 1)) return;
@@ -92,16 +91,15 @@ public:
         pending_.fetch_sub(static_cast<int>(found_.size()), std::memory_order_relaxed);
     }
 
-    /// From now on empty messages leave: the ranks that they go to have been told why. @pre inside alone() (not
-    /// checked)
-    void let_empty_ones_leave() {
-        empty_ones_leave_ = true;
+    /// From now on empty messages leave: their receivers have been notified. @pre inside locked() (not checked)
+    void send_empty_messages() {
+        sends_empty_ = true;
         start_queued();
     }
 
     /// Calls f while no lane uses the transport.
     template <class F>
-    auto alone(F f) {
+    auto locked(F f) {
         std::scoped_lock guard(lock_);
         return f();
     }
@@ -112,7 +110,7 @@ public:
             s.done.store(false, std::memory_order_relaxed);
             s.posted = s.completed = 0;
         }
-        empty_ones_leave_ = false;
+        sends_empty_ = false;
     }
 
     bool done(int id) const { return state_[id].done.load(std::memory_order_acquire); }
@@ -134,7 +132,7 @@ private:
 
     void start_queued() {
         std::erase_if(queue_, [this](const Post& post) {
-            if (post.empty && !empty_ones_leave_) return false;
+            if (post.empty && !sends_empty_) return false;
             start(post);
             return true;
         });
@@ -151,7 +149,7 @@ private:
 
     const Schedule& s_;
     Transport& transport_;
-    bool any_thread_, timed_, empty_ones_leave_ = false;
+    bool any_thread_, timed_, sends_empty_ = false;
     int first_tag_;
     SpinLock lock_;
     std::atomic<int> pending_{0};

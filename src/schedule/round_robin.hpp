@@ -1,4 +1,4 @@
-// Virtual lanes: a rank may have more lanes than threads. Executor and predictor ask here whose turn it is.
+// A rank may have more lanes than threads: which lane of a thread goes on, for the executor and the predictor.
 #pragma once
 #include <algorithm>
 
@@ -6,15 +6,14 @@
 
 namespace tilewave {
 
-/// The lanes of one thread. Lane l belongs to thread l modulo the number of threads.
+/// The lanes of one thread, round robin in slices. Lane l belongs to thread l modulo the number of threads.
 ///
-/// A turn of a lane has one compute step at most: it ends before the next one, so that what follows the first is posted
-/// and signalled at once. It ends, too, before a step that must wait. Then comes the next lane that can go, in the
-/// order of their numbers, round and round. So a lane that can go has its turn before any other lane of the thread has
-/// two.
-class Turns {
+/// A slice has at most one compute step: it ends before the next one, so that what follows the first is posted and
+/// signalled at once. It also ends before a step that must wait. Then comes the next lane that can go, in cyclic order
+/// of their numbers: a lane that can go gets a slice before any other lane of the thread gets two.
+class RoundRobin {
 public:
-    Turns(int thread, int threads, int lanes)
+    RoundRobin(int thread, int threads, int lanes)
         : thread_(thread), threads_(threads), count_(std::max(0, (lanes - thread + threads - 1) / threads)) {
         last_ = count_ - 1;
     }
@@ -22,7 +21,7 @@ public:
     int thread() const { return thread_; }
     int count() const { return count_; }
     int lane(int i) const { return thread_ + i * threads_; }
-    /// The next lane that can go, whose turn begins; -1: none can.
+    /// The next lane that can go, whose slice begins; -1: none can.
     template <class F>
     int next(F can_go) {
         for (int i = 0, at = last_; i < count_; ++i) {
@@ -35,8 +34,8 @@ public:
         }
         return -1;
     }
-    /// Whether the next step of the lane whose turn it is belongs to the turn; else the turn is over.
-    bool takes(Op next) {
+    /// Whether the next step of the lane belongs to its slice; else the slice is over.
+    bool in_slice(Op next) {
         if (steps_++ == most_steps || (computed_ && next == Op::compute)) return false;
         computed_ = computed_ || next == Op::compute;
         return true;
@@ -49,7 +48,7 @@ public:
     }
 
 private:
-    /// Steps of a turn without compute steps: a lane that copies and never waits is no reason to starve the others.
+    /// Steps of a slice without compute steps: a lane that copies and never waits must not starve the others.
     static constexpr int most_steps = 64;
     int thread_, threads_, count_, last_ = 0, steps_ = 0;
     bool computed_ = false;

@@ -1,4 +1,4 @@
-// Tags of calls that are prepared once and run any number of times.
+// Tags of calls that are prepared once and run any number of times, like MPI's persistent requests.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -11,13 +11,13 @@
 
 namespace tilewave {
 
-/// Which tags are taken on this rank. Objects die at different times on different ranks, so a new one gets a tag that
-/// all ranks have free: each proposes free_from(0); while proposals differ, each proposes free_from(the largest). That
-/// ends at the first tag that is free everywhere. A proposal is a distance from the tag after the last one taken, which
-/// all ranks know, so tags are used in turn and mostly the first proposals agree. Any thread.
-class KeptTags {
+/// Which tags are taken on this rank. Calls are destroyed at different times on different ranks, so a new one needs a
+/// tag that is free on all: each rank proposes free_from(0); while proposals differ, each proposes free_from(the
+/// largest). A proposal is a distance from the tag after the last one taken, which all ranks know: tags are used
+/// cyclically, and mostly the first proposals agree. Any thread.
+class PersistentTags {
 public:
-    explicit KeptTags(int count) : taken_(static_cast<std::size_t>(count)) {}
+    explicit PersistentTags(int count) : taken_(static_cast<std::size_t>(count)) {}
     int count() const { return static_cast<int>(taken_.size()); }
     /// The least distance from `least` on of a tag that is free here; count() where there is none.
     std::int64_t free_from(std::int64_t least) {
@@ -25,7 +25,7 @@ public:
         while (least < count() && taken_[place(least)]) ++least;
         return least;
     }
-    /// The tag at this distance, which all ranks have proposed and take now. @pre it is free (not checked)
+    /// Takes the tag at this distance, which all ranks have proposed. @pre it is free (not checked)
     int take(std::int64_t distance) {
         const std::scoped_lock guard(lock_);
         const std::size_t tag = place(distance);
@@ -37,8 +37,8 @@ public:
     void must_be_there(std::int64_t distance) const {
         if (distance >= count())
             throw ConfigError("this context has " + std::to_string(count()) +
-                              " patterns and exchanges with start=False that are in use, the most there can be; let go "
-                              "of some first");
+                              " patterns and exchanges with start=False that are in use, the most there can be; delete "
+                              "some first");
     }
     void give_back(int tag) {
         const std::scoped_lock guard(lock_);
@@ -54,25 +54,26 @@ private:
     std::size_t next_ = 0;
 };
 
-/// A tag that its holder has taken; none, where it holds none.
-class KeptTag {
+/// Holds a tag and gives it back, or holds none.
+class PersistentTag {
 public:
-    KeptTag() = default;
-    KeptTag(std::shared_ptr<KeptTags> all, std::int64_t distance) : all_(std::move(all)), tag_(all_->take(distance)) {}
-    KeptTag(KeptTag&& other) noexcept : all_(std::move(other.all_)), tag_(std::exchange(other.tag_, -1)) {}
-    KeptTag& operator=(KeptTag&& other) noexcept {
+    PersistentTag() = default;
+    PersistentTag(std::shared_ptr<PersistentTags> all, std::int64_t distance)
+        : all_(std::move(all)), tag_(all_->take(distance)) {}
+    PersistentTag(PersistentTag&& other) noexcept : all_(std::move(other.all_)), tag_(std::exchange(other.tag_, -1)) {}
+    PersistentTag& operator=(PersistentTag&& other) noexcept {
         std::swap(all_, other.all_);
         std::swap(tag_, other.tag_);
         return *this;
     }
-    ~KeptTag() {
+    ~PersistentTag() {
         if (all_) all_->give_back(tag_);
     }
     explicit operator bool() const { return all_ != nullptr; }
     int number() const { return tag_; }
 
 private:
-    std::shared_ptr<KeptTags> all_;
+    std::shared_ptr<PersistentTags> all_;
     int tag_ = -1;
 };
 

@@ -12,10 +12,10 @@ namespace tilewave {
 
 /// What execute() does, with threads, buffers, counters and lists of messages that stay for the next run. Where ranks
 /// agree before a run, make() comes before that: what this rank lacks is then an error before anything moves.
-class KeptExecution {
+class CachedExecution {
 public:
     /// The schedule must live on.
-    explicit KeptExecution(const Schedule& schedule) : schedule_(schedule) {}
+    explicit CachedExecution(const Schedule& schedule) : schedule_(schedule) {}
     const Schedule& schedule() const { return schedule_; }
     /// Gets all that a run takes beyond the arrays. What `programs` names must live on. Local.
     /// @throws std::bad_alloc, std::system_error; ConfigError as execute()

@@ -1,0 +1,165 @@
+// Nests that are ready to run.
+#include "casters.hpp"
+#include "nests/bound_sweep.hpp"
+#include "nests/prepared_sweep.hpp"
+#include "reductions.hpp"
+
+namespace {
+
+struct PlainArray {
+    FieldStorage* field = nullptr;
+    std::uintptr_t address = 0;
+    Index strides;
+    std::uintptr_t initial = 0;  // of a rolling-window array
+    bool same = true;
+};
+
+std::vector<RunArray> run_arrays(const std::vector<PlainArray*>& arrays) {
+    std::vector<RunArray> all;
+    for (const PlainArray* a : arrays)
+        all.push_back({a->field,
+                       {reinterpret_cast<std::byte*>(a->address), a->strides},
+                       reinterpret_cast<const std::byte*>(a->initial),
+                       a->same});
+    return all;
+}
+
+}  // namespace
+
+void bind_prepared(nb::module_& m) {
+    m.attr("BLOCK_POINTS") = tuning::block_points;
+    m.attr("FEWEST_BLOCK_STEPS") = tuning::fewest_block_steps;
+    m.attr("MOST_BLOCK_STEPS") = tuning::most_block_steps;
+    nb::class_<Report>(m, "Report", "What a run was and how it went.")
+        .def_ro("plan", &Report::plan)
+        .def_ro("ranks", &Report::ranks)
+        .def_ro("threads", &Report::threads)
+        .def_ro("points", &Report::points)
+        .def_ro("waves", &Report::waves)
+        .def_ro("buffer_bytes", &Report::buffer_bytes)
+        .def_ro("time_s", &Report::time_s)
+        .def_ro("moving_s", &Report::moving_s)
+        .def_ro("call_s", &Report::call_s)
+        .def_ro("overlap_ratio", &Report::overlap_ratio)
+        .def_ro("interrupted", &Report::interrupted)
+        .def_ro("reduced", &Report::reduced)
+        .def_prop_ro("points_per_s", &Report::points_per_s)
+        .def_ro("parts", &Report::parts)
+        .def_ro("lanes", &Report::lanes)
+        .def_prop_ro("timeline", &Report::timeline, nb::rv_policy::reference_internal);
+    nb::class_<PlainArray>(m, "RunArray", "One array of a run: a field, or memory that is whole on this rank.")
+        .def(
+            "__init__", [](PlainArray* a, FieldStorage& f) { new (a) PlainArray{&f, 0, {}}; }, "field"_a,
+            nb::keep_alive<1, 2>())
+        // `owner`: of the memory, which lives as long.
+        .def(
+            "__init__",
+            [](PlainArray* a, std::uintptr_t address, Index strides, nb::object) {
+                new (a) PlainArray{nullptr, address, strides};
+            },
+            "address"_a, "strides"_a, "owner"_a = nb::none(), nb::keep_alive<1, 4>())
+        // Of a rolling-window array: the address of the values of elements that no point computes, one value for all or
+        // one each.
+        .def_static(
+            "window",
+            [](std::uintptr_t initial, bool same, nb::object) { return PlainArray{nullptr, 0, {}, initial, same}; },
+            "initial"_a, "same"_a, "owner"_a = nb::none(), nb::keep_alive<0, 3>());
+    // What is given must live as long.
+    nb::class_<StepPoints>(m, "StepPoints", "Elements of an array that a run changes or records after each time step.")
+        .def(
+            "__init__",
+            [](StepPoints* at, int array, std::uintptr_t subscripts, std::size_t count, std::uintptr_t values,
+               const std::optional<std::string>& add) {
+                new (at) StepPoints{array,
+                                    {reinterpret_cast<const std::int64_t*>(subscripts), count},
+                                    reinterpret_cast<std::byte*>(values),
+                                    add ? combine_row(Reduction::sum, real_dtype(*add, true)) : nullptr};
+            },
+            "array"_a, "subscripts"_a, "count"_a, "values"_a, "add"_a.none());
+    nb::class_<PreparedSweep>(m, "PreparedSweep", "A sweep ready to run, any number of times.")
+        .def(nb::init<Context&, SweepProblem, Plan>(), "context"_a, "problem"_a, "plan"_a, nb::keep_alive<1, 2>())
+        .def_prop_ro("plan", &PreparedSweep::plan)
+        .def_prop_ro("schedule", &PreparedSweep::schedule)
+        .def_prop_ro("bytes", &PreparedSweep::bytes)
+        .def_prop_ro("points", &PreparedSweep::points)
+        .def_prop_ro("problem", &PreparedSweep::problem)
+        .def_prop_ro("independent_rows", &PreparedSweep::independent_rows)
+        .def("stagger", &PreparedSweep::stagger)
+        .def(
+            "rows_meet",
+            [](const PreparedSweep& s, const std::vector<PlainArray*>& arrays) {
+                return s.rows_meet(run_arrays(arrays));
+            },
+            "arrays"_a)
+        .def("neighbours", &PreparedSweep::neighbours)
+        .def("same_row", &PreparedSweep::same_row)
+        .def("in_window", &PreparedSweep::in_window, "array"_a)
+        // int64, as bytes: the subscripts of one element after the other.
+        .def(
+            "initial",
+            [](const PreparedSweep& s, int array) {
+                const std::vector<std::int64_t> all = s.initial(array);
+                return nb::bytes(all.data(), all.size() * sizeof all[0]);
+            },
+            "array"_a)
+        .def(
+            "row_steps",
+            [](const PreparedSweep& s, const std::vector<PlainArray*>& arrays) {
+                return s.row_steps(run_arrays(arrays));
+            },
+            "arrays"_a)
+        .def(
+            "conversion_s",
+            [](const PreparedSweep& s, const std::vector<PlainArray*>& arrays) {
+                return s.conversion_s(run_arrays(arrays));
+            },
+            "arrays"_a)
+        .def(
+            "sample",
+            [](PreparedSweep& s, const std::vector<PlainArray*>& arrays, const Kernel& kernel, double budget_s) {
+                const std::vector<RunArray> all = run_arrays(arrays);
+                std::vector<RateSample> samples;
+                {
+                    nb::gil_scoped_release release;
+                    samples = s.sample(all, kernel, budget_s);
+                }
+                std::vector<std::tuple<double, double, double>> result;
+                for (const RateSample& r : samples) result.push_back({r.rows, r.points, r.tile_s});
+                return result;
+            },
+            "arrays"_a, "kernel"_a, "budget_s"_a,
+            "(rows, points, seconds) of tiles with long rows, short rows, few points, and of long rows on one lane "
+            "alone where there are several; empty where the kernel raised.")
+        .def(
+            "run",
+            [](PreparedSweep& s, const std::vector<PlainArray*>& arrays, const Kernel& kernel, nb::object explain,
+               std::optional<std::int64_t> steps, double moving_s, double call_s, std::int64_t first_step,
+               const std::vector<StepPoints>& points) {
+                const std::vector<RunArray> all = run_arrays(arrays);
+                nb::gil_scoped_release release;
+                return s.run(
+                    all, kernel,
+                    [&explain](const Failure& f) {
+                        nb::gil_scoped_acquire gil;
+                        return nb::cast<std::string>(explain(f.site, f.point));
+                    },
+                    steps, {moving_s, call_s}, first_step, points);
+            },
+            "arrays"_a, "kernel"_a, "explain"_a = nb::none(), nb::kw_only(), "steps"_a = std::nullopt,
+            "moving_s"_a = 0.0, "call_s"_a = 0.0, "first_step"_a = 0, "points"_a = std::vector<StepPoints>())
+        .def("prepare_steps", &PreparedSweep::prepare_steps, "steps"_a, Release())
+        // None where an array must be copied for each run. What is given must live as long.
+        .def(
+            "bind",
+            [](PreparedSweep& s, Context& context, const std::vector<PlainArray*>& arrays, const Kernel& kernel,
+               nb::object explain) -> std::unique_ptr<BoundSweep> {
+                std::vector<RunArray> all = run_arrays(arrays);
+                if (!BoundSweep::suits(s, all)) return nullptr;
+                return std::make_unique<BoundSweep>(context, s, std::move(all), kernel,
+                                                    [explain = std::move(explain)](const Failure& f) {
+                                                        nb::gil_scoped_acquire gil;
+                                                        return nb::cast<std::string>(explain(f.site, f.point));
+                                                    });
+            },
+            "context"_a, "arrays"_a, "kernel"_a, "explain"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>());
+}
