@@ -6,7 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from tilewave.nests.plan_changes.earlier_plan import MOST_SLOWER, MOST_TIMES, STEPS_ENOUGH, alike, as_good
+import tilewave as tw
+from tilewave.nests import kernel_maker
+from tilewave.nests.plan_changes.earlier_plan import MOST_SLOWER, MOST_TIMES, STEPS_ENOUGH, similar, as_good
 
 
 def space(*extents, first=3):
@@ -34,7 +36,7 @@ def space(*extents, first=3):
 )
 @pytest.mark.exhaustive
 def test_extents_may_double_and_time_steps_do_not_count(was, now, in_time, same):
-    assert alike(was, space(*now), in_time) is same
+    assert similar(was, space(*now), in_time) is same
 
 
 def test_it_does_not_matter_which_of_two_runs_came_first():
@@ -44,12 +46,12 @@ def test_it_does_not_matter_which_of_two_runs_came_first():
     for _ in range(200):
         one, other = ([pick.randrange(0, 40) for _ in range(pick.choice([2, 2, 2]))] for _ in range(2))
         in_time = pick.random() < 0.5
-        assert alike(one, space(*other), in_time) == alike(other, space(*one), in_time), (seed, one, other)
+        assert similar(one, space(*other), in_time) == similar(other, space(*one), in_time), (seed, one, other)
         plain = all(
             a == b or 0 < max(a, b) <= MOST_TIMES * min(a, b) or k == 0 and in_time and min(a, b) >= STEPS_ENOUGH
             for k, (a, b) in enumerate(zip(one, other, strict=True))
         )
-        assert alike(one, space(*other), in_time) == plain, (seed, one, other, in_time)
+        assert similar(one, space(*other), in_time) == plain, (seed, one, other, in_time)
 
 
 def plan(time_s, *extents):
@@ -76,4 +78,24 @@ def test_a_plan_is_as_good_where_a_point_takes_about_as_long(now, then, good):
 def test_a_space_of_other_loops_is_no_question():
     for was, now in itertools.product([(3,), (3, 3, 3)], [(3, 3)]):
         with pytest.raises(ValueError):
-            alike(was, space(*now), False)
+            similar(was, space(*now), False)
+
+
+@tw.nest
+def add(H, i, j):
+    H[i, j] = H[i - 1, j] + 0.5 * H[i, j - 1]
+
+
+def test_a_fitted_plan_has_the_rate_that_it_was_chosen_with(monkeypatch):
+    """It is that of the plan's lanes already: one of two, which alone is twice as fast."""
+    samples = [(50.0, 20000.0, 2e-5), (500.0, 12000.0, 1.2e-5), (4.0, 8.0, 8e-9), (50.0, 20000.0, 1e-5)]
+    monkeypatch.setattr(kernel_maker, "sampled", lambda *_: samples)
+    context = tw.Context(threads=2)
+    machine = context._core.machine()
+    machine.hand_over_s = 1.0  # so one lane is best
+    context._core.use_machine(machine)
+    H = tw.field((400, 400), init=1.0, context=context)
+    first = tw.run(add, H=H, context=context).plan
+    other = tw.run(add, H=H, context=context, over={"i": (1, 300)}).plan
+    assert first.threads == other.threads == 1 and other.notes["chosen_for"] == first.notes["extents"]
+    assert other.notes["rate"] == first.notes["rate"] and first.notes["rate"]["one_lane_factor"] == 0.5

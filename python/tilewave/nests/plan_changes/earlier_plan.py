@@ -19,17 +19,9 @@ STEPS_ENOUGH = 8
 MOST_SLOWER = 1.25
 
 
-def alike(chosen_for, space, in_time):
-    """Whether a plan that was chosen for some extents may do for a space.
-
-    Parameters
-    ----------
-    chosen_for : sequence of int
-        Of each loop index.
-    space : pair of sequences of int
-        First and end.
-    in_time : bool
-        Whether the first loop index is time.
+def similar(chosen_for, space, in_time):
+    """Whether a plan that was chosen for loops of some extents may do for a space, (first, end); `in_time`: the first
+    loop index is time.
     """
     for k, (was, low, high) in enumerate(zip(chosen_for, *space, strict=True)):
         least, most = sorted((was, high - low))
@@ -41,9 +33,7 @@ def alike(chosen_for, space, in_time):
 
 
 def as_good(plan, chosen):
-    """Whether a plan is predicted to be about as fast where it is taken to as where it was chosen: fewer points in no
-    more time.
-    """
+    """Whether a fitted plan is predicted to be about as fast as the chosen one: fewer points in no more time."""
     now, then = (math.prod(each.notes["extents"]) for each in (plan, chosen))
     return plan.predicted.time_s <= MOST_SLOWER * chosen.predicted.time_s * max(now / max(then, 1), 1.0)
 
@@ -60,13 +50,9 @@ def fitted(context, given):
 
     Local.
     """
-    problem, in_time = given.problem, given.loops.steps is not None
     for chosen in context._plans.get(_family(given), ()):
-        core = problem.core.skewed(*chosen.plan.skew) if chosen.plan.skew else problem.core
-        if core.loops != chosen.problem.core.loops or not alike(chosen.plan.notes["extents"], core.space, in_time):
-            continue
         try:
-            prepared = _fitted(context, given, chosen, dataclasses.replace(problem, core=core))
+            prepared = _fitted(context, given, chosen)
         except ConfigError:  # the plan is none for these bounds
             continue
         if prepared is not None:
@@ -92,29 +78,25 @@ def _family(given):
     return given.key.family(facts)
 
 
-def _fitted(context, given, chosen, problem):
+def _fitted(context, given, chosen):
     """The same with the plan that was `chosen`, fitted to other bounds; None where another may be better."""
-    before = chosen.problem.core
+    before, core, extents = chosen.problem.core, given.problem.core, chosen.plan.notes["extents"]
+    if chosen.plan.skew:
+        core = core.skewed(*chosen.plan.skew)
+    if core.loops != before.loops or not similar(extents, core.space, given.loops.steps is not None):
+        return None
     if given.block:
-        before = before.with_steps(chosen.plan.notes["extents"][0])
-    plan = Plan._from_core(_core.fitted(chosen.plan._to_core(), before, problem.core))
+        before = before.with_steps(extents[0])
+    plan = Plan._from_core(_core.fitted(chosen.plan._to_core(), before, core))
     fixed = {**given.choices, **(dict(zip(CHOICES, given.plan.choices(), strict=True)) if given.plan else {})}
     if any(getattr(plan, name) != value for name, value in fixed.items() if name in CHOICES):
         return None
-    core_plan, machine, was = plan._to_core(), context._core.machine(), chosen.rate
-    known = [_core.MeasuredRate(chosen.plan._to_core(), was.rate, of_all_tiles=True)]
-    rate = _core.MeasuredRate(core_plan, _core.rate_for(problem.core, core_plan, machine, known), note=was.note)
-    candidate = _core.evaluate(problem.core, core_plan, machine, rate.rate)
-    chosen_here = dataclasses.replace(chosen, problem=problem)
-    plan = python_plan(context, given, chosen_here, [candidate], rate, considered=0, whole=True)
+    # The rate is that of the plan's lanes and kind of tiles already, which are the same here.
+    candidate = _core.evaluate(core, plan._to_core(), context._core.machine(), chosen.rate.rate)
+    chosen_here = dataclasses.replace(chosen, problem=dataclasses.replace(given.problem, core=core))
+    plan = python_plan(context, given, chosen_here, [candidate], chosen.rate, considered=0, whole=True)
     if not as_good(plan, chosen.plan):
         return None
-    plan.notes.update(
-        chosen_for=chosen.plan.notes["extents"],
-        **{
-            name: chosen.plan.notes[name]
-            for name in ("given_whole", "alternatives", "fewer")
-            if name in chosen.plan.notes
-        },
-    )
+    names = [name for name in ("given_whole", "alternatives", "fewer") if name in chosen.plan.notes]
+    plan.notes.update(chosen_for=extents, **{name: chosen.plan.notes[name] for name in names})
     return prepared_for(given, chosen_here, plan)
