@@ -200,7 +200,6 @@ void bind_context(nb::module_& m) {
         },
         "address"_a, "bytes"_a, "begin"_a = 0, Release());
     m.def("load_mpi", &python::load_mpi, "path"_a);
-    m.def("loaded_mpi", &python::loaded_mpi);
     m.def("mpi_started", &mpi_started);
     m.def("defer_interrupt", &defer_interrupt, "defer"_a, "Of this thread, until the next agreement that it begins.");
     m.def("interrupt_deferred", &interrupt_deferred);

@@ -2,6 +2,8 @@
 #include "measure/measure.hpp"
 
 #include "casters.hpp"
+#include "data/file_cache.hpp"
+#include "measure/rate_store.hpp"
 
 namespace {
 
@@ -9,16 +11,64 @@ measure::Pair pair_of(int peer, bool first) {
     return {peer, first};
 }
 
-measure::Shape shape_of(const std::string& way, std::int64_t stride, std::int64_t chunk_bytes) {
-    using Way = measure::Shape::Way;
-    const Way ways[] = {Way::contiguous, Way::datatype, Way::packed, Way::chunks};
+measure::Shape shape_of(const std::string& kind, std::int64_t stride, std::int64_t chunk_bytes) {
+    using Kind = measure::Shape::Kind;
+    const Kind kinds[] = {Kind::contiguous, Kind::datatype, Kind::packed, Kind::chunks};
     const char* const names[] = {"contiguous", "datatype", "packed", "chunks"};
     for (int i = 0; i < 4; ++i)
-        if (way == names[i]) return {ways[i], stride, chunk_bytes};
-    throw ConfigError("way: given '" + way + "'; allowed: contiguous, datatype, packed, chunks");
+        if (kind == names[i]) return {kinds[i], stride, chunk_bytes};
+    throw ConfigError("kind: given '" + kind + "'; allowed: contiguous, datatype, packed, chunks");
+}
+
+// Of a str, bytes or path.
+std::string path_of(const nb::object& path) {
+    PyObject* bytes = nullptr;
+    if (!PyUnicode_FSConverter(path.ptr(), &bytes)) throw nb::python_error();
+    return nb::steal<nb::bytes>(bytes).c_str();
 }
 
 }  // namespace
+
+void bind_file_cache(nb::module_& m) {
+    const auto text = [](const nb::bytes& b) { return std::string(b.c_str(), b.size()); };
+    const auto bytes = [](const std::string& s) { return nb::bytes(s.data(), s.size()); };
+    nb::module_ f = m.def_submodule("file_cache", "Files that later processes find again.");
+    f.attr("MOST_FILES") = file_cache::most_files;
+    f.def("folder", [bytes] { return bytes(file_cache::folder()); }, "Empty: nothing is stored.");
+    f.def(
+        "find",
+        [bytes](const std::string& key, const std::string& ending) -> std::optional<nb::bytes> {
+            const auto found = file_cache::find(key, ending);
+            return found ? std::optional(bytes(*found)) : std::nullopt;
+        },
+        "key"_a, "ending"_a, "What was stored for a key; None: nothing.");
+    f.def(
+        "store",
+        [text](const std::string& key, const std::string& ending, const nb::bytes& data, std::size_t most) {
+            file_cache::store(key, ending, text(data), most);
+        },
+        "key"_a, "ending"_a, "data"_a, "most"_a = file_cache::most_files,
+        "Stores data for a key where a file can be written.");
+    f.def(
+        "read_private",
+        [bytes](const nb::object& path) {
+            std::string found;
+            const std::string why = file_cache::read_private(path_of(path), found);
+            if (why.empty()) return bytes(found);
+            PyErr_SetString(PyExc_OSError, why.c_str());
+            throw nb::python_error();
+        },
+        "path"_a, "The bytes of a file that only the user can have written.");
+    f.def(
+        "write_private",
+        [text](const nb::object& path, const nb::bytes& data) {
+            return file_cache::write_private(path_of(path), text(data));
+        },
+        "path"_a, "data"_a, "Writes a file that read_private reads; whether that was possible.");
+    f.def(
+        "remove_unfinished", [](const nb::object& folder) { file_cache::remove_unfinished(path_of(folder)); },
+        "folder"_a, "Removes the user's files that processes have left unfinished.");
+}
 
 void bind_measure(nb::module_& m) {
     nb::module_ e = m.def_submodule("measure", "Experiments; samples in seconds.");
@@ -30,11 +80,11 @@ void bind_measure(nb::module_& m) {
         "context"_a, "peer"_a, "first"_a, "bytes"_a, "rounds"_a, "synchronous"_a = false, Release());
     e.def(
         "strided_trips",
-        [](Context& c, int peer, bool first, std::int64_t bytes, int rounds, const std::string& way,
+        [](Context& c, int peer, bool first, std::int64_t bytes, int rounds, const std::string& kind,
            std::int64_t stride, std::int64_t chunk_bytes) {
-            return measure::strided_trips(c, pair_of(peer, first), bytes, rounds, shape_of(way, stride, chunk_bytes));
+            return measure::strided_trips(c, pair_of(peer, first), bytes, rounds, shape_of(kind, stride, chunk_bytes));
         },
-        "context"_a, "peer"_a, "first"_a, "bytes"_a, "rounds"_a, "way"_a, "stride"_a, "chunk_bytes"_a = 0, Release());
+        "context"_a, "peer"_a, "first"_a, "bytes"_a, "rounds"_a, "kind"_a, "stride"_a, "chunk_bytes"_a = 0, Release());
     // (turns, posts of sends, posts of receives)
     e.def(
         "stream",
@@ -83,6 +133,7 @@ void bind_measure(nb::module_& m) {
             return found;
         },
         "context"_a, "bytes"_a);
+    e.def("queued_s", &queued_s, "Seconds that threads of this process waited for a CPU which another program had.");
     e.def("native", [](Context& c) { return c.transport().native(); }, "context"_a);
     e.def("connected", [](Context& c) { return c.transport().connected(); }, "context"_a);
 }

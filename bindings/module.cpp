@@ -23,6 +23,7 @@ void bind_predict(nb::module_& m);
 void bind_nests(nb::module_& m);
 void bind_plan(nb::module_& m);
 void bind_patterns(nb::module_& m);
+void bind_file_cache(nb::module_& m);
 void bind_measure(nb::module_& m);
 void bind_run(nb::module_& m);
 void bind_linalg(nb::module_& m);
@@ -91,6 +92,7 @@ NB_MODULE(_core, m) {
     bind_predict(m);
     bind_plan(m);
     bind_patterns(m);
+    bind_file_cache(m);
     bind_measure(m);
     bind_run(m);
     bind_linalg(m);

@@ -38,10 +38,6 @@ void load_mpi(const std::string& path) {
     path_loaded = path;
 }
 
-const std::string& loaded_mpi() {
-    return path_loaded;
-}
-
 }  // namespace python
 
 std::unique_ptr<Transport> make_mpi_transport(std::optional<int> comm, std::int64_t piece) {

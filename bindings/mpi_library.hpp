@@ -7,7 +7,5 @@ namespace tilewave::python {
 /// Load `path` (a library with tilewave_mpi_entry); later calls with another path are refused.
 /// @throws MpiError when it cannot be loaded
 void load_mpi(const std::string& path);
-/// The loaded path, or "".
-const std::string& loaded_mpi();
 
 }  // namespace tilewave::python

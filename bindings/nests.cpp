@@ -78,22 +78,6 @@ private:
     nb::object maker_;  // which the caller holds
 };
 
-class PythonStore final : public RateStore {
-public:
-    explicit PythonStore(nb::object store) : store_(std::move(store)) {}
-    std::vector<std::vector<MeasuredRate>> read(const std::vector<std::string>& keys) override {
-        nb::gil_scoped_acquire gil;
-        return nb::cast<std::vector<std::vector<MeasuredRate>>>(store_.attr("read")(keys));
-    }
-    void keep(const std::string& key, const std::vector<MeasuredRate>& rates, int lanes) override {
-        nb::gil_scoped_acquire gil;
-        store_.attr("keep")(key, rates, lanes);
-    }
-
-private:
-    nb::object store_;
-};
-
 }  // namespace
 
 void bind_nests(nb::module_& m) {
@@ -120,19 +104,16 @@ void bind_nests(nb::module_& m) {
         });
     m.def(
         "choose_together",
-        [](Context& context, std::optional<NestCall> call, nb::object maker,
-           nb::object store) -> std::optional<ChosenPlan> {
+        [](Context& context, std::optional<NestCall> call, nb::object maker) -> std::optional<ChosenPlan> {
             PythonMaker makes(std::move(maker));
-            std::optional<PythonStore> keeps;
-            if (!store.is_none()) keeps.emplace(std::move(store));
             try {
                 nb::gil_scoped_release release;
-                return choose_together(context, call ? &*call : nullptr, makes, keeps ? &*keeps : nullptr);
+                return choose_together(context, call ? &*call : nullptr, makes);
             } catch (Ends& end) {
                 throw nb::python_error(end.error);
             }
         },
-        "context"_a, "call"_a.none(), "maker"_a, "store"_a.none(),
+        "context"_a, "call"_a.none(), "maker"_a,
         "The best plan for a call, measured on all ranks together; None where another rank has failed. Collective.");
     m.def(
         "nest_problem",
@@ -147,13 +128,14 @@ void bind_nests(nb::module_& m) {
         "arrays"_a, "over"_a = nb::none(), "reverse"_a = std::vector<int>(), "steps"_a = nb::none(),
         "periodic"_a = std::vector<int>(), "The problem of a nest as C++ programs give it, for tests.");
     nb::class_<KnownRates>(m, "KnownRates", "What a context has measured of bodies.")
-        .def("clear", &KnownRates::clear)
-        .def("__len__", [](const KnownRates& k) { return k.all().size(); })
-        .def("values", [](const KnownRates& k) {
-            std::vector<std::vector<MeasuredRate>> all;
-            for (const auto& [key, rates] : k.all()) all.push_back(rates);
-            return all;
-        });
+        .def("clear", [](KnownRates& k) { k.clear(); })
+        .def("__len__", [](const KnownRates& k) { return k.size(); });
+    nb::class_<RateStore>(m, "RateStore", "The rates on disk of a context's launch.")
+        .def_rw("launch", &RateStore::launch, nb::arg().none())
+        .def_rw("most_queued", &RateStore::most_queued);
+    m.def(
+        "rate_store", [](Context& context) -> RateStore& { return context.component<RateStore>(); }, "context"_a,
+        nb::rv_policy::reference, nb::keep_alive<0, 1>());
     m.def(
         "known_rates", [](Context& context) -> KnownRates& { return context.component<KnownRates>(); }, "context"_a,
         nb::rv_policy::reference, nb::keep_alive<0, 1>());

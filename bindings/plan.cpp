@@ -30,7 +30,6 @@ void bind_plan(nb::module_& m) {
         .def_ro("plan", &MeasuredRate::plan)
         .def_ro("rate", &MeasuredRate::rate)
         .def_ro("note", &MeasuredRate::note);
-    m.attr("NOT_MEASURED") = not_measured;
     nb::class_<Alternative>(m, "Alternative", "One layout of the loops and arrays of a nest.")
         .def_ro("problem", &Alternative::problem)
         .def_ro("request", &Alternative::request)
@@ -39,12 +38,6 @@ void bind_plan(nb::module_& m) {
         .def_ro("others", &Alternative::others);
     m.def("alternatives", &alternatives, "problem"_a, "ranks"_a, "request"_a, "machine"_a, "rows_across"_a,
           "The layouts of a problem over ranks, the preferred ones first; see planner.hpp.");
-    m.def(
-        "rate_for",
-        [](const SweepProblem& problem, const Plan& plan, const Machine& machine,
-           const std::vector<MeasuredRate>& rates) { return rate_for(problem, plan, machine, rates); },
-        "problem"_a, "plan"_a, "machine"_a, "rates"_a,
-        "The rate for the tiles of a plan, from those that were measured.");
     m.def(
         "choose_plan",
         [](const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine,

@@ -27,6 +27,8 @@ std::vector<RunArray> run_arrays(const std::vector<PlainArray*>& arrays) {
 }  // namespace
 
 void bind_prepared(nb::module_& m) {
+    m.attr("MOST_PREPARED_NESTS") = tuning::most_prepared_nests;
+    m.attr("MOST_PREPARED_BYTES") = tuning::most_prepared_bytes;
     m.attr("BLOCK_POINTS") = tuning::block_points;
     m.attr("FEWEST_BLOCK_STEPS") = tuning::fewest_block_steps;
     m.attr("MOST_BLOCK_STEPS") = tuning::most_block_steps;

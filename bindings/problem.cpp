@@ -169,8 +169,6 @@ void bind_plan(nb::module_& m) {
           "Whether boxes of skewed loops have more than four times the arrays' elements, and more than 4 MB.");
     m.def("row_of_blocks", &row_of_blocks, "problem"_a, "plan"_a,
           "The row of a plan with skewed storage, or its reverse where a rank's arrays are denser with it.");
-    m.def("skew_for_time", &skew_for_time, "problem"_a, "ranks"_a, "lanes"_a, "row"_a, "machine"_a,
-          "Two loops along whose sum tiles are better cut where steps of time follow each other, or empty.");
     m.def(
         "deep_halo",
         [](const SweepProblem& problem, const Plan& plan) {

@@ -66,6 +66,8 @@ public:
     /// Replaces the measured numbers, except the places of ranks: ranks_per_core, set_of, set_cpus. Local;
     /// the same on every rank, or plans differ.
     void use_machine(const Machine& machine);
+    /// Differs for each machine that the context has used.
+    std::int64_t machine_number() const { return machine_number_; }
     /// Add to this rank's clock to get rank 0's.
     double clock_offset_s();
 
@@ -105,6 +107,7 @@ private:
     std::unique_ptr<Lanes> lanes_;
     std::unique_ptr<ExecuteOptions> options_;
     std::optional<Machine> machine_;
+    std::int64_t machine_number_ = 0;
     double clock_offset_s_ = 0;
     std::map<std::type_index, std::shared_ptr<void>> components_;
 };

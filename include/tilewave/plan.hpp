@@ -129,6 +129,8 @@ struct PlanRequest {
 #undef TILEWAVE_CHOICE
     /// `plan` with the choices that are fixed.
     Plan apply(Plan plan) const;
+    /// The choices that are fixed.
+    std::string to_string() const;
     friend bool operator==(const PlanRequest&, const PlanRequest&) = default;
     int threads = 1;           ///< lanes of a rank at most, a helper counted
     bool all_threads = false;  ///< not fewer, where the nest has work for them (planner.hpp)

@@ -9,19 +9,14 @@ import contextlib
 import errno
 import io
 import os
-import re
 import secrets
 import stat
-import time
 
+from tilewave._core import file_cache
 from tilewave.errors import ConfigError, shown
 
 MOST_BYTES = 256 << 20  # of a kernel, a plan or a machine; what Tilewave writes is far below
 
-#: Seconds since its last change after which an unfinished file belongs to no running process.
-ABANDONED_S = 86400
-
-_PART = re.compile(r"\.tilewave-[0-9a-f]{32}\.part")
 _looked_through = set()  # folders in which this process has looked for unfinished files
 
 
@@ -38,29 +33,8 @@ def read(path):
         When it cannot be read, is no regular file (a FIFO would wait for a writer, a device may never end), or is
         larger than 256 MB; ``strerror`` says which.
     """
-    with _opened(path) as (file, _):
+    with _opened(path) as file:
         return file.read()
-
-
-def read_private(path):
-    """A regular file's bytes, as `read`, if only the user can have written it: for what decides on a run by itself.
-
-    Raises
-    ------
-    OSError
-        Also where the file or its folder belongs to another user, or others can write it.
-    """
-    if not is_private(os.stat(os.path.dirname(path) or ".")):
-        raise PermissionError(errno.EPERM, "its folder belongs to another user, or others can write it", str(path))
-    with _opened(path) as (file, status):
-        if not is_private(status):
-            raise PermissionError(errno.EPERM, "it belongs to another user, or others can write it", str(path))
-        return file.read()
-
-
-def is_private(status):
-    """Whether only the user can write what has this `os.stat_result`."""
-    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 @contextlib.contextmanager
@@ -73,7 +47,7 @@ def _opened(path):
         if status.st_size > MOST_BYTES:
             raise OSError(errno.EFBIG, f"it has {status.st_size} bytes, allowed: {MOST_BYTES}", os.fspath(path))
         with os.fdopen(handle, "rb", closefd=False) as file:
-            yield file, status
+            yield file
     finally:
         os.close(handle)
 
@@ -138,23 +112,6 @@ def write(path, data):
         os.fsync(file.fileno())  # a disk that is over its quota, or gone, says so here
 
 
-def write_private(path, data):
-    """Write a file that `read_private` reads; makes its folder.
-
-    Returns
-    -------
-    bool
-        False where others can write the folder, or it is another user's: then nothing is written.
-    """
-    folder = os.path.dirname(path)
-    os.makedirs(folder, 0o700, exist_ok=True)
-    if not is_private(os.stat(folder)):
-        return False
-    with unfinished(path, 0o600) as part, open(part, "wb") as file:
-        file.write(data)
-    return True
-
-
 @contextlib.contextmanager
 def unfinished(path, mode=None):
     """An empty file for the content of another one: it gets that name at the end; where something raises it goes.
@@ -189,7 +146,9 @@ def begin(path, mode=None):
             os.fchmod(handle, stat.S_IMODE(os.stat(path).st_mode) if mode is None else mode)
     finally:
         os.close(handle)
-    _remove_abandoned(folder or ".")
+    if (where := os.path.realpath(folder or ".")) not in _looked_through:
+        _looked_through.add(where)
+        file_cache.remove_unfinished(where)
     return part
 
 
@@ -197,20 +156,3 @@ def remove(part):
     """Remove a file that did not become whole; it may be gone."""
     with contextlib.suppress(OSError):
         os.unlink(part)
-
-
-def _remove_abandoned(folder):
-    """Once a process and folder: remove the user's files that `begin` made and nobody has finished."""
-    folder = os.path.realpath(folder)
-    if folder in _looked_through:
-        return
-    _looked_through.add(folder)
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if not _PART.fullmatch(entry.name):
-                continue
-            with contextlib.suppress(OSError):  # another process has removed it
-                status = entry.stat(follow_symlinks=False)
-                old = status.st_mtime < time.time() - ABANDONED_S
-                if old and stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
-                    os.unlink(entry.path)

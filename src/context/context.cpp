@@ -6,7 +6,6 @@
 #include <map>
 
 #include "context/agreement.hpp"
-#include "context/machine_number.hpp"
 #include "context/progress_engine.hpp"
 #include "context/waiting.hpp"
 #include "core/tags.hpp"
@@ -155,7 +154,7 @@ void Context::use_machine(const Machine& machine) {
     machine_->ranks_per_core = crowd;
     machine_->set_of = set_of_;
     machine_->set_cpus = set_cpus_;
-    ++component<MachineNumber>().now;
+    ++machine_number_;
 }
 
 double Context::clock_offset_s() {

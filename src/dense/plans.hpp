@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "context/agreement.hpp"
-#include "context/machine_number.hpp"
+#include "core/recent.hpp"
 #include "tilewave/linalg.hpp"
 #include "transport/collectives.hpp"
 
@@ -45,12 +45,9 @@ struct RankedPlans {
     std::shared_ptr<void> shown;  ///< what a front end has made of them
 };
 
-/// Plans that a context has chosen, at most so many: the oldest first, with what they are of.
+/// Plans that a context has chosen, by what they are of.
 template <class Plan>
-struct ChosenPlans {
-    static constexpr std::size_t most = 64;
-    std::vector<std::pair<std::string, std::shared_ptr<RankedPlans<Plan>>>> all;
-};
+using ChosenPlans = Recent<std::string, std::shared_ptr<RankedPlans<Plan>>, 64>;
 
 /// Some plans, ranked and the same on every rank: all measure what they need, and rank 0 simulates them. `of`: all that
 /// they depend on but for the machine. Collective, after an agreement.
@@ -60,10 +57,9 @@ std::shared_ptr<RankedPlans<Plan>> ranked_plans(
     const std::function<void(const std::vector<Plan>&)>& measure,
     const std::function<std::vector<Plan>(std::vector<Plan>, const Machine&)>& simulate) {
     static_assert(std::is_trivially_copyable_v<Plan>);
-    auto& all = context.component<ChosenPlans<Plan>>().all;
-    const std::string key = of + ", machine " + std::to_string(context.component<MachineNumber>().now);
-    for (const auto& [known, found] : all)
-        if (known == key) return found;
+    auto& chosen = context.component<ChosenPlans<Plan>>();
+    const std::string key = of + ", machine " + std::to_string(context.machine_number());
+    if (const auto* known = chosen.find(key)) return *known;
     if (plans.size() > 1) {
         std::string bytes;
         agree_after(context, "planned", [&] {
@@ -76,10 +72,9 @@ std::shared_ptr<RankedPlans<Plan>> ranked_plans(
         plans.resize(bytes.size() / sizeof(Plan));
         std::memcpy(static_cast<void*>(plans.data()), bytes.data(), bytes.size());
     }
-    if (all.size() >= ChosenPlans<Plan>::most) all.erase(all.begin());
     auto made = std::make_shared<RankedPlans<Plan>>();
     made->plans = std::move(plans);
-    return all.emplace_back(key, std::move(made)).second;
+    return chosen.store(key, std::move(made));
 }
 
 }  // namespace tilewave

@@ -104,7 +104,7 @@ std::vector<double> memory(Context& context, int lanes, std::int64_t bytes, int 
     s.lanes.resize(std::max(lanes, 1));
     for (std::int32_t l = 0; l < lanes; ++l) {
         s.tiles.push_back({{l, 0, 0}, 0, 0, {{l, 0, 0}, {l + 1, repeats, points}}});
-        // The first pass gives each lane its own memory.
+        // The first pass gives each lane its memory.
         for (int i = 0; i <= passes; ++i) s.lanes[l].push_back({Op::compute, l});
     }
     const auto data = aligned_memory(lanes > 0 ? lanes * row_bytes : 1);
@@ -124,7 +124,7 @@ std::vector<double> memory(Context& context, int lanes, std::int64_t bytes, int 
 }
 
 std::vector<double> copies(std::int64_t run_bytes, std::int64_t bytes, int times) {
-    constexpr std::int64_t gap = 136;  // float64s from a run to the next: lines of their own, no power of two
+    constexpr std::int64_t gap = 136;  // float64s from a run to the next: separate lines, no power of two
     const std::int64_t run = std::max<std::int64_t>(run_bytes / 8, 1),
                        rows = std::max<std::int64_t>(bytes / (8 * run), 1);
     Schedule s;

@@ -155,18 +155,18 @@ std::vector<double> strided_trips(Context& context, Pair pair, std::int64_t byte
     const std::int64_t items = bytes / 8;
     const int out = stage.add({items, shape.stride}, 8);
     // What is staged, or sent and received in turn, may come from and go to the same memory.
-    const int in = shape.way == Shape::Way::contiguous ? stage.add({items, shape.stride}, 8) : out;
-    if (shape.way == Shape::Way::datatype) {
+    const int in = shape.kind == Shape::Kind::contiguous ? stage.add({items, shape.stride}, 8) : out;
+    if (shape.kind == Shape::Kind::datatype) {
         auto view = [&](int array) {
             return MatrixView{stage.memory[array].get(), items, 1, shape.stride * 8, Dtype::f8};
         };
         return datatype_trips(context, pair, view(out), view(in), rounds);
     }
     const std::int64_t part =
-        shape.way == Shape::Way::chunks ? std::clamp<std::int64_t>(shape.chunk_bytes / 8, 1, items) : items;
+        shape.kind == Shape::Kind::chunks ? std::clamp<std::int64_t>(shape.chunk_bytes / 8, 1, items) : items;
     std::vector<Box> parts;
     for (std::int64_t at = 0; at < items; at += part) parts.push_back({{at, 0}, {std::min(at + part, items), 1}});
-    return there_and_back(context, pair, stage, out, in, parts, shape.way != Shape::Way::contiguous, rounds, false);
+    return there_and_back(context, pair, stage, out, in, parts, shape.kind != Shape::Kind::contiguous, rounds, false);
 }
 
 Stream stream(Context& context, Pair pair, std::int64_t bytes, int count, int turns, bool synchronous) {

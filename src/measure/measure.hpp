@@ -17,13 +17,13 @@ struct Pair {
 
 /// How the bytes of a message lie in memory, and how they leave it.
 struct Shape {
-    enum class Way {
+    enum class Kind {
         contiguous,
         datatype,  ///< by a type of the message library
         packed,    ///< into one buffer, one message
-        chunks,    ///< by parts of chunk_bytes, the next part packed while one is under way
+        chunks,    ///< by parts of chunk_bytes, the next part packed while one travels
     };
-    Way way = Way::contiguous;
+    Kind kind = Kind::contiguous;
     std::int64_t stride = 1;  ///< from a float64 to the next, in float64s
     std::int64_t chunk_bytes = 0;
 };
@@ -41,7 +41,7 @@ struct Stream {
 };
 Stream stream(Context& context, Pair pair, std::int64_t bytes, int count, int turns, bool synchronous);
 
-/// A large message, first to second, beside computing.
+/// A large message, first to second, during computing.
 struct OverlapExperiment {
     std::int64_t bytes = 0;    ///< 0: no message, the computing alone
     std::int64_t rows = 1;     ///< of 256 points in the nearest cache that each rank computes meanwhile
@@ -64,10 +64,10 @@ std::vector<double> early_sends(Context& context, Pair pair, std::int64_t bytes,
 /// From a lane's signal to the end of another's await: mean of 100 hand-overs a sample.
 std::vector<double> hand_overs(Context& context, int samples);
 
-/// A step of a schedule beside what it does: mean over `tiles` tiles of one point, six steps each. No messages pass.
+/// A step of a schedule without what it does: mean over `tiles` tiles of one point, six steps each. No messages pass.
 std::vector<double> steps(int tiles, int samples);
 
-/// Passes over `bytes` of memory of its own by each of this rank's first `lanes` lanes at once, every element read and
+/// Passes over `bytes` of separate memory by each of this rank's first `lanes` lanes at once, every element read and
 /// written: seconds a pass, `passes` of each lane. Collective over the context; a rank with 0 lanes only takes part.
 std::vector<double> memory(Context& context, int lanes, std::int64_t bytes, int passes);
 

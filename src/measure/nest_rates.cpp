@@ -9,7 +9,6 @@
 #include "context/agreement.hpp"
 #include "context/slowest.hpp"
 #include "data/checksum.hpp"
-#include "measure/tuning.hpp"
 #include "transport/collectives.hpp"
 
 namespace tilewave {
@@ -115,19 +114,6 @@ MeasuredRate rate_of(Context& context, const SlowestNumbers& slow, const Plan& p
 }
 
 }  // namespace
-
-RateList KnownRates::of(const std::string& key) {
-    const auto found = std::find_if(all_.begin(), all_.end(), [&](const auto& one) { return one.first == key; });
-    if (found == all_.end()) return {};
-    std::rotate(all_.begin(), found, found + 1);
-    return all_.front().second;
-}
-
-void KnownRates::keep(const std::string& key, RateList rates) {
-    std::erase_if(all_, [&](const auto& one) { return one.first == key; });
-    all_.emplace_front(key, std::move(rates));
-    if (all_.size() > most_known_rates) all_.pop_back();
-}
 
 bool agree_on_rates(Context& context, bool failed, std::vector<RateList>& all) {
     const std::int64_t count = failed ? -1 : static_cast<std::int64_t>(all.size());

@@ -18,7 +18,7 @@ namespace tilewave {
 
 namespace {
 
-// To two binary digits behind the first: shapes that are nearly alike share a measurement.
+// To two binary digits behind the first: shapes that are nearly equal share a measurement.
 std::int64_t rounded(std::int64_t n) {
     const int digits = std::bit_width(static_cast<std::uint64_t>(n));
     const std::int64_t step = std::int64_t{1} << std::max(0, digits - 3);

@@ -13,7 +13,7 @@ namespace tilewave {
 /// Products of this shape on one lane, measured at first use of about this shape.
 ///
 /// Pieces that follow each other are measured, one call each. A piece that is repeated finds its operands in the cache:
-/// pieces of 62 x 128 x 3000 out of 1500 x 128 x 3000 ran at 34 GFlop/s where that said 42.
+/// pieces of 62 x 128 x 3000 out of 1500 x 128 x 3000 ran at 34 GFlop/s where that gave 42.
 struct ProductShape {
     std::array<std::int64_t, 3> piece{};  ///< rows, columns and depth
     std::array<std::int64_t, 2> whole{};  ///< rows and columns of the product that it is a piece of

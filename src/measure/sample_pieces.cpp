@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "measure/tuning.hpp"
 #include "predict/tile_work.hpp"
 
 namespace tilewave {
@@ -81,7 +82,7 @@ Pieces tiles_by_lane(const Schedule& s) {
     for (std::size_t l = 0; l < s.lanes.size(); ++l)
         for (const Step& step : s.lanes[l])
             if (step.op == Op::compute) tiles[l].push_back(s.tiles[step.item].box);
-    // From a third of the way on, and from where tiles are whole: some are cut off where loops are skewed or bounded.
+    // From the tile at a third on, and from where tiles are whole: some are cut off where loops are skewed or bounded.
     TileWork work(s, only_nest(s));
     const std::vector<bool> rows = varied_by_rows(s);
     for (auto& lane : tiles) {

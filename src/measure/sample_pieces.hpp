@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "plan/nests/tuning.hpp"
 #include "tilewave/engine/schedule.hpp"
 
 namespace tilewave {
@@ -16,7 +15,7 @@ Schedule computing(const Schedule& s, const Pieces& boxes);
 /// Whether a row goes along a dimension, too.
 std::vector<bool> varied_by_rows(const Schedule& s);
 
-/// The tiles of each lane, from a third of the way on and from where they are whole.
+/// The tiles of each lane, from the one at a third on and from where they are whole.
 Pieces tiles_by_lane(const Schedule& s);
 
 /// What all lanes have, in turn, for the first of them: about `total` points.

@@ -41,7 +41,7 @@ void fill(T* at, const Box& box, const Index& stride, std::int64_t parts) {
     } while (next_point(i, counted));
 }
 
-// A region in memory of its own, with the strides of its array.
+// A region in separate memory, with the strides of its array.
 class Sample {
 public:
     Sample(const Array& array, const Region& region, Dtype type) : type_(type), array_(region.array) {

@@ -12,8 +12,8 @@
 namespace tilewave {
 
 /// The rates of all operations of factorizations and solves, by number: of each two tasks of the schedules are timed, a
-/// large one and one that is about a quarter of it. Times of equal shapes are kept for the process. Operations that the
-/// schedules lack are counted as slow products.
+/// large one and one that is about a quarter of it. Times of equal shapes are remembered in the process. Operations
+/// that the schedules lack are counted as slow products.
 std::vector<OperationRate> factor_task_rates(const std::shared_ptr<const Blas>& blas, Dtype type,
                                              std::span<const Schedule> schedules);
 

@@ -3,8 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "plan/nests/tuning.hpp"
-
 namespace tilewave::tuning {
 
 // --- product_rates.cpp, task_rates.cpp: operations of matrices
@@ -27,11 +25,13 @@ inline constexpr std::int64_t most_caches_bytes = 48 << 20;
 inline constexpr std::int64_t probe_points = 2048, second_probe_points = 16 * probe_points;
 /// Points of one lane: its memory is then far larger than the caches.
 inline constexpr std::int64_t most_sample_points = 16 << 20;
-/// Bytes of memory like the arrays': larger than the caches, and little beside arrays that fill the machine.
+/// Bytes of memory like the arrays': larger than the caches, and little next to arrays that fill the machine.
 inline constexpr std::int64_t most_sample_bytes = std::int64_t{256} << 20;
 /// Bytes that pass through the caches of a rank from round to round.
 inline constexpr std::int64_t most_displaced = std::int64_t{128} << 20;
-/// Points of rows that show what beginning a row costs, of arrays beyond a core's own cache: at the end of a row a
+/// Points of rows that show what beginning a row costs; or a quarter of a row.
+inline constexpr std::int64_t short_row = 24;
+/// The same of arrays beyond the cache of one core: at the end of a row a
 /// prefetcher goes some lines too far. 2000 x 1500 doubles: 62 ns a row of 187 points, of which rows of 24 show 20.
 inline constexpr std::int64_t short_row_of_streams = 8 * short_row;
 /// Extent of the smallest tiles that are measured.
@@ -65,5 +65,13 @@ inline constexpr std::int64_t alike_points = 32;
 inline constexpr double rate_budget_s = 0.1, least_rate_budget_s = 0.03;
 /// Bodies, each with arrays of some shapes, whose rates one context remembers.
 inline constexpr std::size_t most_known_rates = 512;
+
+// --- rate_store.cpp: rates on disk
+
+/// Seconds that a stored rate is good for: meanwhile a system may have got another kernel or firmware.
+inline constexpr double most_rate_age_s = 14 * 86400.0;
+/// A rate is not stored where the lanes of rank 0 have waited for a CPU for so much of the time that measuring took:
+/// other programs had it. Of two lanes on two CPUs of a Zen 4 with other programs 0.5 to 2; nobody waits without them.
+inline constexpr double most_queued = 0.4;
 
 }  // namespace tilewave::tuning

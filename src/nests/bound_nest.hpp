@@ -1,5 +1,6 @@
 // What nest.cpp plans, for bound_nest.cpp.
 #pragma once
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -9,11 +10,14 @@
 
 namespace tilewave {
 
-/// A plan that was chosen, and the problem in the coordinates that it cuts.
+class PreparedSweep;
+
+/// A plan that was chosen, the problem in the coordinates that it cuts, and the schedule.
 struct PlannedNest {
     SweepProblem problem;
     Plan plan;
     double time_s = 0;  ///< predicted
+    std::shared_ptr<PreparedSweep> sweep;
 };
 
 /// A nest that was planned, for a block of its time steps where it has more.

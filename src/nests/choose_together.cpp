@@ -42,8 +42,8 @@ std::string either_direction(const Index& loop) {
 
 class Choosing {
 public:
-    Choosing(Context& context, const NestCall* call, KernelMaker& maker, RateStore* store)
-        : context_(context), call_(call), maker_(maker), store_(store), machine_(context.machine()) {}
+    Choosing(Context& context, const NestCall* call, KernelMaker& maker)
+        : context_(context), call_(call), maker_(maker), machine_(context.machine()) {}
 
     std::optional<ChosenPlan> run() {
         std::exception_ptr error;
@@ -55,7 +55,7 @@ public:
         const bool all = agree_on_rates(context_, !call_ || error != nullptr, rates_);
         if (error) std::rethrow_exception(error);
         if (!all) return std::nullopt;
-        read_kept();
+        read_stored();
         if (!measure(not_measured_yet())) return std::nullopt;
         for (Contender& c : contenders_)
             if (contenders_.size() > 1 && call_->in_place && skewed(c)) c.bringing_s = c.first->bringing_s();
@@ -70,7 +70,7 @@ public:
             if (!measure({*next})) return std::nullopt;
             best.reset();
         }
-        keep();
+        remember();
         return chosen(best ? *best : this->best(true));
     }
 
@@ -123,10 +123,10 @@ private:
     // The rates of a body on arrays of these shapes; where a run is brief those of any shapes.
     RateList remembered(const Contender& c) {
         KnownRates& known = context_.component<KnownRates>();
-        RateList rates = known.of(rate_key(c));
-        if (!rates.empty()) return rates;
-        RateList others = known.of(body_key(c));
-        if (!is_brief(c, others)) return rates;
+        if (const RateList* rates = known.find(rate_key(c)); rates && !rates->empty()) return *rates;
+        const RateList* same_body = known.find(body_key(c));
+        RateList others = same_body ? *same_body : RateList();
+        if (!is_brief(c, others)) return {};
         for (MeasuredRate& rate : others) rate.of_all_tiles = true;
         return others;
     }
@@ -145,32 +145,28 @@ private:
     }
 
     // From disk, where nothing is known. Collective.
-    void read_kept() {
-        if (!store_) return;
-        std::vector<std::string> lacking;
+    void read_stored() {
+        RateStore& store = context_.component<RateStore>();
+        if (store.launch.value_or("").empty()) return;
         for (std::size_t c = 0; c < contenders_.size(); ++c) {
-            keys_.push_back(contenders_[c].first->digest() + "\n" + rate_key(contenders_[c]));
-            if (rates_[c].empty()) lacking.push_back(keys_.back());
-        }
-        if (!lacking.empty()) {
-            std::vector<RateList> found = store_->read(lacking);
-            auto next = found.begin();
-            for (RateList& rates : rates_)
-                if (rates.empty()) rates = std::move(*next++);
+            const std::string digest = contenders_[c].first->digest();
+            keys_.push_back(digest.empty() ? digest : digest + "\n" + rate_key(contenders_[c]));
+            if (rates_[c].empty()) rates_[c] = store.read(context_, keys_.back());
         }
         for (const RateList& rates : rates_) before_.push_back(rates.size());
+        store.begin();
     }
 
     // To disk and into memory.
-    void keep() {
+    void remember() {
         int lanes = 1;
         for (const Contender& c : contenders_) lanes = std::max(lanes, c.first->plan().lanes());
         for (std::size_t c = 0; c < keys_.size() && context_.rank() == 0; ++c)
-            if (rates_[c].size() > before_[c]) store_->keep(keys_[c], rates_[c], lanes);
+            if (rates_[c].size() > before_[c]) context_.component<RateStore>().store(keys_[c], rates_[c], lanes);
         KnownRates& known = context_.component<KnownRates>();
         for (std::size_t c = 0; c < contenders_.size(); ++c) {
-            known.keep(rate_key(contenders_[c]), rates_[c]);
-            known.keep(body_key(contenders_[c]), rates_[c]);
+            known.store(rate_key(contenders_[c]), rates_[c]);
+            known.store(body_key(contenders_[c]), rates_[c]);
         }
     }
 
@@ -266,7 +262,6 @@ private:
     Context& context_;
     const NestCall* call_;
     KernelMaker& maker_;
-    RateStore* store_;
     const Machine machine_;
     std::vector<Contender> contenders_;
     std::vector<RateList> rates_;      // by contender
@@ -276,9 +271,8 @@ private:
 
 }  // namespace
 
-std::optional<ChosenPlan> choose_together(Context& context, const NestCall* call, KernelMaker& maker,
-                                          RateStore* store) {
-    return Choosing(context, call, maker, store).run();
+std::optional<ChosenPlan> choose_together(Context& context, const NestCall* call, KernelMaker& maker) {
+    return Choosing(context, call, maker).run();
 }
 
 }  // namespace tilewave

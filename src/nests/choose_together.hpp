@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "measure/nest_rates.hpp"
+#include "measure/rate_store.hpp"
 #include "nests/kernel_maker.hpp"
 
 namespace tilewave {
@@ -37,11 +38,10 @@ struct ChosenPlan {
 };
 
 /// Lists the alternatives of a call, measures the rate of its body on their tiles and on those of the best plan, until
-/// the best is measured. `call`: null on a rank that has failed, and only takes part. `store`: null where rates are not
-/// kept on disk; null on all ranks or on none. Collective.
+/// the best is measured. What the context's RateStore has is not measured. `call`: null on a rank that has failed, and
+/// only takes part. Collective.
 /// @returns nothing where another rank has failed, or one was interrupted: the caller's next agreement says so
 /// @throws what this rank alone has thrown: the caller tells the others by its next agreement
-std::optional<ChosenPlan> choose_together(Context& context, const NestCall* call, KernelMaker& maker,
-                                          RateStore* store = nullptr);
+std::optional<ChosenPlan> choose_together(Context& context, const NestCall* call, KernelMaker& maker);
 
 }  // namespace tilewave

@@ -21,7 +21,7 @@ public:
     virtual double bringing_s() { return 0; }
     /// Whether rows of the arrays' last dimension are computed as vectors.
     virtual bool vectors() const { return true; }
-    /// Of the machine code; empty: its rates are not kept on disk.
+    /// Of the machine code; empty: its rates are not stored on disk.
     virtual std::string digest() const { return {}; }
 };
 

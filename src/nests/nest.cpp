@@ -3,11 +3,11 @@
 
 #include <dlfcn.h>
 
-#include <deque>
 #include <optional>
 #include <set>
 
 #include "context/agreement.hpp"
+#include "measure/build_id.hpp"
 #include "nests/bound_nest.hpp"
 #include "nests/choose_together.hpp"
 #include "nests/prepared_sweep.hpp"
@@ -20,22 +20,8 @@ using namespace tuning;
 
 namespace {
 
-// Those of a context, the last one first.
-struct PlannedNests {
-    std::deque<std::pair<std::string, PlannedNest>> all;
-
-    const PlannedNest* find(const std::string& name) const {
-        for (const auto& [other, planned] : all)
-            if (other == name) return &planned;
-        return nullptr;
-    }
-    const PlannedNest* keep(const std::string& name, PlannedNest planned) {
-        std::erase_if(all, [&](const auto& each) { return each.first == name; });
-        all.emplace_front(name, std::move(planned));
-        if (all.size() > most_planned_nests) all.pop_back();
-        return &all.front().second;
-    }
-};
+// By what must be equal on all ranks.
+using PlannedNests = Recent<std::string, PlannedNest, most_prepared_nests>;
 
 bool lexicographically_ahead(const Index& offset, const std::vector<int>& signs) {
     for (int k = 1; k < offset.n; ++k)
@@ -70,6 +56,7 @@ public:
         : sweep_(context, alternative.problem, plan), arrays_(std::move(arrays)), kernel_(kernel) {}
     const Plan& plan() const override { return sweep_.plan(); }
     std::vector<RateSample> sample(double budget_s) override { return sweep_.sample(arrays_, kernel_, budget_s); }
+    std::string digest() const override { return code_digest(reinterpret_cast<const void*>(kernel_.row)); }
 
 private:
     PreparedSweep sweep_;
@@ -104,8 +91,8 @@ std::string accesses_of(const SweepProblem& p) {
 }
 
 // What must be equal on all ranks, and stands for a plan that was chosen.
-std::string described(const SweepProblem& p, const NestLoops& loops, const PlanRequest& request, const Plan& by_rules,
-                      const Kernel& kernel, const std::string& body) {
+std::string described(const SweepProblem& p, const NestLoops& loops, const PlanRequest& request, const Kernel& kernel,
+                      const std::string& body) {
     std::string text =
         "shape " + to_string(p.shape) + ", loops " + to_string(p.space.lo) + " to " + to_string(p.space.hi);
     for (const int k : loops.reverse) text += ", loop " + std::to_string(k) + " downwards";
@@ -114,8 +101,7 @@ std::string described(const SweepProblem& p, const NestLoops& loops, const PlanR
     text += accesses_of(p);
     for (const PointReduction& r : kernel.reductions)
         text += std::string(", ") + to_string(r.op) + " of " + to_string(r.type);
-    return text + ", up to " + std::to_string(request.threads) + " threads, first plan " + by_rules.to_string() +
-           ", body " + body;
+    return text + ", " + request.to_string() + ", body " + body;
 }
 
 }  // namespace
@@ -169,9 +155,9 @@ SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> ar
                 o[0] += 1;  // points write time t + 1
                 const bool ahead = !p.wraps() && lexicographically_ahead(o, signs);
                 if (o[0] == 1 && ahead) o[0] = 0;  // a step begins as a copy of the one before
-                Index beside = o;
-                beside[0] = 0;
-                if (o[0] == 0 && !ahead && !zero(beside)) time_buffers[a] = 2;
+                Index in_space = o;
+                in_space[0] = 0;
+                if (o[0] == 0 && !ahead && !zero(in_space)) time_buffers[a] = 2;
             } else if (in_time && o[0] != 0) {
                 throw ConfigError("offset " + to_string(o) + " of an array that is only read: time " +
                                   std::to_string(o[0]) + "; allowed: 0, as it has no time");
@@ -236,14 +222,13 @@ SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> ar
 ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest request, std::span<const ArrayReads> arrays,
                     const Kernel& kernel, const std::string& body, const std::string& call, const LeastHalos& halos,
                     const Plan* whole) {
-    RankStatus mine;
+    RankStatus statement;
     if (request.threads == 1) request.threads = context.threads();
-    const Machine machine = context.machine();
     NestLoops block = loops;
     const PlannedNest* known = nullptr;
     NestCall planned;
-    mine.caller = {call, ""};
-    const bool all_know = agree_after(context, mine, [&] {
+    statement.caller = {call, ""};
+    const bool all_know = agree_after(context, statement, [&] {
         if (!arrays[0].written && kernel.reductions.empty())
             throw ConfigError(
                 "a nest writes no array and reduces nothing; allowed: writes<...> of one or more, before those that "
@@ -260,12 +245,13 @@ ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest reques
         widen(problem, halos);
         problem.once = !kernel.reductions.empty();
         problem.paths_off = context.paths_off();
-        const Plan by_rules = alternatives(problem, context.size(), request, machine, true)[0].plan;
-        mine.description = described(problem, loops, request, by_rules, kernel, body);
-        for (const auto& [lo, hi] : halos) mine.description += ", halos " + to_string(lo) + " and " + to_string(hi);
-        if (whole) mine.description += ", plan " + whole->to_string();
-        known = context.component<PlannedNests>().find(mine.description);
-        mine.prepared = known != nullptr;
+        statement.description =
+            described(problem, loops, request, kernel, body) + ", machine " + std::to_string(context.machine_number());
+        for (const auto& [lo, hi] : halos)
+            statement.description += ", halos " + to_string(lo) + " and " + to_string(hi);
+        if (whole) statement.description += ", plan " + whole->to_string();
+        known = context.component<PlannedNests>().find(statement.description);
+        statement.prepared = known != nullptr;
         planned.body = body + accesses_of(problem);
         planned.memory = to_string(problem.shape);
         planned.problem = std::move(problem);
@@ -276,12 +262,21 @@ ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest reques
     });
     if (!all_know) {
         LambdaMaker maker(context, arrays, kernel);
-        agree_after(context, mine, [&] {
+        RateStore& store = context.component<RateStore>();
+        if (!store.launch) store.launch = launch_text(context);
+        agree_after(context, statement, [&] {
             const std::optional<ChosenPlan> chosen = choose_together(context, &planned, maker);
             if (!chosen) return;  // as a rank says
-            const Candidate& best = chosen->choice.ranked[0];
-            known = context.component<PlannedNests>().keep(
-                mine.description, {chosen->times[chosen->at].alternative.problem, best.plan, best.time_s});
+            const SweepProblem& best = chosen->times[chosen->at].alternative.problem;
+            const Candidate& first = chosen->choice.ranked[0];
+            PlannedNests& all = context.component<PlannedNests>();
+            known = &all.store(statement.description, {best, first.plan, first.time_s,
+                                                       std::make_shared<PreparedSweep>(context, best, first.plan)});
+            std::int64_t bytes = 0;
+            std::erase_if(all, [&](const auto& one) {
+                bytes += one.second.sweep->bytes();
+                return bytes > most_prepared_bytes && &one.second != known;
+            });
         });
         ensure(known != nullptr, "a nest has no plan");
     }
@@ -291,18 +286,15 @@ ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest reques
 Report run_nest(Context& context, const NestLoops& loops, PlanRequest request, std::span<const ArrayReads> arrays,
                 const Kernel& kernel, const std::string& body,
                 const std::function<std::string(const Failure&)>& explain) {
-    const ReadyNest ready = plan_nest(context, loops, request, arrays, kernel, body, "run");
     std::vector<RunArray> operands;
-    std::optional<PreparedSweep> sweep;
+    for (const ArrayReads& a : arrays) operands.push_back({a.field, {}});
+    const ReadyNest ready = plan_nest(context, loops, request, arrays, kernel, body, "run");
+    PreparedSweep& sweep = *ready.planned.sweep;
     const bool in_blocks = loops.steps && *loops.steps != *ready.block_steps;
-    RankStatus mine;
-    mine.caller = {"run", ""};
-    agree_after(context, mine, [&] {
-        for (const ArrayReads& a : arrays) operands.push_back({a.field, {}});
-        sweep.emplace(context, ready.planned.problem, ready.planned.plan);
-        if (in_blocks) sweep->prepare_steps(*loops.steps);
-    });
-    return sweep->run(operands, kernel, explain, in_blocks ? loops.steps : std::nullopt);
+    RankStatus statement;
+    statement.caller = {"run", ""};
+    if (in_blocks) agree_after(context, statement, [&] { sweep.prepare_steps(*loops.steps); });
+    return sweep.run(operands, kernel, explain, in_blocks ? loops.steps : std::nullopt);
 }
 
 std::string detail::body_name(const char* type, const void* place) {

@@ -113,8 +113,8 @@ bool PreparedSweep::copied(int a, const RunArray& array) const {
     const NestArray& n = problem_.arrays[a];
     if (array.field || n.scale.n) return false;
     if (n.replicated) {  // what is read beyond the ends of a periodic loop must be there
-        const Layout own = layout(problem_, plan_, a);
-        return own.storage(0) != own.whole();
+        const Layout stored = layout(problem_, plan_, a);
+        return stored.storage(0) != stored.whole();
     }
     return plan_.storage == StorageKind::skewed || lies_in_boxes(problem_, plan_, a) || n.time_buffers > 1;
 }
@@ -141,13 +141,13 @@ Binding PreparedSweep::in_field(int a, FieldStorage& field) const {
     const NestArray& n = problem_.arrays[a];
     if (n.scale.n == 0) return field.binding();
     const MemoryOrder order = memory_order(problem_, plan_, a, context_.rank());
-    Binding own{field.data() + order.first * n.item_bytes, order.stride};
-    for (auto& s : own.stride_bytes.v) s *= n.item_bytes;
-    return own;
+    Binding memory{field.data() + order.first * n.item_bytes, order.stride};
+    for (auto& s : memory.stride_bytes.v) s *= n.item_bytes;
+    return memory;
 }
 
-// From an array's own dimensions to z coordinates: the address of the schedule's storage.lo.
-Binding PreparedSweep::to_loops(int a, const Binding& own, const Index& first) const {
+// From an array's dimensions to z coordinates: the address of the schedule's storage.lo.
+Binding PreparedSweep::to_loops(int a, const Binding& memory, const Index& first) const {
     const NestArray& n = problem_.arrays[a];
     const Box& storage = schedule_.arrays[a].storage;
     const Index shift = problem_.shift(a);
@@ -155,13 +155,13 @@ Binding PreparedSweep::to_loops(int a, const Binding& own, const Index& first) c
     std::int64_t at = 0;
     for (int d = 0; d < n.axes.n; ++d) {
         const int k = static_cast<int>(n.axes[d]);
-        x_stride[k] += own.stride_bytes[d];
-        at += own.stride_bytes[d] * (shift[k] - first[d]);
+        x_stride[k] += memory.stride_bytes[d];
+        at += memory.stride_bytes[d] * (shift[k] - first[d]);
     }
     Binding b;
     b.stride_bytes = x_stride * inverse(problem_.loops);
     for (int k = 0; k < problem_.dims(); ++k) at += b.stride_bytes[k] * storage.lo[k];
-    b.data = reinterpret_cast<std::byte*>(reinterpret_cast<std::intptr_t>(own.data) + at);
+    b.data = reinterpret_cast<std::byte*>(reinterpret_cast<std::intptr_t>(memory.data) + at);
     return b;
 }
 

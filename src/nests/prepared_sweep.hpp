@@ -26,7 +26,7 @@ struct StepBlocks;
 namespace tilewave {
 
 /// One array of a run: a field, or memory that is whole on this rank (replicated, or in place on
-/// one rank), with bytes between neighbours along its own dimensions; or a rolling-window array.
+/// one rank), with bytes between neighbours along its dimensions; or a rolling-window array.
 struct RunArray {
     FieldStorage* field = nullptr;
     Binding whole;
@@ -37,7 +37,7 @@ struct RunArray {
 };
 
 /// A sweep ready to run, any number of times: the schedule is made once. Of a problem whose loop index 0 is time, what
-/// is made serves any number of steps from its own on: the schedule is run block after block
+/// is made serves any number of steps from that of the problem on: the schedule is run block after block
 /// (src/nests/step_blocks.hpp).
 class PreparedSweep {
 public:
@@ -51,8 +51,8 @@ public:
     /// work it costs two small allreduces and, where recorded, a gather of what lanes noted, eight bytes a step.
     /// `explain` makes the text of this rank's kernel failure. `steps`: of time, after prepare_steps(); without, those
     /// of the problem. `before`: what the call took on this rank before run() was called, to be counted in the report.
-    /// Where points read earlier time steps at other places than their own, and elements outside the space had other
-    /// values then, each time step is a block of its own. `first_step` is what loop index 0 begins with, where it is
+    /// Where points read earlier time steps at other places than theirs, and elements outside the space had other
+    /// values then, each time step is one block. `first_step` is what loop index 0 begins with, where it is
     /// time: arrays that have it as a dimension are read from there on. `points` are visited after each time step.
     /// @pre one RunArray for each array of the problem (ConfigError); with `points` a problem of one time step
     /// @throws KernelError on every rank when the kernel failed on any
@@ -82,7 +82,7 @@ public:
 
     /// Bytes from a row's point to the next for each place of the kernel, with these arrays.
     std::vector<std::int64_t> row_steps(std::span<const RunArray> arrays) const;
-    /// Whether array `a` is a rolling window: it needs no memory of its own.
+    /// Whether array `a` is a rolling window: it needs no memory.
     bool in_window(int a) const { return schedule_.arrays[a].planes > 0; }
     /// The subscripts of the elements of such an array that this rank's points read and none computes, one
     /// element after the other.
@@ -91,10 +91,10 @@ public:
     /// behind it; -1 where there is none.
     std::vector<std::pair<int, std::int64_t>> same_row() const;
     /// Points by which a row of dependent points must at least be behind the row before it for both to be computed at
-    /// once: no point then depends on a later one. 0 where rows are independent within, or have no other way than one
+    /// once: no point then depends on a later one. 0 where rows are independent within, or can only be computed one
     /// by one.
     int stagger() const;
-    /// Whether rows a few apart begin at about the same place of a page.
+    /// Whether rows at a distance of a few begin at about the same place of a page.
     bool rows_meet(std::span<const RunArray> arrays) const;
     /// For each place of the kernel the (rows, points) from a point to that which writes the place's element, in the
     /// same hyperplane of rows; nothing where no point of them does, or where the array is written at
@@ -102,7 +102,7 @@ public:
     std::vector<std::optional<std::pair<std::int64_t, std::int64_t>>> neighbours() const;
     /// No point of a row depends on another: the kernel may compute them in any order.
     bool independent_rows() const { return plan_.independent_rows(problem_); }
-    /// Of memory that is kept for runs to come, about.
+    /// Of memory that runs to come use, about.
     std::int64_t bytes() const;
     const Schedule& schedule() const { return schedule_; }
     const SweepProblem& problem() const { return problem_; }
@@ -121,7 +121,7 @@ private:
     bool copied(int a, const RunArray& array) const;
     std::vector<std::int64_t> steps_by(const Index& along, std::span<const RunArray> arrays) const;
     Binding in_field(int a, FieldStorage& field) const;
-    Binding to_loops(int a, const Binding& own, const Index& first) const;
+    Binding to_loops(int a, const Binding& memory, const Index& first) const;
 
     Context& context_;
     SweepProblem problem_;

@@ -25,7 +25,7 @@ SampleMemory PreparedSweep::sample_memory(std::span<const RunArray> arrays) cons
         }
         const Layout layout = tilewave::layout(problem_, plan_, a);
         const Box storage = held(problem_, plan_, a, context_.rank());
-        Binding own = given.whole;
+        Binding memory = given.whole;
         const Box whole = given.field ? given.field->owned() : layout.whole();
         if ((!n.replicated || copied(a, given)) && !whole.empty()) {  // an element from the middle is like most
             const Binding there = given.field ? given.field->binding() : given.whole;
@@ -41,30 +41,30 @@ SampleMemory PreparedSweep::sample_memory(std::span<const RunArray> arrays) cons
             const MemoryOrder order = memory_order(problem_, plan_, a, context_.rank());
             time_buffer_bytes = order.items * n.item_bytes;
             s.memory.push_back(aligned_memory(time_buffer_bytes * std::max(n.time_buffers, 1)));
-            own.data = s.memory.back().get() + order.first * n.item_bytes;
-            own.stride_bytes = order.stride;
-            for (auto& stride : own.stride_bytes.v) stride *= n.item_bytes;
+            memory.data = s.memory.back().get() + order.first * n.item_bytes;
+            memory.stride_bytes = order.stride;
+            for (auto& stride : memory.stride_bytes.v) stride *= n.item_bytes;
         } else if (!n.replicated) {  // as it lies, with the strides it has
             std::int64_t before = 0, after = n.item_bytes;
             for (int d = 0; d < storage.dims(); ++d) {
-                const std::int64_t reach = own.stride_bytes[d] * std::max<std::int64_t>(storage.extent(d) - 1, 0);
+                const std::int64_t reach = memory.stride_bytes[d] * std::max<std::int64_t>(storage.extent(d) - 1, 0);
                 (reach < 0 ? before : after) += reach < 0 ? -reach : reach;
             }
             s.memory.push_back(aligned_memory(before + after));
-            own.data = s.memory.back().get() + before;
+            memory.data = s.memory.back().get() + before;
         }
-        if (n.replicated && copied(a, given)) fill(own, storage.lo, storage, n.item_bytes, s.values.back().data());
-        s.bindings.push_back(to_loops(a, own, storage.lo));
+        if (n.replicated && copied(a, given)) fill(memory, storage.lo, storage, n.item_bytes, s.values.back().data());
+        s.bindings.push_back(to_loops(a, memory, storage.lo));
         if (n.time_buffers > 0) s.bindings.back().stride_bytes[0] = time_buffer_bytes;
-        // Memory that does not hold the box of z coordinates is filled by the array's own.
+        // Memory that does not hold the box of z coordinates is filled by the array's dimensions.
         bool whole_loops = true;
         for (int k = 0; k < problem_.dims(); ++k) whole_loops = whole_loops && problem_.loops.keeps(k);
         std::int64_t box = 1;
         for (int k = n.time_buffers > 0 ? 1 : 0; k < array.storage.dims(); ++k) box *= array.storage.extent(k);
         if (n.replicated || whole_loops || memory_order(problem_, plan_, a, context_.rank()).items >= box) continue;
         s.filled.back() = true;
-        for (int l = 0; l < std::max(n.time_buffers, 1); ++l, own.data += time_buffer_bytes)
-            fill(own, storage.lo, storage, n.item_bytes, s.values.back().data());
+        for (int l = 0; l < std::max(n.time_buffers, 1); ++l, memory.data += time_buffer_bytes)
+            fill(memory, storage.lo, storage, n.item_bytes, s.values.back().data());
     }
     return s;
 }

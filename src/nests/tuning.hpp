@@ -5,13 +5,15 @@
 
 namespace tilewave::tuning {
 
-/// Planned nests that one context keeps.
-inline constexpr std::size_t most_planned_nests = 64;
+/// Nests that a context has plans for, or schedules with kernels, at most: a cycle of multigrid has some 70. Bytes of
+/// these schedules.
+inline constexpr std::size_t most_prepared_nests = 512;
+inline constexpr std::int64_t most_prepared_bytes = std::int64_t{1} << 28;
 /// Further kinds of tiles that a rate is measured on, at most.
 inline constexpr int most_more_rates = 6;
 /// Seconds. A run that is predicted to take less is not worth another measurement.
 inline constexpr double least_run_s = 1e-4;
-/// Schedules of steps that are left after whole blocks, which a bound nest keeps beside that of its last run.
+/// Schedules of steps that are left after whole blocks, which a bound nest keeps in addition to that of its last run.
 inline constexpr std::size_t most_kept_rests = 8;
 
 /// Layouts of a chain's shared arrays that nests are planned for, at most, where their own plans have none in common.
@@ -21,8 +23,8 @@ inline constexpr double most_of_separate = 1.05;
 
 // --- Blocks of time steps
 
-/// Points of a block of time steps, if its steps allow: 4 to 40 ms of work, beside which its beginning and end (5 to 50
-/// us) count little.
+/// Points of a block of time steps, if its steps allow: 4 to 40 ms of work, next to which its beginning and end (5 to
+/// 50 us) count little.
 inline constexpr std::int64_t block_points = 1 << 22;
 /// Steps of a block, at least: temporal blocks, and pipelines over ranks, begin and end with each block.
 inline constexpr std::int64_t fewest_block_steps = 64;

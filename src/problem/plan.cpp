@@ -273,4 +273,13 @@ Plan PlanRequest::apply(Plan plan) const {
     return plan;
 }
 
+std::string PlanRequest::to_string() const {
+    std::string text = "up to " + std::to_string(threads) + " threads" + (all_threads ? ", all of them" : "");
+#define TILEWAVE_CHOICE(type, name, otherwise, least, doc) \
+    if (name) text += std::string(", " #name " ") + text_of(*name);
+    TILEWAVE_PLAN_CHOICES(TILEWAVE_CHOICE)
+#undef TILEWAVE_CHOICE
+    return text;
+}
+
 }  // namespace tilewave

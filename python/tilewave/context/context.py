@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 #: Schedules with their kernels that a context caches, at most, and their bytes; nests whose last call it knows.
-MOST_PREPARED, MOST_PREPARED_BYTES, MOST_CALLS = 512, 1 << 28, 64
+MOST_PREPARED, MOST_PREPARED_BYTES, MOST_CALLS = _core.MOST_PREPARED_NESTS, _core.MOST_PREPARED_BYTES, 64
 KINDS = {ConfigError: "config", KernelError: "kernel", MpiError: "mpi"}
 
 

@@ -9,7 +9,7 @@ import platform
 import socket
 from pathlib import Path
 
-from tilewave import _core, files, units
+from tilewave import _core, units
 from tilewave.allgather import allgather
 from tilewave.errors import ConfigError
 from tilewave.kernel import cache as kernel_cache
@@ -80,10 +80,7 @@ def store(machine):
     path = cache_path(machine.conditions)
     if path is None or busy(machine):
         return False
-    try:
-        return files.write_private(path, machine._to_text().encode())
-    except OSError:
-        return False
+    return _core.file_cache.write_private(path, machine._to_text().encode())
 
 
 def busy(machine):

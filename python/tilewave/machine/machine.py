@@ -205,10 +205,10 @@ class Machine(Value):
 def read(path, private=False):
     """The text of a file; of a private one only if nobody else can have written it."""
     try:
-        return (files.read_private if private else files.read)(path).decode()
+        return (_core.file_cache.read_private if private else files.read)(path).decode()
     except OSError as error:
         raise ConfigError(
-            f"{path}: no machine can be read there ({error.strerror}); allowed: a file that "
+            f"{path}: no machine can be read there ({error.strerror or error}); allowed: a file that "
             "`tilewave measure -o FILE` wrote"
         ) from None
     except ValueError:

@@ -1,14 +1,15 @@
 """Choosing a plan: what the core's planner needs of Python, and what it has found as a `Plan`."""
 
 import dataclasses
+import json
 
 import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ConfigError, shown
+from tilewave.machine import known
 from tilewave.nests.kernel_maker import KernelMaker, with_plan
 from tilewave.nests.operands import copies_of, order_of
-from tilewave.nests.plan_changes import kept_rates
 from tilewave.nests.problem import with_names
 from tilewave.nests.steps import whole_blocks
 from tilewave.notices import warn
@@ -23,16 +24,30 @@ def decide(context, given):
     PreparedNest
         None where another rank has failed, or one was interrupted: the next agreement says so.
     """
-    call = store = error = None
+    call = error = None
     try:
-        call, store = core_call(context, given), kept_rates.store_of(context)
+        call = core_call(context, given)
+        _core.rate_store(context._core).launch = launch_of(context)
     except BaseException as problem:
         error = problem
     with with_names(given.nest):
-        chosen = _core.choose_together(context._core, call, KernelMaker(context, given), store)
+        chosen = _core.choose_together(context._core, call, KernelMaker(context, given))
     if error is not None:
         raise error
     return chosen and prepared_from(context, given, chosen)
+
+
+def launch_of(context):
+    """A text that differs where rates may: for other launches, and machines that were measured at other times.
+
+    Empty where no rates are stored, as no machine is. The same on every rank.
+    """
+    machine = context._machine
+    if machine is None or context._dry_run is not None or not _core.measure.connected(context._core):
+        return ""
+    if not all(name in machine.conditions for name in known.CACHED):
+        return ""
+    return json.dumps({name: machine.conditions.get(name) for name in (*known.CACHED, "date")}, sort_keys=True)
 
 
 def core_call(context, given):

@@ -204,7 +204,7 @@ def probe(given, prepared, subscripts, initial=None):
 
 
 def _elements(step, item_bytes):
-    """Steps that are worth a kernel of their own: to the neighbour, or none."""
+    """Steps that are worth a separate kernel: to the neighbour, or none."""
     return step // item_bytes if abs(step) in (0, item_bytes) else None
 
 

@@ -40,7 +40,7 @@ def measure(
     Returns
     -------
     Machine
-        The same on every rank. It is kept for later launches of this shape on these hosts, and the context uses it.
+        The same on every rank. It is stored for later launches of this shape on these hosts, and the context uses it.
 
     Raises
     ------

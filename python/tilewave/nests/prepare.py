@@ -26,7 +26,7 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None)
     Raises
     ------
     ConfigError
-        On every rank alike.
+        The same on every rank.
     """
     yield from machine.looked_up(context)
     given = found = ready = error = None

@@ -14,8 +14,8 @@ class Call:
     """The arguments of a call, to be compared with those of the last one of its nest: the same arrays, all fields or
     all NumPy's, and all else equal. Their checks took 30 of 55 us."""
 
-    def __init__(self, nest, arrays, told):
-        self.nest, self.arrays, self.told = nest, arrays, told
+    def __init__(self, nest, arrays, facts):
+        self.nest, self.arrays, self.facts = nest, arrays, facts
 
     @classmethod
     def of(cls, nest, context, loops, plan, choices, fastmath, arguments, reduce):
@@ -60,8 +60,8 @@ class Call:
 
     def known(self, calls):
         """What the check of the last call found, with this one's arrays; None where they differ."""
-        told, arrays, given = calls.get(self.nest, (None, None, None))
-        if told != self.told:
+        facts, arrays, given = calls.get(self.nest, (None, None, None))
+        if facts != self.facts:
             return None
         for ref, array in zip(arrays, self.arrays.values(), strict=True):
             if ref() is not array:
@@ -72,4 +72,4 @@ class Call:
         """Remember what the check of this call found, but not its arrays: they live as long as their owner wants."""
         if not given.replicated:
             arrays = [weakref.ref(array) for array in self.arrays.values()]
-            calls[self.nest] = self.told, arrays, given.with_arrays(None, None)
+            calls[self.nest] = self.facts, arrays, given.with_arrays(None, None)

@@ -68,25 +68,25 @@ double ping(Transport& t, bool first, int peer, std::size_t bytes, int n, double
 // This rank's clock minus rank 0's, down a tree: each rank plays with its parent, then with its children in turn. So
 // the first rank plays with log2(ranks) others, however many there are; an error adds up over as many steps.
 double clock_offset(Transport& t) {
-    double own = 0;
-    std::byte told[sizeof own];
+    double offset_here = 0;
+    std::byte bytes[sizeof offset_here];
     if (t.rank()) {
         const int parent = binomial::parent(t.rank());
         double unused = 0;
         ping(t, false, parent, sizeof(double), 8, &unused);
-        transfer(t, false, told, parent);
-        std::memcpy(&own, told, sizeof own);
+        transfer(t, false, bytes, parent);
+        std::memcpy(&offset_here, bytes, sizeof offset_here);
     }
     std::vector<int> children;
     binomial::for_children(t.rank(), t.size(), [&](int child) { children.push_back(child); });
     for (auto child = children.rbegin(); child != children.rend(); ++child) {  // the largest subtree first
         double offset = 0;
         ping(t, true, *child, sizeof(double), 8, &offset);
-        offset += own;
-        std::memcpy(told, &offset, sizeof offset);
-        transfer(t, true, told, *child);
+        offset += offset_here;
+        std::memcpy(bytes, &offset, sizeof offset);
+        transfer(t, true, bytes, *child);
     }
-    return own;
+    return offset_here;
 }
 
 // Shortest time of `count` messages of `bytes` one after another, all posted at once, and an answer.

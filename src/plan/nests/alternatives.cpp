@@ -1,4 +1,4 @@
-// The ways in which the loops and arrays of a nest may lie, before tiles are cut.
+// How the loops and arrays of a nest may lie, before tiles are cut.
 #include <algorithm>
 
 #include "plan/nests/planner.hpp"
@@ -84,9 +84,9 @@ private:
             }
             found_.push_back({problem, r, std::move(plan)});
             if (found_.back().plan.temporal_block == 1 || r.temporal_block) return;
-            PlanRequest apart = r;  // whether temporal blocking pays is for the rates to say
-            apart.temporal_block = 1;
-            found_.back().others.push_back(make_plan(problem, ranks_, apart, machine_));
+            PlanRequest separate = r;  // whether temporal blocking pays is for the rates to say
+            separate.temporal_block = 1;
+            found_.back().others.push_back(make_plan(problem, ranks_, separate, machine_));
         } catch (const ConfigError&) {
             refused_ = std::current_exception();
         }

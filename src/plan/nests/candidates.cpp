@@ -11,9 +11,9 @@ using namespace tuning;
 
 namespace {
 
-// Every way to write `product` as factors of the dimensions that `open` says, 1 along the others; large ones of the
-// first dimensions first: of equal plans the first is taken, and blocks that lie apart in memory share no lines of the
-// caches.
+// All factorizations of `product` over the dimensions that `open` gives, 1 along the others; large ones of the
+// first dimensions first: of equal plans the first is taken, and blocks that are separate in memory share no lines of
+// the caches.
 void factorisations(std::int64_t product, const std::vector<bool>& open, int k, Index& now, std::int64_t most,
                     std::vector<Index>& out) {
     if (static_cast<std::int64_t>(out.size()) >= most) return;
@@ -108,7 +108,7 @@ std::vector<Index> PlanCandidates::factors(const Index& grid, int mapping_dim) c
     std::vector<Index> all;
     std::vector<std::int64_t> counts;
     for (std::int64_t lanes = request_.threads; lanes >= 1; lanes /= 2) counts.push_back(lanes);
-    // With a helper on a thread of its own, all others compute.
+    // With a helper on another thread, all others compute.
     if (request_.helper.value_or(ranks_ > 1) && request_.threads > 2) counts.push_back(request_.threads - 1);
     for (const std::int64_t lanes : counts) {
         if (request_.all_threads && lanes != by_rules_.lanes()) continue;
@@ -180,7 +180,7 @@ void PlanCandidates::stencil_tiles(Plan plan, const Add& add) const {
     if (request_.tile) plan.tile = *request_.tile;
     kinds(plan, add);
     const Index whole = plan.tile;
-    if (request_.tile || plan.temporal_block > 1) return;  // tiles of these are tried beside a good one
+    if (request_.tile || plan.temporal_block > 1) return;  // tiles of these are tried next to a good one
     for (int k = first; k < n - 1; ++k)
         for (std::int64_t w = 2; w <= most_parts && whole[k] >= least_part_points * w; w *= 2) {
             plan.tile = whole;
@@ -189,7 +189,7 @@ void PlanCandidates::stencil_tiles(Plan plan, const Add& add) const {
         }
 }
 
-// The same grid with time steps as wholes, where tiles follow each other over them; or the other way round.
+// The same grid with time steps as wholes, where tiles follow each other over them; or the reverse.
 void PlanCandidates::other_generator(const Plan& plan, const Add& add) const {
     if (plan.generator == GeneratorKind::stencil) return;
     if (!stencils_ || plan.factors[0] != 1) return;
@@ -423,9 +423,9 @@ void PlanCandidates::other_steps_of_time(const Plan& plan, const Add& add) const
         const auto lanes = static_cast<int>(plan.factors[0]);  // each has every so many-th step
         if (steps >= 2 && steps % lanes == 0 && steps <= problem_.space.extent(0)) add(p);
     }
-    Plan apart = plan;  // as many lanes, side by side
-    apart.temporal_block = apart.aggregate = 1;
-    if (plan.factors[0] == 1) add(apart);
+    Plan separate = plan;  // as many lanes, side by side
+    separate.temporal_block = separate.aggregate = 1;
+    if (plan.factors[0] == 1) add(separate);
 }
 
 void PlanCandidates::other_messages(const Plan& plan, const Add& add) const {

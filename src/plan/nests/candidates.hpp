@@ -1,4 +1,4 @@
-// The plans that a planner has to choose from: those to begin with, and those beside one that is good.
+// The plans that a planner has to choose from: those to begin with, and the neighbours of a good one.
 #pragma once
 #include <functional>
 #include <vector>
@@ -21,7 +21,7 @@ public:
     /// `plan` with one choice changed: a tile's extent halved, doubled or made to fit a cache, the mapping dimension,
     /// temporal blocking, schedule, grouping, slices, look-ahead, polls, chunks.
     std::vector<Plan> neighbours(const Plan& plan) const;
-    /// Whether tiles have rows as long as those by rules, and as many beside each other as kernels compute together.
+    /// Whether tiles have rows as long as those by rules, and as many next to each other as kernels compute together.
     bool wide_enough(const Plan& plan) const;
 
 private:

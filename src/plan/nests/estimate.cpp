@@ -84,8 +84,8 @@ Estimate::Step Estimate::step(const Plan& plan) const {
     s.tile_s = rate.tile_s + full * (tile_rows(plan) * rate.row_s + tile_points * rate.point_s);
     const bool blocking = plan.schedule == ScheduleKind::blocking,
                vertical = plan.grouping == GroupingKind::vertical && lanes > 1;
-    s.beside_s = 2 * machine_.step_s;
-    if (lanes > 1) s.beside_s += machine_.step_s * plan.slices * 2;
+    s.overhead_s = 2 * machine_.step_s;
+    if (lanes > 1) s.overhead_s += machine_.step_s * plan.slices * 2;
     for (int k = 0; k < n; ++k) {
         const double tiles_along = static_cast<double>(across[k]), m = static_cast<double>(plan.factors[k]),
                      g = static_cast<double>(plan.grid[k]);
@@ -99,13 +99,14 @@ Estimate::Step Estimate::step(const Plan& plan) const {
         const Link& l = link(plan, k);
         const double bytes = face_bytes(plan, k);
         const double messages = std::max(1.0, std::ceil(bytes / static_cast<double>(plan.chunk_bytes)));
-        const double own = messages / plan.aggregate * (l.send_s + l.receive_s + 6 * machine_.step_s) +
-                           bytes * ((plan.helper ? 0 : 2 * l.busy_byte_s) + 2 * machine_.copy_byte_s.at(item_bytes_));
+        const double per_tile_s =
+            messages / plan.aggregate * (l.send_s + l.receive_s + 6 * machine_.step_s) +
+            bytes * ((plan.helper ? 0 : 2 * l.busy_byte_s) + 2 * machine_.copy_byte_s.at(item_bytes_));
         // One tile in so many has a face there.
-        s.beside_s += own / tiles_along;
+        s.overhead_s += per_tile_s / tiles_along;
         s.hidden_s += bytes * l.byte_s * lanes / m / tiles_along;
         s.exposed_s += (plan.synchronous || bytes > l.eager_bytes ? 2 : 1) * l.message_s(bytes) / tiles_along;
-        s.fill_s += (g - 1) * (l.message_s(bytes) + own);
+        s.fill_s += (g - 1) * (l.message_s(bytes) + per_tile_s);
     }
     if (!blocking) s.exposed_s = 0;
     return s;
@@ -153,7 +154,7 @@ double Estimate::stencil_s(const Plan& plan) const {
 double Estimate::time_s(const Plan& plan) const {
     if (plan.generator == GeneratorKind::stencil) return stencil_s(plan);
     const Step s = step(plan);
-    const double one = std::max(s.tile_s + s.beside_s, s.hidden_s) + s.exposed_s;
+    const double one = std::max(s.tile_s + s.overhead_s, s.hidden_s) + s.exposed_s;
     return s.tiles * one + s.fill_tiles * (s.tile_s + s.exposed_s) + s.fill_s;
 }
 
@@ -166,10 +167,11 @@ std::int64_t Estimate::best_height(const Plan& plan) const {
     const Step twice = step(p);
     const auto z = static_cast<double>(p.tile[i]) / 2;
     const double layer = std::max((twice.tile_s - at.tile_s) / z, 1e-15);
-    const double beside = at.beside_s + at.exposed_s + std::max(at.tile_s - layer * z, 0.0);
+    const double outside_layers_s = at.overhead_s + at.exposed_s + std::max(at.tile_s - layer * z, 0.0);
     const double layers = at.tiles * z;
     if (at.fill_tiles <= 0) return plan.tile[i];
-    return static_cast<std::int64_t>(std::clamp(std::sqrt(layers * beside / (at.fill_tiles * layer)), 1.0, 1e15));
+    return static_cast<std::int64_t>(
+        std::clamp(std::sqrt(layers * outside_layers_s / (at.fill_tiles * layer)), 1.0, 1e15));
 }
 
 std::int64_t Estimate::cached_height(const Plan& plan, double bytes) const {
@@ -192,7 +194,7 @@ double Estimate::steps_played(const Plan& plan) const {
         tiles *= static_cast<double>(
             ceil_div(std::max<std::int64_t>(block(plan.grid, k), 1), std::max<std::int64_t>(plan.tile[k], 1)));
         ranks *= static_cast<double>(std::min<std::int64_t>(plan.grid[k], 4));
-        if (plan.grid[k] > 4) fewer *= 2;  // played twice, for the slope
+        if (plan.grid[k] > 4) fewer *= 2;  // simulated twice, for the slope
     }
     return std::min(tiles * ranks, 4000.0) * fewer * 8;
 }

@@ -20,7 +20,7 @@ public:
 
     double time_s(const Plan& plan) const;
     /// Of a tile's extent along the mapping dimension, the others as in `plan`: sqrt(H c / (f v)) for H layers, c
-    /// seconds of a step beside its layers, v of a layer, f tiles on the way to the last lane.
+    /// seconds of a step outside its layers, v of a layer, f tiles until the last lane begins.
     std::int64_t best_height(const Plan& plan) const;
     /// The most points along the mapping dimension with which the working set stays within `bytes`; 0: there is none.
     std::int64_t cached_height(const Plan& plan, double bytes) const;
@@ -35,12 +35,12 @@ public:
 private:
     struct Step {
         double tile_s = 0;      ///< the kernel
-        double beside_s = 0;    ///< posting, packing, signals: the lane's own
-        double hidden_s = 0;    ///< transfers, beside the next tile (overlapping)
+        double overhead_s = 0;  ///< posting, packing, signals of the lane
+        double hidden_s = 0;    ///< transfers, overlapped with the next tile (overlapping)
         double exposed_s = 0;   ///< transfers that are waited for (blocking)
         double tiles = 0;       ///< of the busiest lane
-        double fill_tiles = 0;  ///< on the way to the last lane
-        double fill_s = 0;      ///< beside them
+        double fill_tiles = 0;  ///< until the last lane begins
+        double fill_s = 0;      ///< in addition to them
     };
     Step step(const Plan& plan) const;
     double stencil_s(const Plan& plan) const;
@@ -58,7 +58,7 @@ private:
     double points_ = 0, item_bytes_ = 0;
 };
 
-/// Lanes of `plan` on the set of CPUs that has most of them, over its CPUs; 1 where each has its own.
+/// Lanes of `plan` on the set of CPUs that has most of them, over its CPUs; 1 where each has one.
 double crowd(const Plan& plan, const Machine& machine);
 
 /// A rate of lanes that have a CPU to themselves, where `crowd` share one.

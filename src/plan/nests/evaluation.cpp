@@ -13,7 +13,7 @@ using namespace tuning;
 
 namespace {
 
-// A dimension of which a part is played: `high` and `low` of its `full` ranks or tiles.
+// A dimension of which a part is simulated: `high` and `low` of its `full` ranks or tiles.
 struct Axis {
     int k;
     bool cut;
@@ -154,7 +154,7 @@ private:
         return predict(schedules, machine, rate, {plan_.poll_period_s, false}).parts;
     }
 
-    // A rank's parts of the arrays of the whole problem, and the staging of the schedule that was played.
+    // A rank's parts of the arrays of the whole problem, and the staging of the schedule that was simulated.
     std::int64_t memory_of(const Schedule* s) const {
         std::int64_t bytes = s ? s->buffer_bytes() : 0;
         for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a) {
@@ -169,7 +169,7 @@ private:
         return bytes;
     }
 
-    // The planes, and as much beside them as tiles leave for the next ones.
+    // The planes, and as much in addition as tiles leave for the next ones.
     std::int64_t window_bytes(const Array& array, const Schedule& s) const {
         const WindowShape& window = only_nest(s).window;
         std::int64_t row = array.item_bytes, across = array.item_bytes;

@@ -10,8 +10,8 @@ namespace tilewave {
 
 namespace {
 
-// From one place of the process grid to another, the shorter way round where the loop is periodic.
-Index way(const SweepProblem& problem, const Plan& plan, const Index& from, const Index& to) {
+// From one place of the process grid to another, the shorter direction where the loop is periodic.
+Index shortest(const SweepProblem& problem, const Plan& plan, const Index& from, const Index& to) {
     Index by = to - from;
     for (int k = 0; k < by.n; ++k) {
         if (problem.period(k) == 0 || 2 * std::abs(by[k]) <= plan.grid[k]) continue;
@@ -32,7 +32,7 @@ std::vector<FaceCost> face_costs(const SweepProblem& problem, const Plan& plan, 
     std::map<std::vector<std::int64_t>, FaceCost> faces;
     for (const Message& m : schedule.messages) {
         if (!m.send) continue;
-        const Index direction = way(problem, plan, middle, layout.coords(m.peer));
+        const Index direction = shortest(problem, plan, middle, layout.coords(m.peer));
         FaceCost& face = faces[{direction.begin(), direction.end()}];
         face.direction = direction;
         if (m.aggregate < 0) {

@@ -1,4 +1,4 @@
-// Choosing a plan: candidates by closed form, the best of each kind played, the winner refined.
+// Choosing a plan: candidates by closed form, the best of each kind simulated, the winner refined.
 //
 // The derivations are in docs/decisions/0010-planning.md.
 #include "plan/nests/planner.hpp"
@@ -90,7 +90,7 @@ private:
     Estimate estimate_;
     PlanCandidates candidates_;
     std::vector<Candidate> played_;  // the plan by rules first
-    std::set<std::string> seen_;     // that were played, or cannot be
+    std::set<std::string> seen_;     // that were simulated, or cannot be
     std::int64_t considered_ = 0;
     double steps_left_;
     bool stencils_;    // the nest may run as a stencil

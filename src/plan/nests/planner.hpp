@@ -1,4 +1,4 @@
-// Choosing a plan: what there is to choose from, pruned by closed forms, the best played by the predictor.
+// Choosing a plan: what there is to choose from, pruned by closed forms, the best simulated by the predictor.
 #pragma once
 #include <span>
 #include <string>
@@ -33,7 +33,7 @@ inline constexpr const char* not_measured = "not measured";
 struct Choice {
     std::vector<Candidate> ranked;  ///< the one to take first
     std::int64_t considered = 0;    ///< plans that were estimated
-    std::int64_t simulated = 0;     ///< of which so many were played
+    std::int64_t simulated = 0;     ///< of which so many were simulated
     KernelRate rate;                ///< of the body on the tiles of the first
     bool measured = true;           ///< whether that rate was measured on such tiles; else it is what one can hope for
 };
@@ -44,7 +44,7 @@ struct PlannerOptions {
     bool measured_only = false;         ///< leave out plans on whose tiles the rate was not measured
 };
 
-/// One way in which the loops and arrays of a nest may lie: the problem in the coordinates that tiles are cut in, the
+/// How the loops and arrays of a nest may lie: the problem in the coordinates that tiles are cut in, the
 /// request that fixes rows, storage and skew, and the plan by rules, on whose tiles the rate is measured first.
 struct Alternative {
     SweepProblem problem;
@@ -54,7 +54,7 @@ struct Alternative {
     std::vector<Plan> others = {};  ///< plans of other kinds, on whose tiles the rate is measured first, too
 };
 
-/// What `plan` would take: schedules of all ranks are played against the machine's numbers. Where they are many, of
+/// What `plan` would take: schedules of all ranks are simulated with the machine's numbers. Where they are many, of
 /// fewer ranks with blocks as large, and of fewer tiles; the time then goes on in a straight line along each.
 /// @pre plan.validate(problem, product of plan.grid) passes (ConfigError)
 Candidate evaluate(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate);
@@ -65,18 +65,18 @@ Candidate evaluate(const SweepProblem& problem, const Plan& plan, const Machine&
 /// @pre as evaluate, and as repeated_block (ConfigError)
 double border_s(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate);
 
-/// What evaluate() says, by a closed form: tiles of the busiest lane, and the way of the first tile to the last lane
+/// What evaluate() says, by a closed form: tiles of the busiest lane, and the time until the last lane begins
 /// (docs/decisions/0010-planning.md).
 double estimate_s(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate);
 
-/// Lanes along each dimension: the `lanes` of a rank with blocks of `block` points so that the way to the last lane
+/// Lanes along each dimension: the `lanes` of a rank with blocks of `block` points so that reaching the last lane
 /// costs least, for `crossing` rank borders of each dimension already on it. The real optimum is m_k proportional to
 /// the time of crossing one rank's share of dimension k; integers are tried around it
 /// (docs/decisions/0010-planning.md).
 /// @pre lanes >= 1 (ConfigError)
 Index best_factors(const SweepProblem& problem, const Index& grid, int mapping_dim, std::int64_t lanes);
 
-/// The ways in which `problem` may lie over `ranks` ranks under `request`, those to prefer first: rows across two loops
+/// How `problem` may lie over `ranks` ranks under `request`, those to prefer first: rows across two loops
 /// whose points are neighbours in memory, where dependences ask for them and `rows_across` says that the body is then
 /// made of vectors; the same with tiles cut along such rows; arrays as they are. Where ranks have nothing to share, or
 /// arrays would be mostly padding, rank 0 computes for all. Pure.
@@ -88,10 +88,10 @@ std::vector<Alternative> alternatives(const SweepProblem& problem, int ranks, co
 Alternative planned_alternative(const SweepProblem& problem, int ranks, const PlanRequest& request, const Plan& plan);
 
 /// Plans for `ranks` ranks, the one to take first; request is obeyed. Pure: equal arguments give equal results. No plan
-/// that was played is predicted to take less than 0.98 of the first one, but for those that must be 10 % better: plans
-/// for fewer ranks, and with slices that cut rows. The search ends when no neighbour is 3 % better. Plans whose tiles
-/// no rate was measured on are taken to be as quick as they may be hoped to be: measure on the first one's tiles and
-/// choose again until Choice::measured.
+/// that was simulated is predicted to take less than 0.98 of the first one, but for those that must be 10 % better:
+/// plans for fewer ranks, and with slices that cut rows. The search ends when no neighbour is 3 % better. Plans whose
+/// tiles no rate was measured on are taken to be as quick as they may be hoped to be: measure on the first one's tiles
+/// and choose again until Choice::measured.
 /// @pre at least one rate (ConfigError)
 /// @pre as make_plan (ConfigError)
 Choice choose_plan(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine,

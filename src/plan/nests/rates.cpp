@@ -63,8 +63,9 @@ PlanRates::PlanRates(const SweepProblem& problem, const Machine& machine, std::s
     const Box box = image(problem.loops, problem.space);
     extents_ = box.hi - box.lo;
     for (auto& e : extents_.v) e = std::max<std::int64_t>(e, 0);
-    const auto own = static_cast<double>(machine.cache_bytes), shared = static_cast<double>(machine.shared_cache_bytes);
-    cache_sizes_ = {own * first_level_part, own / 2, std::max(shared, own) / 2};
+    const auto one_core = static_cast<double>(machine.cache_bytes),
+               shared = static_cast<double>(machine.shared_cache_bytes);
+    cache_sizes_ = {one_core * first_level_part, one_core / 2, std::max(shared, one_core) / 2};
 }
 
 double tile_rows(const Plan& plan) {
@@ -158,16 +159,16 @@ const MeasuredRate& PlanRates::nearest(const Plan& plan) const {
     double least = std::numeric_limits<double>::infinity();
     for (const MeasuredRate& m : rates_) {
         const TileClass other = tile_class(m.plan);
-        double apart =
+        double distance =
             100.0 * (other.together != c.together) + 15.0 * std::abs(other.steps - c.steps) +
             10.0 * std::abs(other.level - c.level) + 5.0 * std::abs(other.bytes - c.bytes) +
             20.0 * (std::abs(other.rows - c.rows) + (other.few_rows != c.few_rows) + (other.scattered != c.scattered)) +
             5.0 * (m.plan.lanes() < plan.lanes());
         for (int k = 0; k < plan.tile.n && k < m.plan.tile.n; ++k)
-            apart += 0.1 * std::abs(std::log2(static_cast<double>(std::max<std::int64_t>(plan.tile[k], 1)) /
-                                              static_cast<double>(std::max<std::int64_t>(m.plan.tile[k], 1))));
-        if (apart < least) {
-            least = apart;
+            distance += 0.1 * std::abs(std::log2(static_cast<double>(std::max<std::int64_t>(plan.tile[k], 1)) /
+                                                 static_cast<double>(std::max<std::int64_t>(m.plan.tile[k], 1))));
+        if (distance < least) {
+            least = distance;
             best = &m;
         }
     }
@@ -193,7 +194,7 @@ double PlanRates::fetched_s(const Plan& plan) const {
     double seconds = 0;
     for (int k = 0; k < plan.tile.n; ++k) {
         if (unit(k) || across[k] == 1) continue;
-        // Of the tiles until the next one along k, and as much again beside them; half a cache stays, as for working
+        // Of the tiles until the next one along k, and as much again next to them; half a cache stays, as for working
         // sets.
         const double between = 2 * tile_bytes * all / static_cast<double>(across[k]);
         if (between > static_cast<double>(machine_.cache_bytes))
@@ -215,7 +216,7 @@ KernelRate PlanRates::of(const Plan& plan) const {
     KernelRate rate = alone ? m.rate : with_lanes(m.rate, plan);
     rate.point_s = std::max(rate.point_s * least_part, rate.point_s + fetched_s(plan) - fetched_s(m.plan));
     // Lanes that split rows meet in a cache line of each, which goes to the other lane and, by the next sweep, back.
-    // Each lane's rate is measured in memory of its own.
+    // Each lane's rate is measured in separate memory.
     const bool rows_split = plan.row.n == 0 && plan.storage == StorageKind::plain && steps_in_caches(plan) == 1 &&
                             plan.factors[plan.factors.n - 1] > 1;
     if (rows_split && problem_.window.along < 0) rate.row_s += line_of_hand_over * machine_.hand_over_s;
@@ -245,7 +246,7 @@ KernelRate PlanRates::with_lanes(KernelRate rate, const Plan& plan) const {
             *s *= rate.one_lane_factor + (1 - rate.one_lane_factor) * others;
         return rate;
     }
-    // What memory takes a point of it shrinks as lanes do. WindowShape that are kept stay in the caches.
+    // What memory takes a point of it shrinks as lanes do. Rolling windows stay in the caches.
     if (problem_.window.along >= 0) return rate;
     const auto all = static_cast<int>(machine_.memory.size());
     if (all < 2) return rate;

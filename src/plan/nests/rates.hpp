@@ -14,13 +14,13 @@ struct TileClass {
     int steps = 0;          ///< how many of these, by powers of two: what is fetched from memory is as much less
     int rows = 0;           ///< length of its rows: less than a vector or two, some vectors, more, so many that
                             ///< their ends do not count
-    bool few_rows = false;  ///< fewer beside each other than kernels compute together
+    bool few_rows = false;  ///< fewer next to each other than kernels compute together
     /// Of steps that go together: what of a tile is contiguous in memory is less than a page, so that each row of it
     /// begins with data that was not prefetched. 7-point heat, 256³ floats, blocks of 8 steps: tiles (1, 1, 254, 254)
     /// 112 ms, (1, 254, 1, 254) 264.
     bool scattered = false;
-    /// Of steps that go together beyond a core's own cache: the bytes of their tiles, by powers of two. How much of the
-    /// last cache a CPU really has is known only by measuring: other machines on the same chip take their share.
+    /// Of steps that go together beyond the cache of one core: the bytes of their tiles, by powers of two. How much of
+    /// the last cache a CPU really has is known only by measuring: other machines on the same chip take their share.
     int bytes = 0;
     bool operator==(const TileClass&) const = default;
 };

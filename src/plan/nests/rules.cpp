@@ -42,7 +42,7 @@ Index spread_lanes(const SweepProblem& problem, const Index& grid, int mapping_d
     return factors;
 }
 
-// z that minimises P(z) (t + V z) for P(z) = N/z + fill, kept within 1..N.
+// z that minimises P(z) (t + V z) for P(z) = N/z + fill, within 1..N.
 std::int64_t best_height(double n, double fill, double step_s, double layer_s) {
     const double z = std::sqrt(n * step_s / (std::max(fill, 1e-9) * std::max(layer_s, 1e-12)));
     return static_cast<std::int64_t>(std::clamp(z, 1.0, std::max(n, 1.0)));
@@ -112,13 +112,13 @@ Index default_tile(const SweepProblem& problem, int ranks, const Plan& plan, con
         if (k == plan.mapping_dim || unit[k] || problem.sequential) continue;
         tile[k] = ceil_div(block, plan.factors[k]);
         layer *= static_cast<double>(tile[k]);
-        // Steps to reach the last tile along k: lanes are 1 apart, ranks 1 more.
+        // Steps to reach the last tile along k: 1 from lane to lane, 1 more to the next rank.
         fill += static_cast<double>(plan.grid[k] * plan.factors[k] - 1 + plan.grid[k] - 1);
     }
     const int i = plan.mapping_dim;
     if (problem.sequential || unit[i]) return tile;
     const auto n = std::max<std::int64_t>(largest_block(problem, plan.grid, i), 1);
-    // A lane must reach its part before it can work: the wait for a tile is small beside all sweeps.
+    // A lane must reach its part before it can work: the wait for a tile is small next to all sweeps.
     const double step = ranks > 1 ? 2 * machine.latency_s : 2 * machine.hand_over_s;
     const std::int64_t least_tiles = ranks > 1 ? least_tiles_over_ranks : least_tiles_over_lanes;
     std::int64_t height = n;
@@ -203,7 +203,7 @@ int whole_row(const SweepProblem& problem, int ranks, const PlanRequest& request
 
 namespace {
 
-// Whether points along `row` can be neighbours in every array: fields are stored that way, what is
+// Whether points along `row` can be neighbours in every array: fields are stored so, what is
 // replicated lies as it lies.
 bool storable(const SweepProblem& problem, const Index& row) {
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
@@ -309,7 +309,7 @@ Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& reques
     check_mapping_dim(plan.mapping_dim, n);
     if (along >= 0) {
         plan.row = problem.window.row(n);
-        // What is kept whole lies along the same rows, where it can.
+        // What is whole lies along the same rows, where it can.
         if (problem.window.slant && storable(problem, plan.row) && !without(problem.paths_off, FastPath::skewed))
             plan.storage = StorageKind::skewed;
     }

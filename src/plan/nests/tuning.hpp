@@ -14,8 +14,6 @@ inline constexpr std::int64_t shortest_row = 12;
 inline constexpr double row_lengths[] = {12, 48, 192};
 /// Points of a tile along an index that rows vary, from which the cost of a row is small.
 inline constexpr std::int64_t long_row = 128;
-/// Points of rows that show what beginning a row costs; or a quarter of a row.
-inline constexpr std::int64_t short_row = 24;
 
 // --- rules.cpp: the plan that the search starts from
 
@@ -26,7 +24,7 @@ inline constexpr std::int64_t least_tiles_of_a_sweep = 8;
 inline constexpr std::int64_t least_tiles_over_lanes = 2, least_tiles_over_ranks = 4;
 /// The part of all sweeps that a lane may wait for its first tile.
 inline constexpr double filling = 1.0 / 32;
-/// Planes of a rolling window's tile: enough that beginning a panel costs little beside them.
+/// Planes of a rolling window's tile: enough that beginning a panel costs little next to them.
 inline constexpr std::int64_t window_planes_of_a_tile = 16384, least_window_planes_of_a_tile = 64;
 /// What beginning a row in a rolling window costs, in points of it.
 inline constexpr double row_cost = 300;
@@ -40,15 +38,15 @@ inline constexpr double heights[] = {1.0 / 16, 1.0 / 8, 1.0 / 4, 1.0 / 2, 0.71, 
 /// Into how many pieces a lane's extent along one dimension is cut, at most, and the points of a piece, at least.
 inline constexpr std::int64_t most_parts = 32, least_part_points = 8;
 
-// --- evaluation.cpp: how much of a plan is played
+// --- evaluation.cpp: how much of a plan is simulated
 
-/// Tiles of all ranks together that are played as they are.
+/// Tiles of all ranks together that are simulated as they are.
 inline constexpr std::int64_t most_tiles = 4000;
-/// Tiles that are not played at all, where none can be left out: the closed form is used.
+/// Tiles that are not simulated at all, where none can be left out: the closed form is used.
 inline constexpr std::int64_t too_many_tiles = 300000;
-/// Ranks that are played along a dimension that more ranks cut; then two fewer, as blocking ranks take turns.
+/// Ranks that are simulated along a dimension that more ranks cut; then two fewer, as blocking ranks take turns.
 inline constexpr std::int64_t ranks_played = 5;
-/// Time steps, or tiles along the mapping dimension, that are played where there are more.
+/// Time steps, or tiles along the mapping dimension, that are simulated where there are more.
 inline constexpr std::int64_t steps_played = 12;
 
 // --- planner.cpp: the search. Ratios of predicted times.
@@ -60,7 +58,7 @@ inline constexpr double worth_later = 0.995;
 /// Fewer ranks must be this much better: arrays would move to them, and the next nest may want them back.
 inline constexpr double worth_fewer = 0.9;
 /// Over ranks a sweep must be this much better than a stencil: a rank that is held up holds up more of them. 7-point
-/// heat, 128³ floats on two ranks beside other load: 94 ms as a sweep, 74 as a stencil, both predicted at 33.
+/// heat, 128³ floats on two ranks under other load: 94 ms as a sweep, 74 as a stencil, both predicted at 33.
 inline constexpr double worth_sweeping = 0.98;
 /// Slices that cut rows, or leave fewer rows than SIMD lanes, must be this much better: each row begins with data that
 /// was not prefetched. Wave equation, 1500 x 2200 floats: 13.0 ms with rows in two slices, 8.2 with whole rows, both
@@ -69,7 +67,7 @@ inline constexpr double worth_cutting_rows = 0.9;
 /// The search ends when no neighbour is better by this much, or after so many rounds.
 inline constexpr double worth_going_on = 0.97;
 inline constexpr int most_rounds = 8;
-/// Neighbours whose estimate is this much above the best are not played; and so many a round, at most.
+/// Neighbours whose estimate is this much above the best are not simulated; and so many a round, at most.
 inline constexpr double hopeless = 1.1;
 inline constexpr int most_neighbours = 8;
 

@@ -61,27 +61,27 @@ std::vector<std::int64_t> blocks_of(const PanelProblem& p, const FactorOptions& 
 struct Counted {
     FactorPlan plan;
     std::int64_t tasks = 0;  // of all ranks, about
-    bool same_way(const Counted& other) const {
+    bool same_kind(const Counted& other) const {
         return plan.block == other.plan.block && plan.algorithm == other.plan.algorithm;
     }
 };
 
-// Leaves out what takes too long to play: of the ways with most tasks all plans but the first, then these ways.
+// Leaves out what takes too long to simulate: of the kinds with most tasks all plans but the first, then these kinds.
 void limit_tasks(std::vector<Counted>& all) {
     const auto total = [&] {
         std::int64_t sum = 0;
         for (const Counted& c : all) sum += c.tasks;
         return sum;
     };
-    std::vector<Counted> ways;  // the first plan of each, those with most tasks first
+    std::vector<Counted> kinds;  // the first plan of each, those with most tasks first
     for (const Counted& c : all)
-        if (std::ranges::none_of(ways, [&](const Counted& way) { return way.same_way(c); })) ways.push_back(c);
-    std::ranges::stable_sort(ways, std::greater(), &Counted::tasks);
+        if (std::ranges::none_of(kinds, [&](const Counted& kind) { return kind.same_kind(c); })) kinds.push_back(c);
+    std::ranges::stable_sort(kinds, std::greater(), &Counted::tasks);
     for (const bool whole : {false, true})
-        for (const Counted& way : ways) {
+        for (const Counted& kind : kinds) {
             if (total() <= tuning::most_played_tasks || all.size() == 1) return;
-            bool keeps = !whole || std::ranges::all_of(all, [&](const Counted& c) { return c.same_way(way); });
-            std::erase_if(all, [&](const Counted& c) { return c.same_way(way) && !std::exchange(keeps, false); });
+            bool keeps = !whole || std::ranges::all_of(all, [&](const Counted& c) { return c.same_kind(kind); });
+            std::erase_if(all, [&](const Counted& c) { return c.same_kind(kind) && !std::exchange(keeps, false); });
         }
 }
 

@@ -30,14 +30,14 @@ BlockCyclic panel_layout(const PanelProblem& problem, std::int64_t block);
 FactorChoices choices_of(const FactorPlan& plan, int threads);
 Schedule panel_schedule(const PanelProblem& problem, const FactorPlan& plan, int rank);
 
-/// All plans that keep to a wish, with their memory; nothing is played.
+/// All plans that keep to a wish, with their memory; nothing is simulated.
 /// @pre as check_choices(); a memory that one of them keeps within (ConfigError, which begins with `call`)
 std::vector<FactorPlan> panel_plans(const std::string& call, const PanelProblem& problem, const FactorOptions& wish);
 
 /// The rates of all operations, by number, for the schedules of a plan.
 using PanelRates = std::function<std::vector<OperationRate>(const FactorPlan&)>;
 
-/// The plans played, the fastest first; one plan alone as it is.
+/// The plans simulated, the fastest first; one plan alone as it is.
 std::vector<FactorPlan> played_panels(const PanelProblem& problem, std::vector<FactorPlan> plans,
                                       const Machine& machine, const PanelRates& rates);
 

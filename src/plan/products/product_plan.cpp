@@ -50,7 +50,7 @@ Axis widened(const Axis& a, bool wide) {
     return {a.extent, a.parts, std::min(tuning::wide_block, ceil_of(a.extent, 2 * a.parts))};
 }
 
-// The blocks that op(A) and op(B) need beside those of C. `by_columns`: B by columns on the ranks of C's rows.
+// The blocks that op(A) and op(B) need next to those of C. `by_columns`: B by columns on the ranks of C's rows.
 std::pair<BlockCyclic, BlockCyclic> wanted(const BlockCyclic& a, const BlockCyclic& b, const BlockCyclic& c,
                                            bool by_columns, bool wide) {
     if (by_columns) {
@@ -181,14 +181,14 @@ double time_of(const ProductRequest& r, const ProductCase& one, const Machine& m
 std::string ProductPlan::text() const {
     char task[32];
     std::snprintf(task, sizeof task, "%g", task_flops / 1e6);
-    std::string said = name_of(algorithm), names;
-    if (algorithm != ProductAlgorithm::wavefront) said += " by " + name_of(tree);
-    said += ", panels of " + std::to_string(panel) + ", tasks of " + task + " Mflop, ";
-    said += pending ? "a pending block for every other rank" : std::to_string(lookahead) + " ahead";
+    std::string text = name_of(algorithm), names;
+    if (algorithm != ProductAlgorithm::wavefront) text += " by " + name_of(tree);
+    text += ", panels of " + std::to_string(panel) + ", tasks of " + task + " Mflop, ";
+    text += pending ? "a pending block for every other rank" : std::to_string(lookahead) + " ahead";
     for (std::size_t i = 0; i < 3; ++i)
         if (moved[i]) names += (names.empty() ? "" : " and ") + std::string(1, "ABC"[i]);
-    if (names.empty()) return said;
-    return said + ", " + names + " redistributed" + (wide_blocks ? " in wider blocks" : "");
+    if (names.empty()) return text;
+    return text + ", " + names + " redistributed" + (wide_blocks ? " in wider blocks" : "");
 }
 
 std::array<BlockCyclic, 3> ProductCase::stored() const {
@@ -288,7 +288,7 @@ std::vector<ProductPlan> played_products(const std::string& call, const ProductR
                                          const ProductRates& rates) {
     if (plans.size() == 1) return plans;
     for (ProductPlan& plan : plans) plan.predicted_s = time_of(r, product_case(call, r, plan), machine, rates);
-    // Moving operands and lanes without a thread of their own are hard to foretell: they must be clearly faster.
+    // Moving operands and lanes without a separate thread are hard to predict: they must be clearly faster.
     const auto counted = [](const ProductPlan& plan) {
         const bool hard = plan.pending || plan.moved != std::array<bool, 3>{};
         return hard ? plan.predicted_s / tuning::clearly : plan.predicted_s;

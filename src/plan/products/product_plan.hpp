@@ -58,7 +58,7 @@ struct ProductCase {
 /// @pre layouts that fit the algorithm after moving (ConfigError, which begins with `call`)
 ProductCase product_case(const std::string& call, const ProductRequest& request, const ProductPlan& plan);
 
-/// All plans that keep to the wish, with what they move and their memory; nothing is played.
+/// All plans that keep to the wish, with what they move and their memory; nothing is simulated.
 /// @pre as check_choices(); a memory that one of them keeps within (ConfigError)
 std::vector<ProductPlan> product_plans(const std::string& call, const ProductRequest& request);
 
@@ -68,7 +68,7 @@ using ProductRates = std::function<std::vector<OperationRate>(const ProductCase&
 void measure_products(const std::string& call, const ProductRequest& request, const std::vector<ProductPlan>& plans,
                       int rank, const ProductRates& rates);
 
-/// The plans played, the fastest first; one plan alone as it is.
+/// The plans simulated, the fastest first; one plan alone as it is.
 std::vector<ProductPlan> played_products(const std::string& call, const ProductRequest& request,
                                          std::vector<ProductPlan> plans, const Machine& machine,
                                          const ProductRates& rates);

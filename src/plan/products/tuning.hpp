@@ -9,7 +9,7 @@ namespace tilewave::tuning {
 
 /// Widths of a product's panels: below, a BLAS loses speed; above, the first panel delays all.
 inline constexpr std::array<std::int64_t, 4> product_panels{64, 128, 256, 512};
-/// Beside these where memory is short.
+/// In addition to these where memory is short.
 inline constexpr std::array<std::int64_t, 3> small_panels{1, 8, 32};
 /// Blocks of a product's common dimension that are narrower than `least_block`, and more than so many, are compared
 /// with wide ones: on a grid no panel is wider than they are.

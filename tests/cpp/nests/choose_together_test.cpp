@@ -54,16 +54,6 @@ private:
     bool vectors_;
 };
 
-struct Store final : public RateStore {
-    std::vector<std::vector<MeasuredRate>> read(const std::vector<std::string>& keys) override {
-        std::vector<std::vector<MeasuredRate>> found;
-        for (const std::string& key : keys) found.push_back(kept[key]);
-        return found;
-    }
-    void keep(const std::string& key, const std::vector<MeasuredRate>& rates, int) override { kept[key] = rates; }
-    std::map<std::string, std::vector<MeasuredRate>> kept;
-};
-
 NestCall call(std::int64_t n, bool in_place = false) {
     const std::vector<Index> offsets{{-1, 0, 0}, {0, -1, 0}, {0, 0, -1}};
     const std::vector<ArrayReads> arrays{{nullptr, 4, Index{n, n, n}, true, offsets}};
@@ -119,18 +109,6 @@ TEST(ChooseTogether, ABriefRunTakesTheRatesOfOtherShapes) {
             EXPECT_EQ(maker.asked.samples.empty(), n < 40) << n;
         }
     });
-}
-
-TEST(ChooseTogether, RatesOnDiskAreNotMeasuredAgain) {
-    Store store;
-    for (const bool first : {true, false})
-        on_ranks(1, [&](Context& context) {
-            const NestCall given = call(100);
-            Maker maker;
-            ASSERT_TRUE(choose_together(context, &given, maker, &store));
-            EXPECT_NE(maker.asked.samples.empty(), first);
-        });
-    EXPECT_FALSE(store.kept.empty());
 }
 
 TEST(ChooseTogether, OfAPlanThatIsGivenItIsFoundOutWhatItTakes) {

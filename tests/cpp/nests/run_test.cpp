@@ -277,6 +277,23 @@ TEST(Nest, ShapesThatDifferAreRefused) {
     EXPECT_EQ(caught, 2);
 }
 
+TEST(Nest, RanksWithOtherRequestsFindOut) {
+    static constexpr auto west = reads({0, -1});
+    std::atomic<int> caught{0};
+    on_ranks(2, 1, false, [&](Context& context) {
+        Field<double> a(context, {6, 8}, [](const Index&) { return 1.0; });
+        PlanRequest request;
+        if (context.rank() == 1) request.lookahead = 1;
+        try {
+            run(context, request, [](auto x) { return x(0, -1); }, writes<west>(a));
+        } catch (const ConfigError& e) {
+            EXPECT_NE(std::string(e.what()).find("lookahead 1"), std::string::npos) << e.what();
+            ++caught;
+        }
+    });
+    EXPECT_EQ(caught, 2);
+}
+
 TEST(Nest, AFieldGivenTwiceIsRefused) {
     static constexpr auto west = reads({0, -1});
     static constexpr auto east = reads({0, 1});

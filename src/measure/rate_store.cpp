@@ -1,0 +1,111 @@
+#include "measure/rate_store.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <span>
+
+#include "core/clock.hpp"
+#include "core/plain_bytes.hpp"
+#include "data/checksum.hpp"
+#include "data/file_cache.hpp"
+#include "execute/lanes/cpus.hpp"
+#include "transport/collectives.hpp"
+
+namespace tilewave {
+
+namespace {
+
+constexpr const char* stored = ", stored ";
+
+// A file has the date, and these.
+struct Record {
+    Plan plan;
+    KernelRate rate;
+    std::array<char, 128> note;
+};
+
+// A part of all keys: equal where records have the same bytes for the same values.
+constexpr const char* form = "\nrates 1"
+#define TILEWAVE_CHOICE(type, name, otherwise, least, doc) ", " #type " " #name
+    TILEWAVE_PLAN_CHOICES(TILEWAVE_CHOICE)
+#undef TILEWAVE_CHOICE
+    ;
+
+std::string cpu_model() {
+    std::ifstream file("/proc/cpuinfo");
+    for (std::string line; std::getline(file, line);)
+        if (line.starts_with("model name")) return line;
+    return {};
+}
+
+}  // namespace
+
+// Nothing where the file is too old.
+std::string RateStore::data_of(const std::string& key) const {
+    const std::string data = file_cache::find(key + "\n" + *launch + form, ".rates").value_or("");
+    if (data.empty()) return data;
+    const std::time_t age_s = date() - PlainBytes(data).take<std::time_t>();
+    return age_s >= 0 && age_s <= tuning::most_rate_age_s ? data : std::string();
+}
+
+std::vector<MeasuredRate> RateStore::read(Context& context, const std::string& key) {
+    std::string data = key.empty() || context.rank() > 0 ? "" : data_of(key);
+    broadcast(context.transport(), data, 0);
+    std::vector<MeasuredRate> rates;
+    if (data.empty()) return rates;
+    PlainBytes bytes(data);
+    const auto date = bytes.take<std::time_t>();
+    std::tm local{};
+    char text[32] = "";
+    if (localtime_r(&date, &local)) std::strftime(text, sizeof text, "%F %R", &local);
+    for (const Record& r : bytes.take_all<Record>()) {
+        rates.push_back({r.plan, r.rate, false, r.note.data()});
+        if (rates.back().note.find(stored) == std::string::npos) rates.back().note += stored + std::string(text);
+    }
+    return rates;
+}
+
+void RateStore::begin() {
+    begin_s_ = now_s();
+    queued_s_ = queued_s();
+}
+
+void RateStore::store(const std::string& key, const std::vector<MeasuredRate>& rates, int lanes) {
+    const bool disturbed = queued_s() - queued_s_ > most_queued * lanes * (now_s() - begin_s_);
+    const auto is_no_rate = [](const MeasuredRate& m) { return m.note.starts_with(not_measured); };
+    if (key.empty() || disturbed || std::ranges::any_of(rates, is_no_rate)) return;
+    std::vector<Record> records;
+    for (const MeasuredRate& m : rates) {
+        records.push_back({m.plan, m.rate, {}});
+        m.note.copy(records.back().note.data(), records.back().note.size() - 1);
+    }
+    std::string data;
+    put(data, date());
+    put(data, records);
+    file_cache::store(key + "\n" + *launch + form, ".rates", data);
+}
+
+std::string launch_text(Context& context) {
+    if (!context.transport().connected()) return {};
+    const Place place = Place::here(0);
+    const std::string here = place.name + ", " + std::to_string(place.cpus.size()) + " CPUs, " + cpu_model() + "\n";
+    std::string all;
+    for (const std::string& rank : allgather(context.transport(), here)) all += rank;
+    return std::to_string(context.size()) + " ranks, " + std::to_string(context.threads()) + " threads, hosts " +
+           std::to_string(checksum(std::as_bytes(std::span(all)).data(), static_cast<std::int64_t>(all.size())));
+}
+
+double queued_s() {
+    double total_ns = 0, ran_ns = 0, queued_ns = 0;
+    std::error_code error;
+    for (std::filesystem::directory_iterator task("/proc/self/task", error), end; !error && task != end;
+         task.increment(error)) {
+        std::ifstream file(task->path() / "schedstat");  // none of a thread that has ended meanwhile
+        if (file >> ran_ns >> queued_ns) total_ns += queued_ns;
+    }
+    return total_ns * 1e-9;
+}
+
+}  // namespace tilewave
