@@ -21,7 +21,7 @@ nb::object called(Call call) {
 }
 
 // What Python's maker has prepared for a plan; the thread that calls does not hold Python's lock.
-class PythonNest final : public PreparedNest {
+class PythonNest final : public SampledNest {
 public:
     PythonNest(nb::object maker, nb::object prepared, const Plan& plan)
         : maker_(std::move(maker)),
@@ -65,8 +65,7 @@ public:
         nb::gil_scoped_acquire gil;
         return nb::cast<bool>(maker_.attr("vectors_across")(problem));
     }
-    std::shared_ptr<PreparedNest> prepare(const Alternative& alternative, const Plan& plan,
-                                          PreparedNest* like) override {
+    std::shared_ptr<SampledNest> prepare(const Alternative& alternative, const Plan& plan, SampledNest* like) override {
         nb::gil_scoped_acquire gil;
         const auto* other = dynamic_cast<PythonNest*>(like);
         nb::object prepared =
@@ -81,13 +80,13 @@ private:
 }  // namespace
 
 void bind_nests(nb::module_& m) {
-    nb::class_<NestCall>(m, "NestCall", "What a nest is called with, as far as plans follow from it.")
+    nb::class_<PlanCall>(m, "PlanCall", "What a nest is called with, as far as plans follow from it.")
         .def(
             "__init__",
-            [](NestCall* at, const SweepProblem& problem, const PlanRequest& request, const std::optional<Plan>& plan,
+            [](PlanCall* at, const SweepProblem& problem, const PlanRequest& request, const std::optional<Plan>& plan,
                double blocks, const std::string& body, const std::string& memory, bool in_place,
                std::optional<int> lanes_here) {
-                new (at) NestCall{problem, request, plan, blocks, body, memory, in_place, lanes_here};
+                new (at) PlanCall{problem, request, plan, blocks, body, memory, in_place, lanes_here};
             },
             nb::kw_only(), "problem"_a, "request"_a, "plan"_a.none(), "blocks"_a, "body"_a, "memory"_a, "in_place"_a,
             "lanes_here"_a.none());
@@ -104,7 +103,7 @@ void bind_nests(nb::module_& m) {
         });
     m.def(
         "choose_together",
-        [](Context& context, std::optional<NestCall> call, nb::object maker) -> std::optional<ChosenPlan> {
+        [](Context& context, std::optional<PlanCall> call, nb::object maker) -> std::optional<ChosenPlan> {
             PythonMaker makes(std::move(maker));
             try {
                 nb::gil_scoped_release release;

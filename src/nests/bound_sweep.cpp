@@ -75,7 +75,7 @@ void BoundSweep::turn_buffers(std::size_t a, std::int64_t steps, bool history_be
     buffers_.push_back(all);
 }
 
-void BoundSweep::bring_back(std::size_t a, std::int64_t steps, bool history_beside, bool turned_later) {
+void BoundSweep::place_arrays(std::size_t a, std::int64_t steps, bool history_beside, bool turned_later) {
     Operand& o = operands_[a];
     const NestArray& n = sweep_.problem_.arrays[a];
     const bool in_window = sweep_.in_window(static_cast<int>(a));
@@ -103,13 +103,13 @@ void BoundSweep::bring_back(std::size_t a, std::int64_t steps, bool history_besi
 }
 
 // Arrays where the plan wants them, also after others have moved them. `turned_later`: time buffers stay as they are.
-void BoundSweep::bring_back(CollectiveRun& run, std::int64_t steps, bool history_beside, bool turned_later) {
+void BoundSweep::place_arrays(CollectiveRun& run, std::int64_t steps, bool history_beside, bool turned_later) {
     moved_ = others_may_ = false;
     bindings_.clear();
     buffers_.clear();
     for (std::size_t a = 0; a < operands_.size(); ++a)
-        run.get([&] { bring_back(a, steps, history_beside, turned_later); });
-    run.get([&] {
+        run.obtain([&] { place_arrays(a, steps, history_beside, turned_later); });
+    run.obtain([&] {
         if (window_)
             window_->restart();
         else if (sweep_.window_)
@@ -197,7 +197,7 @@ void BoundSweep::visit_points(std::int64_t step, std::int64_t steps) {
 }
 
 BoundRun BoundSweep::perform(CollectiveRun& run, const Steps& steps, bool record) {
-    bring_back(run, steps.count, steps.history_beside);
+    place_arrays(run, steps.count, steps.history_beside);
     run.arrays_are_ready(moved_, others_may_);
     ExecuteOptions given = options();
     given.record = record;

@@ -69,12 +69,12 @@ ExecuteOptions ChainedSweep::options() const {
 }
 
 // Fields where the sweeps want them, and the bindings of all arrays.
-void ChainedSweep::bring_back(CollectiveRun& run) {
+void ChainedSweep::place_arrays(CollectiveRun& run) {
     bool moved = false, others_may = false, again = false;
     do {  // a sweep may want more buffers of a field that another has bound already
         again = false;
         for (BoundSweep* const sweep : sweeps_) {
-            sweep->bring_back(run, sweep->sweep_.problem_.space.extent(0), false, true);
+            sweep->place_arrays(run, sweep->sweep_.problem_.space.extent(0), false, true);
             again |= sweep->moved_;
             others_may |= sweep->others_may_;
         }
@@ -102,7 +102,7 @@ BoundRun ChainedSweep::run(const std::shared_ptr<const HashedStatus>& said, std:
     });
     for (std::size_t i = 0; i < env.size(); ++i) kernels_[i].env = reinterpret_cast<const void*>(env[i]);
     CollectiveRun run(context_, std::move(made), {0, now_s() - begun});
-    bring_back(run);
+    place_arrays(run);
     run.execute(bindings_, Programs{kernels_, operations_}, options());
     BoundRun ran{run.end([&](const Failure& f) {
         const NestWork& nest = *schedule_.works[f.work].nest();

@@ -29,7 +29,7 @@ public:
     const Schedule& schedule() const { return schedule_; }
 
 private:
-    void bring_back(CollectiveRun& run);
+    void place_arrays(CollectiveRun& run);
     ExecuteOptions options() const;
     RunBlocks blocks(std::int64_t times);
 

@@ -16,8 +16,8 @@ using RateList = std::vector<MeasuredRate>;
 // An alternative with kernels for it, and what is known of the body's rate on its tiles.
 struct Contender {
     Alternative alternative;
-    std::shared_ptr<PreparedNest> first = {};
-    std::vector<std::shared_ptr<PreparedNest>> others = {};
+    std::shared_ptr<SampledNest> first = {};
+    std::vector<std::shared_ptr<SampledNest>> others = {};
     double bringing_s = 0;
 };
 
@@ -42,7 +42,7 @@ std::string either_direction(const Index& loop) {
 
 class Choosing {
 public:
-    Choosing(Context& context, const NestCall* call, KernelMaker& maker)
+    Choosing(Context& context, const PlanCall* call, KernelMaker& maker)
         : context_(context), call_(call), maker_(maker), machine_(context.machine()) {}
 
     std::optional<ChosenPlan> run() {
@@ -75,7 +75,7 @@ public:
     }
 
 private:
-    using Experiment = std::pair<std::size_t, std::shared_ptr<PreparedNest>>;  // of which contender
+    using Experiment = std::pair<std::size_t, std::shared_ptr<SampledNest>>;  // of which contender
 
     int ranks(const Contender& c) const { return c.alternative.on_one_rank ? 1 : context_.size(); }
 
@@ -172,7 +172,7 @@ private:
 
     std::vector<Experiment> not_measured_yet() const {
         std::vector<Experiment> all;
-        const auto lacks = [&](std::size_t c, const std::shared_ptr<PreparedNest>& one) {
+        const auto lacks = [&](std::size_t c, const std::shared_ptr<SampledNest>& one) {
             return rates_[c].empty() ||
                    !rate_is_measured(contenders_[c].alternative.problem, one->plan(), machine_, rates_[c]);
         };
@@ -260,7 +260,7 @@ private:
     }
 
     Context& context_;
-    const NestCall* call_;
+    const PlanCall* call_;
     KernelMaker& maker_;
     const Machine machine_;
     std::vector<Contender> contenders_;
@@ -271,7 +271,7 @@ private:
 
 }  // namespace
 
-std::optional<ChosenPlan> choose_together(Context& context, const NestCall* call, KernelMaker& maker) {
+std::optional<ChosenPlan> choose_together(Context& context, const PlanCall* call, KernelMaker& maker) {
     return Choosing(context, call, maker).run();
 }
 

@@ -12,7 +12,7 @@
 namespace tilewave {
 
 /// What a nest is called with, as far as plans follow from it.
-struct NestCall {
+struct PlanCall {
     SweepProblem problem;                ///< of a block of time steps, where the call has more
     PlanRequest request;                 ///< the choices that are fixed
     std::optional<Plan> plan = {};       ///< given: only what it takes is found out
@@ -30,8 +30,8 @@ struct ChosenPlan {
         Alternative alternative;
         double time_s = 0, bringing_s = 0;
     };
-    std::size_t at = 0;                      ///< of the alternatives
-    std::shared_ptr<PreparedNest> prepared;  ///< for its plan by rules
+    std::size_t at = 0;                     ///< of the alternatives
+    std::shared_ptr<SampledNest> prepared;  ///< for its plan by rules
     Choice choice;
     MeasuredRate rate;        ///< Choice::rate, and where it is from
     std::vector<Time> times;  ///< of all alternatives
@@ -42,6 +42,6 @@ struct ChosenPlan {
 /// only takes part. Collective.
 /// @returns nothing where another rank has failed, or one was interrupted: the caller's next agreement says so
 /// @throws what this rank alone has thrown: the caller tells the others by its next agreement
-std::optional<ChosenPlan> choose_together(Context& context, const NestCall* call, KernelMaker& maker);
+std::optional<ChosenPlan> choose_together(Context& context, const PlanCall* call, KernelMaker& maker);
 
 }  // namespace tilewave

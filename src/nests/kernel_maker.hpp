@@ -11,9 +11,9 @@
 namespace tilewave {
 
 /// A nest with a plan, its schedule, and a kernel for it.
-class PreparedNest {
+class SampledNest {
 public:
-    virtual ~PreparedNest() = default;
+    virtual ~SampledNest() = default;
     virtual const Plan& plan() const = 0;
     /// Times of the kernel on tiles, as PreparedSweep::sample() gives them. Local.
     virtual std::vector<RateSample> sample(double budget_s) = 0;
@@ -33,8 +33,8 @@ public:
     virtual bool vectors_across(const SweepProblem& problem) = 0;
     /// A schedule and a kernel for a plan of `alternative`. `like`: for another plan of it, whose kernel may serve;
     /// else null. Local.
-    virtual std::shared_ptr<PreparedNest> prepare(const Alternative& alternative, const Plan& plan,
-                                                  PreparedNest* like) = 0;
+    virtual std::shared_ptr<SampledNest> prepare(const Alternative& alternative, const Plan& plan,
+                                                 SampledNest* like) = 0;
 };
 
 }  // namespace tilewave

@@ -49,7 +49,7 @@ Box largest_space(std::span<const ArrayReads> arrays, int first, int dims) {
 }
 
 // A body that is compiled: one kernel for all plans.
-class LambdaNest final : public PreparedNest {
+class LambdaNest final : public SampledNest {
 public:
     LambdaNest(Context& context, const Alternative& alternative, const Plan& plan, std::vector<RunArray> arrays,
                const Kernel& kernel)
@@ -69,7 +69,7 @@ public:
     LambdaMaker(Context& context, std::span<const ArrayReads> arrays, const Kernel& kernel)
         : context_(context), arrays_(arrays), kernel_(kernel) {}
     bool vectors_across(const SweepProblem&) override { return true; }
-    std::shared_ptr<PreparedNest> prepare(const Alternative& alternative, const Plan& plan, PreparedNest*) override {
+    std::shared_ptr<SampledNest> prepare(const Alternative& alternative, const Plan& plan, SampledNest*) override {
         std::vector<RunArray> operands;
         for (const ArrayReads& a : arrays_) operands.push_back({a.field, {}});
         return std::make_shared<LambdaNest>(context_, alternative, plan, std::move(operands), kernel_);
@@ -226,7 +226,7 @@ ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest reques
     if (request.threads == 1) request.threads = context.threads();
     NestLoops block = loops;
     const PlannedNest* known = nullptr;
-    NestCall planned;
+    PlanCall planned;
     statement.caller = {call, ""};
     const bool all_know = agree_after(context, statement, [&] {
         if (!arrays[0].written && kernel.reductions.empty())

@@ -48,7 +48,7 @@ public:
     ~PreparedSweep();
 
     /// Brings the fields into the plan's layout, runs, agrees on the end. Collective; beyond the
-    /// work it costs two small allreduces and, where recorded, a gather of what lanes noted, eight bytes a step.
+    /// work it costs a small allreduce and, where recorded, a gather of what lanes noted, eight bytes a step.
     /// `explain` makes the text of this rank's kernel failure. `steps`: of time, after prepare_steps(); without, those
     /// of the problem. `before`: what the call took on this rank before run() was called, to be counted in the report.
     /// Where points read earlier time steps at other places than theirs, and elements outside the space had other

@@ -97,12 +97,12 @@ void CollectiveRun::execute(std::span<const Binding> bindings, const Programs& p
             return heartbeat((static_cast<double>(block) + part * static_cast<double>(options.times)) /
                              static_cast<double>(blocks));
         };
-    const Schedule& whole = blocks_.block->schedule();
+    const Schedule& of_block = blocks_.block->schedule();
     const Schedule* const rest = blocks_.rest ? &blocks_.rest->schedule() : nullptr;
     // A rank without messages holds nobody up, wherever it is.
-    const bool meets_others = !whole.messages.empty() || (rest && !rest->messages.empty());
+    const bool meets_others = !of_block.messages.empty() || (rest && !rest->messages.empty());
     // A rank without steps looks for alarms at the end only, where it waits for the others.
-    const bool idle = !has_steps(whole) && !(rest && has_steps(*rest)) && !blocks_.before_block;
+    const bool idle = !has_steps(of_block) && !(rest && has_steps(*rest)) && !blocks_.before_block;
     std::vector<Binding> moved;
     for (std::int64_t meeting = 0; meeting < meetings; ++meeting, block += options.times) {
         if (meets_others) options.alarms->begin_block(meeting);
@@ -136,7 +136,7 @@ void CollectiveRun::add(Outcome& one, std::int64_t meeting) {
     if ((one.failure || one.error) && !all.failure && !all.error) {
         all.failure = one.failure;
         all.error = one.error;
-        failed_block_ = meeting;
+        failed_meeting_ = meeting;
     }
     if (meeting == 0) {
         all.time_s = one.time_s;
@@ -171,7 +171,7 @@ RunEnding CollectiveRun::end(const std::function<std::string(const Failure&)>& e
         alarms().raise();
     };
     const Meanwhile looking(t, look);
-    std::vector<std::int64_t> v{failed ? failed_block_ * t.size() + t.rank() : none,
+    std::vector<std::int64_t> v{failed ? failed_meeting_ * t.size() + t.rank() : none,
                                 outcome_.interrupted ? 0 : 1,
                                 outcome_.stopped || alarms().raised() ? 0 : 1,
                                 slowest(outcome_.time_s),

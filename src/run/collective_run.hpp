@@ -57,10 +57,10 @@ public:
     /// From here on the ranks can stop each other. `before`: what the call took on this rank until now.
     CollectiveRun(Context& context, RunBlocks blocks, const CallTimes& before = {});
 
-    /// get() gets a part of the run's memory or threads. What this rank lacks is an error of all at the end: the other
-    /// parts move fields together with the other ranks, and these may compute already.
+    /// Obtains a part of the run's memory or threads by `get`. What this rank lacks is an error of all at the end: the
+    /// other parts move fields together with the other ranks, and these may compute already.
     template <class Get>
-    void get(Get get) {
+    void obtain(Get get) {
         try {
             get();
         } catch (const std::bad_alloc&) {
@@ -81,8 +81,8 @@ public:
     /// @throws MpiError
     void execute(std::span<const Binding> bindings, const Programs& programs, ExecuteOptions options);
 
-    /// Agrees with all ranks on how the run ended; two small allreduces. `explain` makes the text of this rank's kernel
-    /// failure.
+    /// Agrees with all ranks on how the run ended: one small allreduce, two after an interrupt. `explain` makes the
+    /// text of this rank's kernel failure.
     /// @throws the error of the lowest rank that failed in the first block in which any did, on every rank
     RunEnding end(const std::function<std::string(const Failure&)>& explain);
 
@@ -104,8 +104,8 @@ private:
     double begun_ = now_s();
     CallTimes times_;
     std::exception_ptr lacking_;
-    Outcome outcome_;                // of all blocks; the first failure
-    std::int64_t failed_block_ = 0;  // counted as in RunBlocks::meetings
+    Outcome outcome_;                  // of all blocks; the first failure
+    std::int64_t failed_meeting_ = 0;  // counted as in RunBlocks::meetings
     Notes notes_;
 };
 

@@ -58,7 +58,7 @@ def core_call(context, given):
     ):
         raise ConfigError(f"skew: given {shown(skew)}; allowed: {ALLOWED['skew']}")
     key = given.key
-    return _core.NestCall(
+    return _core.PlanCall(
         problem=given.problem.core,
         request=request_of(given.choices, context.threads),
         plan=given.plan and given.plan._to_core(),

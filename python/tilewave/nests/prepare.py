@@ -39,6 +39,7 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None)
         call = None if halos else Call.of(nest, context, loops, *fixed, fastmath, arguments, reduce)
         known = call and call.known(context._calls)
         given = known or checked_call(nest, context, loops, *fixed, fastmath, arguments, reduce, halos)
+        # fitted() makes the problem of the call, which looks at its bounds.
         found = context._prepared.get(given.key) or earlier_plan.fitted(context, given)
         if found is not None:
             ready = bind_call(context, given, found)

@@ -10,7 +10,7 @@ from tilewave.nest.bounds import loop_bounds
 from tilewave.nests.problem import arrays_in_time, box_of_loops, read_beside_in_history
 from tilewave.timeline.parts import Parts, Predicted
 
-#: Points and steps of a block (src/context/tuning.hpp).
+#: Points and steps of a block (src/nests/tuning.hpp).
 BLOCK_POINTS, FEWEST_STEPS, MOST_STEPS = _core.BLOCK_POINTS, _core.FEWEST_BLOCK_STEPS, _core.MOST_BLOCK_STEPS
 
 

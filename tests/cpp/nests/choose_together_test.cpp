@@ -17,7 +17,7 @@ struct Asked {
     int prepared = 0;
 };
 
-class MadeUp final : public PreparedNest {
+class MadeUp final : public SampledNest {
 public:
     MadeUp(const Plan& plan, Asked& asked, bool vectors) : plan_(plan), asked_(asked), vectors_(vectors) {}
     const Plan& plan() const override { return plan_; }
@@ -42,7 +42,7 @@ class Maker final : public KernelMaker {
 public:
     explicit Maker(bool vectors = false) : vectors_(vectors) {}
     bool vectors_across(const SweepProblem&) override { return true; }
-    std::shared_ptr<PreparedNest> prepare(const Alternative&, const Plan& plan, PreparedNest*) override {
+    std::shared_ptr<SampledNest> prepare(const Alternative&, const Plan& plan, SampledNest*) override {
         if (fails) throw ConfigError("this rank alone");
         ++asked.prepared;
         return std::make_shared<MadeUp>(plan, asked, vectors_);
@@ -54,10 +54,10 @@ private:
     bool vectors_;
 };
 
-NestCall call(std::int64_t n, bool in_place = false) {
+PlanCall call(std::int64_t n, bool in_place = false) {
     const std::vector<Index> offsets{{-1, 0, 0}, {0, -1, 0}, {0, 0, -1}};
     const std::vector<ArrayReads> arrays{{nullptr, 4, Index{n, n, n}, true, offsets}};
-    NestCall c{nest_problem({}, arrays), {}};
+    PlanCall c{nest_problem({}, arrays), {}};
     c.body = "three";
     c.memory = std::to_string(n);
     c.in_place = in_place;
@@ -68,7 +68,7 @@ NestCall call(std::int64_t n, bool in_place = false) {
 
 TEST(ChooseTogether, AlternativesAreMeasuredUntilTheBestIs) {
     on_ranks(2, [](Context& context) {
-        const NestCall given = call(100);
+        const PlanCall given = call(100);
         Maker maker;
         const auto chosen = choose_together(context, &given, maker);
         ASSERT_TRUE(chosen);
@@ -88,7 +88,7 @@ TEST(ChooseTogether, AlternativesAreMeasuredUntilTheBestIs) {
 
 TEST(ChooseTogether, BringingArraysCounts) {
     on_ranks(1, [](Context& context) {
-        const NestCall given = call(100, true);
+        const PlanCall given = call(100, true);
         Maker maker;
         const auto chosen = choose_together(context, &given, maker);
         ASSERT_TRUE(chosen);
@@ -102,7 +102,7 @@ TEST(ChooseTogether, BringingArraysCounts) {
 TEST(ChooseTogether, ABriefRunTakesTheRatesOfOtherShapes) {
     on_ranks(1, [](Context& context) {
         for (const std::int64_t n : {40, 20, 10}) {
-            NestCall given = call(n);
+            PlanCall given = call(n);
             given.request.storage = StorageKind::plain;
             Maker maker;
             ASSERT_TRUE(choose_together(context, &given, maker));
@@ -113,7 +113,7 @@ TEST(ChooseTogether, ABriefRunTakesTheRatesOfOtherShapes) {
 
 TEST(ChooseTogether, OfAPlanThatIsGivenItIsFoundOutWhatItTakes) {
     on_ranks(2, [](Context& context) {
-        NestCall given = call(60);
+        PlanCall given = call(60);
         given.plan = make_plan(given.problem, 2, {}, context.machine());
         given.plan->lookahead = 3;
         Maker maker;
@@ -128,7 +128,7 @@ TEST(ChooseTogether, OfAPlanThatIsGivenItIsFoundOutWhatItTakes) {
 
 TEST(ChooseTogether, ARankThatFailsAloneHoldsNobody) {
     on_ranks(3, [](Context& context) {
-        const NestCall given = call(30);
+        const PlanCall given = call(30);
         for (int rank = 0; rank < 3; ++rank) {
             Maker maker;
             maker.fails = context.rank() == rank;
