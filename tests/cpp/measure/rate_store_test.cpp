@@ -87,7 +87,7 @@ TEST(RateStore, RatesAreGoodForSomeTimeFromWhenTheyWereStored) {
 
 TEST(RateStore, WhatIsNotMeasuredOrDisturbedIsNotStored) {
     const Folder folder;
-    on_ranks(1, [&](Context& context) {
+    on_ranks(1, [&](Context&) {
         RateStore store;
         store.launch = "this one";
         store.most_queued = 1e9;
@@ -114,7 +114,9 @@ TEST(RateStore, DISABLED_Program) {
         context.component<RateStore>().most_queued = 1e9;
         Field<double> a(context, {300, 400}, [](const Index&) { return 1.0; });
         constexpr auto before = reads({-1, 0}, {0, -1});
-        run(context, {.threads = 1}, [](auto x) { return x(-1, 0) + 0.5 * x(0, -1); }, writes<before>(a));
+        PlanRequest one_lane;
+        one_lane.threads = 1;
+        run(context, one_lane, [](auto x) { return x(-1, 0) + 0.5 * x(0, -1); }, writes<before>(a));
         for (const auto& [key, rates] : context.component<KnownRates>())
             for (const MeasuredRate& r : rates) measured += r.note.find("stored") == r.note.npos;
     });
