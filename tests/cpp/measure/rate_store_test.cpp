@@ -128,9 +128,10 @@ TEST(RateStore, AProgramThatRunsAgainMeasuresNothing) {
     if (digest.empty()) GTEST_SKIP() << "programs have no build ID";
     const Folder folder;
     const auto measured = [&](const std::string& program) {
-        const std::string command = "TILEWAVE_TEST_RATES=" + folder.path + "/cache " + program +
-                                    " --gtest_filter=RateStore.DISABLED_Program --gtest_also_run_disabled_tests"
-                                    " > /dev/null";
+        const std::string command =
+            "env -u GTEST_TOTAL_SHARDS -u GTEST_SHARD_INDEX TILEWAVE_TEST_RATES=" + folder.path + "/cache " + program +
+            " --gtest_filter=RateStore.DISABLED_Program --gtest_also_run_disabled_tests"
+            " > /dev/null";
         const int status = std::system(command.c_str());
         EXPECT_TRUE(WIFEXITED(status));
         return WEXITSTATUS(status);
