@@ -338,7 +338,7 @@ def test_elements_that_are_assigned_on_some_paths():
 
 WRONG = {
     "unknown": (tw.sum("zz"), "'zz' is no name of nest 'residual'"),
-    "beside": (tw.max("B"), r"array 'B' is read beside the point only \(B\[i-1, j\], B\[i, j-2\]\)"),
+    "beside": (tw.max("B"), r"array 'B' is read next to the point only \(B\[i-1, j\], B\[i, j-2\]\)"),
     "no element": (tw.max("B[i, j]"), "is no element that nest 'residual' writes or reads"),
     "no expression": (tw.norm("d +"), "is no expression"),
     "statement": (tw.norm("d = 1"), "is no expression"),
