@@ -1,4 +1,7 @@
-"""Poisson on a cube to 1e-8: time to solution, cycles and factors, against hypre's PFMG and PETSc's multigrid."""
+"""Poisson on a cube to 1e-8: time to solution, cycles and factors, against hypre's PFMG and PETSc's multigrid.
+
+Full multigrid, one F cycle to the discretisation error: unknowns a second, against HPGMG-FV.
+"""
 
 import argparse
 import statistics
@@ -8,11 +11,14 @@ import time
 import numpy as np
 import tilewave as tw
 
-from bench import multigrid_contenders
+from bench import multigrid_contenders, multigrid_hpgmg
 from bench.results import on_ranks, publish, row
 
 OURS = {"V(2,2), Gauss-Seidel": {}, "V(1,1), red-black": {"smoother": "red-black", "pre": 1, "post": 1}}
 BY_CG = "conjugate gradients, V(1,1)"
+FULL = {"V(2,2), Gauss-Seidel": {}, "V(2,2), red-black": {"smoother": "red-black"}}
+
+
 # --- on the ranks ---------------------------------------------------------------------------------
 
 
@@ -36,7 +42,21 @@ def worker(n, repetitions):
         if not solver.history.converged:
             raise SystemExit(f"multigrid: {name} has not converged: {solver.history}")
         found[name] = [set_up, times, solver.history.cycles, solver.history.factor]
-    return found if context.rank == 0 else None
+    full = _full(context, f, repetitions)
+    return {"solutions": found, "full": full} if context.rank == 0 else None
+
+
+def _full(context, f, repetitions):
+    """By solver: seconds of each F cycle from nothing."""
+    field, found = tw.field(f, context=context), {}
+    for name, options in FULL.items():
+        solver = tw.multigrid.Poisson(f.shape, context=context, **options)
+        found[name] = []
+        for _ in range(1 + 2 * repetitions):
+            solver.solve(field, method="fmg")
+            found[name].append(solver.history.time_s)
+        del found[name][0]  # nests are bound and compiled
+    return found
 
 
 def _now(context):
@@ -63,15 +83,25 @@ def multigrid(json_path=None, quick=False, args=()):
     repeat = 2 if quick else options.repeat
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        programs = multigrid_contenders.built(folder)
+        programs, hpgmg = multigrid_contenders.built(folder), multigrid_hpgmg.built(folder)
         for n in options.extent or ([32] if quick else [64, 128]):
             for ranks in options.ranks or [1, 2]:
                 found = multigrid_contenders.found(programs, n, ranks, repeat)
                 best = min((statistics.median(times) for _, times, _, _ in found.values()), default=None)
-                found = on_ranks("bench.multigrid", ranks, {"n": n, "repetitions": repeat}) | found
-                for name, (set_up, times, cycles, factor) in found.items():
-                    case = f"{n}^3, {ranks} rank(s)"
+                ours = on_ranks("bench.multigrid", ranks, {"n": n, "repetitions": repeat})
+                case = f"{n}^3, {ranks} rank(s)"
+                rows += _full_rows(case, n**3, ours["full"], hpgmg and multigrid_hpgmg.seconds(hpgmg, n, ranks))
+                for name, (set_up, times, cycles, factor) in (ours["solutions"] | found).items():
                     ratio = {"ratio_to_contender": best / statistics.median(times)} if best else {}
                     rows.append(row(case, f"{name}: {cycles} cycles of {factor:.3f}", times, "s", **ratio))
                     rows.append(row(case, f"{name}: set-up", [set_up], "s"))
     publish("multigrid", rows, json_path)
+
+
+def _full_rows(case, cells, full, theirs):
+    """Unknowns a second of full multigrid; `theirs`: seconds of HPGMG-FV, or None."""
+    rows = []
+    for name, times in full.items():
+        ratio = {"ratio_to_contender": theirs / statistics.median(times)} if theirs else {}
+        rows.append(row(case, f"full multigrid, {name}", [cells / t / 1e6 for t in times], "M dof/s", **ratio))
+    return rows + ([row(case, multigrid_hpgmg.NAME, [cells / theirs / 1e6], "M dof/s")] if theirs else [])

@@ -53,6 +53,16 @@ class Cycle:
         """From the finest grid down and back."""
         return self._visit(0, self.kind)
 
+    def nests_of_full(self):
+        """Full multigrid: the equations of all grids, the coarsest solution, and on each finer grid its interpolation
+        and a cycle, which leaves an error below that of the discretisation.
+        """
+        coarsest = len(self.levels) - 1
+        nests = [self._restrict(level, "f") for level in range(coarsest)] + [self._solve(coarsest)]
+        for level in reversed(range(coarsest)):
+            nests += [*self.wrap(level + 1), self._correct(level, linear=True), *self._visit(level, self.kind)]
+        return nests
+
     def norm(self):
         """What gives the norm of the finest grid's residual, under the name "norm"."""
         return self.residual(0, {"norm": reduction.norm("r")})
@@ -151,26 +161,28 @@ class Cycle:
         axes = self.levels[level].cells.axes
         return set(self._transfers(level)) == {"pairs"} and all(axis.uniform for axis in axes)
 
-    def _restrict(self, level):
+    def _restrict(self, level, of="r"):
         fine, coarse = self.levels[level : level + 2]
         nest = bodies.restrict(self._transfers(level))
-        return self.bound(("restrict", level), nest, f=coarse.f, u=coarse.u, r=fine.r)
+        return self.bound(("restrict", level, of), nest, f=coarse.f, u=coarse.u, r=getattr(fine, of))
 
-    def _correct(self, level):
+    def _correct(self, level, linear=False):
         fine, coarse = self.levels[level : level + 2]
-        if self._regular(level) and not self.jumps:
+        equal = self.jumps and not linear
+        key = "correct", level, equal
+        if self._regular(level) and not equal:
             nest = bodies.correct_regularly(self.dims)
-            return self.bound(("correct", level), nest, u=fine.u, e=coarse.u, **_regular_weights(coarse.cells.axes))
+            return self.bound(key, nest, u=fine.u, e=coarse.u, **_regular_weights(coarse.cells.axes))
         transfers, weights = self._transfers(level), {}
         for names, a, b in zip(bodies.weight_names(transfers), fine.cells.axes, coarse.cells.axes, strict=True):
             if names:
                 weights |= dict(zip(names, (*a.weights(b), a.complete(b)), strict=False))
-        if self.jumps:
+        if equal:
             nest = bodies.correct_equally(transfers)
             weights = {name: value for name, value in weights.items() if name in nest.arrays}
         else:
             nest = bodies.correct(transfers)
-        return self.bound(("correct", level), nest, u=fine.u, e=coarse.u, **weights)
+        return self.bound(key, nest, u=fine.u, e=coarse.u, **weights)
 
 
 def _regular_weights(axes):

@@ -23,11 +23,14 @@ class History:
     converged : bool
     time_s : float
         Of the cycles.
+    cells : int
+        Of the finest grid, one unknown each.
     """
 
     norms: list[float]
     converged: bool
     time_s: float
+    cells: int
 
     @property
     def cycles(self) -> int:
@@ -40,6 +43,11 @@ class History:
         if self.cycles < 1 or not self.norms[0]:
             return math.nan
         return (self.norms[-1] / self.norms[0]) ** (1 / self.cycles)
+
+    @property
+    def dof_per_s(self) -> float:
+        """Unknowns solved for in a second; NaN without cycles."""
+        return self.cells / self.time_s if self.time_s else math.nan
 
     def save(self, path: FilePath) -> None:
         """Write a picture of the norms, by the ending of `path` (.png, .svg, .pdf).
@@ -61,4 +69,5 @@ class History:
     def __str__(self) -> str:
         end = "converged" if self.converged else "not converged"
         took = units.seconds(self.time_s)
-        return f"{self.cycles} cycles, {end}, norm {self.norms[-1]:.3g}, {self.factor:.3f} a cycle, {took}"
+        speed = f"{self.dof_per_s / 1e6:.3g} M unknowns/s" if self.time_s else "no cycle timed"
+        return f"{self.cycles} cycles, {end}, norm {self.norms[-1]:.3g}, {self.factor:.3f} a cycle, {took}, {speed}"
