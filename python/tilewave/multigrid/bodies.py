@@ -37,13 +37,13 @@ def of_level(what, dims, varies):
     """A "relax", "relax_colour", "residual" or "jacobi" of a grid whose coefficients vary, or not."""
     at, (names, around, diagonal) = _at(dims), _couplings(dims, varies)
     result, arrays = {"residual": ("r", ["r", "u", "f"]), "jacobi": ("u", ["u", "r"])}.get(what, ("u", ["u", "f"]))
-    lines = [] if what == "jacobi" else [f"around = {around}"]
-    if not varies:
-        lines.append(f"diagonal = {diagonal}")
-        diagonal = "diagonal"
-    relaxed = f"= (f[{at}] + around) / {diagonal}"
-    value = {"residual": f"= f[{at}] + around - {diagonal} * u[{at}]", "jacobi": f"+= weight * r[{at}] / {diagonal}"}
-    lines.append(f"{result}[{at}] {value.get(what, relaxed)}")
+    # A sweep waits for the value that it has just changed: all but two additions and a product come before that value.
+    lines = [f"inverse = 1.0 / ({diagonal})"] if "relax" in what else []
+    value = {
+        "residual": f"= f[{at}] + ({around}) - ({diagonal}) * u[{at}]",
+        "jacobi": f"+= weight * r[{at}] / ({diagonal})",
+    }
+    lines.append(f"{result}[{at}] {value.get(what, f'= (f[{at}] + {around}) * inverse')}")
     if what == "relax_colour":
         lines = [f"if ({' + '.join(INDICES[:dims])}) % 2 == colour:", *("    " + line for line in lines)]
     arrays += (["d"] if what == "jacobi" else [*names, "d"]) if varies else names
