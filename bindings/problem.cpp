@@ -78,13 +78,12 @@ void bind_problem_class(nb::module_& m) {
             "periodic"_a = Index(), "paths_off"_a = PathsOff{0})
         .def(
             "widen",
-            [](SweepProblem& p, int array, const Index& lo, const Index& hi) {
-                NestArray& a = p.arrays.at(array);
-                a.least_halo_lo = lo;
-                a.least_halo_hi = hi;
+            [](SweepProblem& p, int array, const Index& lo, const Index& hi, const Index& wraps) {
+                p.arrays.at(array).least_halo = {lo, hi, wraps};
             },
-            "array"_a, "lo"_a, "hi"_a,
-            "Give an array, or the field that it is part of, at least these halos, in its dimensions.")
+            "array"_a, "lo"_a, "hi"_a, "wraps"_a = Index(),
+            "Give an array, or the field that it is part of, at least these halos, in its dimensions; beyond the "
+            "array's ends along those that `wraps` has 1 for.")
         .def(
             "align", [](SweepProblem& p, int array) { p.arrays.at(array).aligned = true; }, "array"_a,
             "Let an array's blocks be those of the loops, whatever its extents.")

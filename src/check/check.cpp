@@ -62,12 +62,12 @@ void Checker::leave_out_padding(int array) {
         for (std::size_t b = 0; b < p.s->arrays.size(); ++b) {
             if (p.memory_of[b] != program_.elements().memory_of(array)) continue;
             each(p, intersect(p.s->arrays[b].owned, p.s->arrays[b].storage), [&](const RankState&, const Index& cell) {
-                owned[program_.elements().number(static_cast<int>(b), cell)] = 1;
+                owned[program_.elements().element(static_cast<int>(b), cell)] = 1;
             });
         }
     for (RankState& p : ranks_)
         each(p, p.s->arrays[array].storage, [&](const RankState&, const Index& cell) {
-            if (!owned[program_.elements().number(array, cell)])
+            if (!owned[program_.elements().element(array, cell)])
                 p.store(array).set(array, program_.cells(kind.storage), cell, program_.start(p.s->rank, array));
         });
 }

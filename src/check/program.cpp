@@ -28,6 +28,18 @@ Box image(const View& view, const Box& storage) {
     return box;
 }
 
+// The periods of an array, along the dimensions of its memory.
+void add_periods(const Array& array, Index& periods) {
+    if (array.period.n == 0 || array.whole) return;
+    const View& view = array.view;
+    const int dims = view.rows.empty() ? array.period.n : static_cast<int>(view.rows.size());
+    if (periods.n == 0) periods = Index::filled(dims, 0);
+    for (int d = 0; d < dims; ++d)
+        for (int k = 0; k < array.period.n; ++k)
+            if (array.period[k] > 0 && (view.rows.empty() ? k == d : view.rows[d][k] != 0))
+                periods[d] = array.period[k];
+}
+
 }  // namespace
 
 CellSpaces::CellSpaces(std::span<const Schedule> schedules) {
@@ -36,6 +48,8 @@ CellSpaces::CellSpaces(std::span<const Schedule> schedules) {
         for (std::size_t b = 0; b < a; ++b)
             points_ = points_ || (arrays[a].view.memory >= 0 && arrays[a].view.memory == arrays[b].view.memory &&
                                   !(arrays[a].view == arrays[b].view));
+    const bool wraps = std::ranges::any_of(arrays, [](const Array& a) { return a.period.n > 0; });
+    points_ = points_ || (wraps && schedules[0].works.size() > 1);
     for (const Schedule& s : schedules) {
         for (const Work& work : s.works) {
             if (const NestWork* nest = work.nest()) add(nest->space);
@@ -92,7 +106,9 @@ Elements::Elements(std::span<const Schedule> schedules, const CellSpaces& spaces
         if (memory == static_cast<int>(counts_.size())) {
             counts_.push_back(0);
             boxes_.emplace_back();
+            periods_.emplace_back();
         }
+        add_periods(array, periods_[memory]);
         Box& box = boxes_[memory];
         if (!array.storage.empty() && !array.whole)
             box = hull(box, view.rows.empty() ? array.storage : image(view, array.storage));
@@ -130,11 +146,7 @@ std::size_t Elements::number(int array, const Index& cell) const {
     const Array& a = arrays_[array];
     const Cells& cells = spaces_.of(cell.n);
     if (spaces_.points()) {
-        const Box& box = boxes_[memory_of(array)];
-        const Index at = coordinates(array, cells.low_corner(cell));
-        std::int64_t q = 0;
-        for (int k = 0; k < at.n; ++k) q = q * box.extent(k) + at[k] - box.lo[k];
-        return static_cast<std::size_t>(q);
+        return linear(memory_of(array), coordinates(array, cells.low_corner(cell)));
     }
     Index at = cell;
     if (a.time_buffers > 0) {
@@ -142,6 +154,22 @@ std::size_t Elements::number(int array, const Index& cell) const {
         at[0] = first + (at[0] - first) % a.time_buffers;
     }
     return cells.linear(a.storage, at);
+}
+
+std::size_t Elements::linear(int memory, const Index& at) const {
+    const Box& box = boxes_[memory];
+    std::int64_t q = 0;
+    for (int k = 0; k < at.n; ++k) q = q * box.extent(k) + at[k] - box.lo[k];
+    return static_cast<std::size_t>(q);
+}
+
+std::size_t Elements::element(int array, const Index& cell) const {
+    const Index& period = periods_[memory_of(array)];
+    if (!spaces_.points() || period.n == 0) return number(array, cell);
+    Index at = coordinates(array, spaces_.of(cell.n).low_corner(cell));
+    for (int k = 0; k < at.n; ++k)
+        if (period[k] > 0) at[k] = floor_mod(at[k], period[k]);
+    return linear(memory_of(array), at);
 }
 
 Program::Program(std::span<const Schedule> schedules, VersionTable& table)
@@ -279,7 +307,7 @@ const std::vector<Program::Event>* Program::find(int rank, int array, std::size_
 // After all entries before the one at `position`.
 Expected Program::held(int rank, int array, const Index& cell, int position) const {
     if (several_)
-        if (const std::vector<Event>* events = find(rank, array, elements_.number(array, cell)))
+        if (const std::vector<Event>* events = find(rank, array, elements_.element(array, cell)))
             for (auto e = events->rbegin(); e != events->rend(); ++e)
                 if (e->position < position) return e->expected;
     return {start(rank, array)};
@@ -353,7 +381,7 @@ void Program::write_history() {
 
 void Program::write_nest(const Entry& e, int position) {
     const auto note = [&](int a, const Index& cell) {
-        std::vector<Event>& events = history(0, a, elements_.number(a, cell));
+        std::vector<Event>& events = history(0, a, elements_.element(a, cell));
         const Expected now{value(e, 0, a, cell)};
         if (!events.empty() && events.back().position == position)
             events.back().expected = now;
@@ -390,7 +418,7 @@ void Program::write_task(const Entry& e, int position) {
             if (w.number != e.number) continue;
             for (const Region& r : w.task()->writes)
                 spaces_.of(r.box).for_each(r.box, [&](const Index& cell) {
-                    std::vector<Event>& events = history(s.rank, r.array, elements_.number(r.array, cell));
+                    std::vector<Event>& events = history(s.rank, r.array, elements_.element(r.array, cell));
                     if (events.empty() || events.back().position != position)
                         events.push_back({position, {value(e, s.rank, r.array, cell)}});
                 });
@@ -429,7 +457,7 @@ void Program::write_results(std::int64_t number, int position, std::map<std::int
                         e = {missing, static_cast<int>(known - lists_.begin())};
                         if (known == lists_.end()) lists_.push_back(leaves);
                     }
-                    changes.push_back({s.rank, r.array, elements_.number(r.array, cell), e});
+                    changes.push_back({s.rank, r.array, elements_.element(r.array, cell), e});
                 });
             }
         for (const Change& c : changes) {

@@ -20,7 +20,7 @@
 namespace tilewave {
 
 /// The compressed coordinates of all boxes with so many dimensions. Where arrays see one memory in different
-/// coordinates, every point is a cell.
+/// coordinates, or several works share memory that wraps around, every point is a cell.
 class CellSpaces {
 public:
     explicit CellSpaces(std::span<const Schedule> schedules);
@@ -44,15 +44,19 @@ public:
     int memory_of(int array) const { return memory_of_[array]; }
     /// Elements of a memory over all ranks; those of padding count too.
     std::size_t count(int memory) const { return counts_[memory]; }
-    /// Number of the element that `cell` of `array` is, among those of its memory.
+    /// Number of the place where `cell` of `array` lies, among those of its memory.
     std::size_t number(int array, const Index& cell) const;
+    /// The same of the element that lies there: places at a distance of a period have one, at the first of them.
+    std::size_t element(int array, const Index& cell) const;
 
 private:
     Index coordinates(int array, const Index& point) const;
+    std::size_t linear(int memory, const Index& at) const;
     const CellSpaces& spaces_;
     std::vector<Array> arrays_;
     std::vector<int> memory_of_;
-    std::vector<Box> boxes_;  // by memory, where cells are points: all its elements
+    std::vector<Box> boxes_;      // by memory, where cells are points: all its places
+    std::vector<Index> periods_;  // by memory, along its dimensions; 0, or empty: none
     std::vector<std::size_t> counts_;
 };
 

@@ -193,7 +193,7 @@ private:
             problems.push_back(members_[n].problem);
             for (const std::size_t a : shared_[n])
                 if (const NestArray& array = problems[n].arrays[a]; array.replicated)
-                    halos[n][a].first = halos[n][a].second = Index::filled(array.shape.n, 0);
+                    halos[n][a].lo = halos[n][a].hi = Index::filled(array.shape.n, 0);
             widen(problems[n], halos[n]);
         }
         const auto each_shared = [&](const auto& visit) {
@@ -212,13 +212,20 @@ private:
                 for (int d = 0; d < all.dims(); ++d) {
                     all.halo_lo[d] = std::max(all.halo_lo[d], wanted.halo_lo[d]);
                     all.halo_hi[d] = std::max(all.halo_hi[d], wanted.halo_hi[d]);
+                    if (all.wraps.n && wanted.wraps.n) all.wraps[d] = all.wraps[d] || wanted.wraps[d];
                 }
+                if (all.wraps.n == 0) all.wraps = wanted.wraps;
             });
             changed = false;
-            each_shared([&](const Layout& has, std::int32_t memory, std::pair<Index, Index>& halo) {
+            each_shared([&](const Layout& has, std::int32_t memory, LeastHalo& halo) {
                 const Layout& all = most.at(memory);
-                if (has.halo_lo == all.halo_lo && has.halo_hi == all.halo_hi) return;
-                halo = {all.halo_lo, all.halo_hi};
+                const LeastHalo wanted{all.halo_lo, all.halo_hi, all.wraps};
+                if (LeastHalo{has.halo_lo, has.halo_hi, has.wraps} == wanted) return;
+                if (halo == wanted)
+                    throw ConfigError(
+                        "the nests' arrays have no layout in common: halos that wrap around, and parts "
+                        "of a field");
+                halo = wanted;
                 changed = true;
             });
             for (std::size_t n = 0; n < members_.size(); ++n) widen(problems[n], halos[n]);
@@ -248,7 +255,7 @@ private:
     std::shared_ptr<ChainNest> prepared(std::size_t n, PlanRequest choices, const LeastHalos& halos) const {
         const ChainMember& m = members_[n];
         bool as_planned = false;
-        if (!any(choices) && std::any_of(halos.begin(), halos.end(), [](const auto& h) { return h.first.n > 0; })) {
+        if (!any(choices) && std::any_of(halos.begin(), halos.end(), [](const auto& h) { return h.lo.n > 0; })) {
             as_planned = true;  // wider halos must not change what is in common
             choices.storage = m.plan.storage;
             if (ranks_ > 1) choices.grid = m.plan.grid;
@@ -291,9 +298,8 @@ private:
 void widen(SweepProblem& problem, const LeastHalos& halos) {
     for (std::size_t a = 0; a < halos.size(); ++a) {
         NestArray& array = problem.arrays[a];
-        array.least_halo_lo = halos[a].first;
-        array.least_halo_hi = halos[a].second;
-        if (halos[a].first.n > 0) array.replicated = false;
+        array.least_halo = halos[a];
+        if (halos[a].lo.n > 0) array.replicated = false;
     }
 }
 

@@ -5,16 +5,13 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "tilewave/plan.hpp"
 
 namespace tilewave {
 
-/// By array of a nest: the least halo before and behind a block, along its dimensions; empty: none is asked
-/// for.
-using LeastHalos = std::vector<std::pair<Index, Index>>;
+using LeastHalos = std::vector<LeastHalo>;  ///< by array of a nest
 
 /// Gives the arrays of a problem these halos at least. An array with one is distributed.
 void widen(SweepProblem& problem, const LeastHalos& halos);

@@ -247,8 +247,9 @@ ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest reques
         problem.paths_off = context.paths_off();
         statement.description =
             described(problem, loops, request, kernel, body) + ", machine " + std::to_string(context.machine_number());
-        for (const auto& [lo, hi] : halos)
-            statement.description += ", halos " + to_string(lo) + " and " + to_string(hi);
+        for (const auto& [lo, hi, wraps] : halos)
+            statement.description +=
+                ", halos " + to_string(lo) + " and " + to_string(hi) + " around " + to_string(wraps);
         if (whole) statement.description += ", plan " + whole->to_string();
         known = context.component<PlannedNests>().find(statement.description);
         statement.prepared = known != nullptr;

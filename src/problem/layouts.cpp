@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "core/signs.hpp"
+
 namespace tilewave {
 
 void SweepProblem::follow(int a, const Index& offset) {
@@ -40,7 +42,7 @@ Layout SweepProblem::layout(int a, const Index& grid, const Index& deep_halo, co
     Layout even(array.shape, array_grid);
     if (!array.replicated && (array.aligned || !array.cuts.empty())) even = even.cut_as(cuts_of(array, false));
     const Index o = origin();
-    Index around = Index::filled(n, 1);
+    Index around = Index::filled(n, 0);
     bool shorter = false;  // than the loops' extent: a block of loops may then read elements and have none itself
     for (int m = 0; m < n; ++m) {
         const int k = static_cast<int>(array.axes[m]);
@@ -55,9 +57,11 @@ Layout SweepProblem::layout(int a, const Index& grid, const Index& deep_halo, co
             hi[m] = std::max(hi[m], p.offset[k] - o[k] + above);
         }
         for (std::size_t b = 0; b < arrays.size(); ++b) {  // one field has one layout
-            if (!same[b] || arrays[b].least_halo_lo.n != n || arrays[b].scale.n) continue;
-            lo[m] = std::max(lo[m], arrays[b].least_halo_lo[m]);
-            hi[m] = std::max(hi[m], arrays[b].least_halo_hi[m]);
+            const LeastHalo& least = arrays[b].least_halo;
+            if (!same[b] || least.lo.n != n || arrays[b].scale.n) continue;
+            lo[m] = std::max(lo[m], least.lo[m]);
+            hi[m] = std::max(hi[m], least.hi[m]);
+            if (least.wraps.n && !array.replicated) around[m] = around[m] || least.wraps[m];
         }
         if (array.replicated) continue;
         if (deep_halo.n) (loops.row[k][k] < 0 ? lo : hi)[m] += deep_halo[k];
@@ -66,7 +70,7 @@ Layout SweepProblem::layout(int a, const Index& grid, const Index& deep_halo, co
     even.halo_lo = lo;
     even.halo_hi = hi;
     even.beside_nothing = (!array.cuts.empty() || shorter) && !array.replicated;
-    if (wraps()) even.wraps = around;
+    if (first_nonzero(around) < n) even.wraps = around;
     return even;
 }
 
@@ -116,9 +120,9 @@ Layout SweepProblem::field_layout(int a, const Index& grid, const Index& deep_ha
         all.halo_lo[m] *= array.scale[m];
         all.halo_hi[m] *= array.scale[m];
         for (const NestArray& b : arrays) {
-            if (b.field != array.field || b.least_halo_lo.n == 0) continue;
-            all.halo_lo[m] = std::max(all.halo_lo[m], b.least_halo_lo[m]);
-            all.halo_hi[m] = std::max(all.halo_hi[m], b.least_halo_hi[m]);
+            if (b.field != array.field || b.least_halo.lo.n == 0) continue;
+            all.halo_lo[m] = std::max(all.halo_lo[m], b.least_halo.lo[m]);
+            all.halo_hi[m] = std::max(all.halo_hi[m], b.least_halo.hi[m]);
         }
     }
     Layout field = Layout(array.field_shape, all.grid, all.halo_lo, all.halo_hi).cut_as(cuts_of(array, true));

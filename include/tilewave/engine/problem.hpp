@@ -10,6 +10,13 @@
 
 namespace tilewave {
 
+/// The least halo before and behind a block, along an array's dimensions; empty: none is asked for. `wraps`: 1 for
+/// dimensions along which it goes on beyond the array's ends; empty: it does along none.
+struct LeastHalo {
+    Index lo = {}, hi = {}, wraps = {};
+    friend bool operator==(const LeastHalo&, const LeastHalo&) = default;
+};
+
 /// One array of a nest.
 struct NestArray {
     std::int64_t item_bytes = 4;
@@ -23,8 +30,7 @@ struct NestArray {
     int given_time_buffers() const { return time_buffers > 1 ? time_buffers - 1 : 1; }
     /// The array is not read after the run: a rolling window of it is enough (WindowShape).
     bool window = false;
-    /// The least halo around a block in the array's dimensions (of a part: the field's); empty: none.
-    Index least_halo_lo = {}, least_halo_hi = {};
+    LeastHalo least_halo = {};  ///< in the array's dimensions; of a part: the field's
     /// Its blocks are those of the loops also where it has other extents: the last block has what is left.
     bool aligned = false;
     /// Where it is every scale-th element of a field, from `residue` on, as F[2*i+1] reads F: these, by dimension of

@@ -49,7 +49,7 @@ class _Part:
         """Whether all time steps are the same but for the values of arrays, and nothing happens between."""
         in_time = lacking_time(self.nest, self.arguments)
         timeless = all(self.nest.time not in axes or name in in_time for name, axes in self.nest.axes.items())
-        return timeless and self.nest.time not in self.nest.numbers and not self.loops.periodic and not self.joined
+        return timeless and self.nest.time not in self.nest.numbers and not self.joined
 
 
 def run_several(nests, context, loops, plan, fastmath, arguments, reduce, points):

@@ -110,7 +110,6 @@ std::string chain_refusal(std::span<const ChainPart> parts) {
     std::map<std::int32_t, Seen> seen;
     for (std::size_t i = 0; i < parts.size(); ++i) {
         const SweepProblem& p = parts[i].problem;
-        if (p.wraps()) return in_sweep(i, "has periodic loops");
         if (uses_window(p, parts[i].plan)) return in_sweep(i, "keeps a rolling window of an array");
         for (int a = 0; a < static_cast<int>(p.arrays.size()); ++a) {
             const NestArray& array = p.arrays[a];
@@ -120,14 +119,16 @@ std::string chain_refusal(std::span<const ChainPart> parts) {
             const auto [known, fresh] = seen.try_emplace(memory, Seen{i, a, layout});
             if (fresh) continue;
             const Layout& other = known->second.layout;
-            if (layout.same_blocks(other) && layout.halo_lo == other.halo_lo && layout.halo_hi == other.halo_hi)
+            if (layout.same_blocks(other) && layout.halo_lo == other.halo_lo && layout.halo_hi == other.halo_hi &&
+                layout.wraps == other.wraps)
                 continue;
             if (layout.grid == other.grid && !layout.same_blocks(other))
                 return in_sweep(i, concat("has array ", a, " in blocks that follow those of a coarser grid, ",
                                           in_sweep(known->second.sweep, "in other blocks")));
             return in_sweep(i, concat("has array ", a, " on grid ", layout.grid, " with halos ", layout.halo_lo,
                                       " and ", layout.halo_hi, ", nest ", known->second.sweep + 1, " on grid ",
-                                      other.grid, " with halos ", other.halo_lo, " and ", other.halo_hi));
+                                      other.grid, " with halos ", other.halo_lo, " and ", other.halo_hi,
+                                      layout.wraps == other.wraps ? "" : ", which wrap around along other dimensions"));
         }
     }
     return "";

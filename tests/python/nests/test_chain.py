@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import tilewave as tw
+from tilewave import _core
 from bound_cases import RANKS, across, divide, filled, heat, residual, results, same, smooth
-from random_chains import RandomChain, SteppingChain
+from random_chains import PeriodicChain, RandomChain, SteppingChain
 from random_paths import random_paths
 from tilewave.errors import ConfigError, KernelError
 from tilewave.nests import steps
@@ -26,6 +27,11 @@ def grow(A, i, j, *, c=1):
 @tw.nest
 def far(B, A, i, j):
     B[i, j] = A[i - 3, j] + A[i, j + 2]
+
+
+@tw.nest
+def shifted(A, B, i, j):
+    A[i, j] = B[i - 1, j] + B[i, j + 2]
 
 
 @tw.nest
@@ -61,6 +67,49 @@ def test_random_chains_that_step_in_time(ranks, threads):
             assert not SteppingChain(seed).differs(context)
 
     results(ranks, threads, body, 300, random_paths(f"chains in time {ranks} {threads}"))
+
+
+@pytest.mark.parametrize("ranks, threads", [(1, 1), (1, 2), (2, 1), (3, 2), (4, 1), (6, 1)])
+def test_random_chains_with_periodic_loops(ranks, threads):
+    def body(context):
+        for seed in range(2000 * ranks, 2000 * ranks + (6 if ranks < 3 else 3)):
+            print(f"random periodic chain, seed {seed}")
+            assert not PeriodicChain(seed).differs(context)
+
+    results(ranks, threads, body, 300, random_paths(f"periodic chains {ranks} {threads}"))
+
+
+@pytest.mark.parametrize("ranks, threads", [(1, 1), (1, 3), (2, 2), (3, 1), (6, 1)])
+def test_chains_with_periodic_loops_are_proved(ranks, threads):
+    def body(context):
+        proved = 0
+        for seed in range(7000 * ranks, 7000 * ranks + 8):
+            chain = PeriodicChain(seed)
+            made = chain.bind(chain.arrays(context), context)
+            if made.separate:
+                continue
+            proved += 1
+            wrong = tw.check(tw.schedule(made, context=context))
+            assert not wrong, f"seed {seed}: {wrong}; {chain}"
+        return proved
+
+    assert min(results(ranks, threads, body, 300)) > 2
+
+
+def test_a_periodic_halo_that_is_not_renewed_is_found():
+    """Without one of the copies from an end to the halo beyond the other one, a point reads what is too old."""
+    a, b = (tw.field((6, 7), "i8", init=1) for _ in "ab")
+    periodic = {"periodic": ("i", "j")}
+    made = tw.chain([tw.bind(shifted, A=b, B=a, **periodic), tw.bind(shifted, A=a, B=b, **periodic)])
+    schedule = tw.schedule(made)._cores[0]
+    assert _core.check([schedule]) is None
+    steps = [[_core.Step(step.op, step.item, step.count) for step in lane] for lane in schedule.lanes]
+    copies = [k for k, step in enumerate(steps[0]) if step.op == "unpack"]
+    assert len(copies) >= 4
+    for k in copies:
+        schedule.lanes = [steps[0][:k] + steps[0][k + 1 :], *steps[1:]]
+        schedule.repeated = [(0, len(lane)) for lane in schedule.lanes]
+        assert "reads" in str(_core.check([schedule])), k
 
 
 @pytest.mark.long

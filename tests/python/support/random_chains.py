@@ -147,6 +147,10 @@ class RandomChain:
             arguments = {"over": over or None, "reverse": reverse, **scalars}
             if nest.time is not None:
                 arguments = {"over": over or None, "steps": pick.randint(1, 5), **scalars}
+            if periodic := self.pick_periodic(pick, nest):
+                kept = {index: pair for index, pair in over.items() if index not in periodic}
+                arguments = {**arguments, "over": kept or None, "periodic": periodic}
+                arguments.pop("reverse", None)
             if pick.random() < 0.4:
                 name = pick.choice(nest.written)
                 arguments["reduce"] = {"sum": tw.sum(name), "where": tw.argmax(name)}
@@ -159,6 +163,10 @@ class RandomChain:
     def pick_nest(self, pick, dims):
         """One of those for so many dimensions, with its reach."""
         return pick.choice(NESTS[dims])
+
+    def pick_periodic(self, pick, nest):
+        """Indices that wrap around."""
+        return ()
 
     def start(self, number):
         """The first values of an array."""
@@ -225,6 +233,62 @@ class RandomChain:
     def __str__(self):
         parts = "; ".join(f"{nest.name} {given} {arguments}" for nest, given, arguments in self.parts)
         return f"seed {self.seed}: {self.dtype} {self.shape}, {self.times} times: {parts}"
+
+
+@tw.nest
+def apart_1(r, u, v, i, *, c=1):
+    r[i] = r[i] + c * u[i + 1] - v[i - 2]
+
+
+@tw.nest
+def apart_2(r, u, v, i, j, *, c=1):
+    r[i, j] = r[i, j] - c * (u[i + 1, j] - u[i, j]) + v[i, j - 2] - v[i - 1, j + 1]
+
+
+@tw.nest
+def both_2(r, u, v, i, j):
+    r[i, j] = v[i + 1, j] - 3 * v[i, j - 1]
+    u[i, j] = u[i, j] + v[i - 2, j]
+
+
+@tw.nest
+def apart_3(r, u, i, j, k):
+    r[i, j, k] = r[i, j, k] - u[i - 1, j, k] + 2 * u[i, j + 1, k] - u[i, j, k + 1]
+
+
+#: Nests whose points of one time step are independent, with how far they reach.
+INDEPENDENT = {
+    1: [(apart_1, [(2, 1)]), (apply_1, [(2, 1)]), (heat_1, [(1, 2)])],
+    2: [
+        (apart_2, [(1, 1), (2, 1)]),
+        (both_2, [(2, 1), (1, 0)]),
+        (apply_2, [(1, 2), (1, 1)]),
+        (heat_2, [(1, 1), (1, 1)]),
+        (leap_2, [(1, 0), (0, 1)]),
+    ],
+    3: [(apart_3, [(1, 0), (0, 1), (0, 1)]), (apply_3, [(1, 0), (0, 1), (0, 1)])],
+}
+
+
+class PeriodicChain(RandomChain):
+    """Most of whose nests have loops that wrap around: all of them the same ones, or each others."""
+
+    def __init__(self, seed):
+        self.around = None
+        super().__init__(seed)
+
+    def pick_nest(self, pick, dims):
+        self.wraps = pick.random() < 0.8
+        return pick.choice((INDEPENDENT if self.wraps else NESTS)[dims])
+
+    def pick_periodic(self, pick, nest):
+        if not self.wraps:
+            return ()
+        indices = nest.indices[nest.time is not None :]
+        found = tuple(k for k in range(len(indices)) if pick.random() < 0.6)
+        if self.around is None or pick.random() < 0.3:
+            self.around = found
+        return tuple(indices[k] for k in self.around)
 
 
 class SteppingChain(RandomChain):
