@@ -82,6 +82,8 @@ public:
     bool relayout(const Layout& layout) {
         return relayout(layout, MemoryOrder::row_major(layout.storage(context_->rank())), 1, row_major_orders);
     }
+    /// What stands for the memory orders of all ranks.
+    std::uint64_t orders() const { return orders_; }
     /// The memory order of this rank's storage.
     const MemoryOrder& order() const { return order_; }
     /// Keeps at least so many earlier time steps from now on; missing ones become copies of the current step.

@@ -46,6 +46,39 @@ BoundSweep::BoundSweep(Context& context, PreparedSweep& sweep, std::vector<RunAr
     }
 }
 
+// The same for the halos that its fields have, where these are wider. Nests that run in turn then move no field: halos
+// grow to what each of them needs, and stay. Equal on all ranks, as layouts are.
+BoundSweep& BoundSweep::as_fields_lie() {
+    LeastHalos halos(operands_.size());
+    bool wider = false;
+    for (std::size_t a = 0; a < operands_.size(); ++a) {
+        const Operand& o = operands_[a];
+        if (!o.array.field || !o.layout || sweep_.problem_.arrays[a].replicated) continue;
+        const Layout &wanted = *o.layout, &has = o.array.field->layout();
+        if (!has.same_blocks(wanted) || o.array.field->orders() != FieldStorage::row_major_orders ||
+            sweep_.orders_[a] != FieldStorage::row_major_orders)
+            continue;
+        LeastHalo& all = halos[a] = {wanted.halo_lo, wanted.halo_hi, wanted.wraps};
+        for (int d = 0; d < has.dims(); ++d) {
+            all.lo[d] = std::max(all.lo[d], has.halo_lo[d]);
+            all.hi[d] = std::max(all.hi[d], has.halo_hi[d]);
+            if (all.wraps.n && has.wraps.n) all.wraps[d] = all.wraps[d] || has.wraps[d];
+        }
+        if (all.wraps.n == 0) all.wraps = has.wraps;
+        wider |= all != LeastHalo{wanted.halo_lo, wanted.halo_hi, wanted.wraps};
+    }
+    if (!wider || without(sweep_.problem_.paths_off, FastPath::halos_stay)) return *this;
+    PreparedSweep& sweep = sweep_.widened(halos);
+    if (&sweep == &sweep_) return *this;
+    if (!wider_ || &wider_->sweep_ != &sweep) {
+        std::vector<RunArray> arrays;
+        for (const Operand& o : operands_) arrays.push_back(o.array);
+        wider_ = std::make_unique<BoundSweep>(context_, sweep, std::move(arrays), kernel_, explain_);
+    }
+    wider_->kernel_.env = kernel_.env;
+    return *wider_;
+}
+
 // Where the array is now, for the loops.
 void BoundSweep::bind(std::size_t a) {
     Operand& o = operands_[a];
@@ -223,13 +256,22 @@ BoundRun BoundSweep::run(const std::shared_ptr<const HashedStatus>& said, std::o
     const double begun = now_s();
     std::optional<Steps> steps;
     kernel_.env = env;
-    agree_after(context_, said, [&] { steps.emplace(steps_of(given)); });
+    BoundSweep* here = this;
+    agree_after(context_, said, [&] {
+        here = &as_fields_lie();
+        steps.emplace(here->steps_of(given));
+    });
     CollectiveRun run(context_, steps->run, {0, now_s() - begun});
-    return perform(run, *steps, false);
+    return here->perform(run, *steps, false);
 }
 
 Report BoundSweep::run_recorded(std::optional<std::int64_t> given, const CallTimes& before, std::int64_t first_step,
                                 std::span<const StepPoints> points) {
+    return as_fields_lie().run_here(given, before, first_step, points);
+}
+
+Report BoundSweep::run_here(std::optional<std::int64_t> given, const CallTimes& before, std::int64_t first_step,
+                            std::span<const StepPoints> points) {
     first_step_ = first_step;
     points_ = points;
     const Steps steps = steps_of(given);

@@ -71,6 +71,7 @@ private:
         RunBlocks run = {};
     };
 
+    BoundSweep& as_fields_lie();
     Rest* rest_of(const StepBlocks& blocks);
     Steps steps_of(std::optional<std::int64_t> given);
     void place_arrays(CollectiveRun& run, std::int64_t steps, bool history_beside, bool turned_later = false);
@@ -79,6 +80,8 @@ private:
     void visit_points(std::int64_t step, std::int64_t steps);
     void turn_buffers(std::size_t a, std::int64_t steps, bool history_beside);
     ExecuteOptions options();
+    Report run_here(std::optional<std::int64_t> steps, const CallTimes& before, std::int64_t first_step,
+                    std::span<const StepPoints> points);
     BoundRun perform(CollectiveRun& run, const Steps& steps, bool record);
     void add_timeline(Report& report, const Notes& notes, const Rest* rest) const;
 
@@ -93,6 +96,7 @@ private:
     std::optional<CachedExecution> several_;
     std::map<std::int64_t, std::unique_ptr<Rest>> rests_;
     std::optional<WindowMemory> window_;
+    std::unique_ptr<BoundSweep> wider_;  // for the halos that its fields had last
     std::int64_t first_step_ = 0;
     std::span<const StepPoints> points_;
     // Of the run that is under way.

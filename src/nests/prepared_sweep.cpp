@@ -77,6 +77,23 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
         .run_recorded(steps, before, first_step, points);
 }
 
+PreparedSweep& PreparedSweep::widened(const LeastHalos& halos) {
+    const int last = problem_.dims() - 1;
+    bool rows = plan_.storage == StorageKind::plain && plan_.row.n == 0 && !window_;
+    for (const NestArray& a : problem_.arrays)  // bytes to the next point of a row do not depend on halos
+        rows = rows && a.scale.n == 0 &&
+               (a.replicated || std::find(a.axes.begin(), a.axes.end(), last) == a.axes.end() ||
+                a.axes[a.axes.n - 1] == last);
+    if (!rows) return *this;
+    const auto found = std::ranges::find(wider_, halos, [](const auto& one) { return one.first; });
+    if (found != wider_.end()) return *found->second;
+    SweepProblem problem = problem_;
+    widen(problem, halos);
+    auto made = std::make_unique<PreparedSweep>(context_, std::move(problem), plan_);
+    if (wider_.size() >= most_kept_rests) wider_.erase(wider_.begin());
+    return *wider_.emplace_back(halos, std::move(made)).second;
+}
+
 const Schedule* PreparedSweep::repeated(const StepBlocks& blocks) {
     // Between single steps a run may look after what no point writes.
     if (blocks.whole < 2 || problem_.space.extent(0) == 1) return nullptr;

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "generate/nest/nest.hpp"
+#include "nests/chain_layout.hpp"
 #include "nests/step_points.hpp"
 #include "nests/tuning.hpp"
 #include "predict/rate.hpp"
@@ -104,6 +105,10 @@ public:
     bool independent_rows() const { return plan_.independent_rows(problem_); }
     /// Of memory that runs to come use, about.
     std::int64_t bytes() const;
+    /// The same with at least these halos, where it may have any: fields lie in rows, of which each kernel call takes a
+    /// part. Else itself. Equal on all ranks.
+    /// @throws as the constructor
+    PreparedSweep& widened(const LeastHalos& halos);
     const Schedule& schedule() const { return schedule_; }
     const SweepProblem& problem() const { return problem_; }
     const Plan& plan() const { return plan_; }
@@ -128,9 +133,10 @@ private:
     Plan plan_;
     Schedule schedule_;
     std::int64_t waves_, points_;
-    std::vector<std::uint64_t> orders_;        // by array: of all ranks' memory
-    std::unique_ptr<RollingWindow> window_;    // where there are rolling-window arrays
-    std::unique_ptr<Schedule> repeated_;       // where it was asked for
+    std::vector<std::uint64_t> orders_;                                         // by array: of all ranks' memory
+    std::unique_ptr<RollingWindow> window_;                                     // where there are rolling-window arrays
+    std::unique_ptr<Schedule> repeated_;                                        // where it was asked for
+    std::vector<std::pair<LeastHalos, std::unique_ptr<PreparedSweep>>> wider_;  // those asked for last
     std::shared_ptr<const RestOfSteps> rest_;  // of the number of steps that was asked for last
 };
 

@@ -95,3 +95,43 @@ def test_each_nest_has_one_plan_however_fields_move(ranks):
     np.testing.assert_array_equal(results[0][0], u)
     inner = f[1:-1, 1:-1] - (u[:-2, 1:-1] + u[1:-1, :-2] + u[2:, 1:-1] + u[1:-1, 2:] - 4 * u[1:-1, 1:-1])
     np.testing.assert_array_equal(results[0][1][1:-1, 1:-1], inner)
+
+
+@tw.nest
+def height(h, u, v, i, j, *, c=0.1):
+    h[i, j] = h[i, j] - c * (u[i + 1, j] - u[i, j] + v[i, j + 1] - v[i, j])
+
+
+@tw.nest
+def zonal(u, h, i, j):
+    u[i, j] = u[i, j] - 0.1 * (h[i, j] - h[i - 2, j])
+
+
+@tw.nest
+def around(v, h, i, j):
+    v[i, j] = v[i, j] - 0.1 * (h[i, j] - h[i, j - 1] + h[i + 1, j])
+
+
+@pytest.mark.parametrize("ranks,threads", [(1, 1), (1, 2), (2, 1), (3, 2), (6, 1)])
+@pytest.mark.parametrize("periodic", [(), ("i",), ("i", "j")])
+def test_halos_stay_for_nests_in_turn(ranks, threads, periodic):
+    """The first round gives fields the halos that all nests need; from then on none moves, bound or not."""
+
+    def body(context):
+        start = np.random.default_rng(5).random((24, 17))
+        h, u, v = (tw.field(start.shape, "f8", init=start + k, context=context) for k in range(3))
+        shared = {"plan": {"grid": (ranks, 1)}, "context": context}
+        others = [(zonal, {"u": u, "h": h, "periodic": periodic[:1]}), (around, {"v": v, "h": h, "periodic": periodic})]
+        bound, where, moving = tw.bind(height, h=h, u=u, v=v, periodic=periodic, **shared), [], []
+        for turn in range(4):
+            reports = [bound.run(c=0.1 + turn), *(tw.run(nest, **given, **shared) for nest, given in others)]
+            moving.append(sum(report.measured.moving_s for report in reports))
+            where.append(places(h, u, v))
+        return [field.gather() for field in (h, u, v)], where[2:] == [where[1]] * 2 and moving[2:] == [0, 0]
+
+    ours, stays = results_of(ranks, threads, body)[0]
+    assert stays
+    theirs, stays = results_of(ranks, threads, body, without="halos_stay")[0]
+    assert stays == (not periodic and ranks == 1)
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_array_equal(a, b)
