@@ -1,8 +1,10 @@
 """Tilewave: loop nests with dependences on clusters, the communication hidden."""
 
+import importlib
 import sys
+from typing import TYPE_CHECKING, Any
 
-from tilewave import linalg, multigrid, patterns, theory
+from tilewave import patterns
 from tilewave.context.context import Context, context, set_default
 from tilewave.context.ranks import barrier, print
 from tilewave.errors import ConfigError, InternalError, KernelError, MpiError
@@ -21,16 +23,16 @@ from tilewave.nests.reduction import argmax, argmin, dot, max, min, norm, sum
 from tilewave.nests.report import Report
 from tilewave.nests.run import plan, run
 from tilewave.plan.plan import Plan
-from tilewave.schedule.builder import ScheduleBuilder
-from tilewave.schedule.calls import check, predict, schedule
-from tilewave.schedule.running import ScheduleRun
-from tilewave.schedule.schedule import Schedule
-from tilewave.timeline.pictures import save_timelines
 from tilewave.timeline.timeline import Timeline
 from tilewave.tracebacks import doors
-from tilewave.version import VERSION
 
-__version__ = VERSION
+if TYPE_CHECKING:
+    from tilewave import linalg, multigrid, theory
+    from tilewave.schedule.builder import ScheduleBuilder
+    from tilewave.schedule.calls import check, predict, schedule
+    from tilewave.schedule.running import ScheduleRun
+    from tilewave.schedule.schedule import Schedule
+    from tilewave.timeline.pictures import save_timelines
 
 __all__ = [
     "Blocks",
@@ -83,16 +85,47 @@ __all__ = [
     "theory",
 ]  # max, min, print and sum would hide Python's
 
-doors([sys.modules[__name__], linalg, multigrid, patterns], more=["max", "min", "print", "sum"])
+doors([sys.modules[__name__], patterns], more=["max", "min", "print", "sum"])
 
+#: Loaded when they are first asked for: packages, and what builds and shows schedules.
+_PACKAGES = ("linalg", "multigrid", "theory")
+_LATER = {
+    "ScheduleBuilder": "tilewave.schedule.builder",
+    "check": "tilewave.schedule.calls",
+    "predict": "tilewave.schedule.calls",
+    "schedule": "tilewave.schedule.calls",
+    "ScheduleRun": "tilewave.schedule.running",
+    "Schedule": "tilewave.schedule.schedule",
+    "save_timelines": "tilewave.timeline.pictures",
+}
+# A package and a function have this name. A package is bound when it is first imported: from now on the name is free.
+importlib.import_module(f"{__name__}.schedule")
+del globals()["schedule"]
+
+__version__: str
 rank: int
 size: int
 
 
-def __getattr__(name: str) -> int:
-    """`rank` and `size`: this rank's number and the number of ranks of the launch, from the default context, which the
-    first look makes.
+def __getattr__(name: str) -> Any:
+    """What is not loaded yet; the version; `rank` and `size`: this rank's number and the number of ranks of the launch,
+    from the default context, which the first look makes.
     """
+    if name in _PACKAGES:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name in _LATER:
+        # All at once, as a schedule that `predict` is given or `schedule` returns has methods that are doors, too.
+        globals().update({each: getattr(importlib.import_module(home), each) for each, home in _LATER.items()})
+        doors([sys.modules[__name__]])
+        return globals()[name]
+    if name == "__version__":
+        from tilewave.version import version
+
+        return version()
     if name in ("rank", "size"):
         return getattr(context(), name)
     raise AttributeError(f"module 'tilewave' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})

@@ -9,7 +9,6 @@ import contextlib
 import errno
 import io
 import os
-import secrets
 import stat
 
 from tilewave._core import file_cache
@@ -139,7 +138,7 @@ def unfinished(path, mode=None):
 def begin(path, mode=None):
     """Make an empty file in the folder of ``path``, under another name; give its name."""
     folder = os.path.dirname(path)
-    part = os.path.join(folder, f".tilewave-{secrets.token_hex(16)}.part")
+    part = os.path.join(folder, f".tilewave-{os.urandom(16).hex()}.part")
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666 if mode is None else mode)
     try:
         with contextlib.suppress(OSError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -38,6 +37,8 @@ class Value:
 
 def allowed_names(name, names):
     """Names as the text of an error about another name lists them: the nearest first, if one is near."""
+    import difflib  # for errors alone
+
     near = difflib.get_close_matches(name, names, 1, 0.5)
     meant = f". Was {near[0]!r} meant?" if near else ""
     return ", ".join(near + [other for other in names if other not in near]) + meant

@@ -1,8 +1,14 @@
 """The version of the installed package."""
 
-from importlib.metadata import PackageNotFoundError, version
+import functools
 
-try:
-    VERSION = version("tilewave")
-except PackageNotFoundError:  # run from a source tree
-    VERSION = "0+unknown"
+
+@functools.cache
+def version() -> str:
+    """As the installed package's metadata have it; reading these takes 20 ms."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("tilewave")
+    except PackageNotFoundError:  # run from a source tree
+        return "0+unknown"

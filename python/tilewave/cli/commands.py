@@ -17,7 +17,7 @@ from pathlib import Path
 import typer
 
 from tilewave.units import seconds
-from tilewave.version import VERSION
+from tilewave.version import version
 
 PING_TIMEOUT_S = 60.0
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -45,7 +45,7 @@ def _fail(message):
 
 def _show_version(wanted: bool):
     if wanted:
-        typer.echo(f"tilewave {VERSION}")
+        typer.echo(f"tilewave {version()}")
         raise typer.Exit()
 
 
@@ -231,7 +231,7 @@ def doctor():
 
 def _findings():
     """Rows (what, state, text); state "missing" makes Tilewave unusable, "note" does not."""
-    yield "Tilewave", "info", VERSION
+    yield "Tilewave", "info", version()
     yield "Python", "info", f"{platform.python_version()}, {sys.executable}"
     yield from _core_and_mpi()
     yield from _cpus()

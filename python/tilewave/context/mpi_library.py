@@ -11,7 +11,7 @@ from pathlib import Path
 from tilewave import _core
 from tilewave.errors import ConfigError
 from tilewave.launch import launchers
-from tilewave.launch.launch import SIZE_VARIABLES
+from tilewave.launch.variables import SIZE_VARIABLES
 
 # A process started by some mpiexec carries one of these; without any, one rank needs no MPI.
 LAUNCH_VARIABLES = ("PMI_RANK", "PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE")

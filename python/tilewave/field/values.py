@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tilewave.context.collective import text_of
-from tilewave.dtypes import IN_NESTS
+from tilewave.dtypes import IN_NESTS, is_masked
 from tilewave.errors import ConfigError, shown
 from tilewave.field.index import SubscriptError, is_of_subscript
 
@@ -160,5 +160,5 @@ def fill(local, owned, init):
 
 def require_no_mask(what, given):
     """Fields, matrices and solvers have a value everywhere; NumPy would give what lies under the mask."""
-    if isinstance(given, np.ma.MaskedArray):
+    if is_masked(given):
         raise ConfigError(f"{what}: given a masked array; allowed: arrays without a mask, as array.filled(0)")

@@ -25,6 +25,11 @@ def folder():
     return Path(os.fsdecode(where)) if where else None
 
 
+def find(key):
+    """What is stored for a key, or None."""
+    return file_cache.find(key, SUFFIX)
+
+
 def object_code(key, build):
     """The object code of a kernel, from the cache or else from ``build``.
 
@@ -39,10 +44,10 @@ def object_code(key, build):
     -------
     bytes
     """
-    found = file_cache.find(key, SUFFIX)
+    found = find(key)
     if found is None:
         with _BUILDING[hash(key) % len(_BUILDING)]:  # threads that want one kernel: the first compiles it
-            found = file_cache.find(key, SUFFIX)
+            found = find(key)
             if found is None:
                 found = build()
                 file_cache.store(key, SUFFIX, found, FILES)

@@ -49,6 +49,7 @@ import hashlib
 import json
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -66,9 +67,9 @@ from tilewave.kernel.kernel_code import Choices, build_row
 from tilewave.kernel.rows import jammed_rows
 from tilewave.kernel.scalars import Slot
 from tilewave.kernel.tables.permuted import Layout, best_permutation
-from tilewave.version import VERSION
 
 _LOADED_S = time.time()
+_LOADING = threading.Lock()  # held while a kernel is compiled and loaded; LLVM does so one at a time anyway
 
 #: Places, tables and bests of a kernel.
 MOST_POINTERS = _core.limits["places"]
@@ -120,7 +121,8 @@ class Kernel:
         self.places = nest.places
         key = recipe.key()
         self.digest = hashlib.sha256(key.encode()).hexdigest()
-        self._recipe, object_code, facts = recipe, *recipe.object_code(key)
+        self._recipe, self._engine = recipe, None
+        self._object_code, facts = recipe.found(key)
         self.sites = tuple((name, message, nest.line + line) for name, message, line in facts["sites"])
         self.vectors = facts["vectors"]
         self.simd_rows_from = facts["simd_rows_from"]
@@ -130,11 +132,25 @@ class Kernel:
         self.slots = recipe.slots
         self.fastmath, self.steps, self.independent = (choices.fastmath, choices.steps, choices.independent)
         self.bests = choices.bests
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
-        self._engine.add_object_file(llvm.ObjectFileRef.from_data(object_code))
-        self._engine.finalize_object()
-        self.address = self._engine.get_function_address(kernel_code.ROW)
-        self.rows_address = self._engine.get_function_address(kernel_code.ROWS) if facts["several"] else 0
+        self._several = facts["several"]
+
+    @functools.cached_property
+    def address(self):
+        return self._loaded().get_function_address(kernel_code.ROW)
+
+    @functools.cached_property
+    def rows_address(self):
+        return self._loaded().get_function_address(kernel_code.ROWS) if self._several else 0
+
+    def _loaded(self):
+        """LLVM's engine with the code, which is compiled when it is first wanted: a kernel that nobody runs is not."""
+        with _LOADING:
+            if self._engine is None:
+                engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
+                engine.add_object_file(llvm.ObjectFileRef.from_data(self._object_code()))
+                engine.finalize_object()
+                self._engine, self._object_code = engine, None
+            return self._engine
 
     def pack(self, scalars=None, tables=None):
         """What the row function is given as ``env``: pass the address, keep the array alive.
@@ -167,7 +183,37 @@ class Kernel:
         return machine.emit_assembly(_optimised(str(self._recipe.build().module), machine))
 
 
-def compile_kernel(
+def compile_kernel(nest, dtype_of, scalars=None, **choices):
+    """A kernel of a nest's body for the given types; it is compiled when its code is first wanted.
+
+    Parameters
+    ----------
+    nest, dtype_of, scalars, **choices
+        As of `_recipe`.
+
+    Returns
+    -------
+    Kernel
+
+    Raises
+    ------
+    ConfigError
+        Naming file, line and column of an operation that has no exact translation for these types.
+    """
+    return Kernel(_recipe(nest, dtype_of, scalars, **choices))
+
+
+def makes_vectors(nest, dtype_of, scalars=None, **choices):
+    """The `vectors` of a kernel that need not be made: as `compile_kernel`; found on disk where it was asked before."""
+    recipe = _recipe(nest, dtype_of, scalars, **choices)
+
+    def answer():
+        return b"yes" if recipe.build().vectors else b"no"
+
+    return kernel_cache.object_code(f"vectors?\n{recipe.key()}", answer) == b"yes"
+
+
+def _recipe(
     nest,
     dtype_of,
     scalars=None,
@@ -183,7 +229,7 @@ def compile_kernel(
     shapes=None,
     off=0,
 ):
-    """Compile a nest's body for the given types.
+    """What a kernel of a nest's body is made from.
 
     Parameters
     ----------
@@ -222,12 +268,7 @@ def compile_kernel(
 
     Returns
     -------
-    Kernel
-
-    Raises
-    ------
-    ConfigError
-        Naming file, line and column of an operation that has no exact translation for these types.
+    _Recipe
     """
     dtypes = _checked_dtypes(nest, dtype_of)
     slots = _slots(nest, scalars, captured)
@@ -243,9 +284,8 @@ def compile_kernel(
         layouts=layouts_of(nest, shapes or {}),
         off=off,
     )
-    return Kernel(
-        _Recipe(nest, nest.code_signature() if captured else nest.signature(), nest.constants(), dtypes, slots, choices)
-    )
+    signature = nest.code_signature() if captured else nest.signature()
+    return _Recipe(nest, signature, nest.constants(), dtypes, slots, choices)
 
 
 def find_types(nest, dtype_of, scalars=None, captured=None):
@@ -408,20 +448,25 @@ class _Recipe:
             f"{_vector_bytes(), _lane_bytes(), _ahead_bytes(), _permutation(), jammed_rows.LEAST_POINTS}\n"
         )
 
-    def object_code(self, key):
-        """(object code, what is known of it), from disk if it is there; the functions that it calls are known to
-        LLVM.
-        """
-        code, facts = _parted(kernel_cache.object_code(key, self._made))
-        if not loops.register(
-            facts["calls"]
-        ):  # NumPy has other loops on the same processor, as its environment may ask for
-            code, facts = _parted(self._made())
-        return code, facts
-
-    def _made(self):
+    def found(self, key):
+        """(maker of the object code, what is known of the kernel); the functions that it calls are known to LLVM."""
+        stored = kernel_cache.find(key)
+        if stored is not None:
+            code, facts = _parted(stored)
+            if loops.register(facts["calls"]):
+                return lambda: code, facts
         row = self.build()
-        facts = {
+        facts = self._facts(row)
+        if stored is not None:  # NumPy has other loops on the same processor, as its environment may ask for
+            return lambda: _compiled(row), facts
+
+        def made():
+            return json.dumps(facts).encode() + b"\0" + _compiled(row)
+
+        return lambda: _parted(kernel_cache.object_code(key, made))[0], facts
+
+    def _facts(self, row):
+        return {
             "sites": [(name, message, line - self.nest.line) for name, message, line in row.sites],
             "vectors": row.vectors,
             "several": row.several,
@@ -429,8 +474,12 @@ class _Recipe:
             "permuted": row.permuted,
             "calls": [name for name in row.module.globals if loops.is_outside(name)],
         }
-        machine = _target_machine()
-        return json.dumps(facts).encode() + b"\0" + machine.emit_object(_optimised(str(row.module), machine))
+
+
+def _compiled(row):
+    """The object code of a module."""
+    machine = _target_machine()
+    return machine.emit_object(_optimised(str(row.module), machine))
 
 
 def _parted(data):
@@ -465,7 +514,7 @@ def _toolchain():
         str((np.dtype(name).type(1) + 1.0).dtype) for name in ("int8", "float32")
     ]  # NumPy's rules of promotion are a switch, too
     return (
-        f"tilewave {VERSION} {_makers()}\n"
+        f"tilewave {_makers()}\n"
         f"Python {sys.implementation.cache_tag}, {_c_library()}\n"
         f"llvmlite {llvmlite.__version__}, LLVM {llvm.llvm_version_info}, NumPy {np.__version__} {ties} {weak}\n"
         f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}\n"

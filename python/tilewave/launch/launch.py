@@ -16,18 +16,11 @@ import sysconfig
 from tilewave import units
 from tilewave.launch import processes
 from tilewave.launch.endings import Endings
+from tilewave.launch.variables import JOB_VARIABLES as JOB_VARIABLES
+from tilewave.launch.variables import RANK_VARIABLES as RANK_VARIABLES
+from tilewave.launch.variables import SIZE_VARIABLES as SIZE_VARIABLES
 
 NOTES = "TILEWAVE_LAUNCH_NOTES"  # environment variable: where ranks write how they begin and end
-RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
-SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
-JOB_VARIABLES = (
-    "PMI_",
-    "PMIX_RANK",
-    "PMIX_NAMESPACE",
-    "PMIX_SERVER_",
-    "OMPI_COMM_WORLD_",
-    "TILEWAVE_RANK",
-)  # beginnings of names
 MOST_RANKS = 1 << 20  # of a launch; mpiexec counts ranks in 32 bits, and keeps tables of them
 RANK_BYTES = 32 << 20  # of memory: Python, NumPy and MPI alone take more
 QUOTE = "="  # before each argument of the script as it passes through mpiexec

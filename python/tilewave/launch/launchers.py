@@ -6,7 +6,7 @@ import os
 import stat
 
 from tilewave.errors import ConfigError
-from tilewave.launch import launch
+from tilewave.launch.variables import JOB_VARIABLES
 
 # Environment variables that say how many processes were started together.
 SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
@@ -78,7 +78,7 @@ def leave_launch_of_parent():
         return
     connection, (process, _, marked) = _connection(), os.environ.get(MARK, "").partition(" ")
     if connection is None or (marked == connection and process != str(os.getpid())):
-        for name in [name for name in os.environ if name.startswith(launch.JOB_VARIABLES)]:
+        for name in [name for name in os.environ if name.startswith(JOB_VARIABLES)]:
             del os.environ[name]
 
 

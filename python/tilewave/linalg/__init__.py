@@ -1,5 +1,7 @@
 """Dense linear algebra on distributed matrices: `tilewave.linalg.matrix`, `matmul` and so on."""
 
+import sys
+
 from tilewave.linalg.blas import use_blas
 from tilewave.linalg.cholesky import CholeskyFactor, NotPositiveDefinite, cholesky
 from tilewave.linalg.factors import FactorReport, SingularMatrix
@@ -10,6 +12,7 @@ from tilewave.linalg.matmul import matmul, plan_matmul
 from tilewave.linalg.matrix import Matrix, matrix
 from tilewave.linalg.plan import FactorPlan, MatmulPlan, MatmulReport
 from tilewave.linalg.qr import QrFactor, qr
+from tilewave.tracebacks import doors
 
 __all__ = [
     "CholeskyFactor",
@@ -34,3 +37,5 @@ __all__ = [
     "solve_triangular",
     "use_blas",
 ]
+
+doors([sys.modules[__name__]])

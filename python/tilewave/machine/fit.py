@@ -5,7 +5,6 @@ import dataclasses
 import heapq
 import itertools
 import math
-import statistics
 
 TOLERANCE = 0.08  # of a straight line's prediction between two sizes, beyond which it is measured in between
 CLOSEST = 1.1  # ratio of neighbouring sizes below which nothing is measured in between
@@ -25,6 +24,8 @@ class Sample:
 
 def summary(samples):
     """The `Sample` of a list of numbers; None of an empty one."""
+    import statistics  # where machines are measured alone
+
     if not samples:
         return None
     value = statistics.median(samples)

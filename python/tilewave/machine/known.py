@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import platform
-import socket
 from pathlib import Path
 
 from tilewave import _core, units
@@ -31,7 +30,7 @@ SETTINGS = (
 
 def conditions(context):
     """What a launch's numbers depend on, the same on every rank; collective."""
-    ranks = allgather(context, {"host": socket.gethostname(), "cpus": len(_core.allowed_cpus()), "cpu": cpu_model()})
+    ranks = allgather(context, {"host": os.uname().nodename, "cpus": len(_core.allowed_cpus()), "cpu": cpu_model()})
     hosts = [r["host"] for r in ranks]
     found = {
         "hosts": hosts,

@@ -6,11 +6,9 @@ import time
 from tilewave import _core, notices
 from tilewave.allgather import allgather
 from tilewave.machine import busy, known
-from tilewave.machine import host as measure_host
-from tilewave.machine import links as measure_links
 from tilewave.machine.machine import Machine
 from tilewave.machine.numbers import NUMBERS
-from tilewave.version import VERSION
+from tilewave.version import version
 
 #: Below the 30 and 3 s that are promised: the last experiment may take longer than planned.
 BUDGET_S = {False: 22.0, True: 2.2}
@@ -37,6 +35,9 @@ def measured(context, quick, budget_s, save=True):
 
 def _experiments(session):
     """All experiments, and the machine that they give: the same on every rank, as all know all samples."""
+    from tilewave.machine import host as measure_host  # most programs find a stored machine
+    from tilewave.machine import links as measure_links
+
     context, spread = session.context, {}
     numbers = {name: getattr(known.startup_machine(context), name) for name in NUMBERS}
     conditions = known.conditions(context)
@@ -113,7 +114,7 @@ class Session:
         self.begin_s, self.queued_s = time.perf_counter(), busy.queued_s()
         self.now_s = 0.0  # since the begin, by rank 0's clock at the end of the last experiment
         now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-        self.date, self.version = allgather(context, [now, VERSION])[0]
+        self.date, self.version = allgather(context, [now, version()])[0]
 
     def used(self):
         """Part of the time that is over."""

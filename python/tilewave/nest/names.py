@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import difflib
 import math
 import types
 from typing import TYPE_CHECKING
@@ -90,6 +89,8 @@ ALLOWED_FUNCTIONS = [
 
 def allowed_functions(text):
     """The functions that a body may call, as text: first those whose names are nearest to one that it may not."""
+    import difflib  # for errors alone
+
     name = text.rpartition(".")[2].lower()
     names = [each.rpartition(".")[2] for each in ALLOWED_FUNCTIONS]
     order = {found: k for k, found in enumerate(difflib.get_close_matches(name, dict.fromkeys(names), 3, 0.6))}

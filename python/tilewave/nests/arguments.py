@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tilewave.dtypes import IN_NESTS
+from tilewave.dtypes import IN_NESTS, is_masked
 from tilewave.errors import ConfigError
 from tilewave.field.create import Scratch
 from tilewave.field.field import Field
@@ -71,7 +71,7 @@ def check_arrays(nest, arrays, context):
     ConfigError
     """
     for name, value in arrays.items():
-        if not isinstance(value, (Field, np.ndarray)) or isinstance(value, np.ma.MaskedArray):
+        if not isinstance(value, (Field, np.ndarray)) or is_masked(value):
             raise ConfigError(f"array {name!r}: given {type(value).__name__}; allowed: a field or a NumPy array")
         if value.dtype not in IN_NESTS:
             raise ConfigError(

@@ -9,7 +9,7 @@ from tilewave import _core
 from tilewave.errors import ConfigError
 from tilewave.field.field import Field
 from tilewave.field.values import values_at
-from tilewave.kernel.compile import compile_kernel, kernel_key, layouts_of
+from tilewave.kernel.compile import compile_kernel, kernel_key, layouts_of, makes_vectors
 from tilewave.kernel.rows.streams import Staggered
 from tilewave.kernel.scalars import Slot
 from tilewave.nests.operands import copies_of, operands_of
@@ -49,7 +49,7 @@ class KernelMaker:
         """Whether the body is made of vectors where points of a row across two loops are neighbours."""
         given = self._given
         nest = given.reductions.nest
-        return compile_kernel(
+        return makes_vectors(
             nest,
             given.dtypes,
             given.scalars,
@@ -59,7 +59,7 @@ class KernelMaker:
             captured=given.captured,
             shapes=shapes_of_tables(given),
             off=problem.paths_off,
-        ).vectors
+        )
 
     def prepare(self, alternative, plan, like):
         """A `PreparedNest` for a plan of an alternative; `like`: for another plan of it, or None."""

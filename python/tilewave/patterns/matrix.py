@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from tilewave import _core
-from tilewave.dtypes import ALL, NAMES
+from tilewave.dtypes import ALL, NAMES, is_masked
 from tilewave.errors import ConfigError
 
 NUMBERS = bool, int, float, complex, np.generic
@@ -73,7 +73,7 @@ def view(name, M, written=False):
         plain = _core.plain_view(M, written)
         if plain is not None:
             return plain
-    if not isinstance(M, np.ndarray) or isinstance(M, np.ma.MaskedArray):
+    if not isinstance(M, np.ndarray) or is_masked(M):
         raise ConfigError(
             f"{name} is {type(M).__name__}; allowed: a NumPy array (a field's .local is one), or a number where it is "
             "combined or "

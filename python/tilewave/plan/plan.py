@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import html
 import json
 import math
 from typing import TYPE_CHECKING
@@ -96,6 +95,8 @@ class Plan(Value):
         rows = [(name, getattr(self, name)) for name in self._in_effect()]
         if self.predicted:
             rows.append(("predicted", units.seconds(self.predicted.time_s)))
+        import html  # in notebooks alone
+
         why = html.escape(self.explain())
         return f"{html_table(rows)}<details><summary>Why this plan</summary><pre>{why}</pre></details>"
 

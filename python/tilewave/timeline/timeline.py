@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import html
 import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,6 @@ import numpy as np
 
 from tilewave import _core, files, units
 from tilewave.errors import ConfigError
-from tilewave.timeline.page import page
 
 if TYPE_CHECKING:
     from typing import Any
@@ -291,11 +289,13 @@ class Timeline:
         ).encode()
 
     def _repr_html_(self):
+        from html import escape
+
         if len(self.events) == 0:
-            return html.escape(repr(self))
+            return escape(repr(self))
         # A frame separates the page's names and styles.
         height = 260 + 30 * len(self._lanes()) + 28 * len(self.split())
-        text = html.escape(self._html().decode())
+        text = escape(self._html().decode())
         return f"<iframe srcdoc=\"{text}\" style='width:100%;height:{height}px;border:0'></iframe>"
 
     def __repr__(self) -> str:
@@ -335,11 +335,13 @@ def _figure(**options):
 
 def html_table(rows, head=()):
     """Rows of text as a table of HTML; without a head the first cell of each row is its name."""
-    cells = "".join(f"<th>{html.escape(str(text))}</th>" for text in head)
+    from html import escape  # in notebooks and pages alone
+
+    cells = "".join(f"<th>{escape(str(text))}</th>" for text in head)
     body = "".join(
         "<tr>"
         + "".join(
-            f"<{kind}>{html.escape(str(cell))}</{kind}>"
+            f"<{kind}>{escape(str(cell))}</{kind}>"
             for cell, kind in zip(row, ("td" if head else "th", *["td"] * (len(row) - 1)))
         )
         + "</tr>"
@@ -349,6 +351,8 @@ def html_table(rows, head=()):
 
 
 def _page(title, bars, paths, table):
+    from tilewave.timeline.page import page
+
     parts = [(name, colour, {OPS.index(op) for op in ops}) for name, (colour, ops) in KINDS.items()]
     return page(title, bars, paths, parts, OPS, table)
 

@@ -32,7 +32,7 @@ def launched(monkeypatch):
 
 def test_the_version_is_the_packages():
     done = invoke("--version")
-    assert (done.exit_code, done.output) == (0, f"tilewave {tw.version.VERSION}\n")
+    assert (done.exit_code, done.output) == (0, f"tilewave {tw.__version__}\n")
 
 
 def test_without_a_command_help_names_them_all():

@@ -20,7 +20,8 @@ import tilewave
 from other_package import comes_first
 from tilewave.kernel import compile as compiler
 from tilewave.kernel import cache as kernel_cache
-from tilewave.kernel.compile import compile_kernel
+from tilewave.kernel.compile import makes_vectors
+from tilewave.kernel.compile import compile_kernel as kernel_for
 from tilewave.errors import ConfigError
 from tilewave.nest.nest import nest
 
@@ -243,9 +244,33 @@ def test_many_processes_at_once(cache):
 # With the compiler.
 
 
+def compile_kernel(*arguments, **choices):
+    """A kernel with its code, which others lack until they run."""
+    kernel = kernel_for(*arguments, **choices)
+    assert kernel.address
+    return kernel
+
+
+def test_a_kernel_that_nobody_runs_is_not_compiled(cache, monkeypatch):
+    compilations, optimised = [], compiler._optimised
+    monkeypatch.setattr(compiler, "_optimised", lambda *given: compilations.append(1) or optimised(*given))
+    types = {"A": "f8", "B": "f8"}
+    kernel = kernel_for(scaled, types)
+    assert not kernel.vectors and compilations == [] == files(cache)
+    assert kernel.address and len(compilations) == 1 and kernel.address == kernel.address
+    assert not makes_vectors(scaled, types) and makes_vectors(added, types, independent=True)
+    made = len(files(cache))
+    assert makes_vectors(added, types, independent=True) and len(files(cache)) == made
+
+
 @nest
 def scaled(A, B, i, j, *, c=2.0):
     A[i, j] = A[i - 1, j] + np.exp(B[i, j]) * c
+
+
+@nest
+def added(A, B, i, j):
+    A[i, j] = A[i - 1, j] + B[i, j]
 
 
 @pytest.fixture
@@ -282,7 +307,6 @@ def test_another_processor_or_version_has_kernels_of_its_own(cache, compilations
         (compiler.llvm, "get_host_cpu_name", lambda: "generic"),
         (compiler.np, "__version__", "9.9"),
         (compiler.llvmlite, "__version__", "9.9"),
-        (compiler, "VERSION", "9.9"),
         (compiler, "_vector_bytes", lambda: 8),
         (compiler, "_lane_bytes", lambda: 8),
         (compiler, "_ahead_bytes", lambda: 64),
