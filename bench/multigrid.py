@@ -83,7 +83,7 @@ def multigrid(json_path=None, quick=False, args=()):
     repeat = 2 if quick else options.repeat
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        programs, hpgmg = multigrid_contenders.built(folder), multigrid_hpgmg.built(folder)
+        programs, hpgmg = multigrid_contenders.built(folder), multigrid_hpgmg.HPGMG.built(folder)
         for n in options.extent or ([32] if quick else [64, 128]):
             for ranks in options.ranks or [1, 2]:
                 found = multigrid_contenders.found(programs, n, ranks, repeat)
@@ -104,4 +104,4 @@ def _full_rows(case, cells, full, theirs):
     for name, times in full.items():
         ratio = {"ratio_to_contender": theirs / statistics.median(times)} if theirs else {}
         rows.append(row(case, f"full multigrid, {name}", [cells / t / 1e6 for t in times], "M dof/s", **ratio))
-    return rows + ([row(case, multigrid_hpgmg.NAME, [cells / theirs / 1e6], "M dof/s")] if theirs else [])
+    return rows + ([row(case, multigrid_hpgmg.HPGMG.name, [cells / theirs / 1e6], "M dof/s")] if theirs else [])

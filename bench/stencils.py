@@ -3,8 +3,8 @@
 ``tilewave bench stencils [--where NAME,...] [--case NAME,...] [--json FILE] [--quick]``; NAME: 1x1, 1x2, 2x1 (ranks x
 threads here), or HOSTS@RATE. Cases: heat (7 points) and order8 (25 points), float32, in boxes of n^3. On one rank plain
 loops take turns with ours. Devito runs where a folder of TILEWAVE_CONTENDERS has a Python with it: a launch of each of
-its modes after each launch of ours, and as many rounds as turns. The ratio of "a step at a time" and of "tilewave" is
-to the best of the contenders.
+its modes after each launch of ours, and as many rounds as turns; Girih likewise, for heat on one rank, where its source
+is. The ratio of "a step at a time" and of "tilewave" is to the best of the contenders.
 """
 
 import argparse
@@ -20,6 +20,8 @@ from bench.cluster import at_place, place_option, places
 from bench.dense import error_percent
 from bench.results import on_ranks, publish, row
 from bench.scalapack import VARIABLE, folders
+from bench.stencils_girih import GIRIH
+from bench.stencils_girih import rates as girih_rates
 
 WORKER = "bench.stencils_ranks"
 PLACES = ("1x1", "1x2", "2x1", "2@1gbit", "2@100mbit")
@@ -39,16 +41,23 @@ def stencils(json_path=None, quick=False, args=()):
     parser.add_argument("--case", default="", help="only cases that begin so, as in heat 256; several with commas")
     parser.add_argument("--rounds", type=int, default=3, help="launches of each contender (default 3)")
     options = parser.parse_args(list(args))
+    with tempfile.TemporaryDirectory() as folder:
+        rows = _rows_of_places(options, quick, GIRIH.built(folder))
+    publish("stencils", rows, json_path)
+
+
+def _rows_of_places(options, quick, girih):
+    """Rows of all cases everywhere; `girih`: its program, or None."""
     rows = []
     for where in places(options.where, PLACES, "stencils"):
         cases = [c for c in (SMALL if quick else CASES) if f"{c[0]} {c[1]}".startswith(tuple(options.case.split(",")))]
         with at_place(where, "stencils") as place:
             for case in cases:
-                rows += _case(where, place, *case, 1 if quick else options.rounds, quick)
-    publish("stencils", rows, json_path)
+                rows += _case(where, place, *case, 1 if quick else options.rounds, quick, girih)
+    return rows
 
 
-def _case(where, place, name, n, steps, rounds, quick):
+def _case(where, place, name, n, steps, rounds, quick, girih):
     """Rows of all contenders of one case."""
     arguments = {"name": name, "n": n, "steps": steps, "threads": place.threads, "repeats": 1 if quick else 3}
     arguments["plain"] = place.ranks == 1
@@ -62,6 +71,8 @@ def _case(where, place, name, n, steps, rounds, quick):
                 predicted[one["name"]] = found["points"] / one["predicted_s"] * 1e-9
         for label, found in _devito(place, arguments):
             rates.setdefault(label, []).extend(found["points"] / s * 1e-9 for s in found["seconds"])
+        if girih and name == "heat" and place.ranks == 1 and not quick:
+            rates.setdefault(GIRIH.name, []).extend(girih_rates(girih, n, steps, place.threads))
     return _rows(f"{where}, {name} {n}^3 f4", rates, plans, predicted)
 
 
