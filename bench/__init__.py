@@ -14,6 +14,7 @@ from bench.patterns import patterns
 from bench.planning import planning
 from bench.stencils import stencils
 from bench.sweep import sweep
+from bench.transport import transport
 from bench.wolfmann import wolfmann
 
 NAMES = {
@@ -33,5 +34,6 @@ NAMES = {
     "qr": qr,
     "stencils": stencils,
     "sweep": sweep,
+    "transport": transport,
     "wolfmann": wolfmann,
 }

@@ -1,6 +1,7 @@
 """Contenders that are built here from their public source, which a folder of TILEWAVE_CONTENDERS has."""
 
 import dataclasses
+import os
 import re
 import shutil
 import subprocess
@@ -64,17 +65,14 @@ class Contender:
         print(f"{self.name} is skipped: {why}", file=sys.stderr)
 
 
-def output_of(program, arguments, ranks=1, threads=1):
-    """What a program prints on so many ranks."""
-    command = mpiexec_command(ranks, [str(program), *map(str, arguments)])
-    env = {"OMP_NUM_THREADS": str(threads)}
-    done = subprocess.run(
-        ["env", *(f"{k}={v}" for k, v in env.items()), *command],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+def output_of(program, arguments, ranks=1, threads=1, cluster=None):
+    """What a program prints on so many ranks, here or on the hosts of a cluster."""
+    command, env = [str(program), *map(str, arguments)], {"OMP_NUM_THREADS": str(threads)}
+    if cluster:
+        done = cluster.run(command, ranks=ranks, env=env, timeout=TIMEOUT_S)
+    else:
+        env, here = {**os.environ, **env}, mpiexec_command(ranks, command)
+        done = subprocess.run(here, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=env)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} ended with {done.returncode}: {done.stderr.strip()[-400:]}")
     return done.stdout

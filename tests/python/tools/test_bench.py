@@ -36,6 +36,7 @@ HERE = {"args": ["--where", "2x1"]}
         pytest.param("qr", HERE, marks=pytest.mark.skipif(not hasattr(tw.linalg, "qr"), reason="no QR factors")),
         ("stencils", {"args": ["--where", "1x1,2x1"]}),
         ("sweep", {}),
+        ("transport", HERE),
     ],
 )
 def test_quick(name, more, tmp_path, capsys):

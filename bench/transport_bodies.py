@@ -1,0 +1,32 @@
+"""The nest and the plain loops of `bench transport`."""
+
+import tilewave as tw
+
+
+@tw.nest
+def octant(psi, fx, fy, fz, source, sigma, mu, eta, xi, i, j, k, v):
+    flux = (source[i, j, k, v] + mu[v] * fx[j, k, v] + eta[v] * fy[i, k, v] + xi[v] * fz[i, j, v]) / (
+        mu[v] + eta[v] + xi[v] + sigma[i, j, k, v]
+    )
+    psi[i, j, k, v] = flux
+    fx[j, k, v] = 2.0 * flux - fx[j, k, v]
+    fy[i, k, v] = 2.0 * flux - fy[i, k, v]
+    fz[i, j, v] = 2.0 * flux - fz[i, j, v]
+
+
+def plain(psi, fx, fy, fz, source, sigma, mu, eta, xi, down):
+    n = len(psi)
+    for a in range(n):
+        i = n - 1 - a if down[0] else a
+        for b in range(n):
+            j = n - 1 - b if down[1] else b
+            for c in range(n):
+                k = n - 1 - c if down[2] else c
+                for v in range(psi.shape[3]):
+                    flux = (source[i, j, k, v] + mu[v] * fx[j, k, v] + eta[v] * fy[i, k, v] + xi[v] * fz[i, j, v]) / (
+                        mu[v] + eta[v] + xi[v] + sigma[i, j, k, v]
+                    )
+                    psi[i, j, k, v] = flux
+                    fx[j, k, v] = 2.0 * flux - fx[j, k, v]
+                    fy[i, k, v] = 2.0 * flux - fy[i, k, v]
+                    fz[i, j, v] = 2.0 * flux - fz[i, j, v]
