@@ -39,8 +39,9 @@ public:
         nb::gil_scoped_acquire gil;
         const nb::object found = called([&] { return maker_.attr("sample")(prepared_, budget_s); });
         std::vector<RateSample> samples;
-        for (const auto& [rows, points, tile_s] : nb::cast<std::vector<std::tuple<double, double, double>>>(found))
-            samples.push_back({rows, points, tile_s});
+        for (const auto& [rows, points, tile_s, spread] :
+             nb::cast<std::vector<std::tuple<double, double, double, double>>>(found))
+            samples.push_back({rows, points, tile_s, spread});
         return samples;
     }
     double bringing_s() override {
@@ -85,17 +86,30 @@ void bind_nests(nb::module_& m) {
             "__init__",
             [](PlanCall* at, const SweepProblem& problem, const PlanRequest& request, const std::optional<Plan>& plan,
                double blocks, const std::string& body, const std::string& memory, bool in_place,
-               std::optional<int> lanes_here) {
-                new (at) PlanCall{problem, request, plan, blocks, body, memory, in_place, lanes_here};
+               std::optional<int> lanes_here, double ran_s) {
+                new (at) PlanCall{problem, request, plan, blocks, body, memory, in_place, lanes_here, ran_s};
             },
             nb::kw_only(), "problem"_a, "request"_a, "plan"_a.none(), "blocks"_a, "body"_a, "memory"_a, "in_place"_a,
-            "lanes_here"_a.none());
+            "lanes_here"_a.none(), "ran_s"_a = 0.0);
+    nb::class_<Spending>(m, "Spending", "What planning a call has cost, of which budget.")
+        .def_ro("budget_s", &Spending::budget_s)
+        .def_ro("spent_s", &Spending::spent_s)
+        .def_ro("before_s", &Spending::before_s)
+        .def_ro("samples", &Spending::samples)
+        .def_ro("settled", &Spending::settled)
+        .def_ro("not_measured", &Spending::not_measured, nb::rv_policy::copy);
+    nb::class_<RunsOfPlan>(m, "RunsOfPlan", "The runs of a plan so far, after which planning may spend more.")
+        .def(nb::init<const Spending&, double>(), "spending"_a, "ran_s"_a)
+        .def_rw("ran_s", &RunsOfPlan::ran_s)
+        .def_rw("enough_s", &RunsOfPlan::enough_s, nb::arg().none())
+        .def("enough", &RunsOfPlan::enough);
     nb::class_<ChosenPlan>(m, "ChosenPlan", "The best plan of all alternatives.")
         .def_ro("at", &ChosenPlan::at)
         .def_prop_ro("prepared", [](const ChosenPlan& c) { return dynamic_cast<PythonNest&>(*c.prepared).prepared(); })
         // Copies: what Python keeps of a plan must not keep the call's arrays.
         .def_ro("choice", &ChosenPlan::choice, nb::rv_policy::copy)
         .def_ro("rate", &ChosenPlan::rate, nb::rv_policy::copy)
+        .def_ro("spending", &ChosenPlan::spending, nb::rv_policy::copy)
         .def_prop_ro("times", [](const ChosenPlan& c) {
             std::vector<std::tuple<Alternative, double, double>> all;
             for (const ChosenPlan::Time& t : c.times) all.emplace_back(t.alternative, t.time_s, t.bringing_s);
@@ -131,7 +145,7 @@ void bind_nests(nb::module_& m) {
         .def("__len__", [](const KnownRates& k) { return k.size(); });
     nb::class_<RateStore>(m, "RateStore", "The rates on disk of a context's launch.")
         .def_rw("launch", &RateStore::launch, nb::arg().none())
-        .def_rw("most_queued", &RateStore::most_queued);
+        .def_rw("renewed_spread", &RateStore::renewed_spread);
     m.def(
         "rate_store", [](Context& context) -> RateStore& { return context.component<RateStore>(); }, "context"_a,
         nb::rv_policy::reference, nb::keep_alive<0, 1>());

@@ -29,7 +29,9 @@ void bind_plan(nb::module_& m) {
             "plan"_a, "rate"_a, "of_all_tiles"_a = false, "note"_a = "")
         .def_ro("plan", &MeasuredRate::plan)
         .def_ro("rate", &MeasuredRate::rate)
-        .def_ro("note", &MeasuredRate::note);
+        .def_ro("note", &MeasuredRate::note)
+        .def_ro("extents", &MeasuredRate::extents)
+        .def_ro("spread", &MeasuredRate::spread);
     nb::class_<Alternative>(m, "Alternative", "One layout of the loops and arrays of a nest.")
         .def_ro("problem", &Alternative::problem)
         .def_ro("request", &Alternative::request)
@@ -41,12 +43,12 @@ void bind_plan(nb::module_& m) {
     m.def(
         "choose_plan",
         [](const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine,
-           const std::vector<MeasuredRate>& rates, bool measured_only) {
+           const std::vector<MeasuredRate>& rates, bool hoped) {
             PlannerOptions options;
-            options.measured_only = measured_only;
+            options.unmeasured = hoped ? Unmeasured::hoped : Unmeasured::feared;
             return choose_plan(problem, ranks, request, machine, rates, options);
         },
-        "problem"_a, "ranks"_a, "request"_a, "machine"_a, "rates"_a, "measured_only"_a = false, Release(),
+        "problem"_a, "ranks"_a, "request"_a, "machine"_a, "rates"_a, "hoped"_a = true, Release(),
         "Plans for a problem, the one to take first; the request is obeyed.");
     m.def(
         "evaluate",

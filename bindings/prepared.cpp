@@ -125,12 +125,13 @@ void bind_prepared(nb::module_& m) {
                     nb::gil_scoped_release release;
                     samples = s.sample(all, kernel, budget_s);
                 }
-                std::vector<std::tuple<double, double, double>> result;
-                for (const RateSample& r : samples) result.push_back({r.rows, r.points, r.tile_s});
+                std::vector<std::tuple<double, double, double, double>> result;
+                for (const RateSample& r : samples) result.push_back({r.rows, r.points, r.tile_s, r.spread});
                 return result;
             },
             "arrays"_a, "kernel"_a, "budget_s"_a,
-            "(rows, points, seconds) of tiles with long rows, short rows, few points, and of long rows on one lane "
+            "(rows, points, seconds, spread) of tiles with long rows, short rows, few points, and of long rows on one "
+            "lane "
             "alone where there are several; empty where the kernel raised.")
         .def(
             "run",

@@ -148,6 +148,10 @@ void bind_plan(nb::module_& m) {
         .def("__str__", &Plan::to_string);
     nb::class_<PlanRequest> request(m, "PlanRequest", "The choices of a plan that a user fixes; None: picked.");
     request.def(nb::init<>()).def_rw("threads", &PlanRequest::threads).def_rw("all_threads", &PlanRequest::all_threads);
+    request.def_prop_rw(
+        "planning", [](const PlanRequest& r) { return to_python(r.planning); },
+        [](PlanRequest& r, const std::string& given) { r.planning = kind_of<Planning>("planning", given); });
+    m.attr("plannings") = allowed<Planning>();
     nb::list all;  // (name, default, allowed values, documentation) of each choice
 #define TILEWAVE_CHOICE(type, name, otherwise, least, text) \
     bind_choice<type>(plan, request, all, #name, &Plan::name, &PlanRequest::name, text);

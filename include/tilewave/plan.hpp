@@ -134,6 +134,7 @@ struct PlanRequest {
     friend bool operator==(const PlanRequest&, const PlanRequest&) = default;
     int threads = 1;           ///< lanes of a rank at most, a helper counted
     bool all_threads = false;  ///< not fewer, where the nest has work for them (planner.hpp)
+    Planning planning = Planning::automatic;
 };
 
 /// The plan by rules for `ranks` ranks: mapping along the longest dimension, the grid of least surface over the others,

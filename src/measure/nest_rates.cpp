@@ -8,7 +8,9 @@
 
 #include "context/agreement.hpp"
 #include "context/slowest.hpp"
+#include "core/plain_bytes.hpp"
 #include "data/checksum.hpp"
+#include "measure/rate_store.hpp"
 #include "transport/collectives.hpp"
 
 namespace tilewave {
@@ -20,10 +22,11 @@ namespace {
 using RateList = std::vector<MeasuredRate>;
 
 // Of the numbers that ranks exchange: they add up to the same everywhere.
-constexpr double unit_s = 1e-15;
+constexpr double unit_s = 1e-15, most_exchanged_s = 9e3;
 constexpr std::int64_t nothing = std::numeric_limits<std::int64_t>::max();
-// Numbers of a rank: the rate's, and what it makes of a point of a tile with long rows, which tells who is slowest.
-constexpr std::size_t each = 5;
+// Numbers of a rank: the rate's, its spread, and what it makes of a point of a tile with long rows, which tells who is
+// slowest.
+constexpr std::size_t each = 6;
 
 // Of all that plans follow from; above 0. 0 for no rates.
 std::int64_t number_of(const RateList& rates) {
@@ -32,15 +35,18 @@ std::int64_t number_of(const RateList& rates) {
     for (const MeasuredRate& m : rates) {
         const std::string plan = m.plan.to_string();
         const KernelRate& r = m.rate;
-        const std::array numbers{r.point_s, r.row_s, r.tile_s, r.one_lane_factor, static_cast<double>(r.lanes)};
+        const std::array numbers{r.point_s, r.row_s, r.tile_s, r.one_lane_factor, static_cast<double>(r.lanes),
+                                 m.spread};
+        const std::string extents = to_string(m.extents);
         sum = checksum(std::as_bytes(std::span(plan)).data(), static_cast<std::int64_t>(plan.size()), sum);
+        sum = checksum(std::as_bytes(std::span(extents)).data(), static_cast<std::int64_t>(extents.size()), sum);
         sum = checksum(std::as_bytes(std::span(numbers)).data(), sizeof numbers, sum);
     }
     return static_cast<std::int64_t>(sum >> 2) + 1;
 }
 
 // This rank's numbers; -1: the body raised; none without tiles.
-std::array<std::int64_t, each> numbers_of(const std::vector<RateSample>& samples) {
+std::array<std::int64_t, each> numbers_of(const std::vector<RateSample>& samples, double disturbed) {
     std::array<std::int64_t, each> numbers;
     numbers.fill(-1);
     if (samples.empty()) return numbers;
@@ -49,10 +55,14 @@ std::array<std::int64_t, each> numbers_of(const std::vector<RateSample>& samples
         return numbers;
     }
     const KernelRate r = fit_rate(samples);
-    const double seconds[each] = {r.point_s, r.row_s, r.tile_s, r.one_lane_factor,
+    const double seconds[each] = {r.point_s,
+                                  r.row_s,
+                                  r.tile_s,
+                                  r.one_lane_factor,
+                                  std::min(std::max(samples[0].spread, disturbed), 1e3),
                                   samples[0].tile_s / samples[0].points};
     if (std::all_of(seconds, seconds + each, [](double s) { return std::isfinite(s); }))
-        std::transform(seconds, seconds + each, numbers.begin(), [](double s) { return std::llround(s / unit_s); });
+        std::transform(seconds, seconds + each, numbers.begin(), in_units);
     return numbers;
 }
 
@@ -61,16 +71,12 @@ double point_s(const RateSample& sample) {
 }
 
 // The samples of all experiments in which this rank takes part, in their order.
-std::vector<std::vector<RateSample>> sampled_in_turn(const std::vector<const RateExperiment*>& some) {
-    const int visits = static_cast<int>(std::min<std::size_t>(some.size(), 2));
+std::vector<std::vector<RateSample>> sampled_in_turn(const std::vector<const RateExperiment*>& some, int visits) {
     std::vector<std::vector<RateSample>> least(some.size());
     for (int visit = 0; visit < visits; ++visit) {
         for (std::size_t e = 0; e < some.size(); ++e) {
             if (interrupt_deferred()) return std::vector<std::vector<RateSample>>(some.size());  // nobody will use them
-            // A small nest is not measured for much longer than it runs.
-            const double run_s = Machine().point_s * some[e]->points;
-            const double budget_s = std::min(rate_budget_s, std::max(least_rate_budget_s, 10 * run_s));
-            const std::vector<RateSample> found = some[e]->sample(budget_s / visits);
+            const std::vector<RateSample> found = some[e]->sample(some[e]->budget_s / visits);
             if (visit == 0) least[e] = found;
             least[e].resize(std::min(least[e].size(), found.size()));
             for (std::size_t i = 0; i < least[e].size(); ++i)
@@ -81,16 +87,20 @@ std::vector<std::vector<RateSample>> sampled_in_turn(const std::vector<const Rat
 }
 
 // What ranks exchange of all experiments.
-std::vector<std::int64_t> sampled(const std::vector<RateExperiment>& all) {
+std::vector<std::int64_t> sampled(const std::vector<RateExperiment>& all, int visits) {
     std::vector<std::int64_t> numbers(each * all.size(), nothing);
     std::vector<const RateExperiment*> some;
     for (const RateExperiment& e : all)
         if (e.takes_part) some.push_back(&e);
     try {
-        const std::vector<std::vector<RateSample>> samples = sampled_in_turn(some);
+        const double begin_s = now_s(), queued_before_s = queued_s();
+        const std::vector<std::vector<RateSample>> samples = sampled_in_turn(some, visits);
+        int lanes = 1;
+        for (const RateExperiment* e : some) lanes = std::max(lanes, e->plan->lanes());
+        const double disturbed = (queued_s() - queued_before_s) / std::max(lanes * (now_s() - begin_s), 1e-9);
         auto next = samples.begin();
         for (std::size_t e = 0; e < all.size(); ++e)
-            if (all[e].takes_part) std::ranges::copy(numbers_of(*next++), &numbers[each * e]);
+            if (all[e].takes_part) std::ranges::copy(numbers_of(*next++, disturbed), &numbers[each * e]);
     } catch (const std::exception&) {  // what is wrong with arguments was found before; it costs the measurement only
         numbers.assign(each * all.size(), -1);
     }
@@ -107,15 +117,35 @@ MeasuredRate rate_of(Context& context, const SlowestNumbers& slow, const Plan& p
                  "; a number for any body";
         return m;
     }
-    const auto seconds = [&](std::size_t i) { return static_cast<double>(slow.numbers[i]) * unit_s; };
+    const auto seconds = [&](std::size_t i) { return in_seconds(slow.numbers[i]); };
     m.rate = {seconds(0), seconds(1), seconds(2), 0, seconds(3), plan.lanes()};
+    m.spread = seconds(4);
     m.note = "measured on " + std::to_string(slow.ranks) + " rank(s) at once";
     return m;
 }
 
 }  // namespace
 
-bool agree_on_rates(Context& context, bool failed, std::vector<RateList>& all) {
+std::int64_t in_units(double seconds) {
+    return std::llround(std::min(seconds, most_exchanged_s) / unit_s);
+}
+double in_seconds(std::int64_t units) {
+    return static_cast<double>(units) * unit_s;
+}
+
+PlannedCall BodyRates::call(std::uint64_t number) const {
+    for (const PlannedCall& c : calls)
+        if (c.number == number) return c;
+    return {number};
+}
+
+void BodyRates::remember(const PlannedCall& call) {
+    std::erase_if(calls, [&](const PlannedCall& c) { return c.number == call.number; });
+    if (calls.size() == most_planned_calls) calls.erase(calls.begin());
+    calls.push_back(call);
+}
+
+bool agree_on_rates(Context& context, bool failed, std::vector<RateList>& all, std::vector<std::int64_t>& least) {
     const std::int64_t count = failed ? -1 : static_cast<std::int64_t>(all.size());
     std::vector<std::int64_t> counts{count, -count};
     allreduce_min(context.transport(), counts);
@@ -123,22 +153,25 @@ bool agree_on_rates(Context& context, bool failed, std::vector<RateList>& all) {
     std::vector<std::int64_t> numbers;
     for (const RateList& rates : all) numbers.push_back(number_of(rates));
     for (std::size_t r = 0; r < all.size(); ++r) numbers.push_back(-numbers[r]);
+    append(numbers, least);
     allreduce_min(context.transport(), numbers);
+    std::copy(numbers.end() - static_cast<std::ptrdiff_t>(least.size()), numbers.end(), least.begin());
     for (std::size_t r = 0; r < all.size(); ++r)
         if (numbers[r] != -numbers[all.size() + r]) all[r].clear();
     return true;
 }
 
-std::optional<RateList> measure_rates(Context& context, const std::vector<RateExperiment>& all) {
+std::optional<Measured> measure_rates(Context& context, const std::vector<RateExperiment>& all, int visits,
+                                      const std::function<double()>& spent) {
     Transport& transport = context.transport();
     barrier(transport);  // ranks of one host share its memory: they measure at the same time
-    const std::vector<SlowestNumbers> slow = slowest(transport, sampled(all), each, nothing);
-    std::vector<std::int64_t> goes_on{!interrupt_deferred()};
-    allreduce_min(transport, goes_on);
-    if (goes_on[0] == 0) return std::nullopt;
-    RateList rates;
-    for (std::size_t e = 0; e < all.size(); ++e) rates.push_back(rate_of(context, slow[e], *all[e].plan));
-    return rates;
+    const std::vector<SlowestNumbers> slow = slowest(transport, sampled(all, visits), each, nothing);
+    std::vector<std::int64_t> least{!interrupt_deferred(), -in_units(spent())};
+    allreduce_min(transport, least);
+    if (least[0] == 0) return std::nullopt;
+    Measured found{{}, in_seconds(-least[1])};
+    for (std::size_t e = 0; e < all.size(); ++e) found.rates.push_back(rate_of(context, slow[e], *all[e].plan));
+    return found;
 }
 
 }  // namespace tilewave

@@ -6,7 +6,6 @@
 #include <fstream>
 #include <span>
 
-#include "core/clock.hpp"
 #include "core/plain_bytes.hpp"
 #include "data/checksum.hpp"
 #include "data/file_cache.hpp"
@@ -19,15 +18,17 @@ namespace {
 
 constexpr const char* stored = ", stored ";
 
-// A file has the date, and these.
+// A file has the date, these, and the calls.
 struct Record {
     Plan plan;
     KernelRate rate;
+    Index extents;
+    double spread;
     std::array<char, 128> note;
 };
 
 // A part of all keys: equal where records have the same bytes for the same values.
-constexpr const char* form = "\nrates 1"
+constexpr const char* form = "\nrates 2"
 #define TILEWAVE_CHOICE(type, name, otherwise, least, doc) ", " #type " " #name
     TILEWAVE_PLAN_CHOICES(TILEWAVE_CHOICE)
 #undef TILEWAVE_CHOICE
@@ -50,40 +51,41 @@ std::string RateStore::data_of(const std::string& key) const {
     return age_s >= 0 && age_s <= tuning::most_rate_age_s ? data : std::string();
 }
 
-std::vector<MeasuredRate> RateStore::read(Context& context, const std::string& key) {
+bool is_stored(const MeasuredRate& rate) {
+    return rate.note.find(stored) != std::string::npos;
+}
+
+BodyRates RateStore::read(Context& context, const std::string& key) {
     std::string data = key.empty() || context.rank() > 0 ? "" : data_of(key);
     broadcast(context.transport(), data, 0);
-    std::vector<MeasuredRate> rates;
-    if (data.empty()) return rates;
+    BodyRates body;
+    if (data.empty()) return body;
     PlainBytes bytes(data);
     const auto date = bytes.take<std::time_t>();
+    body.date = date;
     std::tm local{};
     char text[32] = "";
     if (localtime_r(&date, &local)) std::strftime(text, sizeof text, "%F %R", &local);
     for (const Record& r : bytes.take_all<Record>()) {
-        rates.push_back({r.plan, r.rate, false, r.note.data()});
-        if (rates.back().note.find(stored) == std::string::npos) rates.back().note += stored + std::string(text);
+        body.rates.push_back({r.plan, r.rate, false, r.note.data(), r.extents, r.spread});
+        if (!is_stored(body.rates.back())) body.rates.back().note += stored + std::string(text);
     }
-    return rates;
+    body.calls = bytes.take_all<PlannedCall>();
+    return body;
 }
 
-void RateStore::begin() {
-    begin_s_ = now_s();
-    queued_s_ = queued_s();
-}
-
-void RateStore::store(const std::string& key, const std::vector<MeasuredRate>& rates, int lanes) {
-    const bool disturbed = queued_s() - queued_s_ > most_queued * lanes * (now_s() - begin_s_);
+void RateStore::store(const std::string& key, const BodyRates& body) {
     const auto is_no_rate = [](const MeasuredRate& m) { return m.note.starts_with(not_measured); };
-    if (key.empty() || disturbed || std::ranges::any_of(rates, is_no_rate)) return;
+    if (key.empty() || std::ranges::any_of(body.rates, is_no_rate)) return;
     std::vector<Record> records;
-    for (const MeasuredRate& m : rates) {
-        records.push_back({m.plan, m.rate, {}});
+    for (const MeasuredRate& m : body.rates) {
+        records.push_back({m.plan, m.rate, m.extents, m.spread, {}});
         m.note.copy(records.back().note.data(), records.back().note.size() - 1);
     }
     std::string data;
-    put(data, date());
+    put(data, body.date ? body.date : date());
     put(data, records);
+    put(data, body.calls);
     file_cache::store(key + "\n" + *launch + form, ".rates", data);
 }
 

@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "measure/tuning.hpp"
-#include "plan/nests/planner.hpp"
+#include "measure/nest_rates.hpp"
 #include "tilewave/context.hpp"
 
 namespace tilewave {
@@ -17,23 +16,23 @@ class RateStore {
 public:
     /// Equal for launches whose rates are equal; empty: nothing is read or stored. The same on all ranks.
     std::optional<std::string> launch = {};
-    /// Rates are not stored where threads of rank 0 have waited for a CPU for a larger part of the time of its lanes.
-    double most_queued = tuning::most_queued;
+    /// A stored rate is measured once more where its spread is larger.
+    double renewed_spread = tuning::renewed_spread;
     /// The date, in seconds.
     std::function<std::time_t()> date = [] { return std::time(nullptr); };
 
     /// What rank 0 has stored for a key, nothing where that is none or the key is empty; the same on all ranks.
     /// Collective.
-    std::vector<MeasuredRate> read(Context& context, const std::string& key);
-    /// What is stored is measured from now on.
-    void begin();
-    /// Stores what `lanes` lanes have measured since begin(), unless other programs had the CPUs meanwhile. On rank 0.
-    void store(const std::string& key, const std::vector<MeasuredRate>& rates, int lanes);
+    BodyRates read(Context& context, const std::string& key);
+    /// Stores it, unless a rate is the machine's number for any body. On rank 0.
+    void store(const std::string& key, const BodyRates& body);
 
 private:
     std::string data_of(const std::string& key) const;
-    double begin_s_ = 0, queued_s_ = 0;  // when begin() was called
 };
+
+/// Whether a rate was read from disk.
+bool is_stored(const MeasuredRate& rate);
 
 /// RateStore::launch of a C++ program: hosts, CPUs and threads. Empty where other ranks are not here. Collective.
 std::string launch_text(Context& context);

@@ -83,6 +83,14 @@ double usual(std::vector<double>& values) {
            static_cast<double>(values.size());
 }
 
+// RateSample::spread of these times.
+double spread(std::vector<double>& values) {
+    if (values.empty()) return 0;
+    std::sort(values.begin(), values.end());
+    const std::size_t last = values.size() - 1;
+    return (values[3 * last / 4] - values[last / 4]) / std::max(values[last / 2], 1e-12);
+}
+
 // Elements of arrays that boxes have, in bytes; more where boxes have the same ones.
 std::int64_t touched_bytes(const Schedule& s, const std::vector<bool>& replaced, const Pieces& boxes) {
     std::int64_t bytes = 0;
@@ -164,9 +172,12 @@ public:
     RateSample sample() {
         if (most_.points == 0) return {};
         // Lanes wait for each other, so that all end with the slowest.
-        double slowest = 0;
-        for (auto& times : times_) slowest = std::max(slowest, usual(times));
-        return {static_cast<double>(most_.rows), static_cast<double>(most_.points), slowest};
+        double slowest = 0, most_spread = 0;
+        for (auto& times : times_) {
+            most_spread = std::max(most_spread, spread(times));
+            slowest = std::max(slowest, usual(times));
+        }
+        return {static_cast<double>(most_.rows), static_cast<double>(most_.points), slowest, most_spread};
     }
 
 private:
@@ -289,8 +300,10 @@ std::vector<RateSample> sample_tiles(const Schedule& schedule, const SampleMemor
     const Pieces fresh = cut(tiles, largest <= total ? total : total / 3, total, rows);
     prepare(fresh);
     // A run finds in the caches what is left there by all of its arrays, not by the part that there is time for.
+    const std::int64_t caches = context.machine().shared_cache_bytes;
+    const std::int64_t displaced = std::min({run_bytes, most_displaced, caches > 0 ? caches + caches / 2 : run_bytes});
     const Displacement rest(context, static_cast<int>(fresh.size()),
-                            std::min(run_bytes, most_displaced) - touched_bytes(schedule, memory.replaced, fresh));
+                            displaced - touched_bytes(schedule, memory.replaced, fresh));
     const auto before = [&] { rest(); };
     if (!time(fresh, budget_s / 3, 50, samples[0], before)) return {};
     const bool streams = touched_bytes(schedule, memory.replaced, fresh) >

@@ -61,17 +61,19 @@ inline constexpr std::int64_t alike_points = 32;
 
 // --- nest_rates.cpp: rates of bodies
 
-/// Seconds that the samples of one rate take, about; and those of one that has few points.
+/// Seconds that the samples of one rate take, about; and those of one that has few points, of thorough planning.
 inline constexpr double rate_budget_s = 0.1, least_rate_budget_s = 0.03;
-/// Bodies, each with arrays of some shapes, whose rates one context remembers.
-inline constexpr std::size_t most_known_rates = 512;
+/// Bodies, each with a way in which its arrays lie, whose rates one context remembers; rates of one of them; and its
+/// calls.
+inline constexpr std::size_t most_known_rates = 512, most_rates_of_a_body = 96, most_planned_calls = 256;
 
 // --- rate_store.cpp: rates on disk
 
 /// Seconds that a stored rate is good for: meanwhile a system may have got another kernel or firmware.
 inline constexpr double most_rate_age_s = 14 * 86400.0;
-/// A rate is not stored where the lanes of rank 0 have waited for a CPU for so much of the time that measuring took:
-/// other programs had it. Of two lanes on two CPUs of a Zen 4 with other programs 0.5 to 2; nobody waits without them.
-inline constexpr double most_queued = 0.4;
+/// A stored rate is measured once more in another process where its spread is so large: other programs had the CPUs. Of
+/// two lanes on two CPUs of a Zen 4 with other programs lanes waited for 0.5 to 2 of the time; nobody waits without
+/// them.
+inline constexpr double renewed_spread = 0.4;
 
 }  // namespace tilewave::tuning

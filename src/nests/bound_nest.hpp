@@ -11,6 +11,7 @@
 namespace tilewave {
 
 class PreparedSweep;
+struct RunsOfPlan;
 
 /// A plan that was chosen, the problem in the coordinates that it cuts, and the schedule.
 struct PlannedNest {
@@ -18,6 +19,7 @@ struct PlannedNest {
     Plan plan;
     double time_s = 0;  ///< predicted
     std::shared_ptr<PreparedSweep> sweep;
+    std::shared_ptr<RunsOfPlan> runs = {};
 };
 
 /// A nest that was planned, for a block of its time steps where it has more.

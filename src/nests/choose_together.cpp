@@ -1,8 +1,13 @@
 #include "nests/choose_together.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <span>
 
+#include "data/checksum.hpp"
+#include "measure/tile_samples.hpp"
 #include "nests/tuning.hpp"
+#include "plan/nests/rates.hpp"
 #include "transport/collectives.hpp"
 
 namespace tilewave {
@@ -18,7 +23,8 @@ struct Contender {
     Alternative alternative;
     std::shared_ptr<SampledNest> first = {};
     std::vector<std::shared_ptr<SampledNest>> others = {};
-    double bringing_s = 0;
+    BodyRates body = {};     // but for its rates, of which all ranks have the same
+    double bringing_s = -1;  // below 0: not measured
 };
 
 struct Best {
@@ -43,7 +49,12 @@ std::string either_direction(const Index& loop) {
 class Choosing {
 public:
     Choosing(Context& context, const PlanCall* call, KernelMaker& maker)
-        : context_(context), call_(call), maker_(maker), machine_(context.machine()) {}
+        : context_(context),
+          call_(call),
+          maker_(maker),
+          machine_(context.machine()),
+          clock_(context.component<PlanningClock>().now),
+          begin_s_(clock_()) {}
 
     std::optional<ChosenPlan> run() {
         std::exception_ptr error;
@@ -52,30 +63,51 @@ public:
         } catch (...) {
             error = std::current_exception();
         }
-        const bool all = agree_on_rates(context_, !call_ || error != nullptr, rates_);
+        std::vector<std::int64_t> least{-in_units(known_.spent_s), known_.settled, in_units(known_.run_s),
+                                        in_units(call_ ? call_->ran_s : 0)};
+        const bool all = agree_on_rates(context_, !call_ || error != nullptr, rates_, least);
         if (error) std::rethrow_exception(error);
         if (!all) return std::nullopt;
+        known_.spent_s = in_seconds(-least[0]);
+        known_.settled = least[1] != 0;
+        known_.run_s = in_seconds(least[2]);
+        ran_s_ = in_seconds(least[3]);
         read_stored();
-        if (!measure(not_measured_yet())) return std::nullopt;
-        for (Contender& c : contenders_)
-            if (contenders_.size() > 1 && call_->in_place && skewed(c)) c.bringing_s = c.first->bringing_s();
+        spending_.before_s = known_.spent_s;
+        if (!measure_first()) return std::nullopt;
+        bring();
         std::optional<Best> best;
-        bool brief = false;
-        for (std::size_t c = 0; c < contenders_.size(); ++c) brief = brief || is_brief(contenders_[c], rates_[c]);
-        for (int round = 0; round < (brief ? 0 : most_more_rates); ++round) {
-            const std::optional<Experiment> next = next_to_measure(best);
-            std::vector<std::int64_t> goes_on{next.has_value()};
-            allreduce_min(context_.transport(), goes_on);
-            if (goes_on[0] == 0) break;
-            if (!measure({*next})) return std::nullopt;
-            best.reset();
-        }
-        remember();
-        return chosen(best ? *best : this->best(true));
+        if (!measure_more(best)) return std::nullopt;
+        if (!best) best = this->best(Unmeasured::feared);
+        remember(*best);
+        return chosen(std::move(*best));
     }
 
 private:
     using Experiment = std::pair<std::size_t, std::shared_ptr<SampledNest>>;  // of which contender
+
+    // Seconds of this rank, what compiling took aside.
+    double spent_s() const { return clock_() - begin_s_ - compiling_s_; }
+    template <class Make>
+    auto compiled(Make make) {
+        const double begin_s = clock_();
+        auto made = make();
+        compiling_s_ += clock_() - begin_s;
+        return made;
+    }
+    std::shared_ptr<SampledNest> made(const Contender& c, const Plan& plan) {
+        return compiled([&] { return maker_.prepare(c.alternative, plan, c.first.get()); });
+    }
+
+    Planning planning() const { return call_->request.planning; }
+    bool thorough() const { return planning() == Planning::thorough; }
+    double budget_s() const {
+        if (thorough()) return std::numeric_limits<double>::infinity();
+        if (planning() == Planning::quick) return quick_budget_s;
+        return std::max({auto_budget_s, known_.run_s, ran_s_ * part_of_runs});
+    }
+    // The same on all ranks.
+    double left_s() const { return budget_s() - spending_.before_s - spending_.spent_s; }
 
     int ranks(const Contender& c) const { return c.alternative.on_one_rank ? 1 : context_.size(); }
 
@@ -83,16 +115,45 @@ private:
     void prepare() {
         for (Alternative& a : listed()) {
             Contender c{std::move(a)};
-            c.first = maker_.prepare(c.alternative, c.alternative.plan, nullptr);
-            for (const Plan& plan : c.alternative.others)
-                c.others.push_back(maker_.prepare(c.alternative, plan, c.first.get()));
+            c.first = made(c, c.alternative.plan);
+            if (thorough())
+                for (const Plan& plan : c.alternative.others) c.others.push_back(made(c, plan));
             contenders_.push_back(std::move(c));
         }
         // Point by point is never faster than vectors: arrays as they are pay only where they need not be brought into
         // another order.
         const auto slow = [&](const Contender& c) { return !skewed(c) && !c.first->vectors() && !call_->in_place; };
         if (!std::all_of(contenders_.begin(), contenders_.end(), slow)) std::erase_if(contenders_, slow);
-        for (const Contender& c : contenders_) rates_.push_back(remembered(c));
+        for (Contender& c : contenders_) {
+            const BodyRates* const body = context_.component<KnownRates>().find(body_key(c));
+            rates_.push_back(body ? body->rates : RateList());
+            take(c, body ? *body : BodyRates());
+        }
+        if (known_.run_s == 0)
+            known_.run_s = sure_part * Machine().point_s * points(contenders_[0]) * call_->blocks /
+                           contenders_[0].first->plan().lanes();
+    }
+
+    // What is known of this call.
+    void take(Contender& c, const BodyRates& body) {
+        c.body.calls = body.calls;
+        c.body.date = body.date;
+        const PlannedCall call = body.call(number_of(c));
+        if (&c == &contenders_[0] && call.run_s > 0) known_ = call;
+        c.bringing_s = call.bringing_s;
+    }
+
+    // Of what a rank has of the arrays.
+    std::int64_t array_bytes() const {
+        return element_bytes(contenders_[0].alternative.problem, contenders_[0].first->plan());
+    }
+
+    double points(const Contender& c) const {
+        const Box& space = c.alternative.problem.space;
+        double points = 1;
+        for (int k = 0; k < space.dims(); ++k)
+            points *= static_cast<double>(std::max<std::int64_t>(space.extent(k), 0));
+        return points / ranks(c);
     }
 
     std::vector<Alternative> listed() {
@@ -100,7 +161,8 @@ private:
         PlanRequest request = call_->request;
         request.threads = std::min(request.threads, call_->lanes_here.value_or(request.threads));
         const bool fixed = request.row || request.storage == StorageKind::plain;
-        const bool across = !fixed && skewed_row(call_->problem).n > 0 && maker_.vectors_across(call_->problem);
+        const bool across = !fixed && skewed_row(call_->problem).n > 0 &&
+                            compiled([&] { return maker_.vectors_across(call_->problem); });
         std::vector<Alternative> all = alternatives(call_->problem, context_.size(), request, machine_, across);
         for (Alternative& a : all) a.request.threads = call_->request.threads;
         return all;
@@ -112,23 +174,16 @@ private:
         std::string text = call_->body + "\nloops";
         const IndexMatrix& loops = c.alternative.problem.loops;
         for (int k = 0; k < loops.n; ++k) text += " " + either_direction(loops.row[k]);
-        return text + (c.alternative.on_one_rank ? " on one rank" : "") + ", " + std::to_string(plan.lanes()) +
-               " lanes, row " + to_string(plan.row) + (plan.storage == StorageKind::skewed ? " skewed" : "");
+        return text + (c.alternative.on_one_rank ? " on one rank" : "") + ", row " + to_string(plan.row) +
+               (plan.storage == StorageKind::skewed ? " skewed" : "");
     }
-    std::string rate_key(const Contender& c) const {
+    // Equal for equal calls.
+    std::uint64_t number_of(const Contender& c) const {
         const Box& space = c.alternative.problem.space;
-        return body_key(c) + "\n" + call_->memory + "\nextents " + to_string(space.hi - space.lo);
-    }
-
-    // The rates of a body on arrays of these shapes; where a run is brief those of any shapes.
-    RateList remembered(const Contender& c) {
-        KnownRates& known = context_.component<KnownRates>();
-        if (const RateList* rates = known.find(rate_key(c)); rates && !rates->empty()) return *rates;
-        const RateList* same_body = known.find(body_key(c));
-        RateList others = same_body ? *same_body : RateList();
-        if (!is_brief(c, others)) return {};
-        for (MeasuredRate& rate : others) rate.of_all_tiles = true;
-        return others;
+        const std::string text = body_key(c) + "\n" + call_->memory + "\nextents " + to_string(space.hi - space.lo) +
+                                 "\n" + std::to_string(call_->blocks) + "\n" + call_->request.to_string() +
+                                 std::to_string(call_->request.threads) + (call_->plan ? call_->plan->to_string() : "");
+        return checksum(std::as_bytes(std::span(text)).data(), static_cast<std::int64_t>(text.size()));
     }
 
     // Whether the plan by rules, with these rates, takes less than what is worth a measurement. The same on all ranks
@@ -147,88 +202,158 @@ private:
     // From disk, where nothing is known. Collective.
     void read_stored() {
         RateStore& store = context_.component<RateStore>();
-        if (store.launch.value_or("").empty()) return;
-        for (std::size_t c = 0; c < contenders_.size(); ++c) {
+        const bool stores = !store.launch.value_or("").empty();
+        for (std::size_t c = 0; c < contenders_.size() && stores; ++c) {
             const std::string digest = contenders_[c].first->digest();
-            keys_.push_back(digest.empty() ? digest : digest + "\n" + rate_key(contenders_[c]));
-            if (rates_[c].empty()) rates_[c] = store.read(context_, keys_.back());
+            keys_.push_back(digest.empty() ? digest : digest + "\n" + body_key(contenders_[c]));
+            if (!rates_[c].empty()) continue;
+            const BodyRates body = store.read(context_, keys_.back());
+            rates_[c] = body.rates;
+            take(contenders_[c], body);
         }
-        for (const RateList& rates : rates_) before_.push_back(rates.size());
-        store.begin();
     }
 
     // To disk and into memory.
-    void remember() {
-        int lanes = 1;
-        for (const Contender& c : contenders_) lanes = std::max(lanes, c.first->plan().lanes());
-        for (std::size_t c = 0; c < keys_.size() && context_.rank() == 0; ++c)
-            if (rates_[c].size() > before_[c]) context_.component<RateStore>().store(keys_[c], rates_[c], lanes);
-        KnownRates& known = context_.component<KnownRates>();
+    void remember(const Best& best) {
+        const bool was_settled = known_.settled;
+        known_.settled = spending_.settled = best.choice.measured || brief(best);
+        known_.spent_s = spending_.before_s + spending_.spent_s;
+        known_.run_s = best.choice.ranked[0].time_s * call_->blocks;
+        spending_.budget_s = budget_s();
         for (std::size_t c = 0; c < contenders_.size(); ++c) {
-            known.store(rate_key(contenders_[c]), rates_[c]);
-            known.store(body_key(contenders_[c]), rates_[c]);
+            BodyRates body = contenders_[c].body;
+            body.rates = rates_[c];
+            PlannedCall call = c == 0 ? known_ : PlannedCall{};
+            call.number = number_of(contenders_[c]);
+            call.bringing_s = contenders_[c].bringing_s;
+            const bool news = spending_.samples > 0 || known_.settled != was_settled ||
+                              body.call(call.number).bringing_s != call.bringing_s;
+            body.remember(call);
+            if (news && c < keys_.size() && context_.rank() == 0) context_.component<RateStore>().store(keys_[c], body);
+            context_.component<KnownRates>().store(body_key(contenders_[c]), std::move(body));
         }
     }
 
-    std::vector<Experiment> not_measured_yet() const {
+    // What an alternative lacks so that nothing can be said of it. False where some rank was interrupted. Collective.
+    bool measure_first() {
         std::vector<Experiment> all;
         const auto lacks = [&](std::size_t c, const std::shared_ptr<SampledNest>& one) {
-            return rates_[c].empty() ||
-                   !rate_is_measured(contenders_[c].alternative.problem, one->plan(), machine_, rates_[c]);
+            if (rates_[c].empty()) return true;
+            return (thorough() || (call_->plan && left_s() >= least_sample_s)) &&
+                   !rate_is_measured(contenders_[c].alternative.problem, one->plan(), machine_, rates_[c]) &&
+                   !is_brief(contenders_[c], rates_[c]);
         };
         for (std::size_t c = 0; c < contenders_.size(); ++c)
             if (lacks(c, contenders_[c].first)) all.emplace_back(c, contenders_[c].first);
         for (std::size_t c = 0; c < contenders_.size(); ++c)
             for (const auto& other : contenders_[c].others)
                 if (lacks(c, other)) all.emplace_back(c, other);
-        return all;
+        beyond_s_ = sampled_byte_s * static_cast<double>(std::min(array_bytes(), most_displaced));
+        // Half of the budget is for what the best plan then lacks.
+        return all.empty() || measure(all, left_s() / (2 * static_cast<double>(all.size())) - beyond_s_);
     }
 
     // False where some rank was interrupted. Collective.
-    bool measure(const std::vector<Experiment>& some) {
+    bool measure(const std::vector<Experiment>& some, double each_s) {
         if (some.empty()) return true;
         std::vector<RateExperiment> all;
+        double total_s = 0;
         for (const auto& [c, nest] : some) {
             const Contender& of = contenders_[c];
-            const Box& space = of.alternative.problem.space;
-            double points = 1;
-            for (int k = 0; k < space.dims(); ++k)
-                points *= static_cast<double>(std::max<std::int64_t>(space.extent(k), 0));
-            all.push_back({&nest->plan(), points / ranks(of), !of.alternative.on_one_rank || context_.rank() == 0,
-                           [&nest = *nest](double budget_s) { return nest.sample(budget_s); }});
+            // A small nest is not measured for much longer than it runs.
+            const double run_s = 10 * Machine().point_s * points(of);
+            const double most_s = std::min(rate_budget_s, std::max(least_rate_budget_s, run_s));
+            const double budget_s = std::min(most_s, std::max(each_s, least_sample_s));
+            total_s += budget_s;
+            all.push_back({&nest->plan(), !of.alternative.on_one_rank || context_.rank() == 0,
+                           [&nest = *nest](double seconds) { return nest.sample(seconds); }, budget_s});
         }
-        const std::optional<RateList> found = measure_rates(context_, all);
-        for (std::size_t i = 0; found && i < some.size(); ++i) rates_[some[i].first].push_back((*found)[i]);
-        return found.has_value();
+        const bool small = array_bytes() < machine_.shared_cache_bytes / 4;
+        const bool twice = all.size() > 1 && (thorough() || (small && all[0].budget_s >= 2 * least_sample_s));
+        const std::optional<Measured> found = measure_rates(context_, all, twice ? 2 : 1, [&] { return spent_s(); });
+        if (!found) return false;
+        for (std::size_t i = 0; i < some.size(); ++i) {
+            const std::size_t c = some[i].first;
+            RateList& rates = rates_[c];
+            const SweepProblem& problem = contenders_[c].alternative.problem;
+            MeasuredRate now = found->rates[i];
+            // It takes the place of what is stored, with the numbers that are surer.
+            std::erase_if(rates, [&](const MeasuredRate& m) {
+                if (!is_stored(m) || !rate_is_measured(problem, now.plan, machine_, {&m, 1})) return false;
+                if (m.spread < now.spread) now.rate = m.rate, now.spread = m.spread;
+                return true;
+            });
+            if (rates.size() == most_rates_of_a_body) rates.erase(rates.begin());
+            now.extents = extents_of(problem);
+            rates.push_back(std::move(now));
+        }
+        spending_.samples += static_cast<int>(some.size());
+        beyond_s_ = std::max(found->spent_s - spending_.spent_s - total_s, 0.0) / static_cast<double>(some.size());
+        spending_.spent_s = found->spent_s;
+        return true;
     }
 
-    // The best plan, if tiles like its have not been measured; `best`: the same plan where they have, else nothing.
-    // Also nothing where that fails: the last choice says why. Local.
-    std::optional<Experiment> next_to_measure(std::optional<Best>& best) {
+    // What the best plan lacks, again and again; `best`: the plan, if tiles like its are measured, else nothing. False
+    // where some rank was interrupted. Collective.
+    bool measure_more(std::optional<Best>& best) {
+        if (planning() == Planning::quick || (!known_.settled && left_s() < least_sample_s)) return true;
+        for (int round = 0; round < most_more_rates; ++round) {
+            bool again = false;
+            std::optional<Experiment> next = next_to_measure(best, again);
+            if (known_.settled && !again) next.reset();  // what is hoped by rates of other arrays came later
+            std::vector<std::int64_t> least{next.has_value(), -in_units(spent_s())};
+            allreduce_min(context_.transport(), least);
+            spending_.spent_s = in_seconds(-least[1]);
+            if (least[0] == 0) break;
+            const double left_s = this->left_s() + (known_.settled ? spending_.before_s : 0) - beyond_s_;
+            if (left_s < least_sample_s) {
+                spending_.not_measured = hoped_;
+                best.reset();
+                break;
+            }
+            if (!measure({*next}, left_s / 3)) return false;
+            best.reset();
+        }
+        return true;
+    }
+
+    // The best plan, if tiles like its have not been measured, or (`again`) by another process and beside other work;
+    // `best`: the same plan, if they have. Nothing where that fails: the last choice says why. Local.
+    std::optional<Experiment> next_to_measure(std::optional<Best>& best, bool& again) {
         best.reset();
         try {
-            Best found = this->best(false);
-            if (found.choice.measured) {
-                best = std::move(found);
-                return std::nullopt;
-            }
-            const Candidate& first = found.choice.ranked[0];
-            if (first.time_s * call_->blocks < least_run_s) return std::nullopt;
-            const Contender& c = contenders_[found.at];
-            return Experiment{found.at, maker_.prepare(c.alternative, first.plan, c.first.get())};
+            Best found = this->best(Unmeasured::hoped);
+            hoped_ = found.choice.ranked[0];
+            const std::size_t at = found.at;
+            const bool is_brief = brief(found), measured = found.choice.measured;
+            known_.run_s = hoped_->time_s * call_->blocks;
+            again = measured && !is_brief && is_stored(found.choice.nearest) &&
+                    found.choice.nearest.spread > context_.component<RateStore>().renewed_spread;
+            if (measured || is_brief) best = std::move(found);
+            if ((measured || is_brief) && !again) return std::nullopt;
+            return Experiment{at, made(contenders_[at], hoped_->plan)};
         } catch (const std::exception&) {
             return std::nullopt;
         }
     }
 
+    bool brief(const Best& b) const { return b.choice.ranked[0].time_s * call_->blocks < least_run_s; }
+
+    // What bringing arrays takes, where the plan decides about it.
+    void bring() {
+        for (Contender& c : contenders_)
+            if (contenders_.size() > 1 && call_->in_place && skewed(c) && c.bringing_s < 0)
+                c.bringing_s = c.first->bringing_s();
+    }
+
     // What takes least, bringing arrays included; the same on all ranks.
-    Best best(bool measured_only) const {
+    Best best(Unmeasured unmeasured) const {
         Best best;
         double least = 0;
         for (std::size_t c = 0; c < contenders_.size(); ++c) {
-            Choice choice = of(contenders_[c], rates_[c], measured_only);
+            Choice choice = of(contenders_[c], rates_[c], unmeasured);
             const double time_s = choice.ranked[0].time_s;
-            const double total_s = time_s * call_->blocks + contenders_[c].bringing_s;
+            const double total_s = time_s * call_->blocks + std::max(contenders_[c].bringing_s, 0.0);
             best.times.push_back(time_s);
             if (c > 0 && total_s >= least) continue;
             least = total_s;
@@ -237,25 +362,31 @@ private:
         }
         return best;
     }
-    Choice of(const Contender& c, const RateList& rates, bool measured_only) const {
+    Choice of(const Contender& c, const RateList& rates, Unmeasured unmeasured) const {
         const Alternative& a = c.alternative;
         if (!call_->plan) {
             PlannerOptions options;
-            options.measured_only = measured_only;
+            options.unmeasured = unmeasured;
+            const double steps = searched_steps_s * budget_s();
+            if (steps < static_cast<double>(options.most_steps))
+                options.most_steps = std::max(least_searched_steps, static_cast<std::int64_t>(steps));
             return choose_plan(a.problem, ranks(c), a.request, machine_, rates, options);
         }
         Choice choice;
         choice.rate = rate_for(a.problem, a.plan, machine_, rates);
+        choice.nearest = nearest_rate(a.problem, a.plan, machine_, rates);
+        choice.measured = rate_is_measured(a.problem, a.plan, machine_, rates);
         choice.ranked.push_back(evaluate(a.problem, a.plan, machine_, choice.rate));
         return choice;
     }
 
     ChosenPlan chosen(Best best) const {
-        ChosenPlan all{best.at, contenders_[best.at].first, std::move(best.choice), rates_[best.at].back(), {}};
+        ChosenPlan all{best.at, contenders_[best.at].first, std::move(best.choice), {}, {}, spending_};
+        all.rate = all.choice.nearest;
         all.rate.plan = all.choice.ranked[0].plan;
         all.rate.rate = all.choice.rate;
         for (std::size_t c = 0; c < contenders_.size(); ++c)
-            all.times.push_back({contenders_[c].alternative, best.times[c], contenders_[c].bringing_s});
+            all.times.push_back({contenders_[c].alternative, best.times[c], std::max(contenders_[c].bringing_s, 0.0)});
         return all;
     }
 
@@ -264,12 +395,23 @@ private:
     KernelMaker& maker_;
     const Machine machine_;
     std::vector<Contender> contenders_;
-    std::vector<RateList> rates_;      // by contender
-    std::vector<std::string> keys_;    // of rates on disk
-    std::vector<std::size_t> before_;  // rates that were known then
+    std::vector<RateList> rates_;    // by contender
+    std::vector<std::string> keys_;  // of rates on disk
+    const std::function<double()> clock_;
+    const double begin_s_;
+    double compiling_s_ = 0, ran_s_ = 0;
+    double beyond_s_ = 0;  // that the last samples took in addition to their budget
+    PlannedCall known_;
+    Spending spending_;
+    std::optional<Candidate> hoped_;
 };
 
 }  // namespace
+
+RunsOfPlan::RunsOfPlan(const Spending& spending, double ran) : ran_s(ran) {
+    if (!spending.settled && spending.budget_s > quick_budget_s)
+        enough_s = std::max(2 * ran, (spending.before_s + spending.spent_s + rate_budget_s) / part_of_runs);
+}
 
 std::optional<ChosenPlan> choose_together(Context& context, const PlanCall* call, KernelMaker& maker) {
     return Choosing(context, call, maker).run();

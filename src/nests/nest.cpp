@@ -252,7 +252,8 @@ ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest reques
                 ", halos " + to_string(lo) + " and " + to_string(hi) + " around " + to_string(wraps);
         if (whole) statement.description += ", plan " + whole->to_string();
         known = context.component<PlannedNests>().find(statement.description);
-        statement.prepared = known != nullptr;
+        if (known) planned.ran_s = known->runs->ran_s;
+        statement.prepared = known && !known->runs->enough();
         planned.body = body + accesses_of(problem);
         planned.memory = to_string(problem.shape);
         planned.problem = std::move(problem);
@@ -272,7 +273,8 @@ ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest reques
             const Candidate& first = chosen->choice.ranked[0];
             PlannedNests& all = context.component<PlannedNests>();
             known = &all.store(statement.description, {best, first.plan, first.time_s,
-                                                       std::make_shared<PreparedSweep>(context, best, first.plan)});
+                                                       std::make_shared<PreparedSweep>(context, best, first.plan),
+                                                       std::make_shared<RunsOfPlan>(chosen->spending, planned.ran_s)});
             std::int64_t bytes = 0;
             std::erase_if(all, [&](const auto& one) {
                 bytes += one.second.sweep->bytes();
@@ -295,7 +297,9 @@ Report run_nest(Context& context, const NestLoops& loops, PlanRequest request, s
     RankStatus statement;
     statement.caller = {"run", ""};
     if (in_blocks) agree_after(context, statement, [&] { sweep.prepare_steps(*loops.steps); });
-    return sweep.run(operands, kernel, explain, in_blocks ? loops.steps : std::nullopt);
+    Report report = sweep.run(operands, kernel, explain, in_blocks ? loops.steps : std::nullopt);
+    ready.planned.runs->ran_s += report.time_s;
+    return report;
 }
 
 std::string detail::body_name(const char* type, const void* place) {

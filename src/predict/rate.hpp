@@ -9,6 +9,7 @@ namespace tilewave {
 /// Tiles of one shape, as lanes that compute at once took them: averages of a tile. Without points: not measured.
 struct RateSample {
     double rows = 0, points = 0, tile_s = 0;
+    double spread = 0;  ///< how far the middle half of their times is apart, as a part of the median
 };
 
 /// The tile_s + rows row_s + points point_s, none of them negative, that the samples suggest: samples are of long rows,

@@ -275,6 +275,8 @@ Plan PlanRequest::apply(Plan plan) const {
 
 std::string PlanRequest::to_string() const {
     std::string text = "up to " + std::to_string(threads) + " threads" + (all_threads ? ", all of them" : "");
+    if (planning != Planning::automatic)
+        text += std::string(", ") + choice_names<Planning>[static_cast<std::size_t>(planning)] + " planning";
 #define TILEWAVE_CHOICE(type, name, otherwise, least, doc) \
     if (name) text += std::string(", " #name " ") + text_of(*name);
     TILEWAVE_PLAN_CHOICES(TILEWAVE_CHOICE)

@@ -17,6 +17,11 @@ enum class StorageKind { plain, skewed };
 /// their time step. stencil: every time step as a whole, its border first; only where points of a step are independent.
 enum class GeneratorKind { sweep, stencil };
 
+/// What planning a call may spend beyond compiling. quick: a hundredth of a second, and nothing where a rate of the
+/// body is known. automatic: the longer of a twentieth of a second, one run, and a tenth of all runs so far. thorough:
+/// until tiles like those of the best plan are measured.
+enum class Planning { quick, automatic, thorough };
+
 /// What the values of an enumeration are called, in order.
 template <class Kind>
 inline constexpr std::array<const char*, 0> choice_names{};
@@ -28,6 +33,8 @@ template <>
 inline constexpr std::array choice_names<StorageKind>{"plain", "skewed"};
 template <>
 inline constexpr std::array choice_names<GeneratorKind>{"sweep", "stencil"};
+template <>
+inline constexpr std::array choice_names<Planning>{"quick", "auto", "thorough"};
 
 /// No least value of a choice.
 inline constexpr double unbounded = -1e300;

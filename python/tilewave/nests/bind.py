@@ -21,7 +21,7 @@ from tilewave.nest.reserved import takes_nests
 from tilewave.nests.bound_variant import NAME, Variant
 from tilewave.nests.prepare import prepare
 from tilewave.nests.prepared_calls import PreparedCalls
-from tilewave.plan.fixed import fixed_by
+from tilewave.plan.fixed import USUAL, fixed_by
 from tilewave.plan.plan import CHOICES, Plan
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def bind(
     steps: int | None = None,
     periodic: Sequence[str] = (),
     plan: Plan | Choices | None = None,
+    planning: str = "auto",
     fastmath: bool = False,
     reduce: Mapping[str, Reduction] | None = None,
     **arguments: Any,
@@ -58,7 +59,7 @@ def bind(
     ----------
     nest : Nest
         Made with ``@tilewave.nest``.
-    context, over, reverse, steps, periodic, plan, fastmath, reduce, **arguments
+    context, over, reverse, steps, periodic, plan, planning, fastmath, reduce, **arguments
         As `tilewave.run` takes them. Scalars and `steps` may be others in each run.
 
     Returns
@@ -85,7 +86,7 @@ def bind(
         for name, value in arguments.items()
     }
     loops = Loops(over, reverse, steps, periodic=tuple(periodic) if isinstance(periodic, list) else periodic)
-    bound = Bound(nest, context, loops, plan, fastmath, reduce, arguments)
+    bound = Bound(nest, context, loops, plan, fastmath, reduce, arguments, planning)
     yield from bound._prepare_first()
     return bound
 
@@ -110,11 +111,20 @@ class Bound(PreparedCalls):
     record: bool
 
     def __init__(
-        self, nest: Nest, context: Context, loops: Loops, plan: Any, fastmath: Any, reduce: Any, arguments: Any
+        self,
+        nest: Nest,
+        context: Context,
+        loops: Loops,
+        plan: Any,
+        fastmath: Any,
+        reduce: Any,
+        arguments: Any,
+        planning: Any = USUAL,
     ) -> None:
         self.nest, self.context, self.record = nest, context, False
         self._loops, self._steps, self._fastmath, self._reduce = loops, loops.steps, fastmath, reduce
-        self._arguments, (self._plan, self._choices) = arguments, fixed_by(plan)
+        self._arguments, (self._plan, self._choices) = arguments, fixed_by(plan, planning)
+        self._planning = self._choices.pop("planning", USUAL)
         self._variants = LruCache(MOST_VARIANTS)
 
     def _prepare_first(self):
@@ -134,7 +144,8 @@ class Bound(PreparedCalls):
         if not isinstance(plan, Plan):
             plan = self._plan or {**self._choices, **(plan or {})}
         loops, arguments = dataclasses.replace(self._loops, steps=steps), {**self._arguments, **scalars}
-        ready = yield from prepare(self.nest, self.context, loops, plan, self._fastmath, arguments, self._reduce, halos)
+        given = loops, plan, self._fastmath, arguments, self._reduce, halos, self._planning
+        ready = yield from prepare(self.nest, self.context, *given)
         self._arguments = {**self._arguments, **ready.arrays}  # what stood for scratch is the same in all variants
         return ready
 

@@ -44,6 +44,7 @@ class BoundNest:
     values: dict = None  # scalars, and numbers from outside the body
     planned_for: object = None  # gives the plan, with what it is predicted to take, for another number of steps
     rate: object = None  # that the plan was chosen with: the core's MeasuredRate
+    runs: object = None  # of equal calls so far: the core's RunsOfPlan
 
     def core_kernel(self):
         """The kernel as the core runs it, with scalars and tables as they are now."""
@@ -114,6 +115,7 @@ def bind_call(context, given, found):
         values=values,
         planned_for=planned_for,
         rate=found.rate,
+        runs=found.runs,
     )
 
 

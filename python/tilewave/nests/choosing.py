@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 
 import numpy as np
 
@@ -13,11 +14,13 @@ from tilewave.nests.operands import copies_of, order_of
 from tilewave.nests.problem import with_names
 from tilewave.nests.steps import whole_blocks
 from tilewave.notices import warn
-from tilewave.plan.plan import ALLOWED, chosen_plan, request_of
+from tilewave.plan.fixed import USUAL
+from tilewave.plan.plan import ALLOWED, CHOICES, chosen_plan, request_of
 
 
-def decide(context, given):
-    """The plan and what was prepared for it, the same on all ranks; collective.
+def decide(context, given, before):
+    """The plan and what was prepared for it, the same on all ranks; collective. `before`: what was prepared for equal
+    calls, or None.
 
     Returns
     -------
@@ -26,7 +29,7 @@ def decide(context, given):
     """
     call = error = None
     try:
-        call = core_call(context, given)
+        call = core_call(context, given, before.runs.ran_s if before and before.runs else 0.0)
         _core.rate_store(context._core).launch = launch_of(context)
     except BaseException as problem:
         error = problem
@@ -34,7 +37,7 @@ def decide(context, given):
         chosen = _core.choose_together(context._core, call, KernelMaker(context, given))
     if error is not None:
         raise error
-    return chosen and prepared_from(context, given, chosen)
+    return chosen and prepared_from(context, given, chosen, before)
 
 
 def launch_of(context):
@@ -50,8 +53,8 @@ def launch_of(context):
     return json.dumps({name: machine.conditions.get(name) for name in (*known.CACHED, "date")}, sort_keys=True)
 
 
-def core_call(context, given):
-    """A call as the core's planner sees it; local."""
+def core_call(context, given, ran_s):
+    """A call as the core's planner sees it, of which runs have taken so many seconds; local."""
     skew = given.plan.skew if given.plan else given.choices.get("skew")
     if skew and not (
         isinstance(skew, tuple) and len(skew) == 2 and all(type(k) is int and abs(k) < 2**31 for k in skew)
@@ -68,6 +71,7 @@ def core_call(context, given):
         in_place=_brought(given),
         # The lanes that are here measure for those that are not.
         lanes_here=None if context._dry_run is None else len(_core.allowed_cpus()),
+        ran_s=ran_s,
     )
 
 
@@ -75,17 +79,39 @@ def _brought(given):
     return any(isinstance(given.arrays[name], np.ndarray) for name in given.nest.written)
 
 
-def prepared_from(context, given, chosen):
-    """What was prepared for the plan that was chosen; local."""
+def prepared_from(context, given, chosen, before):
+    """What was prepared for the plan that was chosen, in place of what was prepared `before`; local."""
     by_rules, border_s, choice = chosen.prepared, 0.0, chosen.choice
     whole = given.plan is not None
     plan = python_plan(context, given, by_rules, choice.ranked, chosen.rate, considered=choice.considered, whole=whole)
     if len(chosen.times) > 1:
         plan.notes["alternatives"] = [_way(*one, at == chosen.at) for at, one in enumerate(chosen.times)]
+    plan.notes["planning"] = _spending(chosen.spending, given, before, plan)
     if given.block:
         machine = context._core.machine()
         border_s = _core.border_s(by_rules.problem.core, plan._to_core(), machine, chosen.rate.rate)
-    return prepared_for(given, by_rules, plan, rate=chosen.rate, border_s=border_s)
+    runs = _core.RunsOfPlan(chosen.spending, before.runs.ran_s if before and before.runs else 0.0)
+    return prepared_for(given, by_rules, plan, rate=chosen.rate, border_s=border_s, runs=runs)
+
+
+def _spending(spending, given, before, plan):
+    """What planning has cost, as plain data."""
+    late = spending.not_measured
+    return {
+        "planning": given.choices.get("planning", USUAL),
+        "budget_s": spending.budget_s if math.isfinite(spending.budget_s) else None,
+        "spent_s": spending.spent_s,
+        "before_s": spending.before_s,
+        "samples": spending.samples,
+        "settled": spending.settled,
+        "runs_s": before.runs.ran_s if before and before.runs else 0.0,
+        "replaced": before.plan._short() if before and before.plan != plan else "",
+        "not_measured": late
+        and {
+            "time_s": late.time_s,
+            "choices": {name: getattr(late.plan, name) for name in CHOICES},
+        },
+    }
 
 
 def python_plan(context, given, prepared, ranked, rate, *, considered, whole):

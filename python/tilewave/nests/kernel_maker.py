@@ -37,6 +37,7 @@ class PreparedNest:
     rate: object = None  # of the body, that it was chosen with: the core's MeasuredRate
     border_s: float = 0.0  # additional seconds of a block of time steps that follows another block
     number: int = 0  # stands for the plan in the agreement
+    runs: object = None  # of equal calls so far, after which planning may spend more: the core's RunsOfPlan
 
 
 class KernelMaker:

@@ -13,15 +13,15 @@ from tilewave.nests.call import checked_call, description_of
 from tilewave.nests.plan_changes import earlier_plan
 from tilewave.nests.repeated import Call
 from tilewave.nests.scaled import present_halos
-from tilewave.plan.fixed import fixed_by
+from tilewave.plan.fixed import USUAL, fixed_by
 
 
-def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None):
+def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None, planning=USUAL):
     """Check, compile, measure, plan; agree. Part of a collective call: ``yield from`` it.
 
     Repeated calls cost one small allreduce. Only when some rank has not prepared the call, or another plan for it,
-    all ranks measure and plan together. `halos`: by field, the least halo that its layout must have, as `make_problem`
-    takes it.
+    all ranks measure and plan together; or when runs have taken so long that planning may spend more. `halos`: by
+    field, the least halo that its layout must have, as `make_problem` takes it. `planning`: what it may spend.
 
     Raises
     ------
@@ -35,12 +35,14 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None)
         if not isinstance(fastmath, (bool, np.bool_)):
             raise ConfigError(f"fastmath: given {type(fastmath).__name__}; allowed: True, False")
         halos = present_halos(nest, arguments) if halos is None else halos
-        fixed = fixed_by(plan)
+        fixed = fixed_by(plan, planning)
         call = None if halos else Call.of(nest, context, loops, *fixed, fastmath, arguments, reduce)
         known = call and call.known(context._calls)
         given = known or checked_call(nest, context, loops, *fixed, fastmath, arguments, reduce, halos)
         # fitted() makes the problem of the call, which looks at its bounds.
         found = context._prepared.get(given.key) or earlier_plan.fitted(context, given)
+        if found is not None and found.runs is not None and found.runs.enough():
+            found = None
         if found is not None:
             ready = bind_call(context, given, found)
         if not known:
@@ -62,7 +64,8 @@ def _decide(context, given):
     """A call with a plan from numbers that all ranks have measured together; collective."""
     ready = error = prepared = None
     try:
-        prepared = choosing.decide(context, given)
+        before = given and context._prepared.get(given.key)
+        prepared = choosing.decide(context, given, before)
         if prepared is not None:
             choosing.warn_of_unused_threads(context, prepared.context, prepared.plan)
             ready = bind_call(context, given, prepared)

@@ -38,6 +38,7 @@ def run(
     steps: int | None = None,
     periodic: Sequence[str] = (),
     plan: Plan | Choices | None = None,
+    planning: str = "auto",
     fastmath: bool = False,
     reduce: Mapping[str, Reduction] | None = None,
     inject: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
@@ -56,6 +57,7 @@ def run(
     steps: int | None = None,
     periodic: Sequence[str] = (),
     plan: Choices | None = None,
+    planning: str = "auto",
     fastmath: bool = False,
     inject: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
     record: Mapping[str, npt.ArrayLike] | None = None,
@@ -74,6 +76,7 @@ def run(
     steps: int | None = None,
     periodic: Sequence[str] = (),
     plan: Plan | Choices | None = None,
+    planning: str = "auto",
     fastmath: bool = False,
     reduce: Mapping[str, Reduction] | None = None,
     inject: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
@@ -107,6 +110,10 @@ def run(
         From `tilewave.plan`, perhaps edited; or the choices that are fixed, by the names that `Plan` lists them with,
         and ``threads``, the most lanes of a rank: ``{"tile": (1, 8, 254), "threads": 1}``. Default: all are picked. Of
         several nests a dict.
+    planning : str
+        What planning may spend beyond compiling: ``"quick"``: 0.01 s, and nothing where some rate of the body is
+        known. ``"auto"``: the longest of 0.05 s, one predicted run, and a tenth of all runs so far. ``"thorough"``:
+        until nothing better is hoped for.
     fastmath : bool
         Allow results that differ from the plain loops in rounding.
     reduce : dict, optional
@@ -151,15 +158,19 @@ def run(
     loops = Loops(over, reverse, steps, periodic=_plain(periodic), stepwise=inject is not None or record is not None)
     if isinstance(nest, tuple | list):
         return (
-            yield from run_several(tuple(nest), context, loops, plan, fastmath, arguments, reduce, (inject, record))
+            yield from run_several(
+                tuple(nest), context, loops, (plan, planning), fastmath, arguments, reduce, (inject, record)
+            )
         )
     points = None
     if loops.stepwise:
         points = yield from agreed_points(inject, record, (nest,), arguments, steps)
-    ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce)
+    ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce, planning=planning)
     if points is not None:
         ready.points = points.of(nest)
     core, after_s = yield from run_bound(nest, ready, begun)
+    if ready.runs is not None:
+        ready.runs.ran_s += core.time_s
     if points is not None:
         points.finish(context)
     return Report(**report_arguments(ready, core, after_s), recorded=points.recorded if points is not None else None)
@@ -176,6 +187,7 @@ def plan(
     steps: int | None = None,
     periodic: Sequence[str] = (),
     plan: Plan | Choices | None = None,
+    planning: str = "auto",
     reduce: Mapping[str, Reduction] | None = None,
     **arguments: Any,
 ) -> Collective[Plan]:
@@ -184,7 +196,7 @@ def plan(
     Parameters
     ----------
     nest : Nest
-    over, reverse, steps, periodic, plan, reduce, **arguments
+    over, reverse, steps, periodic, plan, planning, reduce, **arguments
         As in `run`. Of a `Plan` all is fixed: it is given back with what it is predicted to take.
 
     Returns
@@ -199,12 +211,11 @@ def plan(
 
     Notes
     -----
-    Collective; the first call measures the machine, and the first for a nest the rate of its body (0.1 s). A run of the
-    same
-    nest with the same arrays then takes this plan.
+    Collective; the first call measures the machine, and the first for a nest the rate of its body, within the budget of
+    `planning`. A run of the same nest with the same arrays then takes this plan.
     """
     loops = Loops(over, reverse, steps, periodic=_plain(periodic))
-    return (yield from prepare(nest, context, loops, plan, False, arguments, reduce)).plan._copy()
+    return (yield from prepare(nest, context, loops, plan, False, arguments, reduce, planning=planning)).plan._copy()
 
 
 def _plain(periodic):

@@ -21,7 +21,7 @@ from tilewave.nests.chain_report import ChainReport, NestRun
 from tilewave.nests.execute import run_bound
 from tilewave.nests.points import Points
 from tilewave.nests.problem import check_steps, depth_of, lacking_time
-from tilewave.plan.fixed import fixed_by, refuse_choices
+from tilewave.plan.fixed import USUAL, fixed_by, refuse_choices
 
 #: Bytes of arrays that time steps might move from layout to layout, from which on nests are planned for one layout in
 #: common, or made one schedule: 8 MB move in 3 ms, and planning three nests once more takes as long.
@@ -52,7 +52,7 @@ class _Part:
         return timeless and self.nest.time not in self.nest.numbers and not self.joined
 
 
-def run_several(nests, context, loops, plan, fastmath, arguments, reduce, points):
+def run_several(nests, context, loops, planned, fastmath, arguments, reduce, points):
     """Run nests one after another in each time step; part of a collective call: ``yield from`` it.
 
     Parameters
@@ -60,6 +60,8 @@ def run_several(nests, context, loops, plan, fastmath, arguments, reduce, points
     nests : tuple of Nest
     loops : Loops
         For the nests that have the indices; `over` or `reverse` may be a list of them, one a nest.
+    planned : (plan, planning)
+        As in `run`.
     points : (dict or None, dict or None)
         As `inject` and `record` of `run`.
 
@@ -70,7 +72,7 @@ def run_several(nests, context, loops, plan, fastmath, arguments, reduce, points
     begun = time.perf_counter()
     error, parts, histories, description, steps = None, [], {}, "", loops.steps
     try:
-        whole, choices = fixed_by(plan)
+        whole, choices = fixed_by(*planned)
         if given := {name: value for name, value in (("plan", whole), ("reduce", reduce)) if value is not None}:
             name, value = next(iter(given.items()))
             raise ConfigError(f"{name}={shown(value)} was given for several nests; allowed: for one nest")
@@ -136,7 +138,9 @@ def _prepared(parts, context, choices, fastmath, steps, visits):
     """
     bounds, readies, moved_bytes = [], [], 0
     for part in parts:
-        bounds.append(Bound(part.nest, context, part.loops, choices, fastmath, None, part.arguments))
+        fixed = {name: value for name, value in choices.items() if name != "planning"}
+        planning = choices.get("planning", USUAL)
+        bounds.append(Bound(part.nest, context, part.loops, fixed, fastmath, None, part.arguments, planning))
         yield from bounds[-1]._prepare_first()
         readies.append(bounds[-1]._first.ready)
         arrays = [part.arguments[name] for name in part.nest.arrays]

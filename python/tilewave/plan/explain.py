@@ -124,6 +124,7 @@ def explain(plan):
         "The body's rate",
         *_rate(notes.get("rate", {})),
         *_alternatives(notes.get("alternatives")),
+        *_planning(notes.get("planning")),
         "",
         "The machine's numbers",
         *_machine(notes.get("machine", {})),
@@ -147,7 +148,33 @@ def of_cpus(plan):
 def _rate(rate):
     if rate:
         point, row, tile = (units.seconds(rate[name]) for name in ("point_s", "row_s", "tile_s"))
-        yield f"  {point} a point, {row} a row, {tile} a tile, on one lane while all compute; {rate['note']}"
+        spread = f", times {100 * rate['spread']:.0f} % apart" if rate.get("spread") else ""
+        yield f"  {point} a point, {row} a row, {tile} a tile, on one lane while all compute; {rate['note']}{spread}"
+
+
+def _planning(planning):
+    """What planning has cost, of which budget, and what it did not measure."""
+    if not planning:
+        return
+    spent, before, budget = (planning[name] for name in ("spent_s", "before_s", "budget_s"))
+    earlier = f", {units.seconds(before)} in earlier calls" if before else ""
+    of = f" of {units.seconds(budget)}" if budget is not None else ""
+    rates = planning["samples"]
+    yield from ("", f"What planning has cost beyond compiling ({planning['planning']})")
+    yield f"  {units.seconds(spent)}{of}{earlier}; {rates} rate{'s' * (rates != 1)} measured"
+    if planning["settled"]:
+        yield "  tiles like the plan's are measured: nothing better is hoped for"
+    else:
+        yield "  tiles like the plan's are not measured: their rate is that of the nearest ones"
+    if late := planning["not_measured"]:
+        yield f"  not measured, as the budget was spent: hoped to take {units.seconds(late['time_s'])},"
+        yield f"    {short(late['choices'])}"
+    if not planning["settled"] and planning["planning"] == "auto":
+        yield "  equal calls may spend a tenth of the time of all their runs, and then have another plan"
+    if runs := planning["runs_s"]:
+        yield f"  planned once more after runs of {units.seconds(runs)}"
+    if replaced := planning["replaced"]:
+        yield f"  in place of: {replaced}"
 
 
 def _alternatives(alternatives):

@@ -2,34 +2,43 @@
 
 from collections.abc import Mapping
 
+from tilewave import _core
 from tilewave.errors import ConfigError, shown
 from tilewave.plan.plan import CHOICES, Plan
 from tilewave.value import allowed_names
 
 #: What ``plan=`` may fix, by name.
 NAMES = (*CHOICES, "threads")
+#: What planning may spend where nothing is said.
+USUAL = "auto"
 
 
-def fixed_by(plan):
-    """What ``plan=`` fixes.
+def fixed_by(plan, planning=USUAL):
+    """What ``plan=`` and ``planning=`` fix.
 
     Parameters
     ----------
     plan : Plan, mapping or None
         As it was given.
+    planning : str
+        What planning may spend.
 
     Returns
     -------
     (Plan or None, dict)
-        A whole plan, or the choices that are fixed, by name. Their values are checked where the plan is made.
+        A whole plan, or the choices that are fixed, by name, and ``planning`` where it is not the usual. Their values
+        are checked where the plan is made.
 
     Raises
     ------
     ConfigError
         For what is neither a plan nor a mapping, and for names that are no choices.
     """
+    if not isinstance(planning, str):
+        raise ConfigError(f"planning: given {shown(planning)}; allowed: {_core.plannings}")
+    budget = {} if planning == USUAL else {"planning": planning}
     if plan is None or isinstance(plan, Plan):
-        return plan, {}
+        return plan, budget
     if not isinstance(plan, Mapping):
         raise ConfigError(
             f"plan: given {type(plan).__name__}; allowed: a tilewave.Plan, or a dict of the choices that are fixed, as "
@@ -41,7 +50,8 @@ def fixed_by(plan):
             raise ConfigError(f"plan: given a dict with the key {shown(name)}; allowed: {', '.join(NAMES)}")
         if name not in NAMES:
             raise ConfigError(f"plan: no choice {shown(name)}; allowed: {allowed_names(name, NAMES)}")
-    return None, {name: tuple(value) if isinstance(value, list) else value for name, value in choices.items()}
+    choices = {name: tuple(value) if isinstance(value, list) else value for name, value in choices.items()}
+    return None, choices | budget
 
 
 def refuse_choices(arguments):

@@ -251,6 +251,7 @@ def request_of(choices, threads):
             if value is None:
                 raise ConfigError(f"{name}: given None; allowed: {ALLOWED[name]}")
             _assign(request, name, value)
+    request.planning = choices.get("planning", request.planning)
     threads = choices.get("threads", threads)
     most = _core.limits["lanes"]
     if not is_integer(threads, 1, most):
@@ -304,7 +305,11 @@ def chosen_plan(problem, ranked, considered, rate, *, ranks, threads, cpus, mach
         "threads": threads,
         "considered": considered,
         "given_whole": whole,
-        "fixed": {name: list(value) if isinstance(value, tuple) else value for name, value in fixed.items()},
+        "fixed": {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in fixed.items()
+            if name != "planning"
+        },
         "by_rule": {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in choices.items()
@@ -313,6 +318,8 @@ def chosen_plan(problem, ranked, considered, rate, *, ranks, threads, cpus, mach
         "rate": {
             **{name: getattr(rate.rate, name) for name in ("point_s", "row_s", "tile_s", "one_lane_factor")},
             "note": rate.note,
+            "spread": rate.spread,
+            "extents": list(rate.extents),
         },
         "machine": _numbers(machine, ranks),
         "sequential": problem.sequential,

@@ -37,6 +37,7 @@ def schedule(
     steps: int | None = None,
     periodic: Sequence[str] = (),
     plan: Plan | Choices | None = None,
+    planning: str = "auto",
     **arguments: Any,
 ) -> Collective[Schedule]:
     """The schedule that `tilewave.run` would execute: what every rank does, step by step; nothing runs.
@@ -46,7 +47,7 @@ def schedule(
     nest : Nest, Bound or Chain
         What `tilewave.bind` and `tilewave.chain` made gives the schedule of its bound arguments, and takes no others;
         that of a chain has all of it in a block (``tilewave.predict(s, times=10)``).
-    context, over, reverse, steps, periodic, plan, **arguments
+    context, over, reverse, steps, periodic, plan, planning, **arguments
         As in `tilewave.run`.
 
     Returns
@@ -76,7 +77,7 @@ def schedule(
             return schedule_of_chain(ready, context.size)
     else:
         loops = Loops(over, reverse, steps, periodic=tuple(periodic) if isinstance(periodic, list) else periodic)
-        ready = yield from prepare(nest, context, loops, plan, False, arguments, None)
+        ready = yield from prepare(nest, context, loops, plan, False, arguments, None, planning=planning)
     return schedule_of(ready, 1 if ready.on_one_rank else context.size)
 
 

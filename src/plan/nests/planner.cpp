@@ -44,7 +44,7 @@ public:
           machine_(machine),
           options_(options),
           by_rules_(make_plan(problem, ranks, request, machine)),
-          rates_(problem, machine, rates),
+          rates_(problem, machine, rates, options.unmeasured),
           estimate_(problem, machine, rates_),
           candidates_(problem, ranks, request, machine, estimate_, rates_, by_rules_),
           steps_left_(static_cast<double>(options.most_steps)),
@@ -100,7 +100,6 @@ private:
 std::vector<Planner::Estimated> Planner::estimated(const std::vector<Plan>& plans) {
     std::vector<Estimated> all;
     for (const Plan& p : plans) {
-        if (options_.measured_only && !rates_.measured(p)) continue;
         all.push_back({p, estimate_.time_s(p)});
         ++considered_;
     }
@@ -217,8 +216,6 @@ Choice Planner::choose() {
     Choice choice;
     choice.considered = considered_ + 1;
     choice.simulated = static_cast<std::int64_t>(played_.size());
-    if (options_.measured_only && !rates_.measured(played_.front().plan) && played_.size() > 1)
-        played_.erase(played_.begin());
     // The rules win where nothing is clearly better; and so does, of two plans that are as good, the one found first.
     std::size_t first = 0;
     for (std::size_t c = 1; c < played_.size(); ++c)
@@ -235,6 +232,7 @@ Choice Planner::choose() {
             choice.ranked.back().reason = kind_of(played_[c].plan) + ": " + reason(played_[first], played_[c]);
     }
     choice.rate = rates_.of(played_[first].plan);
+    choice.nearest = rates_.nearest(played_[first].plan);
     choice.measured = rates_.measured(played_[first].plan);
     return choice;
 }
@@ -267,6 +265,11 @@ Choice choose_plan(const SweepProblem& problem, int ranks, const PlanRequest& re
 KernelRate rate_for(const SweepProblem& problem, const Plan& plan, const Machine& machine,
                     std::span<const MeasuredRate> rates) {
     return PlanRates(problem, machine, at_least_one(rates)).of(plan);
+}
+
+MeasuredRate nearest_rate(const SweepProblem& problem, const Plan& plan, const Machine& machine,
+                          std::span<const MeasuredRate> rates) {
+    return PlanRates(problem, machine, at_least_one(rates)).nearest(plan);
 }
 
 bool rate_is_measured(const SweepProblem& problem, const Plan& plan, const Machine& machine,

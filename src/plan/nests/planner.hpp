@@ -25,6 +25,10 @@ struct MeasuredRate {
     KernelRate rate;
     bool of_all_tiles = false;  ///< whatever caches their points find what they read in
     std::string note = {};      ///< where it is from
+    Index extents = {};         ///< of the loops, in z coordinates; empty: those of the nest that it is used for
+    /// By how much, as a part of it, the middle half of its times differ; or the part of the time that other programs
+    /// had the CPUs, where that is more.
+    double spread = 0;
 };
 /// How the note of a rate begins that is the machine's number for any body.
 inline constexpr const char* not_measured = "not measured";
@@ -35,13 +39,20 @@ struct Choice {
     std::int64_t considered = 0;    ///< plans that were estimated
     std::int64_t simulated = 0;     ///< of which so many were simulated
     KernelRate rate;                ///< of the body on the tiles of the first
-    bool measured = true;           ///< whether that rate was measured on such tiles; else it is what one can hope for
+    MeasuredRate nearest = {};      ///< from which that follows
+    bool measured = true;           ///< whether that rate was measured on such tiles; else it is hoped for, or feared
+};
+
+/// What is thought of the rate on classes of tiles that nobody has measured.
+enum class Unmeasured {
+    hoped,   ///< as quick as may be hoped: so the search finds them, and then they are measured
+    feared,  ///< slower than the nearest that was measured: nothing is measured any more
 };
 
 struct PlannerOptions {
     int simulate = 14;                  ///< candidates to play after pruning
     std::int64_t most_steps = 1500000;  ///< of schedules to play in all
-    bool measured_only = false;         ///< leave out plans on whose tiles the rate was not measured
+    Unmeasured unmeasured = Unmeasured::hoped;
 };
 
 /// How the loops and arrays of a nest may lie: the problem in the coordinates that tiles are cut in, the
@@ -104,6 +115,10 @@ Choice choose_plan(const SweepProblem& problem, int ranks, const PlanRequest& re
 /// @pre at least one rate (ConfigError)
 KernelRate rate_for(const SweepProblem& problem, const Plan& plan, const Machine& machine,
                     std::span<const MeasuredRate> rates);
+/// The one of them that it follows from.
+/// @pre at least one rate (ConfigError)
+MeasuredRate nearest_rate(const SweepProblem& problem, const Plan& plan, const Machine& machine,
+                          std::span<const MeasuredRate> rates);
 /// Whether a rate was measured on tiles like those of `plan`.
 bool rate_is_measured(const SweepProblem& problem, const Plan& plan, const Machine& machine,
                       std::span<const MeasuredRate> rates);

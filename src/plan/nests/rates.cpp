@@ -50,22 +50,30 @@ std::vector<double> reach_bytes(const SweepProblem& problem) {
     return reach;
 }
 
-PlanRates::PlanRates(const SweepProblem& problem, const Machine& machine, std::span<const MeasuredRate> rates)
+Index extents_of(const SweepProblem& problem) {
+    const Box box = image(problem.loops, problem.space);
+    Index extents = box.hi - box.lo;
+    for (auto& e : extents.v) e = std::max<std::int64_t>(e, 0);
+    return extents;
+}
+
+PlanRates::PlanRates(const SweepProblem& problem, const Machine& machine, std::span<const MeasuredRate> rates,
+                     Unmeasured unmeasured)
     : problem_(problem),
       machine_(machine),
       rates_(rates),
+      unmeasured_(unmeasured),
+      extents_(extents_of(problem)),
       unit_(problem.unit_dims()),
       rows_depend_(!problem.sequential && !Plan{}.independent_rows(problem)),
       reach_(reach_bytes(problem)),
       item_bytes_(item_bytes(problem)) {
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
         if (problem.written(a)) written_bytes_ += static_cast<double>(problem.arrays[a].item_bytes);
-    const Box box = image(problem.loops, problem.space);
-    extents_ = box.hi - box.lo;
-    for (auto& e : extents_.v) e = std::max<std::int64_t>(e, 0);
     const auto one_core = static_cast<double>(machine.cache_bytes),
                shared = static_cast<double>(machine.shared_cache_bytes);
     cache_sizes_ = {one_core * first_level_part, one_core / 2, std::max(shared, one_core) / 2};
+    for (const MeasuredRate& m : rates_) classes_.push_back(tile_class(case_of(m)));
 }
 
 double tile_rows(const Plan& plan) {
@@ -101,30 +109,46 @@ double PlanRates::working_set(const Plan& plan) const {
 
 // The tiles of all steps, each a tile or two behind the one before it along the first dimension that tiles cut; before
 // the next step comes to a tile, all tiles along the later dimensions have passed.
-double PlanRates::together_bytes(const Plan& plan, int steps) const {
+double PlanRates::together_bytes(const Case& c, int steps) const {
     double bytes = step_bytes(problem_) * steps;
     bool cut = false;
-    for (int k = 0; k < plan.tile.n; ++k) {
-        const std::int64_t all = share(plan, k), tile = std::max<std::int64_t>(plan.tile[k], 1);
+    for (int k = 0; k < c.plan.tile.n; ++k) {
+        const std::int64_t all = c.share(k), tile = std::max<std::int64_t>(c.plan.tile[k], 1);
         bytes *= static_cast<double>(unit(k) ? 1 : cut ? all : std::min(tile, all));
         cut = cut || (!unit(k) && tile < all);
     }
     return bytes;
 }
 
-bool PlanRates::scattered(const Plan& plan) const {
+// Of all arrays that a rank holds a part of.
+double PlanRates::array_bytes(const Case& c) const {
+    double bytes = 0;
+    for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a) {
+        const NestArray& n = problem_.arrays[a];
+        if (n.replicated) continue;
+        auto of_this = static_cast<double>(n.item_bytes * std::max(n.time_buffers, 1));
+        for (int k = 0; k < c.extents.n; ++k)
+            if (!problem_.lacks(a, k)) of_this *= static_cast<double>(std::max<std::int64_t>(c.block(k), 1));
+        bytes += of_this;
+    }
+    return bytes;
+}
+
+bool PlanRates::scattered(const Case& c) const {
+    const Plan& plan = c.plan;
     if (plan.row.n || plan.storage == StorageKind::skewed) return false;
     std::int64_t run = 0;  // bytes of the array with the largest elements
     for (const NestArray& a : problem_.arrays)
         if (!a.replicated) run = std::max(run, a.item_bytes);
     for (int k = plan.tile.n - 1; k >= 0 && !unit(k); --k) {
-        run *= std::max<std::int64_t>(std::min(plan.tile[k], share(plan, k)), 1);
-        if (plan.tile[k] < share(plan, k)) return run < page_bytes;
+        run *= std::max<std::int64_t>(std::min(plan.tile[k], c.share(k)), 1);
+        if (plan.tile[k] < c.share(k)) return run < page_bytes;
     }
     return false;
 }
 
-TileClass PlanRates::tile_class(const Plan& plan) const {
+TileClass PlanRates::tile_class(const Case& of) const {
+    const Plan& plan = of.plan;
     const auto lanes_in_time = unit(0) && plan.tile.n > 1 ? static_cast<int>(plan.factors[0]) : 1;
     const int steps = std::max(steps_in_caches(plan), lanes_in_time);
     TileClass c{steps > 1, 0};
@@ -132,36 +156,41 @@ TileClass PlanRates::tile_class(const Plan& plan) const {
     const double row = tile_row_points(plan);
     while (c.rows < static_cast<int>(std::size(row_lengths)) && row >= row_lengths[c.rows]) ++c.rows;
     const int across = plan.tile.n - 2;
-    if (plan.row.n == 0 && across >= 0 && !unit(across) && rows_depend_) {
-        const std::int64_t share = ceil_div(block(plan.grid, across), plan.factors[across]);
-        c.few_rows = plan.tile[across] < std::min(max_simd_rows, share);
-    }
+    if (plan.row.n == 0 && across >= 0 && !unit(across) && rows_depend_)
+        c.few_rows = plan.tile[across] < std::min(max_simd_rows, of.share(across));
     double bytes = working_set(plan);
     if (c.together) {
-        bytes = together_bytes(plan, steps);
-        c.scattered = scattered(plan);
+        bytes = together_bytes(of, steps);
+        c.scattered = scattered(of);
         for (double b = cache_sizes_[1]; b < bytes; b *= 2) ++c.bytes;
     }
     while (c.level < static_cast<int>(cache_sizes_.size()) && bytes > cache_sizes_[c.level]) ++c.level;
+    if (const double all = array_bytes(of); problem_.window.along < 0 && all > cache_sizes_[1]) {
+        const double last = 2 * cache_sizes_.back();
+        for (double b = last / 4; b < all && c.arrays < 5; b *= 2) ++c.arrays;
+        c.arrays = c.together ? (all > last ? 4 : 1) : std::max(c.arrays, 1);
+    }
     return c;
 }
 
 bool PlanRates::measured(const Plan& plan) const {
     const TileClass c = tile_class(plan);
-    return std::any_of(rates_.begin(), rates_.end(), [&](const MeasuredRate& m) {
-        return m.of_all_tiles || (tile_class(m.plan) == c && m.plan.lanes() >= plan.lanes());
-    });
+    for (std::size_t r = 0; r < rates_.size(); ++r)
+        if (rates_[r].of_all_tiles || (classes_[r] == c && rates_[r].plan.lanes() >= plan.lanes())) return true;
+    return false;
 }
 
 const MeasuredRate& PlanRates::nearest(const Plan& plan) const {
     const TileClass c = tile_class(plan);
     const MeasuredRate* best = nullptr;
     double least = std::numeric_limits<double>::infinity();
-    for (const MeasuredRate& m : rates_) {
-        const TileClass other = tile_class(m.plan);
+    for (std::size_t r = 0; r < rates_.size(); ++r) {
+        const MeasuredRate& m = rates_[r];
+        const TileClass& other = classes_[r];
         double distance =
             100.0 * (other.together != c.together) + 15.0 * std::abs(other.steps - c.steps) +
             10.0 * std::abs(other.level - c.level) + 5.0 * std::abs(other.bytes - c.bytes) +
+            7.0 * std::abs(other.arrays - c.arrays) +
             20.0 * (std::abs(other.rows - c.rows) + (other.few_rows != c.few_rows) + (other.scattered != c.scattered)) +
             5.0 * (m.plan.lanes() < plan.lanes());
         for (int k = 0; k < plan.tile.n && k < m.plan.tile.n; ++k)
@@ -175,22 +204,27 @@ const MeasuredRate& PlanRates::nearest(const Plan& plan) const {
     return *best;
 }
 
+// As many lanes as work at once; null where nothing is known of memory.
+const Curve* PlanRates::memory(const Plan& plan) const {
+    if (machine_.memory.empty()) return nullptr;
+    return &machine_
+                .memory[std::min(static_cast<std::size_t>(plan.lanes() * ranks_here()), machine_.memory.size()) - 1];
+}
+
 // What a point takes for values next to its tile that have left the core's cache since they were computed.
-double PlanRates::fetched_s(const Plan& plan) const {
-    if (machine_.memory.empty() || steps_in_caches(plan) > 1 || problem_.window.along >= 0 || problem_.sequential)
-        return 0;
+double PlanRates::fetched_s(const Case& c) const {
+    const Plan& plan = c.plan;
+    const Curve* const memory = this->memory(plan);
+    if (!memory || steps_in_caches(plan) > 1 || problem_.window.along >= 0 || problem_.sequential) return 0;
     double all = 1, tile_bytes = item_bytes_;
     Index across = Index::filled(plan.tile.n, 1);
     for (int k = 0; k < plan.tile.n; ++k) {
         if (unit(k)) continue;
         tile_bytes *= static_cast<double>(plan.tile[k]);
-        across[k] =
-            ceil_div(ceil_div(std::max<std::int64_t>(block(plan.grid, k), 1), std::max<std::int64_t>(plan.tile[k], 1)),
-                     plan.factors[k]);
+        across[k] = ceil_div(ceil_div(std::max<std::int64_t>(c.block(k), 1), std::max<std::int64_t>(plan.tile[k], 1)),
+                             plan.factors[k]);
         all *= static_cast<double>(across[k]);
     }
-    const Curve& memory =
-        machine_.memory[std::min(static_cast<std::size_t>(plan.lanes() * ranks_here()), machine_.memory.size()) - 1];
     double seconds = 0;
     for (int k = 0; k < plan.tile.n; ++k) {
         if (unit(k) || across[k] == 1) continue;
@@ -198,9 +232,16 @@ double PlanRates::fetched_s(const Plan& plan) const {
         // sets.
         const double between = 2 * tile_bytes * all / static_cast<double>(across[k]);
         if (between > static_cast<double>(machine_.cache_bytes))
-            seconds += reach_[k] / static_cast<double>(plan.tile[k]) * memory.at(between);
+            seconds += reach_[k] / static_cast<double>(plan.tile[k]) * memory->at(between);
     }
     return seconds;
+}
+
+// What a point takes for its elements from where the arrays lie.
+double PlanRates::streamed_s(const Case& c) const {
+    const Curve* const memory = this->memory(c.plan);
+    if (!memory || problem_.window.along >= 0) return 0;
+    return item_bytes_ * memory->at(array_bytes(c) / c.plan.lanes()) / steps_in_caches(c.plan);
 }
 
 int PlanRates::ranks_here() const {
@@ -211,10 +252,14 @@ int PlanRates::ranks_here() const {
 
 KernelRate PlanRates::of(const Plan& plan) const {
     const MeasuredRate& m = nearest(plan);
+    const Case here{plan, extents_}, there = case_of(m);
     // Times of one lane are a lower bound for several lanes, which share caches and memory.
     const bool alone = !m.of_all_tiles && m.plan.lanes() == 1;
-    KernelRate rate = alone ? m.rate : with_lanes(m.rate, plan);
-    rate.point_s = std::max(rate.point_s * least_part, rate.point_s + fetched_s(plan) - fetched_s(m.plan));
+    KernelRate rate = alone ? m.rate : with_lanes(m.rate, here);
+    const TileClass c = tile_class(plan), was = classes_[static_cast<std::size_t>(&m - rates_.data())];
+    const bool elsewhere = !m.of_all_tiles && c.arrays != was.arrays;
+    const double more_s = fetched_s(here) - fetched_s(there) + (elsewhere ? streamed_s(here) - streamed_s(there) : 0);
+    rate.point_s = std::max(rate.point_s * least_part, rate.point_s + more_s);
     // Lanes that split rows meet in a cache line of each, which goes to the other lane and, by the next sweep, back.
     // Each lane's rate is measured in separate memory.
     const bool rows_split = plan.row.n == 0 && plan.storage == StorageKind::plain && steps_in_caches(plan) == 1 &&
@@ -223,22 +268,29 @@ KernelRate PlanRates::of(const Plan& plan) const {
     if (unit(0) && plan.tile.n > 1 && plan.factors[0] > 1)
         rate.point_s +=
             written_bytes_ / static_cast<double>(cache_line_bytes) * streamed_line_of_hand_over * machine_.hand_over_s;
-    const TileClass c = tile_class(plan), was = tile_class(m.plan);
     // Smaller tiles find more in nearer caches; temporal blocks gain by larger ones, too, while a cache holds
     // them.
     const bool cached = c.level < static_cast<int>(cache_sizes_.size());
     const bool hopeful =
         c.together != was.together || (c.together ? cached && (c.level != was.level || c.steps > was.steps ||
                                                                c.bytes < was.bytes || (was.scattered && !c.scattered))
-                                                  : c.level < was.level);
+                                                  : c.level < was.level || c.arrays < was.arrays);
     const bool fewer_steps = c.together && was.together && c.steps < was.steps && c.level >= was.level;
+    TileClass near = was;
+    near.arrays = c.arrays;
     if (m.of_all_tiles || c == was || fewer_steps) return rate;
+    if (unmeasured_ == Unmeasured::feared) {
+        if (c != near) rate.point_s *= feared_part;
+        return rate;
+    }
+    if (c == near && c.arrays > was.arrays) return rate;  // what memory takes more is in it
     rate.point_s *= hopeful ? hoped_part : barely_hoped_part;
     if (hopeful) rate.row_s *= hoped_part;  // rows begin with lines that are fetched
     return rate;
 }
 
-KernelRate PlanRates::with_lanes(KernelRate rate, const Plan& plan) const {
+KernelRate PlanRates::with_lanes(KernelRate rate, const Case& c) const {
+    const Plan& plan = c.plan;
     // Measured with all lanes at once, and perhaps with one: between them in a straight line.
     if (rate.one_lane_factor > 0 && rate.lanes > 1) {
         const double others = static_cast<double>(std::clamp(plan.lanes(), 1, rate.lanes) - 1) / (rate.lanes - 1);
@@ -252,7 +304,7 @@ KernelRate PlanRates::with_lanes(KernelRate rate, const Plan& plan) const {
     if (all < 2) return rate;
     const int lanes = std::clamp(plan.lanes() * ranks_here(), 1, all);
     double points = 1;
-    for (int k = 0; k < problem_.dims(); ++k) points *= static_cast<double>(unit(k) ? 1 : block(plan.grid, k));
+    for (int k = 0; k < problem_.dims(); ++k) points *= static_cast<double>(unit(k) ? 1 : c.block(k));
     const double bytes = points * item_bytes_ / plan.lanes();
     const double with_all = machine_.memory[all - 1].at(bytes), with_these = machine_.memory[lanes - 1].at(bytes);
     rate.point_s =

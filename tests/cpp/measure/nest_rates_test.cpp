@@ -22,7 +22,7 @@ std::vector<MeasuredRate> rates(double point_s) {
 
 std::vector<RateSample> samples(double point_s) {
     std::vector<RateSample> all{{50, 20000, 0}, {500, 12000, 0}, {4, 8, 0}};
-    for (RateSample& s : all) s.tile_s = point_s * s.points;
+    for (RateSample& s : all) s.tile_s = point_s * s.points, s.spread = 0.25;
     return all;
 }
 
@@ -33,12 +33,14 @@ TEST(NestRates, ThatSomeRankHasOtherwiseAreForgottenByAll) {
         const int rank = context.rank();
         std::vector<std::vector<MeasuredRate>> all{
             rates(1e-9), rates((2 + rank) * 1e-9), rank == 1 ? std::vector<MeasuredRate>{} : rates(3e-9), {}};
-        EXPECT_TRUE(agree_on_rates(context, false, all));
+        std::vector<std::int64_t> least{5 - rank, 7};
+        EXPECT_TRUE(agree_on_rates(context, false, all, least));
+        EXPECT_EQ(least, (std::vector<std::int64_t>{3, 7}));
         EXPECT_EQ(all[0].size(), 1u);
         for (int k = 1; k < 4; ++k) EXPECT_TRUE(all[static_cast<std::size_t>(k)].empty()) << k;
-        EXPECT_FALSE(agree_on_rates(context, rank == 2, all));
+        EXPECT_FALSE(agree_on_rates(context, rank == 2, all, least));
         all.resize(1 + static_cast<std::size_t>(rank % 2));
-        EXPECT_FALSE(agree_on_rates(context, false, all));
+        EXPECT_FALSE(agree_on_rates(context, false, all, least));
     });
 }
 
@@ -50,13 +52,17 @@ TEST(NestRates, AreThoseOfTheSlowestRankInItsBestVisit) {
             return samples((1 + context.rank()) * 1e-9 * (++visits == 1 ? 100 : 1));
         };
         const auto raises = [&](double) -> std::vector<RateSample> { return {}; };
-        const auto found = measure_rates(
-            context, {{&plan, 1e6, true, disturbed_at_first},
-                      {&plan, 1e6, context.rank() == 0, [](double) { return samples(5e-9); }},
-                      {&plan, 1e6, true, [&](double s) { return context.rank() == 1 ? raises(s) : samples(1e-9); }}});
-        ASSERT_TRUE(found);
+        const std::vector<RateExperiment> all{
+            {&plan, true, disturbed_at_first},
+            {&plan, context.rank() == 0, [](double) { return samples(5e-9); }},
+            {&plan, true, [&](double s) { return context.rank() == 1 ? raises(s) : samples(1e-9); }}};
+        const auto measured = measure_rates(context, all, 2, [&] { return 0.5 + context.rank(); });
+        ASSERT_TRUE(measured);
+        EXPECT_NEAR(measured->spent_s, 2.5, 1e-9);
+        const auto* found = &measured->rates;
         EXPECT_EQ(visits, 2);
         EXPECT_NEAR((*found)[0].rate.point_s, 3e-9, 1e-11);
+        EXPECT_GE((*found)[0].spread, 0.25);
         EXPECT_EQ((*found)[0].note, "measured on 3 rank(s) at once");
         EXPECT_NEAR((*found)[1].rate.point_s, 5e-9, 1e-11);
         EXPECT_EQ((*found)[2].note.rfind(not_measured, 0), 0u);
@@ -96,7 +102,7 @@ TEST(NestRates, OfRandomNumbersTheSlowestRanksCome) {
 TEST(NestRates, ThoseThatWereUsedLastAreRemembered) {
     KnownRates known;
     for (int k = 0; k < 600; ++k) {
-        known.store(std::to_string(k), rates(1e-9));
+        known.store(std::to_string(k), {rates(1e-9)});
         ASSERT_TRUE(known.find("0"));
     }
     EXPECT_EQ(known.size(), 512u);

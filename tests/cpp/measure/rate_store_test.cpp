@@ -40,7 +40,7 @@ MeasuredRate rate(const std::string& note = "measured on 1 rank(s) at once") {
     Plan plan;
     plan.tile = {3, 40};
     plan.storage = StorageKind::skewed;
-    return {plan, {1e-9, 2e-8, 3e-7, 0, 0.5, 2}, false, note};
+    return {plan, {1e-9, 2e-8, 3e-7, 0, 0.5, 2}, false, note, {30, 400}, 0.7};
 }
 
 }  // namespace
@@ -50,22 +50,30 @@ TEST(RateStore, WhatIsStoredIsFoundOnAllRanks) {
     on_ranks(3, [](Context& context) {
         RateStore store;
         store.launch = "this one";
-        store.most_queued = 1e9;
-        EXPECT_TRUE(store.read(context, "one").empty());
-        if (context.rank() == 0) store.store("one", {rate(), rate()}, 1);
-        if (context.rank() == 0) store.store("", {rate()}, 1);
-        EXPECT_TRUE(store.read(context, "other").empty());
-        EXPECT_TRUE(store.read(context, "").empty());
-        const auto found = store.read(context, "one");
+        EXPECT_TRUE(store.read(context, "one").rates.empty());
+        BodyRates body{{rate(), rate()}};
+        body.remember({7, 0.5, 0.25, 0.1, true});
+        if (context.rank() == 0) store.store("one", body);
+        if (context.rank() == 0) store.store("", {{rate()}});
+        EXPECT_TRUE(store.read(context, "other").rates.empty());
+        EXPECT_TRUE(store.read(context, "").rates.empty());
+        const BodyRates read = store.read(context, "one");
+        EXPECT_TRUE(read.call(7).settled);
+        EXPECT_EQ(read.call(7).spent_s, 0.5);
+        EXPECT_EQ(read.call(8).spent_s, 0);
+        const auto& found = read.rates;
         ASSERT_EQ(found.size(), 2u);
         const MeasuredRate &there = found[1], was = rate();
         EXPECT_EQ(there.plan.to_string(), was.plan.to_string());
         EXPECT_EQ(there.rate.row_s, was.rate.row_s);
         EXPECT_EQ(there.rate.one_lane_factor, was.rate.one_lane_factor);
         EXPECT_EQ(there.rate.lanes, was.rate.lanes);
+        EXPECT_EQ(to_string(there.extents), to_string(was.extents));
+        EXPECT_EQ(there.spread, was.spread);
+        EXPECT_TRUE(is_stored(there) && !is_stored(was));
         EXPECT_EQ(there.note.find(was.note + ", stored 20"), 0u);
         store.launch = "another";
-        EXPECT_TRUE(store.read(context, "one").empty());
+        EXPECT_TRUE(store.read(context, "one").rates.empty());
     });
 }
 
@@ -74,27 +82,26 @@ TEST(RateStore, RatesAreGoodForSomeTimeFromWhenTheyWereStored) {
     on_ranks(1, [](Context& context) {
         RateStore store;
         store.launch = "this one";
-        store.most_queued = 1e9;
         for (const auto& [age_s, good] : {std::pair(0.0, true), std::pair(tuning::most_rate_age_s - 60, true),
                                           std::pair(tuning::most_rate_age_s + 60, false), std::pair(-3600.0, false)}) {
             store.date = [] { return std::time_t{1000000000}; };
-            store.store("one", {rate()}, 1);
+            store.store("one", {{rate()}});
             store.date = [age = age_s] { return static_cast<std::time_t>(1e9 + age); };
-            EXPECT_EQ(store.read(context, "one").size(), good) << age_s;
+            const BodyRates found = store.read(context, "one");
+            EXPECT_EQ(found.rates.size(), good) << age_s;
+            // To store it with more makes it no younger.
+            store.store("one", found.rates.empty() ? BodyRates{{rate()}, {}, 1000000000} : found);
+            EXPECT_EQ(store.read(context, "one").rates.size(), good) << age_s;
         }
     });
 }
 
-TEST(RateStore, WhatIsNotMeasuredOrDisturbedIsNotStored) {
+TEST(RateStore, WhatIsNotMeasuredIsNotStored) {
     const Folder folder;
     on_ranks(1, [&](Context&) {
         RateStore store;
         store.launch = "this one";
-        store.most_queued = 1e9;
-        store.begin();
-        store.store("one", {rate(std::string(not_measured) + ": no rank has a point to compute")}, 1);
-        store.most_queued = -1e9;
-        store.store("one", {rate()}, 1);
+        store.store("one", {{rate(std::string(not_measured) + ": no rank has a point to compute")}});
         EXPECT_TRUE(fs::is_empty(folder.path));
     });
 }
@@ -111,14 +118,14 @@ TEST(RateStore, CodeOfAnotherPlaceHasAnotherDigest) {
 TEST(RateStore, DISABLED_Program) {
     int measured = 0;
     on_ranks(1, [&](Context& context) {
-        context.component<RateStore>().most_queued = 1e9;
+        context.component<RateStore>().renewed_spread = 1e9;
         Field<double> a(context, {300, 400}, [](const Index&) { return 1.0; });
         constexpr auto before = reads({-1, 0}, {0, -1});
         PlanRequest one_lane;
         one_lane.threads = 1;
         run(context, one_lane, [](auto x) { return x(-1, 0) + 0.5 * x(0, -1); }, writes<before>(a));
-        for (const auto& [key, rates] : context.component<KnownRates>())
-            for (const MeasuredRate& r : rates) measured += r.note.find("stored") == r.note.npos;
+        for (const auto& [key, body] : context.component<KnownRates>())
+            for (const MeasuredRate& r : body.rates) measured += r.note.find("stored") == r.note.npos;
     });
     std::_Exit(measured);
 }

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <map>
+#include <numeric>
 
 #include "support/ranks.hpp"
 
@@ -11,21 +14,29 @@ using namespace tilewave;
 
 namespace {
 
-// What a test's front was asked for.
+// What a test's front was asked for, with a clock of its own.
 struct Asked {
     std::map<std::string, int> samples = {};  // by storage
+    std::vector<double> budgets = {};
     int prepared = 0;
+    double now_s = 0;
+    double more_s = 0;  // that a sample takes beyond its budget
+    double preparing_s = 0;
+    double tick_s = 0;  // that all else takes
+    double spread = 0;
 };
 
 class MadeUp final : public SampledNest {
 public:
     MadeUp(const Plan& plan, Asked& asked, bool vectors) : plan_(plan), asked_(asked), vectors_(vectors) {}
     const Plan& plan() const override { return plan_; }
-    std::vector<RateSample> sample(double) override {
+    std::vector<RateSample> sample(double budget_s) override {
         const bool skewed = plan_.storage == StorageKind::skewed;
+        asked_.budgets.push_back(budget_s);
+        asked_.now_s += budget_s + asked_.more_s;
         ++asked_.samples[skewed ? "skewed" : "plain"];
         std::vector<RateSample> all{{50, 20000, 0}, {500, 12000, 0}, {4, 8, 0}};
-        for (RateSample& s : all) s.tile_s = (skewed ? 1e-9 : 2e-9) * s.points;
+        for (RateSample& s : all) s.tile_s = (skewed ? 1e-9 : 2e-9) * s.points, s.spread = asked_.spread;
         return all;
     }
     double bringing_s() override { return 1; }
@@ -45,8 +56,14 @@ public:
     std::shared_ptr<SampledNest> prepare(const Alternative&, const Plan& plan, SampledNest*) override {
         if (fails) throw ConfigError("this rank alone");
         ++asked.prepared;
+        asked.now_s += asked.preparing_s;
         return std::make_shared<MadeUp>(plan, asked, vectors_);
     }
+    // Planning goes by the time that samples take.
+    void sets_clock(Context& context) {
+        context.component<PlanningClock>().now = [this] { return asked.now_s += asked.tick_s; };
+    }
+    double sampled_s() const { return std::accumulate(asked.budgets.begin(), asked.budgets.end(), 0.0); }
     Asked asked;
     bool fails = false;
 
@@ -139,4 +156,141 @@ TEST(ChooseTogether, ARankThatFailsAloneHoldsNobody) {
             EXPECT_FALSE(choose_together(context, context.rank() == rank ? nullptr : &given, maker));
         }
     });
+}
+
+TEST(ChooseTogether, TheBudgetIsNotExceeded) {
+    for (const std::int64_t n : {20, 100, 300})
+        for (const double more_s : {0.0, 0.004}) {
+            on_ranks(2, [&](Context& context) {
+                const PlanCall given = call(n);
+                Maker maker;
+                maker.asked.more_s = more_s;
+                maker.asked.preparing_s = 0.1;  // compiling does not count
+                maker.sets_clock(context);
+                const auto chosen = choose_together(context, &given, maker);
+                ASSERT_TRUE(chosen);
+                const double run_s = chosen->choice.ranked[0].time_s;
+                EXPECT_LE(maker.sampled_s() + more_s * static_cast<double>(maker.asked.budgets.size()),
+                          std::max(0.05, 1.2 * run_s))
+                    << n << ", " << more_s;
+                EXPECT_GT(maker.sampled_s(), 0);
+                EXPECT_NEAR(chosen->spending.budget_s, std::max(0.05, run_s), 1e-12);
+                EXPECT_EQ(chosen->spending.samples > 0, chosen->spending.spent_s > 0);
+            });
+        }
+}
+
+TEST(ChooseTogether, QuickPlanningMeasuresOnlyWhatNothingIsKnownOf) {
+    on_ranks(2, [](Context& context) {
+        PlanCall given = call(100);
+        given.request.planning = Planning::quick;
+        Maker first;
+        first.sets_clock(context);
+        ASSERT_TRUE(choose_together(context, &given, first));
+        EXPECT_GT(first.asked.budgets.size(), 0u);
+        EXPECT_LE(first.sampled_s(), 0.01);
+        PlanCall larger = call(400);
+        larger.request.planning = Planning::quick;
+        Maker second;
+        second.sets_clock(context);
+        const auto chosen = choose_together(context, &larger, second);
+        ASSERT_TRUE(chosen);
+        EXPECT_TRUE(second.asked.budgets.empty());
+        EXPECT_FALSE(chosen->choice.measured);
+        EXPECT_FALSE(chosen->spending.settled);
+    });
+}
+
+TEST(ChooseTogether, ThoroughPlanningEndsWithTheBestMeasured) {
+    on_ranks(2, [](Context& context) {
+        for (const std::int64_t n : {50, 100, 250}) {
+            PlanCall given = call(n);
+            given.request.planning = Planning::thorough;
+            Maker maker;
+            maker.asked.more_s = 1;
+            maker.sets_clock(context);
+            const auto chosen = choose_together(context, &given, maker);
+            ASSERT_TRUE(chosen);
+            EXPECT_TRUE(chosen->choice.measured);
+            EXPECT_TRUE(chosen->spending.settled);
+        }
+    });
+}
+
+TEST(ChooseTogether, PlansOfAllRanksAreEqualHoweverLongTheyMeasure) {
+    std::vector<std::string> plans(3);
+    std::vector<double> spent(3);
+    on_ranks(3, [&](Context& context) {
+        const auto rank = static_cast<std::size_t>(context.rank());
+        for (const std::int64_t n : {150, 200, 210, 60, 300}) {
+            const PlanCall given = call(n);
+            Maker maker;
+            maker.asked.more_s = 0.003 * context.rank();
+            maker.sets_clock(context);
+            const auto chosen = choose_together(context, &given, maker);
+            ASSERT_TRUE(chosen);
+            plans[rank] += chosen->choice.ranked[0].plan.to_string() + "\n";
+            spent[rank] += chosen->spending.spent_s;
+        }
+    });
+    EXPECT_EQ(plans[0], plans[1]);
+    EXPECT_EQ(plans[0], plans[2]);
+    EXPECT_EQ(spent[0], spent[1]);
+    EXPECT_EQ(spent[0], spent[2]);
+}
+
+TEST(ChooseTogether, RunsThatAddUpPayForMore) {
+    on_ranks(1, [](Context& context) {
+        const PlanCall small = call(30);
+        PlanCall given = call(300);
+        Maker maker;
+        maker.sets_clock(context);
+        ASSERT_TRUE(choose_together(context, &small, maker));
+        maker.asked.tick_s = 0.1;  // so that the search spends it all
+        auto chosen = choose_together(context, &given, maker);
+        ASSERT_TRUE(chosen);
+        ASSERT_FALSE(chosen->spending.settled);
+        ASSERT_TRUE(chosen->spending.not_measured);
+        maker.asked.tick_s = 0;
+        RunsOfPlan runs(chosen->spending, 0);
+        EXPECT_GE(*runs.enough_s, 10 * chosen->spending.spent_s);
+        EXPECT_FALSE(runs.enough());
+        // An equal call measures nothing as long as they have not.
+        const std::size_t before = maker.asked.budgets.size();
+        chosen = choose_together(context, &given, maker);
+        ASSERT_TRUE(chosen);
+        EXPECT_EQ(maker.asked.budgets.size(), before);
+        runs.ran_s = *runs.enough_s;
+        EXPECT_TRUE(runs.enough());
+        given.ran_s = 100;
+        chosen = choose_together(context, &given, maker);
+        ASSERT_TRUE(chosen);
+        EXPECT_GT(maker.asked.budgets.size(), before);
+        EXPECT_TRUE(chosen->spending.settled);
+        EXPECT_FALSE(RunsOfPlan(chosen->spending, given.ran_s).enough_s);
+    });
+}
+
+TEST(ChooseTogether, WhatIsStoredWithALargeSpreadIsUsedAndMeasuredOnceMore) {
+    char folder[] = "/tmp/tilewave-planning-XXXXXX";
+    setenv("TILEWAVE_CACHE_DIR", mkdtemp(folder), 1);
+    std::vector<std::size_t> samples;
+    for (const double spread : {2.0, 0.0, 0.0})
+        on_ranks(1, [&](Context& context) {
+            context.component<RateStore>().launch = "this one";
+            context.component<RateStore>().renewed_spread = 1;
+            const PlanCall given = call(100);
+            Maker maker;
+            maker.asked.spread = spread;
+            maker.sets_clock(context);
+            const auto chosen = choose_together(context, &given, maker);
+            ASSERT_TRUE(chosen);
+            samples.push_back(maker.asked.budgets.size());
+            if (samples.size() == 1) EXPECT_EQ(chosen->rate.spread, 2);
+        });
+    EXPECT_GE(samples[0], 1u);
+    EXPECT_EQ(samples[1], 1u) << "what was disturbed is measured once more";
+    EXPECT_EQ(samples[2], 0u) << "nothing is measured by the next process";
+    std::filesystem::remove_all(folder);
+    setenv("TILEWAVE_CACHE_DIR", "", 1);
 }

@@ -88,7 +88,8 @@ def add(H, i, j):
 
 def test_a_fitted_plan_has_the_rate_that_it_was_chosen_with(monkeypatch):
     """It is that of the plan's lanes already: one of two, which alone is twice as fast."""
-    samples = [(50.0, 20000.0, 2e-5), (500.0, 12000.0, 1.2e-5), (4.0, 8.0, 8e-9), (50.0, 20000.0, 1e-5)]
+    sizes = (50.0, 20000.0, 2e-5), (500.0, 12000.0, 1.2e-5), (4.0, 8.0, 8e-9), (50.0, 20000.0, 1e-5)
+    samples = [(*size, 0.0) for size in sizes]
     monkeypatch.setattr(kernel_maker, "sampled", lambda *_: samples)
     context = tw.Context(threads=2)
     machine = context._core.machine()

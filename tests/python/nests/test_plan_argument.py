@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tilewave as tw
 from local_ranks import results_of
+from tilewave.nests import choosing, kernel_maker
 
 START = np.random.default_rng(4).random((9, 12))
 
@@ -119,3 +120,71 @@ def test_ranks_must_be_given_the_same():
 
     one, other = results(2, body)
     assert one == other and all("different arguments" in text for text in one[:2]) and "no choice 'a'" in one[2]
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_planning_is_taken_wherever_plan_is(ranks, monkeypatch):
+    """Another size measures nothing in quick planning, a budget is that of all ranks, and results are the same."""
+    count, sampled = [], kernel_maker.sampled
+
+    def spy(given, prepared, budget_s):
+        count.append(budget_s)
+        return sampled(given, prepared, budget_s)
+
+    monkeypatch.setattr(kernel_maker, "sampled", spy)
+
+    def body(context):
+        found = []
+        for n, planning in ((9, "quick"), (30, "quick"), (31, "auto"), (32, "thorough")):
+            A, B = (tw.field((n, 40), init=1.0, context=context) for _ in range(2))
+            plan = tw.plan(plain, A=A, planning=planning, context=context)
+            report = tw.run(plain, A=A, planning=planning, context=context)
+            bound = tw.bind(plain, A=B, planning=planning, context=context)
+            bound.run()
+            assert plan == report.plan == bound.plan
+            assert tw.check(tw.schedule(plain, A=A, planning=planning, context=context)) is None
+            assert np.array_equal(A.gather(), B.gather())
+            spent = plan.notes["planning"]
+            assert spent["planning"] == planning and (planning != "thorough" or spent["settled"])
+            assert f"beyond compiling ({planning})" in plan.explain()
+            found.append((plan.choices(), spent))
+            if n == 9:
+                assert spent["samples"] > 0 and max(count) <= 0.01
+        grid = tw.field(START, context=context)
+        tw.run((stepped,), grid=grid, helper=1.5, steps=2, planning="quick", context=context)
+        return found
+
+    one, *others = results(ranks, body)
+    assert all(each == one for each in others)
+    assert one[1][1]["samples"] == 0
+
+
+def test_planning_of_another_name():
+    A = tw.field((9, 12), init=1.0)
+    for wrong in ("slow", 1, None):
+        with pytest.raises(tw.ConfigError, match="planning.*'quick', 'auto', 'thorough'"):
+            tw.run(plain, A=A, planning=wrong)
+
+
+def test_runs_that_add_up_pay_for_more_planning(monkeypatch):
+    context = tw.Context(threads=1)
+    H = tw.field((500, 700), init=1.0, context=context)
+    tw.run(plain, A=H, plan={"threads": 1}, planning="quick", context=context)
+    planned, decide = [], choosing.decide
+
+    def spy(context, given, before):
+        planned.append(before.runs.ran_s if before else 0.0)
+        return decide(context, given, before)
+
+    monkeypatch.setattr(choosing, "decide", spy)
+    first = tw.run(plain, A=H, context=context).plan
+    runs = context._prepared[next(iter(context._prepared))].runs
+    for _ in range(3):
+        assert tw.run(plain, A=H, context=context).plan == first
+    assert planned == [0.0] and runs.ran_s > 0
+    runs.enough_s, runs.ran_s = 1.0, 2.0
+    later = tw.run(plain, A=H, context=context).plan
+    assert len(planned) == 2 and planned[1] >= 2.0
+    assert "planned once more after runs of" in later.explain()
+    tw.run(plain, A=H, context=context)
+    assert len(planned) == 2

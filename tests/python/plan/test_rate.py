@@ -75,7 +75,7 @@ def test_all_lanes_have_tiles_when_a_rate_is_measured(found, factors, tile, most
     )
     lanes = math.prod(factors)
     assert len(found) == 1 and len(found[0]) == (4 if lanes > 1 else 3)
-    rows, points, seconds = found[0][0]
+    rows, points, seconds, _ = found[0][0]
     assert 5 * tile[1] * tile[2] <= points <= 5 * most and 0 < rows < points and seconds > 0
     if lanes > 1:
         assert found[0][3][:2] == (rows, points)
@@ -123,7 +123,7 @@ def test_what_lanes_have_of_the_cpus_counts(monkeypatch, more):
         plan={"mapping_dim": 0, "factors": (1, 1, 1), "tile": (3, 8, 299), "row": (0, 0, 1), "storage": "plain"},
         context=context,
     )
-    rows, points, seconds = found[0][0]
+    rows, points, seconds, _ = found[0][0]
     assert points > 0 and seconds < 0.5 * rows * SLEEP_S
 
 
@@ -136,11 +136,12 @@ def test_storages_are_measured_in_turn(monkeypatch, faster, disturbed):
         storage = prepared.sweep.plan.storage
         visits[storage].append(prepared)
         slower = (4 if storage != faster else 1) * (100 if storage == disturbed and len(visits[storage]) == 1 else 1)
-        return [(10, 100_000, slower * 1e-4), (100, 10_000, slower * 1e-5), (10, 100, slower * 1e-7)]
+        return [(10, 100_000, slower * 1e-4, 0), (100, 10_000, slower * 1e-5, 0), (10, 100, slower * 1e-7, 0)]
 
     monkeypatch.setattr(kernel_maker, "sampled", beside_other_work)
     context = tw.Context(threads=1)
-    plan = tw.plan(linear, A=tw.field((40, 50, 60), "f4", init=1.0, context=context), context=context)
+    A = tw.field((40, 50, 60), "f4", init=1.0, context=context)
+    plan = tw.plan(linear, A=A, planning="thorough", context=context)
     assert {storage: len(times) for storage, times in visits.items()} == {"plain": 2, "skewed": 2}
     assert plan.storage == faster and all(each["bringing_s"] == 0 for each in plan.notes["alternatives"])
 

@@ -99,4 +99,4 @@ def _fitted(context, given, chosen):
         return None
     names = [name for name in ("given_whole", "alternatives", "fewer") if name in chosen.plan.notes]
     plan.notes.update(chosen_for=extents, **{name: chosen.plan.notes[name] for name in names})
-    return prepared_for(given, chosen_here, plan)
+    return prepared_for(given, chosen_here, plan, runs=None)
