@@ -135,7 +135,7 @@ def test_planning_is_taken_wherever_plan_is(ranks, monkeypatch):
 
     def body(context):
         found = []
-        for n, planning in ((9, "quick"), (30, "quick"), (31, "auto"), (32, "thorough")):
+        for n, planning in ((30, "quick"), (33, "quick"), (31, "auto"), (32, "thorough")):
             A, B = (tw.field((n, 40), init=1.0, context=context) for _ in range(2))
             plan = tw.plan(plain, A=A, planning=planning, context=context)
             report = tw.run(plain, A=A, planning=planning, context=context)
@@ -148,7 +148,7 @@ def test_planning_is_taken_wherever_plan_is(ranks, monkeypatch):
             assert spent["planning"] == planning and (planning != "thorough" or spent["settled"])
             assert f"beyond compiling ({planning})" in plan.explain()
             found.append((plan.choices(), spent))
-            if n == 9:
+            if n == 30:
                 assert spent["samples"] > 0 and max(count) <= 0.01
         grid = tw.field(START, context=context)
         tw.run((stepped,), grid=grid, helper=1.5, steps=2, planning="quick", context=context)
@@ -170,15 +170,16 @@ def test_runs_that_add_up_pay_for_more_planning(monkeypatch):
     context = tw.Context(threads=1)
     H = tw.field((500, 700), init=1.0, context=context)
     tw.run(plain, A=H, plan={"threads": 1}, planning="quick", context=context)
-    planned, decide = [], choosing.decide
+    planned, keys, decide = [], [], choosing.decide
 
     def spy(context, given, before):
         planned.append(before.runs.ran_s if before else 0.0)
+        keys.append(given.key)
         return decide(context, given, before)
 
     monkeypatch.setattr(choosing, "decide", spy)
     first = tw.run(plain, A=H, context=context).plan
-    runs = context._prepared[next(iter(context._prepared))].runs
+    runs = context._prepared.get(keys[-1]).runs
     for _ in range(3):
         assert tw.run(plain, A=H, context=context).plan == first
     assert planned == [0.0] and runs.ran_s > 0
