@@ -7,6 +7,7 @@ import statistics
 import tilewave as tw
 from tilewave.allgather import allgather
 from tilewave.errors import ConfigError
+from tilewave.machine import known
 
 from bench.planning_bodies import PROBLEMS
 
@@ -14,6 +15,8 @@ from bench.planning_bodies import PROBLEMS
 def worker(cases, threads, repeats, heights):
     """Findings of each case (name, numbers) on this launch's ranks, on rank 0."""
     context = tw.Context(threads=threads)
+    if known.look(context, complain=True) is None:
+        tw.measure(quick=True, context=context)
     found = [_case(context, name, numbers, repeats, heights) for name, numbers in cases]
     return found if context.rank == 0 else None
 

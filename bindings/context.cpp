@@ -142,6 +142,8 @@ void bind_context(nb::module_& m) {
         .def_prop_ro("ended", &Context::ended)
         .def_prop_ro(
             "started", [](Context& c) { return c.engine()->started; }, "Calls so far, on every rank as many.")
+        .def_prop_ro(
+            "ran_s", [](Context& c) { return c.engine()->ran_s; }, "Seconds of all runs so far, equal on every rank.")
         .def(
             "agree",
             [](Context& c, const std::string& kind, const std::string& error, const std::string& description,

@@ -42,6 +42,8 @@ public:
     int tag(int number) const { return inner_->max_tag() - operation_tags() + 1 + number; }
     /// Calls started so far, patterns included: equal on ranks that make the same calls.
     std::int64_t started = 0;
+    /// Seconds of all runs so far, of each those of its slowest rank: equal on all ranks.
+    double ran_s = 0;
     /// Numbered calls use this many tags cyclically; the call that had a tag before must be over.
     static constexpr std::int64_t call_tags = 2048;
     /// Numbers for tag(): agreements, data, buffered sends (one for each of the caller's tags), persistent calls.

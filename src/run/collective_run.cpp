@@ -178,6 +178,8 @@ RunEnding CollectiveRun::end(const std::function<std::string(const Failure&)>& e
                                 slowest(times_.moving_s),
                                 slowest(times_.call_s)};
     allreduce_min(t, v);
+    const auto seconds = [&](std::size_t i) { return static_cast<double>(-v[i]) * 1e-9; };
+    context_.engine()->ran_s += seconds(3);
     if (v[2] == 0) alarms().take_outstanding();
     if (v[0] == none && v[1] != 0 && v[2] == 0) {  // a rank that waited here has stopped the others
         std::vector<std::int64_t> interrupted{late ? 0 : 1};
@@ -192,7 +194,6 @@ RunEnding CollectiveRun::end(const std::function<std::string(const Failure&)>& e
         throw_as(static_cast<RankStatus::Kind>(text[0]), text.substr(1));
     }
     if (v[1] != 0 && v[2] == 0) throw InternalError("a run was stopped, and no rank reports why");
-    const auto seconds = [&](std::size_t i) { return static_cast<double>(-v[i]) * 1e-9; };
     return {v[1] == 0, seconds(3), seconds(4), seconds(5)};
 }
 

@@ -50,7 +50,7 @@ def test_all_ranks_have_the_same_numbers(cache, threads, quick):
 
 @tw.nest
 def relax(A, i, j):
-    A[i, j] = 0.5 * (A[i-1, j] + A[i, j-1])
+    A[i, j] = 0.5 * (A[i - 1, j] + A[i, j - 1])
 
 
 @pytest.mark.sample(2)
@@ -77,10 +77,30 @@ def test_it_ends_in_time(cache):
 
 
 @pytest.mark.sample(1)
+def test_a_first_run_does_not_measure_and_a_later_one_does(cache, monkeypatch):
+    """Numbers are assumed until runs have taken so long that measuring costs little."""
+
+    @tw.nest
+    def add(A, i, j):
+        A[i, j] = A[i - 1, j] + A[i, j - 1]
+
+    monkeypatch.setattr(measuring, "BUDGET_S", {True: 0.1})
+    context = tw.Context()
+    for k in range(2):
+        tw.run(add, A=tw.field((40 + k, 50), init=1.0, context=context))
+        assert context._assumed and "date" not in context._machine.conditions
+    times = allgather(context, context._core.ran_s)
+    assert times[0] > 0 and len(set(times)) == 1
+    assert not any(name.startswith("machine-") for name in os.listdir(cache))
+    monkeypatch.setattr(measuring, "WORTH", 0)
+    tw.run(add, A=tw.field((40, 50), init=1.0, context=context))
+    assert not context._assumed and context._machine.conditions["date"]
+
+
 def test_it_is_kept_and_later_contexts_use_it(cache):
     context = tw.Context()
     assert context._machine is None
-    found = measuring.of(context) if context.size < 3 else measured(context, True, BUDGET_S)
+    found = measured(context, True, BUDGET_S)
     context._core.barrier()  # rank 0 has written it
     later = tw.Context()
     assert later._machine == found and measuring.of(later) is later._machine

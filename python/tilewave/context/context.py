@@ -123,7 +123,7 @@ class Context:
         self._off = core.paths_off  # the fast paths that are switched off, a bit each
         self._machine_number = 0
         self._machine, self._startup_machine, self._part_of = None, None, part_of  # tilewave.machine
-        self._warned = self._asked = False
+        self._warned = self._asked = self._assumed = False
         self._heart = Heartbeat(core, core.size == 1 and part_of is None)
         open_contexts.add(self)
         if core.oversubscribed and core.rank == 0 and self._dry_run is None:

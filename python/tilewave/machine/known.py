@@ -152,8 +152,14 @@ def look(context, complain):
 
 def use(context, machine):
     """From now on this machine in the context: runs, plans, patterns."""
-    context._machine = machine
+    context._machine, context._assumed = machine, False
     context._core.use_machine(machine._to_core())
+
+
+def assume(context):
+    """Until a machine is measured: what this context found when it was made, and constants; collective."""
+    context._machine = Machine._from_core(startup_machine(context), conditions(context))
+    context._assumed = True
 
 
 def startup_machine(context):

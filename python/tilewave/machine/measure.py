@@ -12,6 +12,10 @@ from tilewave.version import version
 
 #: Below the 30 and 3 s that are promised: the last experiment may take longer than planned.
 BUDGET_S = {False: 22.0, True: 2.2}
+#: Of it, for what lanes and memory of one rank cost; messages between ranks take the rest.
+HAND_OVER, STEP, COPIES, MEMORY = 0.02, 0.01, 0.04, 0.15
+#: A machine is measured without being asked for once runs have taken so many times as long as that takes.
+WORTH = 10
 
 
 def measured(context, quick, budget_s, save=True):
@@ -46,10 +50,10 @@ def _experiments(session):
     kinds = measure_links.pairs(host_of)
     # Parts of the time, of which links get what is left.
     if context.threads > 1:
-        numbers["hand_over_s"] = session.note(spread, "hand_over_s", measure_host.hand_over(session, 0.02))
-    numbers["step_s"] = session.note(spread, "step_s", measure_host.step(session, 0.01))
-    copies = measure_host.copies(session, 0.04, spread)
-    memory = measure_host.memory(session, 0.15, host_of, spread)
+        numbers["hand_over_s"] = session.note(spread, "hand_over_s", measure_host.hand_over(session, HAND_OVER))
+    numbers["step_s"] = session.note(spread, "step_s", measure_host.step(session, STEP))
+    copies = measure_host.copies(session, COPIES, spread)
+    memory = measure_host.memory(session, MEMORY, host_of, spread)
     links = {}
     for done, (kind, pair) in enumerate(kinds.items()):
         part = (1.0 - session.used()) / (len(kinds) - done)
@@ -69,7 +73,7 @@ def _experiments(session):
 
 
 def of(context):
-    """The machine of a context: given by TILEWAVE_MACHINE, stored, or measured now; collective.
+    """The machine of a context: given by TILEWAVE_MACHINE, stored, or assumed; collective.
 
     Returns
     -------
@@ -86,16 +90,26 @@ def of(context):
     if not _core.measure.connected(context._core) or context._part_of is not None:
         return known.constants(context)
     if known.look(context, complain=True) is None:
-        measured(context, True, BUDGET_S[True])
+        known.assume(context)
     return context._machine
 
 
 def looked_up(context):
-    """Once a context: its machine, before plans are compared; a part of a collective call: ``yield from`` it."""
+    """A context's machine, before plans are compared: looked up once, and measured once runs have taken so long that it
+    costs little; a part of a collective call: ``yield from`` it.
+    """
     if not context._asked:  # collective, so outside what may fail on one rank
         yield "the machine's numbers are looked up first"
         of(context)
         context._asked = True
+    elif context._assumed and context._core.ran_s > WORTH * _takes_s(context):
+        yield "the machine's numbers are measured first"
+        measured(context, True, BUDGET_S[True])
+
+
+def _takes_s(context):
+    """What measuring quickly takes."""
+    return BUDGET_S[True] * (1.0 if context.size > 1 else HAND_OVER + STEP + COPIES + MEMORY)
 
 
 class Session:
