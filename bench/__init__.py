@@ -2,6 +2,7 @@
 
 from bench.executor import executor
 from bench.factors import cholesky, lu, qr
+from bench.first import first
 from bench.halo import halo
 from bench.hiding import hiding
 from bench.matmul import matmul
@@ -20,6 +21,7 @@ from bench.wolfmann import wolfmann
 NAMES = {
     "cholesky": cholesky,
     "executor": executor,
+    "first": first,
     "halo": halo,
     "hiding": hiding,
     "lu": lu,

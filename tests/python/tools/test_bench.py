@@ -23,6 +23,7 @@ HERE = {"args": ["--where", "2x1"]}
     [
         ("cholesky", HERE),
         ("executor", {}),
+        ("first", {"args": ["--case", "import,tiny nest,sizes,poisson"]}),
         ("halo", {}),
         ("lu", HERE),
         ("matmul", HERE),

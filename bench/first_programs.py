@@ -1,0 +1,109 @@
+"""Programs of ``tilewave bench first``: ``python first_programs.py CASE QUICK`` prints the seconds of its parts."""
+
+import time
+
+import numpy as np
+
+_BEGUN = time.perf_counter()
+import tilewave as tw  # noqa: E402
+
+_IMPORTED_S = time.perf_counter() - _BEGUN
+
+
+@tw.nest
+def align(D, X, Y, i, j):
+    D[i, j] = abs(X[i] - Y[j]) + min(D[i - 1, j], D[i, j - 1], D[i - 1, j - 1])
+
+
+@tw.nest
+def align_all(D, X, Y, b, i, j):
+    D[b, i, j] = abs(X[b, i] - Y[b, j]) + min(D[b, i - 1, j], D[b, i, j - 1], D[b, i - 1, j - 1])
+
+
+@tw.nest
+def heat(u, t, i, j, *, c):
+    u[t + 1, i, j] = u[t, i, j] + c * (
+        u[t, i - 1, j] + u[t, i + 1, j] + u[t, i, j - 1] + u[t, i, j + 1] - 4 * u[t, i, j]
+    )
+
+
+def _timed(call):
+    begin = time.perf_counter()
+    call()
+    return time.perf_counter() - begin
+
+
+def beyond_numpy(quick):
+    return [_IMPORTED_S]
+
+
+def tiny(quick):
+    def run(n, m):
+        X, Y, D = np.random.rand(n).astype("f4"), np.random.rand(m).astype("f4"), np.zeros((n, m), "f4")
+        return _timed(lambda: tw.run(align, D=D, X=X, Y=Y))
+
+    return [run(500, 500), run(507, 509)]
+
+
+def _heat(numbers):
+    """Seconds of all calls, and of the runs in them."""
+    calls_s = runs_s = 0.0
+    for n, c in numbers:
+        u = tw.field((n, n), "f8", init=lambda i, j: 1.0 * (i == 0))
+        begin = time.perf_counter()
+        runs_s += tw.run(heat, u=u, c=c, steps=100).measured.time_s
+        calls_s += time.perf_counter() - begin
+    return [calls_s, runs_s]
+
+
+def sizes(quick):
+    return _heat([(n, 0.2) for n in (range(50, 250, 50) if quick else range(100, 2100, 100))])
+
+
+def coefficients(quick):
+    return _heat([(100 if quick else 500, 0.01 * k) for k in range(1, 21)])
+
+
+def batch(quick):
+    pairs, n = (10, 64) if quick else (200, 256)
+    X, Y = np.random.default_rng(0).standard_normal((2, pairs, n)).astype("f4")
+    D = np.full((pairs, n, n), np.inf, "f4")
+    D[:, 0, 0] = 0
+    return [_timed(lambda: tw.run(align_all, D=D, X=X, Y=Y)) for _ in range(2)]
+
+
+def poisson(quick):
+    n = 8 if quick else 64
+    f = np.random.default_rng(0).standard_normal((n, n, n))
+    begin = time.perf_counter()
+    solver = tw.multigrid.Poisson(f.shape)
+    solver.solve(f)
+    return [time.perf_counter() - begin, _timed(lambda: solver.solve(f))]
+
+
+def matrices(quick):
+    n = 64 if quick else 512
+    values = np.random.default_rng(0).standard_normal((n, n)) + n * np.eye(n)
+
+    def product():
+        A = tw.linalg.matrix(values)
+        tw.linalg.matmul(A, A)
+
+    return [_timed(product), _timed(lambda: tw.linalg.lu(tw.linalg.matrix(values)))]
+
+
+PROGRAMS = {
+    "import": beyond_numpy,
+    "tiny nest": tiny,
+    "sizes": sizes,
+    "coefficients": coefficients,
+    "batch": batch,
+    "poisson": poisson,
+    "matrices": matrices,
+}
+
+if __name__ == "__main__":
+    import json
+    import sys
+
+    print(json.dumps(PROGRAMS[sys.argv[1]](sys.argv[2] == "1")))
