@@ -52,6 +52,7 @@ KEEP = {
 }
 # Of benchmarks with very many rows, those of the page: (case, contender).
 ONLY = {
+    "first": (r"^import|first (run|solution)|calls", r"^tilewave$"),
     "sweep": (r"hyperplane overlapping", r""),
     "stencils": (r"", r"^tilewave \("),
     "halo": (r"128.* axis (\d, width 1, 1|[02], width 4, 4)", r"^tilewave$"),
