@@ -1,11 +1,12 @@
 """General nests against compiled plain loops, OpenMP, hand-jammed rows, parasail and the memory.
 
-``tilewave bench nests [--case NAME] [--json FILE] [--quick]``; NAME: block, array, arrays, recurrence, sor, alignment,
-chain, hosts (needs root) or compile, several with commas. Results are compared bit for bit before anything is timed;
-contenders take turns in one process.
+``tilewave bench nests [--case NAME] [--json FILE] [--quick]``; NAME: block, array, arrays, recurrence, sor,
+gauss-seidel, alignment, chain, hosts (needs root) or compile, several with commas. Results are compared bit for bit
+before anything is timed; contenders take turns in one process.
 """
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -21,7 +22,7 @@ import tilewave as tw
 from bench.cluster import cluster_tool, on_hosts
 from bench.nests_alignment import alignment
 from bench.nests_arrays import arrays
-from bench.nests_bodies import linear, recurrence, roots, sor
+from bench.nests_bodies import gauss_seidel, linear, recurrence, roots, sor
 from bench.nests_chain import chains
 from bench.nests_plain import numba_loops, plain_loops
 from bench.nests_race import chart, compare, lanes, must_equal, race, rank_rows, skipped
@@ -144,6 +145,37 @@ def over_relaxation(quick):
     return compare(f"SOR {n}x{n} f8, {steps} sweeps", race(runs, 1 if quick else 5), steps * (n - 2) ** 2)
 
 
+def gauss_seidel_sweeps(quick):
+    """Sweeps over cubes, one of them within the third-level cache, against wavefronts in time written by hand."""
+    rows, plain = [], plain_loops()
+    for n, sweeps in ((24, 4),) if quick else ((120, 16), (300, 8)):
+        start = 1e-3 * (np.arange(n**3) % 1013).reshape(n, n, n)
+        results, runs, contenders = {}, {}, {}
+        if plain:
+            contenders["plain loops, g++"] = lambda u, sweeps=sweeps: plain["gauss_seidel"](u, sweeps)
+        for together, threads in itertools.product((1, 2, 4), (1, 2)) if plain else ():
+            name = f"{'OpenMP 2' if threads == 2 else 'one thread'}, wavefront by hand, {together} sweeps a thread"
+            given = sweeps, together, threads
+            contenders[name] = lambda u, given=given: plain["gauss_seidel_wavefront"](u, *given)
+        for name, function in contenders.items():
+            u = start.copy()
+            runs[name] = lambda function=function, u=u: function(u)
+            runs[name]()
+            results[name] = u.copy()
+        for count in (1, 2):
+            context, name = lanes(count), f"tilewave, {count} lane{'s' * (count > 1)}"
+            u = tw.field(start.shape, init=start, context=context)
+            runs[name] = lambda u=u, context=context, sweeps=sweeps: (
+                tw.run(gauss_seidel, u=u, steps=sweeps, context=context).measured.time_s
+            )
+            runs[name]()
+            results[name] = u.gather()
+        must_equal("Gauss-Seidel", results)
+        times = race(runs, 1 if quick else 5)
+        rows += compare(f"Gauss-Seidel {n}^3 f8, {sweeps} sweeps", times, sweeps * (n - 2) ** 3)
+    return rows
+
+
 def hosts(quick):
     """SOR on two hosts at 1 Gb/s: pipelined sweeps, and one exchange a sweep."""
     if os.geteuid() != 0:
@@ -211,6 +243,7 @@ CASES = {
     "arrays": arrays,
     "recurrence": recurrences,
     "sor": over_relaxation,
+    "gauss-seidel": gauss_seidel_sweeps,
     "alignment": alignment,
     "chain": chains,
     "hosts": hosts,

@@ -51,6 +51,12 @@ def smith_waterman_by_table(H, E, F, score, a, b, i, j, *, start, extend):
 
 
 @tw.nest
+def gauss_seidel(u, t, i, j, k):
+    around = u[t+1, i-1, j, k] + u[t, i+1, j, k] + u[t+1, i, j-1, k] + u[t, i, j+1, k] + u[t, i, j, k+1]
+    u[t+1, i, j, k] = (around + u[t+1, i, j, k-1]) * 0.16
+
+
+@tw.nest
 def sor(u, f, t, i, j, *, w):
     mean = 0.25 * (u[t+1, i-1, j] + u[t+1, i, j-1] + u[t, i+1, j] + u[t, i, j+1] + f[i, j])
     u[t+1, i, j] = u[t, i, j] + w * (mean - u[t, i, j])

@@ -132,6 +132,62 @@ extern "C" int smith_waterman(const std::int8_t* a, Size n, const std::int8_t* b
     return best;
 }
 
+// --- Gauss-Seidel sweeps over n^3 points ----------------------------------------------------------
+
+static void gauss_seidel_line(double* u, Size n, Size i, Size j) {
+    double* a = u + (i * n + j) * n;
+    for (Size k = 1; k < n - 1; ++k)
+        a[k] = (a[k - n * n] + a[k + n * n] + a[k - n] + a[k + n] + a[k + 1] + a[k - 1]) * 0.16;
+}
+
+// Lines j and j + 1 of a plane, the second one point behind, as are those of Treibig, Wellein and Hager (2010): what no
+// point of the lines waits for is summed before, in vectors.
+static void gauss_seidel_lines(double* u, Size n, Size i, Size j, double* sums) {
+    double *a = u + (i * n + j) * n, *b = a + n, *c = sums + n;
+    for (Size k = 1; k < n - 1; ++k) sums[k] = a[k - n * n] + a[k + n * n] + a[k - n] + a[k + n] + a[k + 1];
+    for (Size k = 1; k < n - 1; ++k) c[k] = b[k - n * n] + b[k + n * n];
+    double left = a[0], below = b[0];
+    a[1] = left = (sums[1] + left) * 0.16;
+    for (Size k = 2; k < n - 1; ++k) {
+        b[k - 1] = below = (c[k - 1] + left + b[k - 1 + n] + b[k] + below) * 0.16;
+        a[k] = left = (sums[k] + left) * 0.16;
+    }
+    b[n - 2] = (c[n - 2] + left + b[n - 2 + n] + b[n - 1] + below) * 0.16;
+}
+
+extern "C" void gauss_seidel(double* u, Size n, Size sweeps) {
+    for (Size t = 0; t < sweeps; ++t)
+        for (Size i = 1; i < n - 1; ++i)
+            for (Size j = 1; j < n - 1; ++j) gauss_seidel_line(u, n, i, j);
+}
+
+// A wavefront in time: sweep t follows sweep t - 1, run by the thread before, a plane behind it; one thread takes
+// `together` sweeps in turn, plane by plane.
+extern "C" void gauss_seidel_wavefront(double* u, Size n, Size sweeps, Size together, int threads) {
+    const Size groups = (sweeps + together - 1) / together;
+    std::vector<Count> planes(groups);
+#pragma omp parallel num_threads(threads)
+    {
+        std::vector<double> sums(2 * n);
+        for (Size g = omp_get_thread_num(); g < groups; g += omp_get_num_threads()) {
+            const Size first = g * together, own = std::min(together, sweeps - first), last = n - 2;
+            for (Size front = 1; front < last + own; ++front) {
+                if (g > 0) wait_for(planes[g - 1], std::min(front + 1, last));
+                for (Size t = 0; t < own; ++t) {
+                    const Size i = front - t;
+                    if (i < 1 || i > last) continue;
+                    Size j = 1;
+                    for (; j + 1 < n - 1; j += 2) gauss_seidel_lines(u, n, i, j, sums.data());
+                    for (; j < n - 1; ++j) gauss_seidel_line(u, n, i, j);
+                    if (t == own - 1) planes[g].done.store(i, std::memory_order_release);
+                }
+            }
+        }
+    }
+}
+
+// --- over-relaxation ------------------------------------------------------------------------------
+
 static void sor_row(double* u, const double* f, Size n, Size i, double w) {
     double* a = u + i * n;
     const double* g = f + i * n;

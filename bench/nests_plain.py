@@ -67,6 +67,13 @@ def plain_loops():
         sweep = getattr(library, name)
         calls[name] = lambda u, f, sweeps, w, sweep=sweep: sweep(at(u), at(f), size(len(u)), size(sweeps), real(w))
     calls["sor_omp"] = on_threads(calls["sor_omp"])
+    library.gauss_seidel.restype = library.gauss_seidel_wavefront.restype = None
+    calls["gauss_seidel"] = lambda u, sweeps: library.gauss_seidel(at(u), size(len(u)), size(sweeps))
+    calls["gauss_seidel_wavefront"] = on_threads(
+        lambda u, sweeps, together, threads: library.gauss_seidel_wavefront(
+            at(u), size(len(u)), size(sweeps), size(together), threads
+        )
+    )
     return calls
 
 
