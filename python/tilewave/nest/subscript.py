@@ -87,6 +87,7 @@ class _Roles:
         self.ranks, self.indices, self.tables = {}, set(), {}
         self.orders = {}  # of each array its orders, in those of the source
         self.scales = {}  # of each written array the factors of its indices
+        self._names_in = {node: _names_in(node.slice) for node in subscripts}
         for node in subscripts:
             self._array(node)
         for node in subscripts:
@@ -122,12 +123,12 @@ class _Roles:
 
     def _names(self, node):
         """Collect the loop indices; refuse names that make a subscript neither kind."""
-        for name in _names_in(node.slice):
+        for name in self._names_in[node]:
             if name in self.plain and name not in self.ranks:
                 self.indices.add(name)
         if self._is_lookup(node):
             return
-        for name in _names_in(node.slice):
+        for name in self._names_in[node]:
             if name not in self.indices:
                 raise self.source.error(
                     node, f"{name!r} in a subscript is not a loop index of the nest (a plain parameter)", ALLOWED
@@ -136,9 +137,9 @@ class _Roles:
     def _is_lookup(self, node):
         """Whether an element, a local or a scalar is among the subscripts, or no index."""
         indices = self.plain.keys() - self.ranks.keys()
-        if set(_names_in(node.slice)) & (self.ranks.keys() | self.locals | set(self.scalars)):
+        if set(self._names_in[node]) & (self.ranks.keys() | self.locals | set(self.scalars)):
             return True
-        return not indices & set(_names_in(node.slice))
+        return not indices & set(self._names_in[node])
 
     def _kind(self, node):
         name = node.value.id

@@ -215,6 +215,8 @@ def test_which_rows_may_go_together():
         return prepared(recurrence, A=A).sweep.rows_meet([tw._core.RunArray(A.ctypes.data, A.strides)])
 
     assert meet(np.ones((30, 512))) and not meet(np.ones((30, 70)))  # a page apart, and not
+    # Where rows are lanes of vectors, both have one kernel.
+    assert found.kernel.simd_rows_from > 0 and prepared(recurrence, A=np.ones((30, 512))).kernel is found.kernel
     assert prepared(numbered, A=np.ones((9, 70))).kernel.rows_address == 0
 
 
