@@ -45,7 +45,7 @@ void bind_plan(nb::module_& m) {
         [](const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine,
            const std::vector<MeasuredRate>& rates, bool hoped) {
             PlannerOptions options;
-            options.unmeasured = hoped ? Unmeasured::hoped : Unmeasured::feared;
+            options.unmeasured = hoped ? Unmeasured::hoped : Unmeasured::left_out;
             return choose_plan(problem, ranks, request, machine, rates, options);
         },
         "problem"_a, "ranks"_a, "request"_a, "machine"_a, "rates"_a, "hoped"_a = true, Release(),

@@ -78,7 +78,7 @@ public:
         bring();
         std::optional<Best> best;
         if (!measure_more(best)) return std::nullopt;
-        if (!best) best = this->best(Unmeasured::feared);
+        if (!best) best = this->best(Unmeasured::left_out);
         remember(*best);
         return chosen(std::move(*best));
     }
@@ -116,8 +116,7 @@ private:
         for (Alternative& a : listed()) {
             Contender c{std::move(a)};
             c.first = made(c, c.alternative.plan);
-            if (thorough())
-                for (const Plan& plan : c.alternative.others) c.others.push_back(made(c, plan));
+            for (const Plan& plan : c.alternative.others) c.others.push_back(made(c, plan));
             contenders_.push_back(std::move(c));
         }
         // Point by point is never faster than vectors: arrays as they are pay only where they need not be brought into
@@ -237,18 +236,30 @@ private:
     // What an alternative lacks so that nothing can be said of it. False where some rank was interrupted. Collective.
     bool measure_first() {
         std::vector<Experiment> all;
+        const std::int64_t passed = std::min(array_bytes(), 2 * machine_.shared_cache_bytes);
+        beyond_s_ = sampled_byte_s * static_cast<double>(std::min(passed, most_displaced));
+        std::size_t count = 0;
+        for (const Contender& c : contenders_) count += 1 + c.others.size();
+        const bool time_for_all = left_s() > static_cast<double>(count) * (least_sample_s + beyond_s_);
         const auto lacks = [&](std::size_t c, const std::shared_ptr<SampledNest>& one) {
-            if (rates_[c].empty()) return true;
-            return (thorough() || (call_->plan && left_s() >= least_sample_s)) &&
-                   !rate_is_measured(contenders_[c].alternative.problem, one->plan(), machine_, rates_[c]) &&
-                   !is_brief(contenders_[c], rates_[c]);
+            const bool is_first = one == contenders_[c].first;
+            if (rates_[c].empty()) return is_first || time_for_all;
+            const SweepProblem& problem = contenders_[c].alternative.problem;
+            if (known_.settled || is_brief(contenders_[c], rates_[c])) return false;
+            if (thorough()) return !rate_is_measured(problem, one->plan(), machine_, rates_[c]);
+            if (planning() == Planning::quick || !time_for_all) return false;
+            if (call_->plan || !is_first) return !rate_is_measured(problem, one->plan(), machine_, rates_[c]);
+            // Rates of one alternative on arrays in the caches do not compare with those of another in memory.
+            const int level = PlanRates(problem, machine_, rates_[c]).tile_class(one->plan()).arrays;
+            return std::ranges::none_of(rates_[c], [&](const MeasuredRate& m) {
+                return PlanRates(problem, machine_, {&m, 1}).level_of(m) == level;
+            });
         };
         for (std::size_t c = 0; c < contenders_.size(); ++c)
             if (lacks(c, contenders_[c].first)) all.emplace_back(c, contenders_[c].first);
         for (std::size_t c = 0; c < contenders_.size(); ++c)
             for (const auto& other : contenders_[c].others)
                 if (lacks(c, other)) all.emplace_back(c, other);
-        beyond_s_ = sampled_byte_s * static_cast<double>(std::min(array_bytes(), most_displaced));
         // Half of the budget is for what the best plan then lacks.
         return all.empty() || measure(all, left_s() / (2 * static_cast<double>(all.size())) - beyond_s_);
     }
@@ -263,7 +274,8 @@ private:
             // A small nest is not measured for much longer than it runs.
             const double run_s = 10 * Machine().point_s * points(of);
             const double most_s = std::min(rate_budget_s, std::max(least_rate_budget_s, run_s));
-            const double budget_s = std::min(most_s, std::max(each_s, least_sample_s));
+            const bool window = of.alternative.problem.window.along >= 0;  // whose tiles are large
+            const double budget_s = std::min(most_s, std::max(each_s, window ? least_rate_budget_s : least_sample_s));
             total_s += budget_s;
             all.push_back({&nest->plan(), !of.alternative.on_one_rank || context_.rank() == 0,
                            [&nest = *nest](double seconds) { return nest.sample(seconds); }, budget_s});
@@ -297,7 +309,8 @@ private:
     // where some rank was interrupted. Collective.
     bool measure_more(std::optional<Best>& best) {
         if (planning() == Planning::quick || (!known_.settled && left_s() < least_sample_s)) return true;
-        for (int round = 0; round < most_more_rates; ++round) {
+        const int rounds = thorough() ? most_thorough_rates : most_more_rates;
+        for (int round = 0; round < rounds; ++round) {
             bool again = false;
             std::optional<Experiment> next = next_to_measure(best, again);
             if (known_.settled && !again) next.reset();  // what is hoped by rates of other arrays came later

@@ -50,7 +50,9 @@ def launch_of(context):
         return ""
     if not all(name in machine.conditions for name in known.CACHED):
         return ""
-    return json.dumps({name: machine.conditions.get(name) for name in (*known.CACHED, "date")}, sort_keys=True)
+    # One that was measured beside other work is not stored: the next process has another, and the same rates.
+    names = known.CACHED if "busy" in machine.conditions else (*known.CACHED, "date")
+    return json.dumps({name: machine.conditions.get(name) for name in names}, sort_keys=True)
 
 
 def core_call(context, given, ran_s):

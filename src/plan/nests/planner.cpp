@@ -100,6 +100,7 @@ private:
 std::vector<Planner::Estimated> Planner::estimated(const std::vector<Plan>& plans) {
     std::vector<Estimated> all;
     for (const Plan& p : plans) {
+        if (options_.unmeasured == Unmeasured::left_out && !rates_.known(p)) continue;
         all.push_back({p, estimate_.time_s(p)});
         ++considered_;
     }
@@ -216,6 +217,8 @@ Choice Planner::choose() {
     Choice choice;
     choice.considered = considered_ + 1;
     choice.simulated = static_cast<std::int64_t>(played_.size());
+    if (options_.unmeasured == Unmeasured::left_out && !rates_.known(played_.front().plan) && played_.size() > 1)
+        played_.erase(played_.begin());
     // The rules win where nothing is clearly better; and so does, of two plans that are as good, the one found first.
     std::size_t first = 0;
     for (std::size_t c = 1; c < played_.size(); ++c)

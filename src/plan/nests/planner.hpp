@@ -40,13 +40,14 @@ struct Choice {
     std::int64_t simulated = 0;     ///< of which so many were simulated
     KernelRate rate;                ///< of the body on the tiles of the first
     MeasuredRate nearest = {};      ///< from which that follows
-    bool measured = true;           ///< whether that rate was measured on such tiles; else it is hoped for, or feared
+    bool measured = true;           ///< whether that rate was measured on such tiles; else it follows from others
 };
 
 /// What is thought of the rate on classes of tiles that nobody has measured.
 enum class Unmeasured {
-    hoped,   ///< as quick as may be hoped: so the search finds them, and then they are measured
-    feared,  ///< slower than the nearest that was measured: nothing is measured any more
+    hoped,     ///< as quick as may be hoped: so the search finds them, and then they are measured
+    left_out,  ///< no plan has such tiles, but for the one by rules where there is no other: nothing is measured any
+               ///< more
 };
 
 struct PlannerOptions {

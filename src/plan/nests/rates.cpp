@@ -180,6 +180,17 @@ bool PlanRates::measured(const Plan& plan) const {
     return false;
 }
 
+bool PlanRates::known(const Plan& plan) const {
+    const TileClass c = tile_class(plan);
+    const bool here = std::ranges::any_of(classes_, [&](const TileClass& other) { return other.arrays == c.arrays; });
+    for (std::size_t r = 0; r < rates_.size(); ++r) {
+        TileClass other = classes_[r];
+        if (!here) other.arrays = c.arrays;
+        if (rates_[r].of_all_tiles || (other == c && rates_[r].plan.lanes() >= plan.lanes())) return true;
+    }
+    return false;
+}
+
 const MeasuredRate& PlanRates::nearest(const Plan& plan) const {
     const TileClass c = tile_class(plan);
     const MeasuredRate* best = nullptr;
@@ -279,10 +290,7 @@ KernelRate PlanRates::of(const Plan& plan) const {
     TileClass near = was;
     near.arrays = c.arrays;
     if (m.of_all_tiles || c == was || fewer_steps) return rate;
-    if (unmeasured_ == Unmeasured::feared) {
-        if (c != near) rate.point_s *= feared_part;
-        return rate;
-    }
+    if (unmeasured_ == Unmeasured::left_out) return rate;
     if (c == near && c.arrays > was.arrays) return rate;  // what memory takes more is in it
     rate.point_s *= hopeful ? hoped_part : barely_hoped_part;
     if (hopeful) rate.row_s *= hoped_part;  // rows begin with lines that are fetched

@@ -41,6 +41,10 @@ public:
     KernelRate of(const Plan& plan) const;
     /// Whether tiles of its class were measured, with as many lanes or more.
     bool measured(const Plan& plan) const;
+    /// The same, or, where nothing was measured on arrays that lie on this level of memory, on any.
+    bool known(const Plan& plan) const;
+    /// TileClass::arrays of a rate.
+    int level_of(const MeasuredRate& m) const { return tile_class(case_of(m)).arrays; }
     /// The rate that of() begins with.
     const MeasuredRate& nearest(const Plan& plan) const;
     /// Bytes that points of a tile use again: two layers of the dimension that its points vary last. 0 where that is a

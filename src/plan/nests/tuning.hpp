@@ -81,8 +81,6 @@ inline constexpr double hoped_part = 0.7;
 /// The same for larger tiles and other row lengths: two arrays of 64 x 64 x 256 floats on two lanes took 0.18 ms in
 /// tiles that reuse 32 KB, 0.14 in tiles that reuse 129 KB with rows twice as long.
 inline constexpr double barely_hoped_part = 0.85;
-/// What it is feared to take, where nothing is measured any more: not chosen for a gain that nobody has seen.
-inline constexpr double feared_part = 1.15;
 /// A rate never falls below this part of what was measured, whatever the memory curves say.
 inline constexpr double least_part = 0.25;
 /// The same where lines follow each other: lanes that share out time steps find what they read, and what they write,

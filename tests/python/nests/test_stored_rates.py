@@ -65,9 +65,14 @@ def test_a_program_that_runs_again_measures_nothing(measured, tmp_path):
 def test_rates_belong_to_a_machine_as_it_was_measured():
     context = tw.Context(threads=1)
     machine = measure_now(context, True, 0.2, save=False)
+    machine.conditions.pop("busy", None)
     first = choosing.launch_of(context)
     machine.conditions["date"] = "later"
     assert first and choosing.launch_of(context) != first
+    machine.conditions["busy"] = 0.5
+    beside = choosing.launch_of(context)
+    machine.conditions["date"] = "later still"
+    assert beside and choosing.launch_of(context) == beside
 
 
 def test_no_rates_are_stored_where_no_machine_is():
