@@ -35,6 +35,10 @@ public:
         prepared_.reset();
     }
     const Plan& plan() const override { return plan_; }
+    void compile() override {
+        nb::gil_scoped_acquire gil;
+        called([&] { return nb::object(prepared_.attr("kernel").attr("address")); });
+    }
     std::vector<RateSample> sample(double budget_s) override {
         nb::gil_scoped_acquire gil;
         const nb::object found = called([&] { return maker_.attr("sample")(prepared_, budget_s); });

@@ -22,7 +22,7 @@ struct PlannedCall {
     double spent_s = 0;
     double run_s = 0;        ///< that a run is predicted to take
     double bringing_s = -1;  ///< that bringing its arrays into another order takes; below 0: not measured
-    bool settled = false;    ///< tiles like those of its best plan are measured
+    bool settled = false;    ///< nothing better is hoped for
 };
 
 /// What is known of a body whose arrays and loops lie in one way, on arrays of any shape.

@@ -74,11 +74,11 @@ public:
         ran_s_ = in_seconds(least[3]);
         read_stored();
         spending_.before_s = known_.spent_s;
+        spending_.settled = known_.settled;
         if (!measure_first()) return std::nullopt;
-        bring();
         std::optional<Best> best;
         if (!measure_more(best)) return std::nullopt;
-        if (!best) best = this->best(Unmeasured::left_out);
+        if (!best) best = best_brought(Unmeasured::left_out);
         remember(*best);
         return chosen(std::move(*best));
     }
@@ -215,7 +215,7 @@ private:
     // To disk and into memory.
     void remember(const Best& best) {
         const bool was_settled = known_.settled;
-        known_.settled = spending_.settled = best.choice.measured || brief(best);
+        known_.settled = spending_.settled;
         known_.spent_s = spending_.before_s + spending_.spent_s;
         known_.run_s = best.choice.ranked[0].time_s * call_->blocks;
         spending_.budget_s = budget_s();
@@ -280,6 +280,10 @@ private:
             all.push_back({&nest->plan(), !of.alternative.on_one_rank || context_.rank() == 0,
                            [&nest = *nest](double seconds) { return nest.sample(seconds); }, budget_s});
         }
+        for (std::size_t i = 0; i < some.size(); ++i) try {
+                if (all[i].takes_part) compiled([&] { return some[i].second->compile(), true; });
+            } catch (const std::exception&) {  // sample() says so, on all ranks
+            }
         const bool small = array_bytes() < machine_.shared_cache_bytes / 4;
         const bool twice = all.size() > 1 && (thorough() || (small && all[0].budget_s >= 2 * least_sample_s));
         const std::optional<Measured> found = measure_rates(context_, all, twice ? 2 : 1, [&] { return spent_s(); });
@@ -309,15 +313,17 @@ private:
     // where some rank was interrupted. Collective.
     bool measure_more(std::optional<Best>& best) {
         if (planning() == Planning::quick || (!known_.settled && left_s() < least_sample_s)) return true;
-        const int rounds = thorough() ? most_thorough_rates : most_more_rates;
-        for (int round = 0; round < rounds; ++round) {
+        for (int round = 0; round < most_more_rates; ++round) {
             bool again = false;
             std::optional<Experiment> next = next_to_measure(best, again);
             if (known_.settled && !again) next.reset();  // what is hoped by rates of other arrays came later
             std::vector<std::int64_t> least{next.has_value(), -in_units(spent_s())};
             allreduce_min(context_.transport(), least);
             spending_.spent_s = in_seconds(-least[1]);
-            if (least[0] == 0) break;
+            if (least[0] == 0) {
+                spending_.settled = true;
+                break;
+            }
             const double left_s = this->left_s() + (known_.settled ? spending_.before_s : 0) - beyond_s_;
             if (left_s < least_sample_s) {
                 spending_.not_measured = hoped_;
@@ -335,14 +341,14 @@ private:
     std::optional<Experiment> next_to_measure(std::optional<Best>& best, bool& again) {
         best.reset();
         try {
-            Best found = this->best(Unmeasured::hoped);
+            Best found = best_brought(Unmeasured::hoped);
             hoped_ = found.choice.ranked[0];
             const std::size_t at = found.at;
             const bool is_brief = brief(found), measured = found.choice.measured;
             known_.run_s = hoped_->time_s * call_->blocks;
             again = measured && !is_brief && is_stored(found.choice.nearest) &&
                     found.choice.nearest.spread > context_.component<RateStore>().renewed_spread;
-            if (measured || is_brief) best = std::move(found);
+            if (measured) best = std::move(found);
             if ((measured || is_brief) && !again) return std::nullopt;
             return Experiment{at, made(contenders_[at], hoped_->plan)};
         } catch (const std::exception&) {
@@ -352,11 +358,22 @@ private:
 
     bool brief(const Best& b) const { return b.choice.ranked[0].time_s * call_->blocks < least_run_s; }
 
-    // What bringing arrays takes, where the plan decides about it.
-    void bring() {
-        for (Contender& c : contenders_)
-            if (contenders_.size() > 1 && call_->in_place && skewed(c) && c.bringing_s < 0)
-                c.bringing_s = c.first->bringing_s();
+    // Whether the plan decides about bringing arrays.
+    bool brings(const Contender& c) const { return contenders_.size() > 1 && call_->in_place && skewed(c); }
+    // What that takes; as long as it is not measured, at least.
+    double bringing_s(const Contender& c) const {
+        if (!brings(c)) return 0;
+        if (c.bringing_s >= 0) return c.bringing_s;
+        return least_brought_byte_s * static_cast<double>(element_bytes(c.alternative.problem, c.first->plan()));
+    }
+    // It is measured only for an alternative that would win: that takes as long as bringing.
+    Best best_brought(Unmeasured unmeasured) {
+        for (;;) {
+            Best found = best(unmeasured);
+            Contender& c = contenders_[found.at];
+            if (!brings(c) || c.bringing_s >= 0) return found;
+            c.bringing_s = c.first->bringing_s();
+        }
     }
 
     // What takes least, bringing arrays included; the same on all ranks.
@@ -366,7 +383,7 @@ private:
         for (std::size_t c = 0; c < contenders_.size(); ++c) {
             Choice choice = of(contenders_[c], rates_[c], unmeasured);
             const double time_s = choice.ranked[0].time_s;
-            const double total_s = time_s * call_->blocks + std::max(contenders_[c].bringing_s, 0.0);
+            const double total_s = time_s * call_->blocks + bringing_s(contenders_[c]);
             best.times.push_back(time_s);
             if (c > 0 && total_s >= least) continue;
             least = total_s;
@@ -399,7 +416,7 @@ private:
         all.rate.plan = all.choice.ranked[0].plan;
         all.rate.rate = all.choice.rate;
         for (std::size_t c = 0; c < contenders_.size(); ++c)
-            all.times.push_back({contenders_[c].alternative, best.times[c], std::max(contenders_[c].bringing_s, 0.0)});
+            all.times.push_back({contenders_[c].alternative, best.times[c], bringing_s(contenders_[c])});
         return all;
     }
 

@@ -30,7 +30,7 @@ struct Spending {
     double spent_s = 0;   ///< now
     double before_s = 0;  ///< in equal calls before
     int samples = 0;      ///< rates that were measured now
-    bool settled = true;  ///< tiles like those of the best plan are measured
+    bool settled = true;  ///< nothing better is hoped for of kinds of tiles that are not measured
     std::optional<Candidate> not_measured = {};  ///< else: what was hoped for, too late to be measured
 };
 

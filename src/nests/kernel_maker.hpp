@@ -15,6 +15,8 @@ class SampledNest {
 public:
     virtual ~SampledNest() = default;
     virtual const Plan& plan() const = 0;
+    /// Machine code, where it is made when it first runs: sample() then takes no longer. Local.
+    virtual void compile() {}
     /// Times of the kernel on tiles, as PreparedSweep::sample() gives them. Local.
     virtual std::vector<RateSample> sample(double budget_s) = 0;
     /// Seconds that a run spends on bringing arrays into the plan's order and back. Local.

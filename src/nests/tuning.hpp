@@ -9,8 +9,8 @@ namespace tilewave::tuning {
 /// these schedules.
 inline constexpr std::size_t most_prepared_nests = 512;
 inline constexpr std::int64_t most_prepared_bytes = std::int64_t{1} << 28;
-/// Further kinds of tiles that a rate is measured on, at most; and of thorough planning.
-inline constexpr int most_more_rates = 6, most_thorough_rates = 24;
+/// Further kinds of tiles that a rate is measured on, at most.
+inline constexpr int most_more_rates = 6;
 /// Seconds that planning a call may take beyond compiling, and the part of its runs so far (Planning).
 inline constexpr double quick_budget_s = 0.01, auto_budget_s = 0.05, part_of_runs = 0.1;
 /// Seconds of samples, at least: shorter ones say nothing. And what they take in addition, a byte of the arrays up to
@@ -19,6 +19,9 @@ inline constexpr double least_sample_s = 0.003, sampled_byte_s = 3e-10;
 /// Steps of schedules that a search plays, a second of the budget, and at least: seven million take a second.
 inline constexpr double searched_steps_s = 1e6;
 inline constexpr std::int64_t least_searched_steps = 60000;
+/// Seconds that bringing a byte of an array into another order and back takes, at least: it is read and written twice.
+/// 1.2 s of 200 MB on two lanes of a Zen 4.
+inline constexpr double least_brought_byte_s = 2e-10;
 /// What a run takes at least of what it takes at the machine's number for any body, as long as nothing is measured.
 inline constexpr double sure_part = 0.25;
 /// Seconds. A run that is predicted to take less is not worth another measurement.

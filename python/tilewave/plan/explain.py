@@ -163,9 +163,9 @@ def _planning(planning):
     yield from ("", f"What planning has cost beyond compiling ({planning['planning']})")
     yield f"  {units.seconds(spent)}{of}{earlier}; {rates} rate{'s' * (rates != 1)} measured"
     if planning["settled"]:
-        yield "  tiles like the plan's are measured: nothing better is hoped for"
+        yield "  nothing better is hoped for"
     else:
-        yield "  tiles like the plan's are not measured: their rate is that of the nearest ones"
+        yield "  kinds of tiles that may be better are not measured"
     if late := planning["not_measured"]:
         yield f"  not measured, as the budget was spent: hoped to take {units.seconds(late['time_s'])},"
         yield f"    {short(late['choices'])}"

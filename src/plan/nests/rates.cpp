@@ -186,6 +186,9 @@ bool PlanRates::known(const Plan& plan) const {
     for (std::size_t r = 0; r < rates_.size(); ++r) {
         TileClass other = classes_[r];
         if (!here) other.arrays = c.arrays;
+        // Longer rows are no slower a point, and what begins a row or a tile is in the rate.
+        if (!c.together && other.rows < c.rows) other.rows = c.rows;
+        other.few_rows = other.few_rows && c.few_rows;
         if (rates_[r].of_all_tiles || (other == c && rates_[r].plan.lanes() >= plan.lanes())) return true;
     }
     return false;

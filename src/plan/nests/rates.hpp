@@ -41,7 +41,7 @@ public:
     KernelRate of(const Plan& plan) const;
     /// Whether tiles of its class were measured, with as many lanes or more.
     bool measured(const Plan& plan) const;
-    /// The same, or, where nothing was measured on arrays that lie on this level of memory, on any.
+    /// The same, or of shorter rows, or, where nothing was measured on arrays that lie on this level of memory, on any.
     bool known(const Plan& plan) const;
     /// TileClass::arrays of a rate.
     int level_of(const MeasuredRate& m) const { return tile_class(case_of(m)).arrays; }
