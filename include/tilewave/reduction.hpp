@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -34,15 +35,24 @@ public:
     void add(double x);
     /// n neighbours, many at once: about as quick as they come from memory.
     void add(const double* x, std::int64_t n);
+    static constexpr int lanes = 8;
     void add(const ExactSum& other);
     /// The double nearest to the sum, of two the even one; NaN, or an infinity, where such were added.
     double value() const;
 
 private:
+    static constexpr int none = std::numeric_limits<int>::min();
     void carry();
+    void begin(int e);
+    void pass_on();
+    void add_block(const double* x, std::int64_t n);
 
     std::array<std::int64_t, 70> words_{};
-    std::int64_t adds_ = 0;  // since carries were last passed on
+    // What values of exponents up to `exponent_` have added, lane by lane, since that went to the words.
+    std::array<double, lanes> high_{}, low_{};
+    int exponent_ = none;
+    std::int64_t taken_ = 0;  // a lane, at most
+    std::int64_t adds_ = 0;   // since carries were last passed on
     bool nan_ = false, plus_ = false, minus_ = false;
 };
 
@@ -56,9 +66,8 @@ public:
     /// `counts`: n bytes, 0 where a value does not count, or null.
     void add(const std::byte* first, std::int64_t step, std::int64_t n, const Index& at, const Index& direction,
              const std::byte* counts = nullptr);
-    /// Whether adding these values would change nothing, found without knowing where they are; false may be wrong.
-    bool worse(const std::byte* first, std::int64_t step, std::int64_t n) const;
-    /// The same of values of which `best` is the largest (max) or smallest (min).
+    /// Whether adding values of which `best` is the largest (max) or smallest (min) would change nothing, found without
+    /// knowing where they are; false may be wrong.
     bool worse(const std::byte* best) const;
     void combine(const Reduced& other);
     const PointReduction& what() const { return what_; }
@@ -94,7 +103,7 @@ private:
 
 class Transport;
 
-/// The results of all ranks combined, on every rank. Collective: less than 800 bytes a number, up and down a tree of
+/// The results of all ranks combined, on every rank. Collective: 1 KB a number, up and down a tree of
 /// ranks.
 std::vector<Reduced> reduce_over_ranks(Transport& transport, std::vector<Reduced> partial);
 

@@ -90,6 +90,51 @@ std::int64_t step_of(const Index& strides, const Index& direction) {
     return step;
 }
 
+// f(first of a, its step, first of b, its step, elements) for the elements of this rank, of which both fields have the
+// same: in rows as long as neighbours in both lie at equal distances, in any order.
+template <class F>
+void for_each_run(const FieldStorage& a, const FieldStorage& b, F f) {
+    const Box owned = a.owned();
+    if (owned.empty()) return;
+    const Binding in_a = a.binding(), in_b = b.binding();
+    if (diagonal(in_a.stride_bytes, a.item_bytes()).n > 0)
+        return for_each_row(a, [&](const Index& at, const Index& direction, std::int64_t n) {
+            f(in_a.data + offset_of(a, in_a.stride_bytes, at), step_of(in_a.stride_bytes, direction),
+              in_b.data + offset_of(b, in_b.stride_bytes, at), step_of(in_b.stride_bytes, direction), n);
+        });
+    struct Loop {
+        std::int64_t count, a, b, at;
+    };
+    std::vector<Loop> loops;
+    for (int k = 0; k < owned.dims(); ++k)
+        if (owned.extent(k) > 1) loops.push_back({owned.extent(k), in_a.stride_bytes[k], in_b.stride_bytes[k], 0});
+    std::stable_sort(loops.begin(), loops.end(),
+                     [](const Loop& x, const Loop& y) { return std::abs(x.a) < std::abs(y.a); });
+    if (loops.empty()) loops.push_back({1, a.item_bytes(), b.item_bytes(), 0});
+    for (std::size_t k = 1; k < loops.size();) {
+        Loop& inner = loops[k - 1];
+        if (loops[k].a != inner.count * inner.a || loops[k].b != inner.count * inner.b) {
+            ++k;
+            continue;
+        }
+        inner.count *= loops[k].count;
+        loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(k));
+    }
+    const std::byte* at_a = in_a.data + offset_of(a, in_a.stride_bytes, owned.lo);
+    const std::byte* at_b = in_b.data + offset_of(b, in_b.stride_bytes, owned.lo);
+    for (std::size_t k = 0; k < loops.size();) {
+        f(at_a, loops[0].a, at_b, loops[0].b, loops[0].count);
+        for (k = 1; k < loops.size(); ++k) {
+            at_a += loops[k].a;
+            at_b += loops[k].b;
+            if (++loops[k].at < loops[k].count) break;
+            at_a -= loops[k].count * loops[k].a;
+            at_b -= loops[k].count * loops[k].b;
+            loops[k].at = 0;
+        }
+    }
+}
+
 // n elements with a stride of `step` bytes, converted.
 template <class T, class Wide>
 void convert(Wide* to, const std::byte* from, std::int64_t step, std::int64_t n) {
@@ -100,17 +145,36 @@ void convert(Wide* to, const std::byte* from, std::int64_t step, std::int64_t n)
         for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<Wide>(load<T>(from + i * step));
 }
 
-// make(terms, first, n): n terms from that of element `first` of a row of n elements on.
-template <class Term, class Make>
-void add_terms(Reduced& to, const Index& at, std::int64_t n, Make make) {
-    Term terms[terms_at_once];
-    const Index still = Index::filled(at.n, 0);  // where a term is does not matter
-    for (std::int64_t first = 0, now = 0; first < n; first += now) {
-        now = std::min(n - first, terms_at_once);
-        make(terms, first, now);
-        to.add(reinterpret_cast<const std::byte*>(terms), sizeof(Term), now, at, still);
+// Terms of row after row, which are added together: short rows cost little more than long ones.
+template <class Term>
+class Terms {
+public:
+    // Where a term is does not matter: `at` may be any element.
+    Terms(Reduced& to, const Index& at) : to_(to), at_(at) {}
+    Terms(const Terms&) = delete;
+    Terms& operator=(const Terms&) = delete;
+
+    // make(terms, first, n): n terms from that of element `first` of a row of n elements on.
+    template <class Make>
+    void add(std::int64_t n, Make make) {
+        for (std::int64_t first = 0, now = 0; first < n; first += now) {
+            if (count_ == terms_at_once) finish();
+            now = std::min(n - first, terms_at_once - count_);
+            make(terms_ + count_, first, now);
+            count_ += now;
+        }
     }
-}
+    void finish() {
+        to_.add(reinterpret_cast<const std::byte*>(terms_), sizeof(Term), count_, at_, Index::filled(at_.n, 0));
+        count_ = 0;
+    }
+
+private:
+    Reduced& to_;
+    Index at_;
+    std::int64_t count_ = 0;
+    Term terms_[terms_at_once];
+};
 
 // A product of one part of each factor: bytes from the item to the part.
 struct PartsProduct {
@@ -141,34 +205,48 @@ Reduced FieldStorage::reduce(const PointReduction& what, ReducedForm form, Compl
             "reduce: of complex items one part, or the magnitudes or squares of both, were to be asked for");
     const std::int64_t to_imaginary = part == ComplexPart::none ? 0 : tilewave::item_bytes(what.type);
     PointReduction asked = what;
-    if (form != ReducedForm::value) asked.type = Dtype::f8;
+    const bool as_they_are = form == ReducedForm::value && (what.op != Reduction::sum || !is_float(what.type));
+    if (!as_they_are) asked.type = Dtype::f8;
     Reduced result(asked);
     const Binding b = binding();
-    for_each_row(*this, [&](const Index& at, const Index& direction, std::int64_t n) {
-        const std::byte* const row = b.data + offset_of(*this, b.stride_bytes, at);
-        const std::int64_t step = step_of(b.stride_bytes, direction);
-        if (form == ReducedForm::value)
-            return result.add(part == ComplexPart::imaginary ? row + to_imaginary : row, step, n, at, direction);
-        with_real_type(what.type, [&](auto zero) {
-            using T = decltype(zero);
-            add_terms<double>(result, at, n, [&](double* terms, std::int64_t first, std::int64_t now) {
-                convert<T>(terms, row + first * step, step, now);
-                if (to_imaginary > 0) {
-                    double others[terms_at_once];
-                    convert<T>(others, row + first * step + to_imaginary, step, now);
-                    if (form == ReducedForm::magnitude)
-                        for (std::int64_t i = 0; i < now; ++i) terms[i] = std::hypot(terms[i], others[i]);
-                    else
-                        for (std::int64_t i = 0; i < now; ++i) terms[i] = terms[i] * terms[i] + others[i] * others[i];
-                    return;
-                }
-                if (form == ReducedForm::square)
-                    for (std::int64_t i = 0; i < now; ++i) terms[i] *= terms[i];
-                else
-                    for (std::int64_t i = 0; i < now; ++i) terms[i] = std::fabs(terms[i]);
-            });
+    if (as_they_are) {
+        for_each_row(*this, [&](const Index& at, const Index& direction, std::int64_t n) {
+            const std::byte* const row = b.data + offset_of(*this, b.stride_bytes, at);
+            result.add(part == ComplexPart::imaginary ? row + to_imaginary : row, step_of(b.stride_bytes, direction), n,
+                       at, direction);
         });
+        return reduce_over_ranks(context_->transport(), {result})[0];
+    }
+    Terms<double> all(result, owned().lo);
+    with_real_type(what.type, [&](auto zero) {
+        using T = decltype(zero);
+        for_each_run(*this, *this,
+                     [&](const std::byte* row, std::int64_t step, const std::byte*, std::int64_t, std::int64_t n) {
+                         if (std::is_same_v<T, double> && form == ReducedForm::value && part == ComplexPart::none &&
+                             step == sizeof(T) && n >= terms_at_once)
+                             return result.add(row, step, n, owned().lo, Index::filled(owned().dims(), 0));
+                         all.add(n, [&](double* terms, std::int64_t first, std::int64_t now) {
+                             const std::byte* const from = row + first * step;
+                             convert<T>(terms, part == ComplexPart::imaginary ? from + to_imaginary : from, step, now);
+                             if (form == ReducedForm::value) return;
+                             if (to_imaginary > 0) {
+                                 double others[terms_at_once];
+                                 convert<T>(others, from + to_imaginary, step, now);
+                                 if (form == ReducedForm::magnitude)
+                                     for (std::int64_t i = 0; i < now; ++i) terms[i] = std::hypot(terms[i], others[i]);
+                                 else
+                                     for (std::int64_t i = 0; i < now; ++i)
+                                         terms[i] = terms[i] * terms[i] + others[i] * others[i];
+                                 return;
+                             }
+                             if (form == ReducedForm::square)
+                                 for (std::int64_t i = 0; i < now; ++i) terms[i] *= terms[i];
+                             else
+                                 for (std::int64_t i = 0; i < now; ++i) terms[i] = std::fabs(terms[i]);
+                         });
+                     });
     });
+    all.finish();
     return reduce_over_ranks(context_->transport(), {result})[0];
 }
 
@@ -189,28 +267,27 @@ Reduced FieldStorage::dot(FieldStorage& other, Dtype type, Dtype other_type, Com
         products_of(tilewave::item_bytes(type) != item_bytes_ ? tilewave::item_bytes(type) : 0,
                     tilewave::item_bytes(other_type) != other.item_bytes_ ? tilewave::item_bytes(other_type) : 0, part);
     Reduced result(PointReduction{Reduction::sum, floats ? Dtype::f8 : Dtype::i8, 0, {}, {}});
-    const Binding a = binding(), b = other.binding();
-    for_each_row(*this, [&](const Index& at, const Index& direction, std::int64_t n) {
-        const std::byte* const first_a = a.data + offset_of(*this, a.stride_bytes, at);
-        const std::byte* const first_b = b.data + offset_of(other, b.stride_bytes, at);
-        const std::int64_t step_a = step_of(a.stride_bytes, direction);
-        const std::int64_t step_b = step_of(b.stride_bytes, direction);
-        with_real_type(type, [&](auto zero_a) {
-            using A = decltype(zero_a);
-            with_real_type(other_type, [&](auto zero_b) {
-                using B = decltype(zero_b);
-                constexpr bool whole = std::is_integral_v<A> && std::is_integral_v<B>;
-                using Term = std::conditional_t<whole, std::uint64_t, double>;  // whole numbers wrap
-                for (const PartsProduct& p : products)
-                    add_terms<Term>(result, at, n, [&](Term* terms, std::int64_t from, std::int64_t now) {
-                        Term factors[terms_at_once];
-                        convert<A>(terms, first_a + from * step_a + p.left, step_a, now);
-                        convert<B>(factors, first_b + from * step_b + p.right, step_b, now);
-                        for (std::int64_t i = 0; i < now; ++i) terms[i] *= factors[i];
-                        if (p.minus)
-                            for (std::int64_t i = 0; i < now; ++i) terms[i] = Term{} - terms[i];
-                    });
-            });
+    with_real_type(type, [&](auto zero_a) {
+        using A = decltype(zero_a);
+        with_real_type(other_type, [&](auto zero_b) {
+            using B = decltype(zero_b);
+            constexpr bool whole = std::is_integral_v<A> && std::is_integral_v<B>;
+            using Term = std::conditional_t<whole, std::uint64_t, double>;  // whole numbers wrap
+            Terms<Term> all(result, owned().lo);
+            for_each_run(*this, other,
+                         [&](const std::byte* first_a, std::int64_t step_a, const std::byte* first_b,
+                             std::int64_t step_b, std::int64_t n) {
+                             for (const PartsProduct& p : products)
+                                 all.add(n, [&](Term* terms, std::int64_t from, std::int64_t now) {
+                                     Term factors[terms_at_once];
+                                     convert<A>(terms, first_a + from * step_a + p.left, step_a, now);
+                                     convert<B>(factors, first_b + from * step_b + p.right, step_b, now);
+                                     for (std::int64_t i = 0; i < now; ++i) terms[i] *= factors[i];
+                                     if (p.minus)
+                                         for (std::int64_t i = 0; i < now; ++i) terms[i] = Term{} - terms[i];
+                                 });
+                         });
+            all.finish();
         });
     });
     return reduce_over_ranks(context_->transport(), {result})[0];

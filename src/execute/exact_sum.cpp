@@ -1,6 +1,9 @@
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "execute/clones.hpp"
 #include "tilewave/reduction.hpp"
@@ -32,21 +35,19 @@ void ExactSum::add(double x) {
 
 namespace {
 
-// Values that are added at once: they and what is left of them stay in the nearest cache.
-constexpr std::int64_t fold_values = 1024;
-// Below this many values their exact addition one by one is as quick.
-constexpr std::int64_t fewest_folded = 16;
-// log2(fold_values) + 1: by so much an accumulator is above the largest value, and its sum stays within its exponent.
-constexpr int fold_bits = 11;
-// Rounds of 84 bits each, before the remaining values are added one by one: so different exponents are rare.
-constexpr int most_rounds = 3;
-constexpr int lanes = 16;
+constexpr int lanes = ExactSum::lanes;
+// Values of a lane that are taken before the lanes go to the words.
+constexpr int lane_bits = 7;
+// Values that are taken, or refused, at once: they stay in the nearest cache.
+constexpr std::int64_t block_values = 512;
+// With values below 2^(e + 1), each a lane: the exponents of the accumulators, and of the last bit that they take.
+constexpr int high_above = lane_bits + 2, low_above = high_above - 53 + lane_bits + 2, last_above = low_above - 52;
+// The least e: the last bit is that of doubles, 2^-1074. The greatest: accumulators are finite.
+constexpr int least_e = -1022 - low_above, greatest_e = 1022 - high_above;
 
-// What a round takes from some values: their sums down to two bounds, exact; `rest`: whether anything was left.
-struct Fold {
-    double high = 0, low = 0;
-    bool possible = true, rest = false;
-};
+using Doubles [[gnu::vector_size(4 * 8)]] = double;
+using Bits [[gnu::vector_size(4 * 8)]] = std::int64_t;
+constexpr std::int64_t magnitude = std::numeric_limits<std::int64_t>::max();
 
 // 2^e as a double, e from -1022 to 1023.
 double power(int e) {
@@ -56,83 +57,127 @@ double power(int e) {
     return x;
 }
 
-// One round. An accumulator of 1.5 * 2^k takes of each value the bits from 2^(k - 52) on: what it changes by and what
-// is left are exact, and so is its sum, as long as that is below 2^(k - 1) (Demmel and Nguyen, "Parallel reproducible
-// summation", 2015, twice). `left` may be x. n is a multiple of `lanes`.
-TILEWAVE_CLONES Fold fold(const double* x, std::int64_t n, double* left) {
-    constexpr int groups = 4;
-    using Doubles [[gnu::vector_size(lanes / groups * 8)]] = double;
-    using Bits [[gnu::vector_size(lanes / groups * 8)]] = std::int64_t;
-    constexpr int each = lanes / groups;
-    constexpr std::int64_t magnitude = std::numeric_limits<std::int64_t>::max();
-    Bits most[groups] = {};
-    for (std::int64_t i = 0; i < n; i += lanes)
-        for (int g = 0; g < groups; ++g) {
-            Bits bits;
-            std::memcpy(&bits, x + i + g * each, sizeof bits);
-            bits &= magnitude;
-            most[g] = bits > most[g] ? bits : most[g];
-        }
-    std::int64_t all = 0;
-    for (int g = 0; g < groups; ++g)
-        for (int k = 0; k < each; ++k) all = most[g][k] > all ? most[g][k] : all;
-    // Every value is below 2^(e + 1).
-    const int e = static_cast<int>(all >> 52) - 1023;
-    if (e + fold_bits + 1 > 1023) return {0, 0, false, false};  // too large, infinite or NaN
-    // The last bit of doubles, 2^-1074, ends all.
-    const int first = e + fold_bits < -1022 ? -1022 : e + fold_bits;
-    const int second = first - 54 + fold_bits < -1022 ? -1022 : first - 54 + fold_bits;
-    const double sigma = 1.5 * power(first), tau = 1.5 * power(second);
-    Doubles high[groups], low[groups];
-    Bits any[groups] = {};
-    for (int g = 0; g < groups; ++g) high[g] = sigma - Doubles{}, low[g] = tau - Doubles{};
-    for (std::int64_t i = 0; i < n; i += lanes)
-        for (int g = 0; g < groups; ++g) {
+// The last values of lanes; those before them are 0.
+constexpr auto tails = [] {
+    std::array<std::int64_t, 2 * lanes> mask{};
+    for (std::size_t k = lanes; k < mask.size(); ++k) mask[k] = -1;
+    return mask;
+}();
+
+// Adds n >= lanes values to two accumulators a lane, 1.5 * 2^k each, which take of a value its bits from 2^(k - 52) on:
+// what an accumulator changes by and what is left are exact (Demmel and Nguyen, "Parallel reproducible summation",
+// 2015, twice) while it stays below 2^(k + 1) and above 2^k; of the second that is sure. Nothing is added, and false
+// returned, where the first, begun at `start`, does not, or a value is NaN, or has bits left after both.
+TILEWAVE_CLONES bool take(double* high, double* low, const double* x, std::int64_t n, double start) {
+    Doubles h[2], l[2];
+    for (int k = 0; k < 2; ++k) {
+        std::memcpy(&h[k], high + 4 * k, sizeof h[k]);
+        std::memcpy(&l[k], low + 4 * k, sizeof l[k]);
+    }
+    Bits rest = {}, changed = {};
+    const Bits begun = reinterpret_cast<Bits>(start - Doubles{});
+    const auto take_one = [&](const Doubles& v, int k) {
+        const Doubles sum = h[k] + v, below = v - (sum - h[k]);
+        const Doubles lower = l[k] + below;
+        rest |= reinterpret_cast<Bits>(below - (lower - l[k]));
+        h[k] = sum;
+        l[k] = lower;
+        changed |= reinterpret_cast<Bits>(sum) ^ begun;
+    };
+    std::int64_t i = 0;
+    for (; i + lanes <= n; i += lanes)
+        for (int k = 0; k < 2; ++k) {
             Doubles v;
-            std::memcpy(&v, x + i + g * each, sizeof v);
-            const Doubles h = high[g] + v, below = v - (h - high[g]);
-            const Doubles l = low[g] + below, rest = below - (l - low[g]);
-            high[g] = h;
-            low[g] = l;
-            std::memcpy(left + i + g * each, &rest, sizeof rest);
-            Bits bits;
-            std::memcpy(&bits, &rest, sizeof bits);
-            any[g] |= bits;
+            std::memcpy(&v, x + i + 4 * k, sizeof v);
+            take_one(v, k);
         }
-    Fold result;
-    std::int64_t rests = 0;
-    for (int g = 0; g < groups; ++g)
-        for (int k = 0; k < each; ++k) {
-            result.high += high[g][k] - sigma;
-            result.low += low[g][k] - tau;
-            rests |= any[g][k];
+    if (i < n)
+        for (int k = 0; k < 2; ++k) {
+            Bits v, inside;
+            std::memcpy(&v, x + n - lanes + 4 * k, sizeof v);
+            std::memcpy(&inside, tails.data() + (n - i) + 4 * k, sizeof inside);
+            take_one(reinterpret_cast<Doubles>(v & inside), k);
         }
-    result.rest = (rests & magnitude) != 0;  // a zero may have a sign
-    return result;
+    const Bits wrong = (rest & magnitude) | (changed >> 52);  // a zero may have a sign
+    const bool all = ((wrong[0] | wrong[1]) | (wrong[2] | wrong[3])) == 0;
+    if (all)
+        for (int k = 0; k < 2; ++k) {
+            std::memcpy(high + 4 * k, &h[k], sizeof h[k]);
+            std::memcpy(low + 4 * k, &l[k], sizeof l[k]);
+        }
+    return all;
+}
+
+// The exponent of the largest of some values, 1024 where it is infinite or NaN.
+TILEWAVE_CLONES int largest_exponent(const double* x, std::int64_t n) {
+    std::uint64_t most = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+        std::uint64_t bits;
+        std::memcpy(&bits, x + i, sizeof bits);
+        bits &= static_cast<std::uint64_t>(magnitude);
+        most = bits > most ? bits : most;
+    }
+    return static_cast<int>(most >> 52) - 1023;
 }
 
 }  // namespace
 
-void ExactSum::add(const double* x, std::int64_t n) {
-    double left[fold_values];
-    while (n >= fewest_folded) {
-        const std::int64_t now = (n < fold_values ? n : fold_values) / lanes * lanes;
-        const double* values = x;
-        int round = 0;
-        for (; round < most_rounds; ++round) {
-            const Fold f = fold(values, now, left);
-            if (!f.possible) break;
-            add(f.high);
-            add(f.low);
-            values = left;
-            if (!f.rest) break;
+// The accumulators of values below 2^(e + 1).
+void ExactSum::begin(int e) {
+    pass_on();
+    exponent_ = e;
+    high_.fill(1.5 * power(e + high_above));
+    low_.fill(1.5 * power(e + low_above));
+}
+
+// What the accumulators have taken goes to the words: of four lanes it has 53 bits at most.
+void ExactSum::pass_on() {
+    if (taken_ == 0) return;
+    taken_ = 0;
+    for (auto [lane, above] : {std::pair{&high_, high_above}, std::pair{&low_, low_above}}) {
+        const double start = 1.5 * power(exponent_ + above);
+        for (int k = 0; k < lanes; k += 4) {
+            const auto part = [&](int i) { return (*lane)[static_cast<std::size_t>(k + i)] - start; };
+            add((part(0) + part(1)) + (part(2) + part(3)));
         }
-        if (round == most_rounds || values == x)
-            for (std::int64_t i = 0; i < now; ++i) add(values[i]);
+        lane->fill(start);
+    }
+}
+
+void ExactSum::add(const double* x, std::int64_t n) {
+    while (n >= lanes) {
+        const std::int64_t now = n < block_values + lanes ? n : block_values;
+        add_block(x, now);
         x += now;
         n -= now;
     }
     for (std::int64_t i = 0; i < n; ++i) add(x[i]);
+}
+
+void ExactSum::add_block(const double* x, std::int64_t n) {
+    const std::int64_t of_lane = (n + lanes - 1) / lanes;
+    if (taken_ + of_lane > (std::int64_t{1} << lane_bits)) pass_on();
+    const auto taken = [&](const double* values) {
+        const bool all =
+            exponent_ != none && take(high_.data(), low_.data(), values, n, 1.5 * power(exponent_ + high_above));
+        if (all) taken_ += of_lane;
+        return all;
+    };
+    if (taken(x)) return;
+    // Values may grow a little before that happens again.
+    const int wanted = std::clamp(largest_exponent(x, n) + 2, least_e, greatest_e);
+    begin(exponent_ != none && std::abs(exponent_ - wanted) <= 2 ? exponent_ : wanted);
+    if (taken(x)) return;
+    // Those that do not fit go one by one.
+    double rest[block_values + lanes];
+    const double least = power(std::max(exponent_ + last_above + 52, -1022)), bound = power(exponent_ + 1);
+    for (std::int64_t i = 0; i < n; ++i) {
+        const double size = std::fabs(x[i]);
+        const bool fits = size == 0 || (size < bound && (size >= least || exponent_ == least_e));
+        if (!fits) add(x[i]);
+        rest[i] = fits ? x[i] : 0.0;
+    }
+    taken(rest);
 }
 
 // Every word but the last within 0 to 2^32 - 1.
@@ -146,6 +191,7 @@ void ExactSum::carry() {
 
 void ExactSum::add(const ExactSum& other) {
     ExactSum more = other;
+    more.pass_on();
     more.carry();
     carry();
     for (std::size_t i = 0; i < words_.size(); ++i) words_[i] += more.words_[i];
@@ -160,6 +206,7 @@ double ExactSum::value() const {
     if (plus_ || minus_)
         return plus_ ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
     ExactSum sum = *this;
+    sum.pass_on();
     sum.carry();
     const bool negative = sum.words_.back() < 0;
     if (negative) {

@@ -32,25 +32,37 @@ bool better(T a, T b) {
 // The best of n neighbours: eight and more at once, so that the compiler makes vectors of it.
 template <bool Max, class T>
 TILEWAVE_CLONES T best_of(const T* x, std::int64_t n) {
-    constexpr int lanes = 64 / sizeof(T);
+    constexpr std::int64_t lanes = 64 / sizeof(T);
+    if (n < lanes) {
+        T all = x[0];
+        for (std::int64_t i = 1; i < n; ++i)
+            if (better<Max>(x[i], all)) all = x[i];
+        return all;
+    }
     T best[lanes];
     bool nan = false;
     for (int k = 0; k < lanes; ++k) best[k] = x[0];
-    std::int64_t i = 0;
-    for (; i + lanes <= n; i += lanes)
+    for (std::int64_t i = 0; i < n; i += lanes) {
+        const T* const now = x + std::min(i, n - lanes);  // the last ones may have been looked at
         for (int k = 0; k < lanes; ++k) {
-            const T v = x[i + k];
+            const T v = now[k];
             best[k] = (Max ? v > best[k] : v < best[k]) ? v : best[k];
             if constexpr (std::is_floating_point_v<T>) nan |= v != v;
         }
-    T all = x[0];
-    for (; i < n; ++i)
-        if (better<Max>(x[i], all)) all = x[i];
-    for (int k = 0; k < lanes; ++k)
-        if (better<Max>(best[k], all)) all = best[k];
+    }
     if constexpr (std::is_floating_point_v<T>)
         if (nan) return std::numeric_limits<T>::quiet_NaN();
+    T all = best[0];
+    for (int k = 1; k < lanes; ++k) all = (Max ? best[k] > all : best[k] < all) ? best[k] : all;
     return all;
+}
+
+// Whether a value is among n neighbours.
+template <class T>
+TILEWAVE_CLONES bool has(const T* x, std::int64_t n, T value) {
+    bool found = false;
+    for (std::int64_t i = 0; i < n; ++i) found |= x[i] == value;
+    return found;
 }
 
 template <bool Max, class T>
@@ -92,6 +104,14 @@ void Reduced::add_extreme(const std::byte* first, std::int64_t step, std::int64_
     if (!beats(value, element(forward ? 0 : n - 1))) return;
     std::int64_t q = forward ? 0 : n - 1;
     auto same = [&](T v) { return v == value || (is_nan(v) && is_nan(value)); };
+    // Whole blocks without it first, which are looked at with vectors.
+    constexpr std::int64_t block = 64 / sizeof(T);
+    if (step == sizeof(T) && reinterpret_cast<std::uintptr_t>(first) % alignof(T) == 0 && value == value)
+        while (forward ? q + block <= n : q + 1 >= block) {
+            if (has(reinterpret_cast<const T*>(first) + (forward ? q : q + 1 - block), block, value)) break;
+            q += forward ? block : -block;
+        }
+    if (q < 0 || q >= n) return;
     while (!same(load<T>(first + q * step)))
         if (q += forward ? 1 : -1; q < 0 || q >= n)
             return;  // other lanes have changed the row: only while a rate is measured, in no order
@@ -141,7 +161,7 @@ void Reduced::add(const std::byte* first, std::int64_t step, std::int64_t n, con
     with_real_type(what_.type, [&](auto zero) {
         using T = decltype(zero);
         if (what_.op != Reduction::sum) return add_extreme<T>(first, step, n, at, direction);
-        at_ = at;
+        if (!any()) at_ = at;
         if constexpr (std::is_floating_point_v<T>) {
             add_floats<T>(exact_, first, step, n);
         } else {
@@ -156,18 +176,6 @@ void Reduced::add(const std::byte* first, std::int64_t step, std::int64_t n, con
             integers_ += sum;
         }
     });
-}
-
-bool Reduced::worse(const std::byte* first, std::int64_t step, std::int64_t n) const {
-    if (what_.op == Reduction::sum || !any() || n <= 0) return false;
-    bool worse = false;
-    with_real_type(what_.type, [&](auto zero) {
-        using T = decltype(zero);
-        const T best = load<T>(best_.data());
-        worse = what_.op == Reduction::max ? better<true>(best, best_of<true, T>(first, step, n))
-                                           : better<false>(best, best_of<false, T>(first, step, n));
-    });
-    return worse;
 }
 
 bool Reduced::worse(const std::byte* found) const {

@@ -15,6 +15,10 @@ inline constexpr std::int64_t longest_simd_row = 1 << 16;
 /// Points. Rows with values of no array, which are reduced at once, are cut so that these stay in the nearest cache:
 /// 8 KB of each.
 inline constexpr std::int64_t longest_value_row = 1024;
+/// Of each value, of the rows of a call.
+inline constexpr std::int64_t most_row_values = 2048;
+/// Points whose values are reduced at once where these are those of an array.
+inline constexpr std::int64_t most_reduced_points = 2048;
 /// Rows of one call of a kernel: enough that the call costs little even with short rows.
 inline constexpr int most_rows_of_a_call = 64;
 /// Rows of a tile whose list is reused for the next tile: finding a row takes 1.6 ns. A longer list would displace

@@ -181,7 +181,7 @@ def max(array: str | Field) -> Any:
 
     Notes
     -----
-    Collective for a field: messages of 600 bytes up and down a tree of ranks. In a run the best of a row of integers
+    Collective for a field: messages of 1 KB up and down a tree of ranks. In a run the best of a row of integers
     that an array gets is found while it is computed, and only a row that has a better one than those before is
     searched; other values are read once more while they are in the nearest cache.
     """

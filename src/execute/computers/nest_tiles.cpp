@@ -1,6 +1,7 @@
 // Tiles: their rows, several to a call of the kernel, and polls between the calls.
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <string>
 
 #include "core/clock.hpp"
@@ -27,12 +28,14 @@ class Batches {
 public:
     // `single`: a row is a batch. `together`: the kernel computes some rows at once that depend on each other.
     // `layer_rows`: distance of layers in memory, in rows; the next layer may be computed a row behind this one. 0:
-    // layers come one by one. `cut`: the most points of a span.
+    // layers come one by one. `cut`: the most points of a span. `room`: of a batch's rows below each other.
     Batches(TileRows& rows, LayerRows (&layers)[2], bool single, bool together, std::int64_t layer_rows,
-            std::int64_t cut)
-        : rows_(rows), lists_(layers), single_(single), layer_rows_(layer_rows), cut_(cut) {
+            std::int64_t cut, std::int64_t room)
+        : rows_(rows), lists_(layers), single_(single), layer_rows_(layer_rows), cut_(cut), room_(room) {
         longest_ = std::min(rows.extent_up(), rows.extent_down());
-        layers_ = !single && rows.layers() && longest_ <= longest_row;
+        layers_ = !single && rows.layers() && longest_ <= std::min(cut, longest_row);
+        // Rows of a layer begin a point further on than the one before, or where that does.
+        while (layers_ && most_rows_ > 1 && most_rows_ * (longest_ + most_rows_ - 1) > room) --most_rows_;
         more_ = rows.first();
         at_ = rows.begin();
         if (together && !single && longest_ <= cut_) group_ = max_simd_rows * longest_;
@@ -83,8 +86,7 @@ private:
 
     void take(Batch& batch, std::int64_t limit) {
         if (left_ == 0) begin_layers();
-        batch.count =
-            static_cast<int>(std::min(std::clamp<std::int64_t>(limit / longest_, 1, most_rows_of_a_call), left_));
+        batch.count = static_cast<int>(std::min(std::clamp<std::int64_t>(limit / longest_, 1, most_rows_), left_));
         batch.spans = spans_.data();
         if (now_)
             batch.spans = now_->spans.data() + (static_cast<std::int64_t>(now_->spans.size()) - left_);
@@ -103,9 +105,12 @@ private:
         batch.points = 0;
         batch.first = rows_.point();
         batch.layer_rows = 0;
-        std::int64_t number = 0;
+        std::int64_t number = 0, lo = at_, hi = at_;
         while (batch.count < most_rows_of_a_call && batch.points < limit) {
             const std::int64_t points = std::min(cut_, rows_.end() - at_);
+            lo = std::min(lo, at_);
+            hi = std::max(hi, at_ + points);
+            if (batch.count > 0 && (number + 1) * (hi - lo) > room_) return;
             spans_[batch.count++] = {number, at_, points};
             batch.points += points;
             at_ += points;
@@ -122,7 +127,8 @@ private:
     LayerRows (&lists_)[2];
     LayerRows* now_ = nullptr;  // the list of their rows; none where they are too many
     bool single_, layers_ = false, more_ = false;
-    std::int64_t layer_rows_, cut_,
+    std::int64_t layer_rows_, cut_, room_,
+        most_rows_ = most_rows_of_a_call,
         group_ = 0;                      // points of a span, at most; of the rows that go together, 0 where none do
     std::int64_t at_ = 0, longest_ = 0;  // the point of the present row to go on from; points of a layer's longest row
     std::int64_t together_ = 0, left_ = 0, diagonal_ = 0,
@@ -130,13 +136,15 @@ private:
     std::array<Span, most_rows_of_a_call> spans_;
 };
 
-// What a kernel without a function for several rows is given; `places`: with row values.
+// What a kernel without a function for several rows is given, or one that tells the best values of each: these are
+// those of the batch's rows, best after best. `places`: with row values.
 std::int64_t row_by_row(const Kernel& kernel, std::size_t places, char* const* ptr, const std::int64_t* step,
                         const Batch& batch, const std::int64_t* next, const Index& index, const Index& direction,
                         const Index& next_index) {
     char* here[max_places];
-    std::copy(ptr + places, ptr + places + kernel.tables.size() + static_cast<std::size_t>(kernel.bests()),
-              here + places);
+    char** const bests = std::copy(ptr + places, ptr + places + kernel.tables.size(), here + places);
+    std::copy(ptr + places + kernel.tables.size(),
+              ptr + places + kernel.tables.size() + static_cast<std::size_t>(kernel.bests()), bests);
     Index x = index;
     for (int i = 0; i < batch.count; ++i) {
         const Span& span = batch.spans[i];
@@ -147,6 +155,7 @@ std::int64_t row_by_row(const Kernel& kernel, std::size_t places, char* const* p
         if (const std::int64_t code = kernel.row(here, step, span.points, x.begin(), direction.begin(), kernel.env);
             code != 0)
             return code | static_cast<std::int64_t>(i) << 32;
+        for (int k = 0; k < kernel.bests(); ++k) bests[k] += sizeof(std::int64_t);
     }
     return 0;
 }
@@ -166,7 +175,7 @@ NestComputer::NestComputer(const Schedule& schedule, std::span<const Kernel> ker
             throw ConfigError("execute: a nest is computed by kernel " + std::to_string(work->kernel) +
                               "; no such kernel was given, of " + std::to_string(kernels.size()));
         if (!given) continue;
-        nests_[w] = {work, &kernels[k], {}, {}};
+        nests_[w] = {work, &kernels[k], {}, {}, {}};
         if (const std::size_t n = work->places.size() + kernels[k].values.size() + kernels[k].tables.size() +
                                   static_cast<std::size_t>(kernels[k].bests());
             n > max_places)
@@ -176,6 +185,8 @@ NestComputer::NestComputer(const Schedule& schedule, std::span<const Kernel> ker
         if (!kernels[k].values.empty())
             for (std::size_t l = 0; l < s_.lanes.size(); ++l)
                 nests_[w].row_values.push_back(aligned_memory(value_room(kernels[k].values.size())));
+        nests_[w].bests.resize(s_.lanes.size(),
+                               std::vector<std::int64_t>(static_cast<std::size_t>(kernels[k].bests()) * best_room));
     }
     restart();
 }
@@ -196,52 +207,6 @@ void NestComputer::compute(Run& run, int lane, const Tile& tile) {
         compute_in_window(run, lane, tile, nest);
     else
         compute_rows(run, lane, tile, nest);
-}
-
-std::vector<Reduced> NestComputer::reduced() const {
-    std::vector<Reduced> all;
-    for (const Nest& nest : nests_)
-        for (const auto& lanes : nest.reduced) {
-            all.push_back(lanes.empty() ? Reduced() : lanes[0].value);
-            for (std::size_t l = 1; l < lanes.size(); ++l) all.back().combine(lanes[l].value);
-        }
-    return all;
-}
-
-// Whether the values that a row has just written change nothing of a reduction: by the best that the kernel returns, or
-// a look at all.
-bool NestComputer::worse(const Nest& nest, const Reduced& r, char* const* ptr, const std::int64_t* step,
-                         std::int64_t n) const {
-    const PointReduction& what = r.what();
-    const std::size_t bests = nest.work->places.size() + nest.kernel->values.size() + nest.kernel->tables.size();
-    if (what.best >= 0)
-        return r.worse(reinterpret_cast<const std::byte*>(ptr[bests + static_cast<std::size_t>(what.best)]));
-    return r.worse(reinterpret_cast<const std::byte*>(ptr[what.place]), step[what.place], n);
-}
-
-// A lane's first tile of a repetition leaves nothing of the one before. A lane has tiles in all of them or in none.
-void NestComputer::reduce_anew(Nest& nest, int lane, std::int64_t repetition) {
-    for (auto& lanes : nest.reduced) {
-        LaneReduced& r = lanes[lane];
-        if (r.repetition != repetition) r = {Reduced(r.value.what()), repetition};
-    }
-}
-
-// Those values, while they are in the nearest cache.
-void NestComputer::reduce(Nest& nest, int lane, char* const* ptr, const std::int64_t* step, std::int64_t n,
-                          const Index& index, const Index& direction) {
-    for (auto& lanes : nest.reduced) {
-        Reduced& r = lanes[lane].value;
-        const PointReduction& what = r.what();
-        if (what.best >= 0 && worse(nest, r, ptr, step, n)) continue;
-        Index at = what.shift, by = what.shift;
-        for (int d = 0; d < at.n; ++d) {
-            at[d] += index[static_cast<int>(what.axes[d])];
-            by[d] = direction[static_cast<int>(what.axes[d])];
-        }
-        r.add(reinterpret_cast<const std::byte*>(ptr[what.place]), step[what.place], n, at, by,
-              what.counts < 0 ? nullptr : reinterpret_cast<const std::byte*>(ptr[what.counts]));
-    }
 }
 
 // What points of the tile leave out keeps the value of the time before, which is in other memory.
@@ -274,8 +239,8 @@ std::intptr_t NestComputer::place_at(const ArrayMemory& memory, const Access& pl
 std::int64_t NestComputer::rows_of_layer(const ArrayMemory& memory, const Nest& nest, const TileRows& rows,
                                          const std::int64_t* next) const {
     const NestWork& work = *nest.work;
-    if (!work.layers_together || work.rows_depend || nest.kernel->uses_index || !rows.layers() ||
-        without(off_, FastPath::layers))
+    if (!nest.reduced.empty() || !work.layers_together || work.rows_depend || nest.kernel->uses_index ||
+        !rows.layers() || without(off_, FastPath::layers))
         return 0;
     std::int64_t layer_rows = 0;
     for (std::size_t p = 0; p < work.places.size(); ++p) {
@@ -298,10 +263,9 @@ void NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest) {
     const std::size_t places = work.places.size();
     char* ptr[max_places];
     std::int64_t step[max_places], next[max_places];
-    std::int64_t bests[max_places];
     const std::size_t all = places + kernel.values.size();
     char** argument = std::copy(kernel.tables.begin(), kernel.tables.end(), ptr + all);
-    for (int k = 0; k < kernel.bests(); ++k) *argument++ = reinterpret_cast<char*>(bests + k);
+    for (int k = 0; k < kernel.bests(); ++k) *argument++ = reinterpret_cast<char*>(nest.best(l, k));
     std::fill(step + all, step + all + kernel.tables.size(), 0);
     for (std::size_t k = 0; k < kernel.values.size(); ++k) {
         step[places + k] = kernel.values[k];
@@ -309,7 +273,7 @@ void NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest) {
     }
     const Index origin = work.period_shift(tile.box);
     // A row a call: the row after this one is in another time buffer, for example.
-    bool single = !nest.reduced.empty() || without(off_, FastPath::rows_together);
+    bool single = without(off_, FastPath::rows_together);
     for (std::size_t p = 0; p < places; ++p) {
         const int a = work.places[p].array;
         const bool time_buffers = s_.arrays[a].time_buffers > 0;
@@ -330,24 +294,27 @@ void NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest) {
     std::int64_t& left = run.points_to_poll(l);
     const bool together = work.rows_depend && kernel.rows != nullptr;
     double begin = now_s();
+    const bool values = !kernel.values.empty();
     Batches batches(rows, layers_[l].rows, single, together, rows_of_layer(memory, nest, rows, next),
-                    !kernel.values.empty() ? longest_value_row
-                    : together             ? longest_simd_row
-                                           : longest_row);
-    for (Batch batch;
-         batches.next(batch, run.polls() ? std::max<std::int64_t>(left, 1) : most_rows_of_a_call * longest_row);) {
+                    values     ? longest_value_row
+                    : together ? longest_simd_row
+                               : longest_row,
+                    values ? most_row_values : std::numeric_limits<std::int64_t>::max());
+    const std::int64_t most =
+        nest.reduced.empty() || together ? most_rows_of_a_call * longest_row : most_reduced_points;
+    for (Batch batch; batches.next(batch, run.polls() ? std::clamp<std::int64_t>(left, 1, most) : most);) {
         for (std::size_t p = 0; p < places; ++p)
             ptr[p] = reinterpret_cast<char*>(place_at(
                 memory, work.places[p], s_.arrays[work.places[p].array].whole ? batch.first - origin : batch.first));
-        // The one row of the batch begins where the lane's memory does.
-        for (std::size_t p = places; p < all; ++p)
-            ptr[p] = reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(nest.row_value(l, p - places)) -
-                                             batch.spans->begin * step[p]);
-        const Index x = kernel.uses_index ? loop_index(batch.first, 0) : batch.first;
+        const RowValues room =
+            values ? place_values(nest, l, {batch.spans, static_cast<std::size_t>(batch.count)}, ptr, step, next)
+                   : RowValues{};
+        const Index x = kernel.uses_index || !nest.reduced.empty() ? loop_index(batch.first, 0) : batch.first;
         const std::int64_t code =
-            kernel.rows ? kernel.rows(ptr, step, batch.count, batch.spans, next, x.begin(), rows.direction().begin(),
-                                      rows.turn().begin(), kernel.env)
-                        : row_by_row(kernel, all, ptr, step, batch, next, x, rows.direction(), rows.turn());
+            kernel.rows && kernel.bests() == 0
+                ? kernel.rows(ptr, step, batch.count, batch.spans, next, x.begin(), rows.direction().begin(),
+                              rows.turn().begin(), kernel.env)
+                : row_by_row(kernel, all, ptr, step, batch, next, x, rows.direction(), rows.turn());
         if (code != 0) {
             const Span& span = batch.spans[code >> 32];
             Index row = batch.first;
@@ -358,12 +325,16 @@ void NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest) {
             run.fail({code % error_sites, loop_index(row, span.begin + q), tile.work});
             return;
         }
-        if (!nest.reduced.empty()) {  // a batch is one row
-            for (std::size_t p = 0; p < all; ++p)
-                ptr[p] =
-                    reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(ptr[p]) + batch.spans->begin * step[p]);
-            reduce(nest, l, ptr, step, batch.points, loop_index(batch.first, batch.spans->begin), rows.direction());
-        }
+        if (!nest.reduced.empty())
+            reduce(nest, l,
+                   {ptr,
+                    step,
+                    next,
+                    {batch.spans, static_cast<std::size_t>(batch.count)},
+                    room,
+                    x,
+                    rows.direction(),
+                    rows.turn()});
         left -= batch.points;
         if (left <= 0 && !run.pace(l, 0, begin)) return;
     }

@@ -40,12 +40,27 @@ private:
         const Kernel* kernel = nullptr;
         std::vector<std::vector<LaneReduced>> reduced;         // by reduction, lane
         std::vector<std::shared_ptr<std::byte[]>> row_values;  // by lane
+        std::vector<std::vector<std::int64_t>> bests;          // by lane: of the rows of a batch, best after best
         std::byte* row_value(int lane, std::size_t k) const { return row_values[lane].get() + value_room(k); }
+        std::int64_t* best(int lane, int k) { return bests[lane].data() + static_cast<std::size_t>(k) * best_room; }
+    };
+    static constexpr std::size_t best_room = tuning::most_rows_of_a_call;
+    // The points from `lo` to `lo` + `width` of each row: values of row after row follow each other.
+    struct RowValues {
+        std::int64_t lo = 0, width = 0;
+    };
+    // Rows that a kernel has computed; ptr and index are those of point 0 of row 0, as a RowsFunction is given them.
+    struct Computed {
+        char* const* ptr;
+        const std::int64_t *step, *next;
+        std::span<const Span> spans;
+        RowValues values;
+        const Index &index, &direction, &turn;
     };
     // Bytes of the memory of some row values, each a cache line further than the rows before it: not all at the same
     // place of their pages.
     static std::int64_t value_room(std::size_t values) {
-        return static_cast<std::int64_t>(values) * (tuning::longest_value_row * 8 + cache_line_bytes);
+        return static_cast<std::int64_t>(values) * (tuning::most_row_values * 8 + cache_line_bytes);
     }
     struct alignas(64) LaneLayers {
         LayerRows rows[2];  // of a tile's layers, the most together and the rest; reused from tile to tile
@@ -54,10 +69,10 @@ private:
 
     void compute_rows(Run& run, int lane, const Tile& tile, Nest& nest);
     void compute_in_window(Run& run, int lane, const Tile& tile, Nest& nest);
-    bool worse(const Nest& nest, const Reduced& r, char* const* ptr, const std::int64_t* step, std::int64_t n) const;
     static void reduce_anew(Nest& nest, int lane, std::int64_t repetition);
-    void reduce(Nest& nest, int lane, char* const* ptr, const std::int64_t* step, std::int64_t n, const Index& index,
-                const Index& direction);
+    static RowValues place_values(const Nest& nest, int lane, std::span<const Span> spans, char** ptr,
+                                  const std::int64_t* step, std::int64_t* next);
+    static void reduce(Nest& nest, int lane, const Computed& rows);
     void carry_time_buffers(const ArrayMemory& memory, const NestWork& nest, const Tile& tile) const;
     std::intptr_t place_at(const ArrayMemory& memory, const Access& place, const Index& point) const;
     std::int64_t rows_of_layer(const ArrayMemory& memory, const Nest& nest, const TileRows& rows,

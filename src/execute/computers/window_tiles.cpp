@@ -49,7 +49,7 @@ public:
         }
         std::fill(step_ + (argument - ptr_), step_ + (argument - ptr_) + kernel_.tables.size(), 0);
         argument = std::copy(kernel_.tables.begin(), kernel_.tables.end(), argument);
-        for (int k = 0; k < kernel_.bests(); ++k) *argument++ = reinterpret_cast<char*>(bests_ + k);
+        for (int k = 0; k < kernel_.bests(); ++k) *argument++ = reinterpret_cast<char*>(nest_.best(lane, k));
         Index along = Index::filled(f_.dims(), 0);
         along[f_.along()] = 1;
         along[f_.across()] = -f_.slant();
@@ -282,10 +282,10 @@ private:
             run_.fail({code % error_sites, point(lo + code / error_sites), tile_.work});
             return false;
         }
-        bool changes = false;
-        for (const auto& lanes : nest_.reduced)
-            changes = changes || !computer_.worse(nest_, lanes[lane_].value, ptr_, step_, hi - lo);
-        if (changes) computer_.reduce(nest_, lane_, ptr_, step_, hi - lo, point(lo), direction_);
+        if (!nest_.reduced.empty()) {
+            const Span row{0, 0, hi - lo};
+            reduce(nest_, lane_, {ptr_, step_, step_, {&row, 1}, {0, row.points}, point(lo), direction_, direction_});
+        }
         return (run_.points_to_poll(lane_) -= hi - lo) > 0 || run_.pace(lane_, 0, begin_);
     }
 
@@ -309,7 +309,6 @@ private:
     std::vector<RunMove> take_, leave_;
     std::vector<std::size_t> writer_;  // by ring: the place that writes it
     double begin_ = 0;
-    std::int64_t bests_[max_places];  // of a row, by the kernel
     char* ptr_[max_places];
     std::int64_t step_[max_places];
     PlaneRows rows_[max_places];

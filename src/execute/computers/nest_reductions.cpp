@@ -1,0 +1,83 @@
+// Reductions of what nests compute: the values of some rows at a time, while they are in the nearest cache.
+#include <algorithm>
+#include <cstring>
+
+#include "execute/computers/nests.hpp"
+
+namespace tilewave {
+
+std::vector<Reduced> NestComputer::reduced() const {
+    std::vector<Reduced> all;
+    for (const Nest& nest : nests_)
+        for (const auto& lanes : nest.reduced) {
+            all.push_back(lanes.empty() ? Reduced() : lanes[0].value);
+            for (std::size_t l = 1; l < lanes.size(); ++l) all.back().combine(lanes[l].value);
+        }
+    return all;
+}
+
+// A lane's first tile of a repetition leaves nothing of the one before. A lane has tiles in all of them or in none.
+void NestComputer::reduce_anew(Nest& nest, int lane, std::int64_t repetition) {
+    for (auto& lanes : nest.reduced) {
+        LaneReduced& r = lanes[lane];
+        if (r.repetition != repetition) r = {Reduced(r.value.what()), repetition};
+    }
+}
+
+// Where the values of some rows go: one row behind the other, between the first and the last point of any. What lies
+// between the rows is 0, so that sums take all at once.
+NestComputer::RowValues NestComputer::place_values(const Nest& nest, int lane, std::span<const Span> spans, char** ptr,
+                                                   const std::int64_t* step, std::int64_t* next) {
+    std::int64_t lo = spans[0].begin, hi = lo;
+    for (const Span& s : spans) lo = std::min(lo, s.begin), hi = std::max(hi, s.begin + s.points);
+    const std::int64_t width = hi - lo;
+    for (std::size_t k = 0; k < nest.kernel->values.size(); ++k) {
+        const std::size_t p = nest.work->places.size() + k;
+        std::byte* row = nest.row_value(lane, k);
+        next[p] = width * step[p];
+        ptr[p] =
+            reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(row) - spans[0].number * next[p] - lo * step[p]);
+        for (const Span& s : spans) {
+            const std::int64_t before = s.begin - lo, after = width - before - s.points;
+            if (before > 0) std::memset(row, 0, static_cast<std::size_t>(before * step[p]));
+            if (after > 0)
+                std::memset(row + (before + s.points) * step[p], 0, static_cast<std::size_t>(after * step[p]));
+            row += next[p];
+        }
+    }
+    return {lo, width};
+}
+
+void NestComputer::reduce(Nest& nest, int lane, const Computed& rows) {
+    const std::size_t places = nest.work->places.size();
+    for (auto& lanes : nest.reduced) {
+        Reduced& r = lanes[lane].value;
+        const PointReduction& what = r.what();
+        const auto p = static_cast<std::size_t>(what.place);
+        const auto first = [&](std::size_t place, const Span& s) {
+            return reinterpret_cast<const std::byte*>(reinterpret_cast<std::intptr_t>(rows.ptr[place]) +
+                                                      s.number * rows.next[place] + s.begin * rows.step[place]);
+        };
+        if (what.op == Reduction::sum && p >= places) {
+            r.add(nest.row_value(lane, p - places), rows.step[p],
+                  rows.values.width * static_cast<std::int64_t>(rows.spans.size()), rows.index, rows.direction);
+            continue;
+        }
+        const std::int64_t* const bests = what.best < 0 ? nullptr : nest.best(lane, what.best);
+        for (std::size_t i = 0; i < rows.spans.size(); ++i) {
+            const Span& s = rows.spans[i];
+            const std::byte* const values = first(p, s);
+            if (bests && r.worse(reinterpret_cast<const std::byte*>(bests + i))) continue;
+            Index at = what.shift, by = what.shift;
+            for (int d = 0; d < at.n; ++d) {
+                const int axis = static_cast<int>(what.axes[d]);
+                at[d] += rows.index[axis] + s.number * rows.turn[axis] + s.begin * rows.direction[axis];
+                by[d] = rows.direction[axis];
+            }
+            r.add(values, rows.step[p], s.points, at, by,
+                  what.counts < 0 ? nullptr : first(static_cast<std::size_t>(what.counts), s));
+        }
+    }
+}
+
+}  // namespace tilewave
