@@ -44,7 +44,7 @@ public:
     int rank() const { return rank_; }
     int size() const { return size_; }
     int threads() const { return threads_; }
-    /// CPUs of each rank: those of its host, divided among the ranks there. The default number of threads.
+    /// Cores of each rank: those of its host, divided among the ranks there. The default number of threads.
     int share() const { return share_; }
     /// The fast paths that are switched off here.
     PathsOff paths_off() const { return paths_off_; }
@@ -57,8 +57,11 @@ public:
     bool oversubscribed() const { return oversubscribed_; }
     /// CPUs that this rank's lanes are pinned to; empty when nothing is pinned. The environment variable TILEWAVE_PIN
     /// decides: on, off, or auto, which pins where the context has all ranks of a launch and they have several lanes
-    /// on this host. With more lanes than CPUs nothing is pinned. The caller's thread is pinned only inside a run.
+    /// on this host: a lane a core before SMT siblings, on one NUMA node if there is room. With more lanes than CPUs
+    /// nothing is pinned. The caller's thread is pinned only inside a run.
     const std::vector<int>& cpus() const;
+    /// NUMA nodes of the CPUs that this process may use.
+    int nodes() const { return nodes_; }
 
     /// Latency and bandwidth to the farthest rank and the hand-over between two lanes, equal on
     /// all ranks; measured when the context is made; where there is one rank, at first use.
@@ -99,7 +102,7 @@ private:
     int announced_on_host_;
     PathsOff paths_off_ = 0;
     std::shared_ptr<ProgressEngine> engine_;
-    int threads_, share_ = 1, rank_ = 0, size_ = 1;
+    int threads_, share_ = 1, rank_ = 0, size_ = 1, nodes_ = 1;
     bool oversubscribed_ = false;
     double ranks_per_core_ = 1;                   // here
     std::vector<std::int32_t> host_of_, set_of_;  // as Machine has them

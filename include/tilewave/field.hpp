@@ -75,7 +75,9 @@ public:
     /// ranks agree that all have the memory, and each point moves once; else the call is free. Collective.
     /// @pre layout.shape is the field's and layout.ranks() at most the context's (ConfigError)
     /// @throws OutOfResources on every rank, with nothing changed, where one has not the memory
-    bool relayout(const Layout& layout, const MemoryOrder& order, int time_buffers, std::uint64_t orders);
+    /// `fresh` is called with new memory, before values move there.
+    bool relayout(const Layout& layout, const MemoryOrder& order, int time_buffers, std::uint64_t orders,
+                  const std::function<void(std::byte*, int buffers)>& fresh = {});
     /// Whether relayout() has nothing to do on any rank. The same on each rank, without messages.
     bool stays(const Layout& layout, int time_buffers, std::uint64_t orders) const;
     /// Row-major.

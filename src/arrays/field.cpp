@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "arrays/conversion.hpp"
+#include "arrays/first_touch.hpp"
 #include "arrays/tuning.hpp"
 #include "context/agreement.hpp"
 #include "data/memory.hpp"
@@ -125,7 +126,10 @@ FieldStorage::FieldStorage(Context& context, const Layout& home, std::int64_t it
       order_(MemoryOrder::row_major(storage())),
       item_bytes_(item_bytes),
       data_(aligned_memory(order_.items * item_bytes)),
-      version_(1) {}
+      version_(1) {
+    if (touch_matters(context, bytes()))
+        FirstTouch::evenly(context.threads(), bytes(), page_of(bytes())).make(context.lanes(), data_.get(), 1);
+}
 
 Binding FieldStorage::binding(int back) const {
     return binding_of(data_.get() + back * time_buffer_bytes(), order_, item_bytes_);
@@ -145,7 +149,8 @@ bool FieldStorage::stays(const Layout& layout, int time_buffers, std::uint64_t o
     return layout_ == layout && time_buffers_ >= time_buffers && orders_ == orders;
 }
 
-bool FieldStorage::relayout(const Layout& layout, const MemoryOrder& order, int time_buffers, std::uint64_t orders) {
+bool FieldStorage::relayout(const Layout& layout, const MemoryOrder& order, int time_buffers, std::uint64_t orders,
+                            const std::function<void(std::byte*, int buffers)>& fresh) {
     if (layout.shape != layout_.shape || layout.ranks() > context_->size())
         throw ConfigError("relayout: a field of shape " + to_string(layout_.shape) + " on " +
                           std::to_string(context_->size()) + " ranks cannot take a layout of shape " +
@@ -179,6 +184,7 @@ bool FieldStorage::relayout(const Layout& layout, const MemoryOrder& order, int 
         agree_after(*context_, "another layout of a field", make);
     else
         make();
+    if (fresh && data) fresh(data.get(), buffers);
     for (const auto& move : moves) move->run();
     if (const Box part = owned(); moves.empty() && !fits && !part.empty()) {
         const Box before = storage(), now = layout.storage(rank);

@@ -11,6 +11,7 @@
 #include "core/tags.hpp"
 #include "execute/executor.hpp"
 #include "execute/lanes/lanes.hpp"
+#include "execute/lanes/topology.hpp"
 #include "measure/links/links.hpp"
 #include "transport/collectives.hpp"
 
@@ -25,16 +26,17 @@ std::string setting(const char* name, const char* otherwise) {
 
 struct Pinning {
     std::vector<int> cpus;
-    int threads = 1, share = 1;
+    int threads = 1, share = 1, nodes = 1;
     bool oversubscribed = false;
     double ranks_per_core = 1;
     std::vector<std::int32_t> host_of, set_of;  // of each rank; none where other ranks are not here
     std::vector<double> set_cpus;
 };
 
-// Ranks that share a host and a CPU set split the set in rank order; ranks that a launcher has bound to different sets
-// use their set from its start. Lanes are pinned only where all processes that compute here are known: programs without
-// a launcher, parts of a launch, or several launches of one rank with all CPUs would all take the first CPUs.
+// Ranks that share a host and a CPU set split it (place_lanes); those that a launcher has bound to different sets place
+// their lanes within their set, as if alone. Lanes are pinned only where all processes that compute here are known:
+// programs without a launcher, parts of a launch, or several launches of one rank with all CPUs would all take the
+// same.
 Pinning pin_plan(Transport& t, int threads, bool launched, int announced_on_host) {
     const Place here = Place::here(launched ? 0 : announced_on_host);
     const std::vector<std::string> all = allgather(t, here.text());
@@ -63,16 +65,18 @@ Pinning pin_plan(Transport& t, int threads, bool launched, int announced_on_host
         if (place.host == here.host) neighbours.push_back(std::move(place));
     }
     if (hosts.size() == 1) p.host_of.clear();
-    const std::vector<double> shares = cpu_shares(neighbours);
-    std::vector<std::int64_t> least{lanes_of(*std::min_element(shares.begin(), shares.end()))};
+    const std::vector<double> shares = shares_of(neighbours), cores = shares_of(neighbours, ShareOf::cores);
+    std::vector<std::int64_t> least{lanes_of(*std::min_element(cores.begin(), cores.end()))};
     allreduce_min(t, least);
     p.share = static_cast<int>(least[0]);
     p.threads = threads ? threads : p.share;
     p.ranks_per_core = static_cast<double>(sharing) / static_cast<double>(std::max<std::size_t>(here.cpus.size(), 1));
     p.oversubscribed = p.threads > lanes_of(shares[me]) || shares[me] < 1 - 1e-9;
+    const Topology topology = Topology::here().only(here.cpus);
+    p.nodes = topology.nodes();
     const std::string wanted = setting("TILEWAVE_PIN", "auto");
     if (!p.oversubscribed && (wanted == "on" || (wanted == "auto" && launched && sharing * std::max(threads, 1) > 1)))
-        for (int l = before * p.threads; l < (before + 1) * p.threads; ++l) p.cpus.push_back(here.cpus[l]);
+        p.cpus = std::move(place_lanes(topology, sharing, p.threads)[before]);
     return p;
 }
 
@@ -127,6 +131,7 @@ Context::Context(std::unique_ptr<Transport> transport, int threads, const Caller
     Pinning p = pin_plan(this->transport(), threads, launched_, announced_on_host_);
     threads_ = p.threads;
     share_ = p.share;
+    nodes_ = p.nodes;
     oversubscribed_ = p.oversubscribed;
     ranks_per_core_ = p.ranks_per_core;
     host_of_ = std::move(p.host_of);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "arrays/first_touch.hpp"
 #include "nests/tuning.hpp"
 
 namespace tilewave {
@@ -108,6 +109,20 @@ void BoundSweep::turn_buffers(std::size_t a, std::int64_t steps, bool history_be
     buffers_.push_back(all);
 }
 
+// The lanes that compute a field touch its new memory first.
+void BoundSweep::touch_first(std::size_t a, std::byte* data, int buffers) {
+    const Operand& o = operands_[a];
+    const NestArray& n = sweep_.problem_.arrays[a];
+    const int array = static_cast<int>(a);
+    const std::int64_t bytes = o.order.items * n.item_bytes;
+    if (n.scale.n > 0 || !touch_matters(context_, bytes * buffers)) return;
+    Binding memory{data + o.order.first * n.item_bytes, o.order.stride};
+    for (auto& s : memory.stride_bytes.v) s *= n.item_bytes;
+    memory = sweep_.to_loops(array, memory, held(sweep_.problem_, sweep_.plan_, array, context_.rank()).lo);
+    FirstTouch::by_tiles(sweep_.schedule_, array, memory, data, bytes, page_of(bytes * buffers))
+        .make(context_.lanes(), data, buffers);
+}
+
 void BoundSweep::place_arrays(std::size_t a, std::int64_t steps, bool history_beside, bool turned_later) {
     Operand& o = operands_[a];
     const NestArray& n = sweep_.problem_.arrays[a];
@@ -117,7 +132,8 @@ void BoundSweep::place_arrays(std::size_t a, std::int64_t steps, bool history_be
         const std::uint64_t orders = sweep_.orders_[a];
         if (!field->stays(*o.layout, o.time_buffers, orders)) {
             others_may_ = true;
-            moved_ |= field->relayout(*o.layout, o.order, o.time_buffers, orders);
+            moved_ |= field->relayout(*o.layout, o.order, o.time_buffers, orders,
+                                      [&](std::byte* data, int buffers) { touch_first(a, data, buffers); });
         }
         field->keep_history(o.time_buffers - 2);
         version = field->version();

@@ -75,6 +75,7 @@ private:
     Rest* rest_of(const StepBlocks& blocks);
     Steps steps_of(std::optional<std::int64_t> given);
     void place_arrays(CollectiveRun& run, std::int64_t steps, bool history_beside, bool turned_later = false);
+    void touch_first(std::size_t a, std::byte* data, int buffers);
     void place_arrays(std::size_t a, std::int64_t steps, bool history_beside, bool turned_later);
     void bind(std::size_t a);
     void visit_points(std::int64_t step, std::int64_t steps);

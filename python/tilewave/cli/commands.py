@@ -355,14 +355,15 @@ def _ping():
 
 
 def _cpus():
+    from tilewave import _core
+
     cpus = sorted(os.sched_getaffinity(0))
+    yield "CPUs allowed", "ok", f"{len(cpus)} of {os.cpu_count()}: {', '.join(map(str, cpus))}"
     yield (
-        "CPUs allowed",
-        "ok",
-        (
-            f"{len(cpus)} of {os.cpu_count()}: {', '.join(map(str, cpus))}; lanes of a launch are pinned in this order "
-            "(TILEWAVE_PIN=on|off|auto), without a launcher nothing is"
-        ),
+        "topology",
+        "info",
+        f"{_core.topology(by_hwloc=True)}; lanes of a launch are pinned, one a core before SMT siblings, those of a "
+        "rank to one NUMA node (TILEWAVE_PIN=on|off|auto), without a launcher none is",
     )
 
 

@@ -132,6 +132,8 @@ def python_plan(context, given, prepared, ranked, rate, *, considered, whole):
         whole=whole,
     )
     count_copies(given, prepared.on_one_rank, plan)
+    if context._dry_run is None:
+        plan.notes["placed"] = {"topology": _core.topology(), "cpus": context.cpus[: plan.threads]}
     return plan
 
 

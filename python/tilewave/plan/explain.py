@@ -128,6 +128,7 @@ def explain(plan):
         "",
         "The machine's numbers",
         *_machine(notes.get("machine", {})),
+        *_placed(notes.get("placed")),
         *_faces(plan),
         *_grids(plan),
     ]
@@ -217,6 +218,14 @@ def _machine(machine):
                 f"  messages {label:25} {latency} latency, {rate}, {send} to post a send, {receive} a receive, "
                 f"{100 * link['hidden_polled']:.0f} % hidden behind computing"
             )
+
+
+def _placed(placed):
+    """The host's CPUs, and where the lanes of the rank that explains are."""
+    if placed:
+        cpus = ", ".join(map(str, placed["cpus"]))
+        yield f"  {'CPUs allowed here':34} {placed['topology']}"
+        yield f"  {'lanes are':34} {f'pinned to CPUs {cpus}, in order' if cpus else 'not pinned'}"
 
 
 def _faces(plan):

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "execute/lanes/cpu_set.hpp"
+#include "execute/lanes/topology.hpp"
 #include "tilewave/engine/schedule.hpp"
 
 namespace tilewave {
@@ -116,14 +117,17 @@ CpuQuota cpu_quota(const std::string& root) {
 }
 
 Place Place::here(int announced) {
-    return {machine_name(), cpu_quota(), announced, allowed_cpus(), host_name()};
+    std::vector<int> cpus = allowed_cpus();
+    const int cores = Topology::here().only(cpus).cores();
+    return {machine_name(), cpu_quota(), announced, std::move(cpus), host_name(), cores};
 }
 
 std::string Place::text() const {
     std::ostringstream out;
     out.precision(17);
     const bool limited = !quota.group.empty();
-    out << host << ' ' << (limited ? quota.group : "-") << ' ' << (limited ? quota.cpus : 0) << ' ' << announced;
+    out << host << ' ' << (limited ? quota.group : "-") << ' ' << (limited ? quota.cpus : 0) << ' ' << announced << ' '
+        << cores;
     for (const int c : cpus) out << ' ' << c;
     out << " | " << name;
     return out.str();
@@ -132,7 +136,7 @@ std::string Place::text() const {
 Place Place::of(const std::string& text) {
     std::istringstream in(text);
     Place place;
-    in >> place.host >> place.quota.group >> place.quota.cpus >> place.announced;
+    in >> place.host >> place.quota.group >> place.quota.cpus >> place.announced >> place.cores;
     if (place.quota.group == "-") place.quota = {};
     for (int c = 0; in >> c;) place.cpus.push_back(c);
     in.clear();
@@ -140,7 +144,7 @@ Place Place::of(const std::string& text) {
     return place;
 }
 
-std::vector<double> cpu_shares(const std::vector<Place>& places) {
+std::vector<double> shares_of(const std::vector<Place>& places, ShareOf what) {
     std::map<std::pair<std::string, int>, int> users;            // of each CPU of each host
     std::map<std::pair<std::string, std::string>, int> members;  // of each group
     for (const Place& p : places) {
@@ -151,6 +155,7 @@ std::vector<double> cpu_shares(const std::vector<Place>& places) {
     for (const Place& p : places) {
         double share = 0;
         for (const int c : p.cpus) share += 1.0 / std::max(users[{p.host, c}], p.announced);
+        if (what == ShareOf::cores && p.cores > 0) share *= p.cores / static_cast<double>(p.cpus.size());
         if (!p.quota.group.empty())
             share = std::min(share, p.quota.cpus / std::max(members[{p.host, p.quota.group}], p.announced));
         shares.push_back(share);

@@ -27,6 +27,8 @@ struct Place {
     std::vector<int> cpus;
     /// The host's name, different in containers of one machine, which share its CPUs.
     std::string name = {};
+    /// Cores of these CPUs, fewer where some are SMT siblings; 0: each CPU is one.
+    int cores = 0;
 
     /// This process's.
     static Place here(int announced);
@@ -36,11 +38,14 @@ struct Place {
     bool same_cpus(const Place& other) const { return host == other.host && cpus == other.cpus; }
 };
 
-/// Each rank's share of the CPUs that it may use, divided among all ranks that may use them; no more than
-/// its part of a quota.
-std::vector<double> cpu_shares(const std::vector<Place>& places);
+/// What a rank has a share of: CPUs, or cores, of which SMT siblings are a part each.
+enum class ShareOf { cpus, cores };
 
-/// The default number of lanes of a rank with such a share: whole CPUs, at least one.
+/// Each rank's share of the CPUs or cores that it may use, divided among all ranks that may use them; no more than
+/// its part of a quota.
+std::vector<double> shares_of(const std::vector<Place>& places, ShareOf what = ShareOf::cpus);
+
+/// The most lanes that such a share has room for: whole ones, at least one.
 int lanes_of(double share);
 
 }  // namespace tilewave

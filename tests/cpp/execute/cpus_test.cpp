@@ -12,7 +12,7 @@ namespace {
 
 std::vector<int> lanes(const std::vector<Place>& places) {
     std::vector<int> all;
-    for (const double share : cpu_shares(places)) all.push_back(lanes_of(share));
+    for (const double share : shares_of(places)) all.push_back(lanes_of(share));
     return all;
 }
 
@@ -49,12 +49,22 @@ TEST(CpuShares, a_quota_is_divided_among_its_group) {
     EXPECT_EQ(lanes({limited, limited}), (Lanes{1, 1}));
     EXPECT_EQ(lanes({limited, free}), (Lanes{3, 4}));
     EXPECT_EQ(lanes({{"a", {0.5, "g"}, 0, {0, 1}}}), Lanes{1});
-    EXPECT_LT(cpu_shares({{"a", {0.5, "g"}, 0, {0, 1}}})[0], 1);
+    EXPECT_LT(shares_of({{"a", {0.5, "g"}, 0, {0, 1}}})[0], 1);
 }
 
 TEST(CpuShares, ranks_that_are_not_here_count_where_the_launcher_tells_of_them) {
     EXPECT_EQ(lanes({{"a", {}, 4, {0, 1, 2, 3, 4, 5, 6, 7}}}), Lanes{2});
     EXPECT_EQ(lanes(std::vector(3, Place{"a", {}, 2, {0, 1, 2, 3, 4, 5}})), (Lanes{2, 2, 2}));
+}
+
+TEST(CpuShares, siblings_share_a_core) {
+    const Place eight{"a", {}, 0, {0, 1, 2, 3, 4, 5, 6, 7}, "", 4}, limited{"a", {3, "g"}, 0, eight.cpus, "", 4};
+    const auto cores = [](const std::vector<Place>& places) { return shares_of(places, ShareOf::cores); };
+    EXPECT_EQ(cores({eight}), std::vector<double>{4});
+    EXPECT_EQ(cores({eight, eight}), (std::vector<double>{2, 2}));
+    EXPECT_EQ(shares_of({eight, eight}), (std::vector<double>{4, 4}));
+    EXPECT_EQ(cores({limited}), std::vector<double>{3});
+    EXPECT_EQ(cores({{"a", {}, 0, {3}, "", 1}}), std::vector<double>{1});
 }
 
 TEST(CpuShares, a_place_is_the_same_as_text) {
@@ -66,6 +76,7 @@ TEST(CpuShares, a_place_is_the_same_as_text) {
         EXPECT_EQ(other.quota.group, place.quota.group);
         EXPECT_EQ(other.announced, place.announced);
         EXPECT_EQ(other.name, place.name);
+        EXPECT_EQ(other.cores, place.cores);
     }
 }
 

@@ -1,6 +1,9 @@
 """Lanes are pinned to CPUs where a launcher started several; what nobody launched leaves the CPUs to the system."""
 
 import os
+import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -32,7 +35,33 @@ def test_alone(monkeypatch, pin, one_lane, two_lanes):
     if pin is not None:
         monkeypatch.setenv("TILEWAVE_PIN", pin)
     assert tw.Context(threads=1).cpus == one_lane and tw.Context(threads=2).cpus == two_lanes
-    assert tw.Context().cpus == (ALLOWED if pin == "on" else [])
+    context = tw.Context()
+    assert len(context.cpus) == (context.threads if pin == "on" else 0) and set(context.cpus) <= set(ALLOWED)
+
+
+def test_a_plan_says_where_its_lanes_are(monkeypatch):
+    for pin, lanes in (("on", f"pinned to CPUs {ALLOWED[0]}, in order"), ("off", "not pinned")):
+        monkeypatch.setenv("TILEWAVE_PIN", pin)
+        plan = tw.plan(relax, A=np.ones((40, 40)), context=tw.Context(threads=1))
+        text = plan.explain()
+        assert f"lanes are                          {lanes}\n" in text
+        assert re.search(rf"CPUs allowed here +{len(ALLOWED)} CPUs? on \d+ cores?, .* NUMA nodes? \(.*\)", text)
+
+
+@several
+def test_the_allowed_cpus_alone_are_used():
+    code = """if True:
+        import os
+        os.sched_setaffinity(0, {%d})
+        import tilewave as tw
+        from tilewave import _core
+        one, two = tw.Context(), tw.Context(threads=2)
+        print(one.threads, one.cpus, two.cpus, _core.topology())
+        """
+    env = {**os.environ, "TILEWAVE_PIN": "on", "PYTHONWARNINGS": "ignore"}
+    argv = [sys.executable, "-c", code % ALLOWED[1]]
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith(f"1 [{ALLOWED[1]}] [] 1 CPU on 1 core, "), done
 
 
 @pytest.mark.parametrize("pin", ["", "yes", "ON"])
