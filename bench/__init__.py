@@ -1,5 +1,6 @@
 """Benchmarks: ``tilewave bench NAME [--json FILE] [--quick]``."""
 
+from bench.bodies import bodies
 from bench.executor import executor
 from bench.factors import cholesky, lu, qr
 from bench.first import first
@@ -19,6 +20,7 @@ from bench.transport import transport
 from bench.wolfmann import wolfmann
 
 NAMES = {
+    "bodies": bodies,
     "cholesky": cholesky,
     "executor": executor,
     "first": first,

@@ -21,6 +21,7 @@ HERE = {"args": ["--where", "2x1"]}
 @pytest.mark.parametrize(
     ("name", "more"),
     [
+        ("bodies", {}),
         ("cholesky", HERE),
         ("executor", {}),
         ("first", {"args": ["--case", "import,tiny nest,sizes,poisson"]}),
