@@ -62,7 +62,7 @@ void bind_problem_class(nb::module_& m) {
                const std::vector<std::tuple<std::int64_t, bool, Index, Index, int, bool>>& arrays,
                const std::vector<std::tuple<int, Index, bool, bool>>& accesses,
                const std::vector<std::pair<Index, std::int64_t>>& bounds, const std::vector<bool>& downwards,
-               bool sequential, const Index& periodic, PathsOff paths_off) {
+               bool sequential, const Index& periodic, PathsOff paths_off, const std::vector<bool>& never_written) {
                 new (p) SweepProblem{shape, space, {}, {}};
                 for (const auto& [bytes, replicated, extents, axes, time_buffers, window] : arrays)
                     p->arrays.push_back({bytes, replicated, extents, axes, time_buffers, window});
@@ -72,10 +72,11 @@ void bind_problem_class(nb::module_& m) {
                 p->sequential = sequential;
                 p->periodic = periodic;
                 p->paths_off = paths_off;
+                p->never_written = never_written;
                 p->normalize_loops(downwards);
             },
             "shape"_a, "space"_a, "arrays"_a, "accesses"_a, "bounds"_a, "downwards"_a, "sequential"_a,
-            "periodic"_a = Index(), "paths_off"_a = PathsOff{0})
+            "periodic"_a = Index(), "paths_off"_a = PathsOff{0}, "never_written"_a = std::vector<bool>())
         .def(
             "widen",
             [](SweepProblem& p, int array, const Index& lo, const Index& hi, const Index& wraps) {

@@ -57,7 +57,7 @@ bool Plan::independent_rows(const SweepProblem& problem) const {
     const int n = problem.dims();
     if (problem.sequential) return false;
     const IndexMatrix t = order(n);
-    for (const Index& d : problem.dependences()) {
+    for (const Index& d : problem.dependences_of_values()) {
         const Index y = t * d;
         if (std::all_of(y.begin(), y.end() - 1, [](auto x) { return x == 0; })) return false;
     }

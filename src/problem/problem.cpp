@@ -116,6 +116,14 @@ bool SweepProblem::reads_new(const Access& access) const {
 }
 
 std::vector<Index> SweepProblem::dependences() const {
+    return dependences_without({});
+}
+
+std::vector<Index> SweepProblem::dependences_of_values() const {
+    return dependences_without(without(paths_off, FastPath::residues) ? std::vector<bool>{} : never_written);
+}
+
+std::vector<Index> SweepProblem::dependences_without(const std::vector<bool>& left_out) const {
     std::vector<Index> result;
     if (sequential) return result;
     const Index zero = Index::filled(dims(), 0);
@@ -139,8 +147,10 @@ std::vector<Index> SweepProblem::dependences() const {
             carried[0] = 1;
             add(carried);
         }
-        for (const Access& q : accesses) {
-            if (q.array != w.array) continue;
+        for (std::size_t i = 0; i < accesses.size(); ++i) {
+            const Access& q = accesses[i];
+            // In a time buffer of several, what no point writes is not there before its point.
+            if (q.array != w.array || (i < left_out.size() && left_out[i] && time_buffers < 2)) continue;
             add(w.offset - q.offset);
             if (time_buffers == 0) continue;
             Index reuse = q.offset - w.offset;

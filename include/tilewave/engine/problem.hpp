@@ -60,6 +60,9 @@ struct SweepProblem {
     Index periodic = {};      ///< 1 for loop indices along which subscripts wrap, 0 for others; empty: none wraps
     /// How the elements at points + origin() are cut along each loop index; empty: into even blocks of the shape.
     std::vector<Cut> cuts = {};
+    /// By access: whether no point ever writes the element that it reads, as a condition on the indices excludes that;
+    /// empty: of none.
+    std::vector<bool> never_written = {};
     PathsOff paths_off = 0;  ///< fast paths that plans, schedules and kernels of it do without
 
     /// The extent after which subscripts wrap along loop index k; 0: they do not.
@@ -112,6 +115,9 @@ struct SweepProblem {
     /// Dependence vectors in z coordinates, from a point to one that must come later; each is lexicographically
     /// positive. Flow, anti and output dependences, and the reuse of time buffers.
     std::vector<Index> dependences() const;
+    /// The same without those that hold only if every point writes: what a point of a row needs of another one. Tiles
+    /// keep to dependences(), as points that do not write store what was there.
+    std::vector<Index> dependences_of_values() const;
     /// Whether the grid may cut the loops along k. Then z_k is one loop index, every distributed array has that
     /// dimension, with one extent and after those of outer indices, and an array with several writes has one offset
     /// there.
@@ -153,6 +159,7 @@ struct SweepProblem {
     void validate() const;
 
 private:
+    std::vector<Index> dependences_without(const std::vector<bool>& left_out) const;
     std::vector<Cut> cuts_of(const NestArray& array, bool field) const;
     std::pair<std::int64_t, std::int64_t> most_beyond(const Layout& layout, int m, int k, std::int64_t blocks) const;
 };

@@ -22,6 +22,7 @@ from tilewave.nest.names import Scope, is_constant
 from tilewave.nest.parse import parse
 from tilewave.nest.reference import run_body
 from tilewave.nest.reserved import RESERVED
+from tilewave.nest.residues import never_written
 from tilewave.nest.source import Source
 from tilewave.nest.subscript import names_outside, place_of, read_parameters
 from tilewave.nest.syntax import BodyChecker
@@ -212,6 +213,7 @@ class Nest:
             name for name in self.arrays if any(place.array == name for place in self.places if place.written)
         )
         self.dependences = dependences_of(self.source, body, self.places, self.parameters)
+        self._never_written = None
         #: Locals and places that every path which does not raise assigns.
         self.certain = body.certain
         #: What of it is reduced and stored nowhere: those of a `ReducedNest`.
@@ -250,6 +252,13 @@ class Nest:
     def rank(self) -> int:
         """Number of loop indices."""
         return len(self.indices)
+
+    @property
+    def never_written(self) -> frozenset[Any]:
+        """The keys of places that conditions on the indices keep all points from writing, as in one colour of two."""
+        if self._never_written is None:
+            self._never_written = never_written(self)
+        return self._never_written
 
     @property
     def line(self) -> int:

@@ -316,6 +316,7 @@ def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, *, s
         sequential,
         tuple(int(name in periodic) for name in loops) if periodic else (),
         off,
+        [place.key in nest.never_written for place in nest.places],
     )
     if of_points:
         tell_scaled(nest, spread, arrays, core)
