@@ -10,8 +10,8 @@ import time
 import numpy as np
 import tilewave as tw
 
-from bench import bodies_nests as nests
-from bench.bodies_numba import loops
+from bench import programs_bodies as nests
+from bench.numba_bodies import loops
 
 OURS, THEIRS = "tilewave", "plain loops, Numba, one core"
 #: Sweeps, colours or solves in one run of a program.

@@ -10,6 +10,7 @@ from bench.dense import timed
 from bench.nests_arrays import four, one
 from bench.nests_bodies import SCORES, recurrence, relax, smith_waterman, smith_waterman_by_table, sor
 from bench.planning_bodies import heat2, heat3
+from bench.programs_bodies import one_colour
 
 #: Seconds that the turns of a case may take, about, and at least one visit of a contender.
 BUDGET_S, VISIT_S = 3.0, 5e-3
@@ -128,6 +129,10 @@ CASES = {
         ("heat 300² float32, 200 steps", 1, nest(heat2, (300, 300), "f4", steps=200)),
         ("linear 31×31×2048 float32", 1, nest(one, (31, 31, 2048), "f4")),
         ("heat 256³ float32, 6 steps", 1, nest(heat3, (256, 256, 256), "f4", steps=6)),
+    ],
+    "residues": [
+        ("one colour 1000² float64", 1, nest(one_colour, (1000, 1000), w=1.5, colour=0)),
+        ("one colour 1000² float64 in place", 1, nest(one_colour, (1000, 1000), in_place=True, w=1.5, colour=0)),
     ],
     "permuted": [
         ("alignment 4000² int16, table 4×4", 1, align(4000, 4)),

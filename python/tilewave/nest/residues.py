@@ -36,6 +36,8 @@ def never_written(nest):
     if not found.any:
         return frozenset()
     found.block(nest.source.tree.body, ())
+    for expression in (each for value in nest.values for each in value.expressions):
+        found.nodes(expression.node, ())
     return frozenset(place.key for place in nest.places if place.array in nest.written and found.spares(place))
 
 
@@ -81,15 +83,15 @@ class _Conditions:
     def block(self, statements, residues):
         for statement in statements:
             if isinstance(statement, ast.If):
-                self._nodes(statement.test, residues)
+                self.nodes(statement.test, residues)
                 self.block(statement.body, (*residues, *self._residues(statement.test)))
                 self.block(statement.orelse, (*residues, *self._residues(statement.test, holds=False)))
                 if not residues:
                     self.outside.append(statement)
             else:
-                self._nodes(statement, residues)
+                self.nodes(statement, residues)
 
-    def _nodes(self, statement, residues):
+    def nodes(self, statement, residues):
         for node in ast.walk(statement):
             if not residues:
                 self.outside.append(node)

@@ -55,12 +55,12 @@ class Problem:
     cut: tuple = ()
 
 
-def make_problem(nest, arrays, loops, *, halos=None, off=0):
+def make_problem(nest, arrays, loops, *, halos=None, reduced=None, off=0):
     """Read the `loops` and accesses of a run; pure.
 
     `halos`: by name of an array, (points before, points after) along its dimensions that ranks store beyond their
-    blocks at least. A NumPy array that is named there is like one that is written. `off`: the fast paths that are
-    switched off.
+    blocks at least. A NumPy array that is named there is like one that is written. `reduced`: the nest with the values
+    of points that are reduced. `off`: the fast paths that are switched off.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def make_problem(nest, arrays, loops, *, halos=None, off=0):
         for view in nest.views
         if view.array in nest.written or view.array in (halos or {}) or not isinstance(arrays[view.array], np.ndarray)
     )
-    facts = nest, spread, arrays, shapes, in_time, bounds, downwards
+    facts = nest, spread, arrays, shapes, in_time, bounds, downwards, (reduced or nest).never_written
     core = _core_problem(*facts, sequential=bool(sequential), again=again, periodic=periodic, off=off)
     if not sequential and (sequential := why_in_loop_order(spread, arrays, core)):
         core = _core_problem(*facts, sequential=True, again=again, periodic=periodic, off=off)
@@ -248,7 +248,9 @@ def _why_sequential(nest, in_time):
     return ""
 
 
-def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, *, sequential, again, periodic, off):
+def _core_problem(
+    nest, spread, arrays, shapes, in_time, bounds, downwards, never_written, *, sequential, again, periodic, off
+):
     loops = nest.indices
     position = {name: k for k, name in enumerate(loops)}
     signs = [-1 if down else 1 for down in downwards]
@@ -316,7 +318,7 @@ def _core_problem(nest, spread, arrays, shapes, in_time, bounds, downwards, *, s
         sequential,
         tuple(int(name in periodic) for name in loops) if periodic else (),
         off,
-        [place.key in nest.never_written for place in nest.places],
+        [place.key in never_written for place in nest.places],
     )
     if of_points:
         tell_scaled(nest, spread, arrays, core)

@@ -118,6 +118,13 @@ def test_wide_rows():
     assert not re.search(r"load <\d+ x double>", code("wide_rows", independent))
 
 
+def test_residues():
+    """Rows of one colour are independent where they lie; else a row goes across two loops, or its points in turn."""
+    one = tw.nest_from("def one_colour(A, i, j):\n    if (i + j) % 2 == 1: A[i, j] = A[i-1, j] + A[i, j-1]\n")
+    assert ran("", one, plan={"storage": "plain"})[0].sweep.independent_rows
+    assert not ran("residues", one, plan={"storage": "plain"})[0].sweep.independent_rows
+
+
 def lookups(extent):
     rng = np.random.default_rng(5)
     table = rng.integers(0, 9, (extent, extent)).astype("i1")
