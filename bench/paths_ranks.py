@@ -22,6 +22,16 @@ def far(A, i, j):
 
 
 @tw.nest
+def waves(A, B, i, j):
+    A[i, j] = np.exp(-B[i, j]) * 0.5 + np.sin(B[i, j])
+
+
+@tw.nest
+def decay(A, B, i, j):
+    A[i, j] = 0.3 * np.exp(-A[i - 1, j] * B[i, j]) + 0.2 * A[i, j - 1]
+
+
+@tw.nest
 def residual(r, A, i, j):
     r[i, j] = A[i - 1, j] + A[i + 1, j] + A[i, j - 1] + A[i, j + 1] - 4 * A[i, j]
 
@@ -133,6 +143,11 @@ CASES = {
     "residues": [
         ("one colour 1000² float64", 1, nest(one_colour, (1000, 1000), w=1.5, colour=0)),
         ("one colour 1000² float64 in place", 1, nest(one_colour, (1000, 1000), in_place=True, w=1.5, colour=0)),
+    ],
+    "strips": [
+        ("exp and sin, 1500² float64", 1, nest(waves, (1500, 1500))),
+        ("exp and sin, 1500² float32", 1, nest(waves, (1500, 1500), "f4")),
+        ("recurrence with exp, 1500² float64", 1, nest(decay, (1500, 1500))),
     ],
     "permuted": [
         ("alignment 4000² int16, table 4×4", 1, align(4000, 4)),

@@ -17,6 +17,7 @@ namespace tilewave {
     X(jammed_rows, "rows whose points depend on each other, interleaved") \
     X(wide_rows, "rows of independent points in explicit vectors, with prefetches") \
     X(residues, "rows of points that a condition on the indices makes independent, as those of one colour") \
+    X(strips, "NumPy's functions of whole strips of a row") \
     X(permuted, "look-ups in small tables by permutations of bytes") \
     X(row_check, "one check of a row's look-ups before its loop") \
     X(bests, "a row's largest or smallest value by the kernel, for reductions") \

@@ -27,7 +27,8 @@ row function does for each in turn; where one raises, the result has its place a
 The result is that of nested Python loops over NumPy arrays, bit for bit (the sign and payload of
 a NaN aside). The types of all values are inferred by NumPy's rules, also where a value may have
 one of several, as ``max(A[i, j], 0)`` has; LLVM computes exactly the operations that the body
-names. NumPy's exponentials and their kin are called one element at a time by NumPy's inner loops.
+names. NumPy's exponentials and their kin are computed by NumPy's inner loops, for strips of a row where its points
+allow that (`strips`), else one element at a time. Both have the bits of the function of one NumPy scalar.
 
 Four limits in addition to what is refused at compile time; each raises in the point where it is met, as
 the body's exceptions do. A Python int (an index, a scalar, ``int(x)``) has 64 bits; with a
@@ -453,7 +454,7 @@ class _Recipe:
         stored = kernel_cache.find(key)
         if stored is not None:
             code, facts = _parted(stored)
-            if loops.register(facts["calls"]):
+            if loops.register(facts["calls"], facts["uniform"]):
                 return lambda: code, facts
         row = self.build()
         facts = self._facts(row)
@@ -472,6 +473,7 @@ class _Recipe:
             "several": row.several,
             "simd_rows_from": row.simd_rows_from,
             "permuted": row.permuted,
+            "uniform": row.uniform,
             "calls": [name for name in row.module.globals if loops.is_outside(name)],
         }
 

@@ -13,6 +13,7 @@ from tilewave.kernel.rows.jammed_rows import ROWS_TOGETHER, can_jam, jam_functio
 from tilewave.kernel.rows.jammed_rows import rows_function as jammed_rows_function
 from tilewave.kernel.rows.simd_rows import least_points, rows_of, simd_rows_function
 from tilewave.kernel.rows.streams import Staggered, streams_of
+from tilewave.kernel.rows.strips import Strips
 from tilewave.kernel.rows.vectors import ParallelAccesses, SeparateArrays
 from tilewave.kernel.rows.wide_rows import chunk_loop, row_function, rows_function, vector_points
 from tilewave.kernel.scalars import positions, room_of
@@ -68,6 +69,7 @@ class Row:
     frame: object  # what it was made in
     simd_rows_from: int = 0  # points from which dependent rows are lanes of vectors; 0: never
     permuted: bool = False  # it looks into byte tables of the tables
+    uniform: list = ()  # (name, dtype) of NumPy's loops that are called for strips
 
 
 def build_row(nest, dtypes, slots, constants, choices, vector_bytes, lane_bytes, ahead_bytes=0, permutation=None):
@@ -83,7 +85,7 @@ def build_row(nest, dtypes, slots, constants, choices, vector_bytes, lane_bytes,
         return row  # LLVM makes vectors of the parts
     width = vector_points(dtypes.values(), vector_bytes)
     wide = together and width > 1 and not choices.long_rows and not without(choices.off, "wide_rows")
-    if choices.independent and row.vectors and wide:
+    if choices.independent and row.vectors and wide and not row.frame.strips:
         return _Frame(nest, dtypes, slots, constants, choices, width, permutation=permutation).build()
     if choices.staggered and not choices.independent and can_jam(row.frame):
         _add_several_rows(row, nest, dtypes, slots, constants, choices, lane_bytes, ahead_bytes)
@@ -138,7 +140,7 @@ class _Frame:
         self.bests = Bests(self, choices.bests)
         self.separate = None  # in a loop whose arrays are known not to overlap
         self.point = I64(0)
-        self.body = None
+        self.body = self.strips = None
 
     def build(self):
         build = self.build_at
@@ -153,7 +155,9 @@ class _Frame:
         build.position_at_end(start)
         self.open()
         lookups = lookups_to_check(self.nest, self.dtypes, self.slots) if self.independent else None
-        rows = self._looked_up_rows(lookups) if self.independent else None
+        if not without(self.choices.off, "strips"):
+            self.strips = Strips.of(self, self._trial)
+        rows = self._looked_up_rows(lookups) if self.independent and not self.strips else None
         if without(self.choices.off, "row_check"):
             lookups = None
         before = inside = len(self.e.sites)
@@ -171,13 +175,13 @@ class _Frame:
         carried = self.carried_places()
         certain = {key: writer for key, writer in carried.items() if self.steps[key] == 0}
         if len(certain) < len(carried):
-            self.split(self.follows(carried), lambda: self.loop(carried))
+            self.split(self.follows(carried), lambda: self._points(carried))
         if rows:
             self.loop(certain, begin=build.load(rows.resume, typ=I64))
         elif self.width > 1 and not lookups:
             chunk_loop(self, self.width)
         else:
-            self._loop_or_vectors(certain)
+            self._points(certain)
         inside = inside if lookups or rows else len(self.e.sites)
         row_function(self, ROW)
         if self.independent:
@@ -189,7 +193,12 @@ class _Frame:
             self.independent,
             self,
             permuted=bool(rows and rows.layouts),
+            uniform=self.strips.uniform if self.strips else [],
         )
+
+    def _trial(self):
+        """A frame to try something in."""
+        return _Frame(self.nest, self.dtypes, self.slots, self.constants, self.choices)
 
     def _looked_up_rows(self, checked):
         """Lookups before the points, where some are permutations, or none are checked before the row; else None.
@@ -201,10 +210,7 @@ class _Frame:
         layouts = dict(zip(self.nest.tables, self.choices.layouts, strict=False))
         self.byte_tables = ByteTables(self.nest, self.slots, self.dtypes, layouts)
 
-        def trial():
-            return _Frame(self.nest, self.dtypes, self.slots, self.constants, self.choices)
-
-        rows = LookedUpRows.of(self, trial, layouts, self.permutation)
+        rows = LookedUpRows.of(self, self._trial, layouts, self.permutation)
         return rows if rows and (rows.layouts or checked is None) else None
 
     def open(self):
@@ -227,8 +233,17 @@ class _Frame:
         if self.width > 1:
             chunk_loop(self, self.width)
         else:
-            self.loop({})
+            self._points({})
         self.tables.checked = True
+
+    def _points(self, carried):
+        """The usual loop; functions of strips are called before it, where the points of a strip allow that."""
+        if self.strips and self.independent:
+            self.strips.loop(carried)
+            return
+        if self.strips:
+            self.split(self.strips.are_allowed(), lambda: self.strips.loop(carried))
+        self._loop_or_vectors(carried)
 
     def _loop_or_vectors(self, carried):
         """The usual loop; before it one for arrays that do not overlap, where LLVM would not make vectors for all its
@@ -349,7 +364,7 @@ class _Frame:
         before.
         """
         build = self.build_at
-        self.point, self.body = I64(0), None
+        self.point, self.body = I64(0) if begin is None else begin, None
         ahead = {
             place.key: self.load(place.key)
             for place in self.nest.places
@@ -390,6 +405,8 @@ class _Frame:
         self.values = {key: value.ir for key, value in values.items()}
         cells = {key: values[key] for key in self.written()}
         reads = {key: Value([value]) for key, value in values.items() if key not in cells}
+        if self.e.strips:
+            self.e.strips.begin_point()
         self.body = Body(self.e, self.nest, self.constants, self.point_names(), reads, cells, self.tables.lookup)
         self.body.translate()
 

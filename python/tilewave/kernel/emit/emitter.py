@@ -1,5 +1,8 @@
 """Control flow, merging of values, error sites and outside calls of a kernel under construction."""
 
+from dataclasses import dataclass
+
+import numpy as np
 from llvmlite import ir
 
 from tilewave import _core
@@ -12,6 +15,30 @@ SITES = _core.limits["error_sites"]
 
 #: Reordering, contraction and approximate functions; NaNs and infinities keep their meaning.
 FAST = ("reassoc", "nsz", "arcp", "contract", "afn")
+
+
+#: Functions that LLVM knows, for ``fastmath``.
+FAST_INTRINSICS = ("exp", "exp2", "log", "log2", "log10", "sin", "cos", "pow")
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function outside the kernel, of operands of one dtype.
+
+    ``kind``: "numpy" is the inner loop of a ufunc, "c" the C library's, "fast" any with about the same results, by its
+    C name.
+    """
+
+    kind: str
+    name: str
+    dtype: np.dtype
+    operands: int
+
+    @property
+    def result(self):
+        """LLVM type of what it gives."""
+        kind = ir_type(self.dtype)
+        return kind.elements[0] if self.name.endswith(".real") else kind
 
 
 class Emitter:
@@ -27,7 +54,9 @@ class Emitter:
     leave : callable
         Emits what a raising point does: given the site's number, stores and returns.
     calls, exits : int
-        Calls of outside functions and places that leave the kernel, emitted so far.
+        Calls of outside functions for one point and places that leave the kernel, emitted so far.
+    strips : Strips or None
+        Takes the calls of outside functions in the loops of a strip.
     """
 
     def __init__(self, builder, fastmath):
@@ -39,6 +68,7 @@ class Emitter:
         self.leave = None
         self.calls = 0
         self.exits = 0
+        self.strips = None
         self._scratch = None
         self._minus_zero = {}
 
@@ -170,17 +200,40 @@ class Emitter:
 
     # Calls of functions outside the kernel.
 
-    def _function(self, symbol, kind):
+    def outside(self, symbol, kind):
+        """A function outside the kernel, declared once."""
         found = self.builder.module.globals.get(symbol)
         return found or ir.Function(self.builder.module, kind, symbol)
 
     def call_c(self, name, dtype, *operands):
         """Call a function of the C mathematics library on floats."""
+        return self._call(Function("c", name, dtype, len(operands)), operands)
+
+    def call_fast(self, name, dtype, *operands):
+        """Call a function on floats by its C name, with about the C library's results."""
+        return self._call(Function("fast", name, dtype, len(operands)), operands)
+
+    def call_loop(self, name, dtype, *operands):
+        """Call NumPy's inner loop on numbers of one dtype."""
+        return self._call(Function("numpy", name, dtype, len(operands)), operands)
+
+    def _call(self, function, operands):
+        return self.strips.call(function, operands) if self.strips else self.call_once(function, operands)
+
+    def call_once(self, function, operands):
+        """Call an outside function for one point."""
+        if function.kind == "fast" and function.name in FAST_INTRINSICS:
+            return self.intrinsic(function.name, *operands)
         self.calls += 1
-        kind = ir_type(dtype)
-        symbol = c_function(name if dtype.itemsize == 8 else f"{name}f")
-        function = self._function(symbol, ir.FunctionType(kind, [kind] * len(operands)))
-        return self.builder.call(function, operands)
+        if function.kind == "numpy":
+            return self._loop_of_one(function, operands)
+        return self.builder.call(self.c_function(function), operands)
+
+    def c_function(self, function):
+        """The C library's function, declared."""
+        kind = ir_type(function.dtype)
+        symbol = c_function(function.name if function.dtype.itemsize == 8 else f"{function.name}f")
+        return self.outside(symbol, ir.FunctionType(kind, [kind] * function.operands))
 
     def intrinsic(self, name, *operands):
         """Call an LLVM intrinsic on floats of one type."""
@@ -215,23 +268,25 @@ class Emitter:
                 self._minus_zero[kind] = build.bitcast(hidden, kind)
         return build.fadd(value, self._minus_zero[kind])
 
-    def call_loop(self, name, dtype, *operands):
+    def numpy_loop(self, function):
+        """NumPy's inner loop, declared, and what it is given as data."""
+        symbol, data = numpy_loop(function.name, function.dtype)
+        loop = self.outside(symbol, ir.FunctionType(ir.VoidType(), [POINTER] * 4))
+        if data is None:
+            return loop, ir.Constant(POINTER, None)
+        return loop, self.outside(data, ir.FunctionType(ir.VoidType(), []))
+
+    def _loop_of_one(self, function, operands):
         """Call NumPy's inner loop for one element, with strides 0 as NumPy does itself."""
-        self.calls += 1
-        symbol, data = numpy_loop(name, dtype)
         build = self.builder
-        loop = self._function(symbol, ir.FunctionType(ir.VoidType(), [POINTER] * 4))
+        loop, data = self.numpy_loop(function)
         arguments, one, strides, cells = self._scratch_space()
         for k, operand in enumerate(operands):
             build.store(operand, cells[k])
         for k, cell in enumerate([*cells[: len(operands)], cells[2]]):
             build.store(cell, build.gep(arguments, [I64(k)], source_etype=POINTER))
-        pointer = ir.Constant(POINTER, None)
-        if data is not None:
-            pointer = self._function(data, ir.FunctionType(ir.VoidType(), []))
-        build.call(loop, [arguments, one, strides, pointer])
-        kind = ir_type(dtype)
-        return build.load(cells[2], typ=kind.elements[0] if name.endswith(".real") else kind)
+        build.call(loop, [arguments, one, strides, data])
+        return build.load(cells[2], typ=function.result)
 
     def _scratch_space(self):
         """Space on the stack for one call of a loop: pointers, count, strides, operands."""

@@ -28,7 +28,7 @@ EXACT = {
     "copysign": "copysign",
 }
 
-#: Names of C functions and LLVM intrinsics for NumPy functions, for ``fastmath``.
+#: Names of C functions for NumPy functions, for ``fastmath``.
 FAST_NAMES = {
     "arcsin": "asin",
     "arccos": "acos",
@@ -37,8 +37,8 @@ FAST_NAMES = {
     "arccosh": "acosh",
     "arctanh": "atanh",
     "arctan2": "atan2",
+    "power": "pow",
 }
-FAST_INTRINSICS = ("exp", "exp2", "log", "log2", "log10", "sin", "cos", "pow")
 
 #: Functions of the math module that give ints.
 ROUNDINGS = ("floor", "ceil", "trunc")
@@ -333,15 +333,8 @@ def _float_function(e, name, dtype, *values):
     if name == "fmod":
         return e.call_c("fmod", dtype, *values)
     if e.fastmath:
-        return _fast_function(e, name, dtype, *values)
+        return e.call_fast(FAST_NAMES.get(name, name), dtype, *values)
     return e.call_loop(name, dtype, *values)
-
-
-def _fast_function(e, name, dtype, *values):
-    name = "pow" if name == "power" else FAST_NAMES.get(name, name)
-    if name in FAST_INTRINSICS:
-        return e.intrinsic(name, *values)
-    return e.call_c(name, dtype, *values)
 
 
 def _float_sign(e, dtype, value):

@@ -13,11 +13,15 @@ import numpy as np
 
 from tilewave.nest.types import Unsupported
 
-#: How the linker symbols of NumPy's loops and of C functions begin.
-NUMPY, LIBM = "tilewave_np_", "tilewave_libm_"
+#: How the linker symbols of NumPy's loops, of C functions and of those of whole vectors begin.
+NUMPY, LIBM, VECTORS = "tilewave_np_", "tilewave_libm_", "tilewave_vectors_"
 
 #: Functions of which NumPy may return either operand where they are zeros.
 TIES = ("minimum", "maximum", "fmin", "fmax")
+
+
+#: Numbers with which a loop is tried.
+_TRIED = 33
 
 
 class _Ufunc(ctypes.Structure):
@@ -78,6 +82,50 @@ def c_function(name):
     return symbol
 
 
+def vector_function(name, operands, bits):
+    """(lanes, linker symbol) of the C library's function of whole vectors, None where there is none.
+
+    ``name`` is that of a C function, ``bits`` those of its numbers.
+    """
+    features = llvm.get_host_cpu_features()
+    letter, size = ("e", 512) if features.get("avx512f") else ("d", 256) if features.get("avx2") else ("b", 128)
+    lanes = size // bits
+    symbol = f"{VECTORS}_ZGV{letter}N{lanes}{'v' * operands}_{name}"
+    return (lanes, symbol) if _is_there(symbol) else None
+
+
+@functools.cache
+def _is_there(symbol):
+    """Whether a function of whole vectors exists; then LLVM knows it."""
+    try:
+        function = getattr(ctypes.CDLL("libmvec.so.1"), symbol.removeprefix(VECTORS))
+    except (OSError, AttributeError):  # another C library, or one without the function
+        return False
+    llvm.add_symbol(symbol, ctypes.cast(function, ctypes.c_void_p).value)
+    return True
+
+
+@functools.cache
+def is_uniform(name, dtype):
+    """Whether a ufunc gives a number the same bits wherever it is in a strip of any length, and alone; tried.
+
+    NumPy says so of no loop, and means it of all: they use their own functions for what is left over after whole
+    vectors.
+    """
+    ufunc = getattr(np, name)
+    numbers = np.random.default_rng(1).normal(0, 1, (ufunc.nin, _TRIED + 8)) * [[3.0], [1.1]][: ufunc.nin]
+    operands = [each.astype(dtype) for each in numbers]
+    with np.errstate(all="ignore"):
+        alone = np.array([ufunc(*numbers) for numbers in zip(*operands, strict=True)], dtype)
+        for length in (_TRIED + 8, _TRIED, 7):
+            for first in (0, 1, 3):
+                part = slice(first, first + length)
+                strip = ufunc(*(each[part] for each in operands))
+                if not np.array_equal(strip, alone[part], equal_nan=True):
+                    return False
+    return True
+
+
 @functools.cache
 def zero_tie(name, dtype):
     """Which operand np.minimum and its kin return for +0.0 and -0.0: 0, 1, or None if neither."""
@@ -89,20 +137,22 @@ def zero_tie(name, dtype):
 
 def is_outside(symbol):
     """Whether a name of a module is that of a function, or its data, outside of it."""
-    return symbol.startswith((NUMPY, LIBM))
+    return symbol.startswith((NUMPY, LIBM, VECTORS))
 
 
-def register(symbols):
+def register(symbols, uniform):
     """Make the functions that compiled code calls known to LLVM, where the code was made by another process.
 
     Returns
     -------
     bool
-        Whether all symbols are known; not where NumPy's loops have other data than when the code was made.
+        Whether all symbols are known, and the loops of ``uniform`` (name and dtype) are; not where NumPy has others
+        than when the code was made.
     """
     known = {c_function(symbol.removeprefix(LIBM)) for symbol in symbols if symbol.startswith(LIBM)}
+    known |= {symbol for symbol in symbols if symbol.startswith(VECTORS) and _is_there(symbol)}
     for symbol in symbols:
         if symbol.startswith(NUMPY) and not symbol.endswith("_data"):
             name, _, dtype = symbol.removeprefix(NUMPY).rpartition("_")
             known.update(filter(None, numpy_loop(name, np.dtype(dtype))))
-    return known == {*symbols}
+    return known == {*symbols} and all(is_uniform(name, np.dtype(dtype)) for name, dtype in uniform)

@@ -122,9 +122,11 @@ def _power(e, left, right, dtype):
 
 
 def power_of_c(e, dtype, base, exponent):
-    """The C library's pow; with fastmath LLVM's, which knows small exponents."""
-    if e.fastmath:
+    """The C library's pow; with fastmath LLVM's for constant exponents, of which it knows small ones."""
+    if e.fastmath and isinstance(exponent, ir.Constant):
         return e.intrinsic("pow", base, exponent)
+    if e.fastmath:
+        return e.call_fast("pow", dtype, base, exponent)
     return e.call_c("pow", dtype, base, exponent)
 
 
