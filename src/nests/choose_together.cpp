@@ -337,7 +337,8 @@ private:
     }
 
     // The best plan, if tiles like its have not been measured, or (`again`) by another process and beside other work;
-    // `best`: the same plan, if they have. Nothing where that fails: the last choice says why. Local.
+    // `best`: the same plan, if they have, or a plan of a short run. Nothing where that fails: the last choice says
+    // why. Local.
     std::optional<Experiment> next_to_measure(std::optional<Best>& best, bool& again) {
         best.reset();
         try {
@@ -348,7 +349,10 @@ private:
             known_.run_s = hoped_->time_s * call_->blocks;
             again = measured && !is_brief && is_stored(found.choice.nearest) &&
                     found.choice.nearest.spread > context_.component<RateStore>().renewed_spread;
-            if (measured) best = std::move(found);
+            if (measured)
+                best = std::move(found);
+            else if (is_brief)
+                best = best_brought(Unmeasured::as_nearest);
             if ((measured || is_brief) && !again) return std::nullopt;
             return Experiment{at, made(contenders_[at], hoped_->plan)};
         } catch (const std::exception&) {

@@ -234,7 +234,8 @@ def _findings():
     yield "Tilewave", "info", version()
     yield "Python", "info", f"{platform.python_version()}, {sys.executable}"
     yield from _core_and_mpi()
-    yield from _cpus()
+    cpus = sorted(os.sched_getaffinity(0))
+    yield "CPUs allowed", "ok", f"{len(cpus)} of {os.cpu_count()}: {', '.join(map(str, cpus))}"
     yield from _fast_paths()
     try:
         yield "llvmlite", "ok", importlib.metadata.version("llvmlite")
@@ -265,10 +266,16 @@ def _findings():
 
 def _core_and_mpi():
     try:
-        from tilewave import _core  # noqa: F401
+        from tilewave import _core
     except ImportError as error:
         yield "Compiled core", "missing", f"{error}; get it with: pip install ."
         return
+    yield (
+        "topology",
+        "info",
+        f"{_core.topology(by_hwloc=True)}; lanes of a launch are pinned, one a core before SMT siblings, those of a "
+        "rank to one NUMA node (TILEWAVE_PIN=on|off|auto), without a launcher none is",
+    )
     from tilewave.launch.launch import LaunchError, find_mpiexec
 
     try:
@@ -352,19 +359,6 @@ def _ping():
     if time.monotonic() > end:
         return None, f"no answer within {PING_TIMEOUT_S:.0f} s; output: {text[-500:]}"
     return None, f"failed with exit code {code}: {text[-500:]}"
-
-
-def _cpus():
-    from tilewave import _core
-
-    cpus = sorted(os.sched_getaffinity(0))
-    yield "CPUs allowed", "ok", f"{len(cpus)} of {os.cpu_count()}: {', '.join(map(str, cpus))}"
-    yield (
-        "topology",
-        "info",
-        f"{_core.topology(by_hwloc=True)}; lanes of a launch are pinned, one a core before SMT siblings, those of a "
-        "rank to one NUMA node (TILEWAVE_PIN=on|off|auto), without a launcher none is",
-    )
 
 
 def _first_line(command):

@@ -45,9 +45,9 @@ struct Choice {
 
 /// What is thought of the rate on classes of tiles that nobody has measured.
 enum class Unmeasured {
-    hoped,     ///< as quick as may be hoped: so the search finds them, and then they are measured
-    left_out,  ///< no plan has such tiles, but for the one by rules where there is no other: nothing is measured any
-               ///< more
+    hoped,       ///< as quick as may be hoped: so the search finds them, and then they are measured
+    as_nearest,  ///< as the nearest that was measured: runs are too short for another measurement
+    left_out,    ///< no plan has such tiles, but for the one by rules where there is no other: the budget is spent
 };
 
 struct PlannerOptions {

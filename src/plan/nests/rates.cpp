@@ -293,7 +293,7 @@ KernelRate PlanRates::of(const Plan& plan) const {
     TileClass near = was;
     near.arrays = c.arrays;
     if (m.of_all_tiles || c == was || fewer_steps) return rate;
-    if (unmeasured_ == Unmeasured::left_out) return rate;
+    if (unmeasured_ != Unmeasured::hoped) return rate;
     if (c == near && c.arrays > was.arrays) return rate;  // what memory takes more is in it
     rate.point_s *= hopeful ? hoped_part : barely_hoped_part;
     if (hopeful) rate.row_s *= hoped_part;  // rows begin with lines that are fetched
