@@ -29,12 +29,19 @@ def module_file(name):
     return next((p for p in (path / "__init__.py", path.with_suffix(".py")) if p.exists()), None)
 
 
+def statements(tree):
+    """Those of a module, and what it imports for type checkers alone, which is loaded later."""
+    for node in tree.body:
+        checked = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        yield from node.body if checked else [node]
+
+
 def find(module, name):
     """(module, node) where a public name is defined: its class, function or assignment, a whole module, or None."""
     file = module_file(module)
     if file is None:
         return module, None
-    for node in ast.parse(file.read_text()).body:
+    for node in statements(ast.parse(file.read_text())):
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name and not is_overload(node):
             return module, node
         if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
@@ -155,7 +162,7 @@ def python_page():
     lazy = next((n for n in top.body if isinstance(n, ast.FunctionDef) and n.name == "__getattr__"), None)
     imported = {
         a.asname or a.name
-        for n in top.body
+        for n in statements(top)
         if isinstance(n, ast.ImportFrom) and n.level == 0 and (n.module or "").split(".")[0] == "tilewave"
         for a in n.names
     }

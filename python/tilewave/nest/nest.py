@@ -213,7 +213,7 @@ class Nest:
             name for name in self.arrays if any(place.array == name for place in self.places if place.written)
         )
         self.dependences = dependences_of(self.source, body, self.places, self.parameters)
-        self._never_written = None
+        self._unwritten_keys = None
         #: Locals and places that every path which does not raise assigns.
         self.certain = body.certain
         #: What of it is reduced and stored nowhere: those of a `ReducedNest`.
@@ -254,11 +254,11 @@ class Nest:
         return len(self.indices)
 
     @property
-    def never_written(self) -> frozenset[Any]:
+    def _unwritten(self) -> frozenset[Any]:
         """The keys of places that conditions on the indices keep all points from writing, as in one colour of two."""
-        if self._never_written is None:
-            self._never_written = never_written(self)
-        return self._never_written
+        if self._unwritten_keys is None:
+            self._unwritten_keys = never_written(self)
+        return self._unwritten_keys
 
     @property
     def line(self) -> int:

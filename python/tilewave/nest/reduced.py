@@ -213,7 +213,7 @@ class ReducedNest(Nest):
     def __init__(self, nest, values):
         self.__dict__.update(nest.__dict__)
         self._nest = nest
-        self.values, self._never_written = tuple(values), None
+        self.values, self._unwritten_keys = tuple(values), None
         zeros = (0,) * len(nest.indices)
         self.places = nest.places + tuple(
             Place(value.name, zeros, nest.indices, True, False, True) for value in values if value.dtype is not None

@@ -86,7 +86,7 @@ def make_problem(nest, arrays, loops, *, halos=None, reduced=None, off=0):
         for view in nest.views
         if view.array in nest.written or view.array in (halos or {}) or not isinstance(arrays[view.array], np.ndarray)
     )
-    facts = nest, spread, arrays, shapes, in_time, bounds, downwards, (reduced or nest).never_written
+    facts = nest, spread, arrays, shapes, in_time, bounds, downwards, (reduced or nest)._unwritten
     core = _core_problem(*facts, sequential=bool(sequential), again=again, periodic=periodic, off=off)
     if not sequential and (sequential := why_in_loop_order(spread, arrays, core)):
         core = _core_problem(*facts, sequential=True, again=again, periodic=periodic, off=off)

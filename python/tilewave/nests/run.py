@@ -211,8 +211,8 @@ def plan(
 
     Notes
     -----
-    Collective; the first call measures the machine, and the first for a nest the rate of its body, within the budget of
-    `planning`. A run of the same nest with the same arrays then takes this plan.
+    Collective; the first call for a nest measures the rate of its body, within the budget of `planning`. A run of the
+    same nest with the same arrays then takes this plan.
     """
     loops = Loops(over, reverse, steps, periodic=_plain(periodic))
     return (yield from prepare(nest, context, loops, plan, False, arguments, reduce, planning=planning)).plan._copy()
