@@ -29,7 +29,7 @@ std::string build_id(std::uintptr_t at, std::uintptr_t end) {
         const auto* name = reinterpret_cast<const char*>(note + 1);
         const auto* id = reinterpret_cast<const unsigned char*>(name) + padded(note->n_namesz);
         if (reinterpret_cast<std::uintptr_t>(id) + note->n_descsz > end) break;
-        if (note->n_type == NT_GNU_BUILD_ID && std::string_view(name, note->n_namesz) == std::string_view("GNU", 4)) {
+        if (note->n_type == NT_GNU_BUILD_ID && std::string_view(name, note->n_namesz) == std::string_view("GNU\0", 4)) {
             std::string digits;
             for (std::uint32_t i = 0; i < note->n_descsz; ++i) {
                 char two[3];
