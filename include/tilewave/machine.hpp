@@ -48,7 +48,8 @@ struct Curve {
     X(double, chunk_s, 5e-6, positive, \
       "What a message in a stream costs beyond its bytes.") \
     X(double, short_s, 0, zero, \
-      "A message of short_bytes in a stream, all included: MPI libraries send it by another protocol. 0: as any other.") \
+      "A message of short_bytes in a stream, all included: MPI libraries send it by another protocol. 0: as any " \
+      "other.") \
     X(double, ranks_per_core, 1, positive, \
       "Ranks that share a CPU, on the most crowded host.") \
     X(double, hand_over_s, 1e-6, positive, \

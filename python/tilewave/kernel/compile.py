@@ -62,12 +62,12 @@ from tilewave import _core
 from tilewave.dtypes import IN_NESTS
 from tilewave.errors import ConfigError, is_integer
 from tilewave.kernel import cache as kernel_cache
-from tilewave.kernel import environment, kernel_code
+from tilewave.kernel import environment, kernel_code, processor
 from tilewave.kernel.emit import loops
 from tilewave.kernel.kernel_code import Choices, build_row
 from tilewave.kernel.rows import jammed_rows
 from tilewave.kernel.scalars import Slot
-from tilewave.kernel.tables.permuted import Layout, best_permutation
+from tilewave.kernel.tables.permuted import Layout
 
 _LOADED_S = time.time()
 _LOADING = threading.Lock()  # held while a kernel is compiled and loaded; LLVM does so one at a time anyway
@@ -147,7 +147,7 @@ class Kernel:
         """LLVM's engine with the code, which is compiled when it is first wanted: a kernel that nobody runs is not."""
         with _LOADING:
             if self._engine is None:
-                engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
+                engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), processor.target_machine())
                 engine.add_object_file(llvm.ObjectFileRef.from_data(self._object_code()))
                 engine.finalize_object()
                 self._engine, self._object_code = engine, None
@@ -180,8 +180,8 @@ class Kernel:
 
     def assembly(self):
         """The machine code as text, to look at."""
-        machine = _target_machine()
-        return machine.emit_assembly(_optimised(str(self._recipe.build().module), machine))
+        machine = processor.target_machine()
+        return machine.emit_assembly(processor.optimised(str(self._recipe.build().module), machine))
 
 
 def compile_kernel(nest, dtype_of, scalars=None, **choices):
@@ -360,61 +360,6 @@ def _checked_dtypes(nest, dtype_of):
     return checked | {value.name: value.dtype for value in nest.values if value.dtype is not None}
 
 
-def _target_machine():
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_triple(llvm.get_process_triple())
-    return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, jit=True
-    )
-
-
-def _optimised(text, machine):
-    """An LLVM module from its text, optimised for a target machine."""
-    parsed = llvm.parse_assembly(text)
-    parsed.verify()
-    tuning = llvm.create_pipeline_tuning_options(speed_level=3)
-    tuning.loop_vectorization = True
-    tuning.slp_vectorization = True
-    passes = llvm.create_pass_builder(machine, tuning)
-    passes.getModulePassManager().run(parsed, passes)
-    return parsed
-
-
-@functools.cache
-def _vector_bytes():
-    """Size of a vector register; of AVX-512's, LLVM prefers the half."""
-    return 32 if llvm.get_host_cpu_features().get("avx2") else 16
-
-
-@functools.cache
-def _permutation():
-    """The processor's permutation of bytes; None where no instruction for it is known here."""
-    return best_permutation(llvm.get_host_cpu_features())
-
-
-@functools.cache
-def _lane_bytes():
-    """Size of the vectors that rows of dependent points become the lanes of.
-
-    Zen 5 works on 64 bytes at once: 8x64x256 doubles of one, two and four arrays 0.36, 0.52 and 0.93 ns a point, with
-    these 0.32, 0.46 and 0.77. A Xeon has one port to shuffle them: two vectors of 32 bytes are quicker
-    (decisions/0006).
-    """
-    long = llvm.get_host_cpu_name() == "znver5" and llvm.get_host_cpu_features().get("avx512f")
-    return 64 if long else _vector_bytes()
-
-
-@functools.cache
-def _ahead_bytes():
-    """How far ahead rows of dependent points ask for the memory that they write; 0: they do not.
-
-    Stores to eight rows with a page or more between them wait for their lines. Measured on processors with AVX-512 only
-    (Xeon, 48 KB of 12-way cache; 64x64x16384 floats 0.38 and 0.34 ns a point, 2048x2048 doubles 0.36 and 0.31, the same
-    with 128 to 512 bytes)."""
-    return 256 if llvm.get_host_cpu_features().get("avx512f") else 0
-
-
 @dataclasses.dataclass(frozen=True)
 class _Recipe:
     """All that a kernel is made from."""
@@ -433,10 +378,10 @@ class _Recipe:
             self.slots,
             self.constants,
             self.choices,
-            _vector_bytes(),
-            _lane_bytes(),
-            _ahead_bytes(),
-            None if _core.without(self.choices.off, "permuted") else _permutation(),
+            processor.vector_bytes(),
+            processor.lane_bytes(),
+            processor.ahead_bytes(),
+            None if _core.without(self.choices.off, "permuted") else processor.permutation(),
         )
 
     def key(self):
@@ -446,7 +391,8 @@ class _Recipe:
         return (
             f"{_toolchain()}{self.signature}\n{[line - first for line in rest]} {self.nest.lines()[1:]}\n{types}\n"
             f"{[(slot.name, str(slot.type), slot.low, slot.high) for slot in self.slots]}\n{self.choices}\n"
-            f"{_vector_bytes(), _lane_bytes(), _ahead_bytes(), _permutation(), jammed_rows.LEAST_POINTS}\n"
+            f"{processor.vector_bytes(), processor.lane_bytes(), processor.ahead_bytes(), processor.permutation()} "
+            f"{jammed_rows.LEAST_POINTS}\n"
         )
 
     def found(self, key):
@@ -480,8 +426,8 @@ class _Recipe:
 
 def _compiled(row):
     """The object code of a module."""
-    machine = _target_machine()
-    return machine.emit_object(_optimised(str(row.module), machine))
+    machine = processor.target_machine()
+    return machine.emit_object(processor.optimised(str(row.module), machine))
 
 
 def _parted(data):

@@ -9,7 +9,8 @@ import pytest
 
 import tilewave as tw
 from body_generator import load
-from tilewave.kernel import compile
+from tilewave.kernel import processor
+from tilewave.kernel.compile import ROWS
 from tilewave.nests import kernel_maker
 from tilewave.kernel.rows import jammed_rows
 from tilewave.nest.bounds import loop_bounds
@@ -176,7 +177,7 @@ def numbered(A, i, j):
 @pytest.mark.parametrize("nest", [recurrence, ahead], ids=lambda nest: nest.name)
 def test_every_number_of_rows_and_points(nest, ahead_bytes, monkeypatch):
     """Also as on a processor that is not told which memory will be written, and on one that is."""
-    monkeypatch.setattr(compile, "_ahead_bytes", lambda: ahead_bytes)
+    monkeypatch.setattr(processor, "ahead_bytes", lambda: ahead_bytes)
     kernel_maker.kernels.clear()
     context = tw.Context(threads=1)
     for rows in (1, 2, 3, 4, 5, 8, 9, 11, 17):
@@ -229,13 +230,13 @@ def test_long_rows_come_in_whole_groups():
         recurrence.reference(recurrence.iteration_box(A.shape), {"A": expected})
     tw.run(recurrence, A=A, plan={"storage": "plain", "row": (), "tile": (24, 4999)}, context=context)
     kernel = list(context._prepared.values())[-1].kernel
-    rows, counts, address = compile.ROWS(kernel.rows_address), [], kernel.rows_address
+    rows, counts, address = ROWS(kernel.rows_address), [], kernel.rows_address
 
     def counted(*arguments):
         counts.append(arguments[2])
         return rows(*arguments)
 
-    callback = compile.ROWS(counted)
+    callback = ROWS(counted)
     kernel.rows_address = ctypes.cast(callback, ctypes.c_void_p).value
     try:
         tw.run(recurrence, A=A, plan={"storage": "plain", "row": (), "tile": (24, 4999)}, context=context)

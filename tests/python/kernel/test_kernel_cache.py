@@ -20,6 +20,7 @@ import tilewave
 from other_package import comes_first
 from tilewave.kernel import compile as compiler
 from tilewave.kernel import cache as kernel_cache
+from tilewave.kernel import processor
 from tilewave.kernel.compile import makes_vectors
 from tilewave.kernel.compile import compile_kernel as kernel_for
 from tilewave.errors import ConfigError
@@ -252,8 +253,8 @@ def compile_kernel(*arguments, **choices):
 
 
 def test_a_kernel_that_nobody_runs_is_not_compiled(cache, monkeypatch):
-    compilations, optimised = [], compiler._optimised
-    monkeypatch.setattr(compiler, "_optimised", lambda *given: compilations.append(1) or optimised(*given))
+    compilations, optimised = [], processor.optimised
+    monkeypatch.setattr(processor, "optimised", lambda *given: compilations.append(1) or optimised(*given))
     types = {"A": "f8", "B": "f8"}
     kernel = kernel_for(scaled, types)
     assert not kernel.vectors and compilations == [] == files(cache)
@@ -276,13 +277,13 @@ def added(A, B, i, j):
 @pytest.fixture
 def compilations(monkeypatch):
     """The modules that were compiled, and not found."""
-    compiled, made, optimised, build = [], [], compiler._optimised, compiler.build_row
+    compiled, made, optimised, build = [], [], processor.optimised, compiler.build_row
 
     def counted(text, machine):
         compiled.append(text)
         return optimised(text, machine)
 
-    monkeypatch.setattr(compiler, "_optimised", counted)
+    monkeypatch.setattr(processor, "optimised", counted)
     monkeypatch.setattr(compiler, "build_row", lambda *given: made.append(1) or build(*given))
     yield compiled
     assert len(made) == len(compiled)  # no module is made of a kernel that is found
@@ -307,9 +308,9 @@ def test_another_processor_or_version_has_kernels_of_its_own(cache, compilations
         (compiler.llvm, "get_host_cpu_name", lambda: "generic"),
         (compiler.np, "__version__", "9.9"),
         (compiler.llvmlite, "__version__", "9.9"),
-        (compiler, "_vector_bytes", lambda: 8),
-        (compiler, "_lane_bytes", lambda: 8),
-        (compiler, "_ahead_bytes", lambda: 64),
+        (processor, "vector_bytes", lambda: 8),
+        (processor, "lane_bytes", lambda: 8),
+        (processor, "ahead_bytes", lambda: 64),
         (compiler.jammed_rows, "LEAST_POINTS", 1),
     ]
     compile_kernel(scaled, types)
@@ -445,7 +446,7 @@ def test_loops_of_another_numpy_on_this_processor(cache, compilations, monkeypat
 PROGRAM = '''
 import math, sys
 import numpy as np
-from tilewave.kernel import compile as compiler
+from tilewave.kernel import processor
 from tilewave import nest
 from kernel_helpers import compare
 
@@ -456,8 +457,8 @@ def called(A, B, i, j, *, c=2):
         raise ValueError("too small")
     A[i, j] = np.exp(B[i, j]) + np.arcsinh(A[i-1, j]) + math.atan2(B[i, j], c) + B[i, j] % 0.7
 
-optimised, compiled = compiler._optimised, []
-compiler._optimised = lambda *given: compiled.append(1) or optimised(*given)
+optimised, compiled = processor.optimised, []
+processor.optimised = lambda *given: compiled.append(1) or optimised(*given)
 for dtype in ("f4", "f8"):
     kernel = compare(called, {"A": dtype, "B": dtype}, (6, 30), seed=3, special=0)
     assert ("ValueError", "too small", called.line + 3) in kernel.sites, kernel.sites

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-import tilewave.kernel.compile
+import tilewave.kernel.processor
 from kernel_helpers import Raised, Runner, check, constant_steps, relaid, rows_in_order, ways
 from kernel_bodies import DTYPES as NAMES
 from tilewave.kernel.tables.permuted import MOST_ELEMENTS, NARROW, UNFIT, PERMUTATIONS, WHOLE, Layout
@@ -55,7 +55,7 @@ def way(request, monkeypatch):
     """One way of permuting bytes that this processor has, or none."""
     if request.param in PERMUTATIONS and request.param not in HERE:
         pytest.skip("not on this processor")
-    monkeypatch.setattr(tilewave.kernel.compile, "_permutation", lambda: PERMUTATIONS.get(request.param))
+    monkeypatch.setattr(tilewave.kernel.processor, "permutation", lambda: PERMUTATIONS.get(request.param))
     return request.param
 
 

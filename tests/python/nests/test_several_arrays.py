@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from tilewave.kernel import compile
+from tilewave.kernel import processor
 from tilewave.nests import kernel_maker
 from tilewave.nest.bounds import loop_bounds
 from tilewave.nest.reference import plain_loops
@@ -96,7 +96,7 @@ def run_one(rng, context):
         for name, array in start.items()
     }
     lane_bytes = rng.choice((16, 32, 64))
-    compile._lane_bytes = lambda: lane_bytes
+    processor.lane_bytes = lambda: lane_bytes
     kernel_maker.kernels.clear()
     choices = rng.choice(({}, {}, {"storage": "plain", "row": ()}, {"storage": "skewed"}))
     choices = {**choices, "threads": rng.choice((1, 1, 2))}
@@ -126,7 +126,7 @@ def run_one(rng, context):
 
 @pytest.mark.parametrize("part", [0, 1, 2, *(pytest.param(part, marks=pytest.mark.long) for part in range(3, 80))])
 def test_random_bodies(part, monkeypatch):
-    monkeypatch.setattr(compile, "_lane_bytes", compile._lane_bytes)  # back after the test
+    monkeypatch.setattr(processor, "lane_bytes", processor.lane_bytes)  # back after the test
     rng = random.Random(f"{SEED} {part}")
     context = tw.Context(threads=2)
     storages, as_lanes = [], 0
