@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 def never(text):
     """The offsets of what no point writes, of a body of u and other arrays."""
     nest = tw.nest_from(f"def body(u, v, i, j, *, c=0, s=1.0):\n    {text}\n")
-    return sorted(key[1] for key in nest.never_written)
+    return sorted(key[1] for key in nest._unwritten)
 
 
 BESIDE = [(0, -1), (0, 1)]

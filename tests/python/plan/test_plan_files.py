@@ -158,7 +158,7 @@ def test_a_script_is_planned_for_ranks_that_are_not_here(tmp_path):
     ranks = 1
     for g in saved.grid:
         ranks *= g
-    assert ranks == 64 and saved.predicted.time_s > 0
+    assert 2 < ranks <= 64 and saved.predicted.time_s > 0  # fewer where they are predicted to be faster
 
 
 def test_a_machine_file_is_used(tmp_path):
