@@ -14,6 +14,7 @@ from tilewave.kernel.rows.jammed_rows import rows_function as jammed_rows_functi
 from tilewave.kernel.rows.simd_rows import least_points, rows_of, simd_rows_function
 from tilewave.kernel.rows.streams import Staggered, streams_of
 from tilewave.kernel.rows.strips import Strips
+from tilewave.kernel.rows.updates import Updates
 from tilewave.kernel.rows.vectors import ParallelAccesses, SeparateArrays
 from tilewave.kernel.rows.wide_rows import chunk_loop, row_function, rows_function, vector_points
 from tilewave.kernel.scalars import positions, room_of
@@ -85,7 +86,7 @@ def build_row(nest, dtypes, slots, constants, choices, vector_bytes, lane_bytes,
         return row  # LLVM makes vectors of the parts
     width = vector_points(dtypes.values(), vector_bytes)
     wide = together and width > 1 and not choices.long_rows and not without(choices.off, "wide_rows")
-    if choices.independent and row.vectors and wide and not row.frame.strips:
+    if choices.independent and row.vectors and wide and not row.frame.strips and not row.frame.updates:
         return _Frame(nest, dtypes, slots, constants, choices, width, permutation=permutation).build()
     if choices.staggered and not choices.independent and can_jam(row.frame):
         _add_several_rows(row, nest, dtypes, slots, constants, choices, lane_bytes, ahead_bytes)
@@ -137,7 +138,8 @@ class _Frame:
         self.parallel = ParallelAccesses(self.module) if choices.independent else None
         self.tables = Tables(self.e, nest, dtypes, self.marked)
         self.steps = dict(zip((place.key for place in nest.places), choices.steps, strict=True))
-        self.bests = Bests(self, choices.bests)
+        self.bests, self.updates = Bests(self, choices.bests), Updates(self)
+        self.first_table_slot = room_of(slots)
         self.separate = None  # in a loop whose arrays are known not to overlap
         self.point = I64(0)
         self.body = self.strips = None
@@ -147,17 +149,20 @@ class _Frame:
         self.e.leave = self._leave
         self.e.line = self.nest.line
         self.bests.open()
+        self.updates.open()
         start, self.done = map(self.row.append_basic_block, ("start", "done"))
         build.cbranch(build.icmp_signed(">", self.count, I64(0)), start, self.done)
         build.position_at_end(self.done)
         self.bests.tell()
+        self.updates.tell()
         build.ret(I64(0))
         build.position_at_end(start)
         self.open()
-        lookups = lookups_to_check(self.nest, self.dtypes, self.slots) if self.independent else None
-        if not without(self.choices.off, "strips"):
+        ready = self.independent and not self.updates
+        lookups = lookups_to_check(self.nest, self.dtypes, self.slots) if ready else None
+        if not without(self.choices.off, "strips") and not self.updates:
             self.strips = Strips.of(self, self._trial)
-        rows = self._looked_up_rows(lookups) if self.independent and not self.strips else None
+        rows = self._looked_up_rows(lookups) if ready and not self.strips else None
         if without(self.choices.off, "row_check"):
             lookups = None
         before = inside = len(self.e.sites)
@@ -172,6 +177,8 @@ class _Frame:
         if rows:
             build.branch(usual)
             build.position_at_end(usual)
+        if self.updates:
+            self.split(self.updates.apart(), self._updating_loop)
         carried = self.carried_places()
         certain = {key: writer for key, writer in carried.items() if self.steps[key] == 0}
         if len(certain) < len(carried):
@@ -235,6 +242,11 @@ class _Frame:
         else:
             self._points({})
         self.tables.checked = True
+
+    def _updating_loop(self):
+        self.updates.point_by_point = True
+        self.loop({})
+        self.updates.point_by_point = False
 
     def _points(self, carried):
         """The usual loop; functions of strips are called before it, where the points of a strip allow that."""
@@ -403,7 +415,7 @@ class _Frame:
             value = known[place.key] if place.key in known else self.marked(self.load(place.key), place.array)
             values[place.key] = Typed(scalar(self.dtypes[place.array]), value)
         self.values = {key: value.ir for key, value in values.items()}
-        cells = {key: values[key] for key in self.written()}
+        cells = {**{key: values[key] for key in self.written()}, **self.updates.cells()}
         reads = {key: Value([value]) for key, value in values.items() if key not in cells}
         if self.e.strips:
             self.e.strips.begin_point()
@@ -463,6 +475,7 @@ class _Frame:
         build = self.build_at
         self.write_back(self.written())
         self.bests.take({key: cell.ir for key, cell in self.body.state.cells.items()})
+        self.updates.take(self.body.state.cells)
         after = build.add(self.point, I64(1))
         latch = build.block
         self.point.add_incoming(after, latch)

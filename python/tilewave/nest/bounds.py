@@ -358,10 +358,19 @@ class Loops:
     again: frozenset[str] = frozenset()
     periodic: tuple[str, ...] = ()  # names of the indices along which subscripts wrap
     stepwise: bool = False  # something happens between time steps: each is run by itself
+    any_order: bool = False  # updates whose order does not matter may be made in any
 
     def key(self, nest: Any) -> tuple[Any, ...]:
         """Equal where the loops are; a function counts by what it says, not by its identity."""
         over = self.over
         if isinstance(over, dict) and over:
             over = sorted((str(name), bounds_key(nest.indices, name, pair)) for name, pair in over.items())
-        return repr(over), repr(self.reverse), repr(self.steps), repr(self.periodic), self.stepwise, *sorted(self.again)
+        return (
+            repr(over),
+            repr(self.reverse),
+            repr(self.steps),
+            repr(self.periodic),
+            self.stepwise,
+            self.any_order,
+            *sorted(self.again),
+        )

@@ -171,6 +171,9 @@ class Nest:
     certain: frozenset[Any]
     values: tuple[Any, ...]
     known_reductions: dict[Any, Any]
+    updates: dict[str, Any]
+    known_updates: dict[str, Any] | None
+    known_order_free: dict[Any, Any]
     reads_history: bool
 
     name: str
@@ -220,6 +223,9 @@ class Nest:
         self.values = ()
         #: What `tilewave.nests.reductions` has made of reductions.
         self.known_reductions = {}
+        #: Updates whose order does not matter, of an `OrderFreeNest`; and what `tilewave.nests.order_free` has found.
+        self.updates = {}
+        self.known_updates, self.known_order_free = None, {}
         self.time = time_index(self.places, self.indices)
         #: Whether it reads time steps before the current one, as u[t-1] is.
         self.reads_history = self.time is not None and any(

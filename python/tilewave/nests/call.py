@@ -14,6 +14,7 @@ from tilewave.nest.nest import Nest
 from tilewave.nests import reductions
 from tilewave.nests.arguments import check_arrays, fields_for_scratch, split_arguments
 from tilewave.nests.operands import as_replicated, copies_of, memory_form, replicated_fields, tables_of
+from tilewave.nests.order_free import order_free
 from tilewave.nests.problem import history_of, make_problem
 from tilewave.nests.steps import block_of
 from tilewave.plan.plan import Plan
@@ -83,7 +84,7 @@ class NestCall:
         problem = make_problem(
             self.nest, self.arrays, loops, halos=self.halos, reduced=self.reductions.nest, off=self.off
         )
-        problem.core.once = bool(self.reductions)
+        problem.core.once = bool(self.reductions) or bool(self.nest.updates)
         return problem
 
     def with_arrays(self, arrays, tables):
@@ -105,10 +106,12 @@ def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduc
     }  # no subclass
     scalars = nest.bind_scalars(scalars)
     dtypes = {name: arrays[name].dtype for name in nest.arrays}
+    captured = nest.captured().values
+    if loops.any_order and not halos and loops.steps is None and not loops.periodic:
+        nest, scalars = order_free(nest, context, arrays, scalars, captured, loops)
     tables = tables_of(nest, arrays)
     replicated = replicated_fields(nest, arrays, context, loops.steps)
     seen = {name: as_replicated(value) if name in replicated else value for name, value in arrays.items()}
-    captured = nest.captured().values
     reduced = reductions.check(nest, reduce, dtypes, scalars, captured)
     block = block_of(nest, arrays, loops, plan, choices)
     # However many blocks there are, one is prepared.

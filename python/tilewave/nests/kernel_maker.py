@@ -90,8 +90,9 @@ def sampled(given, prepared, budget_s):
     for name in copies_of(given.whole, given.replicated):
         given.arrays[name].fill(0)  # memory that has never been written is one page of zeros, which the caches hold
     operands, _ = probe(given, prepared, prepared.subscripts, initial)
-    environment = prepared.kernel.pack({**given.scalars, **given.captured}, given.tables)
-    kernel = core_kernel(prepared.kernel, environment.ctypes.data, given.tables, given.reductions)
+    tables = {name: table.copy() if name in given.nest.updates else table for name, table in given.tables.items()}
+    environment = prepared.kernel.pack({**given.scalars, **given.captured}, tables)
+    kernel = core_kernel(prepared.kernel, environment.ctypes.data, tables, given.reductions)
     return prepared.sweep.sample(operands, kernel, budget_s)
 
 
@@ -185,7 +186,7 @@ def core_kernel(kernel, environment, tables, reductions):
 
 def shapes_of_tables(given):
     """By name."""
-    return {name: table.shape for name, table in given.tables.items()}
+    return {name: table.shape for name, table in given.tables.items() if name not in given.nest.updates}
 
 
 def arrays_there(given, prepared):

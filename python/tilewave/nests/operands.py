@@ -8,6 +8,7 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.field.field import Field
+from tilewave.nest.order_free import nothing
 
 
 def memory_form(value):
@@ -38,13 +39,17 @@ def copied(array):
 
 
 def tables_of(nest, arrays):
-    """The tables of a nest as its kernel gets them, by name: aligned."""
-    return {
-        name: np.array(arrays[name], order="C")
-        if isinstance(arrays[name], np.ndarray) and copied(arrays[name])
-        else arrays[name]
-        for name in nest.tables
-    }
+    """The tables of a nest as its kernel gets them, by name: aligned. Of a field that is updated in any order what this
+    rank adds to it, nothing yet."""
+    tables = {}
+    for name in nest.tables:
+        table = arrays[name]
+        if isinstance(table, Field) and name in nest.updates:
+            table = np.full(table.shape, nothing(nest.updates[name].op, table.dtype), table.dtype)
+        elif isinstance(table, np.ndarray) and copied(table):
+            table = np.array(table, order="C")
+        tables[name] = table
+    return tables
 
 
 def operands_of(nest, arrays, initial):

@@ -87,7 +87,7 @@ def check(nest, reduce, dtypes, scalars, captured):
     if not reduce:
         if reduce is not None and not isinstance(reduce, dict):
             raise _no_dict(reduce)
-        if not nest.written:
+        if not nest.written and not nest.updates:
             raise ConfigError(
                 f"nest {nest.name!r} writes no array; allowed: A[i, j] = ..., once or more; or reduce= of what it "
                 "computes, reduce={'r': tw.sum('d')}"

@@ -66,7 +66,7 @@ class Call:
         for ref, array in zip(arrays, self.arrays.values(), strict=True):
             if ref() is not array:
                 return None
-        return given.with_arrays(self.arrays, tables_of(self.nest, self.arrays) if self.nest.tables else {})
+        return given.with_arrays(self.arrays, tables_of(given.nest, self.arrays) if given.nest.tables else {})
 
     def keep(self, calls, given):
         """Remember what the check of this call found, but not its arrays: they live as long as their owner wants."""

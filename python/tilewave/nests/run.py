@@ -10,6 +10,7 @@ from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
 from tilewave.nests.execute import report_arguments, run_bound
+from tilewave.nests.order_free import combine
 from tilewave.nests.points import agreed_points
 from tilewave.nests.prepare import prepare
 from tilewave.nests.report import Report
@@ -155,7 +156,14 @@ def run(
     looked at.
     """
     begun = time.perf_counter()
-    loops = Loops(over, reverse, steps, periodic=_plain(periodic), stepwise=inject is not None or record is not None)
+    loops = Loops(
+        over,
+        reverse,
+        steps,
+        periodic=_plain(periodic),
+        stepwise=inject is not None or record is not None,
+        any_order=isinstance(nest, Nest) and not reduce,
+    )
     if isinstance(nest, tuple | list):
         return (
             yield from run_several(
@@ -168,7 +176,8 @@ def run(
     ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce, planning=planning)
     if points is not None:
         ready.points = points.of(nest)
-    core, after_s = yield from run_bound(nest, ready, begun)
+    core, after_s = yield from run_bound(ready.problem.nest, ready, begun)
+    combine(ready)
     if ready.runs is not None:
         ready.runs.ran_s += core.time_s
     if points is not None:
@@ -214,7 +223,7 @@ def plan(
     Collective; the first call for a nest measures the rate of its body, within the budget of `planning`. A run of the
     same nest with the same arrays then takes this plan.
     """
-    loops = Loops(over, reverse, steps, periodic=_plain(periodic))
+    loops = Loops(over, reverse, steps, periodic=_plain(periodic), any_order=not reduce)
     return (yield from prepare(nest, context, loops, plan, False, arguments, reduce, planning=planning)).plan._copy()
 
 

@@ -76,7 +76,8 @@ class Body:
     def __init__(self, emitter, nest, constants, names, reads, cells, lookup):
         self.e = emitter
         self.source = nest.source
-        self.tables = nest.tables
+        self._updates = nest.updates
+        self.tables = [table for table in nest.tables if table not in self._updates]
         self.constants = constants
         self.names = names
         self._given = {node: name for node, name in nest.captured().nodes.items() if name in names}
@@ -202,6 +203,8 @@ class Body:
             self._watch(target.id, value)
             return
         place = self._place_of(target)
+        if place[0] in self._updates:
+            self._nest.types[place[0]].update(option.type for option in value.options)
         kind = self.state.cells[place].type
         stored = self._guarded(
             target,

@@ -39,6 +39,13 @@ class Tables:
         self.checked = True
         self.rows = None
 
+    def strides_of(self, table, env, first_slot):
+        """The byte strides of a table, loaded here."""
+        before = self.nest.tables[: self.nest.tables.index(table)]
+        rank = self.nest.table_rank(table)
+        slot = first_slot + 2 * sum(map(self.nest.table_rank, before)) + rank
+        return [element(self.e.builder, env, slot + n) for n in range(rank)]
+
     def open(self, pointers, first_pointer, env, first_slot):
         """Load address, extents and byte strides of each table, before the loop."""
         build, slot = self.e.builder, first_slot

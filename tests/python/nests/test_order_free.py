@@ -1,0 +1,141 @@
+"""Updates whose order does not matter, against the plain loops."""
+
+import os
+
+import numpy as np
+import pytest
+
+import tilewave as tw
+from tests.python.support.local_ranks import results_of
+from tilewave.nest.bounds import loop_bounds
+from tilewave.nest.reference import plain_loops
+
+SEED = int(os.environ.get("TILEWAVE_SEED", "20611"))
+pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
+
+OPERATIONS = {
+    "max": "max({old}, {value})",
+    "max behind": "max({value}, {old}, {other})",
+    "min": "min({old}, {value}, {other})",
+    "maximum": "np.maximum({old}, {value})",
+    "minimum": "np.minimum({value}, {old})",
+    "add": "{old} + {value}",
+    "add behind": "{value} + {old}",
+    "subtract": "{old} - {value}",
+    "and": "{old} & ({value} | -8)",
+    "or": "{value} | {old}",
+    "xor": "{old} ^ {value}",
+    "last": "{value}",
+}
+SUBSCRIPTS = {3: ("b", "i", "j", "b+1", "j+2"), 2: ("b, i", "b, j", "i, j+1", "b", "j")}
+
+
+def _statements(random, name, subscript, local):
+    """One or two updates of one array, some of them under a condition."""
+    kind = random.choice([*OPERATIONS])
+    form = OPERATIONS[kind]
+    old = f"{name}[{subscript}]"
+    text = f"{old} = " + form.format(old=old, value=local, other="P")
+    lines = ["    " + text]
+    if kind != "last" and random.random() < 0.4:
+        lines = [f"    if {local} > {random.integers(-3, 9)}:", "        " + text]
+        if random.random() < 0.5:
+            lines += ["    else:", f"        {old} = " + form.format(old=old, value="P", other=local)]
+    return "\n".join(lines)
+
+
+def _body(random, loops):
+    """A nest with some updates; sometimes a recurrence, too, or nothing else that is written."""
+    indices = ", ".join("bkij" if loops == 4 else "bij")
+    here, back, before = (
+        ("b, k, i, j", "b, k, i-1, j", "b, k, i, j-1") if loops == 4 else ("b, i, j", "b, i-1, j", "b, i, j-1")
+    )
+    lines = [f"    P = X[{here}]"]
+    if random.random() < 0.7:
+        lines += [f"    h = np.maximum(np.maximum(H[{back}], H[{before}]) - X[{here}], P)", f"    H[{here}] = h"]
+    else:
+        lines += [f"    h = H[{here}] + P"]
+    names = ["S", "R"][: random.integers(1, 3)]
+    axes = {}
+    for name in names:
+        choices = [each for each in SUBSCRIPTS[3] if loops == 3] or [*SUBSCRIPTS[2]]
+        axes[name] = random.choice(choices)
+        lines.append(_statements(random, name, axes[name], random.choice(["h", "P"])))
+    return f"def body(H, X, {', '.join(names)}, {indices}):\n" + "\n".join(lines), axes
+
+
+def _arrays(random, nest, axes, loops):
+    dtype = random.choice(["i1", "i2", "i4", "i8"])
+    extents = dict(zip("bij", random.integers(2, 12, 3), strict=True)) | {"k": 3}
+    shape = [extents[name] for name in ("bkij" if loops == 4 else "bij")]
+    arrays = {name: random.integers(-50, 50, shape).astype(dtype) for name in "HX"}
+    for name, subscript in axes.items():
+        room = [extents[part.strip()[0]] + 2 for part in subscript.split(",")]
+        kind = dtype if random.random() < 0.7 else random.choice(["i1", "i4", "u1", "f8"])
+        arrays[name] = random.integers(-50, 50, room).astype(kind)
+        if random.random() < 0.3:
+            arrays[name] = np.repeat(arrays[name], 2, axis=0)[::2]  # with a stride
+    return {name: arrays[name] for name in nest.arrays}
+
+
+def _over(random, box):
+    """Bounds of some loops; sometimes one that depends on an outer index."""
+    if random.random() < 0.6:
+        return None
+    (low, high), (least, most) = box[-2], box[-1]
+    if random.random() < 0.5 or high - low < 3 or most - least < 3:
+        return {"i": (low, max(low, high - 1))}
+    return {"j": ([least, f"i-{low}+{least}-1"], most)}
+
+
+@pytest.mark.parametrize("number", range(60))
+def test_random_updates_are_those_of_the_plain_loops(number):
+    seed = SEED + number
+    print(f"seed {seed}")
+    ranks = (1, 2, 3, 4, 6, 1)[number % 6]
+    random = np.random.default_rng(seed)
+    loops = int(random.integers(3, 5))
+    text, axes = _body(random, loops)
+    nest = tw.nest_from(text)
+    arrays = _arrays(random, nest, axes, loops)
+    expected = {name: array.copy() for name, array in arrays.items()}
+    reverse = tuple(name for name in "bij" if random.random() < 0.2)
+    box = nest.iteration_box({name: array.shape for name, array in arrays.items()})
+    over = _over(random, box)
+    try:
+        with np.errstate(all="ignore"):
+            plain_loops(nest, loop_bounds(nest.indices, box, over), expected, reverse=reverse)
+    except (OverflowError, TypeError):  # of integers of other types
+        return
+    threads, fields = int(random.integers(1, 4)), ranks > 1 or random.random() < 0.3
+
+    def body(context):
+        given = {name: _with_strides_of(array) for name, array in arrays.items()}
+        if fields:
+            given = {
+                name: tw.field(array.shape, array.dtype, array, context=context)
+                if name in nest.written
+                else array
+                for name, array in given.items()
+            }
+        for _ in range(2):
+            for name in given:
+                given[name][...] = arrays[name]
+            report = tw.run(nest, **given, reverse=reverse, over=over, context=context, plan={"threads": threads})
+        found = {name: value if isinstance(value, np.ndarray) else value.gather() for name, value in given.items()}
+        return found, report.sequential
+
+    for without in ("", "order_free"):
+        found, sequential = results_of(ranks, threads, body, without=without)[0]
+        for name in nest.written:
+            assert np.array_equal(found[name], expected[name]), (text, name, without)
+        same = len({array.dtype for array in arrays.values()}) == 1
+        assert without or not sequential or over is not None or not same
+
+
+def _with_strides_of(array):
+    """A copy that lies in memory as the array does."""
+    room = np.zeros(array.base.shape if array.base is not None else array.shape, array.dtype)
+    copy = room[::2] if array.base is not None and array.base.shape != array.shape else room
+    copy[...] = array
+    return copy
