@@ -7,7 +7,7 @@ the environment, standard output or warnings belongs under mpiexec.
 
 A test that has both marks, say the module's `ranks` and `mpi` of its own, runs both ways.
 
-Fixtures of test modules run once for each rank, in its thread; those of scope "module" live as long as the tests of one
+Fixtures of test modules, and `context`, run once for each rank, in its thread; those of scope "module" live as long as the tests of one
 module and rank count. Other fixtures, such as `tmp_path`, and the test's parameters are shared by the ranks.
 """
 
@@ -195,8 +195,9 @@ def _failed(error):
 
 
 def _of_ranks(fixturedef):
-    """Whether a fixture is one of a test module, that each rank has for itself."""
-    return "test_" in fixturedef.func.__module__ and fixturedef.params is None
+    """Whether a fixture is a test module's or the contexts', that each rank has for itself."""
+    of_ranks = "test_" in fixturedef.func.__module__ or fixturedef.argname == "context"
+    return of_ranks and fixturedef.params is None
 
 
 def _work(item, rank, errors):

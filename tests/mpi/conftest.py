@@ -1,4 +1,4 @@
-"""Ranks compile each kernel once.
+"""A context of the tests of one module; ranks compile each kernel once.
 
 All ranks of a test want the same kernels at the same time, and here they have few cores: the first
 to come compiles, the others wait for what it puts into the cache. (Several processes that compile
@@ -34,3 +34,11 @@ def kernels_are_compiled_once():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel_cache, "object_code", by_one_rank)
         yield
+
+
+@pytest.fixture(scope="module")
+def context():
+    """Of one lane a rank; a module may have one of its own."""
+    import tilewave as tw
+
+    return tw.Context(threads=1)

@@ -6,7 +6,7 @@ import pytest
 import tilewave as tw
 from tilewave.nests import steps
 
-pytestmark = [pytest.mark.ranks([2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = pytest.mark.ranks([2, 3])
 
 
 @tw.nest

@@ -11,7 +11,7 @@ import tilewave as tw
 from tilewave.errors import ConfigError, KernelError
 from tilewave.context import interrupts
 
-pytestmark = [pytest.mark.ranks([1, 2, 3, 4]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = pytest.mark.ranks([1, 2, 3, 4])
 
 
 @tw.nest
@@ -34,11 +34,6 @@ def fails(A, B, i, j, *, at=-1):
     if B[i, j] == at:
         raise ValueError("found")
     A[i, j] = A[i - 1, j] + A[i, j - 1]
-
-
-@pytest.fixture(scope="module")
-def context():
-    return tw.Context(threads=1)
 
 
 def field(context, shape=(40, 30)):

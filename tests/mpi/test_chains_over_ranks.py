@@ -23,10 +23,7 @@ from tilewave.context import interrupts
 from random_chains import RandomChain
 from random_paths import random_paths, switched_off
 
-pytestmark = [
-    pytest.mark.ranks([1, 2, 3, 4, 6]),
-    pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
-]
+pytestmark = pytest.mark.ranks([1, 2, 3, 4, 6])
 SEEDS = [*range(5), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(5, 12))]
 if "TILEWAVE_SEED" in os.environ:
     SEEDS = [int(os.environ["TILEWAVE_SEED"])]
@@ -57,11 +54,6 @@ def fails(A, B, i, j, *, at=-1):
     if B[i, j] == at:
         raise ValueError("found")
     A[i, j] = A[i - 1, j] + A[i, j - 1]
-
-
-@pytest.fixture(scope="module")
-def context():
-    return tw.Context(threads=1)
 
 
 def field(context, shape=(40, 30), dtype="i8"):

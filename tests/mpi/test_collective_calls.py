@@ -13,7 +13,7 @@ import pytest
 import tilewave as tw
 from tilewave.context import interrupts
 
-pytestmark = [pytest.mark.mpi(ranks=[2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = pytest.mark.mpi(ranks=[2, 3])
 patterns = tw.patterns
 
 

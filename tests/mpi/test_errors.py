@@ -5,7 +5,7 @@ import pytest
 
 import tilewave as tw
 
-pytestmark = [pytest.mark.ranks([1, 2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = pytest.mark.ranks([1, 2, 3])
 
 
 @tw.nest

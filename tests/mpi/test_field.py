@@ -5,15 +5,7 @@ import pytest
 
 import tilewave as tw
 
-pytestmark = [
-    pytest.mark.ranks([1, 2, 3, 4, 6]),
-    pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
-]
-
-
-@pytest.fixture(scope="module")
-def context():
-    return tw.Context(threads=1)
+pytestmark = pytest.mark.ranks([1, 2, 3, 4, 6])
 
 
 @pytest.mark.ranks([1, 2, 3, 4, 6])

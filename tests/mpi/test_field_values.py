@@ -9,12 +9,7 @@ import pytest
 import tilewave as tw
 from tilewave.field import npy
 
-pytestmark = [pytest.mark.ranks([1, 2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
-
-
-@pytest.fixture(scope="module")
-def context():
-    return tw.Context(threads=1)
+pytestmark = pytest.mark.ranks([1, 2, 3])
 
 
 @pytest.fixture(scope="module")

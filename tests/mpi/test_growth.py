@@ -12,7 +12,7 @@ from tilewave.context import context as contexts
 from tilewave.nests import kernel_maker, prepare
 from tilewave.context.lru_cache import LruCache
 
-pytestmark = [pytest.mark.mpi(ranks=[1, 2]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = pytest.mark.mpi(ranks=[1, 2])
 
 SHAPE = (400, 12)
 

@@ -15,7 +15,6 @@ from families import calls
 from tilewave import tracebacks
 from tilewave.context import interrupts
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 PACKAGE = os.path.dirname(tw.__file__)
 
 

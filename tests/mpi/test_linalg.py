@@ -6,7 +6,7 @@ from matrices import applied, close, values
 
 import tilewave as tw
 
-pytestmark = [pytest.mark.ranks([2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = pytest.mark.ranks([2, 3])
 
 
 @pytest.mark.ranks([2, 3])

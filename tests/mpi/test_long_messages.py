@@ -8,7 +8,7 @@ from tilewave import _core
 from tilewave import patterns
 from tilewave.context.mpi_library import load_mpi
 
-pytestmark = [pytest.mark.ranks([2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = pytest.mark.ranks([2, 3])
 
 
 @tw.nest

@@ -13,10 +13,7 @@ from tilewave.allgather import allgather
 from tilewave.machine import busy, known, measure as measuring
 from tilewave.machine.measure import Session, measured
 
-pytestmark = [
-    pytest.mark.mpi(ranks=[1, 2, 3, 4, 6]),
-    pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
-]
+pytestmark = pytest.mark.mpi(ranks=[1, 2, 3, 4, 6])
 BUDGET_S = 0.2
 
 

@@ -10,10 +10,7 @@ import tilewave as tw
 from order_problems import make, operands
 from random_paths import random_paths, switched_off
 
-pytestmark = [
-    pytest.mark.ranks([1, 2, 3, 4, 6]),
-    pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
-]
+pytestmark = pytest.mark.ranks([1, 2, 3, 4, 6])
 
 
 @tw.nest

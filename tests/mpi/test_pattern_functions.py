@@ -7,12 +7,7 @@ import pytest
 import tilewave as tw
 from refused_patterns import A, agreed, patterns, refused
 
-pytestmark = [pytest.mark.ranks([1, 2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
-
-
-@pytest.fixture(scope="module")
-def context():
-    return tw.Context()
+pytestmark = pytest.mark.ranks([1, 2, 3])
 
 
 def boom(a, b):

@@ -10,7 +10,7 @@ import pytest
 import tilewave as tw
 from tilewave import patterns
 
-pytestmark = [pytest.mark.mpi(ranks=[2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = pytest.mark.mpi(ranks=[2, 3])
 
 MORE = 16 << 20  # bytes that the rank still gets: for all but the blocks of 72 MB and more
 # Of a block. The C library reserves up to 64 MB for each thread, and blocks within are not counted.

@@ -7,15 +7,10 @@ from pattern_cases import JOINS, reduced, same_bits, values
 import tilewave as tw
 from tilewave.patterns.allreduces import ALLREDUCE_RING_BYTES
 
-pytestmark = [pytest.mark.ranks([1, 2, 3, 4]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = pytest.mark.ranks([1, 2, 3, 4])
 patterns = tw.patterns
 SHAPES = ((), (1,), (7,), (0,), (3, 5), (2, 3, 4), (1, 1, 1), (2, 0, 3), (2, 1, 3, 2))
 DTYPES = ("f4", "c16", "i8", "i2", "i1", "?")
-
-
-@pytest.fixture(scope="module")
-def context():
-    return tw.Context()
 
 
 def parts_of(context, shape, dtype, op="sum"):

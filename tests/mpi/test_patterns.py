@@ -8,17 +8,9 @@ from pattern_cases import Case, Guarded, reduced, same_bits, values
 
 import tilewave as tw
 
-pytestmark = [
-    pytest.mark.ranks([1, 2, 3, 4, 6]),
-    pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
-]
+pytestmark = pytest.mark.ranks([1, 2, 3, 4, 6])
 patterns = tw.patterns
 CASES = 120
-
-
-@pytest.fixture(scope="module")
-def context():
-    return tw.Context()
 
 
 class Call:

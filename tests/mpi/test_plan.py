@@ -7,10 +7,7 @@ import pytest
 
 import tilewave as tw
 
-pytestmark = [
-    pytest.mark.ranks([1, 2, 3, 4, 6]),
-    pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
-]
+pytestmark = pytest.mark.ranks([1, 2, 3, 4, 6])
 PARTS = ("fill_s", "compute_s", "pack_s", "post_s", "wait_s", "hand_over_s", "drain_s")
 
 

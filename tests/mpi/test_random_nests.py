@@ -22,7 +22,7 @@ from nest_problems import HEADER, PROBLEMS_OF_A_BODY, make_problem, random_plan
 from random_paths import random_paths, switched_off
 from nest_results import Results, plain_results, random_results, start_of, wrong_results
 
-pytestmark = [pytest.mark.ranks([1, 2, 3, 4]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = pytest.mark.ranks([1, 2, 3, 4])
 
 # Parts of messages of refusals that the documentation names; every other refusal is a failure.
 REFUSALS = (

@@ -12,10 +12,7 @@ import pytest
 
 import tilewave as tw
 
-pytestmark = [
-    pytest.mark.ranks([1, 2, 3, 4, 6]),
-    pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
-]
+pytestmark = pytest.mark.ranks([1, 2, 3, 4, 6])
 
 # Bodies with their locals and arrays of one value a point. `d` is assigned everywhere, `e` where there is one
 # somewhere.

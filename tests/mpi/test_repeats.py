@@ -14,7 +14,7 @@ import pytest
 import tilewave as tw
 from tilewave.nests import kernel_maker
 
-pytestmark = [pytest.mark.ranks([1, 2]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = pytest.mark.ranks([1, 2])
 
 LIES, CALLS = 8, 40  # of one nest: ways its arrays lie in memory, calls in random order
 

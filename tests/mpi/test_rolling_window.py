@@ -8,8 +8,6 @@ import pytest
 
 import tilewave as tw
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-
 
 @tw.nest
 def boxed3(H, B, W, i, j, k):

@@ -7,10 +7,7 @@ import pytest
 
 import tilewave as tw
 
-pytestmark = [
-    pytest.mark.ranks([1, 2, 3, 4, 6]),
-    pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
-]
+pytestmark = pytest.mark.ranks([1, 2, 3, 4, 6])
 SCHEMES = list(itertools.product(("hyperplane", "vertical"), ("blocking", "overlapping")))
 
 

@@ -10,7 +10,6 @@ from pattern_cases import DTYPES, Guarded, same_bits, values
 import tilewave as tw
 
 ranks = pytest.mark.ranks([1, 2, 3])
-quiet = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 patterns = tw.patterns
 HEAD = 24  # bytes of the first message that are not the matrix
 FIRST, PIECE = 4096, 256 << 10  # where the first message and a piece end
@@ -40,7 +39,6 @@ def bytes_of(rank, tag, n):
 @pytest.mark.ranks([1, 2, 3])
 @pytest.mark.mpi(ranks=[2, 3])
 @ranks
-@quiet
 def test_sizes_around_the_pieces(context):
     to, source = ring(context)
     sizes = [
@@ -57,7 +55,6 @@ def test_sizes_around_the_pieces(context):
 
 
 @ranks
-@quiet
 @pytest.mark.parametrize("seed", range(3))
 def test_random_matrices_among_all_ranks(context, seed):
     """Many tags, order within one, any strides; each rank receives in an order of its own."""
@@ -102,7 +99,6 @@ def test_random_matrices_among_all_ranks(context, seed):
 
 
 @ranks
-@quiet
 def test_receivers_that_come_first_or_late(context):
     to, source = ring(context)
     for n in (10, 600, 30_000):
@@ -119,7 +115,6 @@ def test_receivers_that_come_first_or_late(context):
 
 
 @ranks
-@quiet
 def test_to_itself(context):
     for n in (3, 5000):
         patterns.send(np.full((n, 2), 4.0), context.rank, context=context)
@@ -146,7 +141,6 @@ def test_it_returns_at_once_though_the_receiver_sleeps(context):
 
 
 @ranks
-@quiet
 def test_limits(context):
     to, source = ring(context)
     M = np.full((700, 700), 1.0 + context.rank)  # more than is on its way while nobody receives
@@ -194,7 +188,6 @@ def test_it_waits_at_the_limit(context):
 
 
 @ranks
-@quiet
 def test_a_receiver_with_another_matrix_in_mind(context):
     to, source = ring(context)
     for shape in ((3, 4), (200, 300)):
@@ -212,7 +205,6 @@ def test_a_receiver_with_another_matrix_in_mind(context):
 
 
 @ranks
-@quiet
 @pytest.mark.parametrize(
     "keywords, words",
     [
@@ -241,7 +233,6 @@ def test_bad_sends(context, keywords, words):
 
 
 @ranks
-@quiet
 @pytest.mark.parametrize(
     "keywords, words",
     [

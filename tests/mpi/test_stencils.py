@@ -7,10 +7,7 @@ from random_stencils import stencil_case
 
 import tilewave as tw
 
-pytestmark = [
-    pytest.mark.ranks([1, 2, 3, 4, 6]),
-    pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning"),
-]
+pytestmark = pytest.mark.ranks([1, 2, 3, 4, 6])
 
 
 @pytest.mark.ranks([1, 2, 3, 4, 6])

@@ -9,7 +9,7 @@ import pytest
 import tilewave as tw
 from tilewave.context import interrupts
 
-pytestmark = [pytest.mark.mpi(ranks=[2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = pytest.mark.mpi(ranks=[2, 3])
 
 
 @tw.nest
@@ -22,11 +22,6 @@ def divides(A, B, i, j):
     A[i, j] = A[i-1, j] // B[i, j] + A[i, j-1]
     if B[i, j] == 7:
         raise ValueError("seven")
-
-
-@pytest.fixture(scope="module")
-def context():
-    return tw.Context(threads=1)
 
 
 def field(context, shape=(40, 30)):

@@ -13,7 +13,7 @@ from tilewave.plan.plan import Plan, request_of
 from tilewave.nest.bounds import Loops
 from tilewave.nests.problem import make_problem
 
-pytestmark = [pytest.mark.ranks([1, 2, 3]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = pytest.mark.ranks([1, 2, 3])
 
 
 @tw.nest

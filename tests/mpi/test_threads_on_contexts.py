@@ -5,32 +5,12 @@ import time
 
 import numpy as np
 import pytest
+from local_ranks import LONG_S, together
 
 import tilewave as tw
 from tilewave import _core
 
 patterns = tw.patterns
-LONG_S = 40  # what runs into it has hung
-
-
-def together(*works):
-    """Call each in a thread of its own; raises what the first of them has raised."""
-    errors = []
-
-    def run(work):
-        try:
-            work()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(work,), daemon=True) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(LONG_S)
-    assert not any(thread.is_alive() for thread in threads), "a thread hangs"
-    if errors:
-        raise errors[0]
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 import tilewave as tw
 
-pytestmark = [pytest.mark.ranks([1, 2]), pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")]
+pytestmark = pytest.mark.ranks([1, 2])
 
 
 @tw.nest
@@ -38,11 +38,6 @@ def stepped(u, steps):
         now[1:-1, 1:] = u[:-2, 1:] + 0.5 * u[2:, 1:] - u[1:-1, :-1]
         u = now
     return u
-
-
-@pytest.fixture(scope="module")
-def context():
-    return tw.Context(threads=1)
 
 
 def make(context, shape=(12, 10), seed=1):

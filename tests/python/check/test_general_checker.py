@@ -225,14 +225,12 @@ def mutants(kind, seeds, deep_halo=False):
 
 
 @pytest.mark.parametrize("kind", MUTATIONS)
-@pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 def test_a_mutant_that_passes_gives_the_same_results(kind):
     accept_mutants(kind, range(360), 12)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", MUTATIONS)
-@pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 def test_many_mutants_that_pass_give_the_same_results(kind):
     accept_mutants(kind, range(10_000, 12_000), 200)
 
@@ -262,14 +260,12 @@ def test_runs_that_long_runs_have_found_are_right():
 
 
 @pytest.mark.parametrize("kind", ["message", "unpack", "compute", "swap"])
-@pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 def test_a_mutant_with_deep_halos_that_passes_gives_the_same_results(kind):
     accept_mutants(kind, range(40), 8, deep_halo=True)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", MUTATIONS)
-@pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 def test_many_mutants_with_deep_halos_that_pass_give_the_same_results(kind):
     accept_mutants(kind, range(10_000, 10_200), 40, deep_halo=True)
 

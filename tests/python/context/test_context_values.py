@@ -14,8 +14,6 @@ from tilewave.errors import ConfigError, InternalError, KernelError, MpiError
 from tilewave.context import collective, context as contexts, mpi_library
 
 MOST = _core.limits["lanes"]
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-
 
 @pytest.mark.parametrize("given, threads", [(1, 1), (np.int8(3), 3), ("2", 2), (MOST, MOST)])
 def test_threads(given, threads):

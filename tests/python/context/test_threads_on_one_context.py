@@ -5,38 +5,11 @@ import threading
 
 import numpy as np
 import pytest
-from local_ranks import on_ranks
+from local_ranks import LONG_S, results_of, together
 
 import tilewave as tw
 
 patterns = tw.patterns
-LONG_S = 40  # what runs into it has hung
-
-
-def together(*works):
-    """Call each in a thread of its own; raises what the first of them has raised."""
-    errors = []
-
-    def run(work):
-        try:
-            work()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(work,), daemon=True) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(LONG_S)
-    assert not any(thread.is_alive() for thread in threads), "a thread hangs"
-    if errors:
-        raise errors[0]
-
-
-def works_on(ranks, body):
-    for error in on_ranks(ranks, 1, body, 2 * LONG_S)[1]:
-        if error is not None:
-            raise error
 
 
 @tw.nest
@@ -64,7 +37,7 @@ def test_many_messages_of_two_threads(ranks):
     def body(context):
         together(*(lambda n=n: talk(context, range(n, 40, 2), n) for n in (0, 1)))
 
-    works_on(ranks, body)
+    results_of(ranks, 1, body, 2 * LONG_S)
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
@@ -88,7 +61,7 @@ def test_a_receive_waits_while_another_thread_sends_and_runs(ranks):
         whole = A.gather()
         assert whole is None or (whole == np.arange(60)).all()
 
-    works_on(ranks, body)
+    results_of(ranks, 1, body, 2 * LONG_S)
 
 
 def prepared(context, kind, value):
@@ -117,7 +90,7 @@ def test_prepared_ones_of_two_threads_run_in_any_order(ranks, kind):
 
         together(*(lambda pair=pair: repeat(*pair) for pair in both[:: 1 if context.rank % 2 else -1]))
 
-    works_on(ranks, body)
+    results_of(ranks, 1, body, 2 * LONG_S)
 
 
 @pytest.mark.parametrize("kind", ["exchange", "broadcast"])
@@ -134,4 +107,4 @@ def test_a_start_waits_for_another_threads_call(kind, method):
         run.wait()
         assert not thread.is_alive() and right()
 
-    works_on(1, body)
+    results_of(1, 1, body, 2 * LONG_S)

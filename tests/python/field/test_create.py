@@ -11,8 +11,6 @@ from local_ranks import results_of
 from tilewave.dtypes import IN_NESTS
 from tilewave.field.values import values_at
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-
 
 @pytest.mark.parametrize(
     "shape, found",

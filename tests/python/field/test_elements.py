@@ -10,8 +10,6 @@ import tilewave as tw
 from local_ranks import results_of
 from tilewave.field.index import SubscriptError
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-
 
 def subscript(pick, shape):
     """A random subscript of NumPy's basic indexing."""

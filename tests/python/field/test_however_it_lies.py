@@ -8,8 +8,6 @@ import pytest
 import tilewave as tw
 from local_ranks import results_of
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-
 
 @tw.nest
 def count(A, i, j):

@@ -14,8 +14,6 @@ from random_stencils import stencil_case
 import tilewave as tw
 from tilewave import _core
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-
 
 def run_case(case):
     nest, expected = case.nest(), case.expected()

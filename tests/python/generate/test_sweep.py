@@ -106,7 +106,6 @@ def run_case(seed, ranks=None):
     return report
 
 
-@pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 @pytest.mark.parametrize("first", range(0, 120, 10))
 def test_random_sweeps_equal_plain_loops(first):
     for seed in range(first, first + 10):
@@ -114,14 +113,12 @@ def test_random_sweeps_equal_plain_loops(first):
 
 
 @pytest.mark.long
-@pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 @pytest.mark.parametrize("first", range(100_000, 104_000, 500))
 def test_many_random_sweeps_equal_plain_loops(first):
     for seed in range(first, first + 500):
         run_case(seed)
 
 
-@pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 @pytest.mark.parametrize("first", range(0, 90, 10))
 def test_random_general_sweeps_equal_plain_loops(first):
     for seed in range(first, first + 10):
@@ -131,7 +128,6 @@ def test_random_general_sweeps_equal_plain_loops(first):
 
 
 @pytest.mark.long
-@pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 @pytest.mark.parametrize("first", range(10_000, 15_000, 500))
 def test_many_random_general_sweeps_equal_plain_loops(first):
     for seed in range(first, first + 500):
@@ -140,20 +136,17 @@ def test_many_random_general_sweeps_equal_plain_loops(first):
         assert not wrong, f"{wrong}; {general}"
 
 
-@pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 @pytest.mark.parametrize("seed", range(12))
 def test_general_sweeps_with_rolling_windows_in_panels(seed):
     check_long_rows(seed)
 
 
 @pytest.mark.long
-@pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 def test_many_general_sweeps_with_rolling_windows_in_panels():
     for seed in range(10_000, 11_000):
         check_long_rows(seed)
 
 
-@pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 @pytest.mark.parametrize("first", range(0, 40, 5))
 def test_sweeps_with_deep_halos(first):
     for seed in range(first, first + 5):
@@ -161,7 +154,6 @@ def test_sweeps_with_deep_halos(first):
 
 
 @pytest.mark.long
-@pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 @pytest.mark.parametrize("first", range(10_000, 12_000, 250))
 def test_many_sweeps_with_deep_halos(first):
     for seed in range(first, first + 250):

@@ -1,14 +1,12 @@
 """Many messages between two ranks, over lanes that post in no certain order."""
 
 import numpy as np
-import pytest
 from local_ranks import results_of
 
 import tilewave as tw
 from tilewave import _core
 
 
-@pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 def test_every_face_has_its_own_tag():
     problem = _core.SweepProblem((4, 40003), ((1, 0), (4, 40003)), [(8, False)], [(0, (-1, 0))])
     plan = _core.Plan()

@@ -13,8 +13,6 @@ from tilewave.nests import reductions
 from tilewave.kernel.compile import ROW, ROWS, compile_kernel
 
 SEED = int(os.environ.get("TILEWAVE_SEED", "20261"))
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-
 
 @pytest.mark.parametrize("long_rows", [False, True])
 @pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1"])

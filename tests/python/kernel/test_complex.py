@@ -7,8 +7,6 @@ from tests.python.support.local_ranks import results_of
 
 import tilewave as tw
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-
 
 def same(found, expected):
     """Equal bits, part by part; all NaNs are equal."""

@@ -18,8 +18,6 @@ from tilewave.nest.reference import plain_loops
 
 HEADER = "import numpy as np\nimport tilewave as tw\n\n\n"
 SEED = int(os.environ.get("TILEWAVE_SEED", "20261"))
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-
 
 def write(rng, name, dims):
     """A body whose rows depend on themselves, with a few other accesses, before and ahead; its source."""

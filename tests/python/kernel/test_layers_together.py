@@ -14,8 +14,6 @@ from tilewave.nest.reference import plain_loops
 
 HEADER = "import numpy as np\nimport tilewave as tw\n\n\n"
 SEED = int(os.environ.get("TILEWAVE_SEED", "20262"))
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-
 
 def write(rng, name, dims):
     """A body that reads before and ahead of itself, most often along one row pair only before; its source."""

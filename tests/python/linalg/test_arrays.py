@@ -7,8 +7,6 @@ import tilewave as tw
 from local_ranks import on_ranks, results_of
 from matrices import DTYPES, values
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
-
 
 def same_on_all(results, errors):
     assert not any(errors), errors

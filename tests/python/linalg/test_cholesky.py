@@ -8,7 +8,6 @@ from local_ranks import on_ranks, results_of
 from matrices import DTYPES, layout, values
 from tilewave import _core
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
 linalg = _core.linalg
 
 

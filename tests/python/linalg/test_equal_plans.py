@@ -8,7 +8,6 @@ from matrices import DTYPES, values
 from tilewave import _core
 from tilewave.linalg.blas import blas
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
 linalg, axis = _core.linalg, _core.linalg.Axis
 CASES = 20
 

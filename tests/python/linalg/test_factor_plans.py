@@ -9,7 +9,6 @@ from local_ranks import on_ranks, results_of
 from tilewave import _core
 from tilewave.linalg.blas import blas
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
 KINDS = ("cholesky", "lu", "qr")
 linalg = _core.linalg
 

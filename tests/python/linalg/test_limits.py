@@ -8,7 +8,6 @@ import pytest
 import tilewave as tw
 from local_ranks import on_ranks
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
 
 WHOLE = np.array([[4.0, 1, 2], [1, 5, 3], [2, 3, 6]])
 

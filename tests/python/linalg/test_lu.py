@@ -7,8 +7,6 @@ import tilewave as tw
 from local_ranks import results_of
 from matrices import DTYPES, layout, values
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
-
 
 def random_factor(seed, n=None, largest=30):
     rng = np.random.default_rng(seed)

@@ -9,8 +9,6 @@ from local_ranks import on_ranks, results_of
 from matrices import DTYPES, applied, close, layout, values
 from products import product_rate
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
-
 
 def random_product(seed, largest, sizes=None, repeats=1):
     """One launch of ranks with some random products."""

@@ -6,8 +6,6 @@ import tilewave as tw
 from local_ranks import on_ranks, results_of
 from matrices import DTYPES, layout, values
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
-
 
 def numroc(n, block, place, places):
     """Rows of a process, as ScaLAPACK counts them (TOOLS/numroc.f)."""

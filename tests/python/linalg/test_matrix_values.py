@@ -11,8 +11,6 @@ import tilewave as tw
 from local_ranks import on_ranks
 from tilewave.linalg.layout import layout_of
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-
 
 @pytest.mark.parametrize(
     "shape, words",

@@ -6,7 +6,6 @@ import tilewave as tw
 from local_ranks import results_of
 from matrices import DTYPES, values
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
 KINDS = [tw.linalg.cholesky, tw.linalg.lu, tw.linalg.qr]
 
 

@@ -10,8 +10,6 @@ from factors import KINDS, MOST, least_squares_ratio, made, norm, qr_ratios, sol
 from local_ranks import on_ranks, results_of
 from matrices import DTYPES, layout, values
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
-
 
 def choices(rng, largest):
     keys = {} if rng.random() < 0.3 else {"block": int(rng.integers(1, max(2, largest // 3)))}

@@ -9,8 +9,6 @@ from factors import MOST, least_squares_ratio, qr_ratios, ratio, solve_ratio, tr
 from local_ranks import results_of
 from matrices import DTYPES, values
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
-
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("block", "n"), [(63, 150), (64, 150), (70, 140)])

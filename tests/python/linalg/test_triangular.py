@@ -7,8 +7,6 @@ from factors import MOST, norm, ratio, solution, triangle
 from local_ranks import on_ranks, results_of
 from matrices import DTYPES, layout, values
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
-
 
 def random_system(seed, n=None, largest=30):
     rng = np.random.default_rng(seed)

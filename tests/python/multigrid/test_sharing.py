@@ -11,7 +11,6 @@ from tilewave import _core
 from tilewave.errors import ConfigError
 from tilewave.multigrid import Poisson, sharing
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 
 CASES = [
     ((48,), {"smoother": "gauss-seidel"}, [(2,), (3,), (6,)]),

@@ -15,7 +15,6 @@ from random_paths import random_paths
 import tilewave as tw
 from tilewave.errors import ConfigError
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 
 RANKS = (1, 2, 3, 4, 6)
 FIRST_SEED = int(os.environ.get("TILEWAVE_SEED", "0"))

@@ -16,8 +16,6 @@ from tilewave import _core
 from tilewave.errors import ConfigError
 
 SEED = int(os.environ.get("TILEWAVE_SEED", "4711"))
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-
 
 def begins(points, scale, per, shift, every, parts, extent):
     """Where blocks begin, by the definition: even blocks of points, the first of every so many with all of them."""

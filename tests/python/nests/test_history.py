@@ -11,7 +11,6 @@ from tilewave.nest.bounds import loop_bounds
 from tilewave.nests.problem import check_steps
 from tilewave.nest.reference import plain_loops
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 SHAPE = 10, 12
 
 

@@ -10,7 +10,6 @@ import tilewave as tw
 from tilewave.nest.bounds import loop_bounds
 from tilewave.nest.reference import plain_loops
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 RANKS = [(1, 1), (2, 1), (3, 1), (4, 1), (6, 1)]
 
 

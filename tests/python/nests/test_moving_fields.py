@@ -6,8 +6,6 @@ from local_ranks import results_of
 
 import tilewave as tw
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-
 
 @tw.nest
 def smooth(B, A, i, j):

@@ -8,8 +8,6 @@ import tilewave as tw
 from tilewave import _core
 from tilewave.errors import ConfigError
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-
 
 @tw.nest
 def drift(u, w, V, t, i, j):

@@ -8,8 +8,6 @@ import tilewave as tw
 from tilewave.nest.bounds import loop_bounds
 from tilewave.nest.reference import plain_loops
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-
 
 @tw.nest
 def wave(u, m, t, i, j):

@@ -13,8 +13,6 @@ from tilewave.nest.bounds import loop_bounds
 from tilewave.nest.reference import plain_loops
 
 SEED = int(os.environ.get("TILEWAVE_SEED", "20611"))
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-
 
 def never(text):
     """The offsets of what no point writes, of a body of u and other arrays."""

@@ -13,8 +13,6 @@ import pytest
 import tilewave as tw
 from tilewave import _core
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-
 
 @tw.nest
 def add(A, B, i, j):

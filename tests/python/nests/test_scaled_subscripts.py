@@ -10,8 +10,6 @@ from tests.python.support.local_ranks import results_of
 import tilewave as tw
 
 SEED = int(os.environ.get("TILEWAVE_SEED", "20263"))
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-
 
 def loops_of(text, arrays):
     """What the plain loops make of copies of the arrays."""

@@ -10,7 +10,6 @@ from tilewave.nests import several
 from tilewave.nests.problem import check_steps
 from tilewave.nest.reference import _Times, run_body
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 SHAPE = 9, 11
 OLDER = 3
 

@@ -13,8 +13,6 @@ from tilewave.nest.bounds import loop_bounds
 from tilewave.nest.reference import plain_loops
 
 SEED = int(os.environ.get("TILEWAVE_SEED", "20262"))
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-
 
 def write(rng, dims):
     """A body of so many loops; its text, its written arrays and all of them."""

@@ -6,7 +6,6 @@ from tests.python.support.local_ranks import results_of
 
 import tilewave as tw
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 N, M, STEPS = 9, 7, 4
 
 

@@ -18,8 +18,6 @@ from tilewave.nests.problem import check_steps, make_problem
 from tilewave.nest.reference import plain_loops
 
 BLOCK = 6
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-
 
 @pytest.fixture(autouse=True)
 def short_blocks(monkeypatch):

@@ -12,8 +12,6 @@ import tilewave as tw
 from tilewave import ConfigError, _core
 from tilewave.nests import kernel_maker
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-
 
 @tw.nest
 def linear(A, i, j, k):

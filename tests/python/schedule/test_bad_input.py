@@ -9,7 +9,6 @@ from local_ranks import on_ranks, results_of
 import tilewave as tw
 from tilewave.schedule.schedule import VERSION
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 RANKS, BAD = 3, 1
 
 

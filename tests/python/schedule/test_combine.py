@@ -14,7 +14,6 @@ from reductions import Reduction, run_on, schedule_of
 import tilewave as tw
 from tilewave import _core
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
 COMBINED = r"(before it holds|should hold) the values of array '\w+' of ranks? [\d, ]+.*\bholds "
 
 

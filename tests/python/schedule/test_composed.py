@@ -12,8 +12,6 @@ from mutants import naming
 
 import tilewave as tw
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6])
 def test_random_schedules_of_schedules(ranks):

@@ -7,8 +7,6 @@ from repeated_graphs import Repeated, run_on, schedule_of
 
 import tilewave as tw
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-
 
 @pytest.mark.parametrize("threads", [1, 4])
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6])

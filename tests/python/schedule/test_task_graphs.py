@@ -10,8 +10,6 @@ from task_graphs import Graph, run_on, schedule_of, wrong
 
 import tilewave as tw
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
-
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6])
 def test_random_graphs_are_proved_and_run(ranks):

@@ -5,6 +5,8 @@ import threading
 from tilewave import _core
 from tilewave.context.context import Context
 
+LONG_S = 40  # what runs into it has hung
+
 
 def on_ranks(ranks, threads, body, timeout_s=60, without=None, **fabric):
     """(results, errors) of body(context) on each of some local ranks. `without`: names of fast paths; `fabric`: what
@@ -35,3 +37,23 @@ def results_of(ranks, threads, body, timeout_s=60, without=None, **fabric):
     for error in filter(None, errors):
         raise error
     return results
+
+
+def together(*works):
+    """Call each in a thread of its own; raises what the first of them has raised."""
+    errors = []
+
+    def run(work):
+        try:
+            work()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(work,), daemon=True) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LONG_S)
+    assert not any(thread.is_alive() for thread in threads), "a thread hangs"
+    if errors:
+        raise errors[0]

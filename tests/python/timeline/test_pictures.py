@@ -9,8 +9,6 @@ from local_ranks import results_of
 from matplotlib.colors import to_hex
 from tilewave.timeline.pictures import draw_timelines
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*more than the.*CPUs")
-
 
 def reports(ranks):
     def body(context):
