@@ -69,26 +69,3 @@ def test_a_matrix_takes_an_array_beside_it():
 
     results = results_of(2, 1, body)
     assert all(np.allclose(one, np.eye(9)) for result in results for one in result)
-
-
-@pytest.mark.parametrize(
-    "other, text",
-    [
-        ({"a": np.ones((3, 3))}, "of an array"),  # other values: the texts of both ranks are shown
-        ({"a": np.eye(3).astype("f2")}, "a: given an array of float16; allowed: float32, float64"),
-        ({"a": np.zeros(3)}, "a: given an array of shape (3,); allowed: two dimensions"),
-        ({"a": [[1.0]]}, "a: given list; allowed: a tilewave.linalg.Matrix, or a NumPy array that is the same on"),
-        ({"b": np.eye(3) * 1j}, "b: given an array of complex128; allowed: what float64 can hold"),
-        ({"b": np.zeros((1, 1, 3))}, "b: given an array of shape (1, 1, 3); allowed: one or two dimensions"),
-        ({"b": np.eye(4)}, "allowed: 3 rows, the same dtype"),
-        ({"b": np.full((3, 3), 2.0)}, "of an array"),
-    ],
-)
-def test_what_one_rank_gives_wrong_all_refuse(other, text):
-    def body(context):
-        given = {"a": np.eye(3), "b": np.eye(3)} | (other if context.rank == 1 else {})
-        tw.linalg.lu(given["a"], context=context).solve(given["b"])
-
-    _, errors = on_ranks(2, 1, body)
-    assert all(isinstance(error, tw.ConfigError) and text in str(error) for error in errors), errors
-    assert str(errors[0]) == str(errors[1])

@@ -96,24 +96,6 @@ def test_memory_is_capped_before_it_is_allocated(kind):
     assert len(set(results)) == 1
 
 
-@pytest.mark.parametrize(
-    "keywords, text",
-    [
-        ({"algorithm": "star"}, "lu: algorithm: given 'star'; allowed: auto, broadcast, wavefront"),
-        ({"algorithm": None}, "lu: algorithm: given 'None'; allowed: auto, broadcast, wavefront"),
-        ({"algorithm": "wavefront", "tree": "least_rounds"}, "lu: tree 'least_rounds' was given with algorithm"),
-        ({"memory": -1}, "lu: memory: given -1; allowed: an integer >= 0"),
-    ],
-)
-def test_bad_choices_on_one_rank_are_errors_on_all(keywords, text):
-    def body(context):
-        a = tw.linalg.matrix((9, 9), init=dominant, context=context)
-        tw.linalg.lu(a, context=context, **(keywords if context.rank == 1 else {}))
-
-    _, errors = on_ranks(2, 1, body)
-    assert all(isinstance(error, tw.ConfigError) and text in str(error) for error in errors), errors
-
-
 @pytest.mark.parametrize("seed", range(2))
 def test_random_problems_are_timed_and_played(seed):
     """Of every kind, shape and dtype: no plan takes less than nothing."""

@@ -4,21 +4,16 @@ import numpy as np
 import pytest
 import scipy.linalg
 import tilewave as tw
+from factors import MOST, choices, drawn, norm, of_many_sizes, ratio, solve_ratio
 from local_ranks import results_of
-from matrices import DTYPES, layout, values
+from matrices import values
 
 
 def random_factor(seed, n=None, largest=30):
     rng = np.random.default_rng(seed)
-    ranks, threads = int(rng.choice([1, 2, 3, 4, 6])), int(rng.choice([1, 1, 2]))
-    n = int(rng.integers(0, largest + 1)) if n is None else n
-    dtype, sides = str(rng.choice(DTYPES)), int(rng.integers(0, 6))
-    whole, b = values(rng, (n, n), dtype), values(rng, (n, sides), dtype)
-    layouts = [layout(rng, ranks, max(5, largest // 4)) for _ in range(2)]
-    keys = {} if rng.random() < 0.3 else {"block": int(rng.integers(1, max(2, largest // 4)))}
-    if rng.random() < 0.5:
-        ways = [{"tree": "ring"}, {"tree": "least_rounds"}, {"algorithm": "wavefront"}, {"algorithm": "wavefront"}]
-        keys |= {"lookahead": int(rng.integers(0, 4)), **ways[rng.integers(4)]}
+    ranks, threads, n, dtype, layouts = drawn(rng, n, largest)
+    whole, b = values(rng, (n, n), dtype), values(rng, (n, int(rng.integers(0, 6))), dtype)
+    keys = choices(rng, largest)
 
     def body(context):
         a = tw.linalg.matrix(whole, context=context, **layouts[0])
@@ -34,43 +29,16 @@ def random_factor(seed, n=None, largest=30):
     eps = np.finfo(dtype).eps
     lower, upper = np.tril(found, -1) + np.eye(n, dtype=dtype), np.triu(found)
     assert np.abs(np.tril(found, -1)).max() <= (1 + 8 * eps) * (2**0.5 if np.dtype(dtype).kind == "c" else 1)
-    # LAPACK's test ratios (LAWN 41): below 30.
-    residual = np.linalg.norm(lower @ upper - whole[permutation], 1) / (n * np.linalg.norm(whole, 1) * eps)
-    assert residual < 30, (seed, ranks, n, dtype, residual)
+    residual = ratio(lower @ upper - whole[permutation], n * norm(whole), dtype)
+    assert residual < MOST, (seed, ranks, n, dtype, residual)
     assert np.array_equal(pivots, scipy.linalg.lu_factor(whole)[1]), (seed, ranks, n, dtype)
     with np.errstate(over="ignore"):
         wanted = np.linalg.det(whole)
     assert np.isclose(det, wanted, rtol=1e3 * n * eps * np.linalg.cond(whole)), (seed, det, wanted)
-    if sides:
-        scale = (np.linalg.norm(whole, 1) * np.linalg.norm(x, 1) + np.linalg.norm(b, 1)) * eps * n
-        assert np.linalg.norm(whole @ x - b, 1) / scale < 30, (seed, ranks, n, dtype)
+    assert solve_ratio(whole, x, b) < MOST, (seed, ranks, n, dtype)
 
 
-@pytest.mark.parametrize("n", range(13))
-def test_sizes(n):
-    random_factor(700 + n, n)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_random(seed):
-    random_factor(seed)
-
-
-def test_larger():
-    random_factor(78, 230, 230)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("n", range(41))
-def test_every_size(n):
-    for seed in range(10):
-        random_factor(seed, n, 40)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(20))
-def test_large(seed):
-    random_factor(400 + seed, None, 500)
+test_sizes, test_random, test_larger, test_every_size, test_large = of_many_sizes(random_factor, 700, (230, 230), 500)
 
 
 @pytest.mark.parametrize("ranks", [1, 3])

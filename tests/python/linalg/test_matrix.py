@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tilewave as tw
-from local_ranks import on_ranks, results_of
+from local_ranks import results_of
 from matrices import DTYPES, layout, values
 
 
@@ -81,31 +81,3 @@ def test_from_functions_numbers_and_fields():
     assert np.all(number == 3) and np.all(nothing == 0)
     assert of_field.dtype == np.float32 and np.array_equal(of_field, i - 2 * j)
     assert as_complex.dtype == np.complex128 and np.array_equal(as_complex, i - 2 * j)
-
-
-@pytest.mark.parametrize(
-    "keywords, text",
-    [
-        ({"shape": (3, -1)}, "allowed: two integers >= 0"),
-        ({"shape": (3,)}, "allowed: two integers >= 0"),
-        ({"dtype": "i4"}, "dtype: given int32; allowed: float32, float64, complex64, complex128"),
-        ({"layout": "diagonal"}, "layout: given 'diagonal'; allowed: rows, columns, cyclic"),
-        ({"block": 0}, "block: given 0; allowed: an integer >= 1"),
-        ({"block": (2, "a")}, "block: given (2, 'a')"),
-        ({"layout": "cyclic", "grid": (3, 1)}, "allowed: at most 2 ranks"),
-        ({"grid": (2, 1)}, "allowed: layout='cyclic'"),
-        ({"init": np.zeros((2, 2))}, "init: given an array of shape (2, 2); allowed: (3, 3)"),
-        ({"init": lambda i, j: 1 // 0}, "init raised ZeroDivisionError"),
-        ({"init": 2.0}, "number 2.0"),
-        ({"block": 1}, "rows, block (1, 3)"),
-        ({"init": np.eye(3)}, "allowed: the same on every rank, or an array on rank 0"),
-    ],
-)
-def test_bad_arguments_on_one_rank_are_errors_on_all(keywords, text):
-    def body(context):
-        given = {"shape": (3, 3), "init": np.ones((3, 3))} | (keywords if context.rank else {})
-        tw.linalg.matrix(context=context, **given)
-
-    _, errors = on_ranks(2, 1, body)
-    assert all(isinstance(error, tw.ConfigError) and text in str(error) for error in errors), errors
-    assert str(errors[0]) == str(errors[1])

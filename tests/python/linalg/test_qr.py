@@ -6,17 +6,11 @@ import numpy as np
 import pytest
 import scipy.linalg
 import tilewave as tw
-from factors import KINDS, MOST, least_squares_ratio, made, norm, qr_ratios, solve_ratio
+from factors import (
+    KINDS, MOST, choices, drawn, least_squares_ratio, made, norm, of_many_sizes, qr_ratios, solve_ratio,
+)
 from local_ranks import on_ranks, results_of
-from matrices import DTYPES, layout, values
-
-
-def choices(rng, largest):
-    keys = {} if rng.random() < 0.3 else {"block": int(rng.integers(1, max(2, largest // 3)))}
-    if rng.random() < 0.5:
-        ways = [{"tree": "ring"}, {"tree": "least_rounds"}, {"algorithm": "wavefront"}]
-        keys |= {"lookahead": int(rng.integers(0, 4)), **ways[rng.integers(3)]}
-    return keys
+from matrices import values
 
 
 def random_shape(rng, n, largest):
@@ -27,12 +21,10 @@ def random_shape(rng, n, largest):
 
 def random_factor(seed, n=None, largest=30):
     rng = np.random.default_rng(seed)
-    ranks, threads = int(rng.choice([1, 2, 3, 4, 6])), int(rng.choice([1, 1, 2]))
-    n = int(rng.integers(0, largest + 1)) if n is None else n
-    dtype, kind, shape = str(rng.choice(DTYPES)), str(rng.choice(KINDS)), random_shape(rng, n, largest)
+    ranks, threads, n, dtype, layouts = drawn(rng, n, largest)
+    kind, shape = str(rng.choice(KINDS)), random_shape(rng, n, largest)
     whole, b = made(rng, kind, shape, dtype), values(rng, (shape[0], int(rng.integers(0, 6))), dtype)
-    layouts, keys = [layout(rng, ranks, max(5, largest // 4)) for _ in range(2)], choices(rng, largest)
-    mode = str(rng.choice(["economic", "full"]))
+    keys, mode = choices(rng, largest), str(rng.choice(["economic", "full"]))
 
     def body(context):
         a = tw.linalg.matrix(whole, context=context, **layouts[0])
@@ -61,42 +53,16 @@ def random_factor(seed, n=None, largest=30):
         assert norm(r[:least] - wanted) <= 1e3 * eps * max(shape) * norm(whole) * np.linalg.cond(whole), what
 
 
-@pytest.mark.parametrize("n", range(41))
-def test_sizes(n):
-    random_factor(900 + n, n, 40)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_random(seed):
-    random_factor(seed)
-
-
-@pytest.mark.parametrize("seed", [31, 32])
-def test_larger(seed):
-    random_factor(seed, 190, 300)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("n", range(41))
-def test_every_size(n):
-    for seed in range(10):
-        random_factor(seed, n, 40)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(20))
-def test_large(seed):
-    random_factor(300 + seed, None, 500)
+test_sizes, test_random, test_larger, test_every_size, test_large = of_many_sizes(random_factor, 900, (190, 300), 500)
 
 
 def random_least_squares(seed, n=None, largest=30):
     rng = np.random.default_rng(seed)
-    ranks, threads = int(rng.choice([1, 2, 3, 4, 6])), int(rng.choice([1, 1, 2]))
-    n = int(rng.integers(1, largest + 1)) if n is None else n
-    dtype, shape = str(rng.choice(DTYPES)), random_shape(rng, n, largest)
+    ranks, threads, n, dtype, layouts = drawn(rng, n, largest, least=1)
+    shape = random_shape(rng, n, largest)
     kind = str(rng.choice(["random", "graded columns"] if shape[0] >= shape[1] else ["random", "graded rows"]))
     whole, b = made(rng, kind, shape, dtype), values(rng, (shape[0], int(rng.integers(0, 6))), dtype)
-    layouts, keys = [layout(rng, ranks, max(5, largest // 4)) for _ in range(2)], choices(rng, largest)
+    keys = choices(rng, largest)
 
     def body(context):
         a = tw.linalg.matrix(whole, context=context, **layouts[0])
@@ -218,50 +184,6 @@ def test_modes_and_reports():
     assert np.allclose(applied[:12], r) and np.allclose(applied[12:], 0)
     # Two buffers of all tiles of a panel: 14 of 3 x 3 from the matrix, and T; three with a deeper look-ahead.
     assert memory in (8 * 9 * 15 * buffers for buffers in (2, 3, 4))
-
-
-@pytest.mark.parametrize(
-    "call, keywords, text",
-    [
-        ("qr", {"mode": "raw"}, "qr: mode: given 'raw'; allowed: economic, full, r"),
-        ("qr", {"mode": None}, "qr: mode: given 'None'; allowed: economic, full, r"),
-        ("qr", {"block": 0}, "qr: block: given 0; allowed: an integer >= 1"),
-        ("qr", {"lookahead": True}, "qr: lookahead: given True; allowed: an integer >= 0"),
-        ("lstsq", {"b": (5, 1)}, "lstsq: b of (5, 1) float64 was given for a matrix of (4, 3) float64; allowed: 4 "
-         "rows"),
-        ("lstsq", {"b": None}, "lstsq: b: given NoneType; allowed: a tilewave.linalg.Matrix, or a NumPy array that"),
-        ("lstsq", {"cond": -1.0}, "lstsq: cond: given -1.0; allowed: a number >= 0, or None"),
-        ("lstsq", {"cond": float("nan")}, "lstsq: cond: given nan; allowed: a number >= 0, or None"),
-        ("lstsq", {"tree": "star"}, "lstsq: tree: given 'star'; allowed: ring, least_rounds"),
-        ("apply", {"trans": "X"}, "apply: trans: given 'X'; allowed: 'N', 'T', 'C', 0, 1, 2"),
-        ("apply", {"b": (3, 1)}, "apply: b of (3, 1) float64 was given for a matrix of (4, 3) float64; allowed: 4 "
-         "rows"),
-        ("solve", {"b": (3, 1)}, "solve: b of (3, 1) float64 was given for a matrix of (4, 3) float64; allowed: 4 "
-         "rows"),
-        ("q", {"mode": "raw"}, "q: mode: given 'raw'; allowed: economic, full, r"),
-    ],
-)
-@pytest.mark.parametrize("wide", [False, True])
-def test_bad_arguments_on_one_rank_are_errors_on_all(call, keywords, text, wide):
-    if wide and call != "lstsq":
-        pytest.skip("of a wide matrix least squares do more before they factor")
-
-    def body(context):
-        make = lambda shape: tw.linalg.matrix(shape, init=lambda i, j: 1.0 * (i == j), context=context)
-        a = make((4, 7) if wide else (4, 3))
-        given = {"b": make((4, 2))} if call not in ("qr", "q") else {}
-        for name, what in keywords.items():
-            wrong = make(what) if isinstance(what, tuple) else what
-            if context.rank == 1:
-                given[name] = wrong
-        if call in ("qr", "lstsq"):
-            return getattr(tw.linalg, call)(a, **given)
-        return getattr(tw.linalg.qr(a), call)(**given)
-
-    _, errors = on_ranks(2, 1, body)
-    text = text.replace("(4, 3)", "(4, 7)") if wide else text
-    assert all(isinstance(error, tw.ConfigError) and text in str(error) for error in errors), errors
-    assert str(errors[0]) == str(errors[1])
 
 
 def test_transposed_complex_q_is_refused():

@@ -3,22 +3,20 @@
 import numpy as np
 import pytest
 import tilewave as tw
-from factors import MOST, norm, ratio, solution, triangle
+from factors import MOST, drawn, norm, of_many_sizes, ratio, solution, triangle
 from local_ranks import on_ranks, results_of
 from matrices import DTYPES, layout, values
 
 
 def random_system(seed, n=None, largest=30):
     rng = np.random.default_rng(seed)
-    ranks, threads = int(rng.choice([1, 2, 3, 4, 6])), int(rng.choice([1, 1, 2]))
-    n = int(rng.integers(0, largest + 1)) if n is None else n
-    dtype, sides = str(rng.choice(DTYPES)), int(rng.choice([0, 1, 2, 7, largest]))
+    ranks, threads, n, dtype, layouts = drawn(rng, n, largest)
+    sides = int(rng.choice([0, 1, 2, 7, largest]))
     lower, unit = bool(rng.random() < 0.5), bool(rng.random() < 0.5)
     trans = [0, 1, 2, "N", "T", "C"][rng.integers(6)]
     a, b = triangle(rng, n, dtype, lower), values(rng, (n, sides), dtype)
     if unit:
         a[np.arange(n), np.arange(n)] = rng.choice([0, np.nan])  # nobody may read it
-    layouts = [layout(rng, ranks, max(5, largest // 4)) for _ in range(2)]
     keys = {} if rng.random() < 0.3 else {"block": int(rng.integers(1, max(2, 2 * largest)))}
     if rng.random() < 0.5:
         keys |= {"lookahead": int(rng.integers(0, 4)), "tree": str(rng.choice(["ring", "least_rounds"]))}
@@ -45,18 +43,7 @@ def random_system(seed, n=None, largest=30):
     assert np.allclose(x, wanted, rtol=1e-3 if x.real.dtype == "f4" else 1e-9, atol=1e-4 * max(1, norm(wanted))), what
 
 
-@pytest.mark.parametrize("n", range(41))
-def test_sizes(n):
-    random_system(1200 + n, n, 40)
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_random(seed):
-    random_system(seed)
-
-
-def test_larger():
-    random_system(79, 250, 250)
+test_sizes, test_random, test_larger, test_every_size, test_large = of_many_sizes(random_system, 1200, (250, 250), 500)
 
 
 def test_matrices_by_block_columns_stay_where_they_are():
@@ -100,34 +87,6 @@ def test_what_is_no_number_spreads(bad):
     x = results[0]
     assert np.allclose(np.delete(x, 2, axis=1), np.delete(wanted, 2, axis=1)) and np.allclose(x[:4, 2], wanted[:4, 2])
     assert not np.isfinite(x[8:, 2]).any()
-
-
-@pytest.mark.parametrize(
-    "keywords, text",
-    [
-        ({"a": (3, 4)}, "solve_triangular: a of shape (3, 4) was given; allowed: square matrices"),
-        ({"b": (5, 1)}, "solve_triangular: b of (5, 1) float64 was given for a matrix of (4, 4) float64; allowed: 4 "
-         "rows"),
-        ({"trans": "X"}, "solve_triangular: trans: given 'X'; allowed: 'N', 'T', 'C', 0, 1, 2"),
-        ({"trans": [1]}, "solve_triangular: trans: given [1]; allowed"),
-        ({"lower": 1}, "solve_triangular: lower: given 1; allowed: True, False"),
-        ({"unit_diagonal": None}, "solve_triangular: unit_diagonal: given None; allowed: True, False"),
-        ({"block": -3}, "solve_triangular: block: given -3; allowed: an integer >= 1"),
-    ],
-)
-def test_bad_arguments_on_one_rank_are_errors_on_all(keywords, text):
-    def body(context):
-        make = lambda shape: tw.linalg.matrix(shape, init=lambda i, j: 1.0 * (i == j), context=context)
-        given = {"a": make((4, 4)), "b": make((4, 2))}
-        for name, what in keywords.items():
-            wrong = make(what) if isinstance(what, tuple) else what
-            if context.rank == 1:
-                given[name] = wrong
-        tw.linalg.solve_triangular(context=context, **given)
-
-    _, errors = on_ranks(2, 1, body)
-    assert all(isinstance(error, tw.ConfigError) and text in str(error) for error in errors), errors
-    assert str(errors[0]) == str(errors[1])
 
 
 def test_other_dtypes_are_refused():

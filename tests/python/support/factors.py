@@ -1,8 +1,9 @@
 """Random matrices of many kinds, and LAPACK's test ratios (LAWN 41), which are to be below 30."""
 
 import numpy as np
+import pytest
 import scipy.linalg
-from matrices import values
+from matrices import DTYPES, layout, values
 
 KINDS = ("random", "graded rows", "graded columns", "near-singular", "Hilbert", "rank one and a bit")
 MOST = 30
@@ -24,6 +25,53 @@ def made(rng, kind, shape, dtype):
     if kind == "Hilbert":
         return (1.0 / (1 + np.arange(m)[:, None] + np.arange(n)[None, :])).astype(dtype)
     return (np.outer(x[:, 0], x[0]) + 1e-3 * x).astype(dtype)
+
+
+def drawn(rng, n, largest, least=0):
+    """Numbers of ranks and of threads, a size where none is given, a dtype, and keywords of two layouts."""
+    ranks, threads = int(rng.choice([1, 2, 3, 4, 6])), int(rng.choice([1, 1, 2]))
+    n = int(rng.integers(least, largest + 1)) if n is None else n
+    return ranks, threads, n, str(rng.choice(DTYPES)), [layout(rng, ranks, max(5, largest // 4)) for _ in range(2)]
+
+
+def choices(rng, largest):
+    """Keywords of a factorization."""
+    keys = {} if rng.random() < 0.3 else {"block": int(rng.integers(1, max(2, largest // 3)))}
+    if rng.random() < 0.5:
+        ways = [{"tree": "ring"}, {"tree": "least_rounds"}, {"algorithm": "wavefront"}]
+        keys |= {"lookahead": int(rng.integers(0, 4)), **ways[rng.integers(3)]}
+    return keys
+
+
+def of_many_sizes(one, first, larger, large):
+    """Tests of `one(seed, n=None, largest=30)`: of each small size, of random ones, of two larger ones with the
+    arguments `larger`; in long runs more of each, and up to `large`.
+    """
+
+    @pytest.mark.parametrize("n", range(41))
+    def test_sizes(n):
+        one(first + n, n, 40)
+
+    @pytest.mark.parametrize("seed", range(12))
+    def test_random(seed):
+        one(seed)
+
+    @pytest.mark.parametrize("seed", [31, 32])
+    def test_larger(seed):
+        one(seed, *larger)
+
+    @pytest.mark.long
+    @pytest.mark.parametrize("n", range(41))
+    def test_every_size(n):
+        for seed in range(10):
+            one(seed, n, 40)
+
+    @pytest.mark.long
+    @pytest.mark.parametrize("seed", range(20))
+    def test_large(seed):
+        one(300 + seed, None, large)
+
+    return test_sizes, test_random, test_larger, test_every_size, test_large
 
 
 def norm(x):

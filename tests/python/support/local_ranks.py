@@ -4,6 +4,7 @@ import threading
 
 from tilewave import _core
 from tilewave.context.context import Context
+from tilewave.errors import ConfigError
 
 LONG_S = 40  # what runs into it has hung
 
@@ -37,6 +38,13 @@ def results_of(ranks, threads, body, timeout_s=60, without=None, **fabric):
     for error in filter(None, errors):
         raise error
     return results
+
+
+def refused_on_all(ranks, body, text):
+    """Checks that all of some local ranks raise the same ConfigError, with a text in it."""
+    _, errors = on_ranks(ranks, 1, body)
+    assert all(isinstance(error, ConfigError) and text in str(error) for error in errors), errors
+    assert len(set(map(str, errors))) == 1, errors
 
 
 def together(*works):
