@@ -10,12 +10,9 @@ import signal
 import sys
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python" / "support"))
 
 import tilewave as tw
 from tilewave.errors import ConfigError, KernelError
