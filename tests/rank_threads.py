@@ -7,8 +7,9 @@ the environment, standard output or warnings belongs under mpiexec.
 
 A test that has both marks, say the module's `ranks` and `mpi` of its own, runs both ways.
 
-Fixtures of test modules, and `context`, run once for each rank, in its thread; those of scope "module" live as long as the tests of one
-module and rank count. Other fixtures, such as `tmp_path`, and the test's parameters are shared by the ranks.
+Fixtures of test modules, and `context`, run once for each rank, in its thread; those of scope "module" live as long as
+the tests of one module and rank count. Other fixtures, such as `tmp_path`, and the test's parameters are shared by the
+ranks.
 """
 
 from __future__ import annotations
