@@ -15,6 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python" / "tilewave"
 SECTIONS = ("Parameters", "Attributes", "Returns", "Raises")  # of a docstring: lists of names
+LONGEST = 112  # signature in a heading
 NOTE = "<!-- written by tools/api.py: do not edit -->\n\n"
 
 
@@ -151,7 +152,8 @@ def python_entry(shown, module, node, level):
         if isinstance(method, ast.FunctionDef) and not method.name.startswith("_") and ast.get_docstring(method):
             is_property = any(ast.unparse(d).endswith("property") for d in method.decorator_list)
             name = method.name if is_property else signature(method.name, method)
-            lines += [f"{head}# `{name}`", "", docstring(method)]
+            block = [f"```python\n{wrapped(name, hanging=4)}\n```", ""] if len(name) > LONGEST else []
+            lines += [f"{head}# `{method.name if block else name}`", "", *block, docstring(method)]
     return lines
 
 

@@ -26,7 +26,8 @@ ruff check --quiet "${folders[@]}"
 [ ${#sources[@]} = 0 ] || clang-format --dry-run -Werror "${sources[@]}"
 if [ -d "tests/cpp/$folder" ]; then
     cpp_build build/cpp None -O1 "$(ls "$(core_folder "$python")/libtilewave.a")"
-    suites=$(grep -ohP '^TEST(_[FP])?\(\K\w+' "tests/cpp/$folder"/*.cpp | sort -u | sed 's/.*/&.*:*\/&.*/' | paste -sd :)
+    suites=$(grep -ohP '^TEST(_[FP])?\(\K\w+' "tests/cpp/$folder"/*.cpp | sort -u |
+        sed 's/.*/&.*:*\/&.*/' | paste -sd :)
     stage "running the C++ tests of $folder"
     build/cpp/tests/cpp/tilewave_tests --gtest_brief=1 --gtest_filter="$suites"
 fi

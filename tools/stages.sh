@@ -31,8 +31,8 @@ core_folder() {
 cpp_build() {
     mkdir -p build
     cmake -S . -B "$1" -G Ninja -DPython_EXECUTABLE="$python" -DTILEWAVE_TESTS=ON -DTILEWAVE_EXAMPLES=ON \
-        -DCMAKE_BUILD_TYPE="$2" -DCMAKE_CXX_FLAGS="$3" -DTILEWAVE_BUILT="$4" -DCMAKE_COMPILE_WARNING_AS_ERROR=ON >"$1.log" 2>&1 ||
-        { cat "$1.log"; return 1; }
+        -DCMAKE_BUILD_TYPE="$2" -DCMAKE_CXX_FLAGS="$3" -DTILEWAVE_BUILT="$4" \
+        -DCMAKE_COMPILE_WARNING_AS_ERROR=ON >"$1.log" 2>&1 || { cat "$1.log"; return 1; }
     stage "building the C++ tests in $1"
     compiling "$1.log" cmake --build "$1"
 }
