@@ -1,8 +1,8 @@
 """General nests against compiled plain loops, OpenMP, hand-jammed rows, parasail and the memory.
 
 ``tilewave bench nests [--case NAME] [--json FILE] [--quick]``; NAME: block, array, arrays, recurrence, sor,
-gauss-seidel, alignment, chain, hosts (needs root) or compile, several with commas. Results are compared bit for bit
-before anything is timed; contenders take turns in one process.
+gauss-seidel, alignment, batches, chain, hosts (needs root) or compile, several with commas. Results are compared bit
+for bit before anything is timed; contenders take turns in one process.
 """
 
 import argparse
@@ -22,6 +22,7 @@ import tilewave as tw
 from bench.cluster import cluster_tool, on_hosts
 from bench.nests_alignment import alignment
 from bench.nests_arrays import arrays
+from bench.nests_batches import batches
 from bench.nests_bodies import gauss_seidel, linear, recurrence, roots, sor
 from bench.nests_chain import chains
 from bench.nests_plain import numba_loops, plain_loops
@@ -245,6 +246,7 @@ CASES = {
     "sor": over_relaxation,
     "gauss-seidel": gauss_seidel_sweeps,
     "alignment": alignment,
+    "batches": batches,
     "chain": chains,
     "hosts": hosts,
     "compile": compiling,

@@ -5,8 +5,9 @@ import time
 import numpy as np
 import tilewave as tw
 
+from bench import nests_parasail
 from bench.nests_bodies import SCORES, smith_waterman, smith_waterman_by_table
-from bench.nests_plain import parasail, parasail_calls, plain_loops, sequences, table_calls
+from bench.nests_plain import parasail, plain_loops, sequences, table_calls
 from bench.nests_race import compare, lanes, race, rank_rows, skipped
 from bench.results import on_ranks, row
 
@@ -32,10 +33,8 @@ def alignment(quick):
         return skipped("alignment", "examples/cases/data/lambda_virus.fa.gz is not there: run it in a checkout")
     stored = 1000 if quick else 8192
     rows = _stored(a[:stored], b[:stored], 2 if quick else 7)
-    # parasail's diag counts positions in 16 bits: its sequences must be shorter than 32768.
-    for methods, length in ((("striped", "scan"), a.size), (("diag",), 30000)):
-        length = min(length, 3000) if quick else length
-        rows += _window(a[:length], b[:length], methods, 2 if quick else 5)
+    length = 3000 if quick else a.size
+    rows += _window(a[:length], b[:length], 2 if quick else 5)
     rows += _by_tables(a, b, 2000 if quick else 10000, 2 if quick else 9)
     length = 3000 if quick else int(a.size)
     case = f"alignment {length}x{length} i2, rolling window"
@@ -54,9 +53,12 @@ def alignment(quick):
     return rows
 
 
-def _contenders(a, b, methods, plain_too):
+def _contenders(a, b, plain_too):
     """Functions that return the best score, by name."""
-    calls, plain = parasail_calls(a, b, methods), plain_loops()
+    calls, plain = {}, plain_loops()
+    name, scores = nests_parasail.best(a[None], b[None]) if plain else (None, None)
+    if name:
+        calls[name] = lambda: int(scores()[0])
     if plain and plain_too:
         calls["plain loops, g++"] = lambda: plain["smith_waterman"](a, b)
     return calls
@@ -78,11 +80,11 @@ def _stored(a, b, repeats):
         H, run = aligning_all(a, b, lanes(count))
         run()
         ours[f"tilewave, {count} lane{'s' * (count > 1)}"] = int(H.gather().max()), run
-    calls = _contenders(a, b, ("striped", "scan", "diag"), plain_too=True)
+    calls = _contenders(a, b, plain_too=True)
     return _race(f"alignment {a.size}x{b.size} i2, tables stored", a, b, calls, ours, repeats)
 
 
-def _window(a, b, methods, repeats):
+def _window(a, b, repeats):
     case = f"alignment {a.size}x{b.size} i2, rolling window"
     ours = {}
     for count in (1, 2):
@@ -91,10 +93,10 @@ def _window(a, b, methods, repeats):
             int(run().results["best"]),
             lambda run=run: run().measured.time_s,
         )
-    calls = _contenders(a, b, methods, plain_too=False)
+    calls = _contenders(a, b, plain_too=False)
     rows = _race(case, a, b, calls, ours, repeats)
     plain = plain_loops()
-    if plain and "diag" not in methods:  # it takes long: once
+    if plain:  # it takes long: once
         begin = time.perf_counter()
         score = plain["smith_waterman"](a, b)
         rate = a.size * b.size * 1e-9 / (time.perf_counter() - begin)

@@ -132,6 +132,18 @@ extern "C" int smith_waterman(const std::int8_t* a, Size n, const std::int8_t* b
     return best;
 }
 
+// Scores of pairs of sequences by a function of parasail's, which returns a structure that the score begins.
+extern "C" void parasail_scores(int* (*align)(const char*, int, const char*, int, int, int, const void*),
+                                void (*release)(int*), const char* a, int n, const char* b, int m, Size pairs,
+                                int start, int extend, const void* matrix, int threads, int* scores) {
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 64)
+    for (Size p = 0; p < pairs; ++p) {
+        int* result = align(a + p * n, n, b + p * m, m, start, extend, matrix);
+        scores[p] = *result;
+        release(result);
+    }
+}
+
 // --- Gauss-Seidel sweeps over n^3 points ----------------------------------------------------------
 
 static void gauss_seidel_line(double* u, Size n, Size i, Size j) {

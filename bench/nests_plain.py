@@ -12,8 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.nests_bodies import SCORES
-
 FLAGS = "-std=c++17 -O3 -march=native -ffp-contract=off -fno-math-errno -fopenmp -shared -fPIC".split()
 GENOME = Path("examples/cases/data/lambda_virus.fa.gz")
 
@@ -63,6 +61,10 @@ def plain_loops():
     library.update.restype = library.sor.restype = library.sor_omp.restype = library.wake.restype = None
     calls["update"] = on_threads(lambda array, threads: library.update(at(array), size(len(array)), threads))
     calls["smith_waterman"] = lambda a, b: library.smith_waterman(at(a), size(a.size), at(b), size(b.size))
+    library.parasail_scores.restype = None
+    calls["parasail_scores"] = lambda align, release, a, b, gaps, matrix, threads, scores: library.parasail_scores(
+        align, release, at(a), a.shape[1], at(b), b.shape[1], size(len(a)), *gaps, matrix.pointer, threads, at(scores)
+    )
     for name in ("sor", "sor_omp"):
         sweep = getattr(library, name)
         calls[name] = lambda u, f, sweeps, w, sweep=sweep: sweep(at(u), at(f), size(len(u)), size(sweeps), real(w))
@@ -144,15 +146,6 @@ def parasail():
         print("bench nests: no parasail (pip install parasail): it is skipped", file=sys.stderr)
         return None
     return parasail
-
-
-def parasail_calls(a, b, methods):
-    """Functions that return the score of two sequences of bases by parasail's 16-bit methods; empty without it."""
-    if parasail() is None:
-        return {}
-    matrix = parasail().matrix_create("ACGT", SCORES["match"], SCORES["mismatch"])
-    return table_calls(bytes(a).decode(), bytes(b).decode(), matrix, SCORES["start"], SCORES["extend"],
-                       {method: f"{method}_16" for method in methods})
 
 
 def table_calls(first, second, matrix, start, extend, methods):

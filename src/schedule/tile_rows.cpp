@@ -89,7 +89,8 @@ bool TileRows::seek(int k, bool fresh) {
             continue;
         }
         if (following) {
-            point_ = point_ + across_;
+            // In place: a copy would be stored by elements and loaded by vectors, which waits.
+            for (int j = 0; j < point_.n; ++j) point_[j] += across_[j];
             fresh_ = fresh;
         } else {
             start();

@@ -229,6 +229,7 @@ def _recipe(
     captured=None,
     shapes=None,
     off=0,
+    separate=False,
 ):
     """What a kernel of a nest's body is made from.
 
@@ -266,6 +267,8 @@ def _recipe(
         From the name of a table to a shape. Small tables of shapes like these are looked up by permutations.
     off : int
         The fast paths that are switched off, `_core.paths_off`.
+    separate : bool
+        The caller vouches that no written array shares memory with another one.
 
     Returns
     -------
@@ -284,6 +287,7 @@ def _recipe(
         staggered=None if nest.values else staggered,  # rows of values come one by one
         layouts=layouts_of(nest, shapes or {}),
         off=off,
+        separate=bool(separate),
     )
     signature = nest.code_signature() if captured else nest.signature()
     return _Recipe(nest, signature, nest.constants(), dtypes, slots, choices)

@@ -28,9 +28,6 @@ from tilewave.nest.types import INT, scalar
 #: Bound of a loop index that a body uses as a number; it keeps index arithmetic within 64 bits.
 INDEX_LIMIT = 2**30
 
-#: LLVM checks this many pairs of pointers for overlap by itself before it vectorises a loop.
-LLVM_POINTER_CHECKS = 8
-
 #: Names of the functions of one row and of several.
 ROW, ROWS = "tilewave_row", "tilewave_rows"
 
@@ -45,7 +42,7 @@ class Choices:
     ``staggered``: how rows whose points depend on each other may be computed at once; None: they may not.
     ``bests``: numbers of the written places whose largest ("max") or smallest ("min") integer in a row is returned.
     ``layouts``: of each table how its byte tables lie, None for one that has none.
-    ``off``: the fast paths that are switched off.
+    ``off``: the fast paths that are switched off. ``separate``: no written array shares memory with another one.
     """
 
     fastmath: bool
@@ -57,6 +54,7 @@ class Choices:
     staggered: Staggered | None = None
     layouts: tuple = ()
     off: int = 0
+    separate: bool = False
 
 
 @dataclass
@@ -140,7 +138,9 @@ class _Frame:
         self.steps = dict(zip((place.key for place in nest.places), choices.steps, strict=True))
         self.bests, self.updates = Bests(self, choices.bests), Updates(self)
         self.first_table_slot = room_of(slots)
-        self.separate = None  # in a loop whose arrays are known not to overlap
+        arrays = sorted({place.array for place in nest.places})
+        marked = choices.separate and not choices.independent and len(arrays) > 1
+        self.separate = SeparateArrays(self.module, arrays) if marked else None
         self.point = I64(0)
         self.body = self.strips = None
 
@@ -255,26 +255,7 @@ class _Frame:
             return
         if self.strips:
             self.split(self.strips.are_allowed(), lambda: self.strips.loop(carried))
-        self._loop_or_vectors(carried)
-
-    def _loop_or_vectors(self, carried):
-        """The usual loop; before it one for arrays that do not overlap, where LLVM would not make vectors for all its
-        checks.
-        """
-        build, choice, usual = self.build_at, self.build_at.block, self.row.append_basic_block("usual")
-        build.position_at_end(usual)
-        plain = self.loop(carried)
-        build.position_at_end(choice)
-        arrays = {place.array for place in self.nest.places}
-        if self.independent or not plain or len(arrays) < 2 or len(self.nest.places) <= LLVM_POINTER_CHECKS:
-            build.branch(usual)
-            return
-        special = self.row.append_basic_block("separate")
-        build.cbranch(self.arrays_are_separate(), special, usual)
-        build.position_at_end(special)
-        self.separate = SeparateArrays(self.module, sorted(arrays))
         self.loop(carried)
-        self.separate = None
 
     # Before the loop.
 
@@ -338,33 +319,6 @@ class _Frame:
             follows = build.and_(follows, here)
         return follows
 
-    def arrays_are_separate(self):
-        """Whether no written array's part of the row, from its first byte to its last, overlaps another array's."""
-        build, ends = self.build_at, {}
-        last = build.sub(self.count, I64(1))
-        for place in self.nest.places:
-            item, step = self.dtypes[place.array].itemsize, self.steps[place.key]
-            span = build.mul(last, self.byte_steps[place.key] if step is None else I64(step * item))
-            first = build.ptrtoint(self.places[place.key], I64)
-            there = build.add(first, span)
-            upwards = build.icmp_unsigned("<=", first, there)
-            low, high = build.select(upwards, first, there), build.select(upwards, there, first)
-            high = build.add(high, I64(item))
-            if place.array in ends:
-                before, after = ends[place.array]
-                low = build.select(build.icmp_unsigned("<", low, before), low, before)
-                high = build.select(build.icmp_unsigned(">", high, after), high, after)
-            ends[place.array] = low, high
-        written = sorted({key[0] for key in self.written()})
-        separate = I1(1)
-        for k, array in enumerate(written):
-            for other in sorted(set(ends) - set(written[: k + 1])):
-                below = build.icmp_unsigned("<=", ends[array][1], ends[other][0])
-                separate = build.and_(
-                    separate, build.or_(below, build.icmp_unsigned("<=", ends[other][1], ends[array][0]))
-                )
-        return separate
-
     # The loop.
 
     def loop(self, carried, width=None, begin=None, end=None, after=None):
@@ -372,8 +326,6 @@ class _Frame:
 
         ``width`` is the points that are computed at once; LLVM's choice where it is None. ``begin``, ``end``,
         ``after``: the first point, that behind the last, and the block that follows, where they are not the row's.
-        Returns whether LLVM may make vectors of it: no point calls a function, leaves the loop, or needs the one
-        before.
         """
         build = self.build_at
         self.point, self.body = I64(0) if begin is None else begin, None
@@ -383,7 +335,6 @@ class _Frame:
             if place.key in carried or self.is_invariant(place)
         }
         before, loop = build.block, self.row.append_basic_block("loop")
-        calls, exits = self.e.calls, self.e.exits
         build.branch(loop)
         build.position_at_end(loop)
         self.point = build.phi(I64)
@@ -393,12 +344,10 @@ class _Frame:
             phi.add_incoming(ahead[key], before)
         self.translate({**ahead, **previous})
         if self.body.state is None:
-            return False
-        plain = (self.e.calls, self.e.exits) == (calls, exits) and not carried
+            return
         latch = self._close_loop(loop, width, self.count if end is None else end, self.done if after is None else after)
         for key, phi in previous.items():
             phi.add_incoming(self.body.state.cells[carried[key]].ir, latch)
-        return plain
 
     def is_invariant(self, place):
         """Whether all points of a row read one element that none of them writes."""

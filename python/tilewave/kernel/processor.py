@@ -16,8 +16,15 @@ def target_machine():
     )
 
 
+@functools.cache
+def _ask_for_sums_in_order():
+    """Have LLVM make vectors of loops with a sum in the order of the points, too: of all but the additions."""
+    llvm.set_option("", "-force-ordered-reductions")
+
+
 def optimised(text, machine):
     """An LLVM module from its text, optimised for a target machine."""
+    _ask_for_sums_in_order()
     parsed = llvm.parse_assembly(text)
     parsed.verify()
     tuning = llvm.create_pipeline_tuning_options(speed_level=3)

@@ -167,6 +167,7 @@ def kernel_for(given, made_from):
             captured=given.captured,
             shapes=shapes_of_tables(given),
             off=off,
+            separate=True,  # the call refuses others
         )
     return kernel
 

@@ -3,6 +3,7 @@
 import random
 import warnings
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
@@ -19,7 +20,7 @@ from kernel_bodies import (
     refused,
     relax,
 )
-from kernel_helpers import compare, run_box
+from kernel_helpers import compare, compare_all_ways, run_box
 from tilewave.kernel.compile import compile_kernel, kernel_key
 from tilewave.errors import ConfigError
 from tilewave.nest.nest import nest
@@ -117,6 +118,40 @@ def test_arrays_that_overlap_and_arrays_apart(found, known):
             for j in range(*box[1]):
                 found.function(*plain.values(), i, j)
         assert np.array_equal(ours["A"], plain["A"]), shift
+
+
+@nest
+def angles(phi, most, count, fx, fy, q, w, i, j, m):
+    psi = (q[i, j] + w[m] * fx[j, m]) / (2 + abs(fy[i, m]))
+    fx[j, m] = 2 * psi - fx[j, m]
+    fy[i, m] = psi - fy[i, m]
+    phi[i, j] += w[m] * psi
+    most[i, j] = max(most[i, j], psi)
+    count[i, j] += 1
+
+
+@nest
+def flux(phi, fx, fy, q, w, i, j, m):
+    psi = (q[i, j] + w[m] * fx[j, m]) / (2 + fy[i, m])
+    fx[j, m] = 2 * psi - fx[j, m]
+    fy[i, m] = psi - fy[i, m]
+    phi[i, j] += w[m] * psi
+
+
+@pytest.mark.parametrize("found", [angles, flux], ids=lambda found: found.name)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_sums_along_rows_keep_the_order_of_their_points(found, dtype, seed=0):
+    """Whether points are vectors or not: their other values do not need the sum."""
+    dtypes = {name: "i4" if name == "count" else dtype for name in found.arrays}
+    for more, points in enumerate((1, 7, 8, 16, 61)):
+        compare_all_ways(found, dtypes, (3, 4, points), seed=seed + more, special=0.02 * (points == 61))
+
+
+@pytest.mark.skipif("+avx2" not in llvm.get_host_cpu_features().flatten(), reason="needs AVX2")
+def test_sums_along_rows_are_vector_code():
+    steps = [1 if place.axes[-1:] == ("m",) else 0 for place in flux.places]
+    kernel = compile_kernel(flux, dict.fromkeys(flux.arrays, "f8"), steps=steps, separate=True)
+    assert "vdivpd" in kernel.assembly()
 
 
 @pytest.mark.parametrize(

@@ -234,14 +234,15 @@ def compare_all_ways(nest, dtypes, shape, scalars=None, seed=0, special=0.08, ar
         first = next(iter(rows(box)), None)
         known = constant_steps(nest, laid, first[1]) if first else (None,) * len(nest.places)
         steps = [step if rng.random() < 0.7 else None for step in known]
-        kernel = compile_kernel(nest, dtypes, scalars, steps=steps, independent=independent)
+        separate = bool(rng.integers(2))
+        kernel = compile_kernel(nest, dtypes, scalars, steps=steps, independent=independent, separate=separate)
         check(
             kernel,
             box,
             laid,
             scalars,
             rows,
-            f"nest {nest.name}, dtypes {dtypes}, scalars {scalars}, seed {seed}, {way}, steps {steps}",
+            f"nest {nest.name}, dtypes {dtypes}, scalars {scalars}, seed {seed}, {way}, steps {steps}, {separate=}",
             sequential=way == "in order",
         )
 

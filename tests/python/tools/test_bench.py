@@ -13,7 +13,7 @@ KEYS = {"case", "contender", "value", "unit", "spread", "ratio_to_contender", "f
 
 
 # The cases of `bench nests` that need neither two hosts nor long.
-NESTS = {"args": ["--case", "block,recurrence,sor,gauss-seidel,alignment,compile"]}
+NESTS = {"args": ["--case", "block,recurrence,sor,gauss-seidel,alignment,batches,compile"]}
 # Two ranks here, no hosts.
 HERE = {"args": ["--where", "2x1"]}
 

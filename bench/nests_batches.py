@@ -1,0 +1,141 @@
+"""`bench nests`: distances of many pairs of series by dynamic time warping, and scores of many alignments.
+
+Against Numba's loops, which keep two rows of a table, dtaidistance and the best of parasail's functions, which keep no
+table either.
+"""
+
+import sys
+
+import numpy as np
+import tilewave as tw
+
+from bench import nests_parasail
+from bench.nests_bodies import SCORES, smith_waterman_scores, warping
+from bench.nests_plain import numba, plain_loops, sequences
+from bench.nests_race import compare, lanes, must_equal, race, skipped
+from bench.scalapack import VARIABLE, folders
+
+#: Pairs whose tables are in memory at once.
+TOGETHER = 200
+
+
+def batches(quick):
+    """Batches of distances and of alignments, cells a second."""
+    return [*_warping(quick), *_alignments(quick)]
+
+
+def _race(case, runs, cells, repeats):
+    """Rows of functions that return their results; these must be equal."""
+    must_equal(case, {name: np.asarray(run()) for name, run in runs.items()})
+    return compare(case, race({name: _untimed(run) for name, run in runs.items()}, repeats), cells, cells=True)
+
+
+def _untimed(run):
+    return lambda: (run(), None)[1]
+
+
+def _numba(name, *arguments):
+    """One of Numba's functions on one core and on two, by name; empty where it is not installed."""
+    if numba() is None:
+        return {}
+    from bench import nests_batches_numba as loops
+
+    return {
+        f"{'OpenMP 2, ' * (threads == 2)}Numba, two rows": lambda threads=threads: loops.run(name, threads, *arguments)
+        for threads in (1, 2)
+    }
+
+
+# --- distances by dynamic time warping ------------------------------------------------------------
+
+
+def _warping(quick):
+    """All pairs of two sets of series: dtaidistance has no other batches."""
+    first, second, n = (4, 5, 40) if quick else (40, 50, 256)
+    series = np.random.default_rng(1).standard_normal((first + second, n))
+    x = np.repeat(series[:first], second, axis=0)
+    y = np.tile(series[first:], (first, 1))
+    runs = _numba("warping", x, y) | _dtaidistance(series, first)
+    for count in (1, 2):
+        runs[f"tilewave, {count} lane{'s' * (count > 1)}"] = _warping_by_nest(x, y, lanes(count))
+    return _race(f"{len(x)} distances of {n} f8", runs, len(x) * n * n, 2 if quick else 7)
+
+
+def _warping_by_nest(x, y, context):
+    pairs, n = x.shape
+    together = min(TOGETHER, pairs)
+    D = tw.field((together, n + 1, n + 1), init=_borders(together, n), context=context)
+    X, Y, found = np.empty((together, n)), np.empty((together, n)), np.empty(pairs)
+    bound = tw.bind(warping, D=D, X=X, Y=Y, context=context)
+
+    def run():
+        for begin in range(0, pairs, together):
+            X[:], Y[:] = x[begin : begin + together], y[begin : begin + together]
+            bound.run()
+            found[begin : begin + together] = D.local[D.inside][:, -1, -1]
+        return found.copy()
+
+    return run
+
+
+def _borders(pairs, n):
+    start = np.full((pairs, n + 1, n + 1), np.inf)
+    start[:, 0, 0] = 0.0
+    return start
+
+
+def _dtaidistance(series, first):
+    """Its function for pairs of a block, on one thread and on two; empty where no folder of contenders has it."""
+    sys.path += [str(path) for folder in folders() for path in folder.glob("lib/python3*/site-packages")]
+    try:
+        from dtaidistance import dtw
+    except ImportError:
+        print(f"bench nests: dtaidistance is skipped: pip install it, and {VARIABLE}=FOLDER", file=sys.stderr)
+        return {}
+    block = ((0, first), (first, len(series)))
+
+    def run(parallel):
+        return np.array(
+            dtw.distance_matrix_fast(series, block=block, compact=True, parallel=parallel, inner_dist="euclidean")
+        )
+
+    return {"dtaidistance": lambda: run(False), "OpenMP 2, dtaidistance": lambda: run(True)}
+
+
+# --- scores of alignments -------------------------------------------------------------------------
+
+
+def _alignments(quick):
+    pairs, n = (20, 40) if quick else (10000, 128)
+    a, b = sequences()
+    if a is None:
+        return skipped("scores", "examples/cases/data/lambda_virus.fa.gz is not there: run it in a checkout")
+    random = np.random.default_rng(1)
+    a, b = (s[random.integers(0, s.size - n, pairs)[:, None] + np.arange(n)] for s in (a, b))
+    runs = _numba("scores", a, b, *SCORES.values())
+    if plain_loops():
+        name, function = nests_parasail.best(a, b)
+        if name:
+            runs[name] = function
+            runs[f"OpenMP 2, {name}"] = lambda: function(threads=2)
+    for count in (1, 2):
+        runs[f"tilewave, {count} lane{'s' * (count > 1)}"] = _scores_by_nest(a, b, lanes(count))
+    return _race(f"{pairs} scores of {n} i2", runs, pairs * n * n, 2 if quick else 7)
+
+
+def _scores_by_nest(a, b, context):
+    pairs, n = a.shape
+    together = min(TOGETHER, pairs)
+    fields = {name: tw.field((together, n + 1, n + 1), "i2", context=context) for name in "HEF"}
+    A, B, found = np.empty((together, n), "i1"), np.empty((together, n), "i1"), np.empty(pairs, "i4")
+    bound = tw.bind(smith_waterman_scores, **fields, a=A, b=B, **SCORES, context=context)
+
+    def run():
+        for begin in range(0, pairs, together):
+            A[:], B[:] = a[begin : begin + together], b[begin : begin + together]
+            bound.run()
+            H = fields["H"]
+            found[begin : begin + together] = H.local[H.inside].max(axis=(1, 2))
+        return found.copy()
+
+    return run
