@@ -26,7 +26,7 @@ class Contender:
     source : str
         The folder of its source in a folder of contenders.
     files : tuple of str
-        What is compiled, as patterns below `source`.
+        What is compiled, as patterns below `source`, in this order.
     flags : tuple of str
         In addition to FLAGS.
     changes : dict
@@ -42,8 +42,9 @@ class Contender:
     def built(self, folder):
         """The program, in `folder`; None, and a sentence, where its source or a compiler is missing or does not fit."""
         source = next((root / self.source for root in roots() if (root / self.source).is_dir()), None)
-        compiler = "mpicxx" if self.files[0].endswith(".cpp") else "mpicc"
-        path = shutil.which(compiler, path=str(Path(sys.executable).parent)) or shutil.which(compiler)
+        compiler = {".cpp": "mpicxx", "F]90": "gfortran"}.get(self.files[0][-4:], "mpicc")
+        places = [Path(sys.executable).parent, *(root / "bin" for root in roots())]
+        path = shutil.which(compiler, path=":".join(map(str, places))) or shutil.which(compiler)
         if source is None or path is None:
             return self._skipped(f"no {compiler}, or no {self.source} in {VARIABLE}=FOLDER")
         here = Path(folder) / self.source.replace("/", "-")
@@ -53,7 +54,7 @@ class Contender:
             if not times:
                 return self._skipped(f"another version of {file}")
             (here / file).write_text(found)
-        files = sorted(str(file) for pattern in self.files for file in here.glob(pattern))
+        files = [str(file) for pattern in self.files for file in sorted(here.glob(pattern))]
         command = [path, *FLAGS, f"-I{here}", *files, *self.flags, "-lm", "-o", str(here / "program")]
         done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=False)
         if done.returncode:

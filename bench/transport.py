@@ -1,10 +1,16 @@
-"""Transport sweeps of eight octants, angles and groups against Kripke's sweep and plain loops under Numba.
+"""Transport sweeps of eight octants, angles and groups against Kripke, SNAP and plain loops under Numba.
 
 ``tilewave bench transport [--where NAME,...] [--json FILE] [--quick]``; NAME: 1x1, 2x1 (ranks x threads here) or
-HOSTS@RATE. An unknown is the flux of one angle and group in one cell, in float64; each sweep reads a source for each.
-Pairs of angle and group are one loop of the nest: it reads a cross section for each, where Kripke has one for a group.
-Kripke is built where a folder of TILEWAVE_CONTENDERS has its source (version 1.1, which needs no other library); the
-best of its loop orders counts, with direction sets of one octant. Our results and Numba's are compared bit for bit.
+HOSTS@RATE. An unknown is the flux of one angle and group in one cell, in float64. Two nests:
+
+- the flux of each angle is stored, and a source read for each. Pairs of angle and group are one loop of the nest: it
+  reads a cross section for each, where Kripke has one for a group;
+- the scalar flux is added up angle by angle, and no other one stored. Kripke stores both, by its sweep and its sum
+  over the angles; SNAP, which has no Fortran compiler of the MPI library here, runs on one rank.
+
+Kripke and SNAP are built where a folder of TILEWAVE_CONTENDERS has their source (Kripke's version 1.1, which needs no
+other library), SNAP with a gfortran of such a folder or the system; the best of Kripke's loop orders counts, with
+direction sets of one octant. Our results and Numba's are compared bit for bit.
 """
 
 import argparse
@@ -21,7 +27,9 @@ from bench.cluster import at_place, place_option, places
 from bench.from_source import Contender, output_of
 from bench.nests_plain import numba
 from bench.results import on_ranks, publish, row
-from bench.transport_bodies import octant, plain
+from bench.transport_bodies import octant, octant_of_flux, plain, plain_of_flux
+from bench.transport_snap import SNAP
+from bench.transport_snap import seconds as snap_seconds
 
 PLACES = ("1x1", "2x1", "2@1gbit")
 #: Cells along each axis, angles of an octant, groups.
@@ -37,6 +45,7 @@ SWEEPS = 4
 
 
 def _arrays(n, angles, groups):
+    """Arrays of the nest that stores the flux of each angle, and vectors of its pairs of angle and group."""
     random, pairs = np.random.default_rng(1), angles * groups
     shapes = {"psi": (n, n, n, pairs), **dict.fromkeys(("fx", "fy", "fz"), (n, n, pairs))}
     arrays = {name: np.zeros(shape) for name, shape in shapes.items()}
@@ -45,37 +54,82 @@ def _arrays(n, angles, groups):
     return arrays, {name: np.repeat(0.1 + 0.8 * random.random(angles), groups) for name in ("mu", "eta", "xi")}
 
 
-def worker(n, angles, groups, repeats):
-    """Seconds of a sweep of all octants, ours and Numba's in turn; on rank 0."""
+def _arrays_of_flux(n, angles, groups):
+    """Arrays of the nest that adds up the scalar flux, and vectors of its angles."""
+    random, faces = np.random.default_rng(1), dict.fromkeys(("fx", "fy", "fz"), (n, n, angles, groups))
+    arrays = {name: np.zeros(shape) for name, shape in {"phi": (n, n, n, groups), **faces}.items()}
+    arrays |= {"source": random.random((n, n, n, groups)), "sigma": 1 + random.random((n, n, n, groups))}
+    return arrays, {name: 0.1 + 0.8 * random.random(angles) for name in ("mu", "eta", "xi", "weight")}
+
+
+def worker(n, angles, groups, repeats, scalar):
+    """Seconds of a sweep of all octants, ours and Numba's in turn; on rank 0. `scalar`: of the scalar flux."""
     context = tw.Context(threads=1)
-    arrays, cosines = _arrays(n, angles, groups)
-    fields = {name: tw.field(array.shape, init=array, context=context) for name, array in arrays.items()}
     octants = list(itertools.product((False, True), repeat=3))
-    reverse = [tuple(itertools.compress("ijk", down)) for down in octants]
-    bounds = [tw.bind(octant, **fields, **cosines, reverse=order, context=context) for order in reverse]
-    times = {"tilewave": [], "plain loops, Numba, one core": []}
-    compiled = numba().njit(plain) if numba() and context.rank == 0 else None
-    faces = [fields["fx"], fields["fy"], fields["fz"]]
-    for turn in range(repeats + 1):
-        seconds = 0.0
-        for bound in bounds:
-            for face in faces:
-                face.fill(0.0)
-            seconds += bound.run().measured.time_s
-        times["tilewave"] += [seconds] * bool(turn)
-        if compiled:
+    arrays, cosines = (_arrays_of_flux if scalar else _arrays)(n, angles, groups)
+    sweep, result = (_flux_sweep if scalar else _sweep)(context, arrays, cosines, octants)
+    runs, compiled = {"tilewave": sweep}, None
+    if numba() and context.rank == 0:
+        compiled = numba().njit(plain_of_flux if scalar else plain)
+
+        def loops():
             begin = time.perf_counter()
             for down in octants:
                 for name in ("fx", "fy", "fz"):
                     arrays[name][:] = 0.0
                 compiled(*arrays.values(), *cosines.values(), down)
-            times["plain loops, Numba, one core"] += [time.perf_counter() - begin] * bool(turn)
-    found = fields["psi"].gather()
+            return time.perf_counter() - begin
+
+        runs["plain loops, Numba, one core"] = loops
+    times = {name: [] for name in runs}
+    for turn in range(repeats + 1):
+        for name, run in runs.items():
+            times[name] += [run()] * bool(turn)
+    found = result.gather()
     if context.rank:
         return None
-    if compiled and not np.array_equal(found, arrays["psi"]):
+    if compiled and not np.array_equal(found, arrays["phi" if scalar else "psi"]):
         raise SystemExit("bench transport: the results are not equal bit for bit")
     return {name: seconds for name, seconds in times.items() if seconds}
+
+
+def _bounds(nest, arrays, octants, context, **scalars):
+    """A bound nest for each octant, and its fields."""
+    fields = {name: tw.field(array.shape, init=array, context=context) for name, array in arrays.items()}
+    reverse = [tuple(itertools.compress("ijk", down)) for down in octants]
+    return [tw.bind(nest, **fields, **scalars, reverse=order, context=context) for order in reverse], fields
+
+
+def _sweep(context, arrays, cosines, octants):
+    """A function that sweeps over all octants and returns the seconds of its nests; the field of its results."""
+    bounds, fields = _bounds(octant, arrays, octants, context, **cosines)
+
+    def run():
+        seconds = 0.0
+        for bound in bounds:
+            for name in ("fx", "fy", "fz"):
+                fields[name].fill(0.0)
+            seconds += bound.run().measured.time_s
+        return seconds
+
+    return run, fields["psi"]
+
+
+def _flux_sweep(context, arrays, cosines, octants):
+    """As `_sweep`, angle by angle: a nest has up to four loops."""
+    angles = [dict(zip(cosines, values, strict=True)) for values in zip(*map(np.ndarray.tolist, cosines.values()))]
+    one = {name: array[:, :, 0] if name in ("fx", "fy", "fz") else array for name, array in arrays.items()}
+    bounds, fields = _bounds(octant_of_flux, one, octants, context, **angles[0])
+
+    def run():
+        seconds = 0.0
+        for bound, angle in itertools.product(bounds, angles):
+            for name in ("fx", "fy", "fz"):
+                fields[name].fill(0.0)
+            seconds += bound.run(**angle).measured.time_s
+        return seconds
+
+    return run, fields["phi"]
 
 
 # --- what to run, and what came out ---------------------------------------------------------------
@@ -89,27 +143,38 @@ def transport(json_path=None, quick=False, args=()):
     options = parser.parse_args(list(args))
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        program = None if quick else KRIPKE.built(folder)
+        programs = {one.name: None if quick else one.built(folder) for one in (KRIPKE, SNAP)}
         for where in places(options.where, PLACES, "transport"):
             with at_place(where, "transport") as place:
                 for case in SMALL if quick else CASES:
-                    rows += _rows(where, place, case, options.repeat, program)
+                    rows += _rows(where, place, case, options.repeat, programs)
     publish("transport", rows, json_path)
 
 
-def _rows(where, place, case, repeats, program):
-    """A row a contender; the ratio of ours is the best of the others' times to ours."""
+def _rows(where, place, case, repeats, programs):
+    """A row a contender and nest; the ratio of ours is the best of the others' times to ours."""
     n, angles, groups = case
-    arguments = dict(zip(("n", "angles", "groups"), case, strict=True)) | {"repeats": repeats}
-    times = on_ranks("bench.transport", place.ranks, arguments, runner=place.start)
-    if program:
-        times[KRIPKE.name] = min((_kripke(place, program, case, order) for order in ORDERS), key=statistics.median)
-    unknowns = n**3 * 8 * angles * groups
+    kripke = {order: _kripke(place, programs[KRIPKE.name], case, order) for order in ORDERS if programs[KRIPKE.name]}
+    rows = []
+    for scalar in (False, True):
+        arguments = {"n": n, "angles": angles, "groups": groups, "repeats": repeats, "scalar": scalar}
+        times = on_ranks("bench.transport", place.ranks, arguments, runner=place.start)
+        if kripke:
+            name = f"{KRIPKE.name}, sweep and sum over angles" if scalar else KRIPKE.name
+            times[name] = min((found[scalar] for found in kripke.values()), key=statistics.median)
+        if scalar and programs[SNAP.name] and place.ranks == 1:
+            times[SNAP.name] = snap_seconds(programs[SNAP.name], *case)
+        title = f"{where}, {n}^3 cells, {8 * angles} angles, {groups} groups{', scalar flux' * scalar}"
+        rows += _rows_of(title, times, n**3 * 8 * angles * groups)
+    return rows
+
+
+def _rows_of(title, times, unknowns):
     others = [statistics.median(taken) for name, taken in times.items() if name != "tilewave"]
     best = min(others, default=None)
     return [
         row(
-            f"{where}, {n}^3 cells, {8 * angles} angles, {groups} groups",
+            title,
             name,
             [seconds / unknowns * 1e9 for seconds in taken],
             "ns/unknown",
@@ -120,9 +185,14 @@ def _rows(where, place, case, repeats, program):
 
 
 def _kripke(place, program, case, order):
-    """Seconds of a sweep in each of some runs."""
+    """Seconds of a sweep in each of some runs; the same with its sum over the angles."""
     n, angles, groups = case
     arguments = ["--groups", groups, "--quad", 8 * angles, "--zones", f"{n},{n},{n}", "--legendre", 0, "--nest", order]
     arguments += ["--dset", 8, "--gset", 1, "--niter", SWEEPS, "--procs", f"{place.ranks},1,1"]
     texts = [output_of(program, arguments, place.ranks, cluster=place.cluster) for _ in range(2)]
-    return [float(re.search(r"^ *Sweep +\d+ +(\S+)", text, re.MULTILINE).group(1)) / SWEEPS for text in texts]
+
+    def taken(text, part):
+        return float(re.search(rf"^ *{part} +\d+ +(\S+)", text, re.MULTILINE).group(1)) / SWEEPS
+
+    sweeps = [taken(text, "Sweep") for text in texts]
+    return sweeps, [swept + taken(text, "LTimes") for swept, text in zip(sweeps, texts, strict=True)]

@@ -1,6 +1,17 @@
-"""The nest and the plain loops of `bench transport`."""
+"""The nests and the plain loops of `bench transport`."""
 
 import tilewave as tw
+
+
+@tw.nest
+def octant_of_flux(phi, fx, fy, fz, source, sigma, i, j, k, g, *, mu, eta, xi, weight):
+    flux = (source[i, j, k, g] + mu * fx[j, k, g] + eta * fy[i, k, g] + xi * fz[i, j, g]) / (
+        mu + eta + xi + sigma[i, j, k, g]
+    )
+    phi[i, j, k, g] += weight * flux
+    fx[j, k, g] = 2.0 * flux - fx[j, k, g]
+    fy[i, k, g] = 2.0 * flux - fy[i, k, g]
+    fz[i, j, g] = 2.0 * flux - fz[i, j, g]
 
 
 @tw.nest
@@ -30,3 +41,21 @@ def plain(psi, fx, fy, fz, source, sigma, mu, eta, xi, down):
                     fx[j, k, v] = 2.0 * flux - fx[j, k, v]
                     fy[i, k, v] = 2.0 * flux - fy[i, k, v]
                     fz[i, j, v] = 2.0 * flux - fz[i, j, v]
+
+
+def plain_of_flux(phi, fx, fy, fz, source, sigma, mu, eta, xi, weight, down):
+    n = len(phi)
+    for a in range(n):
+        i = n - 1 - a if down[0] else a
+        for b in range(n):
+            j = n - 1 - b if down[1] else b
+            for c in range(n):
+                k = n - 1 - c if down[2] else c
+                for m in range(len(mu)):
+                    for g in range(phi.shape[3]):
+                        flux = source[i, j, k, g] + mu[m] * fx[j, k, m, g] + eta[m] * fy[i, k, m, g]
+                        flux = (flux + xi[m] * fz[i, j, m, g]) / (mu[m] + eta[m] + xi[m] + sigma[i, j, k, g])
+                        phi[i, j, k, g] += weight[m] * flux
+                        fx[j, k, m, g] = 2.0 * flux - fx[j, k, m, g]
+                        fy[i, k, m, g] = 2.0 * flux - fy[i, k, m, g]
+                        fz[i, j, m, g] = 2.0 * flux - fz[i, j, m, g]
