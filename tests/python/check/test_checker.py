@@ -3,26 +3,9 @@
 import random
 
 import pytest
-from sweeps import describe, random_case, schedules
 
 from tilewave import _core
 import itertools
-
-
-@pytest.mark.parametrize("first", range(0, 4000, 500))
-def test_random_sweeps_check(first):
-    for seed in range(first, first + 500):
-        case = random_case(seed)
-        violation = _core.check(schedules(*case))
-        assert violation is None, f"seed {seed}: {violation}; {describe(*case)}"
-
-
-@pytest.mark.long
-def test_many_random_sweeps_check():
-    for seed in range(10_000, 160_000):
-        case = random_case(seed)
-        violation = _core.check(schedules(*case))
-        assert violation is None, f"seed {seed}: {violation}; {describe(*case)}"
 
 
 def test_moves_between_layouts_check():
@@ -57,7 +40,7 @@ def sweep(
     plan = _core.Plan()
     plan.grid, plan.tile, plan.factors, plan.mapping_dim = grid, tile, threads, mapping_dim
     plan.schedule, plan.chunk_bytes, plan.grouping = schedule, chunk, grouping
-    made = schedules(problem, plan, grid[0] * grid[1])
+    made = [_core.sweep(problem, plan, rank) for rank in range(grid[0] * grid[1])]
     assert _core.check(made) is None
     return made
 
@@ -199,7 +182,7 @@ def test_one_tag_on_lanes_without_an_order():
     problem = _core.SweepProblem((4, 8), ((1, 0), (4, 8)), [(4, False)], [(0, (-1, 0))])
     plan = _core.Plan()
     plan.grid, plan.tile, plan.factors, plan.mapping_dim = (2, 1), (2, 4), (1, 2), 0
-    made = schedules(problem, plan, 2)
+    made = [_core.sweep(problem, plan, rank) for rank in range(2)]
     assert _core.check(made) is None
     for s in made:
         s.messages = [_same_tag(m) for m in s.messages]
@@ -217,7 +200,7 @@ def test_values_of_the_wrong_array():
     )
     plan = _core.Plan()
     plan.grid, plan.tile, plan.factors, plan.mapping_dim = (2, 1), (3, 4), (1, 1), 1
-    made = schedules(problem, plan, 2)
+    made = [_core.sweep(problem, plan, rank) for rank in range(2)]
     assert _core.check(made) is None
     for k, m in enumerate(made[1].messages):
         if m.send and m.array == 1:

@@ -26,7 +26,7 @@ def check_all(seeds):
     assert len(seeds) >= LEAST_ACCEPTED * (len(seeds) + refused), f"{refused} refused for {len(seeds)} that were not"
 
 
-@pytest.mark.parametrize("first", range(0, 2000, 500))
+@pytest.mark.parametrize("first", range(0, 6000, 500))
 def test_random_general_sweeps_check(first):
     check_all(range(first, first + 500))
 
@@ -38,7 +38,7 @@ def test_a_message_may_have_padding_of_skewed_boxes_that_nobody_has():
 
 @pytest.mark.long
 def test_many_random_general_sweeps_check():
-    check_all(range(10_000, 60_000))
+    check_all(range(10_000, 200_000))
 
 
 @tw.nest

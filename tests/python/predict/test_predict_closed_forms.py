@@ -6,7 +6,7 @@ import pytest
 
 from tilewave import _core
 from tilewave.theory import cost
-from sweeps import SCHEMES as GROUPED
+from general_sweeps import SCHEMES as GROUPED
 
 SCHEMES = [(schedule, grouping) for grouping, schedule in GROUPED]
 ALPHA = 1.0

@@ -12,7 +12,6 @@ from local_ranks import results_of
 from numba import types
 from pattern_schedules import Case
 from small_schedules import PARTS, ends, machine, predict
-from sweeps import describe, random_case, schedules
 
 from tilewave import _core
 
@@ -37,14 +36,14 @@ def test_random_sweeps(seed):
     overlaps.
     """
     rng = random.Random(seed)
-    problem, plan, ranks = random_case(seed)
-    all_schedules = schedules(problem, plan, ranks)
+    case = general_case(seed)
+    all_schedules = case.schedules()
     if _core.check(all_schedules) is not None:
         pytest.skip("refused by the checker")
-    m, poll = random_machine(rng, ranks), rng.choice((0, 0.5, 20))
+    m, poll = random_machine(rng, case.ranks), rng.choice((0, 0.5, 20))
     rate = _core.KernelRate(point_s=rng.random(), row_s=rng.random(), tile_s=rng.random())
     p, again = predict(all_schedules, m, poll, rate), predict(all_schedules, m, poll, rate)
-    where = f"seed {seed}, {describe(problem, plan, ranks)}"
+    where = f"seed {seed}, {case}"
     assert p.timeline.event_bytes == again.timeline.event_bytes, where
     assert p.time_s == _core.predict(all_schedules, m, rate, poll_period_s=poll, record=False).time_s, where
     measured = _core.parts(p.timeline)
@@ -63,15 +62,15 @@ def test_slower_is_never_faster(seed):
     With shared links or polls it need not be so: another order may suit a schedule better.
     """
     rng = random.Random(seed)
-    problem, plan, ranks = random_case(seed)
-    all_schedules = schedules(problem, plan, ranks)
-    m = random_machine(rng, ranks)
+    case = general_case(seed)
+    all_schedules = case.schedules()
+    m = random_machine(rng, case.ranks)
     costs = {"latency_s": m.same_host.latency_s, "send_s": 0.02, "receive_s": 0.03}
     numbers = {"hand_over_s": 0.05, "step_s": 0.01}
 
     def time(**slower):
         one = machine(
-            range(ranks), byte_s=0, eager_bytes=1e9, **{**costs, **{k: v for k, v in slower.items() if k in costs}}
+            range(case.ranks), byte_s=0, eager_bytes=1e9, **{**costs, **{k: v for k, v in slower.items() if k in costs}}
         )
         for name, value in {**numbers, **slower}.items():
             if name in numbers:
@@ -86,9 +85,7 @@ def test_slower_is_never_faster(seed):
 
     before = time()
     for name in [*costs, *numbers, "point_s", "row_s", "tile_s"]:
-        assert time(**{name: 2.0}) >= before * (1 - 1e-12), (
-            f"seed {seed}, slower {name}, {describe(problem, plan, ranks)}"
-        )
+        assert time(**{name: 2.0}) >= before * (1 - 1e-12), f"seed {seed}, slower {name}, {case}"
 
 
 @pytest.mark.parametrize("first", range(0, 300, 100))

@@ -1,17 +1,17 @@
 """Random sweep problems of any uniform nest, plans for them, and the plain loops that define them."""
 
 import dataclasses
+import itertools
 import math
 import random
 
 import numba
 import numpy as np
-from sweeps import SCHEMES, factorisations
 
 from tilewave import _core
 from tilewave.errors import ConfigError
-import itertools
 
+SCHEMES = list(itertools.product(("hyperplane", "vertical"), ("blocking", "overlapping")))
 MOST_EXTENT = {1: 24, 2: 11, 3: 6, 4: 4}
 
 
@@ -75,6 +75,19 @@ def general_case(seed, item_bytes=(1, 2, 4, 8), long_rows=False, deep_halo=False
             continue
         return case
     raise AssertionError(f"seed {seed}: all problems and plans were refused")
+
+
+def factorisations(n, dims, rng):
+    """A random tuple of `dims` factors of n."""
+    factors = [1] * dims
+    p = 2
+    while n > 1:
+        if n % p == 0:
+            factors[rng.randrange(dims)] *= p
+            n //= p
+        else:
+            p += 1
+    return tuple(factors)
 
 
 def random_window(seed, refused, case):

@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
+from general_sweeps import general_case
 from local_ranks import results_of
-from sweeps import random_case, schedules
 
 import tilewave as tw
 from tilewave import _core, units
@@ -16,9 +16,8 @@ ADD_UP = [name for name in PART_NAMES if name != "total_s"]
 
 
 def predicted(seed, point_s=1e-6):
-    problem, plan, ranks = random_case(seed)
     rate = _core.KernelRate(point_s=point_s)
-    return Timeline(_core.predict(schedules(problem, plan, ranks), _core.Machine(), rate).timeline)
+    return Timeline(_core.predict(general_case(seed).schedules(), _core.Machine(), rate).timeline)
 
 
 @tw.nest
