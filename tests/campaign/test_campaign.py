@@ -169,12 +169,7 @@ def fault(folder, kind, ranks, seed):
 
 def faults(tmp_path, kinds, ranks, count):
     seeds = [secrets.randbelow(10**6) for _ in range(count)]
-    found = [
-        fault(tmp_path / f"{kind}-{n}-{seed}", kind, n, seed)
-        for kind in kinds
-        for n in ranks
-        for seed in seeds
-    ]
+    found = [fault(tmp_path / f"{kind}-{n}-{seed}", kind, n, seed) for kind in kinds for n in ranks for seed in seeds]
     wrong = [each for each in found if each]
     print(f"faults: {len(found)} programs, {len(wrong)} wrong; seeds {seeds}")
     assert not wrong, "\n".join(wrong)

@@ -20,9 +20,7 @@ def test_products(algorithm):
         c = values(rng, (m, n), dtype)
         for layouts in (("rows", "columns", "rows"), ("cyclic", "rows", "cyclic")):
             init = lambda x: x if tw.rank == 0 else None
-            x, y, z = (
-                tw.linalg.matrix(v.shape, v.dtype, init(v), layout=name) for v, name in zip((a, b, c), layouts)
-            )
+            x, y, z = (tw.linalg.matrix(v.shape, v.dtype, init(v), layout=name) for v, name in zip((a, b, c), layouts))
             tw.linalg.matmul(x, y, z, alpha=2.0, beta=-1.0, trans_a=ta, trans_b=tb, algorithm=algorithm)
             found = z.gather()
             if tw.rank == 0:

@@ -238,12 +238,7 @@ def test_one_rank_that_fails_while_planning(context, monkeypatch):
     """Wherever it fails, all raise, nobody waits, and the next call is fine."""
     from tilewave.nests import choosing, kernel_maker, prepare
 
-    places = (
-        (choosing, "core_call"),
-        (kernel_maker, "with_plan"),
-        (choosing, "prepared_from"),
-        (prepare, "bind_call"),
-    )
+    places = ((choosing, "core_call"), (kernel_maker, "with_plan"), (choosing, "prepared_from"), (prepare, "bind_call"))
     for module, name in places:
         for rank in {0, context.size - 1}:
             forget(context)

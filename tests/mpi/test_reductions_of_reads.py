@@ -39,12 +39,7 @@ def test_every_kind(as_field):
     table, subscripts = np.random.default_rng(4).random(9), np.random.default_rng(5).integers(0, 9, 50)
     given = tw.field if as_field else np.array
     assert tw.run(product, u=given(a), v=given(b), reduce={"r": tw.sum("d")}).results["r"] == math.fsum((a * b).ravel())
-    wanted = {
-        "norm": tw.norm("d", np.inf),
-        "other": tw.sum("S[j, i]"),
-        "more": tw.sum("d > 0"),
-        "any": tw.max("d > 0"),
-    }
+    wanted = {"norm": tw.norm("d", np.inf), "other": tw.sum("S[j, i]"), "more": tw.sum("d > 0"), "any": tw.max("d > 0")}
     found = tw.run(asymmetry, S=given(s), reduce=wanted).results
     assert found["norm"] == abs(s - s.T).max() and found["other"] == math.fsum(s.ravel())
     assert found["more"] == (s > s.T).sum() and found["any"] == np.True_ and found["more"].dtype == np.int64

@@ -413,10 +413,7 @@ def test_elements_that_change_while_they_are_sent(waits_first):
 def test_only_the_end_of_a_synchronous_send_tells_of_its_receive(synchronous):
     """Rank 1 changes in lane 1, after a second message, what lane 0 has made before it receives the first one."""
     sends = [("post_send", 0), ("wait", 0), ("post_send", 1), ("wait", 1)]
-    lanes = [
-        [("compute", 0), ("post_recv", 0), ("wait", 0)],
-        [("post_recv", 1), ("wait", 1), ("compute", 1)],
-    ]
+    lanes = [[("compute", 0), ("post_recv", 0), ("wait", 0)], [("post_recv", 1), ("wait", 1), ("compute", 1)]]
     made = [
         tasks_on(rank, steps, [(1, rank == 0, synchronous), (2, rank == 0, False)])
         for rank, steps in enumerate(([sends], lanes))

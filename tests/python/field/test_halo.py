@@ -44,9 +44,7 @@ class Case:
         self.whole = bits(rng, self.shape, self.dtype)
 
     def make(self, context):
-        return tw.field(
-            self.whole, halo=self.halo, periodic=self.periodic, grid=self.grid, context=context
-        )
+        return tw.field(self.whole, halo=self.halo, periodic=self.periodic, grid=self.grid, context=context)
 
     def padded(self):
         """np.pad with mode wrap along periodic axes; its first element has the index -halo there, and 0 elsewhere."""

@@ -41,15 +41,7 @@ def test_sums_are_exact(ranks, dtype):
 
         x, y = a.astype("f8").reshape(-1), b.astype("f8").reshape(-1)
         product = math.fsum(x * y)
-        wanted = (
-            math.fsum(x),
-            math.sqrt(math.fsum(x * x)),
-            math.fsum(abs(x)),
-            abs(x).max(),
-            product,
-            product,
-            a.max(),
-        )
+        wanted = (math.fsum(x), math.sqrt(math.fsum(x * x)), math.fsum(abs(x)), abs(x).max(), product, product, a.max())
         for found in results_of(ranks, 1, body):
             assert found == wanted, f"shape {shape}, seed {SEED}"
 

@@ -252,13 +252,7 @@ def solid(A, i, j, k):
 def test_slices_leave_whole_groups():
     """Lanes that hand a tile on in parts: not row by row, where eight rows are computed together."""
     context = tw.Context(threads=2)
-    choices = {
-        "storage": "plain",
-        "row": (),
-        "grouping": "vertical",
-        "mapping_dim": 1,
-        "factors": (2, 1, 1),
-    }
+    choices = {"storage": "plain", "row": (), "grouping": "vertical", "mapping_dim": 1, "factors": (2, 1, 1)}
     A = np.ones((65, 65, 1025), "f4")
     for height, most in ((8, 1), (32, 4)):
         plan = tw.plan(solid, A=A, context=context, plan={**choices, "tile": (16, height, 1024)})

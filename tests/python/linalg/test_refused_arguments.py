@@ -78,9 +78,7 @@ CASES = {
         ({"trans": "X"}, "apply: trans: given 'X'; allowed: 'N', 'T', 'C', 0, 1, 2"),
         ({"b": (3, 1)}, "apply: b of (3, 1) float64 was given for a matrix of (4, 3) float64; allowed: 4 rows"),
     ],
-    "solve": [
-        ({"b": (3, 1)}, "solve: b of (3, 1) float64 was given for a matrix of (4, 3) float64; allowed: 4 rows"),
-    ],
+    "solve": [({"b": (3, 1)}, "solve: b of (3, 1) float64 was given for a matrix of (4, 3) float64; allowed: 4 rows")],
     "q": [({"mode": "raw"}, "q: mode: given 'raw'; allowed: economic, full, r")],
     "matrix": [
         ({"shape": (3, -1)}, "allowed: two integers >= 0"),

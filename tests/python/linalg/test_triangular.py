@@ -22,9 +22,7 @@ def random_system(seed, n=None, largest=30):
         keys |= {"lookahead": int(rng.integers(0, 4)), "tree": str(rng.choice(["ring", "least_rounds"]))}
 
     def body(context):
-        matrix, right = (
-            tw.linalg.matrix(x, context=context, **how) for x, how in zip((a, b), layouts, strict=True)
-        )
+        matrix, right = (tw.linalg.matrix(x, context=context, **how) for x, how in zip((a, b), layouts, strict=True))
         x = tw.linalg.solve_triangular(matrix, right, trans, lower, unit, **keys)
         return x.gather(), x.layout == right.layout, right.gather(), matrix.gather(), x.report.moved
 

@@ -200,9 +200,7 @@ def test_nothing_looks_stale_of_an_honest_file_nor_without_measured_numbers(
 def test_the_rate_of_a_body(monkeypatch):
     context, predicted = tw.Context(threads=1), parts(compute_s=0.05)
     context._machine = types.SimpleNamespace(conditions={"date": "then"})
-    plan = types.SimpleNamespace(
-        threads=1, notes={}, predicted=types.SimpleNamespace(time_s=0.05, parts=predicted)
-    )
+    plan = types.SimpleNamespace(threads=1, notes={}, predicted=types.SimpleNamespace(time_s=0.05, parts=predicted))
     measured = types.SimpleNamespace(time_s=0.2, parts=parts(compute_s=0.2))
     text = looks_stale(context, plan, measured, list)
     assert text.startswith("rate of the body; if no other program has the CPUs, measure again: `tilewave measure -n 1`")

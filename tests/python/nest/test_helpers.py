@@ -126,8 +126,7 @@ def test_a_function_that_is_defined_again(tmp_path):
 
 def test_lines_and_messages(tmp_path):
     text = (
-        HEADER
-        + "{}def f(x):\n    if x > 3:\n        raise ValueError('large')\n    return x + 1\n"
+        HEADER + "{}def f(x):\n    if x > 3:\n        raise ValueError('large')\n    return x + 1\n"
         "{}@nest\ndef body(A, i):\n    A[i] = f(A[i-1])\n"
     )
     for before, between in (

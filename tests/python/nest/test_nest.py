@@ -371,19 +371,7 @@ def test_the_nearest_functions_come_first(tmp_path, text, first):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "nest",
-        "context",
-        "over",
-        "reverse",
-        "steps",
-        "periodic",
-        "plan",
-        "fastmath",
-        "reduce",
-        "inject",
-        "record",
-    ],
+    ["nest", "context", "over", "reverse", "steps", "periodic", "plan", "fastmath", "reduce", "inject", "record"],
 )
 def test_names_that_run_takes_for_itself(tmp_path, name):
     for k, (head, text) in enumerate(

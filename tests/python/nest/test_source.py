@@ -157,8 +157,7 @@ TEXTS = {
     "decorated": HEADER + "def same(f):\n    return f\n@tw.nest\n@same\ndef body(A, i):\n    A[i] = A[i-1] + 1.0\n",
     "one line": HEADER + "@tw.nest\ndef body(A, i): A[i] = A[i-1] + 1.0",
     "method": HEADER + "class C:\n    @tw.nest\n    def body(A, i):\n        A[i] = A[i-1] + 1.0\nbody = C.body\n",
-    "closure": HEADER
-    + "def make(c):\n  def inner():\n    @tw.nest\n    def body(A, i):\n        A[i] = A[i-1] + c\n"
+    "closure": HEADER + "def make(c):\n  def inner():\n    @tw.nest\n    def body(A, i):\n        A[i] = A[i-1] + c\n"
     "    return body\n  return inner()\n"
     "body = make(1.0)\n",
     "form feed and tabs": HEADER + "\f\n@tw.nest\ndef body(A, i):\n\tA[i] = A[i-1] + \\\n\t\t1.0\n",

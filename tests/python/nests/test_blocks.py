@@ -142,9 +142,7 @@ def test_a_chain_has_its_own_halos_whatever_fields_have():
     def body(context):
         n = 10
         coarse = tw.field((n + 2, n + 2), blocks=tw.Blocks(n, shift=1), context=context)
-        u, f = (
-            tw.field((2 * n + 2,) * 2, blocks=tw.Blocks(n, scale=2, shift=1), context=context) for _ in range(2)
-        )
+        u, f = (tw.field((2 * n + 2,) * 2, blocks=tw.Blocks(n, scale=2, shift=1), context=context) for _ in range(2))
         on = {"plan": {"grid": (2, 1)}, "context": context}
         tw.run(far, c=f, r=u, **on)  # u has a wide halo now
         chain = tw.chain([tw.bind(double, r=u, f=f, **on), tw.bind(restrict, c=coarse, r=u, **on)])

@@ -113,9 +113,7 @@ def test_random_updates_are_those_of_the_plain_loops(number):
         given = {name: _with_strides_of(array) for name, array in arrays.items()}
         if fields:
             given = {
-                name: tw.field(array.shape, array.dtype, array, context=context)
-                if name in nest.written
-                else array
+                name: tw.field(array.shape, array.dtype, array, context=context) if name in nest.written else array
                 for name, array in given.items()
             }
         for _ in range(2):

@@ -99,9 +99,7 @@ def test_a_task_whose_region_is_outside_its_array(check):
         works = core.works
         works[0].task.writes = [tw._core.Region(1, ((2,), (9,)))]
         core.works = works
-        found = refused(
-            lambda: schedule.run(context=context, check=check, A=np.arange(2.0), B=np.zeros(2))
-        )
+        found = refused(lambda: schedule.run(context=context, check=check, A=np.arange(2.0), B=np.zeros(2)))
         runs(context, right)
         return found
 

@@ -133,12 +133,7 @@ def pairs(cores, depend):
     for r, core in cores.items():
         for l, lane in enumerate(core.lanes):
             tasks = [(i, core.works[core.tiles[s.item].work].task) for i, s in enumerate(lane) if s.op == "compute"]
-            found += [
-                (r, l, i, j)
-                for i, a in tasks
-                for j, b in tasks
-                if i < j and depend(a, b)
-            ]
+            found += [(r, l, i, j) for i, a in tasks for j, b in tasks if i < j and depend(a, b)]
     return found
 
 
@@ -220,9 +215,7 @@ def outside(rng, cores):
     lo, hi = writes[0].box
     beyond = core.arrays[writes[0].array].storage[1][0] + 3
     writes[0] = _core.Region(writes[0].array, (lo, (beyond, *hi[1:])))
-    works[w] = _core.Work(
-        works[w].number, _core.TaskWork(task.operation, task.reads, writes, task.amount)
-    )
+    works[w] = _core.Work(works[w].number, _core.TaskWork(task.operation, task.reads, writes, task.amount))
     core.works = works
     return r"outside its storage|writes an element twice"
 

@@ -88,10 +88,7 @@ def qr_ratios(a, q, r):
     """Of the residual, and of orthogonality."""
     m, n = a.shape
     identity = np.eye(q.shape[1], dtype=q.dtype)
-    return (
-        ratio(a - q @ r, max(m, n, 1) * norm(a), a.dtype),
-        ratio(identity - q.conj().T @ q, max(m, 1), a.dtype),
-    )
+    return (ratio(a - q @ r, max(m, n, 1) * norm(a), a.dtype), ratio(identity - q.conj().T @ q, max(m, 1), a.dtype))
 
 
 def solve_ratio(a, x, b):

@@ -44,9 +44,7 @@ class Graph:
     def __init__(self, seed, ranks, tasks=None, lanes=(1, 3)):
         rng = self.rng = random.Random(seed)
         self.seed, self.ranks = seed, ranks
-        self.shapes = [
-            tuple(rng.randint(1, 9) for _ in range(rng.choice([1, 1, 2]))) for _ in range(rng.randint(1, 3))
-        ]
+        self.shapes = [tuple(rng.randint(1, 9) for _ in range(rng.choice([1, 1, 2]))) for _ in range(rng.randint(1, 3))]
         self.separate = [False for _ in self.shapes]
         self.cuts = [
             [0, *sorted(rng.randint(0, shape[0]) for _ in range(ranks - 1)), shape[0]] for shape in self.shapes
