@@ -1,4 +1,5 @@
-"""What contexts keep for calls to come has a bound: entries are counted; memory and descriptors only in the long run."""
+"""What contexts keep for calls to come has a bound: entries are counted; memory and descriptors only in the long run.
+"""
 
 import gc
 import os

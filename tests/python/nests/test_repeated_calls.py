@@ -151,7 +151,8 @@ def looked_up(A, S, T, i, *, c=0.0):
 
 
 def test_tables_are_those_of_the_call(checks):
-    """Their values may change in place; their extents and strides go to the kernel, and so must be those of the array."""
+    """Their values may change in place; their extents and strides go to the kernel, and so must be those of the array.
+    """
     context = tw.Context(threads=1)
     A, T = np.zeros(9), np.arange(9) % 3
     for turn, S in enumerate(

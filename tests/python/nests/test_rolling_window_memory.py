@@ -1,4 +1,5 @@
-"""A table of which a rolling window is kept takes the memory of its border; one that cannot is stored, and said to be."""
+"""A table of which a rolling window is kept takes the memory of its border; one that cannot is stored, and said to be.
+"""
 
 import subprocess
 import sys
