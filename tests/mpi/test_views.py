@@ -1,6 +1,4 @@
-"""Views of a field's memory: right after runs of any number of time steps, refused where the field's values have moved
-away.
-"""
+"""Views of a field's memory: right after runs of any number of steps, refused where its values moved; two grids."""
 
 import gc
 
@@ -135,3 +133,32 @@ def test_memory_that_nobody_sees_is_not_kept(context):
     del kept
     gc.collect()
     assert not len(u._views)
+
+
+@tw.nest
+def restrict(C, F, i, j):
+    C[i, j] = 0.5 * F[2 * i + 1, 3 * j] + 0.25 * (F[2 * i, 3 * j + 1] + F[2 * i + 2, 3 * j + 2])
+
+
+@tw.nest
+def interpolate(F, C, i, j):
+    F[2 * i, 3 * j + 1] += C[i, j]
+    F[2 * i + 1, 3 * j] += 0.5 * (C[i, j] + C[i + 1, j])
+
+
+@pytest.mark.ranks([1, 2, 3, 4, 6])
+def test_two_grids():
+    for shape in ((15, 20), (4, 61)):
+        arrays = {
+            "F": np.random.default_rng(1).random(shape),
+            "C": np.random.default_rng(2).random((-(-shape[0] // 2), -(-shape[1] // 3))),
+        }
+        fields = {name: tw.field(array.shape, "f8", array) for name, array in arrays.items()}
+        for nest in (restrict, interpolate, restrict):
+            tw.run(nest, **fields)
+            nest.reference(nest.iteration_box({name: array.shape for name, array in arrays.items()}), arrays)
+        for name, array in arrays.items():
+            whole = fields[name].gather()
+            assert whole is None or np.array_equal(whole, array)
+
+

@@ -1,4 +1,4 @@
-"""Contexts as values: threads, the default one, what is said to all ranks; and which MPI library a process gets."""
+"""Contexts as values: threads, the default one, what ranks compare and are told; which MPI library a process gets."""
 
 import os
 import sys
@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from local_ranks import on_ranks, results_of
 
 import tilewave as tw
-from local_ranks import results_of
 from tilewave import _core
-from tilewave.errors import ConfigError, InternalError, KernelError, MpiError
 from tilewave.context import collective, context as contexts, mpi_library
+from tilewave.errors import ConfigError, InternalError, KernelError, LONGEST_VALUE, MpiError, shown
 
 MOST = _core.limits["lanes"]
 
@@ -173,3 +173,27 @@ def test_a_launch_of_several_that_sees_a_world_of_one(monkeypatch):
     world["size"] = 4
     mpi_library.check_launch_size(None)
     assert os.environ["PMI_SIZE"] == "4"
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5, 6])
+def test_the_least_of_all_ranks_is_known_to_all(ranks):
+    """Whichever rank has it."""
+
+    def on_rank(context):
+        values = [0 if context.rank == k else 1 for k in range(ranks)]
+        return context._core.allreduce_min([*values, -context.rank])
+
+    results, errors = on_ranks(ranks, 1, on_rank)
+    assert not any(errors) and results == [[0] * ranks + [1 - ranks]] * ranks
+
+
+def test_arrays_by_shape_others_in_one_short_line():
+    assert shown(np.ones((3, 400), "f4")) == "ndarray of shape (3, 400), float32"
+    assert shown(2) == "2" and shown("ring") == "'ring'"
+    for value in ("x" * 1000, list(range(1000)), dict.fromkeys(range(100), "y" * 100), "a\nb" * 200):
+        assert len(shown(value)) <= LONGEST_VALUE and "\n" not in shown(value)
+
+
+def test_a_matrix_in_place_of_a_root():
+    with pytest.raises(ConfigError, match=r"root ndarray of shape \(1, 64\), float64 was given"):
+        tw.patterns.reduce(np.ones((1, 64)), np.ones((1, 64)))

@@ -1,14 +1,18 @@
 """`tilewave run`: exit codes, arguments, tracebacks, and that no rank survives."""
 
 import signal
+import subprocess
+import sys
 import textwrap
 import time
 import uuid
+from pathlib import Path
 
 import pytest
-
 from launches import both, wait_until
+
 from tilewave.launch import launch, processes
+
 
 @both
 @pytest.mark.parametrize("env", [{"PYTHONUNBUFFERED": ""}, {"PYTHONUNBUFFERED": "1"}])
@@ -177,3 +181,32 @@ def test_slurm_and_hosts(monkeypatch):
     assert launch.default_ranks("a:2,b") == 3
     monkeypatch.delenv("SLURM_JOB_ID")
     assert launch.default_ranks() == 1
+
+
+PROGRAM = """
+import threading
+
+import tilewave as tw
+
+def work():
+    start.wait()
+    made.append(tw.context())
+
+made, start = [], threading.Barrier(4)
+threads = [threading.Thread(target=work) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert len(set(map(id, made))) == 1
+assert tw.sum(tw.field((5,), init=1.0)) == 5 and tw.size == 2
+"""
+
+
+@pytest.mark.parametrize("again", range(3))
+def test_one_context_for_all_threads(tmp_path, again):
+    script = tmp_path / "threads.py"
+    script.write_text(PROGRAM)
+    tool = Path(sys.executable).with_name("tilewave")
+    done = subprocess.run([tool, "run", "-n", "2", script], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
