@@ -131,7 +131,6 @@ CASES = {
     ],
     "jammed_rows": [
         ("40 elements back, 1024² in place", 1, nest(far, (1024, 1024), in_place=True)),
-        ("recurrence 1024×24 in place", 1, nest(recurrence, (1024, 24), in_place=True)),
     ],
     "wide_rows": [
         ("four arrays 64×64×256 float32", 1, nest(four, (64, 64, 256), "f4")),

@@ -146,7 +146,8 @@ FieldStorage FieldStorage::copy() const {
 }
 
 bool FieldStorage::stays(const Layout& layout, int time_buffers, std::uint64_t orders) const {
-    return layout_ == layout && time_buffers_ >= time_buffers && orders_ == orders;
+    return layout_.without_idle_halos() == layout.without_idle_halos() && time_buffers_ >= time_buffers &&
+           orders_ == orders;
 }
 
 bool FieldStorage::relayout(const Layout& layout, const MemoryOrder& order, int time_buffers, std::uint64_t orders,

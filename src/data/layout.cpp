@@ -82,6 +82,13 @@ Layout Layout::cut_as(const std::vector<Cut>& others) const {
     return other;
 }
 
+Layout Layout::without_idle_halos() const {
+    Layout other = *this;
+    for (int k = 0; k < dims(); ++k)
+        if (grid[k] == 1 && !(wraps.n > 0 && wraps[k])) other.halo_lo[k] = other.halo_hi[k] = 0;
+    return other;
+}
+
 bool Layout::same_blocks(const Layout& other) const {
     if (shape != other.shape || grid != other.grid) return false;
     if (cuts == other.cuts) return true;

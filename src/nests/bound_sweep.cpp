@@ -55,7 +55,7 @@ BoundSweep& BoundSweep::as_fields_lie() {
     for (std::size_t a = 0; a < operands_.size(); ++a) {
         const Operand& o = operands_[a];
         if (!o.array.field || !o.layout || sweep_.problem_.arrays[a].replicated) continue;
-        const Layout &wanted = *o.layout, &has = o.array.field->layout();
+        const Layout &wanted = *o.layout, has = o.array.field->layout().without_idle_halos();
         if (!has.same_blocks(wanted) || o.array.field->orders() != FieldStorage::row_major_orders ||
             sweep_.orders_[a] != FieldStorage::row_major_orders)
             continue;

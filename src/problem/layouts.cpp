@@ -71,7 +71,7 @@ Layout SweepProblem::layout(int a, const Index& grid, const Index& deep_halo, co
     even.halo_hi = hi;
     even.beside_nothing = (!array.cuts.empty() || shorter) && !array.replicated;
     if (first_nonzero(around) < n) even.wraps = around;
-    return even;
+    return even.without_idle_halos();
 }
 
 // How each dimension of an array is cut, or of the field that it is part of.
@@ -127,7 +127,7 @@ Layout SweepProblem::field_layout(int a, const Index& grid, const Index& deep_ha
     }
     Layout field = Layout(array.field_shape, all.grid, all.halo_lo, all.halo_hi).cut_as(cuts_of(array, true));
     field.beside_nothing = all.beside_nothing;
-    return field;
+    return field.without_idle_halos();
 }
 
 }  // namespace tilewave

@@ -58,6 +58,9 @@ struct Layout {
     Layout following(const Index& of, const Index& scale) const;
     /// The same with these cuts, one for each dimension.
     Layout cut_as(const std::vector<Cut>& others) const;
+    /// The same without halos where a rank has all of a dimension, and no neighbour there. So what nests read of an
+    /// array decides nothing of its layout on one rank.
+    Layout without_idle_halos() const;
     /// Without halos.
     Layout(Index shape, Index grid) : Layout(shape, grid, Index::filled(shape.n, 0), Index::filled(shape.n, 0)) {}
 

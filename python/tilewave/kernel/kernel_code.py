@@ -105,7 +105,7 @@ def _add_several_rows(row, nest, dtypes, slots, constants, choices, lane_bytes, 
         simd_rows_function(lanes, streams, lane_bytes, ahead_bytes)
         row.simd_rows_from = least_points(streams, lane_bytes)
         variants.append((lanes.row, 2, rows_of(lane_bytes), row.simd_rows_from))
-    if not without(choices.off, "jammed_rows"):
+    elif not without(choices.off, "jammed_rows"):  # LLVM would compile both for a third longer
         jam = frame("tilewave_jam")
         jam_function(jam, choices.staggered)
         variants.append((jam.row, ROWS_TOGETHER, ROWS_TOGETHER, jam_points(choices.staggered)))

@@ -7,6 +7,8 @@ import math
 
 import numpy as np
 
+from tilewave.nest.parse import walk
+
 #: Operators whose results are the same, bit for bit, whether a number is known when they are compiled or not.
 OPERATORS = {
     ast.Add: lambda a, b: a + b,
@@ -46,14 +48,16 @@ class Captured:
         self._constants = constants
         self.nodes, self.values, self.compiled = {}, {}, set()
         inside = set()
+        if not constants:
+            return
         for statement in statements:
             for node in _outside_subscripts(statement):
                 for part, value in self._given(node):
                     name = f"({ast.unparse(part)})"  # no name of a scalar
                     self.nodes[id(part)], self.values[name] = name, value
-                    inside.update(id(each) for each in ast.walk(part))
+                    inside.update(id(each) for each in walk(part))
         for statement in statements:
-            for node in ast.walk(statement):
+            for node in walk(statement):
                 if (
                     isinstance(node, ast.Name | ast.Attribute)
                     and id(node) not in inside
@@ -90,7 +94,7 @@ class Captured:
             if not (operator is ast.Div and divides and math.frexp(abs(value))[0] == 0.5):
                 yield part, value
         elif type(value) is int and operator in (ast.Add, ast.Sub, ast.Mult) and abs(value) <= MOST_INT:
-            elements = any(isinstance(each, ast.Subscript) for each in ast.walk(other))
+            elements = any(isinstance(each, ast.Subscript) for each in walk(other))
             shifts = operator is ast.Mult and abs(value) & (abs(value) - 1) == 0
             if elements and not shifts:
                 yield part, value

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tilewave.errors import ConfigError
 from tilewave.nest.names import Scope, is_constant
+from tilewave.nest.parse import walk
 from tilewave.nest.source import Source
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class Helper:
 
     def _returned(self):
         returns = sorted(
-            (node for node in ast.walk(self.source.tree) if isinstance(node, ast.Return)), key=lambda node: node.lineno
+            (node for node in walk(self.source.tree) if isinstance(node, ast.Return)), key=lambda node: node.lineno
         )
         if not returns:
             raise self.source.error(

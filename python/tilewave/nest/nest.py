@@ -18,8 +18,8 @@ from tilewave.errors import ConfigError
 from tilewave.nest.box import iteration_box
 from tilewave.nest.captured import Captured
 from tilewave.nest.dependences import dependences_of, places_of, time_index, views_of
-from tilewave.nest.names import Scope, is_constant
-from tilewave.nest.parse import parse
+from tilewave.nest.names import MISSING, Scope, is_constant
+from tilewave.nest.parse import parse, walk
 from tilewave.nest.reference import run_body
 from tilewave.nest.reserved import RESERVED
 from tilewave.nest.residues import never_written
@@ -204,7 +204,7 @@ class Nest:
         self.parameters = read_parameters(self.source)
         self._refuse_reserved_names()
         body = self._check(strict=False)
-        self._known = None
+        self._known, self._first_check = None, (body, _found_by(body))
         self._nodes = {**body.reads, **body.stores}
         self.arrays = self.parameters.arrays
         self.indices = self.parameters.indices
@@ -319,13 +319,15 @@ class Nest:
     def _outside(self):
         """What the body uses from outside; looked at again when a name has come to mean another object."""
         known = self._known
-        if known is None or any(scope.resolve(node) is not found for scope, node, found in known.watched):
-            body = self._check(strict=True)
-            watched = [(scope, node, scope.resolve(node)) for scope, node in body.watched]
+        if known is None or _has_changed(known.watched):
+            body, watched = self._first_check
+            if _has_changed(watched) or any(found is MISSING for _, _, found in watched):
+                body = self._check(strict=True)
+                watched = _found_by(body)
             lines = [
                 node.lineno
                 for each in body.called.values()
-                for node in ast.walk(each.source.tree)
+                for node in walk(each.source.tree)
                 if hasattr(node, "lineno")
             ]
             of_body = {
@@ -337,12 +339,13 @@ class Nest:
                 text: what if text in captured.compiled or text not in of_body else type(of_body[text]).__name__
                 for text, what in texts.items()
             }
+            dumps = [*map(ast.dump, (self.source.tree.args, *self.source.tree.body))]
             known = self._known = _Outside(
                 watched,
                 body.constants,
-                self._hash(body, texts),
+                self._hash(body, dumps, texts),
                 captured,
-                self._hash(body, free),
+                self._hash(body, dumps, free),
                 [line - self.line for line in lines],
             )
         return known
@@ -353,8 +356,8 @@ class Nest:
         """
         return self.line, *self._outside().lines
 
-    def _hash(self, body, texts):
-        text = [f"asserts {__debug__}", ast.dump(self.source.tree.args), *map(ast.dump, self.source.tree.body)]
+    def _hash(self, body, dumps, texts):
+        text = [f"asserts {__debug__}", *dumps]
         text += [f"{key}={what}" for key, what in sorted(texts.items())]
         for scope, node in body.watched:
             function, exception = scope.function(node), scope.exception(node)
@@ -458,6 +461,16 @@ class _Outside:
     captured: Captured
     code_signature: str
     lines: list
+
+
+def _found_by(body):
+    """(scope, node, object) of what a checked body uses from outside, as it is now."""
+    return [(scope, node, scope.resolve(node)) for scope, node in body.watched]
+
+
+def _has_changed(watched):
+    """Whether a name has come to mean another object."""
+    return any(scope.resolve(node) is not found for scope, node, found in watched)
 
 
 def _describe(value):

@@ -10,8 +10,8 @@ import numpy as np
 from tilewave.errors import ConfigError
 from tilewave.nest.dependences import Place
 from tilewave.nest.nest import Nest
-from tilewave.nest.parse import parse
-from tilewave.nest.subscript import local_names, names_outside
+from tilewave.nest.parse import parse, walk
+from tilewave.nest.subscript import names_outside
 from tilewave.nest.syntax import BodyChecker
 
 
@@ -86,7 +86,7 @@ class Expression:
         self._refuse_unknown(node)
         self.node = ast.fix_missing_locations(_Elements(self).visit(node))
         body = BodyChecker(self.source, nest.scope, nest.parameters, strict=True)
-        body._expression(self.node, frozenset(local_names(nest.source)))
+        body._expression(self.node, frozenset(nest.source.local_names))
         if body.constants or body.called:
             outside = next(iter(body.constants or body.called))
             raise ConfigError(
@@ -100,9 +100,9 @@ class Expression:
                     f"{what}: {ast.unparse(read)} is no element that nest {nest.name!r} writes or reads; allowed: "
                     f"{self._allowed()}, or a local of the body that reads it"
                 )
-        used = {each.id for each in ast.walk(self.node) if isinstance(each, ast.Name)}
+        used = {each.id for each in walk(self.node) if isinstance(each, ast.Name)}
         partly = () if self.array else (key for key in body.reads if places[key].written and not places[key].always)
-        self.partly = (*sorted(used & local_names(nest.source) - nest.certain), *partly)
+        self.partly = (*sorted(used & nest.source.local_names - nest.certain), *partly)
         self.numbers = names_outside([self.node], nest.tables) & {*nest.indices}
 
     def place(self):
@@ -136,13 +136,13 @@ class Expression:
             *self.nest.arrays,
             *self.nest.indices,
             *self.nest.scalars,
-            *local_names(self.nest.source),
+            *self.nest.source.local_names,
         ):
             raise ConfigError(f"{self.what}: {self.text!r} is no name of nest {self.nest.name!r}; {self._names()}")
 
     def _names(self):
         nest = self.nest
-        locals_ = sorted(local_names(nest.source))
+        locals_ = sorted(nest.source.local_names)
         return f"allowed: arrays {', '.join(nest.arrays)}; locals {', '.join(locals_) or 'none'}; {self._allowed()}"
 
     def _allowed(self):
@@ -181,6 +181,7 @@ class _Text:
 
     def __init__(self, expression):
         self.what, self.tree = expression.what, expression.nest.source.tree
+        self.local_names, self.accesses = expression.nest.source.local_names, {}
         self.file, self._line = expression.nest.source.file, expression.nest.line
 
     def line(self, node):

@@ -8,7 +8,8 @@ import ast
 from dataclasses import dataclass
 
 from tilewave.nest.affine import NotAffine, affine_form
-from tilewave.nest.subscript import local_names, place_of
+from tilewave.nest.parse import walk
+from tilewave.nest.subscript import place_of
 
 #: What may stand outside the conditions where a value that is not needed is read there: nothing that raises.
 HARMLESS = (
@@ -48,9 +49,8 @@ class _Conditions:
         self.nest = nest
         self.reads, self.stores = {}, {}  # by place: a set of residues for each node
         self.outside = []  # nodes to which no residue applies
-        self.varying = {*local_names(nest.source), *nest.indices, *nest.arrays}
-        nodes = ast.walk(ast.Module(nest.source.tree.body, []))
-        self.any = any(isinstance(node, ast.If) and self._residues(node.test) for node in nodes)
+        self.varying = {*nest.source.local_names, *nest.indices, *nest.arrays}
+        self.any = any(isinstance(node, ast.If) and self._residues(node.test) for node in nest.source.nodes)
 
     def spares(self, place):
         writers = [other for other in self.nest.places if other.array == place.array and other.written]
@@ -92,7 +92,7 @@ class _Conditions:
                 self.nodes(statement, residues)
 
     def nodes(self, statement, residues):
-        for node in ast.walk(statement):
+        for node in walk(statement):
             if not residues:
                 self.outside.append(node)
             if not isinstance(node, ast.Subscript) or node.value.id in self.nest.tables:
@@ -124,9 +124,9 @@ class _Conditions:
     def _residue(self, remainder, value, equal):
         """Of ``remainder == value``, or of ``!=`` where that leaves one other remainder."""
         modulus, form = self._remainder(remainder)
-        if modulus is None or any(isinstance(node, ast.Call | ast.Subscript) for node in ast.walk(value)):
+        if modulus is None or any(isinstance(node, ast.Call | ast.Subscript) for node in walk(value)):
             return None
-        if any(isinstance(node, ast.Name) and node.id in self.varying for node in ast.walk(value)):
+        if any(isinstance(node, ast.Name) and node.id in self.varying for node in walk(value)):
             return None
         known = isinstance(value, ast.Constant) and type(value.value) is int and 0 <= value.value < modulus
         if not equal and not (known and modulus == 2):

@@ -17,7 +17,7 @@ import time
 import types
 
 from tilewave.errors import ConfigError, shown
-from tilewave.nest.parse import compiled, parse
+from tilewave.nest.parse import compiled, parse, walk
 
 NO_SOURCE = (
     "its source text is not available (exec, standard input and older prompts keep none); "
@@ -73,8 +73,18 @@ class Source:
                 f"{_kind(what)} {function.__name__!r} ({self.file}): {what} takes a function written with "
                 f"def, given {type(self.tree).__name__}"
             )
-        if any(isinstance(node, ast.AnnAssign) for node in ast.walk(self.tree)):
+        #: All nodes of the body.
+        self.nodes = [node for statement in self.tree.body for node in walk(statement)]
+        if any(isinstance(node, ast.AnnAssign) for node in self.nodes):
             self.tree = _without_annotations(self.tree)
+            self.nodes = [node for statement in self.tree.body for node in walk(statement)]
+        #: What `subscript.read_access` has read of nodes.
+        self.accesses = {}
+
+    @functools.cached_property
+    def local_names(self):
+        """The names that the body assigns."""
+        return {node.id for node in self.nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
     def line(self, node):
         """Line of a node in its file, from 1."""
@@ -108,7 +118,7 @@ def _without_annotations(tree):
     names.
     """
     tree = copy.deepcopy(tree)
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.AnnAssign):
             node.annotation = ast.copy_location(ast.Constant(None), node.annotation)
     return tree
@@ -124,7 +134,7 @@ def _parsed(text, file, flags):
     except (SyntaxError, ValueError):
         return None
     nodes = {}
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             nodes[node.name, min([node.lineno, *(each.lineno for each in node.decorator_list)])] = node
     places = [(code.co_name, code.co_firstlineno) for code in codes]

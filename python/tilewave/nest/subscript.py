@@ -4,6 +4,7 @@ import ast
 from dataclasses import dataclass
 
 from tilewave.nest.affine import NotAffine, affine_form
+from tilewave.nest.parse import walk
 
 ALLOWED = (
     "index + integer constant (i, i+1, i-2, 1+i), also of a positive multiple of the index (2*i, 2*i+1), each index at "
@@ -81,8 +82,8 @@ class _Roles:
 
     def __init__(self, source, plain, scalars):
         self.source, self.plain, self.scalars = source, plain, scalars
-        self.locals = local_names(source)
-        subscripts = [node for node in _walk(source.tree.body) if isinstance(node, ast.Subscript)]
+        self.locals = source.local_names
+        subscripts = [node for node in source.nodes if isinstance(node, ast.Subscript)]
         subscripts.sort(key=lambda node: (node.lineno, node.col_offset))
         self.ranks, self.indices, self.tables = {}, set(), {}
         self.orders = {}  # of each array its orders, in those of the source
@@ -186,22 +187,10 @@ class _Roles:
                 )
 
 
-def local_names(source):
-    """The names that a body assigns."""
-    return {
-        node.id for node in _walk(source.tree.body) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
-
-
-def _walk(statements):
-    for statement in statements:
-        yield from ast.walk(statement)
-
-
 def _names_in(node):
     """Names in a subscript in source order, but for those of functions."""
-    functions = {id(part) for call in ast.walk(node) if isinstance(call, ast.Call) for part in ast.walk(call.func)}
-    return [part.id for part in ast.walk(node) if isinstance(part, ast.Name) and id(part) not in functions]
+    functions = {id(part) for call in walk(node) if isinstance(call, ast.Call) for part in walk(call.func)}
+    return [part.id for part in walk(node) if isinstance(part, ast.Name) and id(part) not in functions]
 
 
 def subscripts_of(node):
@@ -214,13 +203,16 @@ def read_access(source, node):
 
     A[2*i+3, j] reads every second element from element 1 on: its phases are ((2, 1), (1, 0)), its offsets (1, 0).
     """
+    if found := source.accesses.get(node):
+        return found
     used = [_linear(source, node, part) for part in subscripts_of(node)]
     scaled = any(scale > 1 for _, _, scale in used)
-    return (
+    found = source.accesses[node] = (
         tuple(name for name, _, _ in used),
         tuple(constant // scale for _, constant, scale in used),
         tuple((scale, constant % scale) for _, constant, scale in used) if scaled else (),
     )
+    return found
 
 
 def place_of(source, node):

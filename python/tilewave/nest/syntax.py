@@ -15,7 +15,7 @@ from tilewave.nest.language import (
     UNARY,
 )
 from tilewave.nest.names import MISSING, allowed_functions, is_constant
-from tilewave.nest.subscript import Parameters, local_names, place_of, subscripts_of
+from tilewave.nest.subscript import Parameters, place_of, subscripts_of
 
 
 class BodyChecker:
@@ -57,7 +57,7 @@ class BodyChecker:
         self.constants = {}
         self.outside = {}
         self.called = {}
-        self._locals = local_names(source)
+        self._locals = source.local_names
 
     @property
     def watched(self):
@@ -424,7 +424,7 @@ class HelperChecker(BodyChecker):
         self.helper, self.path = helper, path
         self.stack = (*getattr(caller, "stack", ()), helper)
         self.called = caller.called  # of all that are called
-        self._locals |= set(helper.parameters)
+        self._locals = {*self._locals, *helper.parameters}
         if helper in getattr(caller, "stack", ()):
             raise self.refuse(helper.source.tree, f"{helper.name}, which calls itself,", "functions that do not")
 

@@ -127,6 +127,17 @@ def test_random_chains_of_numpy_arrays_in_place(seed):
     assert not RandomChain(seed).differs(tw.context(), numpy=True)
 
 
+def test_one_rank_plans_nothing_anew():
+    """A rank that has all of an array has one layout of it, whatever its nests read."""
+    context = tw.Context(threads=1)
+    A, B = (tw.field((40, 30), "f8", init=lambda i, j: 1.0 * i, context=context) for _ in range(2))
+    plan = {"storage": "plain"}
+    nests = [tw.bind(far, B=B, A=A, plan=plan, context=context), tw.bind(grow, A=A, plan=plan, context=context)]
+    prepared = len(context._prepared)
+    tw.chain(nests)
+    assert len(context._prepared) == prepared
+
+
 @pytest.mark.parametrize("ranks, threads", RANKS)
 def test_scalars_of_one_run_and_of_another_type(ranks, threads):
     def body(context):

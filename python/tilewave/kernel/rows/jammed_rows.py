@@ -2,6 +2,7 @@
 
 from llvmlite import ir
 
+from tilewave.kernel.rows.vectors import leave_as_it_is
 from tilewave.kernel.rows.wide_rows import ROWS_TYPE, SPAN
 from tilewave.kernel.types.emitting import CountedLoop, element, least
 from tilewave.kernel.types.values import I1, I8, I64, POINTER
@@ -44,24 +45,25 @@ def jam_function(frame, staggered):
     stagger = stagger_of(staggered)
     build, count, last = frame.build_at, frame.count, ROWS_TOGETHER - 1
     frame.open()
-    rows = [{} for _ in range(ROWS_TOGETHER)]
-    for k, place in enumerate(frame.nest.places):
-        across = element(build, frame.ahead, k)
-        for r, places in enumerate(rows):
-            places[place.key] = build.gep(frame.places[place.key], [build.mul(across, I64(r))], source_etype=I8)
-    frame.places = rows[0]
+    first = frame.places
+    across = {place.key: element(build, frame.ahead, k) for k, place in enumerate(frame.nest.places)}
+
+    def row(r):
+        return {key: build.gep(at, [build.mul(across[key], r)], source_etype=I8) for key, at in first.items()}
+
+    rows = [row(I64(r)) for r in range(ROWS_TOGETHER)]
     carried = _carried(frame)
     follows = frame.follows(carried) if carried else I1(1)
-    for r in range(last):
-        _points(frame, rows[r], I64(0), I64(stagger * (last - r)))
+    with CountedLoop(build, "row", I64(0), I64(last)) as r:
+        _points(frame, row(r), I64(0), build.mul(build.sub(I64(last), r), I64(stagger)))
     registers, memory, end = (frame.row.append_basic_block(name) for name in ("registers", "memory", "ends"))
     build.cbranch(follows, registers, memory)
     for block, values in ((registers, carried), (memory, {})):
         build.position_at_end(block)
         _together(frame, rows, stagger, values, end)
     build.position_at_end(end)
-    for r in range(1, ROWS_TOGETHER):
-        _points(frame, rows[r], build.sub(count, I64(stagger * r)), count)
+    with CountedLoop(build, "row", I64(1), I64(ROWS_TOGETHER)) as r:
+        _points(frame, row(r), build.sub(count, build.mul(r, I64(stagger))), count)
     build.ret(I64(1))
 
 
@@ -76,8 +78,11 @@ def _carried(frame):
 def _points(frame, places, begin, end):
     """Points `begin` to `end` of one row, of which there may be none."""
     build = frame.build_at
-    with build.if_then(build.icmp_signed("<", begin, end)), CountedLoop(build, "points", begin, end) as point:
-        _point(frame, places, point, {})
+    with build.if_then(build.icmp_signed("<", begin, end)):
+        loop = CountedLoop(build, "points", begin, end)
+        with loop as point:
+            _point(frame, places, point, {})
+        leave_as_it_is(frame.module, loop.branch)
 
 
 def _together(frame, rows, stagger, carried, end):

@@ -4,7 +4,7 @@ from llvmlite import ir
 
 from tilewave import _core
 from tilewave.kernel.rows.transpose import shuffle, transpose
-from tilewave.kernel.rows.vectors import ParallelAccesses
+from tilewave.kernel.rows.vectors import ParallelAccesses, leave_as_it_is
 from tilewave.kernel.rows.wide_rows import prefetch
 from tilewave.kernel.types.emitting import CountedLoop, element, greatest, least
 from tilewave.kernel.types.values import I1, I8, I32, I64, POINTER, ir_type
@@ -205,6 +205,7 @@ class _Lanes:
                 for key, phi in known.items():
                     phi.add_incoming(ahead[key], loop.before)
                     phi.add_incoming(frame.body.state.cells[writers[key]].ir, build.block)
+            leave_as_it_is(frame.module, loop.branch)
 
     # Steps of all lanes.
 

@@ -69,6 +69,12 @@ class SeparateArrays:
         return access
 
 
+def leave_as_it_is(module, branch):
+    """Tell LLVM that a loop has few rounds, so that it should neither make vectors of it nor unroll it."""
+    wishes = ["llvm.loop.vectorize.width", I32(1)], ["llvm.loop.interleave.count", I32(1)], ["llvm.loop.unroll.disable"]
+    _loop_property(module, branch, *map(module.add_metadata, wishes))
+
+
 def _loop_property(module, branch, *wishes):
     loop = module.add_metadata([wishes[0], *wishes])
     loop.operands = (loop, *wishes)  # LLVM wants a node that names itself first
