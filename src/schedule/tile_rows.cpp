@@ -34,6 +34,7 @@ TileRows::TileRows(const NestWork& nest, const Box& tile)
     }
     if (!pair_) down_ = up_;
     pair_ = pair_ && nest_.bounds.empty();
+    equal_ = plain_ && nest_.bounds.empty() && n > 1;
 }
 
 bool TileRows::first() {

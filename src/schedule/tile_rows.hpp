@@ -19,11 +19,11 @@ public:
     bool first();
     bool next() {
         const int last = dims() - 2;
-        if (!pair_ || at_[last] + 1 >= y_.hi[last]) return seek(dims() - 2, false);
+        if ((!equal_ && !pair_) || at_[last] + 1 >= y_.hi[last]) return seek(last, false);
         ++at_[last];
-        ++point_[down_];
+        ++point_[equal_ ? last : down_];
         fresh_ = false;
-        meet();
+        if (!equal_) meet();
         return true;
     }
 
@@ -87,10 +87,10 @@ private:
     Box y_;                    // holds order·z of the tile
     Index at_;                 // y, the last component 0
     Index point_, along_, across_, beyond_, direction_, turn_;
-    Index from_, to_;                  // of each component of y, the ones before it being as they are
-    std::vector<Bound> bounds_;        // of y
-    std::vector<std::int64_t> slope_;  // of each along a row
-    bool fresh_ = true, pair_ = false;
+    Index from_, to_;                           // of each component of y, the ones before it being as they are
+    std::vector<Bound> bounds_;                 // of y
+    std::vector<std::int64_t> slope_;           // of each along a row
+    bool fresh_ = true, pair_ = false, equal_;  // equal_: all rows have the same points
     int up_ = 0, down_ = 0;
     std::int64_t begin_ = 0, end_ = 0;
 };

@@ -139,10 +139,11 @@ def rows_function(module, name, places, row, variants):
         build.store(build.gep(first[k], [moved], source_etype=I8), build.gep(here, [zero, I64(k)]))
     gone = []
     for function, fewest, most, least_points in variants:
-        call, did, other = map(rows.append_basic_block, ("several", "did", "other"))
+        enough, call, did, other = map(rows.append_basic_block, ("enough", "several", "did", "other"))
+        build.cbranch(build.icmp_signed(">=", points, I64(least_points)), enough, other)
+        build.position_at_end(enough)
         equal = _equal_spans(build, of_row, build.sub(count, span), most)
-        enough = build.icmp_signed(">=", points, I64(least_points))
-        build.cbranch(build.and_(enough, build.icmp_signed(">=", equal, I64(fewest))), call, other)
+        build.cbranch(build.icmp_signed(">=", equal, I64(fewest)), call, other)
         build.position_at_end(call)
         computed = build.call(function, [here, step, points, index, direction, env, following, equal])
         build.cbranch(build.icmp_signed("!=", computed, zero), did, other)
