@@ -302,13 +302,18 @@ def find_types(nest, dtype_of, scalars=None, captured=None):
     dtype_of, scalars, captured
         As for `compile_kernel`.
 
+    Returns
+    -------
+    Row
+        The row function that told them.
+
     Raises
     ------
     ConfigError
         As `compile_kernel`.
     """
     slots, choices = _slots(nest, scalars, captured), Choices(False, _checked_steps(nest, None), False)
-    build_row(nest, _checked_dtypes(nest, dtype_of), slots, nest.constants(), choices, 16, 16)
+    return build_row(nest, _checked_dtypes(nest, dtype_of), slots, nest.constants(), choices, 16, 16)
 
 
 def layouts_of(nest, shapes):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from tilewave._core import without
+from tilewave.kernel.batch_rows import BatchRows
 from tilewave.kernel.emit.emitter import SITES, Emitter
 from tilewave.kernel.emit.statements import Body
 from tilewave.kernel.environment import ByteTables
@@ -23,6 +24,7 @@ from tilewave.kernel.tables.row_check import lookups_are_inside, lookups_to_chec
 from tilewave.kernel.tables.tables import Tables
 from tilewave.kernel.types.emitting import element
 from tilewave.kernel.types.values import I1, I8, I64, POINTER, Typed, Value, ir_type
+from tilewave.nest.batch import BatchNest
 from tilewave.nest.types import INT, scalar
 
 #: Bound of a loop index that a body uses as a number; it keeps index arithmetic within 64 bits.
@@ -74,9 +76,14 @@ class Row:
 def build_row(nest, dtypes, slots, constants, choices, vector_bytes, lane_bytes, ahead_bytes=0, permutation=None):
     """The LLVM module of a nest's row function, and where points are independent that of several rows.
 
-    ``lane_bytes``: size of vectors whose lanes are rows; ``ahead_bytes``: how far ahead these ask for memory to write;
-    ``permutation``: the processor's permutation of bytes.
+    Of a `BatchNest` the row function has the inner loops. ``lane_bytes``: size of vectors whose lanes are rows;
+    ``ahead_bytes``: how far ahead these ask for memory to write; ``permutation``: the processor's permutation of
+    bytes.
     """
+    if isinstance(nest, BatchNest):
+        batch = BatchRows(nest, dtypes, slots, constants, ROW, choices)
+        batch.emit()
+        return Row(batch.module, batch.e.sites, not batch.body_sites and not batch.e.calls, False, batch)
     row = _Frame(nest, dtypes, slots, constants, choices, permutation=permutation).build()
     steps = dict(zip((place.key for place in nest.places), choices.steps, strict=True))
     together = all(steps[place.key] == 1 for place in nest.places if place.written)

@@ -359,6 +359,8 @@ class Loops:
     periodic: tuple[str, ...] = ()  # names of the indices along which subscripts wrap
     stepwise: bool = False  # something happens between time steps: each is run by itself
     any_order: bool = False  # updates whose order does not matter may be made in any
+    inner: tuple[Any, ...] = ()  # of a batch, the (index, low, high) of the loops within its points
+    inner_points: int = 1  # of these loops
 
     def key(self, nest: Any) -> tuple[Any, ...]:
         """Equal where the loops are; a function counts by what it says, not by its identity."""

@@ -172,6 +172,8 @@ class Nest:
     values: tuple[Any, ...]
     known_reductions: dict[Any, Any]
     updates: dict[str, Any]
+    written_tables: tuple[str, ...]
+    known_batches: dict[Any, Any]
     known_updates: dict[str, Any] | None
     known_order_free: dict[Any, Any]
     reads_history: bool
@@ -221,11 +223,13 @@ class Nest:
         self.certain = body.certain
         #: What of it is reduced and stored nowhere: those of a `ReducedNest`.
         self.values = ()
+        #: Tables that a kernel writes: those of an `OrderFreeNest` or a `BatchNest`.
+        self.written_tables = ()
         #: What `tilewave.nests.reductions` has made of reductions.
         self.known_reductions = {}
         #: Updates whose order does not matter, of an `OrderFreeNest`; and what `tilewave.nests.order_free` has found.
         self.updates = {}
-        self.known_updates, self.known_order_free = None, {}
+        self.known_updates, self.known_order_free, self.known_batches = None, {}, {}
         self.time = time_index(self.places, self.indices)
         #: Whether it reads time steps before the current one, as u[t-1] is.
         self.reads_history = self.time is not None and any(

@@ -143,6 +143,7 @@ class OrderFreeNest(Nest):
         self.dependences = tuple(each for each in nest.dependences if each.array not in updates)
         self.axes = {name: axes for name, axes in nest.axes.items() if name not in updates}
         self.tables = (*nest.tables, *updates)
+        self.written_tables = tuple(updates)
         self.numbers = nest.numbers | {axis for update in updates.values() for axis in update.axes}
         #: The last value of loop indices, where the last value of an array is wanted.
         self.lasts = {index for update in updates.values() if update.op == "last" for index in update.lacking}

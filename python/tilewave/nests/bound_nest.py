@@ -7,6 +7,7 @@ import numpy as np
 
 from tilewave.field.field import Field
 from tilewave.field.values import values_at
+from tilewave.nest.batch import ONCE
 from tilewave.nest.bounds import Loops
 from tilewave.nests.kernel_maker import core_kernel
 from tilewave.nests.operands import copied, operands_of, tables_of
@@ -73,7 +74,8 @@ class BoundNest:
         ranges = dict(zip(self.problem.nest.indices, self.problem.bounds.box, strict=True))
         if self.steps is not None:
             ranges[self.problem.nest.time] = (0, self.steps)
-        return ranges
+        ranges.pop(ONCE, None)
+        return ranges | {index: (low, high) for index, low, high in self.loops.inner}
 
 
 def bind_call(context, given, found):

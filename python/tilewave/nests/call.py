@@ -13,6 +13,7 @@ from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.nests import reductions
 from tilewave.nests.arguments import check_arrays, fields_for_scratch, split_arguments
+from tilewave.nests.batches import batch_of
 from tilewave.nests.operands import as_replicated, copies_of, memory_form, replicated_fields, tables_of
 from tilewave.nests.order_free import order_free
 from tilewave.nests.problem import history_of, make_problem
@@ -108,7 +109,11 @@ def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduc
     dtypes = {name: arrays[name].dtype for name in nest.arrays}
     captured = nest.captured().values
     if loops.any_order and not halos and loops.steps is None and not loops.periodic:
-        nest, scalars = order_free(nest, context, arrays, scalars, captured, loops)
+        if batch := batch_of(nest, context, arrays, scalars, captured, loops):
+            nest, arrays, loops = batch.nest, batch.arrays, batch.loops
+        else:
+            nest, scalars = order_free(nest, context, arrays, scalars, captured, loops)
+        dtypes = {name: arrays[name].dtype for name in nest.arrays}
     tables = tables_of(nest, arrays)
     replicated = replicated_fields(nest, arrays, context, loops.steps)
     seen = {name: as_replicated(value) if name in replicated else value for name, value in arrays.items()}
@@ -118,7 +123,7 @@ def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduc
     key = CallKey(
         kernel=kernel_key(reduced.nest, dtypes, scalars, fastmath, captured=captured),
         reductions=tuple(reduced.for_core(())),
-        nest=nest.name,
+        nest=nest.name if loops.inner_points == 1 else f"{nest.name} {loops.inner_points.bit_length()}",
         lines=nest.lines(),
         loops=(*dataclasses.replace(loops, steps=block).key(nest), "block") if block else loops.key(nest),
         memory=tuple(memory_form(seen[name]) for name in nest.arrays),

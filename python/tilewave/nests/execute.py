@@ -33,6 +33,7 @@ def report_arguments(ready, core, after_s):
         "results": ready.reductions.results(found),
         "loops": ready.ranges(),
         "steps": _time_steps(ready),
+        "inner_points": ready.loops.inner_points,
         "cut": ready.problem.cut,
         "after_s": after_s,
         "moved": moved_by(ready, core.points),

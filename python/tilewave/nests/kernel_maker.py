@@ -90,7 +90,10 @@ def sampled(given, prepared, budget_s):
     for name in copies_of(given.whole, given.replicated):
         given.arrays[name].fill(0)  # memory that has never been written is one page of zeros, which the caches hold
     operands, _ = probe(given, prepared, prepared.subscripts, initial)
-    tables = {name: table.copy() if name in given.nest.updates else table for name, table in given.tables.items()}
+    written = given.nest.written_tables
+    tables = {
+        name: np.zeros(table.shape, table.dtype) if name in written else table for name, table in given.tables.items()
+    }
     environment = prepared.kernel.pack({**given.scalars, **given.captured}, tables)
     kernel = core_kernel(prepared.kernel, environment.ctypes.data, tables, given.reductions)
     return prepared.sweep.sample(operands, kernel, budget_s)
@@ -187,7 +190,7 @@ def core_kernel(kernel, environment, tables, reductions):
 
 def shapes_of_tables(given):
     """By name."""
-    return {name: table.shape for name, table in given.tables.items() if name not in given.nest.updates}
+    return {name: given.tables[name].shape for name in given.nest.parameters.tables}
 
 
 def arrays_there(given, prepared):

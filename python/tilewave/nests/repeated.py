@@ -70,6 +70,6 @@ class Call:
 
     def keep(self, calls, given):
         """Remember what the check of this call found, but not its arrays: they live as long as their owner wants."""
-        if not given.replicated:
+        if not given.replicated and not given.loops.inner:
             arrays = [weakref.ref(array) for array in self.arrays.values()]
             calls[self.nest] = self.facts, arrays, given.with_arrays(None, None)

@@ -186,6 +186,7 @@ class Report:
         after_s: float = 0.0,
         moved: tuple[int, int] = (0, 0),
         context: Any = None,
+        inner_points: int = 1,
     ) -> None:
         self.loops, self.cut = loops or {}, cut
         self.sequential, self.on_one_rank, self.stored = sequential, on_one_rank, stored
@@ -193,8 +194,8 @@ class Report:
         self.results, self.recorded = results or {}, recorded or {}
         self._planned, self.predicted = plan, predicted or plan.predicted
         self.measured = Measured(core, after_s)
-        self.points = core.points
-        self.points_per_s = core.points_per_s
+        self.points = core.points * inner_points
+        self.points_per_s = core.points_per_s * inner_points
         self.overlap_ratio = core.overlap_ratio
         self.steps, self.waves = steps, core.waves
         self.ranks, self.threads = core.ranks, core.threads

@@ -1,0 +1,428 @@
+"""Rows of a batch: the loops within its points, with a point in each lane of the vectors."""
+
+import contextlib
+import functools
+
+from llvmlite import ir
+
+from tilewave.kernel.emit.emitter import Emitter
+from tilewave.kernel.emit.loops import c_function
+from tilewave.kernel.emit.statements import Body
+from tilewave.kernel.rows.vectors import ParallelAccesses
+from tilewave.kernel.scalars import positions, room_of
+from tilewave.kernel.tables.tables import Tables
+from tilewave.kernel.types.emitting import CountedLoop, element, greatest, least
+from tilewave.kernel.types.values import I8, I64, POINTER, Typed, Value, ir_type
+from tilewave.nest.batch import BOUNDS, before
+from tilewave.nest.types import INT, scalar
+
+#: Bounds of a loop index that a body uses as a number.
+INDEX_LIMIT = 2**30
+
+#: Buffers begin at cache lines.
+LINE_BYTES = 64
+
+
+class Room:
+    """Where the elements of a `Buffer` are: for each as many as there are lanes, one after the other."""
+
+    def __init__(self, buffer, dtype, axes, starts, extents, planes):
+        self.buffer, self.dtype, self.axes = buffer, dtype, axes
+        self.starts, self.extents, self.planes = starts, extents, planes
+        self.data = None
+
+
+class BatchRows:
+    """The row function of a `BatchNest` under construction.
+
+    Parameters
+    ----------
+    nest, dtypes, slots, constants, choices
+        As for other row functions.
+    """
+
+    def __init__(self, nest, dtypes, slots, constants, name, choices):
+        self.nest, self.dtypes, self.slots, self.constants = nest, dtypes, slots, constants
+        self.module = ir.Module("tilewave")
+        kind = ir.FunctionType(I64, [POINTER, POINTER, I64, POINTER, POINTER, POINTER])
+        self.row = ir.Function(self.module, kind, name)
+        self.pointers, self.step, self.count, self.index, self.direction, self.env = self.row.args
+        self.build = ir.IRBuilder(self.row.append_basic_block("entry"))
+        self.e = Emitter(self.build, choices.fastmath)
+        self.e.line, self.e.leave = nest.line, self._leave
+        self.parallel = ParallelAccesses(self.module)
+        self.tables = Tables(self.e, nest, dtypes, self.parallel.mark)
+        self.lanes = nest.lanes
+        self.body_sites = 0
+
+    def emit(self):
+        """The whole function."""
+        build = self.build
+        self.tables.open(self.pointers, len(self.nest.places), self.env, room_of(self.slots))
+        self.names = {slot.name: Value([slot.load(build, self.env, k)]) for k, slot in positions(self.slots)}
+        self.index_of, self.direction_of = (
+            [element(build, at, k) for k in range(len(self.nest.indices))] for at in (self.index, self.direction)
+        )
+        self.place_of = {
+            place.key: (element(build, self.pointers, k, POINTER), element(build, self.step, k))
+            for k, place in enumerate(self.nest.places)
+        }
+        self._read_bounds()
+        self._make_rooms()
+        points = functools.reduce(build.and_, [build.icmp_signed("<", low, high) for low, high in self.box])
+        with build.if_then(build.and_(points, build.icmp_signed(">", self.count, I64(0)))):
+            memory = self._allocate()
+            blocks = CountedLoop(build, "block", I64(0), self.count, step=self.lanes)
+            with blocks as self.first:
+                self.live = least(build, build.sub(self.count, self.first), I64(self.lanes))
+                for room in self.rooms:
+                    self._pack(room)
+                self._begin_rings()
+                self._loop([])
+                for room in self.rooms:
+                    self._unpack(room)
+            free = self.e.outside(c_function("free"), ir.FunctionType(ir.VoidType(), [POINTER]))
+            build.call(free, [memory])
+        build.ret(I64(0))
+
+    def _leave(self, site):
+        self.e.exits += 1
+        self.build.ret(I64(site))
+
+    # Before the loops.
+
+    def _read_bounds(self):
+        """The box of the inner loops, and the constants of their bounds."""
+        table, at = self.tables.known[BOUNDS][0], 0
+
+        def number():
+            nonlocal at
+            at += 1
+            return element(self.build, table, at - 1)
+
+        self.box = [(number(), number()) for _ in self.nest.inner]
+        self.forms = [tuple([(factors, number()) for factors in side] for side in sides) for sides in self.nest.ranges]
+
+    def _make_rooms(self):
+        build, inner = self.build, self.nest.inner
+        self.rooms = []
+        for buffer in self.nest.buffers:
+            name = buffer.array if buffer.stored or not buffer.written else before(buffer.array)
+            axes = [k for k, index in enumerate(inner) if index in buffer.places[0].axes]
+            starts, extents, planes = [], [], 0
+            for k in axes:
+                offsets = [place.along[inner[k]] for place in buffer.places]
+                starts.append(build.add(self.box[k][0], I64(min(offsets))))
+                end = build.add(self.box[k][1], I64(max(offsets)))
+                extents.append(build.sub(end, starts[-1]))
+                if buffer.kind == "ring" and k == 0 and len(inner) > 1:
+                    planes = 1 + max(offsets) - min(offsets)
+            self.rooms.append(Room(buffer, self.dtypes[name], axes, starts, extents, planes))
+
+    def _allocate(self):
+        """The memory of all buffers."""
+        build, total = self.build, I64(LINE_BYTES)
+        begins = []
+        for room in self.rooms:
+            if room.buffer.kind == "direct":
+                continue
+            extents = [I64(room.planes), *room.extents[1:]] if room.planes else room.extents
+            size = functools.reduce(build.mul, extents, I64(self.lanes * room.dtype.itemsize))
+            begins.append((room, total))
+            total = build.add(total, build.mul(build.udiv(build.add(size, I64(LINE_BYTES - 1)), I64(64)), I64(64)))
+        malloc = self.e.outside(c_function("malloc"), ir.FunctionType(POINTER, [I64]))
+        memory = build.call(malloc, [total])
+        self.e.fail_if(
+            build.icmp_unsigned("==", build.ptrtoint(memory, I64), I64(0)), "MemoryError", "the buffers of a batch"
+        )
+        address = build.ptrtoint(memory, I64)
+        line = build.sub(I64(0), build.and_(address, I64(LINE_BYTES - 1)))
+        for room, begin in begins:
+            room.data = build.gep(memory, [build.add(begin, line)], source_etype=I8)
+        return memory
+
+    # Elements.
+
+    def _lane(self, lane):
+        """The point of the row that a lane has; lanes that are left over do as the last one."""
+        build = self.build
+        return least(build, build.add(self.first, lane), build.sub(self.count, I64(1)))
+
+    def _outer_bytes(self, array, axes, offsets, lane):
+        """Bytes from an array's first element, by the outer indices of a point of the row."""
+        build, total = self.build, I64(0)
+        for axis, offset, stride in zip(axes, offsets, self.tables.known[array][2], strict=True):
+            if axis not in self.nest.indices:
+                continue
+            k = self.nest.indices.index(axis)
+            here = build.mul(lane, self.direction_of[k])
+            subscript = build.add(build.add(self.index_of[k], here), I64(offset))
+            total = build.add(total, build.mul(subscript, stride))
+        return total
+
+    def _in_array(self, room, place, xs, lane):
+        """The element of an array for inner subscripts, and a point of the row."""
+        build, buffer = self.build, room.buffer
+        if buffer.kind == "outer":
+            first, step = self.place_of[place.key]
+            return build.gep(first, [build.mul(lane, step)], source_etype=I8)
+        base, _, strides = self.tables.known[buffer.array]
+        total = self._outer_bytes(buffer.array, place.axes, place.offsets, lane)
+        for axis, stride in zip(place.axes, strides, strict=True):
+            if axis in self.nest.inner:
+                total = build.add(total, build.mul(xs[self.nest.inner.index(axis)], stride))
+        return build.gep(base, [total], source_etype=I8)
+
+    def _in_room(self, room, xs, plane=None):
+        """The first lane's element in a buffer for inner subscripts; `plane`: number of the plane, from 0 on."""
+        build, at = self.build, I64(0)
+        for n, k in enumerate(room.axes):
+            if n == 0 and room.planes:
+                at = build.srem(build.add(plane, I64(room.planes)), I64(room.planes))
+                continue
+            at = build.add(build.mul(at, room.extents[n]), build.sub(xs[k], room.starts[n]))
+        return build.gep(room.data, [build.mul(at, I64(self.lanes))], source_etype=ir_type(room.dtype))
+
+    @contextlib.contextmanager
+    def _all_lanes(self, end=None):
+        loop = CountedLoop(self.build, "lane", I64(0), I64(self.lanes) if end is None else end)
+        with loop as lane:
+            yield lane
+        self.parallel.close(loop.branch)
+
+    @contextlib.contextmanager
+    def _counted(self, begin, end):
+        """A loop that may have no round."""
+        some = self.build.if_then(self.build.icmp_signed("<", begin, end))
+        with some, CountedLoop(self.build, "inner", begin, end) as number:
+            yield number
+
+    def _load(self, at, dtype):
+        return self.parallel.mark(self.build.load(at, typ=ir_type(dtype)))
+
+    def _store(self, value, at):
+        self.parallel.mark(self.build.store(value, at))
+
+    def _lane_of(self, room, at, lane):
+        return self.build.gep(at, [lane], source_etype=ir_type(room.dtype))
+
+    # From arrays to buffers and back.
+
+    def _over(self, room, axes, xs, do):
+        """Do something for all subscripts along some axes that a buffer has."""
+        if not axes:
+            do(xs)
+            return
+        n, *rest = axes
+        with self._counted(room.starts[n], self.build.add(room.starts[n], room.extents[n])) as x:
+            self._over(room, rest, {**xs, room.axes[n]: x}, do)
+
+    def _pack(self, room):
+        """What is there before the points of a block."""
+        if room.buffer.kind not in ("outer", "packed"):
+            return
+        place = self._writer(room)
+
+        def take(xs):
+            to = self._in_room(room, xs)
+            with self._all_lanes() as lane:
+                value = self._load(self._in_array(room, place, xs, self._lane(lane)), room.dtype)
+                self._store(value, self._lane_of(room, to, lane))
+
+        self._over(room, range(len(room.axes)), {}, take)
+
+    def _unpack(self, room):
+        if room.buffer.kind not in ("outer", "packed") or not room.buffer.written:
+            return
+        place = self._writer(room)
+
+        def give(xs):
+            at = self._in_room(room, xs)
+            with self._all_lanes(self.live) as lane:
+                value = self._load(self._lane_of(room, at, lane), room.dtype)
+                self._store(value, self._in_array(room, place, xs, self._lane(lane)))
+
+        self._over(room, range(len(room.axes)), {}, give)
+
+    def _writer(self, room):
+        return next((place for place in room.buffer.places if place.written), room.buffer.places[0])
+
+    def _rings(self):
+        return [room for room in self.rooms if room.buffer.kind == "ring"]
+
+    def _begin_rings(self):
+        """Planes before the first that is computed; of one loop what its points read and none computes."""
+        for room in self._rings():
+            if not room.planes:
+                self._fill(room, {}, None)
+                continue
+            for back in range(1, room.planes):
+                number = I64(-back)
+                self._fill(room, self._subscripts(room, [self._value(0, *self.box[0], number)]), number, whole=True)
+
+    def _value(self, level, low, high, number):
+        """The loop index in a round."""
+        build = self.build
+        if self.nest.downwards[level]:
+            return build.sub(build.sub(high, I64(1)), number)
+        return build.add(low, number)
+
+    def _fill(self, room, xs, plane, whole=False):
+        """Elements of a plane as they are before the run: those that no point computes, or more."""
+        build = self.build
+        axes = [n for n in range(len(room.axes)) if n or not room.planes]
+        place = self._writer(room)
+
+        def put(xs):
+            to = self._in_room(room, xs, plane)
+            value = None
+            if not room.buffer.stored:
+                base, _, strides = self.tables.known[before(room.buffer.array)]
+                products = [build.mul(xs[k], stride) for k, stride in enumerate(strides)]
+                value = build.load(
+                    build.gep(base, [functools.reduce(build.add, products)], source_etype=I8), typ=ir_type(room.dtype)
+                )
+            with self._all_lanes() as lane:
+                if room.buffer.stored:
+                    here = self._load(self._in_array(room, place, xs, self._lane(lane)), room.dtype)
+                else:
+                    here = value
+                self._store(here, self._lane_of(room, to, lane))
+
+        if whole or len(axes) != 1 or self._has_forms():
+            self._over(room, axes, xs, put)
+            return
+        (n,) = axes
+        k, start = room.axes[n], room.starts[n]
+        ahead = I64(place.along[self.nest.inner[k]])
+        low, high = (build.add(end, ahead) for end in self.box[k])
+        for begin, end in ((start, low), (high, build.add(start, room.extents[n]))):
+            with self._counted(begin, end) as x:
+                put({**xs, k: x})
+
+    def _has_forms(self):
+        """Whether the bounds of an inner loop depend on another."""
+        return any(any(factors) for sides in self.nest.ranges for side in sides for factors in side)
+
+    def _subscripts(self, room, xs):
+        """Of what a point of the inner loops writes."""
+        writer = self._writer(room)
+        return {k: self.build.add(x, I64(writer.along[self.nest.inner[k]])) for k, x in enumerate(xs)}
+
+    def _give_plane(self, room, xs, plane):
+        """Store what was computed of a plane."""
+        place = self._writer(room)
+
+        def give(xs):
+            here = self._subscripts(room, xs)
+            at = self._in_room(room, here, plane)
+            with self._all_lanes(self.live) as lane:
+                value = self._load(self._lane_of(room, at, lane), room.dtype)
+                self._store(value, self._in_array(room, place, here, self._lane(lane)))
+
+        self._computed(xs, give)
+
+    # The loops.
+
+    def _bounds(self, xs):
+        """The range of the next inner loop."""
+        build, ends = self.build, []
+        for side, better in zip(self.forms[len(xs)], (greatest, least), strict=True):
+            values = []
+            for factors, constant in side:
+                value = constant
+                for factor, x in zip(factors, xs):
+                    if factor:
+                        value = build.add(value, build.mul(x, I64(factor)))
+                values.append(value)
+            ends.append(functools.reduce(functools.partial(better, build), values))
+        return ends
+
+    def _computed(self, xs, do):
+        """Do something for the points of the loops that are left."""
+        level = len(xs)
+        if level == len(self.nest.inner):
+            do(xs)
+            return
+        low, high = self._bounds(xs)
+        with self._counted(I64(0), self.build.sub(high, low)) as number:
+            self._computed([*xs, self._value(level, low, high, number)], do)
+
+    def _loop(self, xs):
+        """All inner loops, in their order; rings turn with the first."""
+        rings, build = self._rings(), self.build
+        if len(self.nest.inner) == 1:
+            self.plane = None
+            self._computed([], self._point)
+            for room in rings:
+                if room.buffer.stored:
+                    self._give_plane(room, [], None)
+            return
+        low, high = self._bounds([])
+        with self._counted(I64(0), build.sub(high, low)) as self.plane:
+            x = self._value(0, low, high, self.plane)
+            for room in rings:
+                self._fill(room, self._subscripts(room, [x]), self.plane)
+            self._computed([x], self._point)
+            for room in rings:
+                if room.buffer.stored:
+                    self._give_plane(room, [x], self.plane)
+
+    def _point(self, xs):
+        """One point of each lane."""
+        build, nest, at = self.build, self.nest, {}
+        for room in self.rooms:
+            for place in room.buffer.places:
+                if room.buffer.kind == "direct":
+                    continue
+                here = {k: build.add(xs[k], I64(place.along[nest.inner[k]])) for k in room.axes}
+                plane = None
+                if room.planes:
+                    behind = place.along[nest.inner[0]] - self._writer(room).along[nest.inner[0]]
+                    plane = build.add(self.plane, I64(-behind if nest.downwards[0] else behind))
+                at[place.key] = room, self._in_room(room, here, plane)
+        with self._all_lanes() as lane:
+            number = self._lane(lane)
+            reads, cells = {}, {}
+            for room in self.rooms:
+                for place in room.buffer.places:
+                    value = self._old_value(room, place, xs, at, lane, number)
+                    (cells if place.written else reads)[place.key] = value
+            names = {**self.names, **self._indices(xs, number)}
+            reads = {key: Value([value]) for key, value in reads.items()}
+            sites = len(self.e.sites)
+            body = Body(self.e, nest.whole, self.constants, names, reads, cells, self.tables.lookup)
+            body.translate()
+            self.body_sites += len(self.e.sites) - sites
+            if body.state is None:  # every point raises
+                return
+            for key, cell in body.state.cells.items():
+                room, first = at[key]
+                self._store(cell.ir, self._lane_of(room, first, lane))
+
+    def _old_value(self, room, place, xs, at, lane, number):
+        kind = scalar(room.dtype)
+        if place.written and place.always and not place.read:
+            return Typed(kind, ir.Constant(ir_type(room.dtype), ir.Undefined))
+        if room.buffer.kind == "direct":
+            inner = self.nest.inner
+            here = {
+                k: self.build.add(xs[k], I64(place.along[index]))
+                for k, index in enumerate(inner)
+                if index in place.axes
+            }
+            return Typed(kind, self._load(self._in_array(room, place, here, number), room.dtype))
+        first = at[place.key][1]
+        return Typed(kind, self._load(self._lane_of(room, first, lane), room.dtype))
+
+    def _indices(self, xs, number):
+        """The loop indices that the body computes with."""
+        build, nest, found = self.build, self.nest, {}
+        for k, index in enumerate(nest.indices):
+            found[index] = build.add(self.index_of[k], build.mul(number, self.direction_of[k]))
+        found.update(zip(nest.inner, xs, strict=True))
+        return {
+            index: Value([Typed(INT, value, low=-INDEX_LIMIT, high=INDEX_LIMIT)])
+            for index, value in found.items()
+            if index in nest.whole.numbers
+        }

@@ -1,0 +1,160 @@
+"""Nests of many equal problems, with their tables in rolling windows or stored, against the plain loops."""
+
+import os
+
+import numpy as np
+import pytest
+
+import tilewave as tw
+from tests.python.support.local_ranks import results_of
+from tilewave.nest.bounds import loop_bounds
+from tilewave.nest.reference import plain_loops
+
+SEED = int(os.environ.get("TILEWAVE_SEED", "20711"))
+pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")
+
+RESULTS = (
+    "S[{o}] = {t}",
+    "S[{o}] = max(S[{o}], {t})",
+    "S[{o}] = max({t}, S[{o}])",
+    "S[{o}] = np.minimum(S[{o}], {t})",
+    "S[{o}] += {t}",
+    "S[{o}] = S[{o}] - {t} if {t} > 1 else S[{o}] * 2",
+)
+
+
+def _subscript(indices, offsets):
+    return ", ".join(index if not offset else f"{index}{offset:+d}" for index, offset in zip(indices, offsets))
+
+
+def _body(random):
+    """A body with its arrays' axes: by name the loop indices."""
+    outer = ["b"] if random.random() < 0.7 else ["p", "q"]
+    inner = ["i", "j", "k"][: random.integers(1, 4 if len(outer) == 1 else 3)]
+    loops = [*outer, *inner]
+    last = len(loops) - 1
+    backs = {(*[0] * last, -1)}
+    for _ in range(random.integers(0, 4)):
+        back = [0] * len(loops)
+        for n in range(len(outer), len(loops)):
+            back[n] = int(random.integers(-2, 1))
+        backs.add(tuple(back))
+    if len(inner) > 1 and random.random() < 0.4:
+        backs.add((*[0] * len(outer), -1, *[1] * (len(inner) - 1)))
+    backs.discard((0,) * len(loops))
+    reads = [f"D[{_subscript(loops, back)}]" for back in sorted(backs)]
+    axes = {"D": loops, "S": outer}
+    sources = {
+        "X": [*outer, inner[0]],
+        "Y": [outer[-1], inner[-1]],
+        "Z": [inner[-1]],
+        "W": loops,
+        "c": [outer[0]],
+    }
+    used = [name for name in sources if random.random() < 0.5] or ["X"]
+    axes |= {name: sources[name] for name in used}
+    values = [f"{name}[{', '.join(axes[name])}]" for name in used]
+    if "Y" in used and random.random() < 0.5:
+        values.append(f"Y[{outer[-1]}, {inner[-1]}-1]")
+    pick = random.choice(["min", "max", "np.minimum", "sum"])
+    best = reads[0]
+    for read in reads[1:]:
+        best = f"{best} + {read}" if pick == "sum" else f"{pick}({best}, {read})"
+    lines = [f"    t = {best} - {' - '.join(values)}"]
+    if random.random() < 0.4:
+        lines += [f"    if {values[0]} > 1:", f"        t = t + {values[-1]}"]
+    if random.random() < 0.3:
+        lines += [f"    if {inner[-1]} > {loops[-2]}:", "        t = -t"]
+    lines += [f"    D[{', '.join(loops)}] = t"]
+    if random.random() < 0.3:
+        axes["R"] = [*outer, inner[0]]
+        element = f"R[{', '.join(axes['R'])}]"
+        lines += [f"    {element} = max({element}, t)"]
+    lines += ["    " + random.choice(RESULTS).format(o=", ".join(outer), t="t")]
+    text = f"def body({', '.join(axes)}, {', '.join(loops)}):\n" + "\n".join(lines)
+    return text, axes, outer, inner
+
+
+def _values(random, shape, dtype):
+    values = random.integers(-3, 4, shape).astype(dtype)
+    if np.dtype(dtype).kind == "f" and random.random() < 0.5:
+        flat = values.reshape(-1)
+        flat[random.random(flat.size) < 0.2] = -0.0
+        if random.random() < 0.5:
+            flat[random.random(flat.size) < 0.02] = np.nan
+    return values
+
+
+def _over(random, box, outer, inner):
+    if random.random() < 0.5:
+        return None
+    lows = dict(zip([*outer, *inner], box, strict=True))
+    if len(inner) > 1 and random.random() < 0.7:
+        (low, _), (first, end) = lows[inner[0]], lows[inner[1]]
+        return {inner[1]: ([first, f"{inner[0]}-{low}+{first}-2"], [end, lambda i: i - low + first + 3])}
+    name = inner[0]
+    return {name: (lows[name][0], max(lows[name][0], lows[name][1] - 1))}
+
+
+def _first(*index):
+    return np.where(sum(index[-2:]) % 3 == 0, 2, -1)
+
+
+def _bits(array):
+    """But for the sign of a NaN, which nobody promises."""
+    return np.where(np.isnan(array), np.nan, array).tobytes()
+
+
+@pytest.mark.parametrize("number", range(80))
+def test_random_batches_are_those_of_the_plain_loops(number):
+    seed = SEED + number
+    print(f"seed {seed}")
+    random = np.random.default_rng(seed)
+    text, axes, outer, inner = _body(random)
+    nest = tw.nest_from(text)
+    ranks = (1, 1, 2, 3, 1, 4, 1, 6)[number % 8]
+    dtype = random.choice(["f8", "f4", "i2", "i4"])
+    extents = {"b": random.integers(8, 40), "p": 3, "q": random.integers(8, 30)} | {
+        name: random.integers(4, 9) for name in inner
+    }
+    arrays = {name: _values(random, [extents[axis] for axis in axes[name]], dtype) for name in nest.arrays}
+    window = ranks > 1 or random.random() < 0.7
+    init = random.choice([0.0, 3.0, None]) if random.random() < 0.5 else None
+    before = np.empty_like(arrays["D"])
+    before[...] = (
+        np.broadcast_to(_first(*np.ogrid[tuple(map(slice, before.shape))]), before.shape) if init is None else init
+    )
+    if len(inner) == 1:
+        before[...] = 1
+    if window:
+        arrays["D"] = before
+    expected = {name: array.copy() for name, array in arrays.items()}
+    box = nest.iteration_box({name: array.shape for name, array in arrays.items()})
+    over = _over(random, box, outer, inner)
+    reverse = tuple(inner[:1]) if random.random() < 0.15 else tuple(outer[:1]) if random.random() < 0.1 else ()
+    with np.errstate(all="ignore"):
+        plain_loops(nest, loop_bounds(nest.indices, box, over), expected, reverse=reverse)
+    threads = int(random.integers(1, 4))
+
+    def body(context):
+        given = {name: array.copy() for name, array in arrays.items()}
+        if window:
+            what = 1 if len(inner) == 1 else _first if init is None else init
+            shape = given["D"].shape
+            given["D"] = tw.field(shape, dtype, init=what, keep="window", context=context)
+        if ranks > 1:
+            for name in set(nest.written) - {"D"}:
+                given[name] = tw.field(given[name].shape, dtype, given[name], context=context)
+        tw.run(nest, **given, over=over, reverse=reverse, context=context, plan={"threads": threads})
+        return {
+            name: given[name] if isinstance(given[name], np.ndarray) else given[name].gather()
+            for name in nest.written
+            if name != "D" or not window
+        }
+
+    for without in ("", "batches") if number % 4 == 0 else ("",):
+        found = results_of(ranks, threads, body, without=without)[0]
+        for name, value in found.items():
+            same = _bits(value) == _bits(expected[name])
+            assert same, (text, name, without, value, expected[name])
+    print("a batch:", any(nest.known_batches.values()), window, ranks, text)
