@@ -45,7 +45,7 @@ def _ours(context, kind, n, values, logs):
     """By block columns, as many as a first call takes that is free to choose: the user's matrix lies so, too."""
     call, made = getattr(tw.linalg, kind), []
     free = tw.linalg.matrix((n, n), init=values, layout="columns", context=context)
-    block = call(free, context=context).report.block
+    block = call(free, context=context).report.plan.block
     a = tw.linalg.matrix((n, n), init=values, layout="columns", block=block, context=context)
     values = a.local.copy()
 

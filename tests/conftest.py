@@ -6,6 +6,7 @@ import contextlib
 import functools
 import importlib.util
 import os
+import random
 import shutil
 import signal
 import sys
@@ -137,6 +138,14 @@ def cluster_name():
 def launch_tool():
     """The module tilewave.launch.launch, loaded by its path."""
     return mpi_plugin.launch
+
+
+@pytest.fixture
+def seed():
+    """Of a random test without seeds of its own: another one in each run, and printed."""
+    found = random.randrange(1 << 32)
+    print("seed", found)
+    return found
 
 
 @pytest.hookimpl(trylast=True)  # when the workers that share out the tests, if there are any, have ended

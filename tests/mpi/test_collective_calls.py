@@ -121,11 +121,7 @@ def test_the_context_is_as_it_was_after_each(things):
     t = things
     all_of = calls(t)
     for one, other in [
-        ("run", "gather"),
-        ("broadcast", "run"),
-        ("plan", "spread"),
-        ("field", "max"),
-        ("barrier", "multi_reduce"),
+        ("run", "gather"), ("broadcast", "run"), ("plan", "spread"), ("field", "max"), ("barrier", "multi_reduce"),
     ]:
         assert outcome(all_of[one] if t.rank else all_of[other])
         works(t)
@@ -155,146 +151,58 @@ def raises(error):
 
 TWO = np.ones(2)
 OF_FIELDS = ("gather", "__getitem__", "__setitem__", "copy", "fill")
-#: What one rank alone is given wrongly: (function, what the others are given, what it is given).
+#: What one rank alone is given wrongly, by functions: what the others are given, and by argument the wrong values.
+WRONG = {
+    "field": (
+        {"shape": (4, 4)},
+        {
+            "shape": [3.5, "ab", (4, -1), TWO[:, None]], "dtype": ["no", TWO], "keep": [TWO, 3],
+            "init": [raises(ValueError("name \udc80")), raises(NoText()), TWO, "x"], "context": [3], "other": [1],
+        },
+    ),
+    "run": (
+        {"A": "A"},
+        {
+            "A": [3, None, "window"], "fastmath": [TWO, "x"], "over": [TWO, {"i": TWO}, 3], "reverse": [TWO, 5],
+            "steps": [TWO, "x", 2**70], "plan": [TWO, 3], "reduce": [TWO, {"x": 3}], "context": [3],
+            "c": [TWO, "x", 2**70], "skew": [TWO], "tile": [TWO], "grid": [TWO], "lookahead": [TWO],
+            "threads": [TWO, 2**64, 0], "helper": [TWO], "poll_period_s": [TWO], "storage": [TWO], "row": [TWO],
+            "grouping": [TWO], "chunk_bytes": [2**70], "slices": [TWO], "nest": [3, TWO], "unknown": [1],
+            "temporal_block": [TWO], "aggregate": [TWO], "synchronous": [TWO],
+        },
+    ),
+    "plan": (
+        {"A": "A"},
+        {
+            "A": [3], "over": [TWO], "reverse": [TWO], "steps": [TWO], "context": ["x"], "nest": [None], "skew": [TWO],
+        },
+    ),
+    "measure": ({"quick": True}, {"quick": [TWO, 1], "nest": [3], "context": [3], "A": [3]}),
+    "max argmin sum": ({"array": "A"}, {"array": [3, TWO, "window"], "field": [1]}),
+    "gather copy": ({}, {"array": ["window"], "other": [1]}),
+    "__getitem__": ({"given": (1, 2)}, {"given": [99, TWO, (0, 1)], "array": ["window"]}),
+    "__setitem__": ({"given": (1, 2), "value": 3}, {"given": [99], "value": [TWO, 4, "x", NoText()]}),
+    "fill": ({"value": 1}, {"value": [TWO, "x", None, 2, raises(NoText())], "other": [1]}),
+    "load": ({"path": os.devnull}, {"path": [TWO], "context": [3], "other": [1]}),
+    "barrier": ({}, {"context": [TWO], "other": [1]}),
+    "broadcast reduce spread multi_reduce allreduce": (
+        {"M": "M"},
+        {
+            "M": [3], "wait": [TWO, 1], "start": [TWO, 0], "explain": [TWO, "x"], "algorithm": [TWO, 3],
+            "chunk_bytes": [TWO, 2**70], "buffers": [TWO, -1], "context": [3, TWO], "other": [1],
+        },
+    ),
+    "broadcast reduce": ({"M": "M"}, {"root": [TWO, -1, 2**70, "x"]}),
+    "reduce multi_reduce allreduce": ({"M": "M"}, {"op": [TWO, 3, "no"]}),
+    "spread multi_reduce": ({"M": "M"}, {"block": [TWO, 0, "x"]}),
+    "context": ({}, {"threads": [2**64, TWO, "x"], "comm": [3, TWO]}),
+}
 BAD = [
-    *(
-        ("field", {"shape": (4, 4)}, bad)
-        for bad in (
-            {"shape": 3.5},
-            {"shape": "ab"},
-            {"shape": (4, -1)},
-            {"shape": TWO[:, None]},
-            {"dtype": "no"},
-            {"dtype": TWO},
-            {"keep": TWO},
-            {"keep": 3},
-            {"init": raises(ValueError("name \udc80"))},
-            {"init": raises(NoText())},
-            {"init": TWO},
-            {"init": "x"},
-            {"context": 3},
-            {"other": 1},
-        )
-    ),
-    *(
-        ("run", {"A": "A"}, bad)
-        for bad in (
-            {"A": 3},
-            {"A": None},
-            {"A": "window"},
-            {"fastmath": TWO},
-            {"fastmath": "x"},
-            {"over": TWO},
-            {"over": {"i": TWO}},
-            {"over": 3},
-            {"reverse": TWO},
-            {"reverse": 5},
-            {"steps": TWO},
-            {"steps": "x"},
-            {"steps": 2**70},
-            {"plan": TWO},
-            {"plan": 3},
-            {"reduce": TWO},
-            {"reduce": {"x": 3}},
-            {"context": 3},
-            {"c": TWO},
-            {"c": "x"},
-            {"c": 2**70},
-            {"skew": TWO},
-            {"tile": TWO},
-            {"grid": TWO},
-            {"lookahead": TWO},
-            {"threads": TWO},
-            {"threads": 2**64},
-            {"threads": 0},
-            {"helper": TWO},
-            {"poll_period_s": TWO},
-            {"storage": TWO},
-            {"row": TWO},
-            {"grouping": TWO},
-            {"chunk_bytes": 2**70},
-            {"slices": TWO},
-            {"nest": 3},
-            {"nest": TWO},
-            {"unknown": 1},
-            {"temporal_block": TWO},
-            {"aggregate": TWO},
-            {"synchronous": TWO},
-        )
-    ),
-    *(
-        ("plan", {"A": "A"}, bad)
-        for bad in (
-            {"A": 3},
-            {"over": TWO},
-            {"reverse": TWO},
-            {"steps": TWO},
-            {"context": "x"},
-            {"nest": None},
-            {"skew": TWO},
-        )
-    ),
-    *(
-        ("measure", {"quick": True}, bad)
-        for bad in ({"quick": TWO}, {"quick": 1}, {"nest": 3}, {"context": 3}, {"A": 3})
-    ),
-    *(
-        (name, {"array": "A"}, bad)
-        for name in ("max", "argmin", "sum")
-        for bad in ({"array": 3}, {"array": TWO}, {"array": "window"}, {"field": 1})
-    ),
-    *(("gather", {}, bad) for bad in ({"array": "window"}, {"other": 1})),
-    *(
-        ("__getitem__", {"given": (1, 2)}, bad)
-        for bad in ({"given": 99}, {"given": TWO}, {"given": (0, 1)}, {"array": "window"})
-    ),
-    *(
-        ("__setitem__", {"given": (1, 2), "value": 3}, bad)
-        for bad in ({"given": 99}, {"value": TWO}, {"value": 4}, {"value": "x"}, {"value": NoText()})
-    ),
-    *(("copy", {}, bad) for bad in ({"array": "window"}, {"other": 1})),
-    *(
-        ("fill", {"value": 1}, bad)
-        for bad in (
-            {"value": TWO},
-            {"value": "x"},
-            {"value": None},
-            {"value": 2},
-            {"value": raises(NoText())},
-            {"other": 1},
-        )
-    ),
-    *(("load", {"path": os.devnull}, bad) for bad in ({"path": TWO}, {"context": 3}, {"other": 1})),
-    *(("barrier", {}, bad) for bad in ({"context": TWO}, {"other": 1})),
-    *(
-        (name, {"M": "M"}, bad)
-        for name in ("broadcast", "reduce", "spread", "multi_reduce", "allreduce")
-        for bad in (
-            {"M": 3},
-            {"wait": TWO},
-            {"wait": 1},
-            {"start": TWO},
-            {"start": 0},
-            {"explain": TWO},
-            {"explain": "x"},
-            {"algorithm": TWO},
-            {"algorithm": 3},
-            {"chunk_bytes": TWO},
-            {"chunk_bytes": 2**70},
-            {"buffers": TWO},
-            {"buffers": -1},
-            {"context": 3},
-            {"context": TWO},
-            {"other": 1},
-        )
-    ),
-    *((name, {"M": "M"}, {"root": bad}) for name in ("broadcast", "reduce") for bad in (TWO, -1, 2**70, "x")),
-    *((name, {"M": "M"}, {"op": bad}) for name in ("reduce", "multi_reduce", "allreduce") for bad in (TWO, 3, "no")),
-    *((name, {"M": "M"}, {"block": bad}) for name in ("spread", "multi_reduce") for bad in (TWO, 0, "x")),
-    *(
-        ("context", {}, bad)
-        for bad in ({"threads": 2**64}, {"threads": TWO}, {"threads": "x"}, {"comm": 3}, {"comm": TWO})
-    ),
+    (function, good, {name: value})
+    for functions, (good, wrong) in WRONG.items()
+    for function in functions.split()
+    for name, values in wrong.items()
+    for value in values
 ]
 
 
@@ -303,9 +211,7 @@ def test_one_bad_argument_on_one_rank(things):
     named = {"A": t.A, "window": t.window, "M": t.M}
 
     def call(function, given):
-        given = {
-            name: named[value] if isinstance(value, str) and value in named else value for name, value in given.items()
-        }
+        given = {name: named.get(value, value) if isinstance(value, str) else value for name, value in given.items()}
         if function in ("broadcast", "reduce", "spread", "multi_reduce", "allreduce"):
             return getattr(patterns, function)(**given)
         if function in ("run", "plan"):
@@ -316,11 +222,8 @@ def test_one_bad_argument_on_one_rank(things):
 
     for n, (function, good, bad) in enumerate(BAD):
         odd = n % t.context.size
-        base = (
-            good
-            if function in ("max", "argmin", "sum", "run", "plan", "context", *OF_FIELDS)
-            else {"context": t.context, **good}
-        )
+        of_fields = function in ("max", "argmin", "sum", "run", "plan", "context", *OF_FIELDS)
+        base = good if of_fields else {"context": t.context, **good}
         try:
             call(function, {**base, **bad} if t.rank == odd else base)
             wrong.append((function, bad, "nothing was raised"))

@@ -28,12 +28,7 @@ def fields_of(context):
     """(field, its whole array): in even blocks; in the blocks and the order of memory that runs have left."""
     rng = np.random.default_rng(5)
     for shape, dtype in (
-        ((7, 11), "f8"),
-        ((5,), "i2"),
-        ((3, 4, 5), "f4"),
-        ((2, 3, 2, 3), "u1"),
-        ((0, 4), "f8"),
-        ((1, 1), "i8"),
+        ((7, 11), "f8"), ((5,), "i2"), ((3, 4, 5), "f4"), ((2, 3, 2, 3), "u1"), ((0, 4), "f8"), ((1, 1), "i8"),
     ):
         whole = (100 * rng.random(shape)).astype(dtype)
         yield tw.field(whole, context=context), whole

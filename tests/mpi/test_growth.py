@@ -110,13 +110,8 @@ def test_triangles_and_directions_are_others(counted):
     context = tw.Context()
     values = start(4, (20, 20))
     for over, reverse in (
-        ({"j": (1, "i+1")}, ()),
-        ({"j": (2, "i+1")}, ()),
-        ({"i": (3, 20), "j": (1, "i+1")}, ()),
-        ({"j": (1, "i+1")}, ("i",)),
-        ({"j": ("i", 20)}, ()),
-        (None, ("i",)),
-        (None, ()),
+        ({"j": (1, "i+1")}, ()), ({"j": (2, "i+1")}, ()), ({"i": (3, 20), "j": (1, "i+1")}, ()),
+        ({"j": (1, "i+1")}, ("i",)), ({"j": ("i", 20)}, ()), (None, ("i",)), (None, ()),
     ):
         A = tw.field(values.shape, init=values, context=context)
         tw.run(add, A=A, over=over, reverse=reverse, context=context)

@@ -52,11 +52,7 @@ def test_what_is_fine(context):
     """Strides that nothing depends on, and a matrix that is only read."""
     wide = np.zeros((1, 8))[:, ::2][:, :1]
     for matrix in (
-        wide,
-        np.zeros((1, 6))[::-1],
-        np.zeros((0, 5))[:, ::2],
-        np.zeros((5, 0)),
-        np.matrix(np.zeros((2, 2))),
+        wide, np.zeros((1, 6))[::-1], np.zeros((0, 5))[:, ::2], np.zeros((5, 0)), np.matrix(np.zeros((2, 2))),
         A.astype("q"),
     ):
         patterns.broadcast(matrix, 0, context=context)

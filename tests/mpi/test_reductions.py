@@ -291,10 +291,7 @@ def test_nothing_and_not_a_number():
     with pytest.raises(tw.ConfigError, match=r"max: a field of shape \(0, 4\) has no elements"):
         tw.max(empty)
     asked = {
-        "sum": tw.sum("d"),
-        "dot": tw.dot("u", "d"),
-        "norm": tw.norm("d", np.inf),
-        "max": tw.max("d"),
+        "sum": tw.sum("d"), "dot": tw.dot("u", "d"), "norm": tw.norm("d", np.inf), "max": tw.max("d"),
         "argmin": tw.argmin("u"),
     }
     nothing = tw.run(NESTS["product"], A=ones, B=more, over={"i": (3, 3)}, reduce={"d": tw.max("d"), "n": tw.norm("d")})

@@ -49,12 +49,8 @@ def two(H, E, B, W, i, j):
 
 
 NESTS = {
-    "boxed3": (boxed3, (9, 8, 10)),
-    "skewed3": (skewed3, (7, 11, 9)),
-    "boxed4": (boxed4, (6, 7, 5, 8)),
-    "skewed4": (skewed4, (6, 5, 7, 6)),
-    "skewed2": (skewed2, (17, 23)),
-    "two": (two, (19, 21)),
+    "boxed3": (boxed3, (9, 8, 10)), "skewed3": (skewed3, (7, 11, 9)), "boxed4": (boxed4, (6, 7, 5, 8)),
+    "skewed4": (skewed4, (6, 5, 7, 6)), "skewed2": (skewed2, (17, 23)), "two": (two, (19, 21)),
 }
 BOUNDS = ("box", "narrowed", "band", "triangle")
 

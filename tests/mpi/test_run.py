@@ -60,10 +60,7 @@ def test_every_scheme(contexts, plain, dims, threads):
             nest,
             context=context,
             plan={
-                "grouping": grouping,
-                "schedule": schedule,
-                "threads": threads,
-                "lookahead": lookahead,
+                "grouping": grouping, "schedule": schedule, "threads": threads, "lookahead": lookahead,
                 "chunk_bytes": 64,
             },
             **fields,

@@ -69,12 +69,7 @@ def test_equal_to_sweep_after_sweep(name, threads, small_caches, mpi_ranks):
     for steps in (10,) if mpi_ranks > 1 else (2, 11):
         found = []
         for choices in (
-            {"temporal_block": 1},
-            {},
-            None,
-            {"schedule": "blocking"},
-            {"temporal_block": 5},
-            {"lookahead": 3},
+            {"temporal_block": 1}, {}, None, {"schedule": "blocking"}, {"temporal_block": 5}, {"lookahead": 3},
         ):
             given = {a: tw.field(shape, "f8", init=start[a], context=context) for a in arrays}
             plan = by_rules(nest, given, steps, context, threads) if choices is None else choices

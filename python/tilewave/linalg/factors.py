@@ -62,26 +62,6 @@ class FactorReport(WithPrediction):
         moved = f"; {' and '.join(self.moved)} redistributed first" if self.moved else ""
         return f"{self.plan}{moved}\nmeasured {units.seconds(self.time_s)}"
 
-    @property
-    def block(self) -> int:
-        """int: columns of a panel."""
-        return self.plan.block
-
-    @property
-    def lookahead(self) -> int:
-        """int: panels that travel while another one is used."""
-        return self.plan.lookahead
-
-    @property
-    def tree(self) -> str:
-        """str: "ring" or "least_rounds"."""
-        return self.plan.tree
-
-    @property
-    def predicted_s(self) -> float | None:
-        """float or None: None where nothing was compared."""
-        return self.plan.predicted_s
-
 
 class SingularMatrix(ConfigError, np.linalg.LinAlgError):
     """A system has no unique solution; every rank raises the same.

@@ -308,11 +308,8 @@ def test_true_cycle_is_called_one():
         mine.arrays = arrays
         mine.lanes = [
             [
-                _core.Step("post_recv", base + 1),
-                _core.Step("wait", base + 1),
-                _core.Step("post_send", base),
-                _core.Step("wait", base),
-                *mine.lanes[0],
+                _core.Step("post_recv", base + 1), _core.Step("wait", base + 1), _core.Step("post_send", base),
+                _core.Step("wait", base), *mine.lanes[0],
             ]
         ]
     violation([a, b], "cyclic wait")

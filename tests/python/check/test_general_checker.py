@@ -61,12 +61,8 @@ def test_only_tiles_that_read_a_message_wait_for_it(schedule, lanes):
                 if factors[mapping] > 1:
                     continue
                 choices = {
-                    "schedule": schedule,
-                    "synchronous": True,
-                    "grid": (1, 1, 3, 1),
-                    "tile": tile,
-                    "factors": factors,
-                    "mapping_dim": mapping,
+                    "schedule": schedule, "synchronous": True, "grid": (1, 1, 3, 1), "tile": tile,
+                    "factors": factors, "mapping_dim": mapping,
                 }
                 plan = _core.make_plan(problem, 3, request_of(choices, lanes), _core.Machine())
                 violation = _core.check([_core.sweep(problem, plan, rank, 3) for rank in range(3)])
@@ -189,16 +185,9 @@ def shift_region(rng, made):
 
 
 MUTATIONS = {
-    "message": drop_message,
-    "await": drop_step("await"),
-    "unpack": drop_step("unpack"),
-    "pack": drop_step("pack"),
-    "wait": drop_step("wait"),
-    "signal": drop_step("signal"),
-    "compute": drop_step("compute"),
-    "swap": swap_steps,
-    "early": post_early,
-    "region": shift_region,
+    "message": drop_message, "await": drop_step("await"), "unpack": drop_step("unpack"), "pack": drop_step("pack"),
+    "wait": drop_step("wait"), "signal": drop_step("signal"), "compute": drop_step("compute"), "swap": swap_steps,
+    "early": post_early, "region": shift_region,
 }
 
 
@@ -286,14 +275,6 @@ def accept_mutants(kind, seeds, most_runs, deep_halo=False):
 # The rest are harmless: steps that may be swapped, awaits of what another await implies, rim of
 # points that the bounds leave out.
 LEAST_NAMED = {
-    "message": 0.7,
-    "await": 0.2,
-    "unpack": 0.7,
-    "pack": 1,
-    "wait": 1,
-    "signal": 0.05,
-    "compute": 0.9,
-    "swap": 0.3,
-    "early": 0,
-    "region": 0.7,
+    "message": 0.7, "await": 0.2, "unpack": 0.7, "pack": 1, "wait": 1, "signal": 0.05, "compute": 0.9, "swap": 0.3,
+    "early": 0, "region": 0.7,
 }

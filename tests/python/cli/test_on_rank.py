@@ -58,14 +58,8 @@ def test_an_error_with_a_cause_shows_both(tmp_path):
 @pytest.mark.parametrize(
     "notes, left",
     [
-        ("", False),
-        ("12 0 start\n", False),
-        ("12 0 start\n3 1 gone\n", False),
-        ("12 0 start\n1 0 gone\n", True),
-        ("1 0 exit\n", True),
-        ("0 0 over\n", False),
-        ("1 10 gone\n", False),
-        ("gone 0\n", False),
+        ("", False), ("12 0 start\n", False), ("12 0 start\n3 1 gone\n", False), ("12 0 start\n1 0 gone\n", True),
+        ("1 0 exit\n", True), ("0 0 over\n", False), ("1 10 gone\n", False), ("gone 0\n", False),
     ],
 )
 def test_rank_0_has_left_when_its_notes_say_so(tmp_path, monkeypatch, notes, left):

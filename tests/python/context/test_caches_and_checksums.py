@@ -11,10 +11,8 @@ from tilewave.context.checksum import checksum
 from tilewave.context.lru_cache import LruCache
 
 
-def test_the_entries_that_were_used_last_are_kept():
+def test_the_entries_that_were_used_last_are_kept(seed):
     """Against a list of keys in the order of their last use."""
-    seed = random.randrange(1 << 32)
-    print("seed", seed)
     pick = random.Random(seed)
     for most in (1, 2, 5):
         kept, order, values = LruCache(most), [], {}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from launches import ended
 
 import tilewave as tw
 from tilewave import _core
@@ -178,96 +179,32 @@ def tree(root, files):
 
 V1 = "33 24 0:29 {group} /cg/cpu rw,nosuid shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
 V2 = "31 23 0:26 {group} /cg rw shared:4 master:1 - cgroup2 cgroup2 rw\n"
+ROOT_V1, ROOT_V2, DOCKER = V1.format(group="/"), V2.format(group="/"), V2.format(group="/docker/x")
+
+
+def test_no_control_groups(tmp_path):
+    assert _core.cpu_quota(tree(tmp_path, {})) == math.inf
 
 
 @pytest.mark.parametrize(
-    "files, cpus",
+    "group, mounts, files, cpus",
     [
-        ({}, math.inf),
-        (
-            {
-                "proc/self/cgroup": "0::/a/b\n",
-                "proc/self/mountinfo": V2.format(group="/"),
-                "cg/a/b/cpu.max": "max 100000\n",
-            },
-            math.inf,
-        ),
-        (
-            {
-                "proc/self/cgroup": "0::/a/b\n",
-                "proc/self/mountinfo": V2.format(group="/"),
-                "cg/a/b/cpu.max": "150000 100000\n",
-            },
-            1.5,
-        ),
-        (
-            {
-                "proc/self/cgroup": "0::/a/b\n",
-                "proc/self/mountinfo": V2.format(group="/"),
-                "cg/a/b/cpu.max": "400000 100000\n",
-                "cg/a/cpu.max": "40000 20000\n",
-            },
-            2,
-        ),
-        (
-            {"proc/self/cgroup": "0::/\n", "proc/self/mountinfo": V2.format(group="/"), "cg/cpu.max": "50000 100000\n"},
-            0.5,
-        ),
-        (
-            {
-                "proc/self/cgroup": "0::/docker/x/job\n",
-                "proc/self/mountinfo": V2.format(group="/docker/x"),
-                "cg/job/cpu.max": "300000 100000\n",
-            },
-            3,
-        ),
-        (
-            {
-                "proc/self/cgroup": "0::/elsewhere\n",
-                "proc/self/mountinfo": V2.format(group="/docker/x"),
-                "cg/cpu.max": "300000 100000\n",
-            },
-            3,
-        ),
-        (
-            {
-                "proc/self/cgroup": "4:cpu,cpuacct:/x\n3:cpuset:/\n0::/\n",
-                "proc/self/mountinfo": "\n" + V1.format(group="/"),
-                "cg/cpu/x/cpu.cfs_quota_us": "250000\n",
-                "cg/cpu/x/cpu.cfs_period_us": "100000\n",
-            },
-            2.5,
-        ),
-        (
-            {
-                "proc/self/cgroup": "4:cpu,cpuacct:/x\n",
-                "proc/self/mountinfo": V1.format(group="/"),
-                "cg/cpu/x/cpu.cfs_quota_us": "-1\n",
-                "cg/cpu/x/cpu.cfs_period_us": "100000\n",
-            },
-            math.inf,
-        ),
-        (
-            {
-                "proc/self/cgroup": "4:cpuset:/x\n",
-                "proc/self/mountinfo": V1.format(group="/"),
-                "cg/cpu/x/cpu.cfs_quota_us": "250000\n",
-                "cg/cpu/x/cpu.cfs_period_us": "100000\n",
-            },
-            math.inf,
-        ),
-        (
-            {
-                "proc/self/cgroup": "nonsense\n:::\n0:\n",
-                "proc/self/mountinfo": "a b\n" + V2.format(group="/"),
-                "cg/cpu.max": "what\n",
-            },
-            math.inf,
-        ),
+        ("0::/a/b\n", ROOT_V2, {"a/b/cpu.max": "max 100000\n"}, math.inf),
+        ("0::/a/b\n", ROOT_V2, {"a/b/cpu.max": "150000 100000\n"}, 1.5),
+        ("0::/a/b\n", ROOT_V2, {"a/b/cpu.max": "400000 100000\n", "a/cpu.max": "40000 20000\n"}, 2),
+        ("0::/\n", ROOT_V2, {"cpu.max": "50000 100000\n"}, 0.5),
+        ("0::/docker/x/job\n", DOCKER, {"job/cpu.max": "300000 100000\n"}, 3),
+        ("0::/elsewhere\n", DOCKER, {"cpu.max": "300000 100000\n"}, 3),
+        ("4:cpu,cpuacct:/x\n3:cpuset:/\n0::/\n", "\n" + ROOT_V1, {"cpu/x/cpu.cfs_quota_us": "250000\n"}, 2.5),
+        ("4:cpu,cpuacct:/x\n", ROOT_V1, {"cpu/x/cpu.cfs_quota_us": "-1\n"}, math.inf),
+        ("4:cpuset:/x\n", ROOT_V1, {"cpu/x/cpu.cfs_quota_us": "250000\n"}, math.inf),
+        ("nonsense\n:::\n0:\n", "a b\n" + ROOT_V2, {"cpu.max": "what\n"}, math.inf),
     ],
 )
-def test_what_control_groups_allow(tmp_path, files, cpus):
-    assert _core.cpu_quota(tree(tmp_path, files)) == cpus
+def test_what_control_groups_allow(tmp_path, group, mounts, files, cpus):
+    found = {f"cg/{name}": text for name, text in {"cpu/x/cpu.cfs_period_us": "100000\n", **files}.items()}
+    found |= {"proc/self/cgroup": group, "proc/self/mountinfo": mounts}
+    assert _core.cpu_quota(tree(tmp_path, found)) == cpus
 
 
 def test_more_lanes_than_cpus_are_told_with_their_number(monkeypatch):
@@ -288,12 +225,7 @@ def test_plans_for_ranks_elsewhere_have_their_machines_lanes(tmp_path, monkeypat
     script.write_text(SCRIPT.format(first=""))
 
     def threads_of(*arguments):
-        done = subprocess.run(
-            [str(BIN / "tilewave"), "plan", "-n", "4", *arguments, str(script)],
-            text=True,
-            capture_output=True,
-            timeout=120,
-        )
+        done = ended(BIN / "tilewave", "plan", "-n", "4", *arguments, script)
         assert done.returncode == 0, done.stderr
         return int(done.stdout.split("rank(s), up to ")[1].split()[0])
 

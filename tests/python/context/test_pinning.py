@@ -2,11 +2,10 @@
 
 import os
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from launches import PYTHON, ended
 
 import tilewave as tw
 
@@ -58,9 +57,7 @@ def test_the_allowed_cpus_alone_are_used():
         one, two = tw.Context(), tw.Context(threads=2)
         print(one.threads, one.cpus, two.cpus, _core.topology())
         """
-    env = {**os.environ, "TILEWAVE_PIN": "on", "PYTHONWARNINGS": "ignore"}
-    argv = [sys.executable, "-c", code % ALLOWED[1]]
-    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60)
+    done = ended(PYTHON, "-c", code % ALLOWED[1], env={"TILEWAVE_PIN": "on", "PYTHONWARNINGS": "ignore"})
     assert done.stdout.startswith(f"1 [{ALLOWED[1]}] [] 1 CPU on 1 core, "), done
 
 

@@ -1,6 +1,5 @@
 """Making fields: shapes, dtypes, first values and earlier time steps, and what is refused."""
 
-import random
 import re
 
 import numpy as np
@@ -231,9 +230,7 @@ def test_what_needs_values_says_why_there_are_none(call, what):
     assert "rolling window" in repr(window) and "closed" in repr(closed)
 
 
-def test_values_before_a_run_are_those_of_init():
-    seed = random.randrange(1 << 32)
-    print("seed", seed)
+def test_values_before_a_run_are_those_of_init(seed):
     rng = np.random.default_rng(seed)
     subscripts = rng.integers(0, [5, 6], (20, 2))
     whole = rng.random((5, 6))

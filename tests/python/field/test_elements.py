@@ -30,9 +30,7 @@ def subscript(pick, shape):
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_reading_and_setting_are_numpys(ranks):
-    seed = random.randrange(1 << 32)
-    print("seed", seed)
+def test_reading_and_setting_are_numpys(ranks, seed):
 
     def body(context):
         pick, rng = random.Random(seed), np.random.default_rng(seed)
@@ -161,10 +159,8 @@ def test_python_and_numpy_are_told_what_a_field_is_not():
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])
-def test_blocks_begin_where_their_definition_says(ranks):
+def test_blocks_begin_where_their_definition_says(ranks, seed):
     """shift + ceil(scale * p / per), with p the begin of an even block; what lies outside is the first's and last's."""
-    seed = random.randrange(1 << 32)
-    print("seed", seed)
 
     even = lambda points, c: c * (points // ranks) + min(c, points % ranks)
 

@@ -1,6 +1,5 @@
 """However a field lies on the ranks and in their memory, all calls that look at its values see the same."""
 
-import random
 
 import numpy as np
 import pytest
@@ -93,9 +92,7 @@ def seen(field, whole, other, folder, context):
 
 @pytest.mark.parametrize("way", ways(1))
 @pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_all_looks_at_a_field_agree(ranks, way, tmp_path):
-    seed = random.randrange(1 << 32)
-    print("seed", seed)
+def test_all_looks_at_a_field_agree(ranks, way, tmp_path, seed):
     rng = np.random.default_rng(seed)
     shape, dtype = [(12, 9), (10, 5)][seed % 2], ["f4", "f8"][seed // 2 % 2]
     whole = rng.integers(-999, 999, shape).astype(dtype)  # sums of them are exact

@@ -33,13 +33,7 @@ warnings.filterwarnings("ignore", category=RuntimeWarning)
 @pytest.mark.parametrize(
     "found",
     [
-        relax,
-        branches,
-        alignment,
-        reads_its_store,
-        line,
-        four,
-        old_values_ahead,
+        relax, branches, alignment, reads_its_store, line, four, old_values_ahead,
     ],
     ids=lambda found: found.name,
 )
@@ -176,18 +170,8 @@ def test_random_body(tmp_path, seed):
         dtypes = {name: choose.choice(kinds) for name in "ABC"}
         value = choose.choice(
             [
-                0.3,
-                2,
-                True,
-                -1.5,
-                np.float32(0.3),
-                np.float64(0.7),
-                np.int64(9),
-                200,
-                -3,
-                np.int8(-5),
-                np.int16(300),
-                np.uint8(250),
+                0.3, 2, True, -1.5, np.float32(0.3), np.float64(0.7), np.int64(9), 200, -3, np.int8(-5),
+                np.int16(300), np.uint8(250),
             ]
         )
         print(text, dtypes, "c =", repr(value))

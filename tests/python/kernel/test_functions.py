@@ -48,40 +48,9 @@ def test_numpy_functions_of_two_arguments(tmp_path, pair):
 
 
 ROUNDED = [
-    0.5,
-    1.5,
-    2.5,
-    -0.5,
-    -1.5,
-    0.125,
-    0.375,
-    2.675,
-    1.005,
-    -2.675,
-    1e-9,
-    0.0,
-    -0.0,
-    -0.001,
-    12345.678,
-    1e15 + 0.3,
-    2.0**52 + 1,
-    1e300,
-    5e-324,
-    -7.5,
-    0.15,
-    0.25,
-    0.35,
-    1e22,
-    123456789.123456789,
-    2.5e-5,
-    5e-3,
-    1.5e-2,
-    math.nan,
-    math.inf,
-    -math.inf,
-    0.045,
-    1.115,
-    4503599627370495.5,
+    0.5, 1.5, 2.5, -0.5, -1.5, 0.125, 0.375, 2.675, 1.005, -2.675, 1e-9, 0.0, -0.0, -0.001, 12345.678, 1e15 + 0.3,
+    2.0**52 + 1, 1e300, 5e-324, -7.5, 0.15, 0.25, 0.35, 1e22, 123456789.123456789, 2.5e-5, 5e-3, 1.5e-2, math.nan,
+    math.inf, -math.inf, 0.045, 1.115, 4503599627370495.5,
 ]
 
 
@@ -90,11 +59,7 @@ def test_rounding(tmp_path, dtype):
     """Python's and NumPy's, of elements and of Python numbers, to all digits."""
     digits = [0, 1, 2, 3, 7, 15, 22, -1, -3]
     texts = [
-        "round(B[i, j])",
-        "np.round(B[i, j])",
-        "np.rint(B[i, j])",
-        "round(float(B[i, j]))",
-        "np.around(B[i, j], 2)",
+        "round(B[i, j])", "np.round(B[i, j])", "np.rint(B[i, j])", "round(float(B[i, j]))", "np.around(B[i, j], 2)",
         "np.round(float(B[i, j]), 1)",
     ]
     texts += [f"round(B[i, j], {n})" for n in digits if n >= 0 or dtype[0] == "f"]
@@ -125,17 +90,9 @@ def test_rounding(tmp_path, dtype):
 @pytest.mark.parametrize(
     "text",
     [
-        "round(B[i, j], -1)",
-        "round(float(B[i, j]), -2)",
-        "round(B[i, j], i)",
-        "round(B[i, j], 30)",
-        "np.round(B[i, j], c)",
-        "np.clip(B[i, j], 0.5, c)",
-        "B[i, j] & 1.5",
-        "~float(B[i, j])",
-        "pow(B[i, j], 2, 3)",
-        "B[i, j] << 0.5",
-        "(1 << 5000)",
+        "round(B[i, j], -1)", "round(float(B[i, j]), -2)", "round(B[i, j], i)", "round(B[i, j], 30)",
+        "np.round(B[i, j], c)", "np.clip(B[i, j], 0.5, c)", "B[i, j] & 1.5", "~float(B[i, j])",
+        "pow(B[i, j], 2, 3)", "B[i, j] << 0.5", "(1 << 5000)",
     ],
 )
 def test_what_has_no_exact_translation_is_refused(tmp_path, text):

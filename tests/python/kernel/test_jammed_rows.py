@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from body_generator import load
+from body_generator import access, load
 from tilewave.kernel import processor
 from tilewave.kernel.compile import ROWS
 from tilewave.nests import kernel_maker
@@ -24,13 +24,7 @@ def write(rng, name, dims):
     indices = ("i", "j", "k")[3-dims :]
 
     def place(array, offsets):
-        return (
-            f"{array}["
-            + ", ".join(
-                f"{index}{offset:+d}" if offset else index for index, offset in zip(indices, offsets, strict=True)
-            )
-            + "]"
-        )
+        return access(array, indices, offsets)
 
     def offsets():
         first = rng.choice((-1, -1, 0, -2, 1))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from launches import PYTHON, ended
 from body_generator import HEADER, Generator, load
 
 import tilewave
@@ -393,14 +394,9 @@ def test_two_kernels_of_one_key_are_the_same(tmp_path):
         place = rng.randrange(2, len(lines) + 1)
         spread = "\n".join([*lines[:place], "    # a line more", *lines[place:]]) + "\n"
         variants = [
-            HEADER + text,
-            "\n\n" + HEADER + text,
-            other + text,
-            HEADER + spread,
-            HEADER + text.replace("0.5", "0.25"),
-            HEADER + text.replace("2.0", "2"),
-            HEADER + text.replace("-0.0", "0.0"),
-            HEADER + text.replace("np.pi", "np.e"),
+            HEADER + text, "\n\n" + HEADER + text, other + text, HEADER + spread,
+            HEADER + text.replace("0.5", "0.25"), HEADER + text.replace("2.0", "2"),
+            HEADER + text.replace("-0.0", "0.0"), HEADER + text.replace("np.pi", "np.e"),
         ]
         nests = [load(tmp_path, f"variant_{seed}_{k}", source).body for k, source in enumerate(variants)]
         found = {}
@@ -469,12 +465,9 @@ print(len(compiled))
 def test_a_new_process_finds_kernels_and_what_they_call(cache, tmp_path):
     program = tmp_path / "program.py"
     paths = [str(Path(__file__).resolve().parents[1] / "support"), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
     def run():
-        done = subprocess.run(
-            [sys.executable, str(program)], env=environment, text=True, capture_output=True, timeout=120
-        )
+        done = ended(PYTHON, program, env={"PYTHONPATH": os.pathsep.join(paths)})
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 

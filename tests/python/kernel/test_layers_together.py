@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from body_generator import load
+from body_generator import access, load
 from tilewave.nest.bounds import loop_bounds
 from tilewave.nest.reference import plain_loops
 
@@ -20,13 +20,7 @@ def write(rng, name, dims):
     indices = "hijk"[4 - dims :]
 
     def place(array, offsets):
-        return (
-            f"{array}["
-            + ", ".join(
-                f"{index}{offset:+d}" if offset else index for index, offset in zip(indices, offsets, strict=True)
-            )
-            + "]"
-        )
+        return access(array, indices, offsets)
 
     def before():
         offsets = [0] * dims

@@ -21,23 +21,8 @@ HERE = [name for name in PERMUTATIONS if FEATURES.get(name)]
 
 #: Subscripts that are told before the points, `a` and `b` being integers that are only read.
 TOLD = [
-    "a[i-1]",
-    "b[j-1]",
-    "a[i]",
-    "b[j]",
-    "g[i, j]",
-    "a[i-1] + 1",
-    "3 * b[j] - a[i]",
-    "a[i] & 3",
-    "c",
-    "1",
-    "i % 3",
-    "j - i + c",
-    "k",
-    "m % 5",
-    "min(a[i], b[j])",
-    "a[i] if i > j else b[j]",
-    "both(a[i], b[j])",
+    "a[i-1]", "b[j-1]", "a[i]", "b[j]", "g[i, j]", "a[i-1] + 1", "3 * b[j] - a[i]", "a[i] & 3", "c", "1", "i % 3",
+    "j - i + c", "k", "m % 5", "min(a[i], b[j])", "a[i] if i > j else b[j]", "both(a[i], b[j])",
 ]
 
 #: Others: each point checks them.
@@ -182,11 +167,7 @@ def test_tables_of_every_dtype_and_size(way, dtype, shape):
     """Small values and large ones, tables that the kernel was not made for, a subscript that is negative or wrong."""
     rng = np.random.default_rng(1)
     for large, long_rows, wrong in (
-        (False, True, None),
-        (True, False, None),
-        (True, True, -1),
-        (False, False, -1),
-        (True, False, 7),
+        (False, True, None), (True, False, None), (True, True, -1), (False, False, -1), (True, False, 7),
         (False, True, 7),
     ):
         limits = np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype)

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import tilewave as tw
+from bench.paths_ranks import decay, waves
 from body_generator import HEADER, load
 from kernel_bodies import body, special
 from kernel_helpers import Runner, bits, check, compare, compare_all_ways, constant_steps, random_array
@@ -172,16 +173,6 @@ def body(A, B, i, j, *, c=0.4):
     found = load(tmp_path, f"random{seed}", text).body
     dtypes = {name: rng.choice(("f4", "f8")) for name in "AB"}
     compare_all_ways(found, dtypes, (4, rng.choice((3, 20, 70, 600))), seed=seed)
-
-
-@tw.nest
-def waves(A, B, i, j):
-    A[i, j] = np.exp(-B[i, j]) * 0.5 + np.sin(B[i, j])
-
-
-@tw.nest
-def decay(A, B, i, j):
-    A[i, j] = 0.3 * np.exp(-A[i - 1, j] * B[i, j]) + 0.2 * A[i, j - 1]
 
 
 @tw.nest

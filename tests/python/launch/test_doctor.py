@@ -1,23 +1,15 @@
 """`tilewave doctor` and `tilewave bench` as programs."""
 
 import dataclasses
-import os
 import re
-import subprocess
-import sys
 
 import pytest
+from launches import PYTHON, TILEWAVE, ended
 
 from tilewave.cli.ping_facts import PingFacts
 
 def doctor(**env):
-    return subprocess.run(
-        [sys.executable, "-m", "tilewave.cli.commands", "doctor"],
-        text=True,
-        timeout=100,
-        capture_output=True,
-        env={**os.environ, "COLUMNS": "200", "PYTHONUTF8": "1", **env},
-    )
+    return ended(*TILEWAVE, "doctor", env={"COLUMNS": "200", "PYTHONUTF8": "1", **env})
 
 
 def test_doctor_of_this_installation(monkeypatch):
@@ -39,12 +31,8 @@ FACTS = PingFacts(2, 1.5e-6, [0, 1], 3, 5, 6.5, "Some MPI 1.2\nmore", "5.0", "/l
             FACTS,
             0,
             [
-                "Some MPI 1.2 (MPI 5.0)",
-                "libsome",
-                "1.5 µs",
-                "5 for one rank, 3 for each of 2",
-                "the time of 6.5 CPUs",
-                "usable here",
+                "Some MPI 1.2 (MPI 5.0)", "libsome", "1.5 µs", "5 for one rank, 3 for each of 2",
+                "the time of 6.5 CPUs", "usable here",
             ],
         ),
         (dataclasses.replace(FACTS, size=1), 1, ["do not belong"]),
@@ -80,13 +68,7 @@ def test_bench_finds_the_benchmarks_of_a_checkout(tmp_path):
     )
 
     def bench(*arguments):
-        return subprocess.run(
-            [sys.executable, "-c", program, "bench", *arguments],
-            text=True,
-            timeout=60,
-            capture_output=True,
-            cwd=tmp_path,
-        )
+        return ended(PYTHON, "-c", program, "bench", *arguments, cwd=tmp_path)
 
     nothing = bench("one")
     assert nothing.returncode == 2 and "run this command in a checkout" in nothing.stderr

@@ -1,13 +1,12 @@
 """Ranks that end while others go on calling, and what is said of long waits: whole programs under `tilewave run`."""
 
 import os
-import subprocess
-import sys
 import textwrap
 import time
 
 import numpy as np
 import pytest
+from launches import TILEWAVE, ended
 
 import tilewave as tw
 from local_ranks import on_ranks
@@ -20,14 +19,8 @@ def run(tmp_path):
         path.write_text(
             "import sys, time, numpy as np, tilewave as tw\nA = tw.field((6, 6), init=1.0)\n" + textwrap.dedent(script)
         )
-        done = subprocess.run(
-            [sys.executable, "-m", "tilewave.cli.commands", "run", "-n", str(ranks), str(path)],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            cwd=tmp_path,
-            env={**os.environ, "TILEWAVE_MACHINE": "default", **env},
-        )
+        env |= {"TILEWAVE_MACHINE": "default"}
+        done = ended(*TILEWAVE, "run", "-n", ranks, path, timeout=60, cwd=tmp_path, env=env)
         return done.returncode, done.stdout, done.stderr
 
     return run
@@ -156,12 +149,7 @@ def test_a_rank_that_ends_before_mpi_starts_fails_the_job(tmp_path):
     script.write_text(
         "import os, sys\nif os.environ['PMI_RANK'] == '1': sys.exit(0)\nimport tilewave as tw\ntw.barrier()\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-m", "tilewave.cli.commands", "run", "-n", "2", str(script)],
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
+    done = ended(*TILEWAVE, "run", "-n", "2", script)
     assert done.returncode == 1 and "rank 1 came to the end of the script without calling Tilewave" in done.stderr
 
 
@@ -191,8 +179,7 @@ def test_a_rank_that_is_killed_before_a_context_leaves_no_file(tmp_path, ends):
         "open(f'file-{MPI.COMM_WORLD.rank}', 'w').write(mine[0])\n"
         f"time.sleep(0.5)\nif MPI.COMM_WORLD.rank == 1: {ends}\ntime.sleep(30)\n"
     )
-    command = [sys.executable, "-m", "tilewave.cli.commands", "run", "-n", "2", str(script)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    done = ended(*TILEWAVE, "run", "-n", "2", script, timeout=60, cwd=tmp_path)
     files = {(tmp_path / f"file-{rank}").read_text() for rank in range(2)}
     assert done.returncode != 0 and len(files) == 1
     assert not os.path.exists(files.pop())

@@ -58,9 +58,7 @@ def test_ranks_where_no_number_is_given(monkeypatch, hosts, slurm, ranks):
     assert launch.default_ranks(hosts) == ranks
 
 
-def test_neighbouring_ranks_share_a_host():
-    seed = random.randrange(1 << 32)
-    print("seed", seed)
+def test_neighbouring_ranks_share_a_host(seed):
     pick = random.Random(seed)
     for _ in range(200):
         hosts, ranks = [f"h{k}" for k in range(pick.randrange(1, 9))], pick.randrange(1, 40)

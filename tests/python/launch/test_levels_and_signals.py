@@ -1,6 +1,5 @@
 """Whole programs: every MPI thread level, the C++ example, Ctrl-C in the middle of a run."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -8,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from launches import TILEWAVE, ended
 
 ROOT = Path(__file__).resolve().parents[3]
 SWEEP = """
@@ -54,18 +54,13 @@ def launched(launch_tool, script, ranks):
 @pytest.mark.parametrize("abi", ["abi", "mpich"])
 @pytest.mark.parametrize("level", ["single", "funneled", "serialized", "multiple"])
 def test_thread_levels(tmp_path, launch_tool, level, abi):
-    env = {**os.environ, "TILEWAVE_THREAD_LEVEL": level, "TILEWAVE_MPI_ABI": abi}
-    done = subprocess.run(
-        launched(launch_tool, write(tmp_path, SWEEP), 2), env=env, timeout=120, capture_output=True, text=True
-    )
+    env = {"TILEWAVE_THREAD_LEVEL": level, "TILEWAVE_MPI_ABI": abi}
+    done = ended(*launched(launch_tool, write(tmp_path, SWEEP), 2), env=env)
     assert f"level {level} equal True" in done.stdout, done.stdout + done.stderr
 
 
 def test_an_unknown_thread_level_is_named(tmp_path, launch_tool):
-    env = {**os.environ, "TILEWAVE_THREAD_LEVEL": "many"}
-    done = subprocess.run(
-        launched(launch_tool, write(tmp_path, SWEEP), 2), env=env, timeout=60, capture_output=True, text=True
-    )
+    done = ended(*launched(launch_tool, write(tmp_path, SWEEP), 2), env={"TILEWAVE_THREAD_LEVEL": "many"})
     assert done.returncode and "allowed: single, funneled" in done.stderr
 
 
@@ -73,10 +68,7 @@ def test_an_unknown_thread_level_is_named(tmp_path, launch_tool):
     "given, expected", [("shared", "equal True"), ("maybe", "TILEWAVE_WITHOUT is 'maybe', and no fast path")]
 )
 def test_without_shared_memory(tmp_path, launch_tool, given, expected):
-    env = {**os.environ, "TILEWAVE_WITHOUT": given}
-    done = subprocess.run(
-        launched(launch_tool, write(tmp_path, SWEEP), 2), env=env, timeout=60, capture_output=True, text=True
-    )
+    done = ended(*launched(launch_tool, write(tmp_path, SWEEP), 2), env={"TILEWAVE_WITHOUT": given})
     assert expected in done.stdout + done.stderr, done.stdout + done.stderr
 
 
@@ -107,16 +99,7 @@ def test_ctrl_c_in_one_process(tmp_path):
 
 
 def test_ctrl_c_ends_all_ranks(tmp_path):
-    command = [
-        sys.executable,
-        "-c",
-        "from tilewave.cli.commands import main; main()",
-        "run",
-        "-n",
-        "2",
-        str(write(tmp_path, LONG)),
-    ]
-    code, _, output = interrupt(command, 40)
+    code, _, output = interrupt([*TILEWAVE, "run", "-n", "2", str(write(tmp_path, LONG))], 40)
     assert code == 130, output
 
 
@@ -124,8 +107,6 @@ def test_cpp_example(tmp_path, launch_tool):
     program = ROOT / "build" / "cpp" / "examples" / "11_nest_in_cpp"
     if not program.exists():
         pytest.skip("build/cpp/examples/11_nest_in_cpp is not built: tools/test.sh builds it where GoogleTest is")
-    done = subprocess.run(
-        launch_tool.mpiexec_command(3, [str(program), "1"]), timeout=120, cwd=tmp_path, capture_output=True, text=True
-    )
+    done = ended(*launch_tool.mpiexec_command(3, [str(program), "1"]), cwd=tmp_path)
     assert "last value     8.999999" in done.stdout, done.stdout + done.stderr
     assert (tmp_path / "11_nest_in_cpp.json").stat().st_size > 1000

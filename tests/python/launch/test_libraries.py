@@ -1,11 +1,9 @@
 """Which libraries a process loads, whatever LD_LIBRARY_PATH says; what importing the package leaves alone."""
 
-import os
 import shutil
-import subprocess
-import sys
 
 import pytest
+from launches import PYTHON, TILEWAVE, ended
 
 
 @pytest.fixture
@@ -17,16 +15,7 @@ def old_libraries(tmp_path):
     folder.mkdir()
     (tmp_path / "old.cpp").write_text('extern "C" int of_another_version() { return 0; }\n')
     for name in ("libfabric.so.1", "libucp.so.0", "libucs.so.0", "libmpi.so.12", "libmpi_abi.so.1"):
-        command = [
-            "g++",
-            "-shared",
-            "-fPIC",
-            f"-Wl,-soname,{name}",
-            "-o",
-            str(folder / name),
-            str(tmp_path / "old.cpp"),
-        ]
-        subprocess.run(command, check=True, timeout=60)
+        ended("g++", "-shared", "-fPIC", f"-Wl,-soname,{name}", "-o", folder / name, tmp_path / "old.cpp", check=True)
     return folder
 
 
@@ -38,13 +27,8 @@ def test_the_libraries_that_came_with_mpi_are_loaded(old_libraries, tmp_path, ab
         "from tilewave.context.mpi_library import loaded_libraries\n"
         "tw.print(tw.size, *loaded_libraries('libfabric|libuc[ps]|libmpi'))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-m", "tilewave.cli.commands", "run", "-n", "2", str(script)],
-        env={**os.environ, "LD_LIBRARY_PATH": str(old_libraries), "TILEWAVE_MPI_ABI": abi},
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
+    env = {"LD_LIBRARY_PATH": str(old_libraries), "TILEWAVE_MPI_ABI": abi}
+    done = ended(*TILEWAVE, "run", "-n", "2", script, env=env)
     assert done.returncode == 0 and done.stdout.startswith("2 "), done.stdout + done.stderr
     assert str(old_libraries) not in done.stdout and "/libfabric.so.1" in done.stdout
 
@@ -59,7 +43,7 @@ import tilewave
 assert (atexit.register, os._exit, sys.excepthook) == (atexit_, exit_, hook)
 assert signal.getsignal(signal.SIGINT) is interrupt and not audited
 """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=100)
+    ended(PYTHON, "-c", program, check=True)
 
 
 def test_a_rank_that_fails_by_itself_does_not_wait_under_plain_mpiexec(launch_tool, tmp_path):
@@ -67,9 +51,7 @@ def test_a_rank_that_fails_by_itself_does_not_wait_under_plain_mpiexec(launch_to
     script.write_text(
         "import tilewave as tw\nA = tw.field((6, 6), init=1.0)\nif tw.rank == 1: raise KeyError('of one')\ntw.sum(A)\n"
     )
-    done = subprocess.run(
-        launch_tool.mpiexec_command(2, [sys.executable, str(script)]), capture_output=True, text=True, timeout=60
-    )
+    done = ended(*launch_tool.mpiexec_command(2, [PYTHON, str(script)]))
     assert done.returncode != 0 and "KeyError: 'of one'" in done.stderr
 
 
@@ -81,7 +63,5 @@ def test_an_intercommunicator_is_refused(launch_tool, tmp_path):
         "try: tw.Context(half.Create_intercomm(0, all, 1 - all.rank))\n"
         "except tw.ConfigError as error: print(error, flush=True)\n"
     )
-    done = subprocess.run(
-        launch_tool.mpiexec_command(2, [sys.executable, str(script)]), capture_output=True, text=True, timeout=60
-    )
+    done = ended(*launch_tool.mpiexec_command(2, [PYTHON, str(script)]))
     assert done.returncode == 0 and done.stdout.count("given an intercommunicator; allowed: ") == 2, done.stderr

@@ -45,11 +45,8 @@ OF_PRODUCTS = {
     "memory": [1 << 12, 1 << 20],
 }
 OF_FACTORS = {
-    "algorithm": ["broadcast", "wavefront"],
-    "lookahead": [0, 2],
-    "block": [7, 32, 100],
-    "tree": ["ring", "least_rounds"],
-    "memory": [1 << 12, 1 << 20],
+    "algorithm": ["broadcast", "wavefront"], "lookahead": [0, 2], "block": [7, 32, 100],
+    "tree": ["ring", "least_rounds"], "memory": [1 << 12, 1 << 20],
 }
 
 

@@ -27,7 +27,7 @@ def test_more_panels_ahead_than_there_are(ranks):
             for algorithm in ("broadcast", "wavefront"):
                 x = factor(a, lookahead=2**31 - 1, block=1, algorithm=algorithm).solve(np.ones(3))
                 assert np.allclose(WHOLE @ x, 1), (factor, algorithm)
-        return tw.linalg.lu(a, block=2**63 - 1).report.block
+        return tw.linalg.lu(a, block=2**63 - 1).report.plan.block
 
     found, errors = on_ranks(ranks, 1, body)
     assert not any(errors) and found == [3] * ranks, errors

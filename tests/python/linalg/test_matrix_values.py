@@ -82,10 +82,8 @@ def test_functions_of_index_arrays_that_make_objects_are_asked_one_by_one():
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 6])
-def test_the_blocks_of_a_layout_go_round_the_grid(ranks):
+def test_the_blocks_of_a_layout_go_round_the_grid(ranks, seed):
     """Element (i, j) is of the rank that its block's numbers, modulo the grid, name; local order is global order."""
-    seed = random.randrange(1 << 32)
-    print("seed", seed)
     pick = random.Random(seed)
     grids = [(p, q) for p, q in itertools.product(range(1, ranks + 1), repeat=2) if p * q <= ranks]
     cases = []

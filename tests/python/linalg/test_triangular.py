@@ -50,7 +50,7 @@ def test_matrices_by_block_columns_stay_where_they_are():
         b = tw.linalg.matrix((20, 4), init=1.0, layout="columns", context=context)
         stays = tw.linalg.solve_triangular(make(layout="columns", block=3), b, lower=True).report
         moves = tw.linalg.solve_triangular(make(), b, lower=True).report
-        return stays.moved, stays.block, moves.moved
+        return stays.moved, stays.plan.block, moves.moved
 
     results = results_of(2, 1, body)
     assert results == [((), 3, ("a",))] * 2

@@ -88,9 +88,7 @@ def curve(pick):
     return machine.Curve(x, [pick.uniform(1e-9, 1e-6) for _ in x])
 
 
-def test_a_curve_is_straight_between_its_points_and_goes_on_as_at_its_ends():
-    seed = random.randrange(1 << 32)
-    print("seed", seed)
+def test_a_curve_is_straight_between_its_points_and_goes_on_as_at_its_ends(seed):
     pick = random.Random(seed)
     for _ in range(100):
         c = curve(pick)
@@ -105,9 +103,7 @@ def test_a_curve_is_straight_between_its_points_and_goes_on_as_at_its_ends():
     assert machine.Curve([], []).at(5) == 0.0 and machine.Curve([7], [3.0]).at(1e9) == 3.0
 
 
-def test_a_flat_curve_stays_at_its_ends():
-    seed = random.randrange(1 << 32)
-    print("seed", seed)
+def test_a_flat_curve_stays_at_its_ends(seed):
     pick = random.Random(seed)
     for _ in range(100):
         c = curve(pick)
@@ -121,9 +117,7 @@ def test_a_flat_curve_stays_at_its_ends():
 # --- fits -------------------------------------------------------------------------------------------------------------
 
 
-def test_thinned_points_tell_all_others_within_the_tolerance():
-    seed = random.randrange(1 << 32)
-    print("seed", seed)
+def test_thinned_points_tell_all_others_within_the_tolerance(seed):
     pick = random.Random(seed)
     for _ in range(60):
         x = sorted(pick.sample(range(1, 10**5), pick.randrange(1, 30)))
@@ -214,9 +208,7 @@ SIZES = [1, 8, *(8 * 4**k for k in range(1, 11)), 16 << 20]
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.02, 0.05])
-def test_breaks_are_found_where_they_are(noise):
-    seed = random.randrange(1 << 32)
-    print("seed", seed)
+def test_breaks_are_found_where_they_are(noise, seed):
     rng = random.Random(seed)
     for _ in range(20):
         at = round(2 ** rng.uniform(8.5, 17))
@@ -238,9 +230,7 @@ def test_a_straight_line_has_no_breaks_and_two_points():
     assert fit.breaks(points) == [] and len(fit.thinned(points)) == 2
 
 
-def test_slope_is_free_of_what_both_have_in_common():
-    seed = random.randrange(1 << 32)
-    print("seed", seed)
+def test_slope_is_free_of_what_both_have_in_common(seed):
     rng = random.Random(seed)
 
     def times(count):

@@ -3,13 +3,12 @@
 import copy
 import json
 import os
-import subprocess
-import sys
 import time
 import warnings
 
 import numpy as np
 import pytest
+from launches import TILEWAVE, ended
 
 from local_ranks import on_ranks, results_of
 
@@ -30,11 +29,7 @@ def some():
         synchronous_s=machine.Curve([8], [3e-6]),
         overlap=[
             {
-                "progress": "none",
-                "poll_period_s": 0.0,
-                "bytes": 1 << 20,
-                "hidden": 0.1,
-                "slowdown": 1.0,
+                "progress": "none", "poll_period_s": 0.0, "bytes": 1 << 20, "hidden": 0.1, "slowdown": 1.0,
                 "busy_byte_s": 1e-11,
             }
         ],
@@ -412,13 +407,7 @@ def test_the_command_refuses(tmp_path, monkeypatch, arguments, words):
 
 def test_the_command_measures_once_and_shows(tmp_path, cache):
     def run(*arguments):
-        return subprocess.run(
-            [sys.executable, "-m", "tilewave.cli.commands", "measure", *arguments],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            cwd=tmp_path,
-        )
+        return ended(*TILEWAVE, "measure", *arguments, cwd=tmp_path)
 
     done = run("--quick", "-o", "machine.json")
     assert done.returncode == 0, done.stderr

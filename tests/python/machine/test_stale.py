@@ -146,10 +146,7 @@ def runs(context):
     """The last report of some runs: messages of 128 KB between ranks, lanes that wait for each other."""
     A = tw.field((5, 129, 1025), "f8", init=lambda i, j, k: 1.0, context=context)
     choices = {
-        "grid": (context.size, 1, 1),
-        "tile": (2, 128, 128),
-        "schedule": "overlapping",
-        "chunk_bytes": 1 << 20,
+        "grid": (context.size, 1, 1), "tile": (2, 128, 128), "schedule": "overlapping", "chunk_bytes": 1 << 20,
         "mapping_dim": 2,
     }
     if context.threads > 1:

@@ -167,13 +167,8 @@ def test_bad_solvers(arguments, said):
 @pytest.mark.parametrize(
     "f, said",
     [
-        (np.full(8, np.nan), "not finite"),
-        (np.full(8, np.inf), "not finite"),
-        (np.full(8, 1e300), "scale f"),
-        (np.full(8, -1e-170), "scale f"),
-        (np.ones(9), "shape"),
-        (np.ones(8, "c16"), "sigma=0j"),
-        ("f", "real"),
+        (np.full(8, np.nan), "not finite"), (np.full(8, np.inf), "not finite"), (np.full(8, 1e300), "scale f"),
+        (np.full(8, -1e-170), "scale f"), (np.ones(9), "shape"), (np.ones(8, "c16"), "sigma=0j"), ("f", "real"),
     ],
 )
 def test_bad_right_sides(f, said):

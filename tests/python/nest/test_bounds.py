@@ -105,12 +105,8 @@ def test_points_run_down():
 def test_forms_that_are_affine():
     n = 4
     for text, function in (
-        ("i+1", lambda i: i + 1),
-        ("-(i-5)", lambda i: 5 - i),
-        ("3*(i-1)+2*i", lambda i: 5 * i - 3),
-        ("i*2-i-i", lambda: 0),
-        ("+i", lambda i, n=0: n + i),
-        ("4-i", lambda i: np.int64(n) - i),
+        ("i+1", lambda i: i + 1), ("-(i-5)", lambda i: 5 - i), ("3*(i-1)+2*i", lambda i: 5 * i - 3),
+        ("i*2-i-i", lambda: 0), ("+i", lambda i, n=0: n + i), ("4-i", lambda i: np.int64(n) - i),
     ):
         given = [loop_bounds(IJ, [(0, 4), (-50, 50)], {"j": (-50, bound)}) for bound in (text, function)]
         assert given[0] == given[1]
@@ -118,11 +114,8 @@ def test_forms_that_are_affine():
 
 def test_an_empty_set_is_fine_and_may_lie_anywhere():
     for over in (
-        {"j": ("i+4", 4)},
-        {"i": (2, 2), "j": ("i+90", "i+99")},
-        {"j": ("i+100", "i+99")},
-        {"j": ("i+50", "i+60"), "k": (1, 1)},
-        {"i": ("5", "2")},
+        {"j": ("i+4", 4)}, {"i": (2, 2), "j": ("i+90", "i+99")}, {"j": ("i+100", "i+99")},
+        {"j": ("i+50", "i+60"), "k": (1, 1)}, {"i": ("5", "2")},
     ):
         bounds = loop_bounds(IJK, [(0, 4)] * 3, over)
         assert list(bounds.points()) == [] and not bounds.contains((1, 1, 1))

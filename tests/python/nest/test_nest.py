@@ -1,11 +1,11 @@
 """@nest: what it reads from a body, and what it refuses."""
 
 import re
-import subprocess
 import sys
 
 import numpy as np
 import pytest
+from launches import PYTHON, ended
 
 from body_generator import HEADER, load
 from tilewave.nest.dependences import Place
@@ -428,12 +428,5 @@ def test_source_that_python_does_not_keep():
 
 def test_source_from_standard_input(tmp_path):
     text = "from tilewave import nest\n@nest\ndef body(A, i):\n    A[i] = 1\n"
-    done = subprocess.run(
-        [sys.executable, "-"],
-        input=text,
-        text=True,
-        capture_output=True,
-        env={"PYTHONPATH": ":".join(sys.path)},
-        check=False,
-    )
+    done = ended(PYTHON, "-", input=text, env={"PYTHONPATH": ":".join(sys.path)})
     assert done.returncode == 1 and "source text is not available" in done.stderr

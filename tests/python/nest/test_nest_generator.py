@@ -2,13 +2,13 @@
 
 import collections
 import os
-import subprocess
 import sys
 import types
 from pathlib import Path
 
 import numpy as np
 import pytest
+from launches import PYTHON, ended
 
 from nest_problems import make_problem, random_plan
 from tilewave.nest.bounds import loop_bounds
@@ -100,17 +100,8 @@ def test_every_kind_is_among_the_usual_seeds(capsys):
     print(*(f"{count:6} {kind}" for kind, count in sorted(kinds.items())), sep="\n")
     assert set(kinds) == KINDS, f"missing {KINDS - set(kinds)}, not listed {set(kinds) - KINDS}"
     assert set(plans) == {
-        "threads",
-        "tile",
-        "grouping",
-        "schedule",
-        "lookahead",
-        "grid",
-        "temporal_block",
-        "skew",
-        "poll_period_s",
-        "helper",
-        "synchronous",
+        "threads", "tile", "grouping", "schedule", "lookahead", "grid", "temporal_block", "skew", "poll_period_s",
+        "helper", "synchronous",
     }
 
 
@@ -137,17 +128,8 @@ def test_a_seed_means_the_same_in_every_process():
         "print(hashlib.sha256(text.encode()).hexdigest())"
     )
     path = os.pathsep.join([str(Path(__file__).resolve().parents[1] / "support"), *filter(None, sys.path)])
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", script],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=100,
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path},
-        ).stdout
-        for seed in "12"
-    }
+    variables = [{"PYTHONHASHSEED": seed, "PYTHONPATH": path} for seed in "12"]
+    found = {ended(PYTHON, "-c", script, check=True, env=env).stdout for env in variables}
     assert len(found) == 1 and len(found.pop()) == 65
 
 

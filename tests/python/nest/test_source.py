@@ -1,13 +1,13 @@
 """The text that a nest is read from is the text of the function in memory, or the nest is refused."""
 
 import os
-import subprocess
 import sys
 import textwrap
 import time
 
 import numpy as np
 import pytest
+from launches import PYTHON, TILEWAVE, ended
 
 import tilewave as tw
 from body_generator import load
@@ -114,8 +114,8 @@ def test_a_script_that_is_edited_while_it_runs(tmp_path):
         print(A)
     """)
     )
-    for command in ([sys.executable, "script.py"], [sys.executable, "-m", "tilewave.cli.commands", "run", "script.py"]):
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    for command in ([PYTHON, "script.py"], [*TILEWAVE, "run", "script.py"]):
+        done = ended(*command, cwd=tmp_path)
         assert done.stdout.strip() == "[0. 1. 2. 3.]", done.stderr
 
 
@@ -186,15 +186,8 @@ BODY = (
 
 @pytest.mark.parametrize("options", [[], ["-O"], ["-I"]])
 def test_nests_of_python_c(options):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     path = f"import sys; sys.path[:0] = {sys.path!r}\n"
-    done = subprocess.run(
-        [sys.executable, *options, "-c", path + BODY, "argument"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=environment,
-    )
+    done = ended(PYTHON, *options, "-c", path + BODY, "argument", env={"PYTHONPATH": os.pathsep.join(sys.path)})
     assert done.stdout.strip() == "[0. 2. 4.]", done.stderr
 
 

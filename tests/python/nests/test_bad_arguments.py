@@ -123,14 +123,8 @@ def odd_values():
     objects = np.empty(1, object)
     objects[0] = Odd()
     return {
-        "odd": Odd(),
-        "odd tuple": OddTuple((1, 2)),
-        "odd list": [Odd()],
-        "odd dict": {"A": Odd()},
-        "surrogates": "\udc80",
-        "surrogate key": {"\udc80": 1},
-        "large": 2**64,
-        "objects": objects,
+        "odd": Odd(), "odd tuple": OddTuple((1, 2)), "odd list": [Odd()], "odd dict": {"A": Odd()},
+        "surrogates": "\udc80", "surrogate key": {"\udc80": 1}, "large": 2**64, "objects": objects,
     }
 
 

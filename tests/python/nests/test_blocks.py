@@ -156,12 +156,8 @@ def test_a_chain_has_its_own_halos_whatever_fields_have():
 
 def test_what_is_no_blocks():
     for given, said in [
-        (tw.Blocks(-1), "points"),
-        (tw.Blocks(4, scale=0), "scale"),
-        (tw.Blocks(4, per=(1, 2, 3)), "per"),
-        (tw.Blocks(4, shift=0.5), "shift"),
-        (tw.Blocks(4, every=True), "every"),
-        (4, "Blocks"),
+        (tw.Blocks(-1), "points"), (tw.Blocks(4, scale=0), "scale"), (tw.Blocks(4, per=(1, 2, 3)), "per"),
+        (tw.Blocks(4, shift=0.5), "shift"), (tw.Blocks(4, every=True), "every"), (4, "Blocks"),
     ]:
         with pytest.raises(ConfigError, match=said) as error:
             tw.field((8, 8), blocks=given)

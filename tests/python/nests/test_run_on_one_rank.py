@@ -153,13 +153,8 @@ def test_choices_that_would_divide_by_zero_or_never_end():
 
     A = np.ones((8, 8))
     for name, value in (
-        ("factors", (0, 1)),
-        ("factors", (-1, 1)),
-        ("factors", (2**40, 1)),
-        ("grid", (2**40, 1)),
-        ("grid", (0, 1)),
-        ("threads", 10**6),
-        ("over", [(0, 1)]),
+        ("factors", (0, 1)), ("factors", (-1, 1)), ("factors", (2**40, 1)), ("grid", (2**40, 1)), ("grid", (0, 1)),
+        ("threads", 10**6), ("over", [(0, 1)]),
     ):
         with pytest.raises(tw.ConfigError, match=name if name != "threads" else "1024"):
             tw.run(add, A=A, **({name: value} if name == "over" else {"plan": {name: value}}))

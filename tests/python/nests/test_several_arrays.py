@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
+from body_generator import access
 from tilewave.kernel import processor
 from tilewave.nests import kernel_maker
 from tilewave.nest.bounds import loop_bounds
@@ -21,13 +22,7 @@ def write(rng, dims):
     written = "AB" if rng.random() < 0.3 else "A"
 
     def place(array, *offsets):
-        return (
-            f"{array}["
-            + ", ".join(
-                f"{index}{offset:+d}" if offset else index for index, offset in zip(indices, offsets, strict=True)
-            )
-            + "]"
-        )
+        return access(array, indices, offsets)
 
     def behind():
         """Some point before this one, in the order of the loops."""

@@ -1,11 +1,10 @@
 """The text by which ranks compare a user's function: the same in every process, another for another function."""
 
 import functools
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from launches import PYTHON, ended
 
 from tilewave.patterns.function_text import function_text
 
@@ -28,17 +27,7 @@ for f in (Op(), Op().__call__, made(frozenset(("p", "q", "r"))), functools.parti
 
 
 def test_every_process_has_the_same_text():
-    texts = {
-        subprocess.run(
-            [sys.executable, "-c", PROGRAM],
-            env={"PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=60,
-        ).stdout
-        for seed in ("1", "2", "3")
-    }
+    texts = {ended(PYTHON, "-c", PROGRAM, env={"PYTHONHASHSEED": seed}, check=True).stdout for seed in "123"}
     (text,) = texts
     assert len(set(text.split("\n"))) == 7  # and an empty one
 

@@ -29,9 +29,7 @@ def cut(pick, memory):
     return np.lib.stride_tricks.as_strided(memory[at:], (rows, cols), (stride * item, item))
 
 
-def test_the_same_matrix_or_memory_apart():
-    seed = random.randrange(1 << 32)
-    print("seed", seed)
+def test_the_same_matrix_or_memory_apart(seed):
     pick, memory, kinds = random.Random(seed), np.zeros(40), set()
     for _ in range(3000):
         M = cut(pick, memory)
@@ -49,9 +47,7 @@ def test_the_same_matrix_or_memory_apart():
     assert kinds == {(True, True), (True, False), (False, False)}
 
 
-def test_a_part_in_its_own_place_in_the_whole():
-    seed = random.randrange(1 << 32)
-    print("seed", seed)
+def test_a_part_in_its_own_place_in_the_whole(seed):
     pick, memory, found = random.Random(seed), np.zeros(40), set()
     for _ in range(3000):
         whole = cut(pick, memory)
@@ -86,13 +82,8 @@ def test_a_part_between_the_items_of_the_whole_is_refused():
 @pytest.mark.parametrize(
     "shape, order, rows_cols",
     [
-        ((), "C", (1, 1)),
-        ((7,), "C", (1, 7)),
-        ((3, 4), "F", (3, 4)),
-        ((2, 3, 4), "C", (6, 4)),
-        ((2, 0, 4), "F", (0, 4)),
-        ((5, 1, 1, 2), "C", (5, 2)),
-        ((0,), "C", (1, 0)),
+        ((), "C", (1, 1)), ((7,), "C", (1, 7)), ((3, 4), "F", (3, 4)), ((2, 3, 4), "C", (6, 4)),
+        ((2, 0, 4), "F", (0, 4)), ((5, 1, 1, 2), "C", (5, 2)), ((0,), "C", (1, 0)),
     ],
 )
 def test_arrays_of_any_dimensions_are_matrices_of_the_same_memory(shape, order, rows_cols):
@@ -120,9 +111,7 @@ def test_arrays_that_are_no_matrices(M, words):
         view("M", M)
 
 
-def test_the_fast_look_at_an_array_takes_nothing_that_the_slow_one_refuses():
-    seed = random.randrange(1 << 32)
-    print("seed", seed)
+def test_the_fast_look_at_an_array_takes_nothing_that_the_slow_one_refuses(seed):
     pick, taken, refused = random.Random(seed), 0, 0
     subclass = type("Other", (np.ndarray,), {})  # which the fast look leaves to the slow one
     for _ in range(600):

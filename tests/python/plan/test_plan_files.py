@@ -2,11 +2,10 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from launches import TILEWAVE, ended
 
 import tilewave as tw
 
@@ -117,7 +116,6 @@ def test_other_files(tmp_path):
 
 
 SCRIPT = """
-import sys
 import numpy as np, tilewave as tw
 
 @tw.nest
@@ -132,12 +130,7 @@ raise SystemExit("it went on")
 
 
 def command(*words):
-    return subprocess.run(
-        [sys.executable, "-m", "tilewave.cli.commands", "plan", *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    return ended(*TILEWAVE, "plan", *words)
 
 
 def test_a_script_is_planned_for_ranks_that_are_not_here(tmp_path):
@@ -146,11 +139,7 @@ def test_a_script_is_planned_for_ranks_that_are_not_here(tmp_path):
     done = command("-n", 64, "--threads", 2, "-o", plan, script, 512)
     assert done.returncode == 0, done.stderr
     for words in (
-        "Planned for 64 rank(s)",
-        "nothing was run",
-        "give --machine",
-        "extent 512",
-        "the best first",
+        "Planned for 64 rank(s)", "nothing was run", "give --machine", "extent 512", "the best first",
         "up to 2 thread(s)",
     ):
         assert words in done.stdout, words
@@ -172,16 +161,8 @@ def test_a_machine_file_is_used(tmp_path):
         "transfer_s": {"x": [1, 1e6], "y": [1e-3, 1.1e-2]},
     }
     numbers = {
-        "latency_s": 1e-3,
-        "byte_s": 1e-8,
-        "chunk_s": 1e-5,
-        "short_s": 0.0,
-        "ranks_per_core": 1.0,
-        "hand_over_s": 1e-6,
-        "point_s": 2e-9,
-        "cache_bytes": 1 << 20,
-        "poll_s": 2e-7,
-        "step_s": 5e-8,
+        "latency_s": 1e-3, "byte_s": 1e-8, "chunk_s": 1e-5, "short_s": 0.0, "ranks_per_core": 1.0,
+        "hand_over_s": 1e-6, "point_s": 2e-9, "cache_bytes": 1 << 20, "poll_s": 2e-7, "step_s": 5e-8,
     }
     tw.Machine(
         conditions={"hosts": ["a", "b"], "ranks": 2, "threads": 1},

@@ -8,12 +8,12 @@ import json
 import math
 import os
 import random
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from launches import PYTHON, ended
 
 import tilewave as tw
 from tilewave.machine.machine import Curve, Link
@@ -224,14 +224,9 @@ def tmp_text(value):
 
 def run(kind, seed, count, folder, timeout=600):
     path = [str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", f"import test_damaged_files as t; t.fuzz({kind!r}, {seed}, {count})"],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path), "TILEWAVE_MACHINE": "default"},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-    )
+    program = f"import test_damaged_files as t; t.fuzz({kind!r}, {seed}, {count})"
+    env = {"PYTHONPATH": os.pathsep.join(path), "TILEWAVE_MACHINE": "default"}
+    done = ended(PYTHON, "-W", "ignore", "-c", program, env=env, cwd=folder, timeout=timeout)
     last = done.stderr.strip().splitlines()[-25:]
     assert done.returncode == 0, "\n".join([f"exit code {done.returncode}", *last])
     loaded = int(done.stdout.split()[0])

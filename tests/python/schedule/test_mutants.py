@@ -241,20 +241,8 @@ def posted_twice(rng, cores):
 
 
 KINDS = [
-    drop_wait,
-    drop_message,
-    one_end,
-    wrong_tag,
-    smaller_region,
-    early_task,
-    swap_tasks,
-    early_write,
-    swap_numbers,
-    twice,
-    never,
-    outside,
-    not_a_send,
-    posted_twice,
+    drop_wait, drop_message, one_end, wrong_tag, smaller_region, early_task, swap_tasks, early_write, swap_numbers,
+    twice, never, outside, not_a_send, posted_twice,
 ]
 
 

@@ -13,22 +13,7 @@ ARRAYS = ("A", "B", "C")
 OFFSETS_OF_WRITTEN = ("[i-1, j]", "[i, j-1]", "[i-1, j-1]", "[i-2, j]", "[i, j-2]", "[i, j]")
 OFFSETS = (*OFFSETS_OF_WRITTEN, "[i+1, j]", "[i, j+1]", "[i+1, 1+j]", "[-1+i, j]")
 LITERALS = (
-    "0",
-    "1",
-    "2",
-    "-1",
-    "3",
-    "7",
-    "0.5",
-    "0.3",
-    "-0.0",
-    "1.5",
-    "1e-3",
-    "2.0",
-    "True",
-    "np.pi",
-    "WEIGHT",
-    "COUNT",
+    "0", "1", "2", "-1", "3", "7", "0.5", "0.3", "-0.0", "1.5", "1e-3", "2.0", "True", "np.pi", "WEIGHT", "COUNT",
     "SINGLE",
 )
 # Without copysign: the sign of a NaN is not the loops' own.
@@ -322,6 +307,12 @@ SHORT = np.int16(-77)
 
 
 _loading = threading.Lock()
+
+
+def access(array, indices, offsets):
+    """An array's element at the point of the loops, moved by offsets, as text."""
+    moved = (f"{index}{offset:+d}" if offset else index for index, offset in zip(indices, offsets, strict=True))
+    return f"{array}[{', '.join(moved)}]"
 
 
 def load(folder, name, text):

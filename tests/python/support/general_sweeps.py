@@ -364,10 +364,7 @@ def environment(case):
     written = [p for p in case.accesses if p[2]]
     return np.array(
         [
-            len(case.accesses),
-            len(written),
-            len(case.shape),
-            *summed_places(case),
+            len(case.accesses), len(written), len(case.shape), *summed_places(case),
             *[keeps for *_, keeps in case.accesses],
         ],
         dtype=np.int64,

@@ -1,9 +1,14 @@
-"""For tests of launches."""
+"""Programs that tests start."""
 
+import os
+import subprocess
+import sys
 import time
 
 import pytest
 
+PYTHON = sys.executable
+TILEWAVE = PYTHON, "-m", "tilewave.cli.commands"
 both = pytest.mark.parametrize("ranks", ["1", "2"])
 
 
@@ -12,3 +17,9 @@ def wait_until(condition, seconds=20):
     while not condition():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.05)
+
+
+def ended(*command, timeout=120, env=None, **more):
+    """A program that has ended, with what it has printed; `env` are variables that it has in addition to this one's."""
+    env = {**os.environ, **(env or {})}
+    return subprocess.run([*map(str, command)], env=env, capture_output=True, text=True, timeout=timeout, **more)

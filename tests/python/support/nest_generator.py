@@ -420,13 +420,8 @@ def kinds_of_look_up(node):
 def kinds_of_text(tree, text, indices):
     """Kinds of statements and expressions."""
     seen = {
-        "abs": "abs(",
-        "square root": "np.sqrt(",
-        "np.where": "np.where(",
-        "float scalar": "c *",
-        "int scalar": "* m",
-        "augmented assignment": "] += ",
-        "if with else": "else:\n",
+        "abs": "abs(", "square root": "np.sqrt(", "np.where": "np.where(", "float scalar": "c *",
+        "int scalar": "* m", "augmented assignment": "] += ", "if with else": "else:\n",
         "value of an index": " + 3)",
     }
     kinds = {kind for kind, part in seen.items() if part in text.partition("\n")[2]}

@@ -62,12 +62,8 @@ def test_disturbed_cases_are_run_again_and_the_least_disturbed_run_counts(monkey
         asked.append(arguments["cases"])
         return [
             {
-                "case": name,
-                "stolen": stolen[name].pop(0),
-                "planned_s": [1.0],
-                "predicted_s": len(asked),
-                "best_s": [],
-                "before_s": [],
+                "case": name, "stolen": stolen[name].pop(0), "planned_s": [1.0], "predicted_s": len(asked),
+                "best_s": [], "before_s": [],
             }
             for name in arguments["cases"]
         ]
