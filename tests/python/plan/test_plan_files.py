@@ -116,6 +116,7 @@ def test_other_files(tmp_path):
 
 
 SCRIPT = """
+import sys
 import numpy as np, tilewave as tw
 
 @tw.nest

@@ -223,7 +223,7 @@ def tmp_text(value):
 
 
 def run(kind, seed, count, folder, timeout=600):
-    path = [str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]
+    path = [str(HERE), str(HERE.parent / "support"), *filter(None, [os.environ.get("PYTHONPATH")])]
     program = f"import test_damaged_files as t; t.fuzz({kind!r}, {seed}, {count})"
     env = {"PYTHONPATH": os.pathsep.join(path), "TILEWAVE_MACHINE": "default"}
     done = ended(PYTHON, "-W", "ignore", "-c", program, env=env, cwd=folder, timeout=timeout)
