@@ -14,6 +14,7 @@ from bench.partitions import partitions
 from bench.paths import paths
 from bench.patterns import patterns
 from bench.planning import planning
+from bench.several import several
 from bench.stencils import stencils
 from bench.sweep import sweep
 from bench.transport import transport
@@ -36,6 +37,7 @@ NAMES = {
     "patterns": patterns,
     "plan": planning,
     "qr": qr,
+    "several": several,
     "stencils": stencils,
     "sweep": sweep,
     "transport": transport,

@@ -120,5 +120,8 @@ void bind_bound(nb::module_& m) {
             },
             "call"_a, "times"_a, "env"_a)
         .def_prop_ro("schedule", &ChainedSweep::schedule)
+        .def_prop_ro(
+            "in_turn", [](const ChainedSweep& c) { return c.fusion().points > 0 ? c.fusion().repetitions : 0; },
+            "Repetitions whose tiles take turns; 0: nests follow each other whole.")
         .def_prop_ro("buffer_bytes", [](const ChainedSweep& c) { return c.schedule().buffer_bytes(); });
 }

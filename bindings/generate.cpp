@@ -1,6 +1,6 @@
 // The generators of schedules: copies between layouts, updates of halos, and nests.
 #include "casters.hpp"
-#include "generate/chain/chain.hpp"
+#include "generate/chain/fused.hpp"
 #include "generate/copy/copy.hpp"
 #include "generate/halo/update.hpp"
 #include "generate/nest/nest.hpp"
@@ -46,6 +46,21 @@ void bind_generate(nb::module_& m) {
         },
         "problems"_a, "plans"_a, "memories"_a, "rank"_a, "ranks"_a, "tags"_a = 1 << 20,
         "The part of one rank in several sweeps, one after another.");
+    m.def(
+        "fused_chain",
+        [](const std::vector<SweepProblem>& problems, const std::vector<Plan>& plans,
+           const std::vector<std::vector<std::int32_t>>& memories, int rank, int ranks, std::int64_t points,
+           std::int64_t repetitions) {
+            std::vector<ChainPart> parts;
+            for (std::size_t i = 0; i < problems.size(); ++i)
+                parts.push_back({problems[i], plans.at(i), memories.at(i)});
+            ChainFusion fusion = chain_fusion(parts);
+            if (points > 0) fusion.points = points;
+            if (repetitions > 0) fusion.repetitions = repetitions;
+            return fused_chain(parts, rank, ranks, 1 << 20, fusion, fusion.repetitions);
+        },
+        "problems"_a, "plans"_a, "memories"_a, "rank"_a, "ranks"_a, "points"_a = 0, "repetitions"_a = 0,
+        "The same with tiles in turn, in slices of so many points and over repetitions; 0: as chosen for the machine.");
     m.def("repeatable", &repeatable, "schedule"_a, "A block of all steps of one rank's schedule.");
     m.def(
         "append",

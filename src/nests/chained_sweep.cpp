@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "generate/chain/chain.hpp"
 #include "nests/tuning.hpp"
 #include "schedule/repeat.hpp"
 
@@ -12,14 +11,12 @@ namespace tilewave {
 
 ChainedSweep::ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps,
                            std::vector<std::vector<std::int32_t>> memories)
-    : context_(context), sweeps_(std::move(sweeps)) {
-    if (sweeps_.empty() || memories.size() != sweeps_.size())
-        throw ConfigError("chain: " + std::to_string(memories.size()) + " lists of memories for " +
+    : context_(context), sweeps_(std::move(sweeps)), memories_(std::move(memories)) {
+    if (sweeps_.empty() || memories_.size() != sweeps_.size())
+        throw ConfigError("chain: " + std::to_string(memories_.size()) + " lists of memories for " +
                           std::to_string(sweeps_.size()) + " sweeps");
-    std::vector<ChainPart> parts;
     for (std::size_t i = 0; i < sweeps_.size(); ++i) {
         const PreparedSweep& sweep = sweeps_[i]->sweep_;
-        parts.push_back({sweep.problem_, sweep.plan_, std::move(memories[i])});
         kernels_.push_back(sweeps_[i]->kernel_);
         if (!rotated_arrays(sweep.problem_).empty())
             operations_.push_back(rotation_task(sweep.problem_, sweep.problem_.space.extent(0)));
@@ -29,13 +26,13 @@ ChainedSweep::ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps,
         for (std::size_t j = 0; j < i; ++j)
             for (std::size_t a = 0; a < sweep.orders_.size(); ++a)
                 for (std::size_t b = 0; b < sweeps_[j]->sweep_.orders_.size(); ++b)
-                    if (parts[i].memories[a] == parts[j].memories[b] &&
-                        sweep.orders_[a] != sweeps_[j]->sweep_.orders_[b])
+                    if (memories_[i][a] == memories_[j][b] && sweep.orders_[a] != sweeps_[j]->sweep_.orders_[b])
                         throw ConfigError("chain: nest " + std::to_string(i + 1) + " wants array " + std::to_string(a) +
                                           " in another order of memory than nest " + std::to_string(j + 1));
     }
-    const int tags = context.transport().max_tag() / static_cast<int>(sweeps_.size());
-    schedule_ = chain(parts, context.rank(), context.size(), tags);
+    tags_ = context.transport().max_tag() / static_cast<int>(sweeps_.size());
+    fusion_ = chain_fusion(parts());
+    one_.once = fused_chain(parts(), context.rank(), context.size(), tags_, fusion_, 1);
     for (std::size_t i = 0; i < sweeps_.size(); ++i) {
         const SweepProblem& p = sweeps_[i]->sweep_.problem_;
         for (const NestArray& a : p.arrays)
@@ -43,17 +40,25 @@ ChainedSweep::ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps,
                 throw ConfigError("chain: nest " + std::to_string(i + 1) + " keeps " + std::to_string(a.time_buffers) +
                                   " time steps; allowed: " + std::to_string(most_time_buffers));
     }
-    kept_.emplace(schedule_);
 }
 
-RunBlocks ChainedSweep::blocks(std::int64_t times) {
-    RunBlocks blocks{&*kept_};
+std::vector<ChainPart> ChainedSweep::parts() const {
+    std::vector<ChainPart> all;
+    for (std::size_t i = 0; i < sweeps_.size(); ++i)
+        all.push_back({sweeps_[i]->sweep_.problem_, sweeps_[i]->sweep_.plan_, memories_[i]});
+    return all;
+}
+
+RunBlocks ChainedSweep::blocks(Block& block, std::int64_t repetitions, std::int64_t times) {
+    if (!block.once) block.once = fused_chain(parts(), context_.rank(), context_.size(), tags_, fusion_, repetitions);
+    if (!block.run_once) block.run_once.emplace(*block.once);
+    RunBlocks blocks{&*block.run_once};
     blocks.whole = times;
     blocks.last_reduced = true;
     if (times == 1) return blocks;
-    if (!kept_repeated_) kept_repeated_.emplace(repeated_.emplace(repeatable(schedule_)));
-    blocks.repeated = &*kept_repeated_;
-    blocks.most_repetitions = tuning::most_repetitions_together;
+    if (!block.run_repeated) block.run_repeated.emplace(block.repeated.emplace(repeatable(*block.once)));
+    blocks.repeated = &*block.run_repeated;
+    blocks.most_repetitions = tuning::most_repetitions_together / repetitions;
     return blocks;
 }
 
@@ -64,7 +69,7 @@ ExecuteOptions ChainedSweep::options() const {
         options.crowded = options.crowded || of_sweep.crowded;
         options.poll_period_s = std::min(options.poll_period_s, of_sweep.poll_period_s);
     }
-    options.crowded = options.crowded || static_cast<int>(schedule_.lanes.size()) > context_.threads();
+    options.crowded = options.crowded || static_cast<int>(schedule().lanes.size()) > context_.threads();
     return options;
 }
 
@@ -92,27 +97,43 @@ void ChainedSweep::place_arrays(CollectiveRun& run) {
 BoundRun ChainedSweep::run(const std::shared_ptr<const HashedStatus>& said, std::int64_t times,
                            std::span<const std::uintptr_t> env) {
     const double begun = now_s();
-    RunBlocks made;
+    RunBlocks whole, left;
     agree_after(context_, said, [&] {
         if (times < 1 || env.size() != sweeps_.size())
             throw ConfigError("chain: " + std::to_string(times) + " repetitions and " + std::to_string(env.size()) +
                               " environments were given for " + std::to_string(sweeps_.size()) +
                               " sweeps; allowed: 1 or more, and one for each sweep");
-        made = blocks(times);
+        const std::int64_t together = times < fusion_.repetitions ? 1 : fusion_.repetitions;
+        if (together > 1) whole = blocks(several_, together, times / together);
+        if (together == 1 || times % together > 0) left = blocks(one_, 1, times % together + (together == 1) * times);
     });
     for (std::size_t i = 0; i < env.size(); ++i) kernels_[i].env = reinterpret_cast<const void*>(env[i]);
-    CollectiveRun run(context_, std::move(made), {0, now_s() - begun});
-    place_arrays(run);
-    run.execute(bindings_, Programs{kernels_, operations_}, options());
-    BoundRun ran{run.end([&](const Failure& f) {
-        const NestWork& nest = *schedule_.works[f.work].nest();
-        return sweeps_[nest.kernel]->explain_(f);
-    })};
+    BoundRun ran;
     ran.points = points_ * times;
     ran.waves = waves_ * times;
-    ran.buffer_bytes = schedule_.buffer_bytes();
-    ran.reduced = run.reduced();
+    if (whole.block) add(ran, whole, several_, {0, now_s() - begun});
+    if (left.block && !ran.interrupted) add(ran, left, one_, {0, ran.call_s > 0 ? 0 : now_s() - begun});
     return ran;
+}
+
+// One more run of a block, after those that `all` is the sum of.
+void ChainedSweep::add(BoundRun& all, const RunBlocks& blocks, Block& block, const CallTimes& before) {
+    CollectiveRun run(context_, blocks, before);
+    place_arrays(run);
+    std::vector<Binding> bindings;
+    while (bindings.size() < block.once->arrays.size())
+        bindings.insert(bindings.end(), bindings_.begin(), bindings_.end());
+    run.execute(bindings, Programs{kernels_, operations_}, options());
+    const RunEnding ending = run.end([&](const Failure& f) {
+        const NestWork& nest = *block.once->works[f.work].nest();
+        return sweeps_[nest.kernel]->explain_(f);
+    });
+    all.interrupted = ending.interrupted;
+    all.time_s += ending.time_s;
+    all.moving_s += ending.moving_s;
+    all.call_s += ending.call_s;
+    all.buffer_bytes = std::max(all.buffer_bytes, block.once->buffer_bytes());
+    all.reduced = run.reduced();
 }
 
 }  // namespace tilewave

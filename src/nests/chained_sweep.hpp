@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "generate/chain/fused.hpp"
 #include "nests/bound_sweep.hpp"
 
 namespace tilewave {
@@ -26,21 +27,31 @@ public:
     BoundRun run(const std::shared_ptr<const HashedStatus>& said, std::int64_t times,
                  std::span<const std::uintptr_t> env);
 
-    const Schedule& schedule() const { return schedule_; }
+    const ChainFusion& fusion() const { return fusion_; }
+    const Schedule& schedule() const { return *one_.once; }  ///< of a repetition
 
 private:
+    // A schedule of some repetitions, as one that is run once and as one that repeats; made when it is first asked for.
+    struct Block {
+        std::optional<Schedule> once, repeated;
+        std::optional<CachedExecution> run_once, run_repeated;
+    };
+
     void place_arrays(CollectiveRun& run);
     ExecuteOptions options() const;
-    RunBlocks blocks(std::int64_t times);
+    std::vector<ChainPart> parts() const;
+    RunBlocks blocks(Block& block, std::int64_t repetitions, std::int64_t times);
+    void add(BoundRun& all, const RunBlocks& blocks, Block& block, const CallTimes& before);
 
     Context& context_;
     std::vector<BoundSweep*> sweeps_;
-    Schedule schedule_;
-    std::optional<Schedule> repeated_;  // made when it is first asked for
+    std::vector<std::vector<std::int32_t>> memories_;
+    ChainFusion fusion_;
+    std::int32_t tags_;
+    Block one_, several_;  // of a repetition, and of as many as take turns
     std::vector<Kernel> kernels_;
     std::vector<TaskFunction> operations_;  // of the sweeps with arrays that keep several time steps
     std::vector<Binding> bindings_;
-    std::optional<CachedExecution> kept_, kept_repeated_;
     std::int64_t points_ = 0, waves_ = 0;
 };
 

@@ -29,6 +29,7 @@ namespace tilewave {
     X(piggyback, "small matrices of patterns go with the comparison of the arguments") \
     X(shared, "shared memory between the ranks of a host") \
     X(halos_stay, "fields keep the halos that one nest wants while others run that need less") \
+    X(fused_nests, "tiles of a chain's nests in turn, over several repetitions, while their elements are in cache") \
     X(chain_layouts, "plans of a chain for which its arrays keep one layout") \
     X(straight_combines, "the last combination of a pattern writes where the result goes") \
     X(in_transport, "exchanges of halos pack into the transport's memory")

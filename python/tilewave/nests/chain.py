@@ -130,6 +130,8 @@ class Chain(PreparedCalls):
         """How the nests run, and why so, as text."""
         how = f"one after another: {self.separate}" if self.separate else "one schedule, without agreement in between"
         lines = [f"{len(self.nests)} nests, {how}"]
+        if not self.separate and (count := self._first.in_turn):
+            lines.append(f"  slices of {count} repetition(s) take turns while their elements are in cache")
         for k, (bound, plan) in enumerate(zip(self.nests, self.plans, strict=True)):
             predicted = units.seconds(plan.predicted.time_s)
             lines.append(f"  {k + 1} {bound.nest.name}: predicted {predicted} by itself; {plan._short()}")

@@ -83,6 +83,11 @@ class OneSchedule:
         self._nests = list({id(bound.nest): bound.nest for bound in bounds}.values())
         self.take_current_values()
 
+    @property
+    def in_turn(self):
+        """Repetitions whose tiles take turns; 0: nests follow each other whole."""
+        return self._core.in_turn
+
     def is_current(self):
         """Whether the numbers from outside the bodies are those that it was prepared for."""
         return all(nest._outside() is outside for nest, outside in zip(self._nests, self._outside, strict=True))

@@ -20,7 +20,7 @@ from tilewave.nests.chain_body import ChainMaker, Ran, check_shared, why_no_sche
 from tilewave.nests.chain_report import ChainReport, NestRun
 from tilewave.nests.execute import run_bound
 from tilewave.nests.points import Points
-from tilewave.nests.problem import check_steps, depth_of, lacking_time
+from tilewave.nests.problem import check_steps, depth_of, lacking_time, make_problem
 from tilewave.plan.fixed import USUAL, fixed_by, refuse_choices
 
 #: Bytes of arrays that time steps might move from layout to layout, from which on nests are planned for one layout in
@@ -28,6 +28,10 @@ from tilewave.plan.fixed import USUAL, fixed_by, refuse_choices
 LEAST_MOVED_BYTES = 1 << 23
 #: A move between ranks takes as long as a move of so many bytes more on one rank, 40 us.
 BYTES_OF_RANKS = 1 << 17
+
+#: Nests of which it is known whether the points of a time step are independent, at most; and those.
+MOST_KNOWN = 256
+_independent: dict[tuple, bool] = {}
 
 
 @dataclasses.dataclass
@@ -50,6 +54,22 @@ class _Part:
         in_time = lacking_time(self.nest, self.arguments)
         timeless = all(self.nest.time not in axes or name in in_time for name, axes in self.nest.axes.items())
         return timeless and self.nest.time not in self.nest.numbers and not self.joined
+
+    def simplest(self, off):
+        """The choices of its plan. Where the points of a time step are independent, tiles need no order: other plans
+        for a single step differ in nothing but short rows."""
+        arrays = {name: self.arguments[name] for name in self.nest.arrays}
+        forms = [(name, type(value), value.shape, value.dtype.str) for name, value in arrays.items()]
+        key = self.nest.signature(), repr((forms, self.loops.key(self.nest))), off
+        if key not in _independent:
+            if len(_independent) >= MOST_KNOWN:
+                _independent.clear()
+            try:
+                core = make_problem(self.nest, arrays, self.loops, off=off).core
+                _independent[key] = not _core.why_no_stencil(core)
+            except ConfigError:  # which all ranks will raise
+                return {}
+        return {"generator": "stencil"} if _independent.get(key) else {}
 
 
 def run_several(nests, context, loops, planned, fastmath, arguments, reduce, points):
@@ -139,7 +159,7 @@ def _prepared(parts, context, choices, fastmath, steps, visits):
     bounds, readies, moved_bytes = [], [], 0
     for part in parts:
         fixed = {name: value for name, value in choices.items() if name != "planning"}
-        planning = choices.get("planning", USUAL)
+        planning, fixed = choices.get("planning", USUAL), fixed or part.simplest(context._off)
         bounds.append(Bound(part.nest, context, part.loops, fixed, fastmath, None, part.arguments, planning))
         yield from bounds[-1]._prepare_first()
         readies.append(bounds[-1]._first.ready)

@@ -99,7 +99,10 @@ def schedule_of(ready, ranks):
 def schedule_of_chain(chain, ranks):
     """The schedule of nests that run as one, of all ranks, as a block that is repeated; local."""
     problems, plans = zip(*((ready.sweep.problem, ready.sweep.plan) for ready in chain.readies), strict=True)
-    cores = {rank: _core.repeatable(_core.chain(problems, plans, chain.memories, rank, ranks)) for rank in range(ranks)}
+    cores = {
+        rank: _core.repeatable(_core.fused_chain(problems, plans, chain.memories, rank, ranks, repetitions=1))
+        for rank in range(ranks)
+    }
     arrays, functions = [], []
     for k, ready in enumerate(chain.readies):
         names = [(f"{view.array} of nest {k + 1}", None, ready.dtypes[view.array]) for view in ready.problem.nest.views]

@@ -134,7 +134,7 @@ std::string chain_refusal(std::span<const ChainPart> parts) {
     return "";
 }
 
-Schedule chain(std::span<const ChainPart> parts, int rank, int ranks, std::int32_t tags) {
+Schedule chain(std::span<const ChainPart> parts, int rank, int ranks, std::int32_t tags, std::size_t nests) {
     if (parts.empty()) throw ConfigError("chain: no sweeps were given; at least one is needed");
     for (const ChainPart& part : parts)
         if (part.memories.size() != part.problem.arrays.size())
@@ -144,6 +144,7 @@ Schedule chain(std::span<const ChainPart> parts, int rank, int ranks, std::int32
     Schedule whole;
     whole.rank = rank;
     whole.ranks = ranks;
+    const bool again = nests > 0 && parts.size() > nests;
     std::set<std::int32_t> in_time;  // memories
     std::int64_t lanes = 0;
     for (const ChainPart& part : parts) {
@@ -175,6 +176,7 @@ Schedule chain(std::span<const ChainPart> parts, int rank, int ranks, std::int32
         }
         const std::int64_t first = static_cast<std::int64_t>(i) * numbers;
         if (const std::vector<int> turned = rotated_arrays(parts[i].problem); !turned.empty()) {
+            if (again) throw ConfigError("chain: arrays that keep several time steps, in several repetitions");
             std::vector<std::int32_t> buffers;
             for (const int a : turned) buffers.push_back(add_array(all_buffers(whole.arrays[mapping.arrays[a]])));
             Mapping before;
@@ -183,8 +185,8 @@ Schedule chain(std::span<const ChainPart> parts, int rank, int ranks, std::int32
             append(whole, rotation(part, turned, buffers, parts[i].plan.lanes(), whole.arrays), before);
         }
         mapping.first_number = first + numbers - 1;
-        mapping.first_kernel = static_cast<std::int32_t>(i);
-        mapping.first_tag = static_cast<std::int32_t>(i) * tags;
+        mapping.first_kernel = static_cast<std::int32_t>(nests ? i % nests : i);
+        mapping.first_tag = mapping.first_kernel * tags;
         append(whole, part, mapping);
     }
     return whole;

@@ -27,10 +27,12 @@ std::vector<int> rotated_arrays(const SweepProblem& problem);
 /// A nest with arrays that keep several time steps has one more array for each of them, after the others: all buffers
 /// as they lie. It begins with a task on each lane, operation j for the j-th such nest, whose regions are of these
 /// arrays: what it reads of each, and what it writes.
+/// The parts may be those of several repetitions, `nests` in each: these share kernels and tags.
 /// @pre at least one part; a memory for each array (ConfigError)
+/// @pre parts that keep several time steps are of one repetition (ConfigError)
 /// @pre no rolling window; no skewed loops where arrays keep several time steps (ConfigError)
 /// @pre every sweep has tags below `tags` (ConfigError)
-Schedule chain(std::span<const ChainPart> parts, int rank, int ranks, std::int32_t tags);
+Schedule chain(std::span<const ChainPart> parts, int rank, int ranks, std::int32_t tags, std::size_t nests = 0);
 
 /// Why these sweeps cannot be a chain; empty where they can. Equal on all ranks.
 std::string chain_refusal(std::span<const ChainPart> parts);

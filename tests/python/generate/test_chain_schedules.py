@@ -188,3 +188,80 @@ def test_messages_of_different_sweeps_have_different_tags(rank):
     made = _core.chain(problems, plans, [[0], [1], [2]], rank, 2)
     tags = [{m.tag for m in made.messages if m.array == number} for number in range(3)]
     assert all(tags) and sum(map(len, tags)) == len(set().union(*tags)), tags
+
+
+def apart_of(dice, shape, arrays, grid, periodic):
+    """A nest without dependences over `arrays` (numbers of memories), which may wrap around."""
+    reads = [(a, dice.choice(OFFSETS)) for a in range(1, len(arrays)) for _ in range(dice.randint(1, 3))]
+    low = tuple(0 if periodic[k] else max([0, *(-o[k] for _, o in reads)]) for k in range(2))
+    high = tuple(shape[k] - (0 if periodic[k] else max([0, *(o[k] for _, o in reads)])) for k in range(2))
+    problem = _core.SweepProblem(
+        shape,
+        (low, high),
+        [(8, False, (), (), 0, False) for _ in arrays],
+        [(0, (0, 0), True, False), (0, (0, 0), False, False)] + [(a, o, False, False) for a, o in reads],
+        [],
+        [False, False],
+        False,
+        tuple(map(int, periodic)),
+    )
+    for a in range(len(arrays)):
+        problem.widen(a, (2, 2), (2, 2), tuple(map(int, periodic)) if any(periodic) else ())
+    plan = _core.Plan()
+    plan.grid, plan.mapping_dim, plan.factors, plan.lookahead = grid, 1 if grid[0] > 1 else 0, (1, 1), 1
+    plan.tile = tuple(max((b - a) // g - 3 * (g > 1), 1) for a, b, g in zip(low, high, grid))
+    if any(periodic):
+        plan.generator = "stencil"
+    return problem, plan
+
+
+def fused_chains(seed, made=None):
+    """(problems, plans, memories, ranks, points of a slice, repetitions), some nests with dependences among them."""
+    dice = random.Random(f"fused {seed}")
+    shape, ranks = (dice.randint(8, 16), dice.randint(7, 12)), dice.choice([1, 2, 3, 4])
+    grid = dice.choice([(ranks, 1), (ranks, 1), (1, ranks)])
+    periodic = (dice.random() < 0.4, dice.random() < 0.3)
+    problems, plans, memories = [], [], []
+    for _ in range(dice.randint(2, 4)):
+        arrays = dice.sample(range(3), dice.randint(2, 3))
+        if not any(periodic) and dice.random() < 0.3:
+            problem, plan = sweep_of(dice, shape, arrays, grid)
+            plan.factors, plan.mapping_dim = (1, 1), 1 if grid[0] > 1 else 0
+        else:
+            problem, plan = apart_of(dice, shape, arrays, grid, periodic)
+        problems.append(problem)
+        plans.append(plan)
+        memories.append(arrays)
+    return problems, plans, memories, ranks, dice.randint(1, 40), dice.randint(1, 4)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_nests_that_take_turns_are_proved(seed):
+    problems, plans, memories, ranks, points, repetitions = fused_chains(seed)
+    try:
+        schedules = [
+            _core.fused_chain(problems, plans, memories, rank, ranks, points, repetitions) for rank in range(ranks)
+        ]
+    except ConfigError as error:
+        assert "tile" in str(error) or "grid" in str(error), error
+        pytest.skip(str(error))
+    assert _core.check(schedules) is None, f"seed {seed}: {_core.check(schedules)}"
+    block = [_core.repeatable(s) for s in schedules]
+    assert _core.check(block) is None, f"seed {seed}: {_core.check(block)}"
+    again = [each * repetitions for each in (problems, plans, memories)]
+    plain = [_core.chain(*again, rank, ranks) for rank in range(ranks)]
+    for ours, theirs in zip(schedules, plain, strict=True):
+        assert [w.number for w in ours.works] == [w.number for w in theirs.works]
+        counts = [sorted(step.op for step in s.lanes[0] if step.op != "compute") for s in (ours, theirs)]
+        assert counts[0] == counts[1]
+
+
+def test_nests_take_turns():
+    """Slices of the second nest come between those of the first one, and of the next repetition between these."""
+    dice = random.Random(7)
+    problem, plan = apart_of(dice, (40, 10), [0, 1], (1, 1), (False, False))
+    other, other_plan = apart_of(dice, (40, 10), [1, 0], (1, 1), (False, False))
+    made = _core.fused_chain([problem, other], [plan, other_plan], [[0, 1], [1, 0]], 0, 1, 40, 2)
+    works = [made.tiles[step.item].work for step in made.lanes[0] if step.op == "compute"]
+    assert set(works) == {0, 1, 2, 3} and works != sorted(works)
+    assert works.index(3) < len(works) - works[::-1].index(0)

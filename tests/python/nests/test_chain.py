@@ -35,6 +35,11 @@ def shifted(A, B, i, j):
 
 
 @tw.nest
+def spread(A, B, i, j):
+    A[i, j] = A[i, j] - B[i + 1, j] + B[i, j - 1]
+
+
+@tw.nest
 def add(A, i):
     A[i] = A[i] + 1000
 
@@ -110,6 +115,37 @@ def test_a_periodic_halo_that_is_not_renewed_is_found():
         schedule.lanes = [steps[0][:k] + steps[0][k + 1 :], *steps[1:]]
         schedule.repeated = [(0, len(lane)) for lane in schedule.lanes]
         assert "reads" in str(_core.check([schedule])), k
+
+
+@pytest.mark.parametrize("ranks, threads", [(1, 1), (2, 1), (3, 1)])
+@pytest.mark.parametrize("periodic", [(), ("i", "j")])
+def test_nests_take_turns_over_repetitions(ranks, threads, periodic):
+    """Arrays that no cache holds: slices of the nests in turn, as many repetitions as are asked for, or fewer."""
+
+    def body(context):
+        shape = 1200 * ranks, 500
+        ours = [filled(context, shape) for _ in range(2)]
+        theirs = [field.copy() for field in ours]
+        given = {"periodic": periodic, "context": context}
+
+        def bound(a, b):
+            return [tw.bind(shifted, A=b, B=a, **given), tw.bind(spread, A=a, B=b, **given)]
+
+        chain, in_turn = tw.chain(bound(*ours)), bound(*theirs)
+        problems, plans = zip(*((r.sweep.problem, r.sweep.plan) for r in chain._first.readies), strict=True)
+        made = _core.fused_chain(problems, plans, chain._first.memories, context.rank, context.size)
+        for times in (1, 13, 2):
+            chain.run(times=times)
+            for _ in range(times):
+                for nest in in_turn:
+                    nest.run()
+            assert all(map(same, ours, theirs)), times
+        return not chain.separate, len(made.works)
+
+    (one_schedule, works), *_ = results(ranks, threads, body)
+    assert one_schedule and works > 2
+    without = results(ranks, threads, body, without="fused_nests")
+    assert without[0][1] == 2
 
 
 @pytest.mark.long

@@ -36,6 +36,7 @@ HERE = {"args": ["--where", "2x1"]}
         ("patterns", {}),
         ("plan", HERE),
         pytest.param("qr", HERE, marks=pytest.mark.skipif(not hasattr(tw.linalg, "qr"), reason="no QR factors")),
+        ("several", {"args": ["--where", "1x1,2x1"]}),
         ("stencils", {"args": ["--where", "1x1,2x1"]}),
         ("sweep", {}),
         ("transport", HERE),

@@ -1,0 +1,84 @@
+"""The bodies of `bench several`: shallow water, Yee's scheme, elastic waves: in place, and with time."""
+
+import numpy as np
+import tilewave as tw
+
+
+@tw.nest
+def height(h, u, v, i, j):
+    h[i, j] = h[i, j] - 0.1 * (u[i + 1, j] - u[i, j] + v[i, j + 1] - v[i, j])
+
+
+@tw.nest
+def zonal(u, h, i, j):
+    u[i, j] = u[i, j] - 0.1 * (h[i, j] - h[i - 1, j])
+
+
+@tw.nest
+def meridional(v, h, i, j):
+    v[i, j] = v[i, j] - 0.1 * (h[i, j] - h[i, j - 1])
+
+
+@tw.nest
+def electric(E, X, Y, i, j):
+    E[i, j] = E[i, j] + 0.5 * (Y[i, j] - Y[i - 1, j] - X[i, j] + X[i, j - 1])
+
+
+@tw.nest
+def magnetic_x(X, E, i, j):
+    X[i, j] = X[i, j] - 0.5 * (E[i, j + 1] - E[i, j])
+
+
+@tw.nest
+def magnetic_y(Y, E, i, j):
+    Y[i, j] = Y[i, j] + 0.5 * (E[i + 1, j] - E[i, j])
+
+
+@tw.nest
+def velocity(p, q, x, y, s, i, j):
+    p[i, j] = p[i, j] + 0.2 * (x[i + 1, j] - x[i, j] + s[i, j] - s[i, j - 1])
+    q[i, j] = q[i, j] + 0.2 * (s[i, j] - s[i - 1, j] + y[i, j + 1] - y[i, j])
+
+
+@tw.nest
+def stress(x, y, s, p, q, i, j):
+    a = p[i, j] - p[i - 1, j]
+    b = q[i, j] - q[i, j - 1]
+    x[i, j] = x[i, j] + 0.3 * a + 0.1 * b
+    y[i, j] = y[i, j] + 0.1 * a + 0.3 * b
+    s[i, j] = s[i, j] + 0.1 * (p[i, j + 1] - p[i, j] + q[i + 1, j] - q[i, j])
+
+
+@tw.nest
+def height_in_time(h, u, v, t, i, j):
+    h[t + 1, i, j] = h[t, i, j] - 0.1 * (u[t, i + 1, j] - u[t, i, j] + v[t, i, j + 1] - v[t, i, j])
+
+
+@tw.nest
+def zonal_in_time(u, h, t, i, j):
+    u[t + 1, i, j] = u[t, i, j] - 0.1 * (h[t + 1, i, j] - h[t + 1, i - 1, j])
+
+
+@tw.nest
+def meridional_in_time(v, h, t, i, j):
+    v[t + 1, i, j] = v[t, i, j] - 0.1 * (h[t + 1, i, j] - h[t + 1, i, j - 1])
+
+
+#: By name: the nests of a time step, their arrays, loops that are periodic, and the nests with time.
+BODIES = {
+    "shallow water": ((height, zonal, meridional), "huv", (), (height_in_time, zonal_in_time, meridional_in_time)),
+    "shallow water, periodic": (
+        (height, zonal, meridional),
+        "huv",
+        ("i",),
+        (height_in_time, zonal_in_time, meridional_in_time),
+    ),
+    "Yee": ((electric, magnetic_x, magnetic_y), "EXY", (), ()),
+    "elastic waves": ((velocity, stress), "pqxys", (), ()),
+}
+
+
+def start(name, n):
+    """The first values of the arrays."""
+    i, j = np.indices((n, n))
+    return [np.sin(0.1 * i + k) * np.cos(0.07 * j - k) for k in range(len(BODIES[name][1]))]

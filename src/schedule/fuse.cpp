@@ -1,0 +1,245 @@
+#include "schedule/fuse.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "schedule/touches.hpp"
+#include "tilewave/engine/layout.hpp"
+#include "tilewave/error.hpp"
+
+namespace tilewave {
+
+namespace {
+
+// Slices of a nest in a lane that are looked at for one that can go on.
+constexpr std::size_t most_looked_at = 8;
+
+bool is_post(Op op) {
+    return op == Op::post_recv || op == Op::post_send;
+}
+
+class Fuser {
+public:
+    Fuser(Schedule& s, std::int64_t points) : s_(s), points_(points) {}
+
+    void run() {
+        const std::vector<Step>& lane = s_.lanes[0];
+        std::int32_t work = -1;
+        int nests = 0;
+        for (const Step& step : lane) {
+            if (step.op == Op::signal || step.op == Op::await || step.op == Op::combine) return;
+            if (step.op != Op::compute || s_.tiles[step.item].work == work) continue;
+            work = s_.tiles[step.item].work;
+            nests += s_.works[work].nest() != nullptr;
+        }
+        if (nests < 2) return;
+        list_items();
+        find_order();
+        mark_urgent();
+        s_.lanes[0] = emitted();
+    }
+
+private:
+    struct Item {
+        Step step;
+        std::size_t group;
+        std::vector<Touch> touches = {};
+        std::vector<std::int32_t> after = {};  // items that come before it
+        std::vector<std::int32_t> later = {};  // items that it comes before
+        std::size_t open = 0;                  // of those before it, so many are left
+        std::int32_t posts = 0;                // of a wait: posts that stand before it
+        bool urgent = false, done = false;
+    };
+
+    // Slices of the tiles of a step, in the order of their points; itself where it is no nest or rows are not plain.
+    void add_compute(const Step& step, std::size_t group) {
+        const auto add = [&](std::int32_t tile) {
+            items_.push_back({{Op::compute, tile, step.count}, group});
+            groups_[group].push_back(static_cast<std::int32_t>(items_.size()) - 1);
+        };
+        const Tile whole = s_.tiles[step.item];
+        const NestWork* nest = s_.works[whole.work].nest();
+        int along = 0;
+        while (along < whole.box.dims() && whole.box.extent(along) == 1) ++along;
+        bool plain = nest && along + 1 < whole.box.dims() && !whole.box.empty() && nest->window.along < 0;
+        for (int k = 0; plain && k < nest->order.n; ++k) plain = nest->order.keeps(k) && nest->order.row[k][k] == 1;
+        if (!plain) return add(step.item);
+        const std::int64_t rows = whole.box.extent(along), row = whole.box.points() / rows,
+                           slices = ceil_div(rows, std::max<std::int64_t>(points_ / row, 1));
+        for (std::int64_t i = 0; i < slices; ++i) {
+            Tile slice = whole;
+            slice.slice = whole.slice + static_cast<std::int32_t>(i);
+            slice.box.lo[along] = whole.box.lo[along] + block_start(rows, slices, i);
+            slice.box.hi[along] = whole.box.lo[along] + block_start(rows, slices, i + 1);
+            if (i > 0) s_.tiles.push_back(slice);
+            if (i == 0) s_.tiles[step.item] = slice;
+            add(i > 0 ? static_cast<std::int32_t>(s_.tiles.size()) - 1 : step.item);
+        }
+    }
+
+    void list_items() {
+        std::int32_t work = -1;
+        for (const Step& step : s_.lanes[0]) {
+            const bool compute = step.op == Op::compute;
+            const std::int32_t now = compute ? s_.tiles[step.item].work : -1;
+            if (!compute || now != work) groups_.emplace_back();
+            work = now;
+            if (compute) {
+                add_compute(step, groups_.size() - 1);
+                continue;
+            }
+            groups_.back().push_back(static_cast<std::int32_t>(items_.size()));
+            items_.push_back({step, groups_.size() - 1});
+            items_.back().posts = posts_;
+            posts_ += is_post(step.op);
+        }
+        for (Item& item : items_) item.touches = touched(item.step);
+    }
+
+    // Elements, and what else steps must take in order: a message, its buffer, and messages of one tag.
+    std::vector<Touch> touched(const Step& step) const {
+        std::vector<Touch> all = touches(s_, step);
+        if (step.op == Op::compute) return all;
+        const Message& m = s_.messages[step.item];
+        const auto add = [&](std::int32_t kind, std::int64_t number, std::int64_t more) {
+            Touch t{first_other + kind, {}, true};
+            t.box.lo = t.box.hi = Index::filled(2, 0);
+            t.box.lo[0] = number, t.box.lo[1] = more;
+            t.box.hi[0] = number + 1, t.box.hi[1] = more + 1;
+            all.push_back(t);
+        };
+        add(0, m.aggregate >= 0 ? m.aggregate : step.item, 0);
+        if (m.buffer >= 0) add(1, m.buffer, 0);
+        if (is_post(step.op)) add(step.op == Op::post_send ? 2 : 3, m.peer, m.tag);
+        return all;
+    }
+
+    // For each item those before it that it conflicts with, of each group.
+    void find_order() {
+        constexpr std::size_t stride = 16;
+        std::vector<std::vector<Touch>> hulls;  // of so many items each
+        const auto meet = [&](const Item& item, const std::vector<Touch>& all) {
+            return std::ranges::any_of(item.touches, [&](const Touch& t) { return conflict(all, t); });
+        };
+        for (std::size_t i = 0; i < items_.size(); ++i) {
+            Item& item = items_[i];
+            for (std::size_t h = 0; h < hulls.size(); ++h) {
+                if (!meet(item, hulls[h])) continue;
+                for (std::size_t j = h * stride; j < std::min(i, (h + 1) * stride); ++j)
+                    if (meet(item, items_[j].touches)) item.after.push_back(static_cast<std::int32_t>(j));
+            }
+            if (i % stride == 0) hulls.emplace_back();
+            for (const Touch& t : item.touches) extend(hulls.back(), t);
+            item.open = item.after.size();
+            for (const std::int32_t j : item.after) items_[j].later.push_back(static_cast<std::int32_t>(i));
+        }
+    }
+
+    // By memory and kind of touch one box.
+    static void extend(std::vector<Touch>& all, const Touch& more) {
+        for (Touch& t : all)
+            if (t.memory == more.memory && t.writes == more.writes && t.box.dims() == more.box.dims()) {
+                t.box = hull(t.box, more.box);
+                return;
+            }
+        all.push_back(more);
+    }
+
+    // What a send is made of, and all that it waits for.
+    void mark_urgent() {
+        for (std::size_t i = items_.size(); i-- > 0;) {
+            Item& item = items_[i];
+            item.urgent = item.urgent || item.step.op == Op::post_send;
+            if (item.urgent)
+                for (const std::int32_t j : item.after) items_[j].urgent = true;
+        }
+        for (const Item& item : items_) {
+            others_left_ += item.step.op == Op::compute && !item.urgent;
+            urgent_left_ += item.step.op == Op::compute && item.urgent;
+            waits_left_ += item.step.op == Op::wait;
+        }
+    }
+
+    bool ready(const Item& item) const {
+        return item.open == 0 && (item.step.op != Op::wait || posts_done_ >= item.posts);
+    }
+
+    std::vector<Step> emitted() {
+        for (std::size_t i = 0; i < items_.size(); ++i) {
+            const Item& item = items_[i];
+            const auto at = static_cast<std::int32_t>(i);
+            if (is_post(item.step.op)) post_order_.push_back(at);
+            if (item.step.op != Op::compute)
+                messages_.push_back(at);
+            else if (item.urgent)
+                urgent_.push_back(at);
+        }
+        std::vector<Step> steps;
+        std::size_t left = items_.size();
+        share_ = others_left_ / (waits_left_ + 1);
+        while (left > 0) {
+            const std::int32_t next = choose();
+            ensure(next >= 0, "steps of a lane have no order");
+            Item& item = items_[next];
+            item.done = true;
+            for (const std::int32_t i : item.later) --items_[i].open;
+            steps.push_back(item.step);
+            --left;
+            while (posts_done_ < posts_ && items_[post_order_[posts_done_]].done) ++posts_done_;
+            if (item.step.op == Op::wait) {
+                --waits_left_;
+                share_ = others_left_ / (waits_left_ + 1);
+            }
+            if (item.step.op == Op::compute) --(item.urgent ? urgent_left_ : others_left_);
+            if (item.step.op == Op::compute && !item.urgent && share_ > 0) --share_;
+            trim(messages_), trim(urgent_), trim(groups_[item.group]);
+        }
+        return steps;
+    }
+
+    void trim(std::vector<std::int32_t>& list) {
+        std::erase_if(list, [&](std::int32_t i) { return items_[i].done; });
+    }
+
+    std::int32_t first_ready(const std::vector<std::int32_t>& list, bool waits) const {
+        for (const std::int32_t i : list)
+            if ((items_[i].step.op == Op::wait) == waits && ready(items_[i])) return i;
+        return -1;
+    }
+
+    std::int32_t choose() {
+        if (const std::int32_t i = first_ready(messages_, false); i >= 0) return i;
+        if (const std::int32_t i = first_ready(urgent_, false); i >= 0) return i;
+        if (urgent_left_ > 0 && share_ == 0)
+            if (const std::int32_t i = first_ready(messages_, true); i >= 0) return i;
+        for (std::size_t g = groups_.size(); g-- > 0;) {
+            const std::size_t most = std::min(groups_[g].size(), most_looked_at);
+            for (std::size_t k = 0; k < most; ++k)
+                if (const std::int32_t i = groups_[g][k]; items_[i].step.op == Op::compute && ready(items_[i]))
+                    return i;
+        }
+        return first_ready(messages_, true);
+    }
+
+    static constexpr std::int32_t first_other = 1 << 30;  // beyond the numbers of memories
+
+    Schedule& s_;
+    std::int64_t points_;
+    std::vector<Item> items_;
+    std::vector<std::vector<std::int32_t>> groups_;  // of tiles of one nest in turn, or of one other step: those left
+    std::vector<std::int32_t> messages_, urgent_;    // those left
+    std::vector<std::int32_t> post_order_;
+    std::int32_t posts_ = 0, posts_done_ = 0;  // in their order
+    std::int64_t others_left_ = 0, urgent_left_ = 0, waits_left_ = 0, share_ = 0;
+};
+
+}  // namespace
+
+Schedule fused(Schedule schedule, std::int64_t points) {
+    if (schedule.lanes.size() == 1 && schedule.repeated.empty()) Fuser(schedule, points).run();
+    return schedule;
+}
+
+}  // namespace tilewave

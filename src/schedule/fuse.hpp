@@ -1,0 +1,18 @@
+// Steps of a lane in another order: tiles follow those whose elements they touch while these are in cache, and messages
+// travel meanwhile.
+#pragma once
+#include "tilewave/engine/schedule.hpp"
+
+namespace tilewave {
+
+/// The same schedule, of which tiles of nests are cut into slices of at most `points` points, of one row at least,
+/// along the loop that they go through first. Steps that touch the same elements, one of which writes them, keep their
+/// order.
+///
+/// What other ranks wait for is computed and sent first. Then the latest nest goes on that can: it finds in cache what
+/// those before it have written. Each wait gets an equal share of the other tiles before it, and no wait stands before
+/// a post that it stood behind: where no rank waited for ever, none does now. Pure; costs the square of the slices.
+/// Schedules whose lanes wait for each other, and those with fewer than two nests, stay as they are.
+Schedule fused(Schedule schedule, std::int64_t points);
+
+}  // namespace tilewave
