@@ -1,6 +1,7 @@
 """Benchmarks: ``tilewave bench NAME [--json FILE] [--quick]``."""
 
 from bench.bodies import bodies
+from bench.costs import costs
 from bench.executor import executor
 from bench.factors import cholesky, lu, qr
 from bench.first import first
@@ -23,6 +24,7 @@ from bench.wolfmann import wolfmann
 NAMES = {
     "bodies": bodies,
     "cholesky": cholesky,
+    "costs": costs,
     "executor": executor,
     "first": first,
     "halo": halo,

@@ -22,6 +22,7 @@ CASES = {
     "sizes": ("calls", "runs alone"),
     "coefficients": ("calls", "runs alone"),
     "batch": ("first run", "a later run"),
+    "in turn": ("first round", "second round", "a later round"),
     "poisson": ("first solution", "a later solution"),
     "matrices": ("first product", "first LU"),
 }

@@ -26,7 +26,7 @@ from bench.stencils_girih import rates as girih_rates
 WORKER = "bench.stencils_ranks"
 PLACES = ("1x1", "1x2", "2x1", "2@1gbit", "2@100mbit")
 #: Name, points along each axis, time steps.
-CASES = (("heat", 256, 24), ("order8", 256, 24), ("heat", 512, 8))
+CASES = (("heat", 232, 24), ("heat", 256, 24), ("heat", 300, 24), ("order8", 256, 24), ("heat", 512, 8))
 SMALL = (("heat", 24, 4), ("order8", 24, 4))
 MODES = ("basic", "diag", "diag2", "overlap", "overlap2", "full")
 #: Of the bodies: order of accuracy, and what is before the Laplacian.

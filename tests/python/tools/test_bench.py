@@ -23,6 +23,7 @@ HERE = {"args": ["--where", "2x1"]}
     [
         ("bodies", {}),
         ("cholesky", HERE),
+        ("costs", {}),
         ("executor", {}),
         ("first", {"args": ["--case", "import,tiny nest,sizes,poisson"]}),
         ("halo", {}),

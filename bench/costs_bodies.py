@@ -1,0 +1,103 @@
+"""The nests of `bench costs`, and their plain loops under Numba."""
+
+import functools
+
+import numpy as np
+import tilewave as tw
+
+from bench.nests_plain import numba
+
+
+@tw.nest
+def functions(A, B, i, j):
+    A[i, j] = np.exp(-B[i, j]) * 0.5 + np.sin(B[i, j])
+
+
+@tw.nest
+def exp(A, B, i, j):
+    A[i, j] = np.exp(B[i, j])
+
+
+@tw.nest
+def log(A, B, i, j):
+    A[i, j] = np.log(B[i, j])
+
+
+@tw.nest
+def tanh(A, B, i, j):
+    A[i, j] = np.tanh(B[i, j])
+
+
+@tw.nest
+def power(A, B, i, j):
+    A[i, j] = np.power(B[i, j], 1.3)
+
+
+@tw.nest
+def arctan2(A, B, i, j):
+    A[i, j] = np.arctan2(B[i, j], 0.7)
+
+
+@tw.nest
+def dependent(A, B, i, j):
+    A[i, j] = 0.3 * np.exp(-A[i-1, j] * B[i, j]) + 0.2 * A[i, j-1]
+
+
+@tw.nest
+def best_of_each(H, S, X, Y, b, i, j):
+    h = max(H[b, i-1, j-1] + (X[b, i] == Y[b, j]) * 2 - 1, H[b, i-1, j] - 1, H[b, i, j-1] - 1, 0)
+    H[b, i, j] = h
+    S[b] = max(S[b], h)
+
+
+@tw.nest
+def relax(u, f, i, j, *, w):
+    d = 0.25 * (u[i-1, j] + u[i+1, j] + u[i, j-1] + u[i, j+1] + f[i, j]) - u[i, j]
+    u[i, j] = u[i, j] + w * d
+
+
+@tw.nest
+def wave(u, c, t, i, j):
+    u[t+1, i, j] = (
+        2 * u[t, i, j]
+        - u[t-1, i, j]
+        + c[i, j] * (u[t, i-1, j] + u[t, i+1, j] + u[t, i, j-1] + u[t, i, j+1] - 4 * u[t, i, j])
+    )
+
+
+#: What NumPy does with whole arrays, of nests with independent points.
+WHOLE = {
+    "functions": lambda B: np.exp(-B) * 0.5 + np.sin(B),
+    "exp": np.exp,
+    "log": np.log,
+    "tanh": np.tanh,
+    "power": lambda B: np.power(B, 1.3),
+    "arctan2": lambda B: np.arctan2(B, 0.7),
+}
+
+
+def loops_of_functions(A, B):
+    for i in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            A[i, j] = np.exp(-B[i, j]) * 0.5 + np.sin(B[i, j])
+
+
+def loops_of_dependent(A, B):
+    for i in range(1, A.shape[0]):
+        for j in range(1, A.shape[1]):
+            A[i, j] = 0.3 * np.exp(-A[i-1, j] * B[i, j]) + 0.2 * A[i, j-1]
+
+
+def loops_of_best(H, S, X, Y):
+    for b in range(H.shape[0]):
+        for i in range(1, H.shape[1]):
+            for j in range(1, H.shape[2]):
+                h = max(H[b, i-1, j-1] + (X[b, i] == Y[b, j]) * 2 - 1, H[b, i-1, j] - 1, H[b, i, j-1] - 1, 0)
+                H[b, i, j] = h
+                S[b] = max(S[b], h)
+
+
+@functools.cache
+def compiled(function, fastmath=False):
+    """The loops under Numba; None where it is not installed."""
+    return numba() and numba().njit(boundscheck=False, fastmath=fastmath)(function)
