@@ -1,7 +1,6 @@
 """`bench nests`: distances of many pairs of series by dynamic time warping, and scores of many alignments.
 
-Against Numba's loops, which keep two rows of a table, dtaidistance and the best of parasail's functions, which keep no
-table either.
+No table is stored: ours are rolling windows, Numba's loops keep two rows. And dtaidistance, the best of parasail.
 """
 
 import sys
@@ -14,9 +13,6 @@ from bench.nests_bodies import SCORES, smith_waterman_scores, warping
 from bench.nests_plain import numba, plain_loops, sequences
 from bench.nests_race import compare, lanes, must_equal, race, skipped
 from bench.scalapack import VARIABLE, folders
-
-#: Pairs whose tables are in memory at once.
-TOGETHER = 200
 
 
 def batches(quick):
@@ -63,25 +59,18 @@ def _warping(quick):
 
 def _warping_by_nest(x, y, context):
     pairs, n = x.shape
-    together = min(TOGETHER, pairs)
-    D = tw.field((together, n + 1, n + 1), init=_borders(together, n), context=context)
-    X, Y, found = np.empty((together, n)), np.empty((together, n)), np.empty(pairs)
-    bound = tw.bind(warping, D=D, X=X, Y=Y, context=context)
+    D = tw.field((pairs, n + 1, n + 1), init=_border, keep="window", context=context)
+    found = np.zeros(pairs)
 
     def run():
-        for begin in range(0, pairs, together):
-            X[:], Y[:] = x[begin : begin + together], y[begin : begin + together]
-            bound.run()
-            found[begin : begin + together] = D.local[D.inside][:, -1, -1]
+        tw.run(warping, D=D, S=found, X=x, Y=y, context=context)
         return found.copy()
 
     return run
 
 
-def _borders(pairs, n):
-    start = np.full((pairs, n + 1, n + 1), np.inf)
-    start[:, 0, 0] = 0.0
-    return start
+def _border(p, i, j):
+    return np.where((i == 0) & (j == 0), 0.0, np.inf)
 
 
 def _dtaidistance(series, first):
@@ -125,17 +114,12 @@ def _alignments(quick):
 
 def _scores_by_nest(a, b, context):
     pairs, n = a.shape
-    together = min(TOGETHER, pairs)
-    fields = {name: tw.field((together, n + 1, n + 1), "i2", context=context) for name in "HEF"}
-    A, B, found = np.empty((together, n), "i1"), np.empty((together, n), "i1"), np.empty(pairs, "i4")
-    bound = tw.bind(smith_waterman_scores, **fields, a=A, b=B, **SCORES, context=context)
+    fields = {name: tw.field((pairs, n + 1, n + 1), "i2", keep="window", context=context) for name in "HEF"}
+    found = np.zeros(pairs, "i2")
 
     def run():
-        for begin in range(0, pairs, together):
-            A[:], B[:] = a[begin : begin + together], b[begin : begin + together]
-            bound.run()
-            H = fields["H"]
-            found[begin : begin + together] = H.local[H.inside].max(axis=(1, 2))
-        return found.copy()
+        found[:] = 0
+        tw.run(smith_waterman_scores, **fields, S=found, a=a, b=b, **SCORES, context=context)
+        return found.astype("i4")
 
     return run

@@ -51,18 +51,21 @@ def smith_waterman_by_table(H, E, F, score, a, b, i, j, *, start, extend):
 
 
 @tw.nest
-def smith_waterman_scores(H, E, F, a, b, p, i, j, *, match, mismatch, start, extend):
+def smith_waterman_scores(H, E, F, S, a, b, p, i, j, *, match, mismatch, start, extend):
     e = max(E[p, i, j-1] - extend, H[p, i, j-1] - start)
     f = max(F[p, i-1, j] - extend, H[p, i-1, j] - start)
     pair = match if a[p, i-1] == b[p, j-1] else mismatch
     E[p, i, j] = e
     F[p, i, j] = f
-    H[p, i, j] = max(max(H[p, i-1, j-1] + pair, 0), max(e, f))
+    h = max(max(H[p, i-1, j-1] + pair, 0), max(e, f))
+    H[p, i, j] = h
+    S[p] = max(S[p], h)
 
 
 @tw.nest
-def warping(D, X, Y, p, i, j):
+def warping(D, S, X, Y, p, i, j):
     D[p, i, j] = abs(X[p, i-1] - Y[p, j-1]) + min(D[p, i-1, j], D[p, i, j-1], D[p, i-1, j-1])
+    S[p] = D[p, i, j]
 
 
 @tw.nest
