@@ -35,6 +35,10 @@ public:
         prepared_.reset();
     }
     const Plan& plan() const override { return plan_; }
+    void start() override {
+        nb::gil_scoped_acquire gil;
+        called([&] { return prepared_.attr("kernel").attr("start")(); });
+    }
     void compile() override {
         nb::gil_scoped_acquire gil;
         called([&] { return nb::object(prepared_.attr("kernel").attr("address")); });

@@ -280,6 +280,8 @@ private:
             all.push_back({&nest->plan(), !of.alternative.on_one_rank || context_.rank() == 0,
                            [&nest = *nest](double seconds) { return nest.sample(seconds); }, budget_s});
         }
+        for (std::size_t i = 0; i < some.size() && some.size() > 1; ++i)
+            if (all[i].takes_part) compiled([&] { return some[i].second->start(), true; });
         for (std::size_t i = 0; i < some.size(); ++i) try {
                 if (all[i].takes_part) compiled([&] { return some[i].second->compile(), true; });
             } catch (const std::exception&) {  // sample() says so, on all ranks

@@ -15,6 +15,8 @@ class SampledNest {
 public:
     virtual ~SampledNest() = default;
     virtual const Plan& plan() const = 0;
+    /// Begins to make machine code that is not there, if it can be made while others are. Local.
+    virtual void start() {}
     /// Machine code, where it is made when it first runs: sample() then takes no longer. Local.
     virtual void compile() {}
     /// Times of the kernel on tiles, as PreparedSweep::sample() gives them. Local.

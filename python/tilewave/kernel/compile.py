@@ -43,6 +43,8 @@ make it. The LLVM module is not made where that is found: it takes ten times as 
 """
 
 import ast
+import concurrent.futures
+import contextlib
 import ctypes
 import dataclasses
 import functools
@@ -70,7 +72,9 @@ from tilewave.kernel.scalars import Slot
 from tilewave.kernel.tables.permuted import Layout
 
 _LOADED_S = time.time()
-_LOADING = threading.Lock()  # held while a kernel is compiled and loaded; LLVM does so one at a time anyway
+_LOADING = threading.Lock()  # held while a kernel is loaded
+#: What threads are compiling, or have compiled for kernels that nobody has loaded.
+_started = set()
 
 #: Places, tables and bests of a kernel.
 MOST_POINTERS = _core.limits["places"]
@@ -114,6 +118,8 @@ class Kernel:
     bests : tuple of (int, str)
         The number of a written place, "max" or "min": the largest or smallest value that a row writes there, an element
         of the place's dtype, which the row function stores where the pointers after the tables' say.
+    stored : bool
+        Whether its object code was found on disk.
     """
 
     def __init__(self, recipe):
@@ -122,8 +128,8 @@ class Kernel:
         self.places = nest.places
         key = recipe.key()
         self.digest = hashlib.sha256(key.encode()).hexdigest()
-        self._recipe, self._engine = recipe, None
-        self._object_code, facts = recipe.found(key)
+        self._recipe, self._engine, self._coming = recipe, None, None
+        self._object_code, facts, self.stored = recipe.found(key)
         self.sites = tuple((name, message, nest.line + line) for name, message, line in facts["sites"])
         self.vectors = facts["vectors"]
         self.simd_rows_from = facts["simd_rows_from"]
@@ -143,15 +149,32 @@ class Kernel:
     def rows_address(self):
         return self._loaded().get_function_address(kernel_code.ROWS) if self._several else 0
 
+    def start(self):
+        """Begin to compile in a thread: for kernels that will run, while something else is prepared."""
+        with _LOADING, contextlib.suppress(RuntimeError):  # no thread can start: it is compiled when it is wanted
+            if self._engine is None and self._coming is None and not self.stored:
+                self._coming = _compilers().submit(self._object_code)
+                _started.add(self._coming)
+
     def _loaded(self):
-        """LLVM's engine with the code, which is compiled when it is first wanted: a kernel that nobody runs is not."""
-        with _LOADING:
-            if self._engine is None:
-                engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), processor.target_machine())
-                engine.add_object_file(llvm.ObjectFileRef.from_data(self._object_code()))
-                engine.finalize_object()
-                self._engine, self._object_code = engine, None
-            return self._engine
+        """LLVM's engine with the code, which is compiled when it is first wanted: a kernel that nobody runs is not.
+
+        What is being compiled is waited for, too: who loads a kernel runs it, or measures it, on the same CPUs.
+        """
+        coming, make = self._coming, self._object_code
+        if self._engine is None:
+            code = coming.result() if coming else make()
+            with _LOADING:
+                if self._engine is None:
+                    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), processor.target_machine())
+                    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+                    engine.finalize_object()
+                    self._engine = engine
+                    self._object_code = self._coming = None
+                started = [*_started]
+                _started.clear()
+            concurrent.futures.wait(started)
+        return self._engine
 
     def pack(self, scalars=None, tables=None):
         """What the row function is given as ``env``: pass the address, keep the array alive.
@@ -405,21 +428,23 @@ class _Recipe:
         )
 
     def found(self, key):
-        """(maker of the object code, what is known of the kernel); the functions that it calls are known to LLVM."""
+        """(maker of the object code, what is known of the kernel, whether the code is stored); the functions that it
+        calls are known to LLVM.
+        """
         stored = kernel_cache.find(key)
         if stored is not None:
             code, facts = _parted(stored)
             if loops.register(facts["calls"], facts["uniform"]):
-                return lambda: code, facts
+                return lambda: code, facts, True
         row = self.build()
         facts = self._facts(row)
         if stored is not None:  # NumPy has other loops on the same processor, as its environment may ask for
-            return lambda: _compiled(row), facts
+            return lambda: _compiled(row), facts, False
 
         def made():
             return json.dumps(facts).encode() + b"\0" + _compiled(row)
 
-        return lambda: _parted(kernel_cache.object_code(key, made))[0], facts
+        return lambda: _parted(kernel_cache.object_code(key, made))[0], facts, False
 
     def _facts(self, row):
         return {
@@ -435,8 +460,14 @@ class _Recipe:
 
 def _compiled(row):
     """The object code of a module."""
-    machine = processor.target_machine()
-    return machine.emit_object(processor.optimised(str(row.module), machine))
+    return processor.object_code(str(row.module))
+
+
+@functools.cache
+def _compilers():
+    """Threads that compile, on all CPUs: the one that starts them may be pinned to one."""
+    cpus = _core.allowed_cpus()
+    return concurrent.futures.ThreadPoolExecutor(len(cpus), "tilewave-compile", os.sched_setaffinity, (0, cpus))
 
 
 def _parted(data):

@@ -1,10 +1,15 @@
 """What kernels use of the processor: its vectors, its permutation of bytes, how far ahead it fetches; its code."""
 
+import ctypes
 import functools
+import threading
 
 import llvmlite.binding as llvm
+from llvmlite.binding import ffi
 
 from tilewave.kernel.tables.permuted import best_permutation
+
+_ASKING = threading.Lock()  # LLVM takes an option once
 
 
 def target_machine():
@@ -22,16 +27,40 @@ def _ask_for_sums_in_order():
     llvm.set_option("", "-force-ordered-reductions")
 
 
+def _without_lock(name):
+    """A function of LLVM for several threads at once, which llvmlite lets in one by one: each has a context of its own,
+    so that LLVM shares nothing between them.
+    """
+    locked, function = getattr(ffi.lib, name), getattr(ctypes.CDLL(ffi.lib._name, handle=ffi.lib._handle), name)
+    function.argtypes, function.restype = locked.argtypes, locked.restype
+    return function
+
+
+def object_code(text):
+    """The object code of an LLVM module, from its text. Threads may call it at the same time."""
+    machine = target_machine()
+    module = optimised(text, machine)
+    with ffi.OutputString() as error:
+        code = _without_lock("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1, error)
+        if not code:
+            raise RuntimeError(str(error))
+    try:
+        return ctypes.string_at(ffi.lib.LLVMPY_GetBufferStart(code), ffi.lib.LLVMPY_GetBufferSize(code))
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(code)
+
+
 def optimised(text, machine):
     """An LLVM module from its text, optimised for a target machine."""
-    _ask_for_sums_in_order()
-    parsed = llvm.parse_assembly(text)
+    with _ASKING:
+        _ask_for_sums_in_order()
+    parsed = llvm.parse_assembly(text, llvm.create_context())
     parsed.verify()
     tuning = llvm.create_pipeline_tuning_options(speed_level=3)
     tuning.loop_vectorization = True
     tuning.slp_vectorization = True
     passes = llvm.create_pass_builder(machine, tuning)
-    passes.getModulePassManager().run(parsed, passes)
+    _without_lock("LLVMPY_RunNewModulePassManager")(passes.getModulePassManager(), parsed, passes)
     return parsed
 
 

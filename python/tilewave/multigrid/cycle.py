@@ -6,6 +6,7 @@ from tilewave.field.create import field
 from tilewave.multigrid import bodies
 from tilewave.multigrid.sharing import ends_of
 from tilewave.nests import reduction
+from tilewave.nests.ahead import start_kernels
 from tilewave.nests.bind import bind
 
 CYCLES = ("V", "F", "W")
@@ -44,6 +45,7 @@ class Cycle:
     def __init__(self, levels, kind, smoother, pre, post, jumps, singular, context, grid=None):
         self.levels, self.kind, self.smoother, self.pre, self.post = levels, kind, smoother, pre, post
         self.jumps, self.singular, self.context, self._bound, self._ends = jumps, singular, context, {}, {}
+        self._bind, self._kernels = bind, []  # kernels that are compiled before they are bound
         # All nests share their fields, and parts of fields as coarse grids have them lie plainly.
         self.on = {"context": context, "plan": {"storage": "plain"} | ({} if grid is None else {"grid": grid})}
         self.dims = len(levels[0].shape)
@@ -62,6 +64,27 @@ class Cycle:
         for level in reversed(range(coarsest)):
             nests += [*self.wrap(level + 1), self._correct(level, linear=True), *self._visit(level, self.kind)]
         return nests
+
+    def start_compiling(self, more):
+        """Begin to compile the kernels of a cycle, and those of `more`: (nest, its arrays by name); local.
+
+        Kernels of coarser grids are mostly those of finer ones. Where the first is on disk, so are the others.
+        """
+        known, kinds, self._bound = self._bound, set(), {}
+
+        def start(nest, *, context, plan, reduce=None, reverse=(), **arguments):
+            if (kind := (nest, reverse, bool(reduce))) in kinds or any(kernel.stored for kernel in self._kernels[:1]):
+                return
+            kinds.add(kind)
+            self._kernels += start_kernels(nest, context, reverse, plan, arguments, reduce)
+
+        self._bind = start
+        try:
+            for nest, arrays in more:
+                start(nest, **arrays, **self.on)
+            _ = *self.norm(), *self.nests_of_cycle()
+        finally:
+            self._bind, self._bound = bind, known
 
     def norm(self):
         """What gives the norm of the finest grid's residual, under the name "norm"."""
@@ -97,7 +120,7 @@ class Cycle:
     def bound(self, key, nest, **arguments):
         """A nest bound once for each key."""
         if key not in self._bound:
-            self._bound[key] = bind(nest, **self.on, **arguments)
+            self._bound[key] = self._bind(nest, **self.on, **arguments)
         return self._bound[key]
 
     def operator(self, level):

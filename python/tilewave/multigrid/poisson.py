@@ -189,6 +189,12 @@ class Poisson:
         most = max_cycles
         (f, x0, tol, max_cycles, method), text = self._checked_call(f, x0, tol, max_cycles, method)
         yield text
+        if self.history is None:
+            dims, (u, into) = len(self.shape), (self._levels[0].u, self._levels[0].f)
+            taken = bodies.take(dims), {"f": into, "given": f}
+            self._cycle.start_compiling(
+                [taken, (bodies.hand_over(dims), {"x": f, "u": u, "shift": self.dtype.type(0).item()})]
+            )
         size = self._take_right_side(f)
         u = self._levels[0].u
         u.fill(0.0)

@@ -8,8 +8,9 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ConfigError, shown
+from tilewave.kernel.compile import layouts_of
 from tilewave.machine import known
-from tilewave.nests.kernel_maker import KernelMaker, with_plan
+from tilewave.nests.kernel_maker import KernelMaker, shapes_of_tables, with_plan
 from tilewave.nests.operands import copies_of, order_of
 from tilewave.nests.problem import with_names
 from tilewave.nests.steps import whole_blocks
@@ -62,13 +63,17 @@ def core_call(context, given, ran_s):
         isinstance(skew, tuple) and len(skew) == 2 and all(type(k) is int and abs(k) < 2**31 for k in skew)
     ):
         raise ConfigError(f"skew: given {shown(skew)}; allowed: {ALLOWED['skew']}")
-    key = given.key
+    key, orders = given.key, [*map(order_of, given.arrays.values())]
+    # How tables are looked up, and whether from a core's cache: a rate of small ones is none of large ones.
+    cache_bytes = context._core.machine().cache_bytes
+    layouts = layouts_of(given.reductions.nest, shapes_of_tables(given))
+    tables = [*zip(layouts, (table.nbytes > cache_bytes for table in given.tables.values()), strict=False)]
     return _core.PlanCall(
         problem=given.problem.core,
         request=request_of(given.choices, context.threads),
         plan=given.plan and given.plan._to_core(),
         blocks=given.loops.steps / given.block if given.block else 1,
-        body=repr((key.kernel, key.reductions, key.nest, key.lines, [*map(order_of, given.arrays.values())])),
+        body=repr((key.kernel, key.reductions, key.nest, key.lines, orders, tables)),
         memory=repr(key.memory),
         in_place=_brought(given),
         # The lanes that are here measure for those that are not.

@@ -265,6 +265,35 @@ def test_a_kernel_that_nobody_runs_is_not_compiled(cache, monkeypatch):
     assert makes_vectors(added, types, independent=True) and len(files(cache)) == made
 
 
+def test_kernels_are_compiled_in_threads(cache, monkeypatch):
+    """As many at once as there are CPUs, the same code as one by one; what is on disk is not compiled again."""
+    types, contents = {"A": "f8", "B": "f8"}, []
+    for folder, threads in (("one", False), ("several", True)):
+        monkeypatch.setenv("TILEWAVE_CACHE_DIR", str(cache / folder))
+        kernels = [kernel_for(scaled, types), kernel_for(added, types), kernel_for(added, types, independent=True)]
+        for kernel in kernels * 2 if threads else ():
+            kernel.start()
+        assert all(kernel.address for kernel in kernels)
+        contents.append([path.read_bytes() for path in files(cache / folder)])
+    assert contents[0] == contents[1] and len(contents[0]) == 3
+    again = kernel_for(scaled, types)
+    again.start()
+    assert again.stored and again._coming is None
+
+
+def test_a_kernel_that_a_thread_cannot_compile_says_so(cache, monkeypatch):
+    kernel = kernel_for(scaled, {"A": "f8", "B": "f8"})
+
+    def fails(*given):
+        raise MemoryError("no room")
+
+    with monkeypatch.context() as changed:
+        changed.setattr(processor, "optimised", fails)
+        kernel.start()
+        with pytest.raises(MemoryError, match="no room"):
+            _ = kernel.address
+
+
 @nest
 def scaled(A, B, i, j, *, c=2.0):
     A[i, j] = A[i - 1, j] + np.exp(B[i, j]) * c

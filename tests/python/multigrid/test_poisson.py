@@ -1,5 +1,8 @@
 """Multigrid on ranks that are threads: solutions, convergence, and what is refused."""
 
+import itertools
+import weakref
+
 import numpy as np
 import pytest
 from local_ranks import results_of
@@ -8,8 +11,7 @@ from poisson_matrix import poisson_matrix
 import tilewave as tw
 from tilewave.errors import ConfigError
 from tilewave.multigrid import Poisson
-from tilewave.nests import choosing
-import itertools
+from tilewave.nests import choosing, kernel_maker
 
 CASES = [
     ((32,), {}),
@@ -242,3 +244,13 @@ def test_a_second_solver_of_the_same_shape_plans_nothing(ranks, monkeypatch):
     results = results_of(ranks, 1, body)
     (first, second), counts = results[0]
     assert np.array_equal(first, second) and 0 < counts[0] == counts[1]
+
+
+def test_kernels_of_the_first_solution_are_compiled_ahead(monkeypatch, tmp_path):
+    """Those that threads have begun to compile are those that run."""
+    monkeypatch.setenv("TILEWAVE_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(kernel_maker, "kernels", weakref.WeakValueDictionary())
+    solver = tw.multigrid.Poisson((9, 8), context=tw.Context(threads=1))
+    solver.solve(np.ones((9, 8)))
+    kernels = solver._cycle._kernels
+    assert len(kernels) > 5 and all(kernel._engine for kernel in kernels)

@@ -85,3 +85,17 @@ def test_brief_runs_of_one_body_are_measured_once(measured):
         H, B = (tw.field((n, n), init=1.0, context=context) for _ in range(2))
         tw.run(add, H=H, B=B, plan={"storage": "plain"}, context=context)
     assert len(measured) == 1
+
+
+@tw.nest
+def look_up(H, T, a, b, i, j):
+    H[i, j] = max(H[i - 1, j - 1] + T[a[i], b[j]], H[i, j - 1])
+
+
+def test_tables_that_are_looked_up_otherwise_have_rates_of_their_own(measured):
+    context = tw.Context(threads=1)
+    a = b = np.zeros(SHAPE[0], "i1")
+    H = tw.field((SHAPE[0], SHAPE[0]), "i2", context=context)
+    for letters in (4, 24):
+        tw.plan(look_up, H=H, T=np.ones((letters, letters), "i2"), a=a, b=b, context=context)
+    assert len({each.kernel._recipe.choices.layouts for each in measured}) == 2
