@@ -5,19 +5,24 @@ import functools
 
 from llvmlite import ir
 
-from tilewave.kernel.emit.emitter import Emitter
+from tilewave.kernel.emit.emitter import SITES, Emitter
 from tilewave.kernel.emit.loops import c_function
 from tilewave.kernel.emit.statements import Body
 from tilewave.kernel.rows.vectors import ParallelAccesses
 from tilewave.kernel.scalars import positions, room_of
+from tilewave.kernel.tables.row_check import is_near
 from tilewave.kernel.tables.tables import Tables
 from tilewave.kernel.types.emitting import CountedLoop, element, greatest, least
+from tilewave.kernel.types.python_math import BEYOND
 from tilewave.kernel.types.values import I8, I64, POINTER, Typed, Value, ir_type
-from tilewave.nest.batch import BOUNDS, before
+from tilewave.nest.batch import BOUNDS, WHERE, before
 from tilewave.nest.types import INT, scalar
 
 #: Bounds of a loop index that a body uses as a number.
 INDEX_LIMIT = 2**30
+
+#: What messages say of integers that an element cannot hold.
+OUT_OF_BOUNDS = "Python integer out of bounds"
 
 #: Buffers begin at cache lines.
 LINE_BYTES = 64
@@ -53,7 +58,9 @@ class BatchRows:
         self.parallel = ParallelAccesses(self.module)
         self.tables = Tables(self.e, nest, dtypes, self.parallel.mark)
         self.lanes = nest.lanes
-        self.body_sites = 0
+        self.memory = self.only = self.place = None
+        #: Places of the body that leave the loops at once.
+        self.hard_exits = 0
 
     def emit(self):
         """The whole function."""
@@ -71,23 +78,75 @@ class BatchRows:
         self._make_rooms()
         points = functools.reduce(build.and_, [build.icmp_signed("<", low, high) for low, high in self.box])
         with build.if_then(build.and_(points, build.icmp_signed(">", self.count, I64(0)))):
-            memory = self._allocate()
+            self._allocate()
             blocks = CountedLoop(build, "block", I64(0), self.count, step=self.lanes)
             with blocks as self.first:
                 self.live = least(build, build.sub(self.count, self.first), I64(self.lanes))
-                for room in self.rooms:
-                    self._pack(room)
-                self._begin_rings()
-                self._loop([])
-                for room in self.rooms:
-                    self._unpack(room)
-            free = self.e.outside(c_function("free"), ir.FunctionType(ir.VoidType(), [POINTER]))
-            build.call(free, [memory])
+                self._block()
+            self._free()
         build.ret(I64(0))
 
+    def _block(self):
+        """The points of all lanes. Where one has raised they begin anew, one after the other: nothing but elements that
+        every point writes has been stored yet.
+        """
+        build = self.build
+        slow, done = (build.append_basic_block(name) for name in ("slow", "computed"))
+        with build.goto_entry_block():
+            self.raised = build.alloca(I8)
+        build.store(I8(0), self.raised)
+        for room in self.rooms:
+            self._pack(room)
+        if self.nest.whole.tables:
+            near = [self.tables.known[name][1:] for name in self.nest.whole.tables]
+            fast = build.append_basic_block("fast")
+            build.cbranch(functools.reduce(build.and_, [is_near(build, *each) for each in near]), fast, slow)
+            build.position_at_end(fast)
+        self._begin_rings()
+        self.e.leave, self.e.deferred = functools.partial(self._give_up, slow), self._note
+        self._loop([])
+        self.e.leave, self.e.deferred = self._leave, None
+        build.cbranch(build.icmp_unsigned("!=", build.load(self.raised, typ=I8), I8(0)), slow, done)
+        build.position_at_end(slow)
+        if self.e.sites:
+            for room in self.rooms:
+                self._pack(room)
+            with self._counted(I64(0), self.live) as self.only:
+                self._begin_rings()
+                self._loop([])
+            self.only = None
+        build.branch(done)
+        build.position_at_end(done)
+        for room in self.rooms:
+            self._unpack(room)
+
+    def _note(self, condition, exception, message):
+        """Go on after some errors, and note that there was one: what follows can do no harm."""
+        if exception != "IndexError" and message != BEYOND and OUT_OF_BOUNDS not in message:
+            return False
+        build = self.build
+        before = build.load(self.raised, typ=I8)
+        build.store(build.or_(before, build.zext(condition, I8)), self.raised)
+        return True
+
+    def _give_up(self, slow, _):
+        self.hard_exits += 1
+        self.build.branch(slow)
+
     def _leave(self, site):
+        """Return the site and the point of the batch; the other loops' indices go to a table."""
+        build, number = self.build, I64(0)
         self.e.exits += 1
-        self.build.ret(I64(site))
+        if self.place is not None:
+            number, xs = self.place
+            for k, x in enumerate(xs):
+                build.store(x, build.gep(self.tables.known[WHERE][0], [I64(k)], source_etype=I64))
+            self._free()
+        build.ret(build.add(build.mul(number, I64(SITES)), I64(site)))
+
+    def _free(self):
+        free = self.e.outside(c_function("free"), ir.FunctionType(ir.VoidType(), [POINTER]))
+        self.build.call(free, [self.memory])
 
     # Before the loops.
 
@@ -131,7 +190,7 @@ class BatchRows:
             begins.append((room, total))
             total = build.add(total, build.mul(build.udiv(build.add(size, I64(LINE_BYTES - 1)), I64(64)), I64(64)))
         malloc = self.e.outside(c_function("malloc"), ir.FunctionType(POINTER, [I64]))
-        memory = build.call(malloc, [total])
+        self.memory = memory = build.call(malloc, [total])
         self.e.fail_if(
             build.icmp_unsigned("==", build.ptrtoint(memory, I64), I64(0)), "MemoryError", "the buffers of a batch"
         )
@@ -139,7 +198,6 @@ class BatchRows:
         line = build.sub(I64(0), build.and_(address, I64(LINE_BYTES - 1)))
         for room, begin in begins:
             room.data = build.gep(memory, [build.add(begin, line)], source_etype=I8)
-        return memory
 
     # Elements.
 
@@ -189,6 +247,15 @@ class BatchRows:
         with loop as lane:
             yield lane
         self.parallel.close(loop.branch)
+
+    @contextlib.contextmanager
+    def _points(self, end):
+        """A loop over the lanes whose points are computed."""
+        if self.only is not None:
+            yield self.only
+            return
+        with self._all_lanes(end) as lane:
+            yield lane
 
     @contextlib.contextmanager
     def _counted(self, begin, end):
@@ -316,7 +383,7 @@ class BatchRows:
         def give(xs):
             here = self._subscripts(room, xs)
             at = self._in_room(room, here, plane)
-            with self._all_lanes(self.live) as lane:
+            with self._points(self.live) as lane:
                 value = self._load(self._lane_of(room, at, lane), room.dtype)
                 self._store(value, self._in_array(room, place, here, self._lane(lane)))
 
@@ -381,8 +448,9 @@ class BatchRows:
                     behind = place.along[nest.inner[0]] - self._writer(room).along[nest.inner[0]]
                     plane = build.add(self.plane, I64(-behind if nest.downwards[0] else behind))
                 at[place.key] = room, self._in_room(room, here, plane)
-        with self._all_lanes() as lane:
+        with self._points(I64(self.lanes)) as lane:
             number = self._lane(lane)
+            self.place = number, xs
             reads, cells = {}, {}
             for room in self.rooms:
                 for place in room.buffer.places:
@@ -390,10 +458,8 @@ class BatchRows:
                     (cells if place.written else reads)[place.key] = value
             names = {**self.names, **self._indices(xs, number)}
             reads = {key: Value([value]) for key, value in reads.items()}
-            sites = len(self.e.sites)
             body = Body(self.e, nest.whole, self.constants, names, reads, cells, self.tables.lookup)
             body.translate()
-            self.body_sites += len(self.e.sites) - sites
             if body.state is None:  # every point raises
                 return
             for key, cell in body.state.cells.items():

@@ -83,7 +83,7 @@ def build_row(nest, dtypes, slots, constants, choices, vector_bytes, lane_bytes,
     if isinstance(nest, BatchNest):
         batch = BatchRows(nest, dtypes, slots, constants, ROW, choices)
         batch.emit()
-        return Row(batch.module, batch.e.sites, not batch.body_sites and not batch.e.calls, False, batch)
+        return Row(batch.module, batch.e.sites, not batch.hard_exits and not batch.e.calls, False, batch)
     row = _Frame(nest, dtypes, slots, constants, choices, permutation=permutation).build()
     steps = dict(zip((place.key for place in nest.places), choices.steps, strict=True))
     together = all(steps[place.key] == 1 for place in nest.places if place.written)

@@ -11,6 +11,9 @@ from tilewave.nest.nest import Nest
 #: The table with the ranges of the inner loops, and what an array with a rolling window is before the run.
 BOUNDS = "inner bounds"
 
+#: The table for the inner loop indices of a point that raised.
+WHERE = "inner place"
+
 #: A loop of one round around a batch of one loop.
 ONCE = "whole batch"
 
@@ -138,17 +141,24 @@ class BatchNest(Nest):
         self.axes = {name: axes for name, axes in nest.axes.items() if name in outer}
         self.dependences = ()
         inside = dict.fromkeys(buffer.array for buffer in buffers if buffer.kind != "outer")
-        self.tables = (*nest.tables, *(name for name in inside if name not in windows), *map(before, windows), BOUNDS)
+        self.tables = (
+            *nest.tables,
+            *(name for name in inside if name not in windows),
+            *map(before, windows),
+            BOUNDS,
+            WHERE,
+        )
         self.arrays = (*(name for name in nest.arrays if name in outer), *self.tables)
         #: Tables that the kernel writes.
-        self.written_tables = tuple(dict.fromkeys(b.array for b in buffers if b.stored and b.kind != "outer"))
+        stored = dict.fromkeys(buffer.array for buffer in buffers if buffer.stored and buffer.kind != "outer")
+        self.written_tables = (*stored, WHERE)
         self.numbers = {*self.outer}
         self.known_reductions = {}
         self._unwritten_keys = frozenset()
 
     def table_rank(self, table):
         """Number of dimensions."""
-        if table == BOUNDS:
+        if table in (BOUNDS, WHERE):
             return 1
         if table.startswith("before "):
             return len(self.inner)

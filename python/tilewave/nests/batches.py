@@ -11,7 +11,7 @@ from tilewave.errors import ConfigError
 from tilewave.field.field import Field
 from tilewave.kernel.compile import find_types
 from tilewave.kernel.scalars import Slot
-from tilewave.nest.batch import BOUNDS, BatchNest, before, buffers_of, outer_loops
+from tilewave.nest.batch import BOUNDS, WHERE, BatchNest, before, buffers_of, outer_loops
 from tilewave.nest.bounds import loop_bounds, loop_directions
 from tilewave.nest.box import iteration_box
 from tilewave.nests.operands import copied, memory_in_c_order
@@ -77,6 +77,7 @@ def batch_of(nest, context, arrays, scalars, captured, loops):
     inner_box = bounds.box[count:]
     constants = [constant for sides in ranges for side in sides for _, constant in side]
     found[BOUNDS] = np.array([*itertools.chain(*inner_box), *constants], np.int64)
+    found[WHERE] = np.zeros(len(made.inner), np.int64)
     if not _is_plain(nest, made, found, scalars, captured):
         return None
     over = {index: bounds.box[k] for k, index in enumerate(made.outer)} | {

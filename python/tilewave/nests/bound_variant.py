@@ -38,7 +38,9 @@ class Variant:
             context._core,
             ready.operands,
             ready.core_kernel(),
-            lambda site, point: explain(nest, context, kernel, site, point) + part,
+            lambda site, point: (
+                explain(nest, context, kernel, site, dict(zip(nest.indices, point, strict=True))) + part
+            ),
         )
 
     def environment(self, scalars):

@@ -13,6 +13,7 @@ import numpy as np
 from tilewave import _core
 from tilewave.errors import ConfigError, KernelError
 from tilewave.field.create import field
+from tilewave.nest.batch import ONCE, WHERE
 from tilewave.nests.memory_bound import moved_by
 from tilewave.nests.operands import memory_in_c_order, operands_of
 from tilewave.nests.problem import history_of
@@ -83,7 +84,7 @@ def execute(nest, context, ready, operands, begun, moving_s):
         return ready.sweep.run(
             operands,
             ready.core_kernel(),
-            lambda site, point: explain(nest, context, ready.kernel, site, point),
+            lambda site, point: explain(nest, context, ready.kernel, site, _place(ready, nest, point)),
             steps=ready.steps,
             moving_s=moving_s,
             call_s=time.perf_counter() - begun,
@@ -217,7 +218,16 @@ def _stored(window, context):
     return field(window.shape, window.dtype, init, context=context)
 
 
-def explain(nest, context, kernel, site, point):
+def _place(ready, nest, point):
+    """Loop indices by name."""
+    place = dict(zip(nest.indices, point, strict=True))
+    if ready.loops.inner:
+        place.pop(ONCE, None)
+        place |= dict(zip(nest.inner, ready.tables[WHERE].tolist(), strict=True))
+    return place
+
+
+def explain(nest, context, kernel, site, place):
     name, message, line = kernel.sites[site - 1]
-    where = ", ".join(f"{i}={p}" for i, p in zip(nest.indices, point, strict=True))
+    where = ", ".join(f"{i}={p}" for i, p in place.items())
     return f"nest {nest.name!r} raised {name}({message!r}) at {where} on rank {context.rank}, line {line}"

@@ -27,8 +27,8 @@ def _subscript(indices, offsets):
     return ", ".join(index if not offset else f"{index}{offset:+d}" for index, offset in zip(indices, offsets))
 
 
-def _body(random):
-    """A body with its arrays' axes: by name the loop indices."""
+def _body(random, integers):
+    """A body with its arrays' axes: by name the loop indices; of the table T none."""
     outer = ["b"] if random.random() < 0.7 else ["p", "q"]
     inner = ["i", "j", "k"][: random.integers(1, 4 if len(outer) == 1 else 3)]
     loops = [*outer, *inner]
@@ -56,6 +56,11 @@ def _body(random):
     values = [f"{name}[{', '.join(axes[name])}]" for name in used]
     if "Y" in used and random.random() < 0.5:
         values.append(f"Y[{outer[-1]}, {inner[-1]}-1]")
+    if integers and random.random() < 0.4:
+        axes["T"] = []
+        values.append(f"T[{values[0]}]")
+    if random.random() < 0.3:
+        values.append(f"(({values[0]} > 1) * 2 - 1)")
     pick = random.choice(["min", "max", "np.minimum", "sum"])
     best = reads[0]
     for read in reads[1:]:
@@ -110,14 +115,16 @@ def test_random_batches_are_those_of_the_plain_loops(number):
     seed = SEED + number
     print(f"seed {seed}")
     random = np.random.default_rng(seed)
-    text, axes, outer, inner = _body(random)
+    dtype = random.choice(["f8", "f4", "i2", "i4"])
+    text, axes, outer, inner = _body(random, dtype[0] == "i")
     nest = tw.nest_from(text)
     ranks = (1, 1, 2, 3, 1, 4, 1, 6)[number % 8]
-    dtype = random.choice(["f8", "f4", "i2", "i4"])
     extents = {"b": random.integers(8, 40), "p": 3, "q": random.integers(8, 30)} | {
         name: random.integers(4, 9) for name in inner
     }
     arrays = {name: _values(random, [extents[axis] for axis in axes[name]], dtype) for name in nest.arrays}
+    if "T" in arrays:
+        arrays["T"] = random.integers(-2, 3, 7).astype(dtype)
     window = ranks > 1 or random.random() < 0.7
     init = random.choice([0.0, 3.0, None]) if random.random() < 0.5 else None
     before = np.empty_like(arrays["D"])
@@ -132,8 +139,11 @@ def test_random_batches_are_those_of_the_plain_loops(number):
     box = nest.iteration_box({name: array.shape for name, array in arrays.items()})
     over = _over(random, box, outer, inner)
     reverse = tuple(inner[:1]) if random.random() < 0.15 else tuple(outer[:1]) if random.random() < 0.1 else ()
-    with np.errstate(all="ignore"):
-        plain_loops(nest, loop_bounds(nest.indices, box, over), expected, reverse=reverse)
+    try:
+        with np.errstate(all="ignore"):
+            plain_loops(nest, loop_bounds(nest.indices, box, over), expected, reverse=reverse)
+    except OverflowError:
+        return
     threads = int(random.integers(1, 4))
 
     def body(context):
@@ -158,3 +168,26 @@ def test_random_batches_are_those_of_the_plain_loops(number):
             same = _bits(value) == _bits(expected[name])
             assert same, (text, name, without, value, expected[name])
     print("a batch:", any(nest.known_batches.values()), window, ranks, text)
+
+
+def test_a_point_that_raises_is_named():
+    nest = tw.nest_from(
+        """def scores(D, S, T, x, b, i, j):
+            D[b, i, j] = max(D[b, i-1, j], D[b, i, j-1]) + T[x[b, i, j]]
+            S[b] = D[b, i, j]"""
+    )
+    for ranks, threads in ((1, 1), (1, 2), (2, 1)):
+        x = np.ones((40, 9, 9), "i1")
+        x[:, 3, 7] = np.where(np.arange(40) > 36, 5, 1)
+        x[38, 3, 5] = -6
+
+        def body(context, x=x):
+            S = tw.field((40,), "i2", context=context)
+            D = tw.field((40, 9, 9), "i2", keep="window", context=context)
+            try:
+                tw.run(nest, D=D, S=S, T=np.arange(5, dtype="i2"), x=x, context=context)
+            except tw.KernelError as error:
+                return str(error)
+
+        (text, *others) = results_of(ranks, threads, body)
+        assert "IndexError" in text and "at b=37, i=3, j=7 on rank" in text and {text} == {text, *others}

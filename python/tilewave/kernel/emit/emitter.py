@@ -55,6 +55,8 @@ class Emitter:
         Emits what a raising point does: given the site's number, stores and returns.
     calls, exits : int
         Calls of outside functions for one point and places that leave the kernel, emitted so far.
+    deferred : callable or None
+        Takes (condition, exception, message) of a place that may raise; the point goes on where it returns true.
     strips : Strips or None
         Takes the calls of outside functions in the loops of a strip.
     """
@@ -68,7 +70,7 @@ class Emitter:
         self.leave = None
         self.calls = 0
         self.exits = 0
-        self.strips = None
+        self.strips = self.deferred = None
         self._scratch = None
         self._minus_zero = {}
 
@@ -86,6 +88,8 @@ class Emitter:
     def fail_if(self, condition, exception, message):
         """Leave the kernel when the LLVM i1 holds."""
         number = self.site(exception, message)
+        if self.deferred and self.deferred(condition, exception, message):
+            return
         good = self.builder.append_basic_block("good")
         bad = self.builder.append_basic_block("bad")
         self.builder.cbranch(condition, bad, good)

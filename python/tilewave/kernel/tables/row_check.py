@@ -58,11 +58,11 @@ def lookups_are_inside(frame, lookups):
         for value in _extremes(frame, part, greatest):
             inside = build.and_(inside, build.icmp_unsigned("<", value, extent))
     for _, extents, strides in (frame.tables.known[name] for name in frame.nest.tables):
-        inside = build.and_(inside, _is_near(build, extents, strides))
+        inside = build.and_(inside, is_near(build, extents, strides))
     return inside
 
 
-def _is_near(build, extents, strides):
+def is_near(build, extents, strides):
     """Whether every element of a table is less than 2**31 bytes from its first."""
     near, span = I1(1), I64(0)
     for extent, stride in zip(extents, strides, strict=True):

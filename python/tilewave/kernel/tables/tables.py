@@ -61,6 +61,8 @@ class Tables:
             return self.rows.value(node)
         build, table = self.e.builder, node.value.id
         base, extents, strides = self.known[table]
+        if self.e.deferred:
+            return self._lookup_near(table, subscripts)
         indices = [self._integer(table, value) for value in subscripts]
         if self.checked:
             inside = [self._wrapped(table, axis, index, extents[axis]) for axis, index in enumerate(indices)]
@@ -75,6 +77,37 @@ class Tables:
         place = build.gep(base, [distance], source_etype=I8)
         value = self.loaded(build.load(place, typ=ir_type(dtype)))
         return Value([Typed(scalar(dtype), value)])
+
+    def _lookup_near(self, table, subscripts):
+        """The same of a table of less than 2**31 bytes, with 32 bits, where points with wrong subscripts go on."""
+        build, distance = self.e.builder, I32(0)
+        base, extents, strides = self.known[table]
+        for axis, (value, extent, stride) in enumerate(zip(subscripts, extents, strides, strict=True)):
+            extent, stride = build.trunc(extent, I32), build.trunc(stride, I32)
+            index = self.e.dispatch(self._as_near(table), value).only.ir
+            index = build.select(build.icmp_signed("<", index, I32(0)), build.add(index, extent), index)
+            outside = build.icmp_unsigned(">=", index, extent)
+            self.e.fail_if(outside, "IndexError", f"index out of bounds for axis {axis} of {table}")
+            inside = build.select(outside, I32(0), index)
+            distance = build.add(distance, build.mul(inside, stride))
+        dtype = self.dtypes[table]
+        place = build.gep(base, [build.sext(distance, I64)], source_etype=I8)
+        return Value([Typed(scalar(dtype), self.loaded(build.load(place, typ=ir_type(dtype))))])
+
+    def _as_near(self, table):
+        """A function of a subscript that gives it with 32 bits, as a number that is outside where it has more."""
+        build = self.e.builder
+
+        def convert(typed):
+            if not typed.type.is_python and typed.type.dtype.kind in "iu" and typed.type.dtype.itemsize < 4:
+                widen = build.sext if typed.type.dtype.kind == "i" else build.zext
+                return Value([Typed(scalar("int32"), widen(typed.ir, I32))])
+            whole = self._integer(table, Value([typed])).ir
+            near = build.trunc(whole, I32)
+            same = build.icmp_signed("==", build.sext(near, I64), whole)
+            return Value([Typed(scalar("int32"), build.select(same, near, I32(-(2**31))))])
+
+        return convert
 
     def _integer(self, table, value):
         def convert(typed):
