@@ -42,8 +42,8 @@ class Batch:
     loops: object
 
 
-def batch_of(nest, context, arrays, scalars, captured, loops):
-    """The `Batch` of a call; None where it is none."""
+def batch_of(nest, context, arrays, scalars, captured, loops, planned):
+    """The `Batch` of a call; None where it is none. `planned`: loops that a given plan is of, or 0."""
     if _core.without(context._off, "batches") or not nest.written:
         return None
     windows = {name for name in nest.written if isinstance(arrays[name], Field) and arrays[name].keep == "window"}
@@ -69,6 +69,8 @@ def batch_of(nest, context, arrays, scalars, captured, loops):
     forms = tuple(tuple(tuple(factors for factors, _ in side) for side in sides) for sides in ranges)
     downwards = tuple(index in down for index in nest.indices[count:])
     made = BatchNest(nest, count, buffers, forms, downwards, lanes)
+    if planned not in (0, len(made.indices)):
+        return None
     found = {name: arrays[name] for name in made.arrays if name in arrays} | memory
     for name in windows:
         found[before(name)] = _before(arrays[name], nest.axes[name], made.inner)

@@ -109,7 +109,7 @@ def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduc
     dtypes = {name: arrays[name].dtype for name in nest.arrays}
     captured = nest.captured().values
     if loops.any_order and not halos and loops.steps is None and not loops.periodic:
-        if batch := batch_of(nest, context, arrays, scalars, captured, loops):
+        if batch := batch_of(nest, context, arrays, scalars, captured, loops, _extents_given(plan, choices)):
             nest, arrays, loops = batch.nest, batch.arrays, batch.loops
         else:
             nest, scalars = order_free(nest, context, arrays, scalars, captured, loops)
@@ -156,6 +156,12 @@ def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduc
         compared=context.size > 1 and context._dry_run is None,
         halos=halos or {},
     )
+
+
+def _extents_given(plan, choices):
+    """Of how many loops a plan is, or the choices that are fixed; 0 where none says."""
+    given = [len(plan.tile)] if plan else [len(value) for value in choices.values() if isinstance(value, tuple)]
+    return given[0] if given else 0
 
 
 def description_of(given, problem):

@@ -191,3 +191,24 @@ def test_a_point_that_raises_is_named():
 
         (text, *others) = results_of(ranks, threads, body)
         assert "IndexError" in text and "at b=37, i=3, j=7 on rank" in text and {text} == {text, *others}
+
+
+def test_the_report_is_of_all_loops_and_a_plan_can_be_given_again():
+    nest = tw.nest_from(
+        """def longest(D, S, x, b, i, j):
+            D[b, i, j] = max(D[b, i-1, j], D[b, i, j-1], D[b, i-1, j-1] + x[b, i] * x[b, j])
+            S[b] = D[b, i, j]"""
+    )
+    x = np.random.default_rng(SEED).integers(0, 2, (50, 12)).astype("i4")
+
+    def body(context):
+        S, D = np.zeros(50, "i4"), tw.field((50, 12, 12), "i4", keep="window", context=context)
+        report = tw.run(nest, D=D, S=S, x=x, context=context)
+        again = np.zeros(50, "i4")
+        tw.run(nest, D=D, S=again, x=x, context=context, plan=report.plan)
+        assert report.points == 50 * 11 * 11 and not report.stored and not report.sequential
+        assert report.loops == {"b": (0, 50), "i": (1, 12), "j": (1, 12)}
+        return S, again
+
+    S, again = results_of(1, 2, body)[0]
+    assert np.array_equal(S, again) and S.max() > 3
