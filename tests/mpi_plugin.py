@@ -317,19 +317,9 @@ class Batch:
     def command(self):
         option = self.config.option
         pytest_command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            *dict.fromkeys(str(i.path) for i in self.items),
-            "-q",
-            "--no-header",
-            "--continue-on-collection-errors",
-            f"--rootdir={self.config.rootpath}",
-            "-p",
-            "no:cacheprovider",
-            f"--tb={option.tbstyle}",
-            f"--capture={'no' if option.capture == 'no' else 'sys'}",
-            "-o",
+            sys.executable, "-m", "pytest", *dict.fromkeys(str(i.path) for i in self.items), "-q", "--no-header",
+            "--continue-on-collection-errors", f"--rootdir={self.config.rootpath}", "-p", "no:cacheprovider",
+            f"--tb={option.tbstyle}", f"--capture={'no' if option.capture == 'no' else 'sys'}", "-o",
             f"faulthandler_timeout={0.5 * min(self.limits)}",
         ]
         if self.config.inipath:

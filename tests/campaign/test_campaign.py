@@ -35,14 +35,8 @@ class Launched:
             "OMP_NUM_THREADS": "1",
         }
         command = [
-            sys.executable,
-            "-c",
-            "from tilewave.cli.commands import main; main()",
-            "run",
-            "-n",
-            str(ranks),
-            str(HERE / program),
-            *map(str, arguments),
+            sys.executable, "-c", "from tilewave.cli.commands import main; main()", "run", "-n", str(ranks),
+            str(HERE / program), *map(str, arguments),
         ]
         self.output = open(folder / "output.txt", "ab")
         self.process = subprocess.Popen(

@@ -205,16 +205,10 @@ def test_buffers_are_views_and_go_back_so_far_as_the_field_keeps():
 @pytest.mark.parametrize(
     "call, what",
     [
-        (lambda A: A.gather(), "gather"),
-        (lambda A: A.owned, "owned"),
-        (lambda A: A.local, "local"),
-        (lambda A: A.origin, "origin"),
-        (lambda A: A.halo, "halo"),
-        (lambda A: A.copy(), "copy"),
-        (lambda A: A.fill(0), "fill"),
-        (lambda A: A[0], r"field\[...\]"),
-        (lambda A: A.__setitem__(0, 1), r"field\[...\] = "),
-        (lambda A: A.save("a.npy"), "save"),
+        (lambda A: A.gather(), "gather"), (lambda A: A.owned, "owned"), (lambda A: A.local, "local"),
+        (lambda A: A.origin, "origin"), (lambda A: A.halo, "halo"), (lambda A: A.copy(), "copy"),
+        (lambda A: A.fill(0), "fill"), (lambda A: A[0], r"field\[...\]"),
+        (lambda A: A.__setitem__(0, 1), r"field\[...\] = "), (lambda A: A.save("a.npy"), "save"),
         (lambda A: A.buffer(0), "buffer"),
     ],
 )

@@ -40,35 +40,16 @@ def test_assignments_of_all_kinds(tmp_path, text):
 
 
 CONVERSIONS = [
-    "A[i, j] = B[i, j]",
-    "A[i, j] = float(B[i, j])",
-    "A[i, j] = np.where(B[i, j] == 0, 0, B[i, j])",
-    "A[i, j] = int(B[i, j])",
-    "A[i, j] = np.int32(B[i, j])",
-    "A[i, j] = np.int64(B[i, j])",
-    "A[i, j] = np.float32(B[i, j])",
-    "A[i, j] = B[i, j] > 0",
-    "A[i, j] = np.float64(B[i, j]) + 1",
-    "A[i, j] = np.int32(float(B[i, j]))",
-    "A[i, j] = not B[i, j]",
-    "A[i, j] += B[i, j]",
-    "A[i, j] = np.int8(B[i, j])",
-    "A[i, j] = np.int16(B[i, j])",
-    "A[i, j] = np.uint8(B[i, j])",
-    "A[i, j] = np.uint8(int(B[i, j]))",
-    "A[i, j] = np.int8(float(B[i, j]))",
-    "A[i, j] -= 200",
-    "A[i, j] = np.where(B[i, j] > 0, 300, B[i, j])",
-    "A[i, j] = -np.abs(B[i, j])",
-    "A[i, j] = abs(B[i, j]) - A[i, j]",
-    "A[i, j] = -1",
-    "A[i, j] = 200",
-    "A[i, j] = 0.5",
-    "A[i, j] = max(B[i, j], 0)",
-    "A[i, j] = min(B[i, j], 200)",
-    "A[i, j] = int(B[i, j]) * 2",
-    "A[i, j] = np.uint8(200) + B[i, j]",
-    "A[i, j] = np.int8(-100) * B[i, j]",
+    "A[i, j] = B[i, j]", "A[i, j] = float(B[i, j])", "A[i, j] = np.where(B[i, j] == 0, 0, B[i, j])",
+    "A[i, j] = int(B[i, j])", "A[i, j] = np.int32(B[i, j])", "A[i, j] = np.int64(B[i, j])",
+    "A[i, j] = np.float32(B[i, j])", "A[i, j] = B[i, j] > 0", "A[i, j] = np.float64(B[i, j]) + 1",
+    "A[i, j] = np.int32(float(B[i, j]))", "A[i, j] = not B[i, j]", "A[i, j] += B[i, j]",
+    "A[i, j] = np.int8(B[i, j])", "A[i, j] = np.int16(B[i, j])", "A[i, j] = np.uint8(B[i, j])",
+    "A[i, j] = np.uint8(int(B[i, j]))", "A[i, j] = np.int8(float(B[i, j]))", "A[i, j] -= 200",
+    "A[i, j] = np.where(B[i, j] > 0, 300, B[i, j])", "A[i, j] = -np.abs(B[i, j])",
+    "A[i, j] = abs(B[i, j]) - A[i, j]", "A[i, j] = -1", "A[i, j] = 200", "A[i, j] = 0.5",
+    "A[i, j] = max(B[i, j], 0)", "A[i, j] = min(B[i, j], 200)", "A[i, j] = int(B[i, j]) * 2",
+    "A[i, j] = np.uint8(200) + B[i, j]", "A[i, j] = np.int8(-100) * B[i, j]",
 ]
 
 
@@ -90,17 +71,10 @@ def test_conversions_and_stores(tmp_path, pair):
 def test_the_sign_of_a_zero_outlives_a_choice_and_a_conversion(tmp_path, pair):
     written, read = pair.split()
     texts = [
-        "max(B[i, j], 0)",
-        "min(B[i, j], 0)",
-        "0.0 if B[i, j] < 0 else np.float32(B[i, j])",
-        "np.float64(B[i, j]) if B[i, j] >= 0 else 0.0",
-        "max(0, B[i, j])",
-        "min(-0.0, B[i, j])",
-        "-0.0 if B[i, j] > 0 else float(B[i, j])",
-        "np.where(B[i, j] < 0, 0.0, B[i, j])",
-        "max(float(B[i, j]), 0.0)",
-        "min(np.float64(B[i, j]), 0.0)",
-        "max(np.float32(B[i, j]), 0)",
+        "max(B[i, j], 0)", "min(B[i, j], 0)", "0.0 if B[i, j] < 0 else np.float32(B[i, j])",
+        "np.float64(B[i, j]) if B[i, j] >= 0 else 0.0", "max(0, B[i, j])", "min(-0.0, B[i, j])",
+        "-0.0 if B[i, j] > 0 else float(B[i, j])", "np.where(B[i, j] < 0, 0.0, B[i, j])",
+        "max(float(B[i, j]), 0.0)", "min(np.float64(B[i, j]), 0.0)", "max(np.float32(B[i, j]), 0)",
         "float(B[i, j]) if np.float64(B[i, j]) > 0 else 0.0",
     ]
     values = np.array([0.0, -0.0, 1, -1, np.nan, 1e-300, -1e-300], read)
@@ -118,11 +92,8 @@ def whole(A, B, i):
 def test_ints_of_floats_at_the_ends_of_64_bits(kind):
     end = np.array(2.0**63, kind)[()]
     for value, fits in (
-        (end, False),
-        (np.nextafter(end, -end), True),
-        (-end, True),
-        (np.nextafter(-end, -np.inf, dtype=kind), False),
-        (np.array(np.inf, kind)[()], False),
+        (end, False), (np.nextafter(end, -end), True), (-end, True),
+        (np.nextafter(-end, -np.inf, dtype=kind), False), (np.array(np.inf, kind)[()], False),
     ):
         A, B = np.zeros(2, "i8"), np.array([1.0, value], kind)
         if fits:

@@ -111,18 +111,10 @@ def test_time():
 @pytest.mark.parametrize(
     ("text", "time"),
     [
-        ("A[i+1, j] = A[i, j]", "i"),
-        ("A[i, j] = A[i-1, j]", None),
-        ("A[i+1, j] = A[i-1, j]", "i"),
-        ("A[i+1, j] = A[i-6, j]", "i"),
-        ("A[i+1, j] = A[i-7, j]", None),
-        ("A[i-1, j] = A[i, j]", None),
-        ("A[i+1, j] = A[i, j] + B[i+2, j]", None),
-        ("A[i+1, j] = B[j, i]", None),
-        ("A[i+1, j] = B[j]", "i"),
-        ("A[i+1, j] = B[i+1]", "i"),
-        ("A[i+1, j] = 1; B[j] = 2", None),
-        ("A[i+1, j] = 1; A[i, j] = 2", None),
+        ("A[i+1, j] = A[i, j]", "i"), ("A[i, j] = A[i-1, j]", None), ("A[i+1, j] = A[i-1, j]", "i"),
+        ("A[i+1, j] = A[i-6, j]", "i"), ("A[i+1, j] = A[i-7, j]", None), ("A[i-1, j] = A[i, j]", None),
+        ("A[i+1, j] = A[i, j] + B[i+2, j]", None), ("A[i+1, j] = B[j, i]", None), ("A[i+1, j] = B[j]", "i"),
+        ("A[i+1, j] = B[i+1]", "i"), ("A[i+1, j] = 1; B[j] = 2", None), ("A[i+1, j] = 1; A[i, j] = 2", None),
         ("A[i+1, j] = 1; B[i+1] = 2", "i"),
     ],
 )
@@ -194,11 +186,8 @@ def test_signature_covers_body_and_constants(tmp_path):
     spaced = load(tmp_path, "sig_c", text.replace("A[i] =", "# note\n    A[i]  =")).body
     assert spaced.signature() == first.signature()
     for change in (
-        ("i-1", "i-2"),
-        ("WEIGHT = 0.125", "WEIGHT = 0.25"),
-        ("WEIGHT = 0.125", "WEIGHT = np.float64(0.125)"),
-        ("abs(c)", "float(c)"),
-        ("import math\n", "import math\nfrom numpy import fabs as abs\n"),
+        ("i-1", "i-2"), ("WEIGHT = 0.125", "WEIGHT = 0.25"), ("WEIGHT = 0.125", "WEIGHT = np.float64(0.125)"),
+        ("abs(c)", "float(c)"), ("import math\n", "import math\nfrom numpy import fabs as abs\n"),
     ):
         other = load(tmp_path, "sig_d", text.replace(*change)).body
         assert other.signature() != first.signature(), change
