@@ -1,8 +1,11 @@
 """The machine as a value: saving, loading, bad files, and how contexts find it."""
 
 import copy
+import functools
 import json
+import operator
 import os
+import re
 import time
 import warnings
 
@@ -99,114 +102,100 @@ def test_it_draws(tmp_path):
 RATE = {"point_s": 1e-9, "row_s": 0.0, "tile_s": 0.0}
 
 
-def changed(*where, to):
+def changed(where, to):
+    """The text of a machine with another value at a place as errors name it; None: without it."""
     data = json.loads(some()._to_text())
-    at = data
-    for key in where[:-1]:
-        at = at[key]
+    *folders, last = [int(number) if number else name for name, number in re.findall(r"(\w+)|\[(-?\d+)\]", where)]
+    at = functools.reduce(operator.getitem, folders, data)
     if to is None:
-        del at[where[-1]]
+        del at[last]
     else:
-        at[where[-1]] = to
+        at[last] = to
     return json.dumps(data)
 
 
 NAN, INFINITE = float("nan"), float("inf")
 
 
-@pytest.mark.parametrize(
-    "text, words",
-    [
-        ("", ["no JSON"]),
-        ("{", ["no JSON"]),
-        ("[" * 100000, ["no JSON"]),
-        ("[1]", ["field format", "missing"]),
-        ("null", ["field format"]),
-        (changed("format", to=0), ["field format: found 0; allowed: 3"]),
-        (changed("format", to=1), ["field format: found 1; allowed: 3", "measure anew"]),
-        (changed("format", to="1"), ["field format: found '1'"]),
-        (changed("format", to=True), ["field format: found True"]),
-        (changed("latency_s", to=-1e-6), ["field latency_s: found -1e-06; allowed: a finite number > 0"]),
-        (changed("latency_s", to=0), ["field latency_s: found 0"]),
-        (changed("latency_s", to=NAN), ["field latency_s: found nan"]),
-        (changed("latency_s", to=INFINITE), ["field latency_s: found inf"]),
-        (changed("latency_s", to="fast"), ["field latency_s: found 'fast'"]),
-        (changed("latency_s", to=True), ["field latency_s: found True"]),
-        (changed("latency_s", to=None), ["field latency_s: missing"]),
-        (changed("short_s", to=-1), ["field short_s: found -1; allowed: a finite number >= 0"]),
-        (changed("other_host", "byte_s", to=0.0), ["field other_host.byte_s: found 0.0; allowed: a finite number > 0"]),
-        (changed("other_host", "byte_s", to=None), ["field other_host.byte_s: missing"]),
-        (changed("other_host", to=3), ["field other_host: found 3; allowed: an object with"]),
-        (
-            changed("same_host", "hidden_polled", to=1.5),
-            ["same_host.hidden_polled: found 1.5; allowed: a number from 0 to 1"],
-        ),
-        (
-            changed("same_host", "transfer_s", to=[]),
-            ["same_host.transfer_s: found []; allowed: an object with lists x and y"],
-        ),
-        (changed("same_host", "transfer_s", "x", to=[1, 2]), ["same_host.transfer_s: found '2 x and 4 y'"]),
-        (
-            changed("same_host", "transfer_s", "x", 1, to=9000),
-            ["same_host.transfer_s.x[2]: found 8300; allowed: more than x[1], 9000"],
-        ),
-        (changed("same_host", "transfer_s", "y", 0, to=-1), ["same_host.transfer_s.y[0]: found -1"]),
-        (changed("same_host", "breaks_bytes", to=[0]), ["same_host.breaks_bytes[0]: found 0"]),
-        (changed("same_host", "overlap", 0, "hidden", to=-0.1), ["same_host.overlap[0].hidden: found -0.1"]),
-        (changed("memory", 1, "x", to=[8, 8]), ["field memory[1].x[1]: found 8; allowed: more than x[0], 8"]),
-        (changed("memory", to=5), ["field memory: found 5; allowed: a list"]),
-        (changed("host_of", 0, to=-1), ["field host_of[0]: found -1"]),
-        (
-            changed("host_of", 0, to=1 << 64),
-            ["field host_of[0]: found 18446744073709551616; allowed: an integer from 0 to"],
-        ),
-        (changed("host_of", to=[0]), ["field host_of: found '1 entries'; allowed: one for each of the 2 ranks"]),
-        (
-            changed("latency_s", to=10**400),
-            ["field latency_s: found 1000", "; allowed: a finite number > 0, at least 1e-18, at most 1e+06"],
-        ),
-        (changed("step_s", to=1e300), ["field step_s: found 1e+300; allowed"]),
-        (changed("cache_bytes", to=1 << 64), ["field cache_bytes: found 18446744073709551616; allowed"]),
-        (changed("byte_s", to=1e-320), ["field byte_s: found 1e-320"]),
-        (
-            changed("other_host", "byte_s", to=2.0),
-            ["other_host.byte_s: found 2.0; allowed: a finite number > 0, at least 1e-18, at most 1"],
-        ),
-        (changed("same_host", "transfer_s", "x", -1, to=10**30), ["same_host.transfer_s.x[3]: found 1000"]),
-        (changed("same_host", "byte_s", to=-INFINITE), ["same_host.byte_s: found -inf"]),
-        (changed("same_host", "overlap", 0, "slowdown", to=10**400), ["same_host.overlap[0].slowdown"]),
-        (changed("latency_s", to=7).replace('"latency_s": 7', f'"latency_s": {"9" * 5000}', 1), ["no JSON"]),
-        (changed("conditions", to=None), ["field conditions: missing"]),
-        (changed("conditions", "ranks", to="2"), ["field conditions.ranks: found '2'; allowed: an integer"]),
-        (changed("conditions", "hosts", to=[3]), ["field conditions.hosts[0]: found 3; allowed: a text"]),
-        (
-            changed("conditions", "cpu_models", to=[["x"]]),
-            ["field conditions.cpu_models[0]: found ['x']; allowed: a text"],
-        ),
-        (changed("conditions", "ranks", to=0), ["field conditions.ranks: found 0; allowed: an integer from 1 to"]),
-        (changed("conditions", "settings", to=3), ["field conditions.settings: found 3; allowed: an object"]),
-        (changed("conditions", "mpi", to=[]), ["field conditions.mpi: found []; allowed: a text"]),
-        (changed("same_host", "overlap", 0, "progress", to=None), ["field same_host.overlap[0].progress: missing"]),
-        (changed("same_host", "overlap", 0, "hidden", to=None), ["field same_host.overlap[0].hidden: missing"]),
-        (changed("same_host", "strided", 0, "byte_s", to=None), ["field same_host.strided[0].byte_s: missing"]),
-        (
-            changed("same_host", "strided", 0, "method", to=5),
-            ["field same_host.strided[0].method: found 5; allowed: a text"],
-        ),
-        (changed("kernels", to={"f": RATE | {"tile": "4x4"}}), ["field kernels.f.tile: found '4x4'; allowed: a list"]),
-        (changed("spread", "latency_s", to=-1), ["field spread.latency_s: found -1"]),
-        (changed("kernels", to=[]), ["field kernels: found []; allowed: an object"]),
-    ],
-)
-@pytest.mark.exhaustive
-def test_bad_files(tmp_path, text, words):
+def refused(tmp_path, text, *words):
     path = tmp_path / "bad.json"
     path.write_text(text)
     with pytest.raises(tw.ConfigError) as error:
         tw.Machine.load(path)
-    assert str(path) in str(error.value)
-    for word in words:
-        assert word in str(error.value)
+    assert all(word in str(error.value) for word in (str(path), *words)), error.value
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100000, "long number"])
+def test_files_without_json(tmp_path, text):
+    if text == "long number":
+        text = changed("latency_s", 7).replace('"latency_s": 7', f'"latency_s": {"9" * 5000}', 1)
+    refused(tmp_path, text, "no JSON")
+
+
+@pytest.mark.parametrize("text", ["[1]", "null"])
+def test_files_without_a_format(tmp_path, text):
+    refused(tmp_path, text, "field format")
+
+
+# Where a file is changed, to what, and what is said of that place, or of another one.
+@pytest.mark.parametrize(
+    "where, to, words",
+    [
+        ("format", 0, "found 0; allowed: 3"),
+        ("format", 1, "found 1; allowed: 3|measure anew"),
+        ("format", "1", "found '1'"),
+        ("format", True, "found True"),
+        ("latency_s", -1e-6, "found -1e-06; allowed: a finite number > 0"),
+        ("latency_s", 0, "found 0"),
+        ("latency_s", NAN, "found nan"),
+        ("latency_s", INFINITE, "found inf"),
+        ("latency_s", "fast", "found 'fast'"),
+        ("latency_s", True, "found True"),
+        ("latency_s", None, "missing"),
+        ("short_s", -1, "found -1; allowed: a finite number >= 0"),
+        ("other_host.byte_s", 0.0, "found 0.0; allowed: a finite number > 0"),
+        ("other_host.byte_s", None, "missing"),
+        ("other_host", 3, "found 3; allowed: an object with"),
+        ("same_host.hidden_polled", 1.5, "found 1.5; allowed: a number from 0 to 1"),
+        ("same_host.transfer_s", [], "found []; allowed: an object with lists x and y"),
+        ("same_host.transfer_s.x", [1, 2], "field same_host.transfer_s: found '2 x and 4 y'"),
+        ("same_host.transfer_s.x[1]", 9000, "field same_host.transfer_s.x[2]: found 8300; allowed: more than x[1], "),
+        ("same_host.transfer_s.y[0]", -1, "found -1"),
+        ("same_host.breaks_bytes", [0], "field same_host.breaks_bytes[0]: found 0"),
+        ("same_host.overlap[0].hidden", -0.1, "found -0.1"),
+        ("memory[1].x", [8, 8], "field memory[1].x[1]: found 8; allowed: more than x[0], 8"),
+        ("memory", 5, "found 5; allowed: a list"),
+        ("host_of[0]", -1, "found -1"),
+        ("host_of[0]", 1 << 64, "found 18446744073709551616; allowed: an integer from 0 to"),
+        ("host_of", [0], "found '1 entries'; allowed: one for each of the 2 ranks"),
+        ("latency_s", 10**400, "found 1000|; allowed: a finite number > 0, at least 1e-18, at most 1e+06"),
+        ("step_s", 1e300, "found 1e+300; allowed"),
+        ("cache_bytes", 1 << 64, "found 18446744073709551616; allowed"),
+        ("byte_s", 1e-320, "found 1e-320"),
+        ("other_host.byte_s", 2.0, "found 2.0; allowed: a finite number > 0, at least 1e-18, at most 1"),
+        ("same_host.transfer_s.x[-1]", 10**30, "field same_host.transfer_s.x[3]: found 1000"),
+        ("same_host.byte_s", -INFINITE, "found -inf"),
+        ("same_host.overlap[0].slowdown", 10**400, "field same_host.overlap[0].slowdown"),
+        ("conditions", None, "missing"),
+        ("conditions.ranks", "2", "found '2'; allowed: an integer"),
+        ("conditions.hosts", [3], "field conditions.hosts[0]: found 3; allowed: a text"),
+        ("conditions.cpu_models", [["x"]], "field conditions.cpu_models[0]: found ['x']; allowed: a text"),
+        ("conditions.ranks", 0, "found 0; allowed: an integer from 1 to"),
+        ("conditions.settings", 3, "found 3; allowed: an object"),
+        ("conditions.mpi", [], "found []; allowed: a text"),
+        ("same_host.overlap[0].progress", None, "missing"),
+        ("same_host.overlap[0].hidden", None, "missing"),
+        ("same_host.strided[0].byte_s", None, "missing"),
+        ("same_host.strided[0].method", 5, "found 5; allowed: a text"),
+        ("kernels", {"f": RATE | {"tile": "4x4"}}, "field kernels.f.tile: found '4x4'; allowed: a list"),
+        ("spread.latency_s", -1, "found -1"),
+        ("kernels", [], "found []; allowed: an object"),
+    ],
+)
+@pytest.mark.exhaustive
+def test_bad_fields(tmp_path, where, to, words):
+    words = words if words.startswith("field ") else f"field {where}: {words}"
+    refused(tmp_path, changed(where, to), *words.split("|"))
 
 
 def test_files_that_are_none(tmp_path):
