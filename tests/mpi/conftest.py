@@ -38,7 +38,7 @@ def kernels_are_compiled_once():
 
 @pytest.fixture(scope="module")
 def context():
-    """Of one lane a rank; a module may have one of its own."""
+    """Of one lane a rank, and the one of calls that are given none; a module may have one of its own."""
     import tilewave as tw
 
-    return tw.Context(threads=1)
+    return tw.set_default(threads=1)

@@ -69,11 +69,6 @@ def same(a, b):
 
 
 @pytest.fixture(scope="module")
-def context():
-    return tw.set_default(threads=1)
-
-
-@pytest.fixture(scope="module")
 def table(context, tmp_path_factory):
     folder = context._core.broadcast(os.fsencode(tmp_path_factory.mktemp("families")))  # rank 0's
     return calls(context, os.fsdecode(folder))

@@ -59,41 +59,32 @@ def no_text(a, b):
     ],
 )
 def test_a_function_that_fails_on_one_rank(context, op, words):
-    if context.size == 1:
-        assert (patterns.reduce(A, op=op, context=context) == A).all()  # nothing to combine
+    if tw.size == 1:
+        assert (patterns.reduce(A, op=op) == A).all()  # nothing to combine
         return
-    for r in range(context.size):
+    for r in range(tw.size):
 
         def mine(a, b, failing=r):  # the same function everywhere
-            return op(a, b) if context.rank == failing else np.add(a, b)
+            return op(a, b) if tw.rank == failing else np.add(a, b)
 
         mine.__name__ = op.__name__
         for algorithm in ("tree", "ring"):
             refused(
-                context,
-                words.format(r=r),
-                "reduce",
-                A,
-                r,
-                mine,
-                algorithm=algorithm,
-                chunk_bytes=48,
-                error=tw.KernelError,
+                words.format(r=r), "reduce", A, r, mine, algorithm=algorithm, chunk_bytes=48, error=tw.KernelError
             )
-        refused(context, words.format(r=r), "multi_reduce", A, op=mine, error=tw.KernelError)
+        refused(words.format(r=r), "multi_reduce", A, op=mine, error=tw.KernelError)
 
 
 def test_a_function_that_calls_patterns(context):
     calls = [
-        lambda: patterns.broadcast(A.copy(), context=context),
-        lambda: patterns.reduce(A, start=False, context=context),
-        lambda: patterns.send(A, 0, context=context),
-        lambda: patterns.receive(A, 0, context=context),
+        lambda: patterns.broadcast(A.copy()),
+        lambda: patterns.reduce(A, start=False),
+        lambda: patterns.send(A, 0),
+        lambda: patterns.receive(A, 0),
         context.close,
     ]
-    for call in calls if context.size > 1 else ():
+    for call in calls if tw.size > 1 else ():
         refused(
-            context,
             "ConfigError: patterns, sends and receives cannot be called from a reduction's function",
             "reduce",
             A,
@@ -109,11 +100,11 @@ def test_a_function_that_fails_on_all_ranks_and_then_does_not(context):
     def sometimes(a, b):
         return boom(a, b) if fails[0] else a + b
 
-    if context.size == 1:
+    if tw.size == 1:
         return
-    handle = patterns.multi_reduce(A + 1, op=sometimes, start=False, context=context)
+    handle = patterns.multi_reduce(A + 1, op=sometimes, start=False)
     for _ in range(2):
-        agreed(context, "failed on rank 0: ValueError", tw.KernelError, handle.run)
-        agreed(context, "failed on rank 0: ValueError", tw.KernelError, lambda: handle.start().wait())
+        agreed("failed on rank 0: ValueError", tw.KernelError, handle.run)
+        agreed("failed on rank 0: ValueError", tw.KernelError, lambda: handle.start().wait())
     fails[0] = False
-    assert (handle.run() == context.size).all()
+    assert (handle.run() == tw.size).all()
