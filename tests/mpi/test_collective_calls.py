@@ -173,9 +173,7 @@ WRONG = {
     ),
     "plan": (
         {"A": "A"},
-        {
-            "A": [3], "over": [TWO], "reverse": [TWO], "steps": [TWO], "context": ["x"], "nest": [None], "skew": [TWO],
-        },
+        {"A": [3], "over": [TWO], "reverse": [TWO], "steps": [TWO], "context": ["x"], "nest": [None], "skew": [TWO]},
     ),
     "measure": ({"quick": True}, {"quick": [TWO, 1], "nest": [3], "context": [3], "A": [3]}),
     "max argmin sum": ({"array": "A"}, {"array": [3, TWO, "window"], "field": [1]}),

@@ -14,13 +14,11 @@ pytestmark = pytest.mark.ranks([1, 2, 3, 4, 6])
 def test_init_and_gather(context, shape):
     rng = np.random.default_rng(7)
     whole = rng.integers(-99, 99, shape)
-    zero = tw.field(shape, "i8", context=context).gather()
-    everywhere = tw.field(shape, "i8", init=whole, context=context).gather()
-    only_zero = tw.field(shape, "i8", init=whole if context.rank == 0 else None, context=context).gather()
-    points = tw.field(shape, "i8", init=lambda *at: int(whole[at]) if at[0] >= 0 else None, context=context).gather()
-    arrays = tw.field(
-        shape, "i8", init=lambda *at: sum((k + 1) * a for k, a in enumerate(at)), context=context
-    ).gather()
+    zero = tw.field(shape, "i8").gather()
+    everywhere = tw.field(shape, "i8", init=whole).gather()
+    only_zero = tw.field(shape, "i8", init=whole if context.rank == 0 else None).gather()
+    points = tw.field(shape, "i8", init=lambda *at: int(whole[at]) if at[0] >= 0 else None).gather()
+    arrays = tw.field(shape, "i8", init=lambda *at: sum((k + 1) * a for k, a in enumerate(at))).gather()
     if context.rank:
         assert all(x is None for x in (zero, everywhere, only_zero, points, arrays))
         return
@@ -32,7 +30,7 @@ def test_init_and_gather(context, shape):
 
 
 def test_local_is_a_view_of_the_owned_points(context):
-    A = tw.field((6, 7), "f4", init=lambda i, j: 10.0 * i + j, context=context)
+    A = tw.field((6, 7), "f4", init=lambda i, j: 10.0 * i + j)
     local = A.local
     rows, columns = A.owned
     expected = 10.0 * np.arange(6)[rows, None] + np.arange(7)[None, columns]
@@ -48,9 +46,9 @@ def test_blocks_move_with_the_plan_and_values_stay(context):
         A[i, j] = A[i, j-1] + 1.0
 
     start = np.random.default_rng(3).random((12, 9))
-    A = tw.field(start.shape, init=start, context=context)
+    A = tw.field(start.shape, init=start)
     for grid in ((context.size, 1), (1, context.size), (context.size, 1)):
-        tw.run(shift, A=A, plan={"grid": grid}, context=context)
+        tw.run(shift, A=A, plan={"grid": grid})
         shift.reference(shift.iteration_box(start.shape), {"A": start})
         whole = A.gather()
         assert whole is None or np.array_equal(whole, start), grid
@@ -65,16 +63,16 @@ def test_one_rank_alone_fails_on_all(context):
             return 0 * i
 
         with pytest.raises(tw.ConfigError, match=f"no file on rank {r}"):
-            tw.field((20,), init=init, context=context)
+            tw.field((20,), init=init)
 
 
 def test_ranks_that_differ(context):
     if context.size == 1:
         return
     with pytest.raises(tw.ConfigError, match=r"different arguments.*Rank 0.*\(5,\).*Rank 1.*\(6,\)"):
-        tw.field((5 + (context.rank == 1),), context=context)
+        tw.field((5 + (context.rank == 1),))
     with pytest.raises(tw.ConfigError, match="init differs"):
-        tw.field((5,), init=np.zeros(5) if context.rank == 1 else None, context=context)
+        tw.field((5,), init=np.zeros(5) if context.rank == 1 else None)
 
 
 SHAPE = (7, 5)

@@ -31,16 +31,11 @@ def fields_of(context):
         ((7, 11), "f8"), ((5,), "i2"), ((3, 4, 5), "f4"), ((2, 3, 2, 3), "u1"), ((0, 4), "f8"), ((1, 1), "i8"),
     ):
         whole = (100 * rng.random(shape)).astype(dtype)
-        yield tw.field(whole, context=context), whole
+        yield tw.field(whole), whole
     for grid, storage in (((context.size, 1), "skewed"), ((1, context.size), "plain"), ((1, 1), "skewed")):
         whole = rng.random((9, 13))
-        A = tw.field(whole, context=context)
-        tw.run(
-            slanted,
-            A=A,
-            context=context,
-            plan={"grid": grid, "row": (1, -1) if storage == "skewed" else (0, 1), "storage": storage},
-        )
+        A = tw.field(whole)
+        tw.run(slanted, A=A, plan={"grid": grid, "row": (1, -1) if storage == "skewed" else (0, 1), "storage": storage})
         slanted.reference(slanted.iteration_box(whole.shape), {"A": whole})
         yield A, whole
 
@@ -54,7 +49,7 @@ def agreed(context, kind, words, call):
 
 @pytest.mark.ranks([2, 3])
 def test_what_differs_between_ranks_is_refused_on_all(context, folder):
-    A, B = (tw.field((4, 5), context=context) for _ in range(2))
+    A, B = (tw.field((4, 5)) for _ in range(2))
     r, last = context.rank, context.size - 1
     for call in (
         lambda: (A if r else B)[1, 1],
@@ -84,7 +79,7 @@ def test_copies_and_filling(context):
             assert np.array_equal(B[...], sum((k + 1) * n for k, n in enumerate(np.indices(whole.shape))) % 100)
         B.fill(lambda *at: 1 if min(at) >= 0 else 0)  # no function of arrays
         assert (B[...] == 1).all()
-    u = tw.field((6, 7), init=1, history=[lambda i, j: 10 * i + j, 3], context=context)
+    u = tw.field((6, 7), init=1, history=[lambda i, j: 10 * i + j, 3])
     v = u.copy()
     u.fill(0)
     u.buffer(-1).local[...] = 0
@@ -92,18 +87,18 @@ def test_copies_and_filling(context):
         whole = v.buffer(-back).gather()
         assert whole is None or np.array_equal(whole, np.broadcast_to(expected, (6, 7)))
     # A copy is run as its original is.
-    A = tw.field(np.ones((9, 13)), context=context)
+    A = tw.field(np.ones((9, 13)))
     B = A.copy()
-    tw.run(slanted, A=A, context=context)
+    tw.run(slanted, A=A)
     C = A.copy()
     for each in (B, C, A):
-        tw.run(slanted, A=each, context=context)
+        tw.run(slanted, A=each)
     assert np.array_equal(C[...], A[...]) and np.array_equal(B[...], A[...])
 
 
 @pytest.mark.mpi(ranks=[2, 3])
 def test_a_file_is_written_by_all_or_not_at_all(context, folder, monkeypatch):
-    A, path, last = tw.field(np.ones((6, 5)), context=context), f"{folder}/kept.npy", context.size - 1
+    A, path, last = tw.field(np.ones((6, 5))), f"{folder}/kept.npy", context.size - 1
     A.save(path)
     before = open(path, "rb").read()
     A.fill(2)
@@ -140,12 +135,12 @@ def test_what_cannot_be_loaded(context, folder):
     context.agree()
     refusals = (("short", "is cut short"), ("u2", "holds uint16; allowed: .*float32"), ("none", "No such file"))
     for name, words in refusals:
-        agreed(context, tw.ConfigError, words, lambda: tw.load(f"{folder}/{name}.npy", context=context))
+        agreed(context, tw.ConfigError, words, lambda: tw.load(f"{folder}/{name}.npy"))
     if last:
         agreed(
             context,
             tw.ConfigError,
             "No such file|differ",
-            lambda: tw.load(f"{folder}/{'none' if context.rank == last else 'fine'}.npy", context=context),
+            lambda: tw.load(f"{folder}/{'none' if context.rank == last else 'fine'}.npy"),
         )
-    assert tw.load(f"{folder}/fine.npy", context=context)[1] == 0
+    assert tw.load(f"{folder}/fine.npy")[1] == 0

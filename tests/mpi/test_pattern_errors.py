@@ -117,9 +117,7 @@ def test_choices(context):
         refused("chunk_bytes -1", pattern, A, chunk_bytes=-1 if last else None)
         refused("2\\*\\*63", pattern, A, chunk_bytes=1 << 70 if last else None)
         if tw.size > 1:
-            refused(
-                "different arguments.*chunk_bytes auto.*chunk_bytes 8", pattern, A, chunk_bytes=8 if last else None
-            )
+            refused("different arguments.*chunk_bytes auto.*chunk_bytes 8", pattern, A, chunk_bytes=8 if last else None)
             refused("different arguments.*buffers 2.*buffers 3", pattern, A, buffers=3 if last else 2)
             refused(
                 "different arguments.*algorithm auto.*algorithm ring",

@@ -69,9 +69,7 @@ def test_a_function_that_fails_on_one_rank(context, op, words):
 
         mine.__name__ = op.__name__
         for algorithm in ("tree", "ring"):
-            refused(
-                words.format(r=r), "reduce", A, r, mine, algorithm=algorithm, chunk_bytes=48, error=tw.KernelError
-            )
+            refused(words.format(r=r), "reduce", A, r, mine, algorithm=algorithm, chunk_bytes=48, error=tw.KernelError)
         refused(words.format(r=r), "multi_reduce", A, op=mine, error=tw.KernelError)
 
 

@@ -202,14 +202,7 @@ def test_the_same_bits_whatever_the_chunks_and_strides(context):
             out = Guarded(np.zeros((23, 19), "f4"), gap)
             M = Guarded(parts[r], (gap + r) % 3)
             got = patterns.reduce(
-                M.matrix,
-                p - 1,
-                "sum",
-                out.matrix,
-                algorithm=algorithm,
-                chunk_bytes=chunk_bytes,
-                buffers=buffers,
-                context=context,
+                M.matrix, p - 1, "sum", out.matrix, algorithm=algorithm, chunk_bytes=chunk_bytes, buffers=buffers
             )
             assert got is None or same_bits(got, expected), (algorithm, chunk_bytes, buffers)
 
@@ -221,7 +214,7 @@ def test_min_and_max_treat_nan_and_zeros_as_numpy(context):
         parts = [np.stack([special.astype(dtype)[(np.arange(49) // (1 + 6 * (q % 2)) + q)%7]] * 2) for q in range(p)]
         for op in ("min", "max"):
             for algorithm in ("tree", "ring"):
-                got = patterns.reduce(parts[r], 0, op, algorithm=algorithm, context=context)
+                got = patterns.reduce(parts[r], 0, op, algorithm=algorithm)
                 assert got is None or same_bits(got, reduced(parts, op, 0, algorithm)), (dtype, op, algorithm)
 
 
@@ -229,9 +222,7 @@ def test_a_moving_root_with_one_handle_each_all_in_flight(context):
     p, r = context.size, context.rank
     rooms = [np.zeros((6, 5)) for _ in range(p)]
     handles = [
-        patterns.broadcast(
-            room, root, algorithm=("auto", "ring", "rounds")[root%3], chunk_bytes=48, start=False, context=context
-        )
+        patterns.broadcast(room, root, algorithm=("auto", "ring", "rounds")[root%3], chunk_bytes=48, start=False)
         for root, room in enumerate(rooms)
     ]
     for turn in range(12):
@@ -250,10 +241,10 @@ def test_library_calls_keep_one_order_on_all_ranks(context):
     """A handle that starts overtakes a pattern that must first agree."""
     p, r = context.size, context.rank
     a, b = np.zeros((2, 3)), np.zeros((2, 3))
-    kept = patterns.broadcast(b, 0, algorithm="mpi", start=False, context=context)
+    kept = patterns.broadcast(b, 0, algorithm="mpi", start=False)
     for turn in range(20):
         a[...], b[...] = (1.0, 2.0) if r == 0 else (-1.0, -2.0)
-        first = patterns.broadcast(a, 0, algorithm="mpi", wait=False, context=context)
+        first = patterns.broadcast(a, 0, algorithm="mpi", wait=False)
         for _ in range(20 if turn % p == r else 0):
             first.test()
         kept.start()
@@ -269,9 +260,9 @@ def test_blocking_on_one_rank_and_not_on_another(context):
         M = np.full((3, 4), float(turn if r == 0 else -1))
         algorithm = "mpi" if turn < 6 else "auto"
         if (r + turn) % 2:
-            patterns.broadcast(M, 0, algorithm=algorithm, context=context)
+            patterns.broadcast(M, 0, algorithm=algorithm)
         else:
-            patterns.broadcast(M, 0, algorithm=algorithm, wait=False, context=context).wait()
+            patterns.broadcast(M, 0, algorithm=algorithm, wait=False).wait()
         assert (M == turn).all()
 
 
@@ -279,11 +270,11 @@ def test_blocking_on_one_rank_and_not_on_another(context):
 def test_while_a_buffered_send_is_in_flight_on_one_rank(context):
     big = np.ones((200, 300))
     if context.rank == 0:
-        patterns.send(big, context.size - 1, context=context)
+        patterns.send(big, context.size - 1)
     M = np.full((3, 4), float(context.rank == 0))
-    assert (patterns.broadcast(M, 0, algorithm="mpi", context=context) == 1).all()
+    assert (patterns.broadcast(M, 0, algorithm="mpi") == 1).all()
     if context.rank == context.size - 1:
-        assert (patterns.receive(np.zeros((200, 300)), 0, context=context) == 1).all()
+        assert (patterns.receive(np.zeros((200, 300)), 0) == 1).all()
 
 
 @tw.nest
@@ -294,7 +285,7 @@ def good(A, i, j, *, c=1.0):
 @pytest.mark.ranks([1, 2, 3, 4, 6])
 @pytest.mark.mpi(ranks=[2])
 def test_runs_and_gathers_while_patterns_are_in_flight(context):
-    A = tw.field((12, 12), "f8", init=lambda i, j: 1.0 + i + 0 * j, context=context)
+    A = tw.field((12, 12), "f8", init=lambda i, j: 1.0 + i + 0 * j)
     plain = np.repeat(1.0 + np.arange(12.0)[:, None], 12, 1)
     for seed in range(3):
         calls = [Call(Case(9000 + 10 * seed + k, context.size, context.rank), context) for k in range(5)]
@@ -303,7 +294,7 @@ def test_runs_and_gathers_while_patterns_are_in_flight(context):
         handles = [call.start(wait=False) for call in calls]
         if (context.rank + seed) % 2:
             handles[0].test()
-        tw.run(good, A=A, context=context)
+        tw.run(good, A=A)
         good.reference(good.iteration_box((12, 12)), {"A": plain})
         if (context.rank + seed) % 2:
             finish(calls[1], handles[1])
@@ -327,20 +318,18 @@ def test_a_first_pattern_does_not_meet_other_collectives(context):
 
 
 def test_parts_of_fields(context):
-    A = tw.field((12, 12), "f8", init=lambda i, j: 100.0 * i + j, context=context)
-    tw.run(
-        good, A=A, context=context, plan={"grid": (1, context.size), "mapping_dim": 0}
-    )  # gives it ghosts: rows with gaps
+    A = tw.field((12, 12), "f8", init=lambda i, j: 100.0 * i + j)
+    tw.run(good, A=A, plan={"grid": (1, context.size), "mapping_dim": 0})  # gives it ghosts: rows with gaps
     plain = 100.0 * np.arange(12.0)[:, None] + np.arange(12.0)
     good.reference(good.iteration_box((12, 12)), {"A": plain})
     rows, columns = A.owned
     assert np.array_equal(A.local, plain[rows, columns])
-    whole = patterns.spread(A.local.copy(), context=context)
-    assert np.array_equal(whole, patterns.spread(A.local, algorithm="ring", context=context))
-    total = patterns.reduce(A.local, 0, context=context)
+    whole = patterns.spread(A.local.copy())
+    assert np.array_equal(whole, patterns.spread(A.local, algorithm="ring"))
+    total = patterns.reduce(A.local, 0)
     blocks = np.split(whole, context.size, axis=1)
     assert total is None or np.allclose(total, sum(blocks))
-    patterns.broadcast(A.local, context.size - 1, context=context)
+    patterns.broadcast(A.local, context.size - 1)
     assert np.array_equal(A.local, blocks[-1])
 
 
@@ -349,14 +338,14 @@ def test_more_calls_than_tags(context):
     M = np.zeros((1, 1), "i8")
     for turn in range(3000):
         M[0, 0] = turn if context.rank == turn % context.size else -1
-        patterns.broadcast(M, turn % context.size, algorithm="tree" if turn % 3 else "auto", context=context)
+        patterns.broadcast(M, turn % context.size, algorithm="tree" if turn % 3 else "auto")
         assert M[0, 0] == turn
 
 
 @pytest.mark.mpi(ranks=[1, 2])
 def test_more_in_flight_than_tags(context):
     matrices = [np.full((1, 2), k if context.rank == 0 else -1) for k in range(2100)]
-    handles = [patterns.broadcast(M, 0, algorithm="tree", wait=False, context=context) for M in matrices]
+    handles = [patterns.broadcast(M, 0, algorithm="tree", wait=False) for M in matrices]
     for handle in reversed(handles):
         handle.wait()
     assert all((M == k).all() for k, M in enumerate(matrices))
@@ -379,20 +368,18 @@ def test_a_handle_that_is_dropped_goes_on_until_the_context_is_closed():
 @pytest.mark.mpi(ranks=[1, 3])
 def test_what_a_handle_says(context, capsys):
     M = np.zeros((300, 400))
-    handle = patterns.broadcast(
-        M, 0, chunk_bytes=5000, buffers=3, algorithm="ring", start=False, explain=True, context=context
-    )
+    handle = patterns.broadcast(M, 0, chunk_bytes=5000, buffers=3, algorithm="ring", start=False, explain=True)
     assert (handle.algorithm, handle.chunk_bytes, handle.buffers, handle.why) == ("ring", 5000, 3, "asked for")
     shown = capsys.readouterr().out
     assert (shown == "") == (context.rank != 0) and (context.rank or "ring, chunks of 5000 bytes, 3 buffers" in shown)
     handle.run()
     assert handle.time_s > 0 and handle.buffer_bytes == 0  # contiguous: straight from and to the matrix
     wide = np.zeros((300, 500))[:, :400]
-    handle = patterns.broadcast(wide, 0, chunk_bytes=6400, buffers=3, algorithm="ring", wait=False, context=context)
+    handle = patterns.broadcast(wide, 0, chunk_bytes=6400, buffers=3, algorithm="ring", wait=False)
     handle.wait()
     assert handle.buffer_bytes <= 3 * 6400
     assert handle.test() and handle.wait() is wide
-    patterns.broadcast(M, 0, explain=True, context=context)
+    patterns.broadcast(M, 0, explain=True)
     shown = capsys.readouterr().out
     assert (shown == "") == (context.rank != 0) and (context.rank or "because: 960000 bytes" in shown)
 
@@ -406,25 +393,25 @@ def test_calls_that_are_alike_in_other_places(context):
 
     for turn in range(4):
         whole = [matrix(float(10 * turn + k) if rank == 0 else -1.0) for k in range(3)]
-        handles = [patterns.broadcast(M, chunk_bytes=300, wait=False, context=context) for M in whole]
+        handles = [patterns.broadcast(M, chunk_bytes=300, wait=False) for M in whole]
         sums = [
-            patterns.reduce(matrix(float(k)), 0, function, wait=False, context=context)
+            patterns.reduce(matrix(float(k)), 0, function, wait=False)
             for k, function in enumerate((lambda a, b: a + b, lambda a, b: a + b + 1, np.maximum))
         ]
-        made = [patterns.spread(matrix(float(turn + k)), wait=False, context=context) for k in range(2)]
+        made = [patterns.spread(matrix(float(turn + k)), wait=False) for k in range(2)]
         assert all((h.wait() == 10 * turn + k).all() for k, h in enumerate(handles))
         results = [s.wait() for s in sums]
         if rank == 0:
             assert all((r == e).all() for r, e in zip(results, (0, p + p - 1, 2), strict=True))
         assert all(h.wait().shape == (40, 5 * p) and (h.wait() == turn + k).all() for k, h in enumerate(made))
-        assert (patterns.broadcast(matrix(float(turn)), context=context) == turn).all()
+        assert (patterns.broadcast(matrix(float(turn))) == turn).all()
         out = matrix(0.0, 5 * p)
-        assert patterns.spread(matrix(float(rank)), out, context=context) is out
+        assert patterns.spread(matrix(float(rank)), out) is out
         assert (out == np.repeat(np.arange(p), 5)).all()
         part = out[:, 5*rank : 5*rank+5]  # in its own place
         part[...] = rank + turn
-        assert (patterns.spread(part, out, context=context) == np.repeat(np.arange(p), 5) + turn).all()
+        assert (patterns.spread(part, out) == np.repeat(np.arange(p), 5) + turn).all()
         whole, part = matrix(1.0, 3 * p), matrix(0.0, 3)
-        assert patterns.multi_reduce(whole, part, context=context) is part and (part == p).all()
-        total = patterns.reduce(whole, p - 1, out=matrix(0.0, 3 * p), context=context)
+        assert patterns.multi_reduce(whole, part) is part and (part == p).all()
+        total = patterns.reduce(whole, p - 1, out=matrix(0.0, 3 * p))
         assert total is None if rank < p - 1 else (total == p).all()

@@ -40,7 +40,7 @@ def stepped(u, steps):
 
 def make(context, shape=(12, 10), seed=1):
     values = np.random.default_rng(seed).random(shape)
-    return tw.field(shape, init=values, context=context), values
+    return tw.field(shape, init=values), values
 
 
 # One generator and block of steps, as plans of other numbers of steps may lay fields out with other halos.
@@ -55,10 +55,10 @@ SWEEP, STENCIL = ({"generator": name, "temporal_block": 1} for name in ("sweep",
 def test_a_view_shows_the_present_values_after_any_number_of_steps(context, choices):
     u, values = make(context)
     choices = {**choices, "grid": (1, context.size, 1)}
-    tw.run(heat, u=u, steps=1, context=context, plan=choices)  # now there is room for time buffers
+    tw.run(heat, u=u, steps=1, plan=choices)  # now there is room for time buffers
     values, view, version = stepped(values, 1), u.local, u._storage.version
     for steps in (1, 2, 3, 1, 0, 5):
-        tw.run(heat, u=u, steps=steps, context=context, plan=choices)
+        tw.run(heat, u=u, steps=steps, plan=choices)
         values = stepped(values, steps)
         assert u._storage.version == version and np.shares_memory(view, u.local)
         assert view.size and np.array_equal(view, values[u.owned]), steps
@@ -74,7 +74,7 @@ def test_numpy_arrays_in_time(context):
     for steps in (0, 1, 2, 3, 7):
         values = np.random.default_rng(2).random((9, 8))
         given = values.copy()
-        tw.run(heat, u=given, steps=steps, context=context)
+        tw.run(heat, u=given, steps=steps)
         assert np.array_equal(given, stepped(values, steps)), steps
 
 
@@ -83,21 +83,21 @@ def test_a_view_of_what_a_field_was_is_refused(context):
     A, _ = make(context, seed=2)
     before, owned = u.local, u.owned
     part, through = before[1:], np.asarray(memoryview(before))
-    tw.run(heat, u=u, steps=1, context=context)
+    tw.run(heat, u=u, steps=1)
     assert not np.shares_memory(before, u.local)
     assert np.array_equal(before, values[owned])  # it keeps what it showed
     inputs = np.zeros(u.shape)
-    tw.run(forced, u=u, f=inputs, steps=1, context=context)
+    tw.run(forced, u=u, f=inputs, steps=1)
     for view in (before, part, before.T, before.reshape(-1).view()):
         with pytest.raises(tw.ConfigError, match=r"view of a field from before .* copy\(\)"):
-            tw.run(forced, u=u, f=view, steps=1, context=context)
+            tw.run(forced, u=u, f=view, steps=1)
         with pytest.raises(tw.ConfigError, match=r"view of a field from before .* copy\(\)"):
-            tw.run(add, A=A, B=view, context=context)
+            tw.run(add, A=A, B=view)
     for view in (through, u.local, u.local[:, ::-1]):
         with pytest.raises(tw.ConfigError, match="share memory"):
-            tw.run(forced, u=u, f=view, steps=1, context=context)
+            tw.run(forced, u=u, f=view, steps=1)
     if context.size == 1:
-        tw.run(add, A=A, B=before.copy(), context=context)
+        tw.run(add, A=A, B=before.copy())
 
 
 def test_a_view_that_was_right_when_it_was_given_before(context):
@@ -107,23 +107,18 @@ def test_a_view_that_was_right_when_it_was_given_before(context):
     A, view = np.zeros(u.shape), u.local
     for _ in range(3):
         A[...] = 0
-        tw.run(add, A=A, B=view, context=context)
+        tw.run(add, A=A, B=view)
         assert np.array_equal(A[1:], np.cumsum(values[1:], axis=0))
-    tw.run(heat, u=u, steps=2, context=context)
+    tw.run(heat, u=u, steps=2)
     with pytest.raises(tw.ConfigError, match="view of a field from before"):
-        tw.run(add, A=A, B=view, context=context)
+        tw.run(add, A=A, B=view)
 
 
 def test_memory_that_nobody_sees_is_not_kept(context):
     u, _ = make(context)
     for k in range(6):
         view = u.local
-        tw.run(
-            back,
-            u=u,
-            context=context,
-            plan={"storage": "skewed", "row": (1, -1)} if k % 2 else {"storage": "plain", "row": ()},
-        )
+        tw.run(back, u=u, plan={"storage": "skewed", "row": (1, -1)} if k % 2 else {"storage": "plain", "row": ()})
         assert view is not None
     del view
     gc.collect()
