@@ -64,6 +64,7 @@ class Field:
         self.ndim = len(shape)
         self.keep = keep
         self._init = init  # of a rolling window: what elements are before each run
+        self._grid = None  # the process grid of the first nest that was bound with it
         self._cuts = None  # for each axis how it is cut; None: into even blocks
         self._number = 0  # of those that a context's ranks made together, from 1; 0: one rank's alone
         self._storage = storage or (_core.FieldStorage(context._core, shape, dtype.itemsize) if keep == "all" else None)

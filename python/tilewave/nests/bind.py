@@ -19,6 +19,7 @@ from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
 from tilewave.nests.bound_variant import NAME, Variant
+from tilewave.nests.grid_of_others import with_grid_of_others
 from tilewave.nests.prepare import prepare
 from tilewave.nests.prepared_calls import PreparedCalls
 from tilewave.plan.fixed import USUAL, fixed_by
@@ -87,7 +88,7 @@ def bind(
     }
     loops = Loops(over, reverse, steps, periodic=tuple(periodic) if isinstance(periodic, list) else periodic)
     bound = Bound(nest, context, loops, plan, fastmath, reduce, arguments, planning)
-    yield from bound._prepare_first()
+    yield from bound._prepare_first(in_turn=True)
     return bound
 
 
@@ -125,11 +126,14 @@ class Bound(PreparedCalls):
         self._loops, self._steps, self._fastmath, self._reduce = loops, loops.steps, fastmath, reduce
         self._arguments, (self._plan, self._choices) = arguments, fixed_by(plan, planning)
         self._planning = self._choices.pop("planning", USUAL)
+        self._as_others = {}  # choices of its plan, as nests that were bound before have them
         self._variants = LruCache(MOST_VARIANTS)
 
-    def _prepare_first(self):
-        """What runs with the bound arguments need; part of a collective call."""
+    def _prepare_first(self, in_turn=False):
+        """What runs with the bound arguments need; part of a collective call. `in_turn`: with other bound nests."""
         ready = yield from self._prepare(self._steps, {})
+        if in_turn:
+            ready, self._as_others = with_grid_of_others(self, ready)
         self.context._bound += 1
         self._number = self.context._bound
         self._scalars = self.nest.bind_scalars({n: v for n, v in self._arguments.items() if n in self.nest.scalars})
@@ -251,7 +255,7 @@ class Bound(PreparedCalls):
             variant.refresh(scalars, steps)
         yield self._description(steps, scalars)
         if variant is None:
-            variant = self._add(steps, scalars, (yield from self._prepare(steps, scalars)))
+            variant = self._add(steps, scalars, (yield from self._prepare(steps, scalars, self._as_others)))
             self._calls.clear()
         return (yield from variant.run(self.record, begun, steps))
 

@@ -133,3 +133,48 @@ def test_halos_stay_for_nests_in_turn(ranks, threads, periodic):
     assert stays == (not periodic and ranks == 1)
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@tw.nest
+def eastward(u, h, i, j):
+    u[i, j] = u[i, j] - 0.1 * (h[i, j] - h[i-1, j])
+
+
+@tw.nest
+def northward(v, h, i, j):
+    v[i, j] = v[i, j] - 0.1 * (h[i, j] - h[i, j-1])
+
+
+@tw.nest
+def swell(h, u, v, i, j):
+    h[i, j] = h[i, j] - 0.1 * (u[i+1, j] - u[i, j] + v[i, j+1] - v[i, j])
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0), (2, 1, 0)])
+def test_bound_nests_in_turn_have_one_grid(ranks, order):
+    """By itself the second one needs no message where columns are divided, the third one where rows are."""
+
+    def body(context):
+        start = [np.random.default_rng(k).random((90, 80)) for k in range(3)]
+        ours, theirs = ([tw.field(a.shape, "f8", init=a, context=context) for a in start] for _ in range(2))
+
+        def given(h, u, v):
+            step = (swell, {"h": h, "u": u, "v": v}), (eastward, {"u": u, "h": h}), (northward, {"v": v, "h": h})
+            return [step[k] for k in order]
+
+        bound = [tw.bind(nest, context=context, **arrays) for nest, arrays in given(*ours)]
+        moving = []
+        for _ in range(3):
+            moving.append([nest.run().measured.moving_s for nest in bound])
+            for nest, arrays in given(*theirs):
+                tw.run(nest, context=context, **arrays)
+        for a, b in zip(ours, theirs, strict=True):
+            a, b = a.gather(), b.gather()
+            assert context.rank > 0 or np.array_equal(a, b)
+        chosen = tw.bind(eastward, u=ours[1], h=ours[0], context=context, plan={"grid": (1, ranks)})
+        return [nest.plan.grid for nest in bound], moving, chosen.plan.grid
+
+    grids, moving, chosen = results_of(ranks, 1, body)[0]
+    assert len(set(grids)) == 1 and chosen == (1, ranks)
+    assert not any(moving[1] + moving[2])
