@@ -125,14 +125,16 @@ def _points(box, ranges, outer=()):
 
 
 def _memory_of(context, arrays, buffers):
-    """NumPy arrays of what is a table to the kernel, by name; None where some array has none."""
+    """What is a table to the kernel, by name: NumPy arrays, and fields that each rank gets whole; None where some array
+    cannot be one.
+    """
     found = {}
     for buffer in buffers:
         value = arrays[buffer.array]
         if buffer.kind == "outer" or (buffer.written and not buffer.stored):
             continue
-        if isinstance(value, Field):
-            value = memory_in_c_order(value) if context.size == 1 and value.keep == "all" else None
+        if isinstance(value, Field) and buffer.written:
+            value = memory_in_c_order(value) if value.keep == "all" else None
         if value is None or (buffer.written and (copied(value) or context.size > 1)):
             return None
         found[buffer.array] = value

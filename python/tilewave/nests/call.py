@@ -114,9 +114,9 @@ def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduc
         else:
             nest, scalars = order_free(nest, context, arrays, scalars, captured, loops)
         dtypes = {name: arrays[name].dtype for name in nest.arrays}
-    tables = tables_of(nest, arrays)
     replicated = replicated_fields(nest, arrays, context, loops.steps)
     seen = {name: as_replicated(value) if name in replicated else value for name, value in arrays.items()}
+    tables = tables_of(nest, seen)
     reduced = reductions.check(nest, reduce, dtypes, scalars, captured)
     block = block_of(nest, arrays, loops, plan, choices)
     # However many blocks there are, one is prepared.

@@ -124,6 +124,8 @@ def run_on_one_rank(nest, ready, begun):
     if context.rank == 0:
         try:
             solo = context.solo()
+            fields = {name: wholes[name] for name in spread if name in nest.tables and name not in nest.updates}
+            ready.tables = {**ready.tables, **fields}
             stored = {name: _stored(wholes[name], solo) for name in ready.stored}
             with_history = {
                 name: field(whole.shape, whole.dtype, whole, history=before[name], context=solo)
@@ -200,6 +202,7 @@ def _whole_operands(nest, ready):
                 whole[name] = np.empty(value.shape, value.dtype)
                 copied.append(name)
         ready.operands, ready.copies = operands_of(nest, {**ready.arrays, **whole}, ready.initial)
+        ready.tables = {name: whole.get(name, table) for name, table in ready.tables.items()}
     except BaseException as problem:
         error = problem
     yield error

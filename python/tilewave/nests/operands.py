@@ -89,8 +89,8 @@ def operands_of(nest, arrays, initial):
 
 
 def replicated_fields(nest, arrays, context, steps):
-    """The fields that are only read, and lack a loop index that ranks may cut, or are read in several orders or with
-    several factors of an index.
+    """The fields that are only read, and lack a loop index that ranks may cut, are read in several orders or with
+    several factors of an index, or are tables.
     """
     cut = set() if context.size == 1 else {*nest.indices}
     if steps is not None:
@@ -102,6 +102,7 @@ def replicated_fields(nest, arrays, context, steps):
     for view in nest.views:
         factors.setdefault(view.array, set()).add(tuple(scale for scale, _ in view.all_phases()))
     found.update(dict.fromkeys(name for name, several in factors.items() if len(several) > 1))
+    found.update(dict.fromkeys(name for name in nest.tables if name not in nest.updates))  # those of batches
     return [name for name in found if isinstance(arrays[name], Field) and name not in nest.written]
 
 

@@ -144,7 +144,7 @@ def test_random_batches_are_those_of_the_plain_loops(number):
             plain_loops(nest, loop_bounds(nest.indices, box, over), expected, reverse=reverse)
     except OverflowError:
         return
-    threads = int(random.integers(1, 4))
+    threads, fields = int(random.integers(1, 4)), random.random() < 0.4
 
     def body(context):
         given = {name: array.copy() for name, array in arrays.items()}
@@ -152,8 +152,10 @@ def test_random_batches_are_those_of_the_plain_loops(number):
             what = 1 if len(inner) == 1 else _first if init is None else init
             shape = given["D"].shape
             given["D"] = tw.field(shape, dtype, init=what, keep="window", context=context)
-        if ranks > 1:
-            for name in set(nest.written) - {"D"}:
+        if ranks > 1 or fields:
+            names = set(nest.written) - {"D"}
+            names |= set(nest.axes) - {"D"} if fields else set()
+            for name in sorted(names):
                 given[name] = tw.field(given[name].shape, dtype, given[name], context=context)
         tw.run(nest, **given, over=over, reverse=reverse, context=context, plan={"threads": threads})
         return {
