@@ -325,7 +325,11 @@ std::vector<RateSample> sample_window(const SweepProblem& problem, const Plan& b
                                       double budget_s) {
     std::vector<RateSample> samples(3);
     double point_s = 0;
-    for (int shape = 2; shape >= 0; --shape) {
+    bool cut_short = true;
+    for (const int shape : {2, 1, 0, 0}) {
+        // Points of short rows take longer: where they made tiles shorter, the largest are measured once more.
+        if (!cut_short) break;
+        cut_short = shape > 0;
         Plan plan = by_plan;
         std::int64_t& height = plan.tile[problem.window.across];
         height = std::min<std::int64_t>(height, planes_of_window_tiles[shape]);
@@ -337,6 +341,7 @@ std::vector<RateSample> sample_window(const SweepProblem& problem, const Plan& b
         Schedule whole = nest_schedule(problem, plan, context.rank(), context.size());
         const double seconds = point_s * static_cast<double>(largest_tile(whole));
         if (seconds > budget_s / 6) {
+            cut_short = true;
             height = std::clamp<std::int64_t>(
                 static_cast<std::int64_t>(static_cast<double>(height) * budget_s / 6 / seconds), 1, height);
             whole = nest_schedule(problem, plan, context.rank(), context.size());
@@ -360,6 +365,7 @@ std::vector<RateSample> sample_window(const SweepProblem& problem, const Plan& b
         if (!time(s, found)) return {};
         point_s = found.tile_s / std::max(found.points, 1.0);
         if (shape == 0 && tiles.size() > 1) {
+            samples.resize(3);
             for (std::size_t lane = 1; lane < tiles.size(); ++lane) tiles[lane].clear();
             RateSample alone;
             if (!time(computing(whole, tiles), alone)) return {};
