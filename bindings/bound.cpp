@@ -119,6 +119,7 @@ void bind_bound(nb::module_& m) {
                 return c.run(call.status, times, env);
             },
             "call"_a, "times"_a, "env"_a)
+        .def("leave_out_reductions", &ChainedSweep::leave_out_reductions, "sweep"_a, "kernel"_a)
         .def_prop_ro("schedule", &ChainedSweep::schedule)
         .def_prop_ro(
             "in_turn", [](const ChainedSweep& c) { return c.fusion().points > 0 ? c.fusion().repetitions : 0; },

@@ -71,13 +71,14 @@ void bind_prepared(nb::module_& m) {
         .def(
             "__init__",
             [](StepPoints* at, int array, std::uintptr_t subscripts, std::size_t count, std::uintptr_t values,
-               const std::optional<std::string>& add) {
+               const std::optional<std::string>& add, bool by_lanes) {
                 new (at) StepPoints{array,
                                     {reinterpret_cast<const std::int64_t*>(subscripts), count},
                                     reinterpret_cast<std::byte*>(values),
-                                    add ? combine_row(Reduction::sum, real_dtype(*add, true)) : nullptr};
+                                    add ? combine_row(Reduction::sum, real_dtype(*add, true)) : nullptr,
+                                    by_lanes};
             },
-            "array"_a, "subscripts"_a, "count"_a, "values"_a, "add"_a.none());
+            "array"_a, "subscripts"_a, "count"_a, "values"_a, "add"_a.none(), "by_lanes"_a);
     nb::class_<PreparedSweep>(m, "PreparedSweep", "A sweep ready to run, any number of times.")
         .def(nb::init<Context&, SweepProblem, Plan>(), "context"_a, "problem"_a, "plan"_a, nb::keep_alive<1, 2>())
         .def_prop_ro("plan", &PreparedSweep::plan)

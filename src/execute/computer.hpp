@@ -10,6 +10,8 @@
 
 namespace tilewave {
 
+class StepRecorder;
+
 /// The run that a computer computes for. A lane calls these for itself.
 class Run {
 public:
@@ -17,8 +19,10 @@ public:
     virtual const ArrayMemory& memory(int lane) const = 0;
     /// Added to loop index 0 for the kernel and in errors: the first time step of a block.
     virtual std::int64_t first_time(int lane) const = 0;
-    /// Where reductions are those of the last repetition: which one the lane is in. Otherwise 0.
-    virtual std::int64_t reduced_repetition(int lane) const = 0;
+    /// Notes elements after each time step; null: none.
+    virtual const StepRecorder* recorder() const = 0;
+    /// Whether reductions are of the repetition, too, that the lane is in.
+    virtual bool reduces(int lane) const = 0;
     /// Points that the lane may compute before it polls again; a computer counts them down. At 0 it calls pace().
     virtual std::int64_t& points_to_poll(int lane) = 0;
     /// Whether the transport is polled at all while a lane computes.

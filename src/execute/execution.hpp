@@ -144,7 +144,8 @@ private:
     std::int64_t first_time(int l) const override {
         return options_.first_time + (s_.advance.n ? cursors_[l].repetition * s_.advance[0] : 0);
     }
-    std::int64_t reduced_repetition(int l) const override { return options_.last_reduced ? cursors_[l].repetition : 0; }
+    const StepRecorder* recorder() const override { return options_.recorder; }
+    bool reduces(int l) const override { return cursors_[l].repetition >= options_.reduced_from; }
     std::int64_t& points_to_poll(int l) override { return paces_[l].left; }
     bool polls() const override { return options_.poll_period_s > 0; }
     bool pace(int l, std::int64_t points, double& begin) override;

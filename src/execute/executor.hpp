@@ -17,6 +17,7 @@
 namespace tilewave {
 
 class Alarms;
+class StepRecorder;
 class WindowMemory;
 
 struct ExecuteOptions {
@@ -40,8 +41,9 @@ struct ExecuteOptions {
     WindowMemory* window = nullptr;  ///< of the arrays that have planes (src/execute/window/window_memory.hpp)
     int first_tag = 0;               ///< added to the tags of the schedule's messages
     std::int64_t first_time = 0;     ///< added to loop index 0 for the kernel and in errors: first step of a block
-    bool last_reduced = false;       ///< reductions are those of the block's last repetition, not of all
-    bool stopped = false;            ///< computes nothing from the start on, as after a failure in an earlier block
+    const StepRecorder* recorder = nullptr;  ///< of elements after each time step (src/execute/step_recorder.hpp)
+    std::int64_t reduced_from = 0;           ///< reductions are those of the block's repetitions from this one on
+    bool stopped = false;  ///< computes nothing from the start on, as after a failure in an earlier block
     Alarms* alarms =
         nullptr;  ///< by which ranks stop each other (src/execute/alarms.hpp); null: other ranks go on to their end
 };

@@ -199,7 +199,8 @@ BoundSweep::Steps BoundSweep::steps_of(std::optional<std::int64_t> given) {
         steps.run.repeated = &*several_;
         steps.run.most_repetitions = repetitions_together(block_steps);
     }
-    if (steps.history_beside || !points_.empty())
+    const bool visited = std::ranges::any_of(points_, [](const StepPoints& p) { return !p.by_lanes; });
+    if (steps.history_beside || visited)
         // An element that no point writes takes its current value in the buffers of earlier times, once those have been
         // read.
         steps.run.before_block = [this, count, beside = steps.history_beside](std::int64_t block) {
@@ -211,47 +212,21 @@ BoundSweep::Steps BoundSweep::steps_of(std::optional<std::int64_t> given) {
     return steps;
 }
 
-// Adds and records at the points after time step `step` of `steps`, each a block.
-void BoundSweep::visit_points(std::int64_t step, std::int64_t steps) {
-    for (const StepPoints& points : points_) {
-        const Operand& o = operands_[points.array];
-        FieldStorage* const field = o.array.field;
-        if (!field && context_.rank() > 0) continue;
-        const Binding first = field ? field->binding() : o.own;
-        const int dims = first.stride_bytes.n;
-        const Index from = field ? field->storage().lo : Index::filled(dims, 0);
-        const Box here = field ? field->owned() : Box();
-        const std::int64_t item = sweep_.problem_.arrays[points.array].item_bytes, count = points.count(dims);
-        const auto buffer = [&](std::int64_t before_last) {
-            return first.data + floor_mod(before_last, o.time_buffers) * o.order.items * item;
-        };
-        std::byte *const now = buffer(steps - 1 - step), *const next = buffer(steps - 2 - step);
-        std::byte* value = points.values + (first_step_ + step) * count * item;
-        for (std::int64_t k = 0; k < count; ++k, value += item) {
-            const Index at(
-                points.subscripts.subspan(static_cast<std::size_t>(k * dims), static_cast<std::size_t>(dims)));
-            if (field && !here.contains(at)) continue;
-            std::int64_t offset = 0;
-            for (int d = 0; d < dims; ++d) offset += (at[d] - from[d]) * first.stride_bytes[d];
-            if (!points.add) {
-                std::memcpy(value, now + offset, static_cast<std::size_t>(item));
-                continue;
-            }
-            points.add(now + offset, now + offset, value, 1, nullptr);
-            // The next time step begins as a copy of this one, also where no point writes.
-            if (step + 1 < steps && next != now)
-                std::memcpy(next + offset, now + offset, static_cast<std::size_t>(item));
-        }
-    }
-}
-
 BoundRun BoundSweep::perform(CollectiveRun& run, const Steps& steps, bool record) {
     place_arrays(run, steps.count, steps.history_beside);
     run.arrays_are_ready(moved_, others_may_);
     ExecuteOptions given = options();
     given.record = record;
+    std::optional<StepRecorder> recorder;
+    run.obtain([&] {
+        if (std::optional<StepRecorder> found = this->recorder()) recorder.emplace(std::move(*found));
+    });
+    if (recorder && !recorder->empty()) given.recorder = &*recorder;
     run.execute(bindings_, Programs{{&kernel_, 1}, {}}, std::move(given));
-    if (steps.count > 0 && !run.lacks()) visit_points(steps.count - 1, steps.count);
+    if (steps.count > 0 && !run.lacks()) {
+        visit_points(steps.count - 1, steps.count);
+        record_unwritten(steps.count);
+    }
     const double ran = now_s();
     for (const Operand& o : operands_)
         if (o.converted && !run.lacks()) o.converted->copy_back(context_, sweep_.problem_);

@@ -9,6 +9,7 @@
 #include "arrays/converted_array.hpp"
 #include "arrays/time_buffers.hpp"
 #include "context/agreement.hpp"
+#include "execute/step_recorder.hpp"
 #include "nests/prepared_sweep.hpp"
 #include "nests/step_blocks.hpp"
 #include "nests/step_points.hpp"
@@ -78,7 +79,11 @@ private:
     void touch_first(std::size_t a, std::byte* data, int buffers);
     void place_arrays(std::size_t a, std::int64_t steps, bool history_beside, bool turned_later);
     void bind(std::size_t a);
+    std::optional<Index> writer(const StepPoints& points, std::int64_t k) const;
+    std::optional<StepRecorder> recorder() const;
+    std::byte* element(const StepPoints& points, std::int64_t k, std::int64_t before_last) const;
     void visit_points(std::int64_t step, std::int64_t steps);
+    void record_unwritten(std::int64_t steps);
     void turn_buffers(std::size_t a, std::int64_t steps, bool history_beside);
     ExecuteOptions options();
     Report run_here(std::optional<std::int64_t> steps, const CallTimes& before, std::int64_t first_step,

@@ -42,6 +42,10 @@ ChainedSweep::ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps,
     }
 }
 
+void ChainedSweep::leave_out_reductions(std::size_t sweep, Kernel kernel) {
+    kernels_.at(sweep).unreduced = std::make_shared<Kernel>(std::move(kernel));
+}
+
 std::vector<ChainPart> ChainedSweep::parts() const {
     std::vector<ChainPart> all;
     for (std::size_t i = 0; i < sweeps_.size(); ++i)
@@ -107,7 +111,10 @@ BoundRun ChainedSweep::run(const std::shared_ptr<const HashedStatus>& said, std:
         if (together > 1) whole = blocks(several_, together, times / together);
         if (together == 1 || times % together > 0) left = blocks(one_, 1, times % together + (together == 1) * times);
     });
-    for (std::size_t i = 0; i < env.size(); ++i) kernels_[i].env = reinterpret_cast<const void*>(env[i]);
+    for (std::size_t i = 0; i < env.size(); ++i) {
+        kernels_[i].env = reinterpret_cast<const void*>(env[i]);
+        if (kernels_[i].unreduced) kernels_[i].unreduced->env = kernels_[i].env;
+    }
     BoundRun ran;
     ran.points = points_ * times;
     ran.waves = waves_ * times;

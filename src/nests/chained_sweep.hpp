@@ -27,6 +27,9 @@ public:
     BoundRun run(const std::shared_ptr<const HashedStatus>& said, std::int64_t times,
                  std::span<const std::uintptr_t> env);
 
+    /// Repetitions but the last of a run compute a sweep by `kernel`, as Kernel::unreduced. Not while it runs; local.
+    void leave_out_reductions(std::size_t sweep, Kernel kernel);
+
     const ChainFusion& fusion() const { return fusion_; }
     const Schedule& schedule() const { return *one_.once; }  ///< of a repetition
 

@@ -13,8 +13,14 @@ struct StepPoints {
     std::span<const std::int64_t> subscripts = {};  ///< point after point
     std::byte* values = nullptr;                    ///< a row a time step, an item a point
     CombineRow add = nullptr;                       ///< null: values are recorded
+    /// Each value is recorded by the lane and rank that compute it, when they do, and lanes do not meet for it.
+    /// @pre recorded, of an array with time buffers; no bound of the loops depends on time
+    bool by_lanes = false;
 
     std::int64_t count(int dims) const { return static_cast<std::int64_t>(subscripts.size()) / dims; }
+    Index at(std::int64_t k, int dims) const {
+        return Index(subscripts.subspan(static_cast<std::size_t>(k * dims), static_cast<std::size_t>(dims)));
+    }
 };
 
 }  // namespace tilewave

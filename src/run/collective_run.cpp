@@ -84,7 +84,6 @@ void CollectiveRun::execute(std::span<const Binding> bindings, const Programs& p
     Transport& t = context_.transport();
     if (t.size() > 1 && options.record) options.clock_offset_s = context_.clock_offset_s();
     options.alarms = &alarms();
-    options.last_reduced = blocks_.last_reduced;
     const double begin = now_s();
     double looked = begin;
     const std::int64_t blocks = blocks_.whole + (blocks_.rest != nullptr), first_time = options.first_time,
@@ -111,6 +110,7 @@ void CollectiveRun::execute(std::span<const Binding> bindings, const Programs& p
                                                       : BlockKind::one;
         CachedExecution& execution = this->execution(kind);
         options.times = kind == BlockKind::rest ? 1 : std::min(blocks_.most_repetitions, blocks_.whole - block);
+        if (blocks_.last_reduced) options.reduced_from = options.times - (meeting + 1 == meetings);
         const std::int64_t passed = block * blocks_.steps;
         options.first_time = first_time + passed;
         if (block > 0 && blocks_.before_block && !lacking_) blocks_.before_block(block);
@@ -144,7 +144,6 @@ void CollectiveRun::add(Outcome& one, std::int64_t meeting) {
     }
     all.stopped = all.stopped || one.stopped;
     all.interrupted = all.interrupted || one.interrupted;
-    if (blocks_.last_reduced) all.reduced.clear();
     for (std::size_t r = 0; r < one.reduced.size(); ++r) {
         if (all.reduced.size() == r)
             all.reduced.push_back(std::move(one.reduced[r]));

@@ -23,6 +23,7 @@ namespace tilewave {
     X(bests, "a row's largest or smallest value by the kernel, for reductions") \
     X(order_free, "updates whose order does not matter, as S[i] = max(S[i], h), by rows in any order") \
     X(batches, "nests of many equal problems with a problem in each SIMD lane, and tables in rolling windows") \
+    X(unreduced, "kernels without reductions for the repetitions whose reductions nobody looks at") \
     X(skewed, "storage in which the independent points across two loops are neighbours") \
     X(temporal_blocks, "several time steps of a tile, or for one exchange of halos") \
     X(aggregate, "the messages of several tiles as one") \

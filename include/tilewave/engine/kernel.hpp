@@ -1,5 +1,6 @@
 // What computes: a function for a row of points, and where arrays lie in memory.
 #pragma once
+#include <memory>
 #include <vector>
 
 #include "tilewave/index.hpp"
@@ -37,6 +38,9 @@ struct Kernel {
     /// Bytes of an item of each row value: a place of no array, where the kernel stores a value a point, to be reduced
     /// and forgotten. They come right after the places of the schedule in ptr and step; each lane has memory for a row.
     std::vector<std::int64_t> values = {};
+    /// Without values and reductions, for repetitions whose reductions nobody looks at; null: `this` computes these,
+    /// too. It has the same tables and raises at the same sites.
+    std::shared_ptr<Kernel> unreduced = nullptr;
     /// Reductions whose largest or smallest value of a row the kernel finds itself. It stores one element for each at
     /// the pointers after the tables (PointReduction::best).
     int bests() const {

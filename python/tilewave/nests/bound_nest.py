@@ -5,12 +5,14 @@ import functools
 
 import numpy as np
 
+from tilewave import _core
 from tilewave.field.field import Field
 from tilewave.field.values import values_at
 from tilewave.nest.batch import ONCE
 from tilewave.nest.bounds import Loops
-from tilewave.nests.kernel_maker import core_kernel
+from tilewave.nests.kernel_maker import core_kernel, unreduced_kernel
 from tilewave.nests.operands import copied, operands_of, tables_of
+from tilewave.nests.reductions import Reductions
 from tilewave.nests.steps import for_steps
 from tilewave.plan.plan import Plan
 
@@ -46,10 +48,20 @@ class BoundNest:
     planned_for: object = None  # gives the plan, with what it is predicted to take, for another number of steps
     rate: object = None  # that the plan was chosen with: the core's MeasuredRate
     runs: object = None  # of equal calls so far: the core's RunsOfPlan
+    make_unreduced: object = None  # gives the kernel for repetitions whose reductions nobody looks at, or None
 
     def core_kernel(self):
         """The kernel as the core runs it, with scalars and tables as they are now."""
         return core_kernel(self.kernel, self.environment[1], self.tables, self.reductions)
+
+    def core_unreduced(self):
+        """The kernel for repetitions whose reductions nobody looks at, as the core runs it, and what it needs to live
+        on; None where it is `core_kernel`.
+        """
+        if not self.problem.nest.written and not self.kernel.sites:
+            return _core.Kernel(row=0), None  # there is nothing to do
+        kernel = self.make_unreduced()
+        return kernel and (core_kernel(kernel, 0, self.tables, Reductions(kernel.nest)), kernel)
 
     def take_current_values(self):
         """Give the kernel the tables as they are now."""
@@ -118,6 +130,7 @@ def bind_call(context, given, found):
         planned_for=planned_for,
         rate=found.rate,
         runs=found.runs,
+        make_unreduced=functools.partial(unreduced_kernel, given, found),
     )
 
 

@@ -13,6 +13,12 @@ from tilewave.field.field import Field
 from tilewave.nests.bound_variant import Variant
 from tilewave.plan.plan import CHOICES, request_of
 
+#: Seconds, predicted, of repetitions whose reductions nobody looks at, after which kernels are compiled for them: that
+#: takes 0.05 to 0.2 s.
+LEAST_UNSEEN_S = 0.05
+#: The fast path.
+PATH = "unreduced"
+
 
 def memory_of(array):
     """Equal for arrays that are one field, or one NumPy array's elements in the same place."""
@@ -80,6 +86,7 @@ class OneSchedule:
             if variant.core is None:
                 raise ConfigError(f"an array of {_called(bounds, k)} is copied for each run")
         self._core = _core.ChainedSweep(context._core, [variant.core for variant in self.variants], memories)
+        self._unseen_s, self._unreduced = 0.0, None
         self._nests = list({id(bound.nest): bound.nest for bound in bounds}.values())
         self.take_current_values()
 
@@ -99,9 +106,26 @@ class OneSchedule:
     def repeat(self, times, request):
         """So many repetitions; collective."""
         self._context._heart.progress.of = self._name
+        self._leave_out_reductions(times - 1)
         ran = self._context._together(self._core.run, request.agreed, times, request.environments())
         self._context._finished(ran)
         return Ran(lambda: self._results(ran), ran.time_s, ran.moving_s, ran.points, self._core.buffer_bytes)
+
+    def _leave_out_reductions(self, times):
+        """Have so many repetitions computed without reductions, where they take long enough to compile kernels; local:
+        the results are the same.
+        """
+        self._unseen_s += times * sum(plan.predicted.time_s for plan in self.plans)
+        if self._unreduced is not None or self._unseen_s < LEAST_UNSEEN_S or _core.without(self._context._off, PATH):
+            return
+        self._unreduced = []
+        try:
+            for k, ready in enumerate(self.readies):
+                if found := ready.core_unreduced():
+                    self._core.leave_out_reductions(k, found[0])
+                    self._unreduced.append(found[1])
+        except Exception:  # for lack of memory or disk: other ranks wait already
+            return
 
     def _results(self, ran):
         found = iter([(r.any, r.at, r.bytes) for r in ran.reduced])

@@ -13,6 +13,7 @@ from tilewave.kernel.compile import compile_kernel, kernel_key, layouts_of, make
 from tilewave.kernel.rows.streams import Staggered
 from tilewave.kernel.scalars import Slot
 from tilewave.nests.operands import copies_of, operands_of
+from tilewave.nests.reductions import Reductions
 from tilewave.plan.plan import Plan
 
 #: Those that some context still runs, of all nests. Nests that are defined again and again, as in a function, are
@@ -173,6 +174,20 @@ def kernel_for(given, made_from):
             separate=True,  # the call refuses others
         )
     return kernel
+
+
+def unreduced_kernel(given, prepared):
+    """One that computes the same rows without the values that are reduced; None where there are no values, where these
+    may raise, and where rows are nothing but their values.
+    """
+    if not given.reductions.values or not given.nest.written:
+        return None
+    steps, independent, long_rows, same_row, _, *others = prepared.made_from
+    plain = dataclasses.replace(given, reductions=Reductions(given.nest))
+    kernel = kernel_for(plain, (steps[: len(given.nest.places)], independent, long_rows, same_row, (), *others))
+    reduced = prepared.kernel
+    equal = kernel.sites == reduced.sites and kernel.slots == reduced.slots and not kernel.copies_tables
+    return kernel if equal else None
 
 
 def core_kernel(kernel, environment, tables, reductions):

@@ -70,12 +70,13 @@ class Points:
         """Whether anything is to be done between time steps."""
         return bool(self._visited)
 
-    def of(self, nest):
-        """The core's points, which a run of the nest in single time steps visits after each."""
+    def of(self, nest, by_lanes):
+        """The core's points, which a run of the nest in single time steps visits after each, or its lanes record."""
         views, found = [view.array for view in nest.views], []
         for places, rows, adds in self._visited:
             at, add = places.points, rows.dtype.name if adds else None
-            found.append(_core.StepPoints(views.index(places.name), at.ctypes.data, at.size, rows.ctypes.data, add))
+            array = views.index(places.name)
+            found.append(_core.StepPoints(array, at.ctypes.data, at.size, rows.ctypes.data, add, by_lanes))
         return found
 
     def visit(self, step, rank):
@@ -96,6 +97,24 @@ class Points:
             if context.size > 1 and rows.size:
                 bits = rows.view(f"i{min(rows.itemsize, 8)}")  # each is of one rank, and 0 elsewhere: sums are exact
                 allreduce(bits, out=bits, context=context)
+
+
+def recorded_by_lanes(nest, over, inject, arguments):
+    """Whether lanes can record values while they compute, in blocks of time steps: nothing is added, no bound may
+    depend on time, and each point writes one element of a whole array without time.
+    """
+    if inject is not None or not isinstance(nest, Nest) or nest.time is None or any(p.phases for p in nest.places):
+        return False
+    bounds = over if isinstance(over, dict) else {None: None} if over else {}
+    numbers = all(
+        isinstance(pair, tuple) and all(isinstance(end, int | np.integer) for end in pair) for pair in bounds.values()
+    )
+    return (
+        numbers
+        and nest.time not in bounds
+        and all(np.ndim(arguments.get(name)) == len(nest.indices) - 1 for name in nest.written)
+        and not any(isinstance(array, Field) and array.keep == "window" for array in arguments.values())
+    )
 
 
 def agreed_points(*given):

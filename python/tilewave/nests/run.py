@@ -11,7 +11,7 @@ from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
 from tilewave.nests.execute import report_arguments, run_bound
 from tilewave.nests.order_free import combine
-from tilewave.nests.points import agreed_points
+from tilewave.nests.points import agreed_points, recorded_by_lanes
 from tilewave.nests.prepare import prepare
 from tilewave.nests.report import Report
 from tilewave.nests.several import run_several
@@ -156,12 +156,14 @@ def run(
     looked at.
     """
     begun = time.perf_counter()
+    with_points = inject is not None or record is not None
+    by_lanes = with_points and recorded_by_lanes(nest, over, inject, arguments)
     loops = Loops(
         over,
         reverse,
         steps,
         periodic=_plain(periodic),
-        stepwise=inject is not None or record is not None,
+        stepwise=with_points and not by_lanes,
         any_order=isinstance(nest, Nest) and not reduce,
     )
     if isinstance(nest, tuple | list):
@@ -171,11 +173,11 @@ def run(
             )
         )
     points = None
-    if loops.stepwise:
+    if with_points:
         points = yield from agreed_points(inject, record, (nest,), arguments, steps)
     ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce, planning=planning)
     if points is not None:
-        ready.points = points.of(nest)
+        ready.points = points.of(nest, by_lanes)
     core, after_s = yield from run_bound(ready.problem.nest, ready, begun)
     combine(ready)
     if ready.runs is not None:

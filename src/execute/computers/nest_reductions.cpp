@@ -16,14 +16,6 @@ std::vector<Reduced> NestComputer::reduced() const {
     return all;
 }
 
-// A lane's first tile of a repetition leaves nothing of the one before. A lane has tiles in all of them or in none.
-void NestComputer::reduce_anew(Nest& nest, int lane, std::int64_t repetition) {
-    for (auto& lanes : nest.reduced) {
-        LaneReduced& r = lanes[lane];
-        if (r.repetition != repetition) r = {Reduced(r.value.what()), repetition};
-    }
-}
-
 // Where the values of some rows go: one row behind the other, between the first and the last point of any. What lies
 // between the rows is 0, so that sums take all at once.
 NestComputer::RowValues NestComputer::place_values(const Nest& nest, int lane, std::span<const Span> spans, char** ptr,

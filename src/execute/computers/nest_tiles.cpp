@@ -6,6 +6,7 @@
 
 #include "core/clock.hpp"
 #include "execute/computers/nests.hpp"
+#include "execute/step_recorder.hpp"
 #include "execute/tuning.hpp"
 
 namespace tilewave {
@@ -196,17 +197,25 @@ void NestComputer::restart() {
         nest.reduced.clear();
         if (!nest.kernel) continue;
         for (const PointReduction& r : nest.kernel->reductions)
-            nest.reduced.emplace_back(s_.lanes.size(), LaneReduced{Reduced(r), 0});
+            nest.reduced.emplace_back(s_.lanes.size(), LaneReduced{Reduced(r)});
     }
 }
 
 void NestComputer::compute(Run& run, int lane, const Tile& tile) {
     Nest& nest = nests_[tile.work];
-    if (!nest.reduced.empty()) reduce_anew(nest, lane, run.reduced_repetition(lane));
-    if (nest.work->window.along >= 0)
-        compute_in_window(run, lane, tile, nest);
-    else
-        compute_rows(run, lane, tile, nest);
+    const bool reduces = !nest.reduced.empty() && run.reduces(lane);
+    const Kernel& kernel = !reduces && nest.kernel->unreduced ? *nest.kernel->unreduced : *nest.kernel;
+    if (!kernel.row) return;  // it would only reduce
+    if (nest.work->window.along >= 0) return compute_in_window(run, lane, tile, nest, kernel, reduces);
+    const StepRecorder* const recorder = run.recorder();
+    if (!recorder) return static_cast<void>(compute_rows(run, lane, tile, nest, kernel, reduces));
+    Tile step = tile;  // the next time step of a tile may overwrite what is to be recorded
+    for (std::int64_t t = tile.box.lo[0]; t < tile.box.hi[0]; ++t) {
+        step.box.lo[0] = t;
+        step.box.hi[0] = t + 1;
+        if (!compute_rows(run, lane, step, nest, kernel, reduces)) return;
+        recorder->take(step.box, run.first_time(lane), run.memory(lane));
+    }
 }
 
 // What points of the tile leave out keeps the value of the time before, which is in other memory.
@@ -236,10 +245,9 @@ std::intptr_t NestComputer::place_at(const ArrayMemory& memory, const Access& pl
 
 // The distance of a tile's layers in rows, where it is equal in every array, so that one number gives row and layer; 0
 // where it differs, or where layers do not go together.
-std::int64_t NestComputer::rows_of_layer(const ArrayMemory& memory, const Nest& nest, const TileRows& rows,
-                                         const std::int64_t* next) const {
-    const NestWork& work = *nest.work;
-    if (!nest.reduced.empty() || !work.layers_together || work.rows_depend || nest.kernel->uses_index ||
+std::int64_t NestComputer::rows_of_layer(const ArrayMemory& memory, const NestWork& work, const Kernel& kernel,
+                                         const TileRows& rows, const std::int64_t* next) const {
+    if (!kernel.reductions.empty() || !work.layers_together || work.rows_depend || kernel.uses_index ||
         !rows.layers() || without(off_, FastPath::layers))
         return 0;
     std::int64_t layer_rows = 0;
@@ -254,10 +262,9 @@ std::int64_t NestComputer::rows_of_layer(const ArrayMemory& memory, const Nest& 
     return std::max<std::int64_t>(layer_rows, 0);
 }
 
-void NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest) {
+bool NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest, const Kernel& kernel, bool reduces) {
     const ArrayMemory& memory = run.memory(l);
     const NestWork& work = *nest.work;
-    const Kernel& kernel = *nest.kernel;
     carry_time_buffers(memory, work, tile);
     TileRows rows(work, tile.box);
     const std::size_t places = work.places.size();
@@ -295,13 +302,13 @@ void NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest) {
     const bool together = work.rows_depend && kernel.rows != nullptr;
     double begin = now_s();
     const bool values = !kernel.values.empty();
-    Batches batches(rows, layers_[l].rows, single, together, rows_of_layer(memory, nest, rows, next),
+    Batches batches(rows, layers_[l].rows, single, together, rows_of_layer(memory, work, kernel, rows, next),
                     values     ? longest_value_row
                     : together ? longest_simd_row
                                : longest_row,
                     values ? most_row_values : std::numeric_limits<std::int64_t>::max());
     const std::int64_t most =
-        nest.reduced.empty() || together ? most_rows_of_a_call * longest_row : most_reduced_points;
+        kernel.reductions.empty() || together ? most_rows_of_a_call * longest_row : most_reduced_points;
     for (Batch batch; batches.next(batch, run.polls() ? std::clamp<std::int64_t>(left, 1, most) : most);) {
         for (std::size_t p = 0; p < places; ++p)
             ptr[p] = reinterpret_cast<char*>(place_at(
@@ -309,7 +316,7 @@ void NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest) {
         const RowValues room =
             values ? place_values(nest, l, {batch.spans, static_cast<std::size_t>(batch.count)}, ptr, step, next)
                    : RowValues{};
-        const Index x = kernel.uses_index || !nest.reduced.empty() ? loop_index(batch.first, 0) : batch.first;
+        const Index x = kernel.uses_index || reduces ? loop_index(batch.first, 0) : batch.first;
         const std::int64_t code =
             kernel.rows && kernel.bests() == 0
                 ? kernel.rows(ptr, step, batch.count, batch.spans, next, x.begin(), rows.direction().begin(),
@@ -323,9 +330,9 @@ void NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest) {
                 row[k] += (span.number - layer * batch.layer_rows) * rows.across()[k] + layer * rows.beyond()[k];
             const std::int64_t q = (code & 0xffffffff) / error_sites;
             run.fail({code % error_sites, loop_index(row, span.begin + q), tile.work});
-            return;
+            return false;
         }
-        if (!nest.reduced.empty())
+        if (reduces)
             reduce(nest, l,
                    {ptr,
                     step,
@@ -336,9 +343,10 @@ void NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest) {
                     rows.direction(),
                     rows.turn()});
         left -= batch.points;
-        if (left <= 0 && !run.pace(l, 0, begin)) return;
+        if (left <= 0 && !run.pace(l, 0, begin)) return false;
     }
     run.spent(l, begin);
+    return true;
 }
 
 }  // namespace tilewave

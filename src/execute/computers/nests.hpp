@@ -32,7 +32,6 @@ public:
 private:
     struct alignas(64) LaneReduced {
         Reduced value;
-        std::int64_t repetition = 0;  // that the value is of
     };
     // One nest, as its tiles are computed.
     struct Nest {
@@ -67,16 +66,16 @@ private:
     };
     class PieceWalk;
 
-    void compute_rows(Run& run, int lane, const Tile& tile, Nest& nest);
-    void compute_in_window(Run& run, int lane, const Tile& tile, Nest& nest);
-    static void reduce_anew(Nest& nest, int lane, std::int64_t repetition);
+    // `kernel`: that of the nest, or its unreduced one; `reduces`: values are reduced, too. False where computing ends.
+    bool compute_rows(Run& run, int lane, const Tile& tile, Nest& nest, const Kernel& kernel, bool reduces);
+    void compute_in_window(Run& run, int lane, const Tile& tile, Nest& nest, const Kernel& kernel, bool reduces);
     static RowValues place_values(const Nest& nest, int lane, std::span<const Span> spans, char** ptr,
                                   const std::int64_t* step, std::int64_t* next);
     static void reduce(Nest& nest, int lane, const Computed& rows);
     void carry_time_buffers(const ArrayMemory& memory, const NestWork& nest, const Tile& tile) const;
     std::intptr_t place_at(const ArrayMemory& memory, const Access& place, const Index& point) const;
-    std::int64_t rows_of_layer(const ArrayMemory& memory, const Nest& nest, const TileRows& rows,
-                               const std::int64_t* next) const;
+    std::int64_t rows_of_layer(const ArrayMemory& memory, const NestWork& work, const Kernel& kernel,
+                               const TileRows& rows, const std::int64_t* next) const;
 
     const Schedule& s_;
     PathsOff off_;             // fast paths that are switched off

@@ -28,12 +28,14 @@ struct RunMove {
 // Computes the planes of one piece, one after another.
 class NestComputer::PieceWalk {
 public:
-    PieceWalk(NestComputer& computer, Run& run, Nest& nest, int lane, const Tile& tile)
+    PieceWalk(NestComputer& computer, Run& run, Nest& nest, const Kernel& kernel, bool reduces, int lane,
+              const Tile& tile)
         : computer_(computer),
           run_(run),
           nest_(nest),
           work_(*nest.work),
-          kernel_(*nest.kernel),
+          kernel_(kernel),
+          reduces_(reduces),
           memory_(run.memory(lane)),
           window_(*memory_.window()),
           f_(window_.where()),
@@ -282,7 +284,7 @@ private:
             run_.fail({code % error_sites, point(lo + code / error_sites), tile_.work});
             return false;
         }
-        if (!nest_.reduced.empty()) {
+        if (reduces_) {
             const Span row{0, 0, hi - lo};
             reduce(nest_, lane_, {ptr_, step_, step_, {&row, 1}, {0, row.points}, point(lo), direction_, direction_});
         }
@@ -294,6 +296,7 @@ private:
     Nest& nest_;
     const NestWork& work_;
     const Kernel& kernel_;
+    const bool reduces_;
     const ArrayMemory& memory_;
     WindowMemory& window_;
     const RollingWindow& f_;
@@ -315,8 +318,9 @@ private:
     RingSteps steps_[2];  // by how much further on a row begins than the one before
 };
 
-void NestComputer::compute_in_window(Run& run, int l, const Tile& tile, Nest& nest) {
-    PieceWalk walk(*this, run, nest, l, tile);
+void NestComputer::compute_in_window(Run& run, int l, const Tile& tile, Nest& nest, const Kernel& kernel,
+                                     bool reduces) {
+    PieceWalk walk(*this, run, nest, kernel, reduces, l, tile);
     for (const RollingWindow::Piece& piece : run.memory(l).window()->where().pieces(tile.box))
         if (!walk.piece(piece)) return;
     run.spent(l, walk.begin());

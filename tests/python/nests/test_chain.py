@@ -11,7 +11,7 @@ from bound_cases import RANKS, across, divide, filled, heat, residual, results, 
 from random_chains import PeriodicChain, RandomChain, SteppingChain
 from random_paths import random_paths
 from tilewave.errors import ConfigError, KernelError
-from tilewave.nests import steps
+from tilewave.nests import chain_body, steps
 
 
 @tw.nest
@@ -260,6 +260,54 @@ def test_reductions_are_those_of_the_last_repetition(ranks, threads):
             assert cycle.run(times=times).results == want and same(u, v), times
 
     results(ranks, threads, body)
+
+
+@tw.nest
+def over_land(u, f, m, i, j, *, w):
+    if m[i, j] != 0:
+        d = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] + f[i, j]) - u[i, j]
+        u[i, j] = u[i, j] + w * d
+
+
+@pytest.mark.parametrize("without", ["", "unreduced"])
+@pytest.mark.parametrize("ranks, threads", [*RANKS, (4, 1)])
+def test_repetitions_that_nobody_looks_at(ranks, threads, without, monkeypatch):
+    monkeypatch.setattr(chain_body, "LEAST_UNSEEN_S", 0.0)
+    seed = 10 * ranks + threads
+    print(f"seed {seed}")
+    draw = np.random.default_rng(seed)
+    first, mask = draw.random((24, 18)), draw.integers(0, 2, (24, 18))
+    times, every = (int(draw.integers(low, high)) for low, high in ((5, 40), (2, 9)))
+    norms = {"d": tw.norm("d"), "most": tw.norm("d", np.inf), "where": tw.argmax("u")}
+    rest = {"r": tw.norm("d"), "low": tw.min("d")}
+
+    def body(context):
+        u, v = (tw.field((24, 18), "f8", init=lambda i, j: first[i, j], context=context) for _ in range(2))
+        f = tw.field((24, 18), "f8", init=0.3, context=context)
+        m = tw.field((24, 18), "i1", init=lambda i, j: mask[i, j], context=context)
+        sweep = tw.bind(over_land, u=u, f=f, m=m, w=1.3, reduce=norms)
+        cycle = tw.chain([sweep, tw.bind(defect, u=u, f=f, reduce=rest)])
+        assert cycle.separate == ""
+
+        def alone():
+            values = tw.run(over_land, u=v, f=f, m=m, w=1.3, reduce=norms).results
+            return {**values, **tw.run(defect, u=v, f=f, reduce=rest).results}
+
+        report = cycle.run(times=times, until={"d": -1.0}, every=every)
+        every_value = [alone() for _ in range(times)]
+        assert report.history == [*every_value[every - 1 :: every], *every_value[-1:] * (times % every > 0)]
+        assert same(u, v) and bool(cycle._first._unreduced) == (not without)
+        assert cycle.run(times=3).results == [alone() for _ in range(3)][-1] and same(u, v)
+
+    results(ranks, threads, body, without=without)
+
+
+def test_a_reduction_that_may_raise_is_of_each_repetition(monkeypatch):
+    monkeypatch.setattr(chain_body, "LEAST_UNSEEN_S", 0.0)
+    u, f = (tw.field((14, 17), "f8", init=1.0) for _ in range(2))
+    cycle = tw.chain([tw.bind(smooth, u=u, f=f, reduce={"q": tw.sum("7 // (i + 1)")})])
+    assert cycle.run(times=3).results["q"] == 15 * sum(7 // (i + 1) for i in range(1, 13))
+    assert cycle._first._unreduced == []
 
 
 @pytest.mark.parametrize("ranks", [1, 3])

@@ -97,6 +97,120 @@ def test_reductions_and_whole_plans_are_those_of_a_run_without_receivers():
         assert results == others and (whole is None or np.array_equal(whole, other))
 
 
+@tw.nest
+def relax(u, t, i, j):
+    mean = 0.25 * (u[t+1, i-1, j] + u[t+1, i, j-1] + u[t, i+1, j] + u[t, i, j+1])
+    u[t+1, i, j] = u[t, i, j] + 0.9 * (mean - u[t, i, j])
+
+
+@tw.nest
+def by_point(u, m, t, i, j):
+    u[t+1, i, j] = 0.5 * u[t, i, j] + m[i-1, j+1]
+
+
+@tw.nest
+def partly(u, m, t, i, j):
+    if m[i, j] > 0.3:
+        u[t+1, i, j] = 0.5 * (u[t, i-2, j] + u[t, i, j+1])
+
+
+@tw.nest
+def pair(u, v, t, i, j):
+    u[t+1, i, j] = 0.5 * (v[t, i-1, j] + u[t, i, j+1])
+    v[t+1, i, j] = 0.25 * (u[t, i+1, j] - v[t, i, j-1])
+
+
+@tw.nest
+def line(u, t, i):
+    u[t+1, i] = 0.25 * (u[t, i-1] + 2 * u[t, i] + u[t, i+1])
+
+
+@tw.nest
+def block(u, t, i, j, k):
+    u[t+1, i, j, k] = u[t, i, j, k] + 0.1 * (u[t, i-1, j, k] + u[t, i+1, j, k] + u[t, i, j, k-1] - 3 * u[t, i, j+1, k])
+
+
+#: Nests, and whether their loops may be periodic.
+RECORDED = ((wave, True), (relax, False), (by_point, False), (partly, True), (pair, True), (line, True), (block, True))
+
+
+class RandomRecord:
+    """A run with receivers, whose values are recorded by the lanes, or between single time steps."""
+
+    def __init__(self, seed, threads):
+        draw = np.random.default_rng(seed)
+        self.nest, wraps = RECORDED[draw.integers(len(RECORDED))]
+        space = self.nest.indices[1:]
+        self.shape = tuple(int(n) for n in draw.integers(7, 40, len(space)))
+        self.steps = int(draw.choice([1, 2, 9, 33, 70]))
+        self.dtype = str(draw.choice(["f4", "f8"]))
+        self.first = {name: draw.random(self.shape).astype(self.dtype) for name in self.nest.arrays}
+        self.periodic = tuple(name for name in space if wraps and draw.random() < 0.2)
+        self.over = None
+        if not self.periodic and draw.random() < 0.3:
+            self.over = {space[0]: (2, self.shape[0] - 2)}
+        self.reverse = (space[-1],) if draw.random() < 0.2 and self.nest is not relax else ()
+        choices = ({}, {"temporal_block": int(draw.integers(1, 5))}, {"generator": "sweep"}, {"storage": "plain"})
+        self.plan = {"threads": threads, **choices[draw.integers(len(choices))]}
+        if draw.random() < 0.3:
+            self.plan["tile"] = tuple(int(n) for n in draw.integers(1, 7, len(space) + 1))
+        count = int(draw.choice([1, 5, 60]))
+        self.points = np.stack([draw.integers(0, n, count) for n in self.shape], 1)
+
+    def run(self, context, by_lanes):
+        """What is recorded, and the written arrays at the end; None where the plan is refused."""
+        history = {"history": 1} if self.nest is wave else {}
+        fields = {
+            name: tw.field(
+                self.shape,
+                self.dtype,
+                lambda *index, name=name: self.first[name][index],
+                context=context,
+                **(history if name in self.nest.written else {}),
+            )
+            for name in self.nest.arrays
+        }
+        written = self.nest.written[0]
+        nothing = {} if by_lanes else {"inject": {written: ([], np.zeros((self.steps, 0)))}}
+        try:
+            report = tw.run(
+                self.nest,
+                **fields,
+                steps=self.steps,
+                over=self.over,
+                reverse=self.reverse,
+                periodic=self.periodic,
+                plan=self.plan if by_lanes else {"threads": 1},
+                record=dict.fromkeys(self.nest.written, self.points),
+                **nothing,
+            )
+        except tw.ConfigError as error:
+            print(error)
+            return None
+        ends = [fields[name].gather() for name in self.nest.written]
+        return [report.recorded[name].tobytes() for name in self.nest.written], ends
+
+
+@pytest.mark.parametrize("ranks, threads", [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (3, 1), (4, 1), (6, 1)])
+@pytest.mark.parametrize("seed", [1])
+def test_lanes_record_what_is_there_between_time_steps(ranks, threads, seed):
+    def body(context):
+        compared = 0
+        for k in range(8 if ranks < 4 else 3):
+            number = 1000 * seed + 100 * ranks + 10 * threads + k
+            print(f"random record, seed {number}")
+            case = RandomRecord(number, threads)
+            found, wanted = case.run(context, True), case.run(context, False)
+            if found is None:
+                continue
+            compared += 1
+            assert found[0] == wanted[0], vars(case)
+            assert all(a is None or np.array_equal(a, b) for a, b in zip(found[1], wanted[1], strict=True)), number
+        assert compared
+
+    results_of(ranks, threads, body)
+
+
 @pytest.mark.parametrize(
     "given, wanted",
     [

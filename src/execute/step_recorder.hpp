@@ -1,0 +1,51 @@
+// Elements whose values a run notes after each time step: the lane that computes one copies it, and no lanes meet.
+#pragma once
+#include <vector>
+
+#include "execute/array_memory.hpp"
+
+namespace tilewave {
+
+class StepRecorder {
+public:
+    /// Of arrays with time buffers that `work` writes; of loops whose first index is time, which z begins with, too.
+    explicit StepRecorder(const NestWork& work);
+
+    /// Where the values of some points of one array go: a row a time step, an item a point.
+    struct Values {
+        int place = 0;  ///< that writes the array
+        std::byte* first = nullptr;
+        std::int64_t item_bytes = 0, points = 0;
+    };
+    /// From here on elements belong to these values.
+    void begin(const Values& values) { all_.push_back({values, 0, {}}); }
+    /// The element that the point `x` writes goes to a column; x[0] does not matter.
+    void add(const Index& x, std::int64_t column);
+    /// After the last add().
+    void sort();
+    bool empty() const { return empty_; }
+
+    /// Copies what the points of a tile have written that has just been computed. `first_time`: of the tile's block.
+    /// @pre of one time step
+    void take(const Box& tile, std::int64_t first_time, const ArrayMemory& memory) const;
+
+private:
+    struct Element {
+        Index point;  // z at time 0
+        std::int64_t column;
+    };
+    // Those of one array, sorted along the dimension of z in which they lie furthest from each other: few are near a
+    // tile.
+    struct Elements {
+        Values values;
+        int along = 0;
+        std::vector<Element> list;
+    };
+    const NestWork* work_;
+    IndexMatrix to_z_;
+    Index later_;  // from a point to the same at the next time step
+    std::vector<Elements> all_;
+    bool empty_ = true;
+};
+
+}  // namespace tilewave
