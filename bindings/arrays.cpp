@@ -32,8 +32,8 @@ Dtype tilewave::real_dtype(const std::string& name, bool or_complex) {
 PointReduction tilewave::to_reduction(const ReductionTuple& t) {
     static const std::map<std::string, Reduction> ops = {
         {"max", Reduction::max}, {"min", Reduction::min}, {"sum", Reduction::sum}};
-    const auto& [op, name, place, axes, shift, counts, best] = t;
-    return {ops.at(op), real_dtype(name), place, axes, shift, best, counts};
+    const auto& [op, name, place, axes, shift, counts, positions, best, counted] = t;
+    return {ops.at(op), real_dtype(name), place, axes, shift, best, counts, positions, counted};
 }
 
 void bind_arrays(nb::module_& m) {
@@ -89,7 +89,8 @@ void bind_arrays(nb::module_& m) {
                 static const std::map<std::string, ReducedForm> forms = {{"value", ReducedForm::value},
                                                                          {"magnitude", ReducedForm::magnitude},
                                                                          {"square", ReducedForm::square}};
-                return f.reduce(to_reduction({op, type, 0, {}, {}, -1, -1}), forms.at(form), part_named(part));
+                return f.reduce(to_reduction({op, type, 0, {}, {}, -1, true, -1, -1}), forms.at(form),
+                                part_named(part));
             },
             "op"_a, "type"_a, "form"_a = "value", "part"_a = "", Release())
         .def(

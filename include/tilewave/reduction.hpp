@@ -20,6 +20,10 @@ struct PointReduction {
     Index axes = {}, shift = {};    ///< subscripts of the element: loop index axes[d] plus shift[d]
     int best = -1;    ///< of max and min: its number among the row results of the kernel (Kernel::bests); -1: none
     int counts = -1;  ///< a row value of bytes, 0 where the point does not count; -1: all do
+    /// Of max and min: at() is wanted. If not, values that do not count are no better than any other; `best` is then of
+    /// all rows so far, and `counted` the number of a max of `counts` among the row results; a zero has no sign.
+    bool positions = true;
+    int counted = -1;
 };
 
 /// What is reduced of a value.
@@ -70,6 +74,10 @@ public:
     /// knowing where they are; false may be wrong.
     bool worse(const std::byte* best) const;
     void combine(const Reduced& other);
+    /// Of max and min without positions: one value more, which the kernel has found.
+    void add_best(const std::byte* best);
+    /// Where a kernel that finds the best of some values begins: nothing is worse. `to`: of 8 bytes.
+    static void begin_best(Reduction op, Dtype type, std::byte* to);
     const PointReduction& what() const { return what_; }
     /// Whether there was any value.
     bool any() const { return at_.n > 0; }

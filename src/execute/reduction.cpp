@@ -87,13 +87,14 @@ bool Reduced::beats(T value, const Index& at) const {
     const T best = load<T>(best_.data());
     const bool max = what_.op == Reduction::max;
     if (max ? better<true>(value, best) : better<false>(value, best)) return true;
-    return (value == best || (is_nan(value) && is_nan(best))) && before(at, at_);
+    return what_.positions && (value == best || (is_nan(value) && is_nan(best))) && before(at, at_);
 }
 
 template <class T>
 void Reduced::add_extreme(const std::byte* first, std::int64_t step, std::int64_t n, const Index& at,
                           const Index& direction) {
     const T value = what_.op == Reduction::max ? best_of<true, T>(first, step, n) : best_of<false, T>(first, step, n);
+    if (!what_.positions) return add_best(reinterpret_cast<const std::byte*>(&value));
     const bool forward = lexicographically_positive(direction);
     auto element = [&](std::int64_t q) {
         Index e = at;
@@ -148,6 +149,11 @@ void add_floats(ExactSum& sum, const std::byte* first, std::int64_t step, std::i
 void Reduced::add(const std::byte* first, std::int64_t step, std::int64_t n, const Index& at, const Index& direction,
                   const std::byte* counts) {
     if (n <= 0) return;
+    if (counts && !what_.positions) {
+        if (!any() && std::find_if(counts, counts + n, [](std::byte b) { return b != std::byte{0}; }) == counts + n)
+            return;
+        counts = nullptr;
+    }
     // Runs of values that count.
     for (std::int64_t i = 0, end = 0; counts && i < n; i = end) {
         const std::byte kind = counts[i];
@@ -175,6 +181,24 @@ void Reduced::add(const std::byte* first, std::int64_t step, std::int64_t n, con
                     sum += static_cast<std::uint64_t>(static_cast<std::int64_t>(load<T>(first + i * step)));
             integers_ += sum;
         }
+    });
+}
+
+void Reduced::add_best(const std::byte* best) {
+    with_real_type(what_.type, [&](auto zero) {
+        using T = decltype(zero);
+        if (beats(load<T>(best), at_)) std::memcpy(best_.data(), best, sizeof(T));
+    });
+    at_ = Index::filled(1, 0);
+}
+
+void Reduced::begin_best(Reduction op, Dtype type, std::byte* to) {
+    with_real_type(type, [&](auto zero) {
+        using T = decltype(zero);
+        using Limits = std::numeric_limits<T>;
+        T nothing = op == Reduction::max ? Limits::lowest() : Limits::max();
+        if constexpr (Limits::has_infinity) nothing = op == Reduction::max ? -Limits::infinity() : Limits::infinity();
+        std::memcpy(to, &nothing, sizeof nothing);
     });
 }
 
@@ -206,8 +230,13 @@ void Reduced::combine(const Reduced& other) {
 }
 
 std::string Reduced::bytes() const {
-    if (what_.op != Reduction::sum)
-        return {reinterpret_cast<const char*>(best_.data()), static_cast<std::size_t>(item_bytes(what_.type))};
+    if (what_.op != Reduction::sum) {
+        auto best = best_;
+        with_real_type(what_.type, [&](auto zero) {
+            if (!what_.positions && load<decltype(zero)>(best.data()) == zero) best = {};
+        });
+        return {reinterpret_cast<const char*>(best.data()), static_cast<std::size_t>(item_bytes(what_.type))};
+    }
     if (what_.type == Dtype::f4 || what_.type == Dtype::f8) {
         const double value = exact_.value();
         return {reinterpret_cast<const char*>(&value), sizeof value};

@@ -1,5 +1,6 @@
 // What computes: a function for a row of points, and where arrays lie in memory.
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -35,18 +36,26 @@ struct Kernel {
     std::vector<char*> tables;               ///< come after places and values in ptr, the same for every row
     std::vector<PointReduction> reductions;  ///< of values that the kernel writes
     RowsFunction rows = nullptr;             ///< used instead of `row` where it is given
-    /// Bytes of an item of each row value: a place of no array, where the kernel stores a value a point, to be reduced
-    /// and forgotten. They come right after the places of the schedule in ptr and step; each lane has memory for a row.
+    /// Bytes of an item of each row value, 0 where the kernel only finds its best and stores nothing: a place of no
+    /// array, where the kernel stores a value a point, to be reduced and forgotten. They come right after the places of
+    /// the schedule in ptr and step; each lane has memory for a row.
     std::vector<std::int64_t> values = {};
     /// Without values and reductions, for repetitions whose reductions nobody looks at; null: `this` computes these,
     /// too. It has the same tables and raises at the same sites.
     std::shared_ptr<Kernel> unreduced = nullptr;
-    /// Reductions whose largest or smallest value of a row the kernel finds itself. It stores one element for each at
-    /// the pointers after the tables (PointReduction::best).
+    /// Reductions whose largest or smallest value of a row the kernel finds itself. The pointers after the tables say
+    /// where the best so far is, which it makes the best of that and the row's values (PointReduction::best).
     int bests() const {
         int n = 0;
-        for (const PointReduction& r : reductions) n = r.best >= n ? r.best + 1 : n;
+        for (const PointReduction& r : reductions) n = std::max({n, r.best + 1, r.counted + 1});
         return n;
+    }
+    /// Whether some of them are wanted row by row.
+    bool bests_by_row() const {
+        return std::ranges::any_of(reductions, [](const PointReduction& r) { return r.best >= 0 && r.positions; });
+    }
+    bool stores_values() const {
+        return std::ranges::any_of(values, [](std::int64_t bytes) { return bytes > 0; });
     }
 };
 

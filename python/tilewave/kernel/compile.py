@@ -115,9 +115,9 @@ class Kernel:
         Whether `pack` copies elements of tables, so that it must be called again where they may have changed.
     digest : str
         Of all that the object code depends on.
-    bests : tuple of (int, str)
-        The number of a written place, "max" or "min": the largest or smallest value that a row writes there, an element
-        of the place's dtype, which the row function stores where the pointers after the tables' say.
+    bests : tuple of Best
+        Of which places the row function finds the largest or smallest value, an element of the place's dtype: it is
+        joined to what is where the pointers after the tables' say.
     stored : bool
         Whether its object code was found on disk.
     """
@@ -277,9 +277,9 @@ def _recipe(
     same_row : sequence of (None or (int, int)), optional
         For each of ``nest.places`` another one before it in the list, of the same array and with steps that are
         compiled in, and the elements from that place to this one, where the caller vouches for them.
-    bests : sequence of (int, str), optional
-        Numbers of written places, each with "max" or "min": of these a row's largest or smallest value is wanted. The
-        kernel's `bests` has those that it returns.
+    bests : sequence of Best, optional
+        Of which written places a row's largest or smallest value is wanted. The kernel's `bests` has those that it
+        returns, all or none.
     staggered : Staggered, optional
         The caller's word that rows that depend within themselves may be computed together, and how.
 
@@ -365,11 +365,9 @@ def _checked_steps(nest, steps):
 
 
 def _found_bests(nest, dtypes, steps, bests):
-    """The wanted bests that a row function finds: of integers, where each point has another element."""
-    found = [
-        (k, op) for k, op in dict.fromkeys(bests) if steps[k] in (1, -1) and dtypes[nest.places[k].array].kind in "iu"
-    ]
-    return tuple(found[: MOST_POINTERS - len(nest.places) - len(nest.tables)])
+    """The wanted bests that a row function finds: where each point has another element."""
+    found = [best for best in bests if steps[best.place] in (1, -1)]
+    return tuple(found) if len(found) <= MOST_POINTERS - len(nest.places) - len(nest.tables) else ()
 
 
 def _slots(nest, scalars, captured=None):

@@ -42,7 +42,7 @@ class Choices:
     time only. ``long_rows``: rows have hundreds of points, so that those left over after whole vectors do not count.
     ``same_row`` has for each place None, or another one before it and the elements from that to it.
     ``staggered``: how rows whose points depend on each other may be computed at once; None: they may not.
-    ``bests``: numbers of the written places whose largest ("max") or smallest ("min") integer in a row is returned.
+    ``bests``: of which places a row's largest or smallest value is returned.
     ``layouts``: of each table how its byte tables lie, None for one that has none.
     ``off``: the fast paths that are switched off. ``separate``: no written array shares memory with another one.
     """
@@ -316,6 +316,10 @@ class _Frame:
     def written(self):
         return [place.key for place in self.nest.places if place.written]
 
+    def stored(self):
+        """The written places but row values of which only the best is wanted."""
+        return [key for key in self.written() if key not in self.bests.unstored]
+
     def follows(self, carried):
         """Whether each carried place is one step behind its writer in memory."""
         build, follows = self.build_at, I1(1)
@@ -368,7 +372,12 @@ class _Frame:
         """
         values = {}
         for place in self.nest.places:
-            value = known[place.key] if place.key in known else self.marked(self.load(place.key), place.array)
+            if place.key in known:
+                value = known[place.key]
+            elif place.key in self.bests.unstored:
+                value = ir.Constant(ir_type(self.dtypes[place.array]), ir.Undefined)
+            else:
+                value = self.marked(self.load(place.key), place.array)
             values[place.key] = Typed(scalar(self.dtypes[place.array]), value)
         self.values = {key: value.ir for key, value in values.items()}
         cells = {**{key: values[key] for key in self.written()}, **self.updates.cells()}
@@ -423,13 +432,13 @@ class _Frame:
         """What a raising point does: keep what it stored, return where and why."""
         self.e.exits += 1
         if self.body is not None:
-            self.write_back(key for key in self.written() if key in self.body.state.stored)
+            self.write_back(key for key in self.stored() if key in self.body.state.stored)
         code = self.build_at.mul(self.point, I64(SITES))
         self.build_at.ret(self.build_at.add(code, I64(site)))
 
     def _close_loop(self, loop, width, end, then):
         build = self.build_at
-        self.write_back(self.written())
+        self.write_back(self.stored())
         self.bests.take({key: cell.ir for key, cell in self.body.state.cells.items()})
         self.updates.take(self.body.state.cells)
         after = build.add(self.point, I64(1))

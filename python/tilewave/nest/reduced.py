@@ -30,6 +30,8 @@ class RowValue:
     dtype : numpy.dtype
         None: the types of the expression are wanted, and nothing is stored.
     expressions : tuple of Expression
+    otherwise : str
+        Where the point does not count the value is 0, or for "max" and "min" no better than any.
     """
 
     number: int
@@ -37,6 +39,7 @@ class RowValue:
     texts: tuple
     dtype: np.dtype
     expressions: tuple = field(compare=False, repr=False)
+    otherwise: str = ""
 
     @property
     def name(self):
@@ -244,7 +247,13 @@ class ReducedNest(Nest):
 
     def _with_values(self, signature):
         texts = [
-            (value.form, str(value.dtype), [ast.dump(each.node) for each in value.expressions], value.number)
+            (
+                value.form,
+                str(value.dtype),
+                [ast.dump(each.node) for each in value.expressions],
+                value.number,
+                value.otherwise,
+            )
             for value in self.values
         ]
         return hashlib.sha256(f"{signature}\n{texts}".encode()).hexdigest()

@@ -199,7 +199,7 @@ def core_kernel(kernel, environment, tables, reductions):
         uses_index=bool(kernel.nest.numbers),
         reductions=reductions.for_core(kernel.bests),
         rows=kernel.rows_address,
-        values=reductions.item_bytes,
+        values=reductions.bytes_of_values(kernel.bests),
     )
 
 

@@ -64,6 +64,11 @@ class Reduction:
         return NORMS[self.ord] if self.kind == "norm" else KINDS[self.kind]
 
     @property
+    def is_place(self) -> bool:
+        """Whether it is where a value is."""
+        return self.kind.startswith("arg")
+
+    @property
     def texts(self) -> tuple[str, ...]:
         """Of the expressions."""
         return (self.array, self.other) if self.kind == "dot" else (self.array,)
@@ -181,9 +186,10 @@ def max(array: str | Field) -> Any:
 
     Notes
     -----
-    Collective for a field: messages of 1 KB up and down a tree of ranks. In a run the best of a row of integers
-    that an array gets is found while it is computed, and only a row that has a better one than those before is
-    searched; other values are read once more while they are in the nearest cache.
+    Collective for a field: messages of 1 KB up and down a tree of ranks. In a run the largest value of independent
+    points is found while they are computed, and stored nowhere for it. Where a place is wanted as well, a row of
+    integers is searched only if it has a better one than those before; other values are read once more while they are
+    in the nearest cache. A largest value that is zero is 0.0, not -0.0.
     """
     return {"array": array}
 
@@ -305,7 +311,7 @@ def value_of(r, dtype, found, field=None):
         if field is None:
             return None  # no point counts
         raise ConfigError(f"{field} has no elements")
-    if r.kind.startswith("arg"):
+    if r.is_place:
         return tuple(at)
     if op == "sum":
         value = np.frombuffer(data, dtype)[0]

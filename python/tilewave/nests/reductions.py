@@ -4,6 +4,7 @@ import numpy as np
 
 from tilewave.errors import ConfigError, shown
 from tilewave.kernel.compile import find_types
+from tilewave.kernel.rows.bests import Best
 from tilewave.kernel.scalars import Slot
 from tilewave.nest.reduced import Expression, ReducedNest, RowValue
 from tilewave.nests.reduction import Reduction, result_dtype, value_of
@@ -22,38 +23,56 @@ class Reductions:
         result one for each part).
     core : list
         Those of the core, each once: (operation, dtype, place, loop index of each subscript, its offset, the place
-        that says which points count).
+        that says which points count, whether the position of a max or min is wanted).
     values : tuple of RowValue
     nest : Nest
         The one that is compiled.
-    item_bytes : list of int
-        Of the values.
     """
 
     def __init__(self, nest, asked=None, values=()):
-        self.asked = asked or {}
         # max and argmax are found together
+        places = {part[:-1] for _, _, parts in (asked or {}).values() for part in parts if part[-1]}
+        self.asked = {
+            name: (r, dtype, tuple((*part[:-1], part[-1] or part[:-1] in places) for part in parts))
+            for name, (r, dtype, parts) in (asked or {}).items()
+        }
         self.core = list(dict.fromkeys(part for _, _, parts in self.asked.values() for part in parts))
         self.values = tuple(values)
         self.nest = ReducedNest(nest, values) if values else nest
-        self.item_bytes = [value.dtype.itemsize for value in values]
 
     def __bool__(self):
         return bool(self.core)
 
     def bests(self):
-        """Of which places a row's largest or smallest value is wanted: (place, "max" or "min") of each."""
-        return tuple(
-            dict.fromkeys(
-                (place, op)
-                for op, _, place, _, _, counts in self.core
-                if op != "sum" and counts < 0 and self.nest.places[place].written
-            )
-        )
+        """Of which places a row's largest or smallest value is wanted, as `Best` of each. Where the position is wanted
+        as well, only those of integers: the row that has it is searched.
+        """
+        places, found = self.nest.places, {}
+        for op, dtype, place, _, _, counts, where in self.core:
+            if op == "sum" or not places[place].written or where and (counts >= 0 or np.dtype(dtype).kind == "f"):
+                continue
+            found[place, op] = Best(place, op, self._wants_only_best(place))
+            if counts >= 0:
+                found[counts, "max"] = Best(counts, "max", self._wants_only_best(counts))
+        return tuple(found.values())
+
+    def _wants_only_best(self, place):
+        """Whether a place is a row value of which nothing but its largest or smallest is wanted."""
+        used = [where or op == "sum" for op, _, at, _, _, counts, where in self.core if place in (at, counts)]
+        return place >= len(self.nest.places) - len(self.values) and not any(used)
 
     def for_core(self, bests):
-        """Those of the core, each with its number among the bests that the kernel finds, or -1."""
-        return [(*each, bests.index((each[2], each[0])) if (each[2], each[0]) in bests else -1) for each in self.core]
+        """Those of the core, each with its number among the bests that the kernel finds, or -1, and the number of the
+        one that says whether any point counts.
+        """
+        numbers = {(best.place, best.op): k for k, best in enumerate(bests)}
+        return [(*each, numbers.get((each[2], each[0]), -1), numbers.get((each[5], "max"), -1)) for each in self.core]
+
+    def bytes_of_values(self, bests):
+        """Of an item of each value, 0 for those that the kernel does not store."""
+        first = len(self.nest.places) - len(self.values)
+        unstored = {best.place - first for best in bests if best.alone}
+        return [0 if k in unstored else value.dtype.itemsize for k, value in enumerate(self.values)]
 
     def results(self, reduced):
         """Names to values; `reduced` has (any, at, bytes) of each of `core`."""
@@ -153,20 +172,20 @@ class _Description:
             forms = {"sum": ("real", "imag"), "dot": ("real product", "imag product")}[r.kind]
             return r, result, tuple(self._of_rows(op, each, parts, np.dtype("f8"), axes, shift) for each in forms)
         if place and form == "value" and not parts[0].partly and (place.written or nest.written and axes == all_axes):
-            return r, result, ((op, dtypes[0].name, nest.places.index(place), axes, shift, -1),)
-        return r, result, (self._of_rows(op, form, parts, _stored_dtype(r, dtypes), axes, shift),)
+            return r, result, ((op, dtypes[0].name, nest.places.index(place), axes, shift, -1, r.is_place),)
+        return r, result, (self._of_rows(op, form, parts, _stored_dtype(r, dtypes), axes, shift, r.is_place),)
 
-    def _of_rows(self, op, form, parts, stored, axes, shift):
+    def _of_rows(self, op, form, parts, stored, axes, shift, where=False):
         """The core's reduction of a value that rows store."""
-        counts = -1
-        if op != "sum" and any(part.partly for part in parts):
-            counts = self._place("counts", parts, np.dtype("u1"))
-        return op, stored.name, self._place(form, parts, stored), axes, shift, counts
+        if op == "sum" or not any(part.partly for part in parts):
+            return op, stored.name, self._place(form, parts, stored), axes, shift, -1, where
+        counts = self._place("counts", parts, np.dtype("u1"))
+        return op, stored.name, self._place(form, parts, stored, "" if where else op), axes, shift, counts, where
 
-    def _place(self, form, parts, dtype):
-        key = form, tuple(part.text for part in parts), dtype
+    def _place(self, form, parts, dtype, otherwise=""):
+        key = form, tuple(part.text for part in parts), dtype, otherwise
         if key not in self.values:
-            self.values[key] = RowValue(len(self.values), form, key[1], dtype, tuple(parts))
+            self.values[key] = RowValue(len(self.values), form, key[1], dtype, tuple(parts), otherwise)
         return len(self.nest.places) + self.values[key].number
 
     def _dtype(self, part):

@@ -6,14 +6,60 @@
 
 namespace tilewave {
 
+namespace {
+
+// Sets some bytes to 0 before rows are computed, most often few of them: then perhaps more, whose values come later.
+void clear(std::byte* at, std::int64_t bytes) {
+    if (bytes <= 0) return;
+    if (bytes <= cache_line_bytes)
+        std::memset(at, 0, cache_line_bytes);
+    else
+        std::memset(at, 0, static_cast<std::size_t>(bytes));
+}
+
+}  // namespace
+
 std::vector<Reduced> NestComputer::reduced() const {
     std::vector<Reduced> all;
     for (const Nest& nest : nests_)
         for (const auto& lanes : nest.reduced) {
-            all.push_back(lanes.empty() ? Reduced() : lanes[0].value);
-            for (std::size_t l = 1; l < lanes.size(); ++l) all.back().combine(lanes[l].value);
+            all.push_back(lanes.empty() ? Reduced() : nest.found(lanes[0], 0));
+            for (std::size_t l = 1; l < lanes.size(); ++l)
+                all.back().combine(nest.found(lanes[l], static_cast<int>(l)));
         }
     return all;
+}
+
+// Where the kernel finds bests: of all rows, or of the first row of a batch, or where nobody looks.
+void NestComputer::Nest::place_bests(const Kernel& of, int lane, bool reduces, char** to) {
+    const auto place = [&](int k, std::size_t at) { to[k] = reinterpret_cast<char*>(best(lane, k) + at); };
+    for (const PointReduction& r : of.reductions) {
+        const std::size_t at = reduces || r.positions ? 0 : best_room - 1;
+        if (r.best >= 0) place(r.best, at);
+        if (r.counted >= 0) place(r.counted, at);
+    }
+}
+
+// Row `row` of a batch has no best yet; or those of all rows.
+void NestComputer::Nest::begin_bests(int lane, int row, bool of_rows) {
+    for (const PointReduction& r : kernel->reductions) {
+        if (r.best < 0 || r.positions != of_rows) continue;
+        Reduced::begin_best(r.op, r.type, reinterpret_cast<std::byte*>(best(lane, r.best) + row));
+        if (r.counted >= 0) *best(lane, r.counted) = 0;
+    }
+}
+
+// With what the kernel has found of a lane's rows.
+Reduced NestComputer::Nest::found(const LaneReduced& reduced, int lane) const {
+    Reduced value = reduced.value;
+    const PointReduction& what = value.what();
+    const std::int64_t* const all = bests[lane].data();
+    const auto of = [&](int k) {
+        return reinterpret_cast<const std::byte*>(all + static_cast<std::size_t>(k) * best_room);
+    };
+    if (what.best >= 0 && !what.positions && reduced.any && (what.counted < 0 || *of(what.counted) != std::byte{0}))
+        value.add_best(of(what.best));
+    return value;
 }
 
 // Where the values of some rows go: one row behind the other, between the first and the last point of any. What lies
@@ -25,15 +71,17 @@ NestComputer::RowValues NestComputer::place_values(const Nest& nest, int lane, s
     const std::int64_t width = hi - lo;
     for (std::size_t k = 0; k < nest.kernel->values.size(); ++k) {
         const std::size_t p = nest.work->places.size() + k;
+        ptr[p] = nullptr;
+        next[p] = 0;
+        if (step[p] == 0) continue;
         std::byte* row = nest.row_value(lane, k);
         next[p] = width * step[p];
         ptr[p] =
             reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(row) - spans[0].number * next[p] - lo * step[p]);
         for (const Span& s : spans) {
             const std::int64_t before = s.begin - lo, after = width - before - s.points;
-            if (before > 0) std::memset(row, 0, static_cast<std::size_t>(before * step[p]));
-            if (after > 0)
-                std::memset(row + (before + s.points) * step[p], 0, static_cast<std::size_t>(after * step[p]));
+            clear(row, before * step[p]);
+            clear(row + (before + s.points) * step[p], after * step[p]);
             row += next[p];
         }
     }
@@ -45,6 +93,8 @@ void NestComputer::reduce(Nest& nest, int lane, const Computed& rows) {
     for (auto& lanes : nest.reduced) {
         Reduced& r = lanes[lane].value;
         const PointReduction& what = r.what();
+        lanes[lane].any = true;
+        if (what.best >= 0 && !what.positions) continue;
         const auto p = static_cast<std::size_t>(what.place);
         const auto first = [&](std::size_t place, const Span& s) {
             return reinterpret_cast<const std::byte*>(reinterpret_cast<std::intptr_t>(rows.ptr[place]) +

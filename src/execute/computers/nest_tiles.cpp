@@ -156,7 +156,8 @@ std::int64_t row_by_row(const Kernel& kernel, std::size_t places, char* const* p
         if (const std::int64_t code = kernel.row(here, step, span.points, x.begin(), direction.begin(), kernel.env);
             code != 0)
             return code | static_cast<std::int64_t>(i) << 32;
-        for (int k = 0; k < kernel.bests(); ++k) bests[k] += sizeof(std::int64_t);
+        for (const PointReduction& r : kernel.reductions)
+            if (r.best >= 0 && r.positions) bests[r.best] += sizeof(std::int64_t);
     }
     return 0;
 }
@@ -198,6 +199,7 @@ void NestComputer::restart() {
         if (!nest.kernel) continue;
         for (const PointReduction& r : nest.kernel->reductions)
             nest.reduced.emplace_back(s_.lanes.size(), LaneReduced{Reduced(r)});
+        for (int l = 0; l < static_cast<int>(s_.lanes.size()); ++l) nest.begin_bests(l, 0, false);
     }
 }
 
@@ -272,7 +274,7 @@ bool NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest, c
     std::int64_t step[max_places], next[max_places];
     const std::size_t all = places + kernel.values.size();
     char** argument = std::copy(kernel.tables.begin(), kernel.tables.end(), ptr + all);
-    for (int k = 0; k < kernel.bests(); ++k) *argument++ = reinterpret_cast<char*>(nest.best(l, k));
+    nest.place_bests(kernel, l, reduces, argument);
     std::fill(step + all, step + all + kernel.tables.size(), 0);
     for (std::size_t k = 0; k < kernel.values.size(); ++k) {
         step[places + k] = kernel.values[k];
@@ -301,7 +303,7 @@ bool NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest, c
     std::int64_t& left = run.points_to_poll(l);
     const bool together = work.rows_depend && kernel.rows != nullptr;
     double begin = now_s();
-    const bool values = !kernel.values.empty();
+    const bool values = kernel.stores_values(), rows_apart = kernel.bests_by_row();
     Batches batches(rows, layers_[l].rows, single, together, rows_of_layer(memory, work, kernel, rows, next),
                     values     ? longest_value_row
                     : together ? longest_simd_row
@@ -313,12 +315,14 @@ bool NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest, c
         for (std::size_t p = 0; p < places; ++p)
             ptr[p] = reinterpret_cast<char*>(place_at(
                 memory, work.places[p], s_.arrays[work.places[p].array].whole ? batch.first - origin : batch.first));
+        for (int i = 0; rows_apart && i < batch.count; ++i) nest.begin_bests(l, i, true);
         const RowValues room =
-            values ? place_values(nest, l, {batch.spans, static_cast<std::size_t>(batch.count)}, ptr, step, next)
-                   : RowValues{};
+            !kernel.values.empty()
+                ? place_values(nest, l, {batch.spans, static_cast<std::size_t>(batch.count)}, ptr, step, next)
+                : RowValues{};
         const Index x = kernel.uses_index || reduces ? loop_index(batch.first, 0) : batch.first;
         const std::int64_t code =
-            kernel.rows && kernel.bests() == 0
+            kernel.rows && !rows_apart
                 ? kernel.rows(ptr, step, batch.count, batch.spans, next, x.begin(), rows.direction().begin(),
                               rows.turn().begin(), kernel.env)
                 : row_by_row(kernel, all, ptr, step, batch, next, x, rows.direction(), rows.turn());

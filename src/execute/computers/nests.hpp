@@ -32,6 +32,7 @@ public:
 private:
     struct alignas(64) LaneReduced {
         Reduced value;
+        bool any = false;  // some points have been reduced
     };
     // One nest, as its tiles are computed.
     struct Nest {
@@ -39,11 +40,16 @@ private:
         const Kernel* kernel = nullptr;
         std::vector<std::vector<LaneReduced>> reduced;         // by reduction, lane
         std::vector<std::shared_ptr<std::byte[]>> row_values;  // by lane
-        std::vector<std::vector<std::int64_t>> bests;          // by lane: of the rows of a batch, best after best
+        // By lane: best after best, of all rows, or of each row of a batch.
+        std::vector<std::vector<std::int64_t>> bests;
         std::byte* row_value(int lane, std::size_t k) const { return row_values[lane].get() + value_room(k); }
         std::int64_t* best(int lane, int k) { return bests[lane].data() + static_cast<std::size_t>(k) * best_room; }
+        void place_bests(const Kernel& kernel, int lane, bool reduces, char** to);
+        void begin_bests(int lane, int row, bool of_rows);
+        Reduced found(const LaneReduced& reduced, int lane) const;
     };
-    static constexpr std::size_t best_room = tuning::most_rows_of_a_call;
+    // One more: where a best goes that nobody looks at.
+    static constexpr std::size_t best_room = tuning::most_rows_of_a_call + 1;
     // The points from `lo` to `lo` + `width` of each row: values of row after row follow each other.
     struct RowValues {
         std::int64_t lo = 0, width = 0;

@@ -51,7 +51,7 @@ public:
         }
         std::fill(step_ + (argument - ptr_), step_ + (argument - ptr_) + kernel_.tables.size(), 0);
         argument = std::copy(kernel_.tables.begin(), kernel_.tables.end(), argument);
-        for (int k = 0; k < kernel_.bests(); ++k) *argument++ = reinterpret_cast<char*>(nest_.best(lane, k));
+        nest_.place_bests(kernel_, lane, reduces, argument);
         Index along = Index::filled(f_.dims(), 0);
         along[f_.along()] = 1;
         along[f_.across()] = -f_.slant();
@@ -266,7 +266,7 @@ private:
 
     // A row; where it has values of no array, part by part of what their memory is for.
     bool compute_row(std::int64_t lo, std::int64_t hi) {
-        if (kernel_.values.empty() || hi - lo <= longest_value_row) return compute_part(lo, hi);
+        if (!kernel_.stores_values() || hi - lo <= longest_value_row) return compute_part(lo, hi);
         char* first[max_places];
         std::copy(ptr_, ptr_ + places_, first);
         bool on = true;
@@ -279,6 +279,7 @@ private:
     }
     bool compute_part(std::int64_t lo, std::int64_t hi) {
         if (kernel_.uses_index) x_ = point(lo);
+        if (kernel_.bests_by_row()) nest_.begin_bests(lane_, 0, true);
         if (const std::int64_t code = kernel_.row(ptr_, step_, hi - lo, x_.begin(), direction_.begin(), kernel_.env);
             code != 0) {
             run_.fail({code % error_sites, point(lo + code / error_sites), tile_.work});

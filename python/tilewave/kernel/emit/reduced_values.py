@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 from tilewave.kernel.types import complex_numbers
 from tilewave.kernel.types.casts import cast, promote
-from tilewave.kernel.types.values import I1, I8, Typed, Value, constant
+from tilewave.kernel.types.values import I1, I8, Typed, Value, constant, worst
 from tilewave.nest.types import BOOL, COMPLEX, scalar
 
 TRUE, FALSE = (Value([Typed(BOOL, const=truth)]) for truth in (True, False))
@@ -37,7 +39,8 @@ def store_values(body, nest):
         if value.form == "counts":
             result = body.e.builder.zext(_i1(counts), I8)
         elif counts is not None:
-            nothing = Value([Typed(scalar(value.dtype or "u1"), constant(value.dtype or "u1", 0))])
+            dtype = np.dtype(value.dtype or "u1")
+            nothing = Value([Typed(scalar(dtype), constant(dtype, worst(dtype, value.otherwise)))])
             chosen = body.e.branch(_i1(counts), lambda v=value: _computed(body, v, inside), lambda n=nothing: n)
             result = chosen.options[0].ir
         else:

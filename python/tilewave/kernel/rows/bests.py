@@ -1,35 +1,49 @@
-"""The largest or smallest value that a row writes, found while it is computed."""
+"""The largest or smallest value of rows, found while they are computed."""
 
-import numpy as np
+from typing import NamedTuple
+
 from llvmlite import ir
 
 from tilewave.kernel.types.emitting import element
-from tilewave.kernel.types.values import POINTER, ir_type
+from tilewave.kernel.types.values import POINTER, constant, ir_type, worst
+
+
+class Best(NamedTuple):
+    """What is wanted: the largest ("max") or smallest ("min") value at a written place, by its number.
+
+    ``alone``: nothing else is wanted of the place, a row value, so that it need not be stored.
+    """
+
+    place: int
+    op: str
+    alone: bool = False
 
 
 class Bests:
-    """What a row function tells of the integers that it writes: the row's largest or smallest at some places.
+    """What a row function tells of the values that it computes: the largest or smallest at some places.
 
-    They are in rooms on the stack, which LLVM turns into registers and the comparisons into vectors. Where the row ends
-    they go to where the pointers after those of places and tables say.
+    They are in rooms on the stack, which LLVM turns into registers and the comparisons into vectors. A row begins with
+    what is where the pointers after those of places and tables say, and leaves there the better one. NaN is better than
+    any number.
 
     Parameters
     ----------
     frame
         The row function under construction.
-    wanted : tuple of (int, str)
-        Number of a written place, "max" or "min".
+    wanted : tuple of Best
     """
 
     def __init__(self, frame, wanted):
         self.frame = frame
-        self.wanted = [(frame.nest.places[k].key, op) for k, op in wanted]
+        self.wanted = [(frame.nest.places[best.place].key, best.op) for best in wanted]
+        self.unstored = {frame.nest.places[best.place].key for best in wanted if best.alone}
         self.rooms, self.wide = [], None
 
     def open(self):
-        """Before the row: nothing yet."""
-        for key, op in self.wanted:
-            self.rooms.append(self._room(ir_type(self.dtype(key)), self._nothing(key, op)))
+        """Before the row."""
+        for k, (key, _) in enumerate(self.wanted):
+            kind = ir_type(self.dtype(key))
+            self.rooms.append(self._room(kind, self.frame.build_at.load(self._pointer(k), typ=kind)))
 
     def open_vectors(self, width):
         """Before chunks of `width` points."""
@@ -52,33 +66,34 @@ class Bests:
         for (key, op), wide, room in zip(self.wanted, self.wide, self.rooms, strict=True):
             kind = ir_type(self.dtype(key))
             shape = ir.VectorType(kind, width)
-            name = f"llvm.vector.reduce.{self._sign(key)}{op}.v{width}{kind}"
-            module = self.frame.module
-            reduce = module.globals.get(name) or ir.Function(module, ir.FunctionType(kind, [shape]), name)
-            best = build.call(reduce, [build.load(wide, typ=shape)])
+            best = self._call(
+                f"llvm.vector.reduce.{self._name(key, op)}.v{width}", key, kind, build.load(wide, typ=shape)
+            )
             build.store(self._better(key, op, best, build.load(room, typ=kind)), room)
 
     def tell(self):
         """After the row."""
-        build, nest = self.frame.build_at, self.frame.nest
+        build = self.frame.build_at
         for k, ((key, _), room) in enumerate(zip(self.wanted, self.rooms, strict=True)):
-            to = element(build, self.frame.pointers, len(nest.places) + len(nest.tables) + k, POINTER)
-            build.store(build.load(room, typ=ir_type(self.dtype(key))), to)
+            build.store(build.load(room, typ=ir_type(self.dtype(key))), self._pointer(k))
 
     def dtype(self, key):
         """Of the values at a place."""
         return self.frame.dtypes[key[0]]
 
-    def _room(self, kind, nothing):
+    def _pointer(self, k):
+        nest = self.frame.nest
+        return element(self.frame.build_at, self.frame.pointers, len(nest.places) + len(nest.tables) + k, POINTER)
+
+    def _room(self, kind, first):
         build = self.frame.build_at
         with build.goto_entry_block():
             room = build.alloca(kind)
-        build.store(nothing, room)
+        build.store(first, room)
         return room
 
     def _nothing(self, key, op):
-        limits = np.iinfo(self.dtype(key))
-        return ir.Constant(ir_type(self.dtype(key)), int(limits.min if op == "max" else limits.max))
+        return constant(self.dtype(key), worst(self.dtype(key), op))
 
     def _join(self, rooms, values):
         build = self.frame.build_at
@@ -87,9 +102,18 @@ class Bests:
             build.store(self._better(key, op, value, build.load(room, typ=value.type)), room)
 
     def _better(self, key, op, value, best):
-        build = self.frame.build_at
-        compare = build.icmp_signed if self._sign(key) == "s" else build.icmp_unsigned
-        return build.select(compare(">" if op == "max" else "<", value, best), value, best)
+        width = f"v{value.type.count}" if isinstance(value.type, ir.VectorType) else ""
+        name = f"{op}imum" if self.dtype(key).kind == "f" else self._name(key, op)
+        return self._call(f"llvm.{name}.{width}", key, value.type, value, best)
 
-    def _sign(self, key):
-        return "s" if self.dtype(key).kind == "i" else "u"
+    def _call(self, name, key, kind, *values):
+        """Of an intrinsic function; floats: of two zeros either."""
+        module, dtype = self.frame.module, self.dtype(key)
+        name += f"{'f' if dtype.kind == 'f' else 'i'}{8 * dtype.itemsize}"
+        function = module.globals.get(name) or ir.Function(
+            module, ir.FunctionType(kind, [value.type for value in values]), name
+        )
+        return self.frame.build_at.call(function, values, fastmath=("nsz",) if dtype.kind == "f" else ())
+
+    def _name(self, key, op):
+        return {"f": f"f{op}imum", "i": f"s{op}", "u": f"u{op}"}[self.dtype(key).kind]

@@ -48,12 +48,12 @@ def chunk_loop(frame, width, rows=None):
     ahead_of = _ahead(frame)
     second = _second_chunk(frame, width, last)
     # What the first chunk finds to be stored: the values that are there.
-    old = {key: _load(frame, shape, frame.places[key], key) for key, shape in shapes.items()}
+    old = {key: _load(frame, shapes[key], frame.places[key], key) for key in frame.stored()}
     before, chunk, end = build.block, *map(row.append_basic_block, ("chunk", "end"))
     build.branch(chunk)
     build.position_at_end(chunk)
     start, stored, following = build.phi(I64), build.phi(I64), build.phi(I64)
-    previous = {key: build.phi(shape) for key, shape in shapes.items()}
+    previous = {key: build.phi(shapes[key]) for key in old}
     if rows:
         rows.provide(start, width, stored)
     inner = CountedLoop(build, "points", zero, I64(width))
@@ -67,7 +67,7 @@ def chunk_loop(frame, width, rows=None):
     frame.bests.take_vectors(results)
     _store(frame, previous, stored)
     for key, distance in ahead_of.items():
-        prefetch(frame, build.gep(frame.address(key), [distance], source_etype=I8), key in rooms)
+        prefetch(frame, build.gep(frame.address(key), [distance], source_etype=I8), key in old)
     to = least(build, following, last)
     advance = build.add(following, I64(width))
     for phi, first, then in (
@@ -80,7 +80,7 @@ def chunk_loop(frame, width, rows=None):
         phi.add_incoming(then, build.block)
     build.cbranch(build.icmp_signed("==", start, last), end, chunk)
     build.position_at_end(end)
-    _store(frame, results, last)
+    _store(frame, {key: results[key] for key in old}, last)
     frame.bests.close_vectors(width)
     build.branch(frame.done)
     if rows:
@@ -99,8 +99,10 @@ def _ahead(frame):
     build, nest = frame.build_at, frame.nest
     next_row = {place.key: element(build, frame.ahead, k) for k, place in enumerate(nest.places)}
     if nest.rank == 2:
-        return {place.key: next_row[place.key] for place in nest.places if place.written}
-    in_order = sorted(nest.places, key=lambda place: place.offsets)
+        return {key: next_row[key] for key in frame.stored()}
+    in_order = sorted(
+        (place for place in nest.places if place.key not in frame.bests.unstored), key=lambda place: place.offsets
+    )
     fresh = {(place.array, _time_step(nest, place)): place.key for place in in_order if frame.steps[place.key] != 0}
     point_bytes = sum(frame.dtypes[array].itemsize for array, _ in fresh)
     row_bytes = build.mul(frame.count, I64(point_bytes * PLANES_BETWEEN))
@@ -121,10 +123,12 @@ def _second_chunk(frame, width, last):
 
     `width` in rows of less than two chunks: the last one must not overlap two.
     """
-    build, key = frame.build_at, frame.written()[0]
+    build, whole = frame.build_at, I64(width)
+    if not frame.stored():
+        return whole
+    key = frame.stored()[0]
     elements = build.udiv(build.ptrtoint(frame.places[key], I64), I64(frame.dtypes[key[0]].itemsize))
     beyond = build.and_(elements, I64(width - 1))
-    whole = I64(width)
     return build.select(build.icmp_signed("<", last, whole), whole, build.sub(whole, beyond))
 
 

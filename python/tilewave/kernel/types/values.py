@@ -27,6 +27,14 @@ def ir_type(dtype):
     return I1 if dtype.kind == "b" else (_FLOATS if dtype.kind == "f" else _INTEGERS)[dtype.itemsize]
 
 
+def worst(dtype, op):
+    """What no value is worse than, of "max" and "min"; else 0."""
+    if not op:
+        return 0
+    low, high = (-np.inf, np.inf) if dtype.kind == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    return low if op == "max" else high
+
+
 def constant(dtype, value):
     """LLVM constant of a dtype."""
     dtype = np.dtype(dtype)
