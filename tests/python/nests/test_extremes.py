@@ -44,7 +44,13 @@ REDUCE = {
     "total": tw.sum("d"),
     "sum of size": tw.norm("d", 1),
 }
-ALSO = {"all": tw.max("e"), "low": tw.min("e"), "written": tw.max("v"), "at": tw.argmin("v"), "largest": tw.max("v * 1")}
+ALSO = {
+    "all": tw.max("e"),
+    "low": tw.min("e"),
+    "written": tw.max("v"),
+    "at": tw.argmin("v"),
+    "largest": tw.max("v * 1"),
+}
 
 
 def drawn(seed, dtype):
