@@ -50,15 +50,15 @@ void NestComputer::Nest::begin_bests(int lane, int row, bool of_rows) {
 }
 
 // With what the kernel has found of a lane's rows.
-Reduced NestComputer::Nest::found(const LaneReduced& reduced, int lane) const {
-    Reduced value = reduced.value;
+Reduced NestComputer::Nest::found(const LaneReduced& of, int lane) const {
+    Reduced value = of.value;
     const PointReduction& what = value.what();
     const std::int64_t* const all = bests[lane].data();
-    const auto of = [&](int k) {
+    const auto cell = [&](int k) {
         return reinterpret_cast<const std::byte*>(all + static_cast<std::size_t>(k) * best_room);
     };
-    if (what.best >= 0 && !what.positions && reduced.any && (what.counted < 0 || *of(what.counted) != std::byte{0}))
-        value.add_best(of(what.best));
+    if (what.best >= 0 && !what.positions && of.any && (what.counted < 0 || *cell(what.counted) != std::byte{0}))
+        value.add_best(cell(what.best));
     return value;
 }
 

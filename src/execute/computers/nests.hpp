@@ -46,7 +46,7 @@ private:
         std::int64_t* best(int lane, int k) { return bests[lane].data() + static_cast<std::size_t>(k) * best_room; }
         void place_bests(const Kernel& kernel, int lane, bool reduces, char** to);
         void begin_bests(int lane, int row, bool of_rows);
-        Reduced found(const LaneReduced& reduced, int lane) const;
+        Reduced found(const LaneReduced& of, int lane) const;
     };
     // One more: where a best goes that nobody looks at.
     static constexpr std::size_t best_room = tuning::most_rows_of_a_call + 1;
