@@ -142,7 +142,7 @@ def test_lookups():
 
 def test_bests():
     best = {"reduce": {"most": tw.max("A")}, "dtype": "i4", "plan": {"storage": "plain"}}
-    for without, told in (("", ((0, "max"),)), ("bests", ())):
+    for without, told in (("", ((0, "max", False),)), ("bests", ())):
         prepared, report = ran(without, counted, **best)
         assert prepared.kernel.bests == told
         assert report.results["most"] == results.setdefault("most", report.results["most"])
