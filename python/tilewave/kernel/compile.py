@@ -465,7 +465,12 @@ def _compiled(row):
 def _compilers():
     """Threads that compile, on all CPUs: the one that starts them may be pinned to one."""
     cpus = _core.allowed_cpus()
-    return concurrent.futures.ThreadPoolExecutor(len(cpus), "tilewave-compile", os.sched_setaffinity, (0, cpus))
+
+    def spread():
+        with contextlib.suppress(OSError, AttributeError):  # where the system has no such call, or refuses it
+            os.sched_setaffinity(0, cpus)
+
+    return concurrent.futures.ThreadPoolExecutor(max(len(cpus), 1), "tilewave-compile", spread)
 
 
 def _parted(data):
