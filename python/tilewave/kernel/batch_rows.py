@@ -325,7 +325,7 @@ class BatchRows:
                 continue
             for back in range(1, room.planes):
                 number = I64(-back)
-                self._fill(room, self._subscripts(room, [self._value(0, *self.box[0], number)]), number, whole=True)
+                self._fill(room, self._subscripts(room, [self._value(0, *self.box[0], number)]), number)
 
     def _value(self, level, low, high, number):
         """The loop index in a round."""
@@ -334,8 +334,11 @@ class BatchRows:
             return build.sub(build.sub(high, I64(1)), number)
         return build.add(low, number)
 
-    def _fill(self, room, xs, plane, whole=False):
-        """Elements of a plane as they are before the run: those that no point computes, or more."""
+    def _fill(self, room, xs, plane, first=None):
+        """Elements of a plane as they are before the run: those that some point reads and none computes, or more.
+
+        `first`: the first loop's index there, of a plane that is computed.
+        """
         build = self.build
         axes = [n for n in range(len(room.axes)) if n or not room.planes]
         place = self._writer(room)
@@ -356,20 +359,32 @@ class BatchRows:
                     here = value
                 self._store(here, self._lane_of(room, to, lane))
 
-        if whole or len(axes) != 1 or self._has_forms():
+        if len(axes) != 1 or room.planes and first is None:
             self._over(room, axes, xs, put)
             return
-        (n,) = axes
-        k, start = room.axes[n], room.starts[n]
-        ahead = I64(place.along[self.nest.inner[k]])
-        low, high = (build.add(end, ahead) for end in self.box[k])
-        for begin, end in ((start, low), (high, build.add(start, room.extents[n]))):
+        for begin, end in self._margins(room, axes[0], first):
             with self._counted(begin, end) as x:
-                put({**xs, k: x})
+                put({**xs, room.axes[axes[0]]: x})
 
-    def _has_forms(self):
-        """Whether the bounds of an inner loop depend on another."""
-        return any(any(factors) for sides in self.nest.ranges for side in sides for factors in side)
+    def _margins(self, room, n, first):
+        """Along the last axis of a plane, what is before its points and behind them and read by points of this plane or
+        the next ones, which may be further on where bounds depend on the first loop.
+        """
+        build, back = self.build, self.nest.downwards[0]
+        index = self.nest.inner[room.axes[n]]
+        offsets = [place.along[index] for place in room.buffer.places]
+        outer = [[build.add(first, I64(-m if back else m))] for m in range(room.planes)] if room.planes else [[]]
+        lows, highs = zip(*(self._bounds(xs) for xs in outer), strict=True)
+        least_low, most_high = (
+            functools.reduce(functools.partial(better, build), ends)
+            for better, ends in ((least, lows), (greatest, highs))
+        )
+        end = build.add(room.starts[n], room.extents[n])
+        begin = greatest(build, room.starts[n], build.add(least_low, I64(min(offsets))))
+        end = least(build, end, build.add(most_high, I64(max(offsets))))
+        ahead = I64(self._writer(room).along[index])
+        low, high = build.add(lows[0], ahead), build.add(highs[0], ahead)
+        return (begin, least(build, low, end)), (greatest(build, greatest(build, low, high), begin), end)
 
     def _subscripts(self, room, xs):
         """Of what a point of the inner loops writes."""
@@ -429,7 +444,7 @@ class BatchRows:
         with self._counted(I64(0), build.sub(high, low)) as self.plane:
             x = self._value(0, low, high, self.plane)
             for room in rings:
-                self._fill(room, self._subscripts(room, [x]), self.plane)
+                self._fill(room, self._subscripts(room, [x]), self.plane, x)
             self._computed([x], self._point)
             for room in rings:
                 if room.buffer.stored:
