@@ -69,7 +69,9 @@ def _case(where, place, name, n, steps, rounds, quick, girih):
             plans[one["name"]] = one["plan"]
             if one["predicted_s"]:
                 predicted[one["name"]] = found["points"] / one["predicted_s"] * 1e-9
-        for label, found in _devito(place, arguments):
+        order, factor = DEVITO[name]
+        wanted = {key: arguments[key] for key in ("n", "steps", "repeats")} | {"order": order, "factor": factor}
+        for label, found in devito_runs(place, {**wanted, "tune": place.ranks == 1}, "stencils_devito.py"):
             rates.setdefault(label, []).extend(found["points"] / s * 1e-9 for s in found["seconds"])
         if girih and name == "heat" and place.ranks == 1 and not quick:
             rates.setdefault(GIRIH.name, []).extend(girih_rates(girih, n, steps, place.threads))
@@ -102,17 +104,12 @@ def devito_python():
     return None
 
 
-def _devito(place, arguments):
-    """(name, findings) of each mode, or of one process."""
+def devito_runs(place, wanted, program):
+    """(name, what a program finds) of each mode of Devito, or of one process."""
     python = devito_python()
     if python is None:
-        print(
-            f"bench stencils: Devito is skipped: pip install devito mpi4py mpich, and {VARIABLE}=FOLDER",
-            file=sys.stderr,
-        )
+        print(f"bench: Devito is skipped: pip install devito mpi4py mpich, and {VARIABLE}=FOLDER", file=sys.stderr)
         return
-    order, factor = DEVITO[arguments["name"]]
-    wanted = {key: arguments[key] for key in ("n", "steps", "repeats")} | {"order": order, "factor": factor}
     for mode in MODES if place.ranks > 1 else ("",):
         env = {
             "DEVITO_LANGUAGE": "openmp" if place.threads > 1 else "C",
@@ -123,17 +120,17 @@ def _devito(place, arguments):
             "PATH": f"{python.parent}:{os.environ['PATH']}",
         }
         label = f"Devito, {mode}" if mode else "Devito"
-        if found := _launch(place, python, {**wanted, "tune": place.ranks == 1}, env, label):
+        if found := _launch(place, [str(python), str(Path(__file__).with_name(program))], wanted, env, label):
             yield label, found
 
 
-def _launch(place, python, wanted, env, label):
+def _launch(place, command, wanted, env, label):
     """What one launch of Devito finds; None, and a sentence, where it fails."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "found.json"
-        argv = [str(python), str(Path(__file__).with_name("stencils_devito.py")), json.dumps(wanted), str(out)]
+        argv = [*command, json.dumps(wanted), str(out)]
         if place.cluster is None and place.ranks > 1:
-            argv = [str(python.parent / "mpiexec"), "-n", str(place.ranks), *argv]
+            argv = [str(Path(command[0]).parent / "mpiexec"), "-n", str(place.ranks), *argv]
         try:
             if place.cluster:
                 done = place.cluster.run(argv, ranks=place.ranks, env=env, timeout=TIMEOUT_S)
@@ -144,5 +141,5 @@ def _launch(place, python, wanted, env, label):
         except (OSError, subprocess.SubprocessError) as error:
             text = getattr(error, "stderr", None) or ""
             text = (text if isinstance(text, str) else text.decode(errors="replace")).strip().splitlines()
-            print(f"bench stencils: {label} is skipped: {text[-1] if text else error}", file=sys.stderr)
+            print(f"bench: {label} is skipped: {text[-1] if text else error}", file=sys.stderr)
             return None

@@ -10,21 +10,39 @@ import time
 import numpy as np
 
 
-def barrier(comm):
+def communicator(devito):
+    """MPI's, where Devito uses it; else None."""
+    if not devito.configuration["mpi"]:
+        return None
+    from mpi4py import MPI
+
+    return MPI.COMM_WORLD
+
+
+def timed(comm, run, repeats):
+    """Seconds of some runs, the first one not counted."""
+    seconds = []
+    for turn in range(repeats + 1):
+        _barrier(comm)
+        begin = time.perf_counter()
+        run()
+        _barrier(comm)
+        seconds += [time.perf_counter() - begin] * bool(turn)
+    return seconds
+
+
+def _barrier(comm):
     if comm is not None:
         comm.Barrier()
 
 
 def main():
     arguments, out = json.loads(sys.argv[1]), sys.argv[2]
-    from devito import Eq, Grid, Operator, TimeFunction, configuration
+    import devito
+    from devito import Eq, Grid, Operator, TimeFunction
 
     n, steps, order = arguments["n"], arguments["steps"], arguments["order"]
-    comm = None
-    if configuration["mpi"]:
-        from mpi4py import MPI
-
-        comm = MPI.COMM_WORLD
+    comm = communicator(devito)
     grid = Grid(shape=(n, n, n), extent=(n - 1, n - 1, n - 1), dtype=np.float32)
     u = TimeFunction(name="u", grid=grid, space_order=order)
     # Spacings as numbers, so that the compiler sees constant coefficients.
@@ -38,14 +56,7 @@ def main():
         tuned = dict(operator._state["autotuning"][-1]["tuned"])
     except (KeyError, IndexError, TypeError):
         pass
-    seconds = []
-    for turn in range(arguments["repeats"] + 1):
-        barrier(comm)
-        begin = time.perf_counter()
-        operator.apply(time_M=steps - 1, **tuned)
-        barrier(comm)
-        if turn:
-            seconds.append(time.perf_counter() - begin)
+    seconds = timed(comm, lambda: operator.apply(time_M=steps - 1, **tuned), arguments["repeats"])
     if comm is None or comm.rank == 0:
         with open(out, "w") as file:
             json.dump(
