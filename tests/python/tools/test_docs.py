@@ -13,7 +13,7 @@ ROOT = next(folder for folder in Path(__file__).resolve().parents if (folder / "
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 GENERATED = [ROOT / "docs" / "api" / name for name in ("python.md", "cpp.md")]
 WRITTEN = [page for page in PAGES if page not in GENERATED]
-MOST_LINES = {"README.md": 120, "docs/benchmarks.md": 150}
+MOST_LINES = {"README.md": 120, "docs/benchmarks.md": 280}
 
 
 def name_of(page):
