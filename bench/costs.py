@@ -125,7 +125,7 @@ def norms(quick, repeats):
 
     found = {"2": {"x": tw.norm("d")}, "inf": {"x": tw.norm("d", ord=np.inf)}}
     runs = {"tilewave, no norm": run(chain(None), sweeps)}
-    runs |= {f"tilewave, norm {name}": run(chain(reduce), sweeps) for name, reduce in found.items()}
+    runs |= {f"tilewave, norm {name}": run(chain(reduce), sweeps, until={"x": -1.0}) for name, reduce in found.items()}
     rows = _raced(f"over-relaxation {n}^2", runs, sweeps * (n - 2) ** 2, repeats, "tilewave, no norm")
     none, looked = "tilewave, nine sweeps without a norm and one with", "tilewave, every=10"
     runs = {
