@@ -14,6 +14,7 @@ from kernel_helpers import Raised, Runner, check, constant_steps, relaid, rows_i
 from kernel_bodies import DTYPES as NAMES
 from tilewave.kernel.tables.permuted import MOST_ELEMENTS, NARROW, UNFIT, PERMUTATIONS, WHOLE, Layout
 from tilewave.kernel.compile import ROW, ROWS, compile_kernel
+from tilewave.kernel.rows.bests import Best
 
 DTYPES = [np.dtype(name) for name in NAMES]
 FEATURES = llvm.get_host_cpu_features()
@@ -259,7 +260,7 @@ def test_bests_of_rows_that_go_on_by_the_usual_loop(way, negative, long_rows):
         steps=constant_steps(in_place, arrays, (0, 1)),
         independent=True,
         long_rows=long_rows,
-        bests=((written, "max"), (written, "min")),
+        bests=(Best(written, "max"), Best(written, "min")),
         shapes={"S": (7, 3)},
     )
     most, least = np.zeros(1, "i4"), np.zeros(1, "i4")
