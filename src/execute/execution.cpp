@@ -162,10 +162,13 @@ void Execution::progress(int l) {
 void Execution::pause(Waiting& waiting, int l, std::size_t step) {
     if (broken_.load(std::memory_order_acquire)) throw MpiError("another lane of this rank left the run");
     waiting.backoff.pause();
-    if (!waiting.backoff.yielding()) return;
+    const bool look = ++waiting.rounds % rounds_of_a_look == 0;
+    if (!look && !waiting.backoff.yielding()) return;
     const double now = now_s();
     if (waiting.since == 0) waiting.since = now;
     look_around(l);
+    if (!options_.crowded && s_.lanes[l][step].op == Op::await && now - waiting.since < spin_s)
+        return waiting.backoff.restart();
     if (waiting.reported || now - waiting.since <= options_.stall_s) return;
     waiting.reported = true;
     const std::string text = "tilewave: stalled for " + std::to_string(static_cast<int>(now - waiting.since)) +

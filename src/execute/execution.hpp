@@ -162,6 +162,7 @@ private:
     struct Waiting {
         explicit Waiting(bool crowded) : backoff(crowded ? Backoff::Kind::shared : Backoff::Kind::dedicated) {}
         Backoff backoff;
+        int rounds = 0;
         double since = 0;
         bool reported = false;
     };

@@ -130,8 +130,8 @@ class _Frame:
         self.choices, self.permutation = choices, permutation
         self.independent, self.width, self.same_row = choices.independent, width, choices.same_row
         self.module = ir.Module("tilewave") if into is None else into
-        # After the arguments of a row function: the bytes from each place to its element in the next row; of a
-        # function of several rows, their number.
+        # After the arguments of a row function: the bytes from each place to its element in the next row, and how many
+        # rows of the call follow; of a function of several rows, their number.
         kind = ir.FunctionType(
             I64, [POINTER, POINTER, I64, POINTER, POINTER, POINTER, POINTER] + [I64] * (into is not None)
         )
