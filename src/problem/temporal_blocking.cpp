@@ -147,17 +147,18 @@ bool block_in_time(const SweepProblem& problem, const Machine& machine, int lane
     const double step_bytes =
         static_cast<double>(lag_of_a_step(problem, taken)) * layer * point_bytes(problem);  // of a layer of each step
     double layers = room / step_bytes;                                                      // of all steps
+    double most_layers = layers * (ranks ? 1 : cached_part_of_layers / cached_part);
     double least = std::ceil((ranks ? std::max(least_points_over_ranks, messages * machine.latency_s / machine.point_s)
                                     : least_points_together) /
                              layer);
     const double core_layers = core_cached_part * static_cast<double>(machine.cache_bytes) / step_bytes,
                  core_least = std::ceil(least_points_in_core_cache / layer);
     if ((all == 1 || together) && core_layers >= core_least * static_cast<double>(least_steps_in_core_cache)) {
-        layers = core_layers;
+        layers = most_layers = core_layers;
         least = core_least;
     }
     auto steps = static_cast<std::int64_t>(
-        std::min(layers / least, static_cast<double>(std::max<std::int64_t>(most_steps_of_a_block, lanes))));
+        std::min(most_layers / least, static_cast<double>(std::max<std::int64_t>(most_steps_of_a_block, lanes))));
     steps = std::min(steps, problem.space.extent(0)) / lanes * lanes;  // each lane has every `lanes`th
     if (steps < 2) return false;
     plan = std::move(taken);

@@ -9,6 +9,7 @@
 #include <limits>
 #include <span>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "core/binomial.hpp"
@@ -150,17 +151,20 @@ std::int64_t shared_cache(std::int64_t otherwise) {
     return std::clamp<std::int64_t>((kilobytes << 10) / std::max(count_cpus(cpus), 1), 256 << 10, 64 << 20);
 }
 
+// Of some groups of rounds the fastest: in the first the other thread may have to begin, and other programs take CPUs.
 double hand_over(Lanes& lanes) {
     std::atomic<int> turn{0};
-    double time = 0;
+    double time = std::numeric_limits<double>::infinity();
     lanes.run(2, [&](int lane) {
-        const double begin = now_s();
-        for (int i = lane; i < hand_over_rounds; i += 2) {
+        double begin = now_s();
+        for (int i = lane; i <= hand_over_rounds; i += 2) {
             Backoff backoff;
             while (turn.load(std::memory_order_acquire) != i) backoff.pause();
             turn.store(i + 1, std::memory_order_release);
+            if (i == 0 || i % hand_over_group != 0) continue;
+            const double now = now_s();
+            time = std::min(time, (now - std::exchange(begin, now)) / hand_over_group);
         }
-        if (lane == 0) time = (now_s() - begin) / hand_over_rounds;
     });
     return time;
 }

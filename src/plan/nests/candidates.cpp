@@ -291,7 +291,7 @@ void PlanCandidates::temporal_blocking(Plan plan, const Add& add) const {
     };
     Plan in_turn = plan;
     for (int k = 0; k < problem_.dims(); ++k) in_turn.factors[k] = k == 0 ? lanes : 1;
-    for (const int steps : {1, 2, 4, 8}) {
+    for (const int steps : {1, 2, 4, 6, 8}) {
         if (std::max(steps, lanes) > problem_.space.extent(0) || (steps > 1 && !in_blocks_)) continue;
         if (lanes > 1 && steps > 1 && plan.factors[0] == 1) in_caches(plan, steps);
         // A step at a time, lanes follow each other from step to step; blocks of one step a lane would only add pauses:
@@ -417,7 +417,7 @@ void PlanCandidates::other_steps_of_time(const Plan& plan, const Add& add) const
         return;
     }
     if (plan.temporal_block == 1 || !in_blocks_) return;
-    for (const int steps : {plan.temporal_block / 2, plan.temporal_block * 2}) {
+    for (const int steps : {plan.temporal_block / 2, plan.temporal_block * 3 / 2, plan.temporal_block * 2}) {
         Plan p = plan;
         p.temporal_block = steps;
         const auto lanes = static_cast<int>(plan.factors[0]);  // each has every so many-th step

@@ -272,7 +272,9 @@ KernelRate PlanRates::of(const Plan& plan) const {
     KernelRate rate = alone ? m.rate : with_lanes(m.rate, here);
     const TileClass c = tile_class(plan), was = classes_[static_cast<std::size_t>(&m - rates_.data())];
     const bool elsewhere = !m.of_all_tiles && c.arrays != was.arrays;
-    const double more_s = fetched_s(here) - fetched_s(there) + (elsewhere ? streamed_s(here) - streamed_s(there) : 0);
+    const bool longer = c.together && was.together && steps_in_caches(plan) != steps_in_caches(m.plan);
+    const double more_s =
+        fetched_s(here) - fetched_s(there) + (elsewhere || longer ? streamed_s(here) - streamed_s(there) : 0);
     rate.point_s = std::max(rate.point_s * least_part, rate.point_s + more_s);
     // Lanes that split rows meet in a cache line of each, which goes to the other lane and, by the next sweep, back.
     // Each lane's rate is measured in separate memory.

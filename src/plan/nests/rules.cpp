@@ -177,6 +177,21 @@ int longest_dim(const SweepProblem& problem, int ranks, const PlanRequest& reque
     return n - 1;
 }
 
+// Lanes that take turns at time steps hand all that they write to each other. Where a dimension lies between that of
+// the tiles and that of the rows each lane has its part of it instead, and only rows next to the cut are handed over:
+// heat on 232³ floats, two lanes of an AMD EPYC: 1.1 to 1.8 GPts/s with time steps in turn, 3.3 to 4.6 so.
+Plan lanes_side_by_side(const SweepProblem& problem, Plan plan) {
+    const std::int64_t lanes = plan.factors[0];
+    const std::vector<bool> unit = problem.unit_dims();
+    for (int k = plan.mapping_dim + 1; lanes > 1 && k + 1 < problem.dims(); ++k) {
+        if (unit[k] || plan.tile[k] < least_part_points * lanes) continue;
+        std::swap(plan.factors[0], plan.factors[k]);
+        plan.tile[k] = ceil_div(plan.tile[k], lanes);
+        return plan;
+    }
+    return plan;
+}
+
 // Tiles that are cut along it alone are each one piece of a row-major array.
 int first_dim_of_space(const SweepProblem& problem) {
     const std::vector<bool> unit = problem.unit_dims();
@@ -336,7 +351,7 @@ Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& reques
         if (ranks == 1 && !request.mapping_dim && plan.row.n == 0 &&
             block_in_time(problem, machine, request.threads, in_one_piece) &&
             (!together || in_one_piece.temporal_block >= plan.temporal_block))
-            plan = std::move(in_one_piece);
+            plan = lanes_side_by_side(problem, std::move(in_one_piece));
     }
     plan = request.apply(std::move(plan));
     if (!request.slices && plan.grouping == GroupingKind::vertical && plan.lanes() > 1)
