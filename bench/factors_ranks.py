@@ -58,7 +58,9 @@ def _ours(context, kind, n, values, logs):
     def check():
         logs.append(_log_of_diagonal(context, made[0].rows, made[0].columns, made[0].local))
 
-    return [Turn("tilewave", run, (1, context.size), ready=ready, check=check, plan=lambda: planned(made[0].report))]
+    return [
+        Turn("tilewave", run, (1, context.size), ready=ready, check=check, plan=lambda: planned(made[0].report.plan))
+    ]
 
 
 def _theirs(context, kind, n, name, library, block, grid, logs):

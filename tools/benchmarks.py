@@ -62,7 +62,7 @@ ONLY = {
     "first": (r"^import|first (run|round|solution)|sizes: calls", r"^tilewave$"),
     "costs": (r"^functions, f|^exp|^log|^dependent|^best|relaxation|62x62x62|^wave", r"^tilewave"),
     "bodies": (r"", r"^tilewave$"),
-    "several": (r"", r"^tilewave"),
+    "several": (r"1000", r"^tilewave, chain$"),
     "transport": (r"", r"^tilewave$"),
     "sweep": (r"hyperplane overlapping", r""),
     "stencils": (r"", r"^tilewave \("),
