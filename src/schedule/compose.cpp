@@ -102,16 +102,6 @@ public:
 
 private:
     static constexpr std::size_t stride = 32;
-    // By memory and kind of touch one box.
-    static void extend(std::vector<Touch>& all, const Touch& more) {
-        for (Touch& t : all)
-            if (t.memory == more.memory && t.writes == more.writes && t.box.dims() == more.box.dims()) {
-                t.box = hull(t.box, more.box);
-                return;
-            }
-        all.push_back(more);
-    }
-
     std::vector<std::int32_t> counts_;  // by step: that of the next signal
     std::vector<std::vector<Touch>> touches_;
     std::vector<std::vector<Touch>> hulls_;       // of the steps before each multiple of the stride

@@ -137,16 +137,6 @@ private:
         }
     }
 
-    // By memory and kind of touch one box.
-    static void extend(std::vector<Touch>& all, const Touch& more) {
-        for (Touch& t : all)
-            if (t.memory == more.memory && t.writes == more.writes && t.box.dims() == more.box.dims()) {
-                t.box = hull(t.box, more.box);
-                return;
-            }
-        all.push_back(more);
-    }
-
     // What a send is made of, and all that it waits for.
     void mark_urgent() {
         for (std::size_t i = items_.size(); i-- > 0;) {

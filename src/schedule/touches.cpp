@@ -64,6 +64,15 @@ std::vector<Touch> touches(const Schedule& s, const Step& step) {
     return all;
 }
 
+void extend(std::vector<Touch>& hulls, const Touch& more) {
+    for (Touch& t : hulls)
+        if (t.memory == more.memory && t.writes == more.writes && t.box.dims() == more.box.dims()) {
+            t.box = hull(t.box, more.box);
+            return;
+        }
+    hulls.push_back(more);
+}
+
 bool conflict(const std::vector<Touch>& all, const Touch& y) {
     return std::any_of(all.begin(), all.end(), [&](const Touch& x) {
         if (x.memory != y.memory || !(x.writes || y.writes) || x.box.dims() != y.box.dims()) return false;

@@ -5,6 +5,7 @@ import functools
 
 from llvmlite import ir
 
+from tilewave.kernel.batch_rooms import allocated, rooms_of
 from tilewave.kernel.emit.emitter import SITES, Emitter
 from tilewave.kernel.emit.loops import c_function
 from tilewave.kernel.emit.statements import Body
@@ -23,18 +24,6 @@ INDEX_LIMIT = 2**30
 
 #: What messages say of integers that an element cannot hold.
 OUT_OF_BOUNDS = "Python integer out of bounds"
-
-#: Buffers begin at cache lines.
-LINE_BYTES = 64
-
-
-class Room:
-    """Where the elements of a `Buffer` are: for each as many as there are lanes, one after the other."""
-
-    def __init__(self, buffer, dtype, axes, starts, extents, planes):
-        self.buffer, self.dtype, self.axes = buffer, dtype, axes
-        self.starts, self.extents, self.planes = starts, extents, planes
-        self.data = None
 
 
 class BatchRows:
@@ -75,10 +64,10 @@ class BatchRows:
             for k, place in enumerate(self.nest.places)
         }
         self._read_bounds()
-        self._make_rooms()
+        self.rooms = rooms_of(build, self.nest, self.dtypes, self.box)
         points = functools.reduce(build.and_, [build.icmp_signed("<", low, high) for low, high in self.box])
         with build.if_then(build.and_(points, build.icmp_signed(">", self.count, I64(0)))):
-            self._allocate()
+            self.memory = allocated(self.e, self.rooms, self.lanes)
             blocks = CountedLoop(build, "block", I64(0), self.count, step=self.lanes)
             with blocks as self.first:
                 self.live = least(build, build.sub(self.count, self.first), I64(self.lanes))
@@ -161,43 +150,6 @@ class BatchRows:
 
         self.box = [(number(), number()) for _ in self.nest.inner]
         self.forms = [tuple([(factors, number()) for factors in side] for side in sides) for sides in self.nest.ranges]
-
-    def _make_rooms(self):
-        build, inner = self.build, self.nest.inner
-        self.rooms = []
-        for buffer in self.nest.buffers:
-            name = buffer.array if buffer.stored or not buffer.written else before(buffer.array)
-            axes = [k for k, index in enumerate(inner) if index in buffer.places[0].axes]
-            starts, extents, planes = [], [], 0
-            for k in axes:
-                offsets = [place.along[inner[k]] for place in buffer.places]
-                starts.append(build.add(self.box[k][0], I64(min(offsets))))
-                end = build.add(self.box[k][1], I64(max(offsets)))
-                extents.append(build.sub(end, starts[-1]))
-                if buffer.kind == "ring" and k == 0 and len(inner) > 1:
-                    planes = 1 + max(offsets) - min(offsets)
-            self.rooms.append(Room(buffer, self.dtypes[name], axes, starts, extents, planes))
-
-    def _allocate(self):
-        """The memory of all buffers."""
-        build, total = self.build, I64(LINE_BYTES)
-        begins = []
-        for room in self.rooms:
-            if room.buffer.kind == "direct":
-                continue
-            extents = [I64(room.planes), *room.extents[1:]] if room.planes else room.extents
-            size = functools.reduce(build.mul, extents, I64(self.lanes * room.dtype.itemsize))
-            begins.append((room, total))
-            total = build.add(total, build.mul(build.udiv(build.add(size, I64(LINE_BYTES - 1)), I64(64)), I64(64)))
-        malloc = self.e.outside(c_function("malloc"), ir.FunctionType(POINTER, [I64]))
-        self.memory = memory = build.call(malloc, [total])
-        self.e.fail_if(
-            build.icmp_unsigned("==", build.ptrtoint(memory, I64), I64(0)), "MemoryError", "the buffers of a batch"
-        )
-        address = build.ptrtoint(memory, I64)
-        line = build.sub(I64(0), build.and_(address, I64(LINE_BYTES - 1)))
-        for room, begin in begins:
-            room.data = build.gep(memory, [build.add(begin, line)], source_etype=I8)
 
     # Elements.
 

@@ -51,12 +51,8 @@ import functools
 import hashlib
 import json
 import os
-import sys
 import threading
-import time
-from pathlib import Path
 
-import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
@@ -70,8 +66,8 @@ from tilewave.kernel.kernel_code import Choices, build_row
 from tilewave.kernel.rows import jammed_rows
 from tilewave.kernel.scalars import Slot
 from tilewave.kernel.tables.permuted import Layout
+from tilewave.kernel.toolchain import toolchain
 
-_LOADED_S = time.time()
 _LOADING = threading.Lock()  # held while a kernel is loaded
 #: What threads are compiling, or have compiled for kernels that nobody has loaded.
 _started = set()
@@ -419,7 +415,7 @@ class _Recipe:
         first, *rest = [node.lineno for node in ast.walk(self.nest.source.tree) if hasattr(node, "lineno")]
         types = [f"{name} {self.dtypes[name].name}" for name in self.nest.arrays]
         return (
-            f"{_toolchain()}{self.signature}\n{[line - first for line in rest]} {self.nest.lines()[1:]}\n{types}\n"
+            f"{toolchain()}{self.signature}\n{[line - first for line in rest]} {self.nest.lines()[1:]}\n{types}\n"
             f"{[(slot.name, str(slot.type), slot.low, slot.high) for slot in self.slots]}\n{self.choices}\n"
             f"{processor.vector_bytes(), processor.lane_bytes(), processor.ahead_bytes(), processor.permutation()} "
             f"{jammed_rows.LEAST_POINTS}\n"
@@ -476,37 +472,3 @@ def _compilers():
 def _parted(data):
     facts, _, code = data.partition(b"\0")
     return code, json.loads(facts)
-
-
-def _c_library():
-    """Name and version of the C library, which computes what is known at compile time."""
-    try:
-        return os.confstr("CS_GNU_LIBC_VERSION")
-    except (ValueError, OSError):  # another system's
-        return sys.platform
-
-
-@functools.cache
-def _makers():
-    """Hash of the files that kernels are made by; of a process that is older than one of them, no other's."""
-    here, made = Path(__file__).parent, hashlib.sha256()
-    paths = sorted([*here.rglob("*.py"), *(here.parent / "nest").glob("*.py")])
-    for path in paths:
-        made.update(path.read_bytes())
-    changed = any(path.stat().st_ctime >= _LOADED_S for path in paths)
-    return made.hexdigest() + (f" {os.urandom(8).hex()}" if changed else "")
-
-
-@functools.cache
-def _toolchain():
-    """All but the body, its types and choices that object code depends on, as text."""
-    ties = [loops.zero_tie(name, dtype) for name in loops.TIES for dtype in ("float32", "float64")]
-    weak = [
-        str((np.dtype(name).type(1) + 1.0).dtype) for name in ("int8", "float32")
-    ]  # NumPy's rules of promotion are a switch, too
-    return (
-        f"tilewave {_makers()}\n"
-        f"Python {sys.implementation.cache_tag}, {_c_library()}\n"
-        f"llvmlite {llvmlite.__version__}, LLVM {llvm.llvm_version_info}, NumPy {np.__version__} {ties} {weak}\n"
-        f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}\n"
-    )

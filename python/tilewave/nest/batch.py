@@ -2,11 +2,10 @@
 
 import copy
 import dataclasses
-import hashlib
 
 from tilewave.nest.box import iteration_box
 from tilewave.nest.dependences import Place
-from tilewave.nest.nest import Nest
+from tilewave.nest.derived import DerivedNest
 
 #: The table with the ranges of the inner loops, and what an array with a rolling window is before the run.
 BOUNDS = "inner bounds"
@@ -107,7 +106,7 @@ def _is_computed_before(places, indices, downwards):
     return True
 
 
-class BatchNest(Nest):
+class BatchNest(DerivedNest):
     """A nest of the outer loops of another one: its kernel has the inner loops.
 
     What has only outer indices is an array to the nest, everything else a table to its kernel.
@@ -127,7 +126,7 @@ class BatchNest(Nest):
     """
 
     def __init__(self, nest, count, buffers, ranges, downwards, lanes):
-        self.__dict__.update(nest.__dict__)
+        super().__init__(nest)
         self.whole = nest
         self.outer, self.inner = nest.indices[:count], nest.indices[count:]
         # Lanes share all loops but one: that along which a lane's tiles follow each other.
@@ -170,26 +169,6 @@ class BatchNest(Nest):
         loops.indices = self.outer
         return ((0, 1),) * (len(self.indices) - len(self.outer)) + iteration_box(loops, shapes)
 
-    def constants(self):
-        """Of the body."""
-        return self.whole.constants()
-
-    def captured(self):
-        """Of the body."""
-        return self.whole.captured()
-
-    def lines(self):
-        """Of the body."""
-        return self.whole.lines()
-
-    def signature(self):
-        """Hash of the body, its constants, and how it is computed."""
-        return self._with_loops(self.whole.signature())
-
-    def code_signature(self):
-        """As `signature`, of the constants only those that are compiled in."""
-        return self._with_loops(self.whole.code_signature())
-
-    def _with_loops(self, signature):
+    def _difference(self):
         how = len(self.outer), self.tables, self.ranges, self.downwards, self.lanes, self.written_tables
-        return hashlib.sha256(f"{signature}\nbatch {how}".encode()).hexdigest()
+        return f"batch {how}"

@@ -4,9 +4,8 @@ of ``S[b] = h``.
 
 import ast
 import dataclasses
-import hashlib
 
-from tilewave.nest.nest import Nest
+from tilewave.nest.derived import DerivedNest
 from tilewave.nest.parse import walk
 from tilewave.nest.types import int_range
 
@@ -118,7 +117,7 @@ def _names(statement, array):
     return sum(isinstance(node, ast.Name) and node.id == array for node in walk(statement))
 
 
-class OrderFreeNest(Nest):
+class OrderFreeNest(DerivedNest):
     """A nest whose points update some arrays in any order: tables to its kernel, which nobody else looks at.
 
     Parameters
@@ -134,8 +133,8 @@ class OrderFreeNest(Nest):
     """
 
     def __init__(self, nest, updates):
-        self.__dict__.update(nest.__dict__)
-        self._nest, self.updates = nest, updates
+        super().__init__(nest)
+        self.updates = updates
         self.types = {name: set() for name in updates}
         self.places = tuple(place for place in nest.places if place.array not in updates)
         self.views = tuple(view for view in nest.views if view.array not in updates)
@@ -155,25 +154,5 @@ class OrderFreeNest(Nest):
         """Of an updated array its number of subscripts."""
         return len(self.updates[table].axes) if table in self.updates else self._nest.table_rank(table)
 
-    def constants(self):
-        """Of the body."""
-        return self._nest.constants()
-
-    def captured(self):
-        """Of the body."""
-        return self._nest.captured()
-
-    def lines(self):
-        """Of the body."""
-        return self._nest.lines()
-
-    def signature(self):
-        """Hash of the body, the constants that it captures, and what is updated in any order."""
-        return self._with_updates(self._nest.signature())
-
-    def code_signature(self):
-        """As `signature`, of the constants only those that are compiled in."""
-        return self._with_updates(self._nest.code_signature())
-
-    def _with_updates(self, signature):
-        return hashlib.sha256(f"{signature}\norder free {sorted(self.updates)}".encode()).hexdigest()
+    def _difference(self):
+        return f"order free {sorted(self.updates)}"

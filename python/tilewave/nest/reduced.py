@@ -2,14 +2,13 @@
 
 import ast
 import copy
-import hashlib
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from tilewave.errors import ConfigError
 from tilewave.nest.dependences import Place
-from tilewave.nest.nest import Nest
+from tilewave.nest.derived import DerivedNest
 from tilewave.nest.parse import parse, walk
 from tilewave.nest.subscript import names_outside
 from tilewave.nest.syntax import BodyChecker
@@ -205,7 +204,7 @@ class _Text:
         return ConfigError(f"{self.what}: `{ast.unparse(node)}`: {message}{tail}")
 
 
-class ReducedNest(Nest):
+class ReducedNest(DerivedNest):
     """A nest whose row function also stores values that are reduced: further places, behind the nest's.
 
     Parameters
@@ -215,8 +214,7 @@ class ReducedNest(Nest):
     """
 
     def __init__(self, nest, values):
-        self.__dict__.update(nest.__dict__)
-        self._nest = nest
+        super().__init__(nest)
         self.values, self._unwritten_keys = tuple(values), None
         zeros = (0,) * len(nest.indices)
         self.places = nest.places + tuple(
@@ -225,27 +223,7 @@ class ReducedNest(Nest):
         used = set().union(*(each.numbers for value in values for each in value.expressions))
         self.numbers = nest.numbers | used
 
-    def constants(self):
-        """Of the body."""
-        return self._nest.constants()
-
-    def captured(self):
-        """Of the body."""
-        return self._nest.captured()
-
-    def lines(self):
-        """Of the body."""
-        return self._nest.lines()
-
-    def signature(self):
-        """Hash of the body, the constants that it captures, and the values."""
-        return self._with_values(self._nest.signature())
-
-    def code_signature(self):
-        """As `signature`, of the constants only those that are compiled in."""
-        return self._with_values(self._nest.code_signature())
-
-    def _with_values(self, signature):
+    def _difference(self):
         texts = [
             (
                 value.form,
@@ -256,4 +234,4 @@ class ReducedNest(Nest):
             )
             for value in self.values
         ]
-        return hashlib.sha256(f"{signature}\n{texts}".encode()).hexdigest()
+        return str(texts)

@@ -69,7 +69,7 @@ def batch_of(nest, context, arrays, scalars, captured, loops, planned):
     forms = tuple(tuple(tuple(factors for factors, _ in side) for side in sides) for sides in ranges)
     downwards = tuple(index in down for index in nest.indices[count:])
     made = BatchNest(nest, count, buffers, forms, downwards, lanes)
-    if planned not in (0, len(made.indices)):
+    if planned not in (0, len(made.indices)) or not made.views:  # what has outer indices only bounds the loops
         return None
     found = {name: arrays[name] for name in made.arrays if name in arrays} | memory
     for name in windows:

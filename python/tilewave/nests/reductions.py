@@ -106,7 +106,7 @@ def check(nest, reduce, dtypes, scalars, captured):
     if not reduce:
         if reduce is not None and not isinstance(reduce, dict):
             raise _no_dict(reduce)
-        if not nest.written and not nest.updates:
+        if not nest.written and not nest.written_tables:
             raise ConfigError(
                 f"nest {nest.name!r} writes no array; allowed: A[i, j] = ..., once or more; or reduce= of what it "
                 "computes, reduce={'r': tw.sum('d')}"

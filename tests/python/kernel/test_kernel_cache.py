@@ -21,7 +21,7 @@ import tilewave
 from other_package import comes_first
 from tilewave.kernel import compile as compiler
 from tilewave.kernel import cache as kernel_cache
-from tilewave.kernel import processor
+from tilewave.kernel import processor, toolchain
 from tilewave.kernel.compile import makes_vectors
 from tilewave.kernel.compile import compile_kernel as kernel_for
 from tilewave.errors import ConfigError
@@ -335,9 +335,9 @@ def test_a_kernel_is_compiled_once(cache, compilations):
 def test_another_processor_or_version_has_kernels_of_its_own(cache, compilations, monkeypatch):
     types = {"A": "f8", "B": "f8"}
     changes = [
-        (compiler.llvm, "get_host_cpu_name", lambda: "generic"),
-        (compiler.np, "__version__", "9.9"),
-        (compiler.llvmlite, "__version__", "9.9"),
+        (toolchain.llvm, "get_host_cpu_name", lambda: "generic"),
+        (toolchain.np, "__version__", "9.9"),
+        (toolchain.llvmlite, "__version__", "9.9"),
         (processor, "vector_bytes", lambda: 8),
         (processor, "lane_bytes", lambda: 8),
         (processor, "ahead_bytes", lambda: 64),
@@ -347,10 +347,10 @@ def test_another_processor_or_version_has_kernels_of_its_own(cache, compilations
     for k, (owner, name, other) in enumerate(changes):
         with monkeypatch.context() as changed:
             changed.setattr(owner, name, other)
-            compiler._toolchain.cache_clear()
+            toolchain.toolchain.cache_clear()
             compile_kernel(scaled, types)
         assert len(compilations) == len(files(cache)) == k + 2
-    compiler._toolchain.cache_clear()
+    toolchain.toolchain.cache_clear()
     compile_kernel(scaled, types)
     assert len(compilations) == len(changes) + 1
 
@@ -471,7 +471,7 @@ def test_loops_of_another_numpy_on_this_processor(cache, compilations, monkeypat
 PROGRAM = '''
 import math, sys
 import numpy as np
-from tilewave.kernel import processor
+from tilewave.kernel import processor, toolchain
 from tilewave import nest
 from kernel_helpers import compare
 

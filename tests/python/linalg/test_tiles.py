@@ -66,7 +66,7 @@ KINDS = [tw.linalg.cholesky, tw.linalg.lu, tw.linalg.qr]
 
 
 @pytest.mark.parametrize("factor", KINDS)
-@pytest.mark.parametrize(("ranks", "dtype"), zip([1, 2, 3, 4], DTYPES, strict=True))
+@pytest.mark.parametrize(("ranks", "dtype"), list(zip([1, 2, 3, 4], DTYPES, strict=True)))
 def test_in_place(factor, ranks, dtype):
     """The elements of a copy's factor, without a second matrix."""
     n, block = 23, 4

@@ -214,3 +214,30 @@ def test_the_report_is_of_all_loops_and_a_plan_can_be_given_again():
 
     S, again = results_of(1, 2, body)[0]
     assert np.array_equal(S, again) and S.max() > 3
+
+
+@tw.nest
+def weighted(S, X, W, b, k, i, j):
+    S[b, i] = S[b, i] * 0.5 + W[b] * X[b, k, i, j]
+
+
+@tw.nest
+def unweighted(S, X, b, k, i, j):
+    S[b, i] = S[b, i] * 0.5 + X[b, k, i, j]
+
+
+@pytest.mark.parametrize("nest", [weighted, unweighted])
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_what_is_written_may_have_inner_indices_everywhere(nest, ranks):
+    random = np.random.default_rng(ranks)
+    shapes = {"S": (40, 6), "X": (40, 5, 6, 7), "W": (40,)}
+    arrays = {name: random.standard_normal(shapes[name]) for name in nest.arrays}
+    expected = {name: array.copy() for name, array in arrays.items()}
+    plain_loops(nest, loop_bounds(nest.indices, ((0, 40), (0, 5), (0, 6), (0, 7)), None), expected)
+
+    def body(context):
+        S = tw.field(shapes["S"], "f8", arrays["S"], context=context)
+        tw.run(nest, **{**arrays, "S": S}, context=context)
+        return S.gather()
+
+    assert results_of(ranks, 2, body)[0].tobytes() == expected["S"].tobytes()
