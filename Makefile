@@ -3,13 +3,13 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 CORE := $(shell find include src bindings cmake -type f) CMakeLists.txt
 
-.PHONY: FORCE demo test test-long coverage dev check proofs mutants lint docs clean
+.PHONY: FORCE demo test test-long coverage dev check proofs mutants lint docs wheel wheel-test clean
 
 # Who works on the sources gets a compiler's warnings as errors.
 test test-long dev check lint: export TILEWAVE_STRICT := 1
 
 demo: $(VENV)/built
-	$(VENV)/bin/tilewave run -n 2 examples/01_first_nest.py
+	$(VENV)/bin/tilewave demo
 
 test: $(VENV)/built
 	PYTHON=$(VENV)/bin/python tools/test.sh
@@ -22,17 +22,19 @@ coverage:
 	PYTHON=$(PYTHON) tools/coverage.sh
 
 # Random schedules against their sequential lists, and mutants against the checker: make proofs PART=1/16
+# What the checker finds, into docs/theory/checker.md: make proofs FOUND=200
 PART ?= 1/1
+FOUND ?=
 proofs: $(VENV)/built
-	$(VENV)/bin/python tests/proofs.py --part $(PART)
+	$(VENV)/bin/python tests/proofs.py --part $(PART) $(if $(FOUND),--found $(FOUND))
 
 # Small faults put into a copy of the source, one at a time: which ones do tests not catch? make mutants ONLY=src/core
 ONLY ?=
 mutants: $(VENV)/built
 	$(VENV)/bin/python tests/mutants/run.py --part $(PART) $(ONLY)
 
-# The environment, with the package installed in it to be edited: a changed .py is used as it is, a changed .cpp compiled
-# alone.
+# The environment, with the package installed in it to be edited: a changed .py is used as it is, a changed .cpp is
+# compiled with five others.
 dev: $(VENV)/built
 
 $(VENV)/built: $(CORE) $(VENV)/installed
@@ -57,10 +59,19 @@ check: $(VENV)/built
 lint: $(VENV)/built
 	PYTHON=$(VENV)/bin/python tools/lint.sh
 
-# The pages that are written from docstrings, headers and docs/benchmarks/*.json.
-docs:
-	$(PYTHON) tools/api.py
+# docs/benchmarks.md from docs/benchmarks/*.json; in build/site the site of all pages, docstrings, headers and examples.
+docs: $(VENV)/built
 	$(PYTHON) tools/benchmarks.py
+	PYTHON=$(VENV)/bin/python tools/docs.sh
+
+# Wheels for every Linux of glibc 2.28 or later, and the source archive, in dist: make wheel ARCH=aarch64
+ARCH ?= $(shell uname -m)
+wheel:
+	$(PYTHON) tools/wheel.py --arch $(ARCH)
+
+# Those of dist in clean environments of each Python that is here, without a compiler; then a program in C++.
+wheel-test:
+	$(PYTHON) tools/wheel.py --test
 
 clean:
-	rm -rf build demo $(VENV)
+	rm -rf build demo dist $(VENV) docs/gallery docs/api/python docs/api/cpp

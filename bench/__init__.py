@@ -10,15 +10,16 @@ from bench.hiding import hiding
 from bench.matmul import matmul
 from bench.multigrid import multigrid
 from bench.nests import nests
-from bench.paper import paper
 from bench.partitions import partitions
 from bench.paths import paths
 from bench.patterns import patterns
 from bench.planning import planning
 from bench.several import several
+from bench.simulate import simulate
 from bench.stencils import stencils
 from bench.sweep import sweep
 from bench.transport import transport
+from bench.unequal import unequal
 from bench.wolfmann import wolfmann
 
 NAMES = {
@@ -33,15 +34,16 @@ NAMES = {
     "matmul": matmul,
     "multigrid": multigrid,
     "nests": nests,
-    "paper": paper,
     "partitions": partitions,
     "paths": paths,
     "patterns": patterns,
     "plan": planning,
     "qr": qr,
     "several": several,
+    "simulate": simulate,
     "stencils": stencils,
     "sweep": sweep,
     "transport": transport,
+    "unequal": unequal,
     "wolfmann": wolfmann,
 }

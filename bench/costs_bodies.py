@@ -24,21 +24,6 @@ def log(A, B, i, j):
 
 
 @tw.nest
-def tanh(A, B, i, j):
-    A[i, j] = np.tanh(B[i, j])
-
-
-@tw.nest
-def power(A, B, i, j):
-    A[i, j] = np.power(B[i, j], 1.3)
-
-
-@tw.nest
-def arctan2(A, B, i, j):
-    A[i, j] = np.arctan2(B[i, j], 0.7)
-
-
-@tw.nest
 def dependent(A, B, i, j):
     A[i, j] = 0.3 * np.exp(-A[i-1, j] * B[i, j]) + 0.2 * A[i, j-1]
 
@@ -70,9 +55,6 @@ WHOLE = {
     "functions": lambda B: np.exp(-B) * 0.5 + np.sin(B),
     "exp": np.exp,
     "log": np.log,
-    "tanh": np.tanh,
-    "power": lambda B: np.power(B, 1.3),
-    "arctan2": lambda B: np.arctan2(B, 0.7),
 }
 
 

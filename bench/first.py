@@ -20,20 +20,18 @@ CASES = {
     "import": ("beyond NumPy",),
     "tiny nest": ("first run", "another size"),
     "sizes": ("calls", "runs alone"),
-    "coefficients": ("calls", "runs alone"),
     "batch": ("first run", "a later run"),
     "in turn": ("first round", "second round", "a later round"),
     "poisson": ("first solution", "a later solution"),
-    "matrices": ("first product", "first LU"),
 }
 OURS, NUMBA = "tilewave", "numba"
 PROGRAMS = {OURS: "first_programs.py", NUMBA: "first_numba.py"}
 #: Cases that Numba has loops for.
-LOOPS = ("import", "tiny nest", "sizes", "coefficients", "batch")
+LOOPS = ("import", "tiny nest", "sizes", "batch")
 
 
 def first(json_path=None, quick=False, args=()):
-    """First calls: import, a tiny nest, sizes and coefficients of a stencil, a batch, Poisson, matrices."""
+    """First calls: import, a tiny nest, sizes of a stencil, a batch, nests in turn, Poisson."""
     parser = argparse.ArgumentParser(prog="tilewave bench first", description=__doc__.split("\n")[0])
     parser.add_argument("--case", default=",".join(CASES), help=f"between commas: {', '.join(CASES)}")
     parser.add_argument("--repeat", type=int, default=1 if quick else 5, help="folders of caches, for each program")

@@ -58,23 +58,15 @@ def tiny(quick):
     return [run(500, 500), run(507, 509)]
 
 
-def _heat(numbers):
+def sizes(quick):
     """Seconds of all calls, and of the runs in them."""
     calls_s = runs_s = 0.0
-    for n, c in numbers:
+    for n in range(50, 250, 50) if quick else range(100, 2100, 100):
         u = tw.field((n, n), "f8", init=lambda i, j: 1.0 * (i == 0))
         begin = time.perf_counter()
-        runs_s += tw.run(heat, u=u, c=c, steps=100).measured.time_s
+        runs_s += tw.run(heat, u=u, c=0.2, steps=100).measured.time_s
         calls_s += time.perf_counter() - begin
     return [calls_s, runs_s]
-
-
-def sizes(quick):
-    return _heat([(n, 0.2) for n in (range(50, 250, 50) if quick else range(100, 2100, 100))])
-
-
-def coefficients(quick):
-    return _heat([(100 if quick else 500, 0.01 * k) for k in range(1, 21)])
 
 
 def batch(quick):
@@ -108,26 +100,13 @@ def poisson(quick):
     return [time.perf_counter() - begin, _timed(lambda: solver.solve(f))]
 
 
-def matrices(quick):
-    n = 64 if quick else 512
-    values = np.random.default_rng(0).standard_normal((n, n)) + n * np.eye(n)
-
-    def product():
-        A = tw.linalg.matrix(values)
-        tw.linalg.matmul(A, A)
-
-    return [_timed(product), _timed(lambda: tw.linalg.lu(tw.linalg.matrix(values)))]
-
-
 PROGRAMS = {
     "import": beyond_numpy,
     "tiny nest": tiny,
     "sizes": sizes,
-    "coefficients": coefficients,
     "batch": batch,
     "in turn": in_turn,
     "poisson": poisson,
-    "matrices": matrices,
 }
 
 if __name__ == "__main__":

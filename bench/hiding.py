@@ -16,23 +16,21 @@ from bench.results import on_ranks, publish, row
 
 MODES = {  # schedule, seconds between polls inside compute (0: none)
     "blocking (synchronous)": ("blocking", 50e-6),
-    "overlapping, no polls": ("overlapping", 0.0),
     "overlapping, polled": ("overlapping", 50e-6),
 }
 
 
-def worker(body, face_bytes, tile_s, steps, repeats):
+def worker(face_bytes, tile_s, steps, repeats):
     """Times of each mode, interleaved; one column of tiles a rank, one face a tile."""
     context = tw.Context(threads=1)
     width = 2048 if face_bytes >= 1 << 20 else 512
     height = face_bytes // (8 * width)
-    layers = 1 if body == "spin" else _layers(context, height, width, tile_s)
-    shape = (context.size * layers + 1, steps * height + 1, width)
+    shape = (context.size + 1, steps * height + 1, width)
     A = tw.field(shape, "f8", init=lambda i, j, k: 1.0, context=context)
     rows = {name: [] for name in MODES}
     for turn in range(repeats + 1):  # the first warms up
         for name, (schedule, poll) in MODES.items():
-            report = _run(body, context, A, (layers, height, width), schedule, poll, tile_s)
+            report = _run(context, A, (1, height, width), schedule, poll, tile_s)
             if turn and context.rank == 0:
                 rows[name].append(
                     {
@@ -44,7 +42,7 @@ def worker(body, face_bytes, tile_s, steps, repeats):
     return {"rows": rows} if context.rank == 0 else None
 
 
-def _run(body, context, A, tile, schedule, poll, tile_s):
+def _run(context, A, tile, schedule, poll, tile_s):
     choices = {
         "mapping_dim": 1,
         "grid": (context.size, 1, 1),
@@ -53,48 +51,23 @@ def _run(body, context, A, tile, schedule, poll, tile_s):
         "synchronous": schedule == "blocking",
         "poll_period_s": poll,
     }
-    if body == "exp":
-        return tw.run(decay, A=A, context=context, plan=choices)
-    # The same sweep with a body that lasts exactly tile_s a tile.
+    # The sweep of this nest with a body that lasts exactly tile_s a tile.
     ready = collective("bench hiding")(prepare)(decay, context, Loops(None, (), None), choices, False, {"A": A}, None)
     ns = np.array([tile_s * 1e9 / np.prod(tile)])
     return Report(ready.sweep.run(ready.operands, _core.Kernel(_core.spin_row(), ns.ctypes.data)), ready.plan)
 
 
-def _layers(context, height, width, tile_s):
-    """Layers a rank that make a tile last about tile_s, from the tiles of one layer; collective."""
-    A = tw.field((context.size + 1, 8 * height + 1, width), "f8", init=lambda i, j, k: 1.0, context=context)
-    report = tw.run(
-        decay, A=A, context=context, plan={"mapping_dim": 1, "grid": (context.size, 1, 1), "tile": (1, height, width)}
-    )
-    wanted = 1 << 40
-    if context.rank == 0:
-        tiles = report.timeline.events[report.timeline.events["op"] == 0]
-        wanted = max(1, round(tile_s / float(np.median(tiles["end_s"] - tiles["begin_s"]))))
-    return context._core.allreduce_min([wanted])[0]
-
-
 def hiding(json_path=None, quick=False, args=()):
-    """Overlap ratio on both of MPICH's network modules, against blocking."""
+    """Overlap ratio, against blocking."""
     tool = cluster_tool("hiding")
-    # spin: a body of fixed duration. exp: a real one, which shares its core with the network stack.
-    cases = [
-        ("spin", "2 MB, 20 ms", 2 << 20, 20e-3),
-        ("spin", "200 KB, 2 ms", 200 << 10, 2e-3),
-        ("exp", "2 MB, 20 ms", 2 << 20, 20e-3),
-    ]
+    cases = [("2 MB, 20 ms", 2 << 20, 20e-3), ("200 KB, 2 ms", 200 << 10, 2e-3)]
     steps, repeats = (10, 1) if quick else (100, 5)
     rows = []
     with tool.Cluster(hosts=2, rate="1gbit", name="twbench") as cluster:
-        for netmod in ("ucx", "ofi"):
-            for body, case, face, tile in cases:
-                found = on_ranks(
-                    "bench.hiding",
-                    2,
-                    {"body": body, "face_bytes": face, "tile_s": tile, "steps": steps, "repeats": repeats},
-                    runner=on_hosts(cluster, netmod),
-                )
-                rows += _rows(f"{netmod}, {body}, {case}, {steps} steps", found["rows"], steps, face)
+        for case, face, tile in cases:
+            arguments = {"face_bytes": face, "tile_s": tile, "steps": steps, "repeats": repeats}
+            found = on_ranks("bench.hiding", 2, arguments, runner=on_hosts(cluster, "ucx"))
+            rows += _rows(f"ucx, spin, {case}, {steps} steps", found["rows"], steps, face)
     publish("hiding", rows, json_path)
 
 

@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import tilewave as tw
+from tilewave import units
 
 from bench import multigrid_contenders, multigrid_hpgmg
 from bench.results import on_ranks, publish, row
@@ -89,7 +90,7 @@ def multigrid(json_path=None, quick=False, args=()):
                 found = multigrid_contenders.found(programs, n, ranks, repeat)
                 best = min((statistics.median(times) for _, times, _, _ in found.values()), default=None)
                 ours = on_ranks("bench.multigrid", ranks, {"n": n, "repetitions": repeat})
-                case = f"{n}^3, {ranks} rank(s)"
+                case = f"{n}^3, {units.count(ranks, 'rank')}"
                 rows += _full_rows(case, n**3, ours["full"], hpgmg and multigrid_hpgmg.seconds(hpgmg, n, ranks))
                 for name, (set_up, times, cycles, factor) in (ours["solutions"] | found).items():
                     ratio = {"ratio_to_contender": best / statistics.median(times)} if best else {}

@@ -98,7 +98,7 @@ def _alignments(quick):
     pairs, n = (20, 40) if quick else (10000, 128)
     a, b = sequences()
     if a is None:
-        return skipped("scores", "examples/cases/data/lambda_virus.fa.gz is not there: run it in a checkout")
+        return skipped("scores")
     random = np.random.default_rng(1)
     a, b = (s[random.integers(0, s.size - n, pairs)[:, None] + np.arange(n)] for s in (a, b))
     runs = _numba("scores", a, b, *SCORES.values())

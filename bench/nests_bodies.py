@@ -7,11 +7,6 @@ SCORES = {"match": 2, "mismatch": -3, "start": 5, "extend": 2}
 
 
 @tw.nest
-def linear(A, i, j, k):
-    A[i, j, k] = 0.3 * A[i-1, j, k] + 0.3 * A[i, j-1, k] + 0.3 * A[i, j, k-1]
-
-
-@tw.nest
 def roots(A, i, j, k):
     A[i, j, k] = np.sqrt(A[i-1, j, k]) + np.sqrt(A[i, j-1, k]) + np.sqrt(A[i, j, k-1])
 
@@ -24,11 +19,6 @@ def recurrence(A, i, j):
 @tw.nest
 def relax(A, i, j):
     A[i, j] = 0.25 * (A[i-1, j] + A[i+1, j] + A[i, j-1] + A[i, j+1])
-
-
-@tw.nest
-def spread_out(B, A, i, j):
-    B[i, j] = 0.5 * B[i, j] + 0.25 * (A[i-1, j] + A[i+1, j])
 
 
 @tw.nest

@@ -5,29 +5,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
 using Size = std::int64_t;
-
-extern "C" void linear(float* A, Size n, Size m, Size l) {
-    for (Size i = 1; i < n; ++i)
-        for (Size j = 1; j < m; ++j) {
-            float* a = A + (i * m + j) * l;
-            const float *up = a - m * l, *left = a - l;
-            for (Size k = 1; k < l; ++k) a[k] = 0.3f * up[k] + 0.3f * left[k] + 0.3f * a[k - 1];
-        }
-}
-
-extern "C" void roots(float* A, Size n, Size m, Size l) {
-    for (Size i = 1; i < n; ++i)
-        for (Size j = 1; j < m; ++j) {
-            float* a = A + (i * m + j) * l;
-            const float *up = a - m * l, *left = a - l;
-            for (Size k = 1; k < l; ++k) a[k] = std::sqrt(up[k]) + std::sqrt(left[k]) + std::sqrt(a[k - 1]);
-        }
-}
 
 // --- A[i,j] = A[i-1,j] + A[i,j-1] - A[i-1,j-1] ----------------------------------------------------
 
@@ -196,30 +177,4 @@ extern "C" void gauss_seidel_wavefront(double* u, Size n, Size sweeps, Size toge
             }
         }
     }
-}
-
-// --- over-relaxation ------------------------------------------------------------------------------
-
-static void sor_row(double* u, const double* f, Size n, Size i, double w) {
-    double* a = u + i * n;
-    const double* g = f + i * n;
-    for (Size j = 1; j < n - 1; ++j)
-        a[j] = a[j] + w * (0.25 * (a[j - n] + a[j - 1] + a[j + n] + a[j + 1] + g[j]) - a[j]);
-}
-
-extern "C" void sor(double* u, const double* f, Size n, Size sweeps, double w) {
-    for (Size t = 0; t < sweeps; ++t)
-        for (Size i = 1; i < n - 1; ++i) sor_row(u, f, n, i, w);
-}
-
-// Sweep t follows sweep t - 1, run by the other thread, two rows behind.
-extern "C" void sor_omp(double* u, const double* f, Size n, Size sweeps, double w) {
-    std::vector<Count> rows(sweeps);
-#pragma omp parallel num_threads(2)
-    for (Size t = omp_get_thread_num(); t < sweeps; t += omp_get_num_threads())
-        for (Size i = 1; i < n - 1; ++i) {
-            if (t > 0) wait_for(rows[t - 1], std::min(i + 1, n - 2));
-            sor_row(u, f, n, i, w);
-            rows[t].done.store(i, std::memory_order_release);
-        }
 }

@@ -35,15 +35,15 @@ def plain_loops():
     library = compiled("nests_plain.cpp", FLAGS)
     if library is None:
         return {}
-    size, real = ctypes.c_int64, ctypes.c_double
+    size = ctypes.c_int64
 
     def at(array):
         return ctypes.c_void_p(array.ctypes.data)
 
-    def on_array(name, extents):
+    def on_array(name):
         function = getattr(library, name)
         function.restype = None
-        return lambda array: function(at(array), *map(size, array.shape[:extents]))
+        return lambda array: function(at(array), size(len(array)))
 
     def on_threads(call):
         """The call's seconds, its threads awake before."""
@@ -54,21 +54,16 @@ def plain_loops():
             return time.perf_counter() - begin
         return run
 
-    calls = {name: on_array(name, 3) for name in ("linear", "roots")}
-    calls |= {name: on_array(name, 1) for name in ("recurrence", "recurrence_jammed")}
-    calls |= {name: on_threads(on_array(name, 1)) for name in ("recurrence_omp", "recurrence_omp_long",
+    calls = {name: on_array(name) for name in ("recurrence", "recurrence_jammed")}
+    calls |= {name: on_threads(on_array(name)) for name in ("recurrence_omp", "recurrence_omp_long",
                                                                "recurrence_jammed_omp")}
-    library.update.restype = library.sor.restype = library.sor_omp.restype = library.wake.restype = None
+    library.update.restype = library.wake.restype = None
     calls["update"] = on_threads(lambda array, threads: library.update(at(array), size(len(array)), threads))
     calls["smith_waterman"] = lambda a, b: library.smith_waterman(at(a), size(a.size), at(b), size(b.size))
     library.parasail_scores.restype = None
     calls["parasail_scores"] = lambda align, release, a, b, gaps, matrix, threads, scores: library.parasail_scores(
         align, release, at(a), a.shape[1], at(b), b.shape[1], size(len(a)), *gaps, matrix.pointer, threads, at(scores)
     )
-    for name in ("sor", "sor_omp"):
-        sweep = getattr(library, name)
-        calls[name] = lambda u, f, sweeps, w, sweep=sweep: sweep(at(u), at(f), size(len(u)), size(sweeps), real(w))
-    calls["sor_omp"] = on_threads(calls["sor_omp"])
     library.gauss_seidel.restype = library.gauss_seidel_wavefront.restype = None
     calls["gauss_seidel"] = lambda u, sweeps: library.gauss_seidel(at(u), size(len(u)), size(sweeps))
     calls["gauss_seidel_wavefront"] = on_threads(
@@ -88,22 +83,6 @@ def numba():
         print("bench nests: no Numba: its plain loops are skipped", file=sys.stderr)
         return None
     return numba
-
-
-@functools.cache
-def numba_loops():
-    """The 3-D bodies under Numba; empty where it is not installed."""
-    if numba() is None:
-        return {}
-
-    @numba().njit(boundscheck=False)
-    def roots(A):
-        for i in range(1, A.shape[0]):
-            for j in range(1, A.shape[1]):
-                for k in range(1, A.shape[2]):
-                    A[i, j, k] = np.sqrt(A[i-1, j, k]) + np.sqrt(A[i, j-1, k]) + np.sqrt(A[i, j, k-1])
-
-    return {"linear": functools.partial(numba_arrays()["one"], np.float32(0.3)), "roots": roots}
 
 
 @functools.cache
@@ -146,12 +125,3 @@ def parasail():
         print("bench nests: no parasail (pip install parasail): it is skipped", file=sys.stderr)
         return None
     return parasail
-
-
-def table_calls(first, second, matrix, start, extend, methods):
-    """Functions that return the score of two texts by a matrix of parasail's; `methods`: their names there."""
-    def call(method):
-        align = getattr(parasail(), f"sw_{method}")
-        return lambda: align(first, second, start, extend, matrix).score
-
-    return {f"parasail, {name}": call(method) for name, method in methods.items()}

@@ -1,4 +1,4 @@
-"""How the contenders of `bench nests` are raced, and the rows and the chart of a race."""
+"""How the contenders of `bench nests` are raced, and the rows of a race."""
 
 import statistics
 import sys
@@ -9,6 +9,7 @@ import tilewave as tw
 from tilewave import _core
 
 from bench.dense import ratio
+from bench.nests_plain import GENOME
 from bench.results import row
 
 ONE, TWO = "tilewave, 1 lane", "tilewave, 2 lanes"
@@ -48,9 +49,9 @@ def must_equal(case, results):
             raise SystemExit(f"{case}: the results of {first!r} and {name!r} differ")
 
 
-def skipped(case, why):
+def skipped(case):
     """No rows, and the reason on stderr."""
-    print(f"bench nests: {case}: skipped: {why}", file=sys.stderr)
+    print(f"bench nests: {case}: skipped: {GENOME} is not there: run it in a checkout", file=sys.stderr)
     return []
 
 
@@ -115,28 +116,3 @@ def rank_rows(case, times, points):
         )
         for name, seconds in times.items()
     ]
-
-
-def chart(rows, path):
-    """A panel a case: how long each contender takes, ours in colour. False if there is nothing to draw."""
-    from matplotlib.figure import Figure
-
-    rows = [r for r in rows if r.unit in ("ns/point", "Gcells/s") and "against" not in r.contender]
-    cases = list(dict.fromkeys(r.case for r in rows))
-    if not cases:
-        return False
-    heights = [1.6 + sum(r.case == case for r in rows) for case in cases]
-    figure = Figure(figsize=(10, 0.6 + 0.27 * sum(heights)), layout="constrained")
-    axes = figure.subplots(len(cases), squeeze=False, height_ratios=heights)[:, 0]
-    for axis, case in zip(axes, cases, strict=True):
-        shown = [r for r in rows if r.case == case]
-        colours = [{"tilewave": "tab:red", "memory": "0.7"}.get(r.contender.split(",")[0], "tab:blue") for r in shown]
-        bars = axis.barh([r.contender for r in shown], [r.value for r in shown], color=colours)
-        axis.bar_label(bars, fmt="%.3g", padding=3, fontsize=8)
-        axis.invert_yaxis()
-        axis.margins(x=0.12)
-        axis.tick_params(labelsize=8)
-        less = shown[0].unit == "ns/point"
-        axis.set_title(f"{case}, {shown[0].unit} ({'less' if less else 'more'} is better)", fontsize=9, loc="left")
-    figure.savefig(path, dpi=110)
-    return True

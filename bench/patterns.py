@@ -2,7 +2,6 @@
 
 import argparse
 import math
-import os
 import random
 import statistics
 import sys
@@ -13,7 +12,7 @@ import tilewave as tw
 
 from bench.cluster import LINE_BYTES_S, cluster_tool, on_hosts
 from bench.dense import slowest_s
-from bench.results import on_ranks, picture_file, picture_option, publish, row
+from bench.results import on_ranks, publish, row
 
 PATTERNS = ("broadcast", "reduce", "spread", "multi_reduce", "send")
 SIZES = {"1KB": 1 << 10, "8KB": 8 << 10, "64KB": 64 << 10, "1MB": 10**6, "8MB": 8 * 10**6, "64MB": 64 * 10**6}
@@ -30,12 +29,12 @@ ATTACHED = []  # the memory for MPI's buffered sends
 # --- on the ranks ---------------------------------------------------------------------------------
 
 
-def worker(cases, budget_s, rest_s, algorithms):
+def worker(cases, budget_s, rest_s):
     """Seconds of each contender of each case, interleaved, after one turn that is checked."""
     context = tw.Context(threads=1)
     found = []
     for case in cases:
-        runs = _contenders(context, algorithms, **case)
+        runs = _contenders(context, **case)
         times = {name: [] for name in runs}
         turns, turn = 3, 0
         while turn <= turns:
@@ -70,7 +69,7 @@ def _matrix(rows, cols, strided, fill):
     return big[:, :cols]
 
 
-def _contenders(context, algorithms, pattern, rows, cols, strided):
+def _contenders(context, pattern, rows, cols, strided):
     """{name: (prepare, run, check)} of one case on this rank."""
     if pattern == "send":
         return _send_contenders(context, rows, cols, strided)
@@ -100,13 +99,8 @@ def _contenders(context, algorithms, pattern, rows, cols, strided):
             raise SystemExit(f"{pattern}: wrong result on rank {rank}")
 
     arguments = {"context": context} if pattern == "broadcast" else {"context": context, "out": gets}
-    runs = {}
-    for algorithm in algorithms.get(pattern, ["auto"]):
-        name = OURS if algorithm == "auto" else f"{OURS}, {algorithm}"
-        algorithm, *chunk = algorithm.split("/")
-        more = {"chunk_bytes": int(chunk[0]), "buffers": int(chunk[1])} if chunk else {}
-        handle = function(gives, algorithm=algorithm, start=False, **arguments, **more)
-        runs[name] = (prepare, handle._core.run, check)
+    handle = function(gives, start=False, **arguments)
+    runs = {OURS: (prepare, handle._core.run, check)}
     runs[CHECKED] = (prepare, lambda: function(gives, **arguments), check)
     ways = {PACKED: True} if pattern in ("reduce", "multi_reduce") else {DATATYPE: False, PACKED: True}
     if not strided and pattern == "broadcast":
@@ -234,26 +228,9 @@ def _options(args):
     parser = argparse.ArgumentParser(prog="tilewave bench patterns", description=__doc__)
     parser.add_argument("--ranks", type=int, default=2, help="ranks, or hosts with --cluster (default 2)")
     parser.add_argument("--cluster", metavar="RATE", help="on hosts in a box joined at RATE, as 1gbit (needs root)")
-    parser.add_argument("--netmod", choices=["ucx", "ofi"], help="MPICH's network module, with --cluster")
     parser.add_argument("--pattern", action="append", choices=PATTERNS, help="only this one; may be repeated")
     parser.add_argument("--size", action="append", choices=list(SIZES), help="only this one; may be repeated")
-    parser.add_argument("--preset", choices=["paper"], help="the row lengths of dawson2000's tables instead of sizes")
-    parser.add_argument(
-        "--algorithm",
-        action="append",
-        default=None,
-        metavar="NAME[/CHUNK/BUFFERS]",
-        help="algorithms of ours to run for broadcast and reduce in addition to auto; may be repeated",
-    )
-    parser.add_argument(
-        "--mpi-algorithm",
-        action="append",
-        metavar="NAME",
-        help="force MPICH's broadcast algorithm (MPIR_CVAR_BCAST_INTRA_ALGORITHM), e.g. binomial, or "
-        "chain/BYTES for its pipelined tree with one child; may be repeated",
-    )
     parser.add_argument("--seconds", type=float, default=4.0, help="about how long a case is repeated (default 4)")
-    picture_option(parser, "patterns")
     return parser.parse_args(list(args))
 
 
@@ -268,15 +245,6 @@ def _cases(options, quick):
     """(label, case) of everything that is measured; a case is what `_contenders` takes."""
     p = options.ranks
     patterns = options.pattern or PATTERNS
-    if options.preset == "paper":
-        shapes = [(1000, p), (1000, 2 * p), (1000, 32 // p * p), (4000, 32 // p * p)]
-        return [
-            (f"{name} {m}x{n} {'strided' if s else 'contiguous'}", dict(pattern=name, rows=m, cols=n, strided=s))
-            for name in ("spread", "multi_reduce", "broadcast")
-            if name in patterns
-            for m, n in shapes
-            for s in (False, True)
-        ]
     names = options.size or (["1KB", "64KB"] if quick else list(SIZES))
     found = []
     for pattern in patterns:
@@ -308,53 +276,26 @@ def _memory_bytes_s():
     return a.nbytes / min(times)
 
 
-def _environment(name):
-    if name is None:
-        return {}
-    if name.startswith("chain"):
-        return {
-            "MPIR_CVAR_BCAST_INTRA_ALGORITHM": "pipelined_tree",
-            "MPIR_CVAR_BCAST_TREE_TYPE": "kary",
-            "MPIR_CVAR_BCAST_TREE_KVAL": "1",
-            "MPIR_CVAR_BCAST_TREE_PIPELINE_CHUNK_SIZE": [*name.split("/"), "32768"][1],
-            "MPIR_CVAR_COLLECTIVE_FALLBACK": "print",
-        }
-    return {"MPIR_CVAR_BCAST_INTRA_ALGORITHM": name, "MPIR_CVAR_COLLECTIVE_FALLBACK": "print"}
-
-
 def patterns(json_path=None, quick=False, args=()):
     """Every pattern, contiguous and strided, by size, against MPI's matching call."""
     options = _options(args)
     cases = _cases(options, quick)
-    algorithms = {
-        "broadcast": ["auto", *(options.algorithm or [])],
-        "reduce": ["auto", *(a for a in options.algorithm or [] if not a.startswith("rounds"))],
-    }
     arguments = {
         "cases": [case for _, case in cases],
         "budget_s": 0.05 if quick else options.seconds,
         "rest_s": 0.005 if options.cluster else 0,
-        "algorithms": algorithms,
     }
+    if options.cluster:
+        with cluster_tool("patterns").Cluster(hosts=options.ranks, rate=options.cluster, name="twbench") as cluster:
+            found = on_ranks("bench.patterns", options.ranks, arguments, runner=on_hosts(cluster))
+        limit = LINE_BYTES_S * _gigabits(options.cluster)
+    else:
+        found = on_ranks("bench.patterns", options.ranks, arguments)
+        limit = _memory_bytes_s()
     rows = []
-    for forced in options.mpi_algorithm or [None]:
-        environment = _environment(forced)
-        if options.cluster:
-            with cluster_tool("patterns").Cluster(hosts=options.ranks, rate=options.cluster, name="twbench") as cluster:
-                found = on_ranks(
-                    "bench.patterns", options.ranks, arguments, runner=on_hosts(cluster, options.netmod, environment)
-                )
-            limit = LINE_BYTES_S * _gigabits(options.cluster)
-        else:
-            os.environ.update(environment)
-            found = on_ranks("bench.patterns", options.ranks, arguments)
-            limit = _memory_bytes_s()
-        for (label, case), times in zip(cases, found, strict=True):
-            rows += _rows(label + (f" (MPI: {forced})" if forced else ""), case, times, options.ranks, limit)
+    for (label, case), times in zip(cases, found, strict=True):
+        rows += _rows(label, case, times, options.ranks, limit)
     publish("patterns", rows, json_path)
-    png = picture_file("patterns", options.png, json_path)
-    _chart(rows, png, options)
-    print(f"chart: {png}")
 
 
 def _gigabits(rate):
@@ -381,43 +322,3 @@ def _rows(label, case, times, ranks, limit_bytes_s):
         )
         rows.append(row(label, name, [moved / s / 1e6 for s in seconds], "MB/s"))
     return rows
-
-
-def _chart(rows, path, options):
-    from matplotlib.figure import Figure
-
-    speed = [(*r.case.split()[:3], r) for r in rows if r.unit == "MB/s"]
-    patterns_shown, layouts, contenders = (
-        list(dict.fromkeys(x)) for x in ([s[0] for s in speed], [s[2] for s in speed], [s[3].contender for s in speed])
-    )
-    figure = Figure(figsize=(6.5 * len(layouts), 3 * len(patterns_shown)), layout="constrained")
-    axes = figure.subplots(len(patterns_shown), len(layouts), squeeze=False, sharey="row")
-    for i, pattern in enumerate(patterns_shown):
-        for k, layout in enumerate(layouts):
-            axis, shown = axes[i][k], [s for s in speed if s[0] == pattern and s[2] == layout]
-            sizes = list(dict.fromkeys(s[1] for s in shown))
-            for c, name in enumerate(contenders):
-                points = [(sizes.index(s[1]), s[3].value) for s in shown if s[3].contender == name]
-                if points:
-                    axis.plot(
-                        *zip(*points, strict=True),
-                        marker="o",
-                        markersize=4,
-                        color=f"C{c}",
-                        label=name,
-                        linewidth=2.2 if name == OURS else 1.2,
-                    )
-            axis.set(title=f"{pattern}, {layout}", yscale="log")
-            axis.set_xticks(range(len(sizes)), sizes)
-            if options.cluster and options.cluster != "none":
-                axis.axhline(
-                    LINE_BYTES_S * _gigabits(options.cluster) / 1e6, color="grey", linestyle=":", label="line rate"
-                )
-            axis.grid(alpha=0.3)
-            axis.legend(fontsize=7)
-        axes[i][0].set_ylabel("MB/s")
-    where = (
-        f"{options.ranks} hosts at {options.cluster}" if options.cluster else f"{options.ranks} ranks, shared memory"
-    )
-    figure.suptitle(f"Bytes each link must carry / time, {where}")
-    figure.savefig(path, dpi=110)

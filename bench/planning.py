@@ -1,14 +1,12 @@
 """Plans against brute force, and predictions against measurements.
 
-``tilewave bench plan [--where NAME,...] [--again N] [--json FILE] [--quick]``; NAME: 1x1, 1x2, 2x1 (ranks x threads
+``tilewave bench plan [--where NAME,...] [--json FILE] [--quick]``; NAME: 1x1, 1x2, 2x1 (ranks x threads
 here), or HOSTS@RATE as in 2@1gbit (hosts in a box; needs root). Brute force goes over mapping dimension, all ranks or
 one (or what else was simulated), schedule and look-ahead, grouping and slices, tile heights by factors of two around
 the planned one, other tiles and temporal blocking; its best three are timed once more in turn with the plan, the
 shorter the run the more often. Regret: the plan's median over the best one's. Error: |predicted - measured| / measured,
 of a plan made before the grid and run after it. What the machine adds to both: the same plan under three more names in
-that race, its time before the grid was tried, and what part of the CPU time other virtual machines took meanwhile:
-cases of which that was more than ``LEAST_STOLEN`` are run up to N times more, and the least disturbed run of each
-counts, whatever it shows.
+that race, its time before the grid was tried, and what part of the CPU time other virtual machines took meanwhile.
 """
 
 import argparse
@@ -18,7 +16,7 @@ import statistics
 from pathlib import Path
 
 from bench.cluster import at_place, place_option, places
-from bench.results import on_ranks, picture_file, picture_option, publish, row, save_picture
+from bench.results import on_ranks, publish, row
 
 WORKER = "bench.planning_ranks"
 
@@ -82,9 +80,7 @@ def planning(json_path=None, quick=False, args=()):
     """Regret of the plans against brute force, and errors of the predictions."""
     parser = argparse.ArgumentParser(prog="tilewave bench plan", description=__doc__.splitlines()[0])
     place_option(parser, WHERE)
-    parser.add_argument("--again", type=int, default=0, help="how often disturbed cases are run once more (default: 0)")
     parser.add_argument("--case", default="", help="only cases whose name begins so; several with commas")
-    picture_option(parser, "plan")
     options = parser.parse_args(list(args))
     found = []
     for where in places(options.where, WHERE, "plan"):
@@ -94,7 +90,7 @@ def planning(json_path=None, quick=False, args=()):
         if not cases:
             continue
         arguments = {"cases": cases, "repeats": 1 if quick else 3, "heights": 2 if quick else 4}
-        found += [{**case, "where": where} for case in _undisturbed(where, arguments, options.again)]
+        found += [{**case, "where": where} for case in _run(where, arguments)]
     rows = [r for case in found for r in _rows(case)]
     if found:
         rows += _summary(found)
@@ -102,27 +98,6 @@ def planning(json_path=None, quick=False, args=()):
     if json_path and found:
         data = json.loads(Path(json_path).read_text())
         Path(json_path).write_text(json.dumps({**data, "cases": found}, indent=1) + "\n")
-    if found:
-        _picture(found, picture_file("plan", options.png, json_path))
-
-
-def _undisturbed(where, arguments, again):
-    """Of each case the least disturbed run; those that count not stay with it."""
-    best = _run(where, arguments)
-    for _ in range(again):
-        loud = [i for i, case in enumerate(best) if case["stolen"] > LEAST_STOLEN]
-        if not loud:
-            break
-        for i, case in zip(
-            loud, _run(where, {**arguments, "cases": [arguments["cases"][i] for i in loud]}), strict=True
-        ):
-            better, worse = sorted((best[i], case), key=lambda one: one["stolen"])
-            disturbed = [
-                *best[i].get("disturbed", []),
-                {name: worse[name] for name in ("stolen", "planned_s", "predicted_s", "best_s", "before_s")},
-            ]
-            best[i] = {**better, "disturbed": disturbed}
-    return best
 
 
 def _run(where, arguments):
@@ -217,36 +192,3 @@ def _figures(name, found):
         ("the plan's time before the grid differs by, worst", max(drifts), "%"),
     )
     return [row(name, label, [value], unit) for label, value, unit in figures]
-
-
-def _picture(found, png):
-    """Predicted over measured for every plan of every grid; and each case's regret."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(14, 2 + 0.22 * len(found)), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    for where in dict.fromkeys(c["where"] for c in found):
-        plans = [p for c in found if c["where"] == where for p in c["grid"]]
-        left.loglog(
-            [1e3 * p["measured_s"] for p in plans],
-            [1e3 * p["predicted_s"] for p in plans],
-            ".",
-            markersize=4,
-            label=where,
-        )
-    ends = [1e3 * f(p["measured_s"] for c in found for p in c["grid"]) for f in (min, max)]
-    left.loglog(ends, ends, color="black", linewidth=0.8)
-    left.set_xlabel("measured (ms)")
-    left.set_ylabel("predicted (ms)")
-    left.legend(fontsize=8)
-    names = [f"{c['where']}  {c['case']}" for c in found]
-    right.barh(
-        names, [100 * (regret(c) - 1) for c in found], color="#4c9f70", label="regret - 1 (%)", height=0.4, align="edge"
-    )
-    right.barh(
-        names, [100 * error(c) for c in found], color="#e0a030", label="prediction error (%)", height=-0.4, align="edge"
-    )
-    right.tick_params(axis="y", labelsize=7)
-    right.invert_yaxis()
-    right.legend(fontsize=8)
-    save_picture(figure, "plans against brute force", png)

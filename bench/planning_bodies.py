@@ -2,7 +2,8 @@
 import numpy as np
 import tilewave as tw
 
-from bench.nests_bodies import SCORES, linear, recurrence, roots, smith_waterman, smith_waterman_by_table, sor
+from bench.nests_arrays import one, two
+from bench.nests_bodies import SCORES, recurrence, roots, smith_waterman, smith_waterman_by_table, sor
 
 
 @tw.nest
@@ -23,11 +24,6 @@ def longest(A, i, j):
 @tw.nest
 def damped(A, W, i, j):
     A[i, j] = np.exp(-abs(A[i-1, j])) * W[i, j] + 0.3 * A[i, j-1] + 0.1 * A[i-1, j-1]
-
-
-@tw.nest
-def two_arrays(A, B, i, j, k):
-    A[i, j, k] = 0.3 * A[i-1, j, k] + 0.3 * A[i, j-1, k] + 0.3 * A[i, j, k-1] + B[i, j, k]
 
 
 @tw.nest
@@ -97,10 +93,10 @@ def _in_time(nest, dtype):
 
 
 PROBLEMS = {
-    "linear": _nest(linear, "f4"), "roots": _nest(roots, "f4"), "decay": _nest(decay, "f8"),
+    "linear": _nest(one, "f4"), "roots": _nest(roots, "f4"), "decay": _nest(decay, "f8"),
     "recurrence": _nest(recurrence, "f8"),
     "hyper": _nest(hyper, "f4"), "longest": _nest(longest, "f4"), "damped": _nest(damped, "f8"),
-    "two arrays": _nest(two_arrays, "f4"),
+    "two arrays": _nest(two, "f4"),
     "four arrays": _nest(four_arrays, "f8"), "heat2": _in_time(heat2, "f8"), "heat3": _in_time(heat3, "f4"),
     "wave2": _in_time(wave2, "f4"),
     "wave3": _in_time(wave3, "f4"), "sor": _sor, "alignment": _alignment, "scored": _scored,

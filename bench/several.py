@@ -1,8 +1,8 @@
 """Several nests in each time step: shallow water, Yee's scheme, elastic waves, against plain loops fused by hand.
 
 ``tilewave bench several [--where NAME,...] [--case NAME,...] [--json FILE] [--quick]``; NAME: 1x1, 1x2, 2x1 (ranks x
-threads here), or HOSTS@RATE. Plain loops by g++ and Numba run on one core: of in turn and fused by hand the faster one
-counts. Ratios are Numba's time over ours. All values are compared bit for bit. Devito runs after the others, where a
+threads here), or HOSTS@RATE. Plain loops by Numba run on one core: of in turn and fused by hand the faster one counts.
+Ratios are Numba's time over ours. All values are compared bit for bit. Devito runs after the others, where a
 folder of TILEWAVE_CONTENDERS has a Python with it: its examples of staggered acoustic and elastic waves.
 """
 

@@ -5,7 +5,7 @@ import tilewave as tw
 
 from bench.dense import Turn, race
 from bench.several_bodies import BODIES, start
-from bench.several_plain import by_compiler, by_numba
+from bench.several_plain import by_numba
 
 
 def worker(name, n, steps, threads, repeats):
@@ -52,7 +52,7 @@ def _turn(label, run, arrays, plan=None):
 
 def _plain(context, name, n, steps):
     periodic = BODIES[name][2]
-    for label, run in {**by_compiler(name), **by_numba(name)}.items():
+    for label, run in by_numba(name).items():
         arrays, results = start(name, n), {}
 
         def once(run=run, arrays=arrays):

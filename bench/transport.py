@@ -27,7 +27,7 @@ from bench.cluster import at_place, place_option, places
 from bench.from_source import Contender, output_of
 from bench.nests_plain import numba
 from bench.results import on_ranks, publish, row
-from bench.transport_bodies import octant, octant_of_flux, plain, plain_of_flux
+from bench.transport_bodies import octant, octant_of_flux, plain
 from bench.transport_snap import SNAP
 from bench.transport_snap import seconds as snap_seconds
 
@@ -70,14 +70,14 @@ def worker(n, angles, groups, repeats, scalar):
     sweep, result = (_flux_sweep if scalar else _sweep)(context, arrays, cosines, octants)
     runs, compiled = {"tilewave": sweep}, None
     if numba() and context.rank == 0:
-        compiled = numba().njit(plain_of_flux if scalar else plain)
+        compiled = plain(numba(), scalar)
 
         def loops():
             begin = time.perf_counter()
             for down in octants:
                 for name in ("fx", "fy", "fz"):
                     arrays[name][:] = 0.0
-                compiled(*arrays.values(), *cosines.values(), down)
+                compiled((*arrays.values(), *cosines.values()), down)
             return time.perf_counter() - begin
 
         runs["plain loops, Numba, one core"] = loops

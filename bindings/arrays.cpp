@@ -82,6 +82,13 @@ void bind_arrays(nb::module_& m) {
             "gather",
             [](FieldStorage& f, std::uintptr_t out, int back) { f.gather(reinterpret_cast<std::byte*>(out), back); },
             "out"_a, "back"_a = 0, Release())
+        .def("in_whole_parts", &FieldStorage::in_whole_parts, "extents"_a)
+        .def(
+            "collect",
+            [](FieldStorage& f, const Index& extents, std::int64_t number, std::uintptr_t out, int back) {
+                f.collect(extents, number, reinterpret_cast<std::byte*>(out), back);
+            },
+            "extents"_a, "number"_a, "out"_a, "back"_a = 0, Release())
         .def(
             "reduce",
             [](FieldStorage& f, const std::string& op, const std::string& type, const std::string& form,

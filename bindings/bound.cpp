@@ -114,11 +114,12 @@ void bind_bound(nb::module_& m) {
             "context"_a, "sweeps"_a, "memories"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
         .def(
             "run",
-            [](ChainedSweep& c, const BoundCall& call, std::int64_t times, const std::vector<std::uintptr_t>& env) {
+            [](ChainedSweep& c, const BoundCall* call, std::int64_t times, const std::vector<std::uintptr_t>& env) {
                 nb::gil_scoped_release release;
-                return c.run(call.status, times, env);
+                return c.run(call ? call->status : nullptr, times, env);
             },
-            "call"_a, "times"_a, "env"_a)
+            "call"_a.none(), "times"_a, "env"_a)
+        .def("prepare", &ChainedSweep::prepare, "times"_a)
         .def("leave_out_reductions", &ChainedSweep::leave_out_reductions, "sweep"_a, "kernel"_a)
         .def_prop_ro("schedule", &ChainedSweep::schedule)
         .def_prop_ro(

@@ -13,8 +13,8 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include "tilewave/engine/layout.hpp"
 #include "tilewave/error.hpp"
-#include "tilewave/index.hpp"
 
 namespace nanobind::detail {
 
@@ -30,7 +30,24 @@ struct type_caster<tilewave::Index> {
     static handle from_cpp(const tilewave::Index& index, rv_policy, cleanup_list*) noexcept {
         PyObject* t = PyTuple_New(index.n);
         if (!t) return handle();
-        for (int k = 0; k < index.n; ++k) PyTuple_SET_ITEM(t, k, PyLong_FromLongLong(index[k]));
+        for (int k = 0; k < index.n; ++k) PyTuple_SetItem(t, k, PyLong_FromLongLong(index[k]));
+        return t;
+    }
+};
+
+template <>
+struct type_caster<tilewave::Weights> {
+    NB_TYPE_CASTER(tilewave::Weights, const_name("tuple[int, ...]"))
+    bool from_python(handle src, std::uint8_t flags, cleanup_list* cleanup) noexcept {
+        list_caster<std::vector<std::int64_t>, std::int64_t> caster;
+        if (!caster.from_python(src, flags, cleanup)) return false;
+        value.assign(caster.value.begin(), caster.value.end());
+        return true;
+    }
+    static handle from_cpp(const tilewave::Weights& weights, rv_policy, cleanup_list*) noexcept {
+        PyObject* t = PyTuple_New(std::ssize(weights));
+        for (Py_ssize_t r = 0; t && r < std::ssize(weights); ++r)
+            PyTuple_SetItem(t, r, PyLong_FromLongLong(weights[r]));
         return t;
     }
 };

@@ -39,7 +39,7 @@ std::string allowed() {
         for (const char* name : choice_names<T>) names += (names.empty() ? "'" : ", '") + std::string(name) + "'";
         return names;
     }
-    if constexpr (std::is_same_v<T, Index>) return "a tuple of integers";
+    if constexpr (std::is_same_v<T, Index> || std::is_same_v<T, Weights>) return "a tuple of integers";
     if constexpr (std::is_same_v<T, bool>) return "True, False";
     return std::is_integral_v<T> ? "an integer" : "a number";
 }

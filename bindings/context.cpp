@@ -3,6 +3,7 @@
 
 #include "casters.hpp"
 #include "context/agreement.hpp"
+#include "context/plans_only.hpp"
 #include "context/progress_engine.hpp"
 #include "data/checksum.hpp"
 #include "execute/executor.hpp"
@@ -99,6 +100,9 @@ void bind_context(nb::module_& m) {
         .def("machine", &Context::machine, Release())
         .def("use_machine", &Context::use_machine, "machine"_a)
         .def_prop_rw(
+            "plans_only", [](Context& c) { return plans_only(c); },
+            [](Context& c, bool wanted) { c.component<PlansOnly>().wanted = wanted; })
+        .def_prop_rw(
             "stall_s", [](Context& c) { return c.options().stall_s; },
             [](Context& c, double s) { c.options().stall_s = s; })
         .def_prop_rw(
@@ -176,7 +180,7 @@ void bind_context(nb::module_& m) {
                         return nullptr;
                     }
                     got = nb::steal<nb::bytes>(made);
-                    return reinterpret_cast<std::byte*>(PyBytes_AS_STRING(made));
+                    return reinterpret_cast<std::byte*>(PyBytes_AsString(made));
                 };
                 {
                     nb::gil_scoped_release release;
@@ -202,6 +206,12 @@ void bind_context(nb::module_& m) {
             return checksum(reinterpret_cast<const std::byte*>(address), bytes, begin);
         },
         "address"_a, "bytes"_a, "begin"_a = 0, Release());
+    m.def(
+        "crc32c",
+        [](const nb::bytes& data) {
+            return crc32c(reinterpret_cast<const std::byte*>(data.c_str()), static_cast<std::int64_t>(data.size()));
+        },
+        "data"_a);
     m.def("load_mpi", &python::load_mpi, "path"_a);
     m.def("mpi_started", &mpi_started);
     m.def("defer_interrupt", &defer_interrupt, "defer"_a, "Of this thread, until the next agreement that it begins.");

@@ -15,6 +15,9 @@ void bind_generate(nb::module_& m) {
           "Schedule that moves an array from one layout to another.");
     m.def("gather_schedule", &gather_schedule, "layout"_a, "item_bytes"_a, "rank"_a, "ranks"_a,
           "chunk_bytes"_a = 1 << 20, "stride"_a = Index(), "Schedule that brings an array together on rank 0.");
+    m.def("collect_schedule", &collect_schedule, "layout"_a, "to_layout"_a, "extents"_a, "number"_a, "item_bytes"_a,
+          "rank"_a, "ranks"_a, "chunk_bytes"_a = 1 << 20, "stride"_a = Index(),
+          "Schedule that gives each rank a part of its block in another layout.");
     m.def("scatter_schedule", &scatter_schedule, "layout"_a, "item_bytes"_a, "rank"_a, "ranks"_a,
           "chunk_bytes"_a = 1 << 20, "stride"_a = Index(), "Schedule that spreads rank 0's whole array.");
     m.def("sweep", &sweep, "problem"_a, "plan"_a, "rank"_a, "ranks"_a = 0, Release(),

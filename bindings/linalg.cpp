@@ -218,6 +218,8 @@ void bind_panels(nb::module_& m) {
     m.attr("factor_values") = nb::tuple(values);
     plan.def(nb::init<>())
         .def_ro("memory_bytes", &FactorPlan::memory_bytes)
+        .def_ro("sent_bytes", &FactorPlan::sent_bytes)
+        .def_ro("least_sent_bytes", &FactorPlan::least_sent_bytes)
         .def_prop_ro("predicted_s", [](const FactorPlan& p) { return predicted(p.predicted_s); })
         .def("__str__", &FactorPlan::text);
     options.def(nb::init<>())

@@ -4,6 +4,7 @@
 #include "casters.hpp"
 #include "data/file_cache.hpp"
 #include "measure/rate_store.hpp"
+#include "transport/collectives.hpp"
 
 namespace {
 
@@ -130,6 +131,22 @@ void bind_measure(nb::module_& m) {
             }
             nb::list found;
             for (const auto& one : all) found.append(nb::bytes(one.data(), one.size()));
+            return found;
+        },
+        "context"_a, "bytes"_a);
+    // What ranks give, as (bytes, how many ranks that follow each other gave them), on every rank.
+    e.def(
+        "allgather",
+        [](Context& c, const nb::bytes& given) {
+            const std::string bytes(given.c_str(), given.size());
+            std::vector<Given> all;
+            {
+                nb::gil_scoped_release release;
+                all = allgather(c.transport(), bytes);
+            }
+            nb::list found;
+            for (const Given& some : all)
+                found.append(nb::make_tuple(nb::bytes(some.text.data(), some.text.size()), some.ranks));
             return found;
         },
         "context"_a, "bytes"_a);

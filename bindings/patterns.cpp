@@ -201,13 +201,22 @@ void bind_values(nb::module_& m) {
         .def(
             "__init__",
             [](PatternPlan* p, const std::string& algorithm, std::int64_t chunk_bytes, int buffers) {
-                new (p) PatternPlan{algorithm_of(algorithm), chunk_bytes, buffers, ""};
+                new (p) PatternPlan{algorithm_of(algorithm), chunk_bytes, buffers, {}, {}, {}};
             },
             "algorithm"_a, "chunk_bytes"_a = 32 << 10, "buffers"_a = 4)
         .def_prop_ro("algorithm", [](const PatternPlan& p) { return to_string(p.algorithm); })
         .def_ro("chunk_bytes", &PatternPlan::chunk_bytes)
         .def_ro("buffers", &PatternPlan::buffers)
         .def_ro("why", &PatternPlan::why)
+        .def_ro("numbers", &PatternPlan::numbers)
+        .def_prop_ro("compared",
+                     [](const PatternPlan& p) {
+                         std::vector<std::pair<std::string, double>> named;
+                         for (const auto& [a, time_s] : p.compared) named.emplace_back(to_string(a), time_s);
+                         return named;
+                     })
+        .def_ro("bytes", &PatternPlan::bytes)
+        .def_ro("with_comparison", &PatternPlan::with_comparison)
         .def("__str__", &PatternPlan::to_string);
     m.def(
         "make_pattern_plan",

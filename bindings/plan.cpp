@@ -12,7 +12,8 @@ void bind_plan(nb::module_& m) {
         .def_ro("estimate_s", &Candidate::estimate_s)
         .def_ro("parts", &Candidate::parts)
         .def_ro("memory_bytes", &Candidate::memory_bytes)
-        .def_ro("reason", &Candidate::reason);
+        .def_ro("reason", &Candidate::reason)
+        .def_ro("sample", &Candidate::sample);
     nb::class_<Choice>(m, "Choice", "What a planner found: candidates, the one to take first.")
         .def_ro("ranked", &Choice::ranked)
         .def_ro("considered", &Choice::considered)
@@ -52,10 +53,11 @@ void bind_plan(nb::module_& m) {
         "Plans for a problem, the one to take first; the request is obeyed.");
     m.def(
         "evaluate",
-        [](const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate) {
-            return evaluate(problem, plan, machine, rate);
+        [](const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate,
+           bool all_ranks) {
+            return evaluate(problem, plan, machine, rate, all_ranks ? Simulated::all_ranks : Simulated::some_ranks);
         },
-        "problem"_a, "plan"_a, "machine"_a, "rate"_a, Release(), "What a plan would take.");
+        "problem"_a, "plan"_a, "machine"_a, "rate"_a, "all_ranks"_a = false, Release(), "What a plan would take.");
     m.def(
         "choose_plan",
         [](const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine,

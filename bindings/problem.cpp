@@ -104,6 +104,9 @@ void bind_problem_class(nb::module_& m) {
             "array"_a, "cuts"_a, "Cut an array, or the field that it is part of, by (of, scale, per, shift, every).")
         .def("follow", &SweepProblem::follow, "array"_a, "offset"_a,
              "Cut the loops as an array is cut, whose elements at `offset` are those of the points.")
+        .def("weighted", &SweepProblem::weighted, "weights"_a, "ranks"_a,
+             "The same with points in proportion to the ranks' weights.")
+        .def_ro("weights", &SweepProblem::weights)
         .def("with_steps", &SweepProblem::with_steps, "steps"_a, "The same with another number of time steps.")
         .def("validate", &SweepProblem::validate)
         .def("may_cut", &SweepProblem::may_cut, "dimension"_a)
@@ -140,7 +143,7 @@ void bind_problem_class(nb::module_& m) {
         .def_prop_ro("dependences", &SweepProblem::dependences);
 }
 
-void bind_plan(nb::module_& m) {
+void bind_nest_plan(nb::module_& m) {
     nb::class_<Plan> plan(m, "Plan", "Every choice that turns a nest into schedules.");
     plan.def(nb::init<>())
         .def_prop_ro("ranks", &Plan::ranks)
@@ -187,5 +190,5 @@ void bind_plan(nb::module_& m) {
 void bind_problem(nb::module_& m) {
     bind_layout(m);
     bind_problem_class(m);
-    bind_plan(m);
+    bind_nest_plan(m);
 }

@@ -1,12 +1,26 @@
-# A CMake package for users of the C++ interface: find_package(tilewave), tilewave::tilewave.
+# Headers, library and CMake package of C++: find_package(tilewave), tilewave::tilewave. In wheels they are
+# in tilewave/cpp, and the first example, which `tilewave demo` runs, is next to the commands.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
-install(TARGETS tilewave EXPORT tilewaveTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(SKBUILD)
+  set(CMAKE_INSTALL_LIBDIR tilewave/cpp/lib)
+  set(CMAKE_INSTALL_INCLUDEDIR tilewave/cpp/include)
+  install(FILES examples/01_first_nest.py DESTINATION tilewave/cli)
+endif()
+set(TILEWAVE_PACKAGE ${CMAKE_INSTALL_LIBDIR}/cmake/tilewave)
+if(TILEWAVE_BUILT)
+  install(FILES ${TILEWAVE_BUILT} DESTINATION ${CMAKE_INSTALL_LIBDIR})
+else()
+  install(TARGETS tilewave ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(DIRECTORY include/tilewave DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(EXPORT tilewaveTargets NAMESPACE tilewave:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/tilewave)
-get_target_property(TILEWAVE_MPI_LIBRARIES tilewave_mpi INTERFACE_LINK_LIBRARIES)
+if(TILEWAVE_MPI STREQUAL "wheel")
+  get_target_property(TILEWAVE_MPI_LIBRARY tilewave_mpi INTERFACE_LINK_LIBRARIES)
+endif()
+set(TILEWAVE_INCLUDE ${CMAKE_INSTALL_INCLUDEDIR})
+set(TILEWAVE_LIBRARY ${CMAKE_INSTALL_LIBDIR}/libtilewave.a)
 configure_package_config_file(cmake/tilewaveConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/tilewaveConfig.cmake
-  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/tilewave)
+  INSTALL_DESTINATION ${TILEWAVE_PACKAGE} PATH_VARS TILEWAVE_INCLUDE TILEWAVE_LIBRARY)
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/tilewaveConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tilewaveConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/tilewaveConfigVersion.cmake
-  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/tilewave)
+  DESTINATION ${TILEWAVE_PACKAGE})

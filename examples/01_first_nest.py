@@ -1,4 +1,11 @@
-"""A nest is plain loops: run it over ranks and threads.    tilewave run -n 2 examples/01_first_nest.py"""
+"""A nest is plain loops
+=====================
+
+Its points are computed by ranks and threads, with the bits of the plain loops. The picture shows which rank
+computed when: each line is a message.
+
+Run it with ``tilewave run -n 2 examples/01_first_nest.py``.
+"""
 import numpy as np
 import tilewave as tw
 

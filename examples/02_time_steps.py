@@ -1,6 +1,15 @@
-"""Time is a loop whose index writes at t+1.    tilewave run -n 2 examples/02_time_steps.py"""
+"""Time is a loop whose index writes at t+1
+========================================
+
+Heat spreads on a plate for 50 time steps; the field has no dimension for time.
+
+Run it with ``tilewave run -n 2 examples/02_time_steps.py``.
+"""
+from pathlib import Path
+
 import numpy as np
 import tilewave as tw
+from matplotlib import pyplot as plt
 
 
 @tw.nest
@@ -16,4 +25,11 @@ whole = u.gather()
 if whole is not None:  # this wave is an eigenvector of the step
     factor = 1 - 4 * 0.2 * (1 - np.cos(np.pi / (n - 1)))
     assert np.allclose(whole, factor**steps * start)
+    figure, panels = plt.subplots(1, 2, figsize=(8.5, 3.8), sharey=True, layout="constrained")
+    for axes, shown, title in zip(panels, (start, whole), ("at the beginning", f"after {steps} steps")):
+        image = axes.imshow(shown, vmin=0, vmax=1, cmap="inferno")
+        axes.set(title=f"temperature {title}", xlabel="j", ylabel="i")
+    figure.colorbar(image, ax=panels, label="u")
+    Path("demo").mkdir(exist_ok=True)
+    figure.savefig("demo/02_time_steps.png")
 tw.print(f"after {steps} steps the largest value is {tw.max(u):.4f}")

@@ -1,6 +1,15 @@
-"""over= narrows the loops; bounds may depend on outer indices.    tilewave run -n 2 examples/03_bounds.py"""
+"""Bounds of the loops
+===================
+
+``over=`` narrows the loops; bounds may depend on outer indices. Here it keeps the points on and below the diagonal.
+
+Run it with ``tilewave run -n 2 examples/03_bounds.py``.
+"""
+from pathlib import Path
+
 import numpy as np
 import tilewave as tw
+from matplotlib import pyplot as plt
 
 
 @tw.nest
@@ -19,3 +28,10 @@ if whole is not None:
             plain[i, j] = plain[i-1, j] + plain[i, j-1]
     assert np.array_equal(whole, plain)
     print(whole[:6, :6])
+    figure, axes = plt.subplots(figsize=(5.4, 5), layout="constrained")
+    axes.imshow(np.where(np.tri(n), np.log(np.maximum(whole, 1)), np.nan), cmap="YlGn")
+    for i, j in zip(*np.nonzero(np.tri(n))):
+        axes.text(j, i, whole[i, j], ha="center", va="center", fontsize=6)
+    axes.set(title="paths to each point that stay below the diagonal", xlabel="j", ylabel="i")
+    Path("demo").mkdir(exist_ok=True)
+    figure.savefig("demo/03_bounds.png")

@@ -1,6 +1,15 @@
-"""Reductions of what a nest writes, and of whole fields.    tilewave run -n 2 examples/05_reductions.py"""
+"""Reductions on the way
+=====================
+
+``reduce=`` finds the best score of a local alignment, and where it is, while the scores are computed.
+
+Run it with ``tilewave run -n 2 examples/05_reductions.py``.
+"""
+from pathlib import Path
+
 import numpy as np
 import tilewave as tw
+from matplotlib import pyplot as plt
 
 
 @tw.nest
@@ -17,3 +26,10 @@ assert H[i, j] == tw.max(H)  # of the field, after the run
 whole = H.gather()
 if whole is not None:
     assert report.results["sum"] == whole.sum()
+    figure, axes = plt.subplots(figsize=(6.4, 5), layout="constrained")
+    figure.colorbar(axes.imshow(whole, cmap="viridis"), label="score H")
+    axes.plot(j, i, "r+", markersize=12, label=f"best: {whole[i, j]}")
+    axes.set(title="scores of local alignments", xlabel="j: base of b", ylabel="i: base of a")
+    axes.legend()
+    Path("demo").mkdir(exist_ok=True)
+    figure.savefig("demo/05_reductions.png")

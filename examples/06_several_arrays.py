@@ -1,8 +1,15 @@
-"""Arrays of different shapes and offsets, and several nests in a time step.    tilewave run -n 2
-examples/06_several_arrays.py
+"""Several arrays, several nests in a time step
+============================================
+
+Sound in a tube: the pressure reads the velocity of the same time step. Arrays have different shapes and offsets.
+
+Run it with ``tilewave run -n 2 examples/06_several_arrays.py``.
 """
+from pathlib import Path
+
 import numpy as np
 import tilewave as tw
+from matplotlib import pyplot as plt
 
 
 @tw.nest
@@ -27,4 +34,11 @@ if whole is not None:
         V[1:] = V[1:] - c * (P[1:] - P[:-1])
         P[:-1] = P[:-1] - c * k[:-1, None] * (V[1:] - V[:-1])
     assert np.allclose(whole, P)
+    figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+    for label, shown in (("at the beginning", start), (f"after {steps} steps", whole)):
+        axes.plot(shown[:, 0], label=label)
+    axes.set(title="pressure along the tube", xlabel="i", ylabel="p")
+    axes.legend()
+    Path("demo").mkdir(exist_ok=True)
+    figure.savefig("demo/06_several_arrays.png")
 tw.print(f"largest pressure {tw.max(p):.4f}")

@@ -1,4 +1,11 @@
-"""On one rank arrays may be NumPy's: they are computed in place, by threads.    python examples/07_numpy_in_place.py"""
+"""NumPy arrays in place
+=====================
+
+On one rank arrays may be NumPy's: they are computed in place, by threads. Each bar of the picture is a lane, which is
+a thread's list of steps.
+
+Run it with ``python examples/07_numpy_in_place.py``.
+"""
 import numpy as np
 import tilewave as tw
 
@@ -14,5 +21,7 @@ S[0] = A[0].cumsum()  # the border is given: the loops begin at 1
 S[:, 0] = A[:, 0].cumsum()
 context = tw.Context(threads=2) if tw.size == 1 else None
 if context:
-    print(tw.run(prefix, S=S, A=A, context=context))
+    report = tw.run(prefix, S=S, A=A, context=context)
+    print(report)
     assert np.array_equal(S, A.cumsum(axis=0).cumsum(axis=1))
+    report.timeline.save("demo/07_numpy_in_place.png")

@@ -1,4 +1,11 @@
-"""A plan is a value: print, explain, edit, save, pass back.    tilewave run -n 2 examples/10_plans.py"""
+"""A plan is a value
+=================
+
+It can be printed, explained, edited, saved and passed back. The picture shows what was predicted above what was
+measured.
+
+Run it with ``tilewave run -n 2 examples/10_plans.py``.
+"""
 import tempfile
 from pathlib import Path
 
@@ -25,3 +32,4 @@ if tw.rank == 0:
         plan.save(Path(folder) / "plan.json")
         assert tw.Plan.load(Path(folder) / "plan.json") == plan
 tw.print(f"predicted {report.predicted.time_s:.2e} s, measured {report.measured.time_s:.2e} s")
+report.save_timeline("demo/10_plans.png")

@@ -1,5 +1,11 @@
-// A nest in C++: a generic lambda over offsets, three square roots, each of a point computed before.
-// mpiexec -n 2 ./11_nest_in_cpp [THREADS]
+// A nest in C++
+// =============
+//
+// The body is a generic lambda over offsets: three square roots, each of a point computed before. It is the nest of the
+// first example, whose timeline is its picture.
+//
+// Run it with ``mpiexec -n 2 ./11_nest_in_cpp [THREADS]``.
+// sphinx_gallery_thumbnail_path = "gallery/images/sphx_glr_01_first_nest_001.png"
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>

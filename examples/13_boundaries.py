@@ -1,6 +1,15 @@
-"""Boundaries that cost no more than their points.    tilewave run -n 2 examples/13_boundaries.py"""
+"""Boundaries
+==========
+
+Dirichlet, periodic, Neumann and reflecting boundaries cost no more than their points.
+
+Run it with ``tilewave run -n 2 examples/13_boundaries.py``.
+"""
+from pathlib import Path
+
 import numpy as np
 import tilewave as tw
+from matplotlib import pyplot as plt
 
 
 @tw.nest
@@ -62,13 +71,21 @@ def plain(sides, fill):
     return u
 
 
-for name, field, sides, fill in (
+figure, panels = plt.subplots(1, 4, figsize=(12, 3.4), sharey=True, layout="constrained")
+for axes, (name, field, sides, fill) in zip(panels, (
     ("Dirichlet", fixed, "", None),
     ("periodic", around, "wrap", None),
     ("Neumann", mirrored(1.0), "", 1.0),
     ("reflecting", mirrored(-1.0), "", -1.0),
-):
+)):
     whole = field.gather()
     if whole is not None:
         assert np.array_equal(whole[1:-1], plain(sides, fill)[1:-1]), name
+        image = axes.imshow(whole, vmin=0.2, vmax=0.8, cmap="inferno")
+        axes.set(title=name, xlabel="j", ylabel="i")
     tw.print(f"{name:10} mean {tw.sum(field) / n**2:.6f}")
+if tw.rank == 0:
+    figure.suptitle(f"heat after {steps} steps from random values")
+    figure.colorbar(image, ax=panels, label="u")
+    Path("demo").mkdir(exist_ok=True)
+    figure.savefig("demo/13_boundaries.png")

@@ -1,10 +1,17 @@
-"""Heat diffusion with a kernel of one's own, in Numba; halos are three calls.    tilewave run -n 2 examples/14_halos.py
+"""Halos for a kernel of one's own
+===============================
 
-The first program of ImplicitGlobalGrid.jl: two Gaussian anomalies of the temperature, and of the heat capacity.
+Heat diffusion in Numba; halos are three calls. It is the first program of ImplicitGlobalGrid.jl: two Gaussian
+anomalies of the temperature, and of the heat capacity.
+
+Run it with ``tilewave run -n 2 examples/14_halos.py``.
 """
+from pathlib import Path
+
 import numba
 import numpy as np
 import tilewave as tw
+from matplotlib import pyplot as plt
 
 
 @numba.njit
@@ -34,7 +41,7 @@ for _ in range(50):
     step(T2.local, T.local, Cp.local, lam, dt, h)  # 2
     tw.exchange(T2)  # 3
     T, T2 = T2, T
-tw.print(f"{tw.size} rank(s), hottest {tw.max(T):.3f} after 50 steps")
+tw.print(f"ranks: {tw.size}; hottest {tw.max(T):.3f} after 50 steps")
 
 whole = T.gather()
 if whole is not None:  # the same on one array
@@ -43,3 +50,11 @@ if whole is not None:  # the same on one array
         step(b, a, start[1], lam, dt, h)
         a, b = b, a
     assert np.allclose(a, whole, rtol=1e-13, atol=0)
+    figure, panels = plt.subplots(1, 2, figsize=(8.5, 3.8), sharey=True, layout="constrained")
+    for axes, shown, title in zip(panels, (start[0], whole), ("at the beginning", "after 50 steps")):
+        image = axes.imshow(shown[:, n // 2].T, origin="lower", extent=(0, length, 0, length), vmin=0,
+                            vmax=start[0].max(), cmap="inferno")
+        axes.set(title=f"temperature {title}", xlabel="x", ylabel="z")
+    figure.colorbar(image, ax=panels, label="T at y = 5")
+    Path("demo").mkdir(exist_ok=True)
+    figure.savefig("demo/14_halos.png")

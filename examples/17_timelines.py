@@ -1,4 +1,10 @@
-"""Products and a QR factorization as pictures, predicted and measured.    tilewave run -n 2 examples/17_timelines.py"""
+"""Timelines of products and of a QR factorization
+===============================================
+
+One picture of several runs: what was predicted above what was measured, on one scale of time.
+
+Run it with ``tilewave run -n 2 examples/17_timelines.py``.
+"""
 import numpy as np
 import tilewave as tw
 

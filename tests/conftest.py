@@ -51,7 +51,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "long: only with --long")
     config.addinivalue_line("markers", "exhaustive: all cases in every run, however many and long")
     config.addinivalue_line("markers", "sample(n): n of the cases in each run")
-    config.addinivalue_line("markers", "one_draw: the module's tests are drawn as the cases of one test are")
+    config.addinivalue_line("markers", "one_draw(seconds): the module's tests are drawn as the cases of one test are")
     config.pluginmanager.register(mpi_plugin, "tilewave-mpi")
     config.pluginmanager.register(rank_threads.Plugin(), "tilewave-rank-threads")
     if not mpi_plugin.CHILD:

@@ -2,11 +2,9 @@
 
 In the user's pytest (the parent) such a test becomes one item per rank count. All selected items
 of one rank count, of all files, run in one mpiexec (a batch), as a pytest on every rank, when the
-first of them is due: to start Python on every rank takes longer than most tests. Items of files
-that use Hypothesis have a batch of their own, because to import it takes a rank a second of CPU
-time. Each rank writes its reports, flushed, to its own file of JSON lines; the
-parent reports what really happened: failed if a rank failed, with that rank's text; skipped if all
-skipped; an error if a rank crashed or hung.
+first of them is due: to start Python on every rank takes longer than most tests. Each rank writes
+its reports, flushed, to its own file of JSON lines; the parent reports what really happened: failed
+if a rank failed, with that rank's text; skipped if all skipped; an error if a rank crashed or hung.
 
 Order that keeps outcomes true: rank r starts test k+1 after every rank finished test k (marker
 files, not MPI, which the test may have broken). After a test that failed, the batch ends and the
@@ -73,7 +71,7 @@ def pytest_generate_tests(metafunc):
     metafunc.parametrize("mpi_ranks", counts, indirect=True, ids=ids)
 
 
-@pytest.fixture(scope="module")  # not "function": Hypothesis objects to that
+@pytest.fixture(scope="module")
 def mpi_ranks(request):
     """Number of ranks this test runs on."""
     return request.param
@@ -130,8 +128,6 @@ class RankSide:
         self.failed = False
         self.count = 0
         self.write(pid=os.getpid())
-        if wanted["hypothesis"]:
-            _same_examples_on_all_ranks()
 
     def write(self, **record):
         self.file.write(json.dumps(record) + "\n")
@@ -183,20 +179,6 @@ class RankSide:
         self.write(end=True)
 
 
-def _same_examples_on_all_ranks():
-    """Together with --hypothesis-seed: no shared database, no shrinking of one rank alone."""
-    from hypothesis import HealthCheck, Phase, settings
-
-    settings.register_profile(
-        "mpi",
-        database=None,
-        deadline=None,
-        phases=(Phase.explicit, Phase.generate),
-        suppress_health_check=list(HealthCheck),
-    )
-    settings.load_profile("mpi")
-
-
 # --- in the parent ------------------------------------------------------------------------------
 
 
@@ -207,12 +189,6 @@ class ParentSide:
         self.config = config
         self.results = {}  # nodeid -> list of reports
         self.timeouts = {}  # (file, ranks) -> number of batches that hung
-        self.hypothesis = {}  # file -> whether it uses Hypothesis
-        given = config.getoption("--hypothesis-seed", None)
-        self.seed = str(given) if given is not None else str(int.from_bytes(os.urandom(4), "big"))
-
-    def pytest_report_header(self):
-        return f"mpi tests: --hypothesis-seed={self.seed}"
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item, nextitem):
@@ -232,30 +208,19 @@ class ParentSide:
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         return True
 
-    def with_hypothesis(self, path):
-        """Whether tests of this file are run with Hypothesis."""
-        if path not in self.hypothesis:
-            self.hypothesis[path] = (
-                self.config.pluginmanager.has_plugin("hypothesispytest") and b"hypothesis" in path.read_bytes()
-            )
-        return self.hypothesis[path]
-
     @staticmethod
     def is_ours(item):
         return under_mpiexec(item) and not item.get_closest_marker("skip")
 
     def run_batch(self, first):
-        """Run the items of `first`'s rank count, and like it with or without Hypothesis, that have no outcome yet."""
-        ranks, hypothesis = first.callspec.params["mpi_ranks"], self.with_hypothesis(first.path)
+        """Run the items of `first`'s rank count that have no outcome yet."""
+        ranks = first.callspec.params["mpi_ranks"]
         items = [
             i
             for i in first.session.items
-            if self.is_ours(i)
-            and i.nodeid not in self.results
-            and i.callspec.params["mpi_ranks"] == ranks
-            and self.with_hypothesis(i.path) == hypothesis
+            if self.is_ours(i) and i.nodeid not in self.results and i.callspec.params["mpi_ranks"] == ranks
         ]
-        batch = Batch(self.config, ranks, items, self.seed, hypothesis)
+        batch = Batch(self.config, ranks, items)
         batch.run()
         finished = [i for i in items if batch.finished_everywhere(i.nodeid)]
         for item in finished:
@@ -280,9 +245,8 @@ class ParentSide:
 class Batch:
     """One mpiexec: what each rank reported, and why it was ended if it was."""
 
-    def __init__(self, config, ranks, items, seed, hypothesis):
-        self.config, self.ranks, self.items, self.seed = config, ranks, items, seed
-        self.hypothesis = hypothesis
+    def __init__(self, config, ranks, items):
+        self.config, self.ranks, self.items = config, ranks, items
         self.limits = [i.get_closest_marker("mpi").kwargs.get("timeout", TIMEOUT_S) for i in items]
         self.reports = {}  # nodeid -> rank -> list of records
         self.finished = {}  # nodeid -> set of ranks
@@ -296,7 +260,7 @@ class Batch:
     def run(self):
         with tempfile.TemporaryDirectory(prefix="tilewave-test.") as name:
             self.folder = Path(name)
-            batch = {"ranks": self.ranks, "tests": [i.nodeid for i in self.items], "hypothesis": self.hypothesis}
+            batch = {"ranks": self.ranks, "tests": [i.nodeid for i in self.items]}
             (self.folder / "batch.json").write_text(json.dumps(batch))
             with open(self.folder / "output", "w+", errors="replace") as output:
                 self.progress = time.monotonic()
@@ -326,10 +290,6 @@ class Batch:
             pytest_command += ["-c", str(self.config.inipath)]
         if self.config.getoption("--long", False):
             pytest_command += ["--long"]
-        if self.hypothesis:
-            pytest_command += [f"--hypothesis-seed={self.seed}"]
-        else:
-            pytest_command += ["-p", "no:hypothesispytest"]
         own_file = 'rank=${PMI_RANK:-$OMPI_COMM_WORLD_RANK}; exec "$@" >"$TILEWAVE_MPI_FOLDER/output-$rank" 2>&1'
         return launch.mpiexec_command(self.ranks, ["sh", "-c", own_file, "rank", *pytest_command])
 
@@ -343,6 +303,7 @@ class Batch:
         return {
             **os.environ,
             "TILEWAVE_MPI_CHILD": "1",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # what packages add to pytest takes each rank a second
             "TILEWAVE_MPI_FOLDER": str(self.folder),
             "OMPI_ALLOW_RUN_AS_ROOT": "1",
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",

@@ -3,6 +3,7 @@
     python tests/proofs.py                        # 20,000 cases on 1 to 4 ranks, 10,000 mutants a kind
     python tests/proofs.py --part 3/16            # a part of it; all parts together are the whole
     python tests/proofs.py --only composed --first 4711 --cases 1 --mutants 0
+    python tests/proofs.py --found 200            # what the checker finds: the tables of docs/theory/checker.md
 
 One process: ranks are threads, nothing is launched. What is wrong is printed with its seed, and the exit status is 1.
 """
@@ -17,6 +18,8 @@ import warnings
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+#: Has the tables of `--found`, between these lines.
+PAGE, BEGIN, END = HERE.parent / "docs/theory/checker.md", "<!-- make proofs FOUND=200 -->", "<!-- end -->"
 for folder in ("support", "schedule"):
     sys.path.insert(0, str(HERE / "python" / folder))
 
@@ -135,7 +138,10 @@ def main(arguments, say=lambda text: print(text, flush=True)):
     parser.add_argument("--part", default="1/1", help="k/n: the k-th of n parts")
     parser.add_argument("--first", type=int, default=1_000_000, help="the first seed")
     parser.add_argument("--only", help="a kind of cases or mutants")
+    parser.add_argument("--found", type=int, help="write the tables of what the checker finds; mutants of each kind")
     given = parser.parse_args(arguments)
+    if given.found is not None:
+        return write_tables(given.found, given.first, say)
     part, parts = map(int, given.part.split("/"))
     if not 1 <= part <= parts:
         parser.error(f"--part {given.part}: allowed: 1/{parts} to {parts}/{parts}")
@@ -157,6 +163,18 @@ def main(arguments, say=lambda text: print(text, flush=True)):
     verdict = "right" if right else "WRONG"
     say(f"part {given.part}: {total} cases and mutants, {time.perf_counter() - begin:.0f} s; {verdict}")
     return 0 if right else 1
+
+
+def write_tables(count, first, say):
+    """What the checker finds, into its page."""
+    import mpi_bugs
+
+    tables = mpi_bugs.tables(count, first, say)
+    say(tables)
+    before, mark, rest = PAGE.read_text().partition(f"{BEGIN}\n")
+    _, end, after = rest.partition(END)
+    PAGE.write_text(f"{before}{mark}\n{tables}\n\n{end}{after}")
+    return 0
 
 
 def all_mutants():

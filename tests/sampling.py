@@ -6,7 +6,8 @@ end if a test failed. It decides
 - which cases of a test with more than `MANY` of them are in the draw: `MANY`, or a `SHARE` if that is more; of a test
   with the mark ``sample(n)`` n;
 - in which order a test's cases come: once they have taken `SECONDS`, the others are left to other runs. The tests of a
-  module with the mark ``one_draw`` have that time together. Tests under mpiexec, which run in batches, have no limit;
+  module with the mark ``one_draw(seconds)`` have so many seconds together. Tests under mpiexec, which run in batches,
+  have no limit;
 - with --long, what is added to the parameter ``seed`` of tests: a random test meets other problems in each run.
 
 `TILEWAVE_TEST_RUN=0` runs all cases with the seeds as written; --long runs all of them, with new seeds. Of tests with
@@ -22,7 +23,7 @@ import random
 import pytest
 
 VARIABLE = "TILEWAVE_TEST_RUN"
-MANY, SHARE, SECONDS = 8, 0.2, 0.2
+MANY, SHARE, SECONDS = 8, 0.2, 0.1
 SEEDS_OF_A_RUN = 1_000_000
 
 
@@ -46,7 +47,7 @@ class Plugin:
         self.new_seeds = config.getoption("--long")
         # Ranks under mpiexec are told which tests to run.
         self.all = config.getoption("--long") or number() == 0 or "TILEWAVE_MPI_CHILD" in os.environ
-        self.spent, self.names, self.left = collections.Counter(), {}, 0
+        self.spent, self.limits, self.names, self.left = collections.Counter(), {}, {}, 0
 
     def pytest_report_header(self):
         return f"sampled cases and seeds of random tests: {VARIABLE}={number()}" + " (all cases)" * self.all
@@ -70,6 +71,8 @@ class Plugin:
                 items[place] = item
                 if not self.under_mpiexec(item):
                     self.names[item.nodeid] = name
+            mark = drawn[0].get_closest_marker("one_draw")
+            self.limits[name] = mark.args[0] if mark and mark.args else SECONDS
             mark = drawn[0].get_closest_marker("sample")
             size = mark.args[0] if mark else max(MANY, round(SHARE * len(of_it)))
             left_out.update(of_it[size:])
@@ -80,7 +83,8 @@ class Plugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item, nextitem):
         """Leave the item to another run if those before it took their test's time."""
-        if self.spent[self.names.get(item.nodeid)] < SECONDS:
+        name = self.names.get(item.nodeid)
+        if name is None or self.spent[name] < self.limits[name]:
             return None
         self.left += 1
         item.session._setupstate.teardown_exact(nextitem)  # what was kept for its sake
@@ -100,6 +104,6 @@ class Plugin:
 
     def pytest_terminal_summary(self, terminalreporter):
         if self.left:
-            terminalreporter.write_line(f"{self.left} cases of tests that took {SECONDS} s were left to other runs")
+            terminalreporter.write_line(f"{self.left} cases were left to other runs: those before took their time")
         if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
             terminalreporter.write_line(f"these cases again: {VARIABLE}={number()}")

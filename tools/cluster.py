@@ -47,8 +47,18 @@ set -- "$host" "$(echo '{cpus}' | cut -d' ' -f"$host")" "$*"
 exec ip netns exec "{name}-$host" unshare --uts --ipc --mount sh -c '
     echo "{name}-$1" > /proc/sys/kernel/hostname &&
     mount -t tmpfs tmpfs /dev/shm &&
+    {join_group} &&
     exec taskset -c "$2" sh -c "$3"' launcher "$@"
 """
+
+#: Where limits of CPU time are made, and how a host sees its own: version 1 of control groups, or version 2.
+SECOND = os.path.exists("/sys/fs/cgroup/cgroup.controllers")
+GROUPS = "/sys/fs/cgroup" if SECOND else "/sys/fs/cgroup/cpu"
+JOIN_GROUP = (
+    f"mount -t {'cgroup2' if SECOND else 'cgroup -o cpu'} cgroup /sys/fs/cgroup && "
+    'echo $$ > "/sys/fs/cgroup/{name}-$1/cgroup.procs"'
+)
+PERIOD_US, LEAST_QUOTA_US = 2000, 1000  # so short that messages of a host with half a CPU are not late by much
 
 
 class ClusterError(RuntimeError):
@@ -128,16 +138,20 @@ class Cluster:
         Rate of every host's link in both directions, as ``tc`` writes it ("1gbit", "100mbit"), or "none" for no limit.
     name : str
         Prefix of the namespaces. Clusters of different names do not see each other.
+    cpus : sequence of float, optional
+        CPU seconds a second that each host may use, as 0.5; by default there is no limit.
     """
 
-    def __init__(self, hosts=2, rate="1gbit", name="tw"):
+    def __init__(self, hosts=2, rate="1gbit", name="tw", cpus=None):
         if not 1 <= hosts <= MAX_HOSTS:
             raise ClusterError(f"{hosts} hosts; allowed: 1 to {MAX_HOSTS}")
         if not re.fullmatch(r"none|\d+(\.\d+)?[kmg]?bit", rate):
             raise ClusterError(f"rate '{rate}'; allowed: none, or a number with kbit, mbit or gbit")
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,40}", name):
             raise ClusterError(f"name '{name}'; allowed: lower-case letters, digits and '-'")
-        self.hosts, self.rate, self.name = hosts, rate, name
+        if cpus is not None and (len(cpus) != hosts or not all(0.01 <= each <= 1000 for each in cpus)):
+            raise ClusterError(f"cpus {cpus}; allowed: a number from 0.01 to 1000 for each of {hosts} hosts, or None")
+        self.hosts, self.rate, self.name, self.cpus = hosts, rate, name, cpus
 
     @classmethod
     def existing(cls, name="tw"):
@@ -171,7 +185,8 @@ class Cluster:
         head = f"{self.name}-head"
         _call("ip", "netns", "add", head)
         _call("ip", "-n", head, "link", "set", "lo", "up")
-        _call("ip", "-n", head, "link", "add", "bridge", "type", "bridge")
+        # An address of its own: else it is that of a port, and changes when a host goes, which others take 30 s to see.
+        _call("ip", "-n", head, "link", "add", "bridge", "address", "02:00:0a:4d:00:fe", "type", "bridge")
         _call("ip", "-n", head, "address", "add", f"{HEAD_ADDRESS}/24", "dev", "bridge")
         _call("ip", "-n", head, "link", "set", "bridge", "up")
         for h in range(1, self.hosts + 1):
@@ -186,6 +201,32 @@ class Cluster:
                 for where, device in ((head, port), (host, "eth0")):
                     _call("tc", "-n", where, "qdisc", "add", "dev", device, "root", "tbf", "rate", self.rate, *SHAPING)
 
+        for h, each in enumerate(self.cpus or (), 1):
+            self._limit(Path(GROUPS, f"{self.name}-{h}"), each)
+
+    def launcher(self, hosts):
+        """The text of a program that runs a command on one of the first hosts, in place of ssh."""
+        return LAUNCHER.format(
+            name=self.name,
+            cpus=" ".join(cpu_sets(hosts)),
+            join_group=JOIN_GROUP.format(name=self.name) if self.cpus else "true",
+        )
+
+    def _limit(self, group, cpus):
+        """Make a control group that may use so many CPUs."""
+        period = max(PERIOD_US, round(LEAST_QUOTA_US / cpus))
+        try:
+            if SECOND:
+                Path(GROUPS, "cgroup.subtree_control").write_text("+cpu")
+            group.mkdir()
+            if SECOND:
+                group.joinpath("cpu.max").write_text(f"{round(period * cpus)} {period}")
+            else:
+                group.joinpath("cpu.cfs_period_us").write_text(str(period))
+                group.joinpath("cpu.cfs_quota_us").write_text(str(round(period * cpus)))
+        except OSError as error:
+            raise ClusterError(f"no limit of CPU time can be made here: {error}") from None
+
     def down(self):
         """End everything that runs in the cluster and remove it; nothing to remove is fine."""
         self.kill()
@@ -193,6 +234,9 @@ class Cluster:
             _call("ip", "netns", "delete", namespace, check=False)
         for folder in glob.glob(os.path.join(tempfile.gettempdir(), f"{self.name}-run.*")):
             shutil.rmtree(folder, ignore_errors=True)
+        for group in glob.glob(os.path.join(GROUPS, f"{self.name}-[0-9]*")):
+            with contextlib.suppress(OSError):
+                os.rmdir(group)
         left = namespaces(self.name)
         if left:
             raise ClusterError(f"could not remove the namespaces {', '.join(left)}")
@@ -271,7 +315,7 @@ class Cluster:
         with self._lock(), tempfile.TemporaryDirectory(prefix=f"{self.name}-run.") as folder:
             self.kill()  # rests of a run whose cluster.py was killed
             script = Path(folder, "launcher")
-            script.write_text(LAUNCHER.format(name=self.name, cpus=" ".join(cpu_sets(hosts))))
+            script.write_text(self.launcher(hosts))
             script.chmod(0o755)
             command = [
                 "ip",

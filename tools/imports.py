@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parent.parent / "python"
 FOLDERS = [
     "",
     "theory",
-    "launch",
     "nest",
+    "launch",
     "kernel.types",
     "kernel.emit",
     "kernel.rows",
@@ -28,7 +28,7 @@ FOLDERS = [
     "field",
     "nests",
 ]
-FOLDERS += ["schedule", "linalg", "multigrid", "cli"]
+FOLDERS += ["schedule", "linalg", "checkpoints", "multigrid", "cli"]
 LEVEL = {folder: level for level, folder in enumerate(FOLDERS)}
 #: The package's front: what it offers comes from all folders, and the command line and benchmarks use it as programs
 #: do.

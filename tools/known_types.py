@@ -3,14 +3,14 @@ every public name is known completely. Public are the names of the package's fro
 and multigrid, with what these return.
 """
 
-import ast
 import json
 import os
 import subprocess
 import sys
+import types
 from pathlib import Path
 
-import api
+import tilewave
 
 ROOT = Path(__file__).resolve().parent.parent
 #: What public functions return, and is not named by the front itself.
@@ -21,19 +21,20 @@ RESULTS = [
     "nests.memory_bound.Bound", "nests.reduction.Reduction", "nests.report.LaneTimes", "nests.report.Measured",
     "schedule.lanes.LaneOfSchedule", "schedule.nests.NestOfSchedule", "schedule.regions.ArrayOfSchedule",
     "schedule.regions.MessageOfSchedule", "schedule.regions.Region", "schedule.regions.Signal",
-    "timeline.parts.Face", "timeline.parts.Parts", "timeline.parts.Predicted",
+    "timeline.parts.Face", "timeline.parts.Parts", "timeline.parts.Predicted", "timeline.parts.WithComparison",
 ]  # fmt: skip
 
 
 def public_names():
     """Where the public names are defined: "tilewave.field.field.Field"."""
-    found = {f"tilewave.{name}" for name in RESULTS}
-    for name in (*api.public_names("tilewave"), "max", "min", "print", "sum"):
-        module, node = api.find("tilewave", name)
-        if isinstance(node, ast.Module):
-            found |= {".".join((api.find(module, inner)[0], inner)) for inner in api.public_names(module)}
-        else:
-            found.add(f"{module}.{name}")
+    found = {f"tilewave.{name}" for name in (*RESULTS, "rank", "size")}
+    for owner in (tilewave, tilewave.linalg, tilewave.multigrid, tilewave.patterns, tilewave.theory):
+        more = ("max", "min", "print", "sum") if owner is tilewave else ()
+        for name in {*owner.__all__, *more} - {"rank", "size"}:  # which would start MPI
+            value = getattr(owner, name)
+            if not isinstance(value, types.ModuleType):
+                home = getattr(value, "__module__", owner.__name__)
+                found.add(f"{home}.{name}")
     return found
 
 

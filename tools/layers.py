@@ -13,11 +13,11 @@ ROOT = Path(__file__).resolve().parent.parent
 # Folder of src/: the public headers (include/tilewave) that it implements. A folder may include itself and the folders
 # above it: what generates, predicts and plans knows nothing of transports and threads.
 FOLDERS = {
-    "core": "error fast_paths index limits dtype",
+    "core": "runs error fast_paths index limits dtype",
     "data": "layout matrix block_cyclic transpose",
     "schedule": "schedule timeline",
     "check": "check",
-    "problem": "linalg_plan machine plan plan_choices problem scheme",
+    "problem": "linalg_plan machine network plan plan_choices problem scheme",
     "predict": "predict",
     "generate/copy": "",
     "generate/halo": "",

@@ -8,6 +8,7 @@ case "$python" in /*) ;; *) python=$PWD/$python ;; esac
 bin=$(dirname "$python")
 export PATH="$bin:$PATH"
 long=${1:-}
+unset PYTHONDONTWRITEBYTECODE # else each of many processes compiles what it imports
 
 PYTHON=$python tools/lint.sh ${long:---quick}
 
@@ -23,6 +24,18 @@ if have_gtest; then
     # The library as it was installed, where its build is there.
     cpp_tests build/cpp None "-O1" "$(ls "$(core_folder "$python")/libtilewave.a" 2>/dev/null)"
     if [ "$long" = --long ]; then
+        TILEWAVE_TEST_MANY_RANKS=4096 timeout 600 \
+            build/cpp/tests/cpp/tilewave_tests --gtest_filter='Scale*' --gtest_brief=1
+        seed=$((RANDOM * 100000))
+        stage "simulated runs, seeds $seed to $((seed + 99999))" # TILEWAVE_SEEDS=SEED:1 repeats one
+        for part in 0 1; do
+            TILEWAVE_SEEDS=$((seed + part * 50000)):50000 timeout 3600 build/cpp/tests/cpp/tilewave_tests \
+                --gtest_brief=1 --gtest_filter='Simulation.*' >"build/simulation-$part.log" 2>&1 &
+            simulations[part]=$!
+        done
+        for part in 0 1; do
+            wait "${simulations[part]}" || { tail -100 "build/simulation-$part.log"; exit 1; }
+        done
         cpp_tests build/asan RelWithDebInfo "-fsanitize=address,undefined -fno-sanitize-recover=undefined" ""
         cpp_tests build/tsan RelWithDebInfo "-fsanitize=thread" ""
     fi
@@ -30,8 +43,15 @@ else
     echo "C++ tests skipped: GoogleTest is missing; get it with: apt install libgtest-dev"
 fi
 
-# The transport on a second MPI, where there is one: Open MPI through the system build.
-if [ "$long" = --long ] && command -v mpirun.openmpi >/dev/null; then
+# Other MPIs than the package's: Debian's packages, where they can be had.
+if ! command -v mpirun.openmpi >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    { apt-get install -y -qq --no-install-recommends openmpi-bin mpich ||
+        { apt-get update -qq && apt-get install -y -qq --no-install-recommends openmpi-bin mpich; }; } \
+        >/dev/null 2>&1 || true
+fi
+
+# The library as it is built with the site's MPI, here Open MPI.
+if [ "$long" = --long ] && ls /usr/lib/*/openmpi/include/mpi.h >/dev/null 2>&1; then
     cmake -S . -B build/openmpi -G Ninja -DTILEWAVE_MPI=system -DTILEWAVE_EXAMPLES=ON \
         -DPython_EXECUTABLE="$python" >build/openmpi.log 2>&1
     cmake --build build/openmpi >>build/openmpi.log 2>&1 || { tail -50 build/openmpi.log; exit 1; }
@@ -41,7 +61,7 @@ if [ "$long" = --long ] && command -v mpirun.openmpi >/dev/null; then
         grep -q 'last value     8.999999' build/openmpi.out
     done
 elif [ "$long" = --long ]; then
-    echo "Open MPI tests skipped: get it with: apt install openmpi-bin libopenmpi-dev"
+    echo "the build with the site's MPI is skipped: get Open MPI with: apt install openmpi-bin libopenmpi-dev"
 fi
 
 # With a second compiler, the clang of a wheel: another environment, a sample of the Python tests. Debian's
@@ -60,10 +80,12 @@ if [ "$long" = --long ]; then
     PATH=$clang/venv/bin:$PATH python -m pytest --mpi only tests/mpi
 fi
 
-# What runs in one process on all cores at once, one more than the usual two since some only wait; what has
-# several ranks has the cores for itself.
+# What runs in one process on all cores at once, one more than the usual two since some only wait: tests of a file in
+# one process as far as possible, which share kernels and time. What has several ranks has the cores for itself.
 stage "tests in one process, ranks as threads"
-"$python" -m pytest ${long:+--long} -n 3 --mpi no tests/python tests/mpi
+"$python" -m pytest ${long:+--long} -n 3 --dist worksteal --mpi no tests/python tests/mpi
 stage "tests under mpiexec, and on several hosts in a box"
 "$python" -m pytest ${long:+--long} --mpi only tests/mpi
+stage "other MPIs"
+"$python" tools/other_mpis.py $long
 "$python" -m pytest ${long:+--long} tests/campaign tests/cluster

@@ -1,6 +1,9 @@
-"""Smith-Waterman with affine gaps: the genome of phage lambda against a relative, 48,502 x 48,502 cells.
+"""Alignment of two genomes with traceback
+=======================================
 
-tilewave run -n 2 examples/cases/alignment.py [--small] [--output demo/alignment.png]
+Smith-Waterman with affine gaps: the genome of phage lambda against a relative, 48,502 x 48,502 cells.
+
+``tilewave run -n 2 examples/cases/alignment.py [--small] [--output demo/alignment.png]``
 
 Score and end of the best local alignment need no more of the tables than what later cells still read, so the fields
 keep a rolling window only: megabytes in place of 14 GB. A second such run, backwards from the end, finds where the
@@ -140,11 +143,9 @@ def shared_words(a, b, length):
 
 
 def draw(a, b, start, end, piece, cells, path):
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12.5, 5.6), layout="constrained")
-    FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
     length = int(np.log2(a.size * b.size) / 2) - 3  # so that few words are shared by chance
     x, y = shared_words(a, b, length)
@@ -185,7 +186,7 @@ def main():
     if H is None:
         return
     print(f"{a.size} x {b.size} cells in {report.measured.time_s:.3g} s, {report.points_per_s * 1e-9:.3g} billion a "
-          f"second, {report.ranks} rank(s) x {report.threads} lane(s)")
+          f"second, ranks: {report.ranks}, lanes of each: {report.threads}")
     print(f"best local alignment: score {score}, bases {start[0]} to {end[0]} of lambda and {start[1]} to {end[1]} "
           f"of its relative")
     print(f"best score backwards from there: {score_back}")

@@ -1,9 +1,12 @@
-"""Fast sweeping in 3-D: travel times of a wave from a point, in-place sweeps from the eight corners of a cube.
+"""Travel times by fast sweeping
+=============================
 
-tilewave run -n 2 examples/cases/eikonal.py [--small] [--output demo/eikonal.png]
+A wave from a point in 3-D: in-place sweeps from the eight corners of a cube.
 
-|grad T| = 1 with Godunov's upwind differences, so that T is the distance to the point. Sweeps in eight directions
-(`reverse=`) follow each other until nothing changes. T is given within a ball around the point; outside it the
+``tilewave run -n 2 examples/cases/eikonal.py [--small] [--output demo/eikonal.png]``
+
+``|grad T| = 1`` with Godunov's upwind differences, so that T is the distance to the point. Sweeps in eight directions
+(``reverse=``) follow each other until nothing changes. T is given within a ball around the point; outside it the
 scheme is of first order.
 
 Checks: the error against the exact distance, which must be below 1.5 spacings and fall as the spacing does. About
@@ -64,11 +67,9 @@ def solve(points):
 
 
 def draw(T, exact, sizes, errors, path):
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(15, 4.8), layout="constrained")
-    FigureCanvasAgg(figure)
     left, middle, right = figure.subplots(1, 3)
     k = round(SOURCE[2] * (T.shape[2] - 1))
     box = {"extent": (0, 1, 0, 1), "origin": "lower"}

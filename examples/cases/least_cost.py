@@ -1,10 +1,13 @@
-"""Least-cost distance over real terrain, any of eight ways at each cell: in-place sweeps until nothing changes.
+"""Least-cost distances over real terrain
+======================================
 
-tilewave run -n 2 examples/cases/least_cost.py [--small] [--output demo/least_cost.png]
+Any of eight ways at each cell: in-place sweeps until nothing changes.
+
+``tilewave run -n 2 examples/cases/least_cost.py [--small] [--output demo/least_cost.png]``
 
 The elevation grid ships with Matplotlib (a fault near Jacksboro, Tennessee; cells taken as squares of 90 m). A
 step costs its length times the mean of what its two cells ask for, more on slopes. A sweep looks at all eight
-neighbours of each cell, four after their update and four before it; four sweeps (`reverse=`), one from each corner,
+neighbours of each cell, four after their update and four before it; four sweeps (``reverse=``), one from each corner,
 make a round.
 
 Checks: costs are positive, so that only the least costs satisfy "each cell's cost is the least of its neighbours'
@@ -115,12 +118,10 @@ def way_back(cost, pace, cell):
 
 
 def draw(height, cost, ways, start, changed, path):
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.colors import LightSource
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(15, 5), layout="constrained")
-    FigureCanvasAgg(figure)
     left, middle, right = figure.subplots(1, 3, width_ratios=(1.1, 1.1, 0.7))
     km = CELL_M / 1000
     box = (0, cost.shape[1] * km, cost.shape[0] * km, 0)

@@ -1,6 +1,9 @@
-"""The strongest modes of real terrain, its columns spread over the ranks.
+"""The strongest modes of real terrain
+===================================
 
-tilewave run -n 3 examples/cases/patterns.py [--modes 6] [--out demo/patterns.png]
+The columns of a matrix are spread over the ranks.
+
+``tilewave run -n 3 examples/cases/modes.py [--modes 6] [--out demo/modes.png]``
 
 Block power iteration on the elevation grid that ships with Matplotlib: each rank keeps some columns, a
 strided slice of the grid, and never packs anything. A product with all columns is a multi_reduce,
@@ -40,11 +43,9 @@ def modes(mine, count, sweeps=200, tolerance=1e-12):
 
 
 def draw(height, vectors, changes, path):
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13, 4.2), layout="constrained")
-    FigureCanvasAgg(figure)
     left, middle, right = figure.subplots(1, 3)
     low = vectors @ (vectors.T @ height)
     for axis, what, title in ((left, height, "terrain "
@@ -62,7 +63,7 @@ def draw(height, vectors, changes, path):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--modes", type=int, default=6)
-    parser.add_argument("--out", default="demo/patterns.png")
+    parser.add_argument("--out", default="demo/modes.png")
     options = parser.parse_args()
     context = tw.context()
     height = terrain()

@@ -1,6 +1,9 @@
-"""Successive over-relaxation of Poisson's equation, its sweeps in one nest: sweep t + 1 starts before sweep t ends.
+"""Successive over-relaxation in time
+==================================
 
-tilewave run -n 2 examples/cases/sor.py [--small] [--output demo/sor.png]
+All sweeps are one nest: sweep t + 1 starts before sweep t ends.
+
+``tilewave run -n 2 examples/cases/sor.py [--small] [--output demo/sor.png]``
 
 -(u_xx + u_yy) = f on the unit square, u = 0 on its edge, with f such that u = sin(pi x) sin(2 pi y). The
 solution of the discrete equations is known as well (the same function times a number), so what the
@@ -46,11 +49,9 @@ def iterate(h2f, discrete, w, sweeps, batch):
 
 
 def draw(curves, batch, whole, path):
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 4.6), layout="constrained")
-    FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
     for label, errors in curves.items():
         left.semilogy(batch * np.arange(len(errors)), errors, label=label)

@@ -1,6 +1,9 @@
-"""The first nest: three square roots, each of a point computed before. The main job.
+"""Three square roots, the sweep of the literature
+===============================================
 
-tilewave run -n 2 examples/cases/sweep.py [--input FILE.npy] [--shape 64,64,16384] [--out demo/sweep]
+The first nest: three square roots, each of a point computed before.
+
+``tilewave run -n 2 examples/cases/sweep.py [--input FILE.npy] [--shape 64,64,16384] [--out demo/sweep]``
 
 With --input it sweeps over any 2-D or 3-D array of numbers: each point becomes its own value plus
 the mean of the smoothed values before it. Every result is checked against plain loops. About 7 s on one core, most of

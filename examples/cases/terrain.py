@@ -1,6 +1,9 @@
-"""A 2-D recurrence over real terrain: the cheapest climb from the north-west corner.
+"""The cheapest climb over real terrain
+====================================
 
-tilewave run -n 2 examples/cases/terrain.py [--out demo/terrain.png]
+A 2-D recurrence from the north-west corner.
+
+``tilewave run -n 2 examples/cases/terrain.py [--out demo/terrain.png]``
 
 The elevation grid ships with Matplotlib (a fault near Jacksboro, Tennessee). A walker goes only
 south or east; a step costs its length and, uphill, its climb times `uphill`. The least cost to
@@ -30,11 +33,9 @@ def terrain():
 
 
 def draw(height, cost, report, path):
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 4.6), layout="constrained")
-    FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
     shown = left.imshow(height[1:, 1:], cmap="terrain")
     figure.colorbar(shown, ax=left, label="elevation (m)")
@@ -43,7 +44,7 @@ def draw(height, cost, report, path):
     figure.colorbar(shown, ax=right, label="least cost (m)")
     right.contour(cost[1:, 1:], levels=12, colors="white", linewidths=0.5)
     right.set_title("cheapest walk south and east from the corner")
-    figure.suptitle(f"{report.ranks} rank(s) x {report.threads} lane(s), {report.measured.time_s * 1e3:.2f} ms",
+    figure.suptitle(f"ranks: {report.ranks}, lanes of each: {report.threads}, {report.measured.time_s * 1e3:.2f} ms",
                     fontsize=10)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)

@@ -104,9 +104,9 @@ private:
     std::shared_ptr<ProgressEngine> engine_;
     int threads_, share_ = 1, rank_ = 0, size_ = 1, nodes_ = 1;
     bool oversubscribed_ = false;
-    double ranks_per_core_ = 1;                   // here
-    std::vector<std::int32_t> host_of_, set_of_;  // as Machine has them
-    std::vector<double> set_cpus_;
+    double ranks_per_core_ = 1;            // here
+    Runs<std::int32_t> host_of_, set_of_;  // as Machine has them
+    Runs<double> set_cpus_;
     std::unique_ptr<Lanes> lanes_;
     std::unique_ptr<ExecuteOptions> options_;
     std::optional<Machine> machine_;

@@ -113,6 +113,13 @@ public:
     void gather(std::byte* out, int back = 0);
     /// The same where place() gives `out`, as part of the agreement: it may throw std::bad_alloc.
     void gather(const std::function<std::byte*()>& place, int back = 0);
+    /// Blocks near those of layout() that begin at multiples of `extents`.
+    /// @pre extents >= 1, in the field's dimensions (ConfigError)
+    Layout in_whole_parts(const Index& extents) const;
+    /// Every rank gets, row-major in `out`, the `number`-th part of its block in in_whole_parts(), parts in row-major
+    /// order; behind the last one it gets nothing. Collective.
+    /// @throws OutOfResources on every rank where one has not the memory
+    void collect(const Index& extents, std::int64_t number, std::byte* out, int back = 0);
     /// Reduces all elements, or their squares or magnitudes as doubles, to one number, the same on every rank.
     /// With complex elements what.type is that of a part. `part`: which one is reduced; squares are of both.
     /// Collective.

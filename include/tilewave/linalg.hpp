@@ -151,7 +151,7 @@ struct FactorReport : ScheduleReport {
     std::function<Prediction()> prediction;  ///< as of a product
 };
 
-/// What became of a matrix, by block columns.
+/// What became of a matrix, by block columns or in square blocks on the grid of the plan.
 struct FactorStorage {
     MatrixStorage matrix;
     MatrixStorage triangles;           ///< of QR: T of each panel

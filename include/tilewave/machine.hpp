@@ -3,6 +3,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "tilewave/engine/layout.hpp"
+#include "tilewave/engine/network.hpp"
+#include "tilewave/engine/runs.hpp"
+
 namespace tilewave {
 
 /// MPI libraries send messages up to this size at once, through internal buffers (UCX in shared memory: to 8064
@@ -92,11 +96,20 @@ struct Machine {
     /// memory[l - 1]: seconds for a lane to read and write back one byte, over the bytes of its working set, while l
     /// lanes of a host do so.
     std::vector<Curve> memory = {};
-    std::vector<std::int32_t> host_of = {};  ///< each rank's host; empty: all ranks are on one host
+    Runs<std::int32_t> host_of = {};  ///< each rank's host; empty: all ranks are on one host
     /// Each rank's set of CPUs, which its lanes run on. Ranks may share a set. Empty: no two lanes share a CPU.
-    std::vector<std::int32_t> set_of = {};
-    std::vector<double> set_cpus = {};  ///< how many CPUs each set has
+    Runs<std::int32_t> set_of = {};
+    Runs<double> set_cpus = {};  ///< how many CPUs each set has, no more than a control group's quota
+    /// How fast a CPU of each rank is, as a part of the fastest; empty: all are equal.
+    std::vector<double> speeds = {};
+    Network network = {};  ///< what messages between hosts share; host_of has the numbers of its nodes
 
+    double speed(int rank) const { return speeds.empty() ? 1 : speeds[rank]; }
+    /// How fast each lane of `ranks` ranks is while all compute with so many lanes: its CPU's speed times the part of a
+    /// CPU that it has.
+    std::vector<double> lane_speeds(int ranks, int lanes) const;
+    /// In proportion to which ranks should have points; empty: all equal, but for less than `unequal`.
+    Weights weights(int ranks, int lanes) const;
     bool shares_host(int a, int b) const {
         const auto n = static_cast<int>(host_of.size());
         return n == 0 || (a < n && b < n && host_of[a] == host_of[b]);

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 from tilewave import patterns
 from tilewave.context.context import Context, context, set_default
 from tilewave.context.ranks import barrier, print
-from tilewave.errors import ConfigError, InternalError, KernelError, MpiError
+from tilewave.errors import ConfigError, InternalError, KernelError, MpiError, RankError
 from tilewave.field.blocks import Blocks
 from tilewave.field.create import field, load, scratch
 from tilewave.field.exchange import Exchange, exchange
 from tilewave.field.field import Field
+from tilewave.launch.function import launch
 from tilewave.machine.machine import Machine
+from tilewave.machine.network import Network
 from tilewave.nest.helpers import inline
 from tilewave.nest.nest import Nest, nest, nest_from
 from tilewave.nests.bind import Bound, bind
@@ -28,6 +30,9 @@ from tilewave.tracebacks import doors
 
 if TYPE_CHECKING:
     from tilewave import linalg, multigrid, theory
+    from tilewave.checkpoints.checkpoint import checkpoint
+    from tilewave.checkpoints.report import CheckpointReport
+    from tilewave.checkpoints.resume import resume
     from tilewave.schedule.builder import ScheduleBuilder
     from tilewave.schedule.calls import check, predict, schedule
     from tilewave.schedule.running import ScheduleRun
@@ -39,6 +44,7 @@ __all__ = [
     "Bound",
     "Chain",
     "ChainReport",
+    "CheckpointReport",
     "ConfigError",
     "Context",
     "Exchange",
@@ -48,7 +54,9 @@ __all__ = [
     "Machine",
     "MpiError",
     "Nest",
+    "Network",
     "Plan",
+    "RankError",
     "Report",
     "Schedule",
     "ScheduleBuilder",
@@ -60,11 +68,13 @@ __all__ = [
     "bind",
     "chain",
     "check",
+    "checkpoint",
     "context",
     "dot",
     "exchange",
     "field",
     "inline",
+    "launch",
     "linalg",
     "load",
     "measure",
@@ -76,6 +86,7 @@ __all__ = [
     "plan",
     "predict",
     "rank",
+    "resume",
     "run",
     "save_timelines",
     "schedule",
@@ -87,12 +98,15 @@ __all__ = [
 
 doors([sys.modules[__name__], patterns], more=["max", "min", "print", "sum"])
 
-#: Loaded when they are first asked for: packages, and what builds and shows schedules.
+#: Loaded when they are first asked for: packages, checkpoints, and what builds and shows schedules.
 _PACKAGES = ("linalg", "multigrid", "theory")
 _LATER = {
+    "CheckpointReport": "tilewave.checkpoints.report",
     "ScheduleBuilder": "tilewave.schedule.builder",
     "check": "tilewave.schedule.calls",
+    "checkpoint": "tilewave.checkpoints.checkpoint",
     "predict": "tilewave.schedule.calls",
+    "resume": "tilewave.checkpoints.resume",
     "schedule": "tilewave.schedule.calls",
     "ScheduleRun": "tilewave.schedule.running",
     "Schedule": "tilewave.schedule.schedule",

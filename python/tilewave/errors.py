@@ -5,6 +5,7 @@ asking the other ranks. On an agreed error, ``quiet`` is true on all ranks but t
 catches it, and ``partial`` where the launch has ranks outside the run, which know nothing of it. ``of_program``: an
 error that no rank was asked about, but that each meets when it comes to the same line of the program."""
 
+import contextlib
 import numbers
 import reprlib
 
@@ -29,6 +30,24 @@ class MpiError(RuntimeError):
     """An MPI call failed."""
 
     agreed = False
+
+
+class RankError(RuntimeError):
+    """A function that `tilewave.launch` has called raised on some rank, or a rank has ended without a result.
+
+    Attributes
+    ----------
+    rank : int
+        The lowest rank that has raised by itself, or has no result.
+    ranks : tuple of int
+        All of them.
+    traceback : str
+        That of `rank`; empty where it has ended without a word.
+    """
+
+    rank: int = 0
+    ranks: tuple[int, ...] = ()
+    traceback: str = ""
 
 
 class InternalError(RuntimeError):
@@ -64,6 +83,17 @@ def _brief():
 
 
 _BRIEF = _brief()
+
+
+@contextlib.contextmanager
+def of_program():
+    """A ConfigError is one of the program, which each rank meets at the same line."""
+    try:
+        yield
+    except ConfigError as error:
+        error.of_program = True
+        raise
+
 
 ERRORS = (ConfigError, KernelError, MpiError, InternalError)
 #: The text of a MemoryError of which the core has notified no other rank.

@@ -1,20 +1,25 @@
 """Files: read without hanging or filling the memory, written as a whole or not at all.
 
-A file is written under another name, ``.tilewave-`` and 32 digits, in the folder where it will be, and then renamed:
-others see the old one, the new one or none. What a killed process leaves there is removed by a later one that writes
-into the folder.
+A file or folder is written under another name, ``.tilewave-`` and 32 digits, in the folder where it will be, and then
+renamed: others see the old one, the new one or none. What a killed process leaves there is removed by a later one that
+writes into the folder.
 """
 
 import contextlib
 import errno
 import io
 import os
+import re
+import shutil
 import stat
+import time
 
 from tilewave._core import file_cache
 from tilewave.errors import ConfigError, shown
 
 MOST_BYTES = 256 << 20  # of a kernel, a plan or a machine; what Tilewave writes is far below
+
+ABANDONED_S = 86400  # an unfinished folder that is older belongs to no running process
 
 _looked_through = set()  # folders in which this process has looked for unfinished files
 
@@ -105,44 +110,26 @@ def write(path, data):
             with open(path, "wb") as file:
                 file.write(data)
             return
-    with unfinished(path) as part, open(part, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())  # a disk that is over its quota, or gone, says so here
-
-
-@contextlib.contextmanager
-def unfinished(path, mode=None):
-    """An empty file for the content of another one: it gets that name at the end; where something raises it goes.
-
-    Parameters
-    ----------
-    path : str
-    mode : int, optional
-        Default: that of the file that is there, else as for any new file.
-
-    Yields
-    ------
-    str
-        Its name.
-    """
-    part = begin(path, mode)
+    part = begin(path)
     try:
-        yield part
+        with open(part, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())  # a disk that is over its quota, or gone, says so here
         os.replace(part, path)
     except BaseException:  # an interrupt, too, leaves nothing behind
         remove(part)
         raise
 
 
-def begin(path, mode=None):
-    """Make an empty file in the folder of ``path``, under another name; give its name."""
+def begin(path):
+    """Make an empty file in the folder of ``path``, under another name, with an old one's rights; give its name."""
     folder = os.path.dirname(path)
     part = os.path.join(folder, f".tilewave-{os.urandom(16).hex()}.part")
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666 if mode is None else mode)
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         with contextlib.suppress(OSError):
-            os.fchmod(handle, stat.S_IMODE(os.stat(path).st_mode) if mode is None else mode)
+            os.fchmod(handle, stat.S_IMODE(os.stat(path).st_mode))
     finally:
         os.close(handle)
     if (where := os.path.realpath(folder or ".")) not in _looked_through:
@@ -151,7 +138,86 @@ def begin(path, mode=None):
     return part
 
 
+def begin_folder(path, abandoned_s=ABANDONED_S):
+    """Make an empty folder in that of ``path``, under another name; give its name. Older unfinished ones are removed.
+
+    Raises
+    ------
+    OSError
+    """
+    folder = os.path.dirname(path) or "."
+    for entry in os.scandir(folder):
+        if re.fullmatch(r"\.tilewave-[0-9a-f]{32}\.part", entry.name) and entry.is_dir(follow_symlinks=False):
+            with contextlib.suppress(FileNotFoundError):  # another program has just given it its name
+                if time.time() - entry.stat().st_mtime >= abandoned_s:
+                    remove(entry.path)
+    part = os.path.join(folder, f".tilewave-{os.urandom(16).hex()}.part")
+    os.mkdir(part)
+    return part
+
+
+def write_new(path, *parts):
+    """Write a file that is not there yet, to the disk.
+
+    Parameters
+    ----------
+    path : str
+    *parts : bytes or array of bytes
+        One behind the other.
+
+    Raises
+    ------
+    OSError
+    """
+    with open(path, "xb", buffering=0) as file:
+        for part in map(memoryview, parts):
+            while len(part):
+                part = part[file.write(part) :]
+        os.fsync(file.fileno())  # a disk that is over its quota, or gone, says so here
+
+
+def sync_folder(folder):
+    """The names in a folder, to the disk.
+
+    Raises
+    ------
+    OSError
+    """
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(number)
+    except OSError as problem:
+        if problem.errno not in (errno.EINVAL, errno.EOPNOTSUPP):  # a disk that has no such call
+            raise
+    finally:
+        os.close(number)
+
+
+def rename_folder(made, path):
+    """Give a folder its name, in place of one that may be there.
+
+    Raises
+    ------
+    OSError
+    """
+    old = None
+    if os.path.lexists(path):
+        old = os.path.join(os.path.dirname(made), f".tilewave-{os.urandom(16).hex()}.part")
+        os.rename(path, old)
+    try:
+        os.rename(made, path)
+        sync_folder(os.path.dirname(path) or ".")
+    except OSError:
+        if old is not None and not os.path.lexists(path):
+            os.rename(old, path)
+        raise
+    if old is not None:
+        remove(old)
+
+
 def remove(part):
-    """Remove a file that did not become whole; it may be gone."""
+    """Remove a file or folder that did not become whole; it may be gone."""
     with contextlib.suppress(OSError):
         os.unlink(part)
+        return
+    shutil.rmtree(part, ignore_errors=True)

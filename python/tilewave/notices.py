@@ -1,4 +1,4 @@
-"""What Tilewave says on stderr without being asked: warnings, and how far a long run is."""
+"""What Tilewave reports without being asked: warnings, how far a long run is, and a log for programs that want one."""
 
 import contextlib
 import os
@@ -28,6 +28,24 @@ def warn(text):
     while frame is not None and os.path.abspath(frame.f_code.co_filename).startswith(HERE):
         level, frame = level + 1, frame.f_back
     warnings.warn(text, RuntimeWarning, stacklevel=level)
+
+
+def log(level, text, *values):
+    """Write ``text % values`` to the logger ``tilewave``.
+
+    Parameters
+    ----------
+    level : str
+        "INFO": what all ranks decide together, on rank 0; "DEBUG": what a rank does alone, on that rank.
+
+    Notes
+    -----
+    Not collective. A program that wants a log has imported `logging`; for others it is not imported.
+    """
+    if logging := sys.modules.get("logging"):
+        logger, number = logging.getLogger("tilewave"), getattr(logging, level)
+        if logger.isEnabledFor(number):
+            logger.log(number, text, *(value() if callable(value) else value for value in values), stacklevel=2)
 
 
 def style():

@@ -55,6 +55,11 @@ def text(value: float, units: Units) -> str:
     return f"{number(value / size)} {name}"
 
 
+def count(number: int, name: str) -> str:
+    """So many of what has a name in the singular: "1 rank", "3 ranks"."""
+    return f"{number} {name}{'s' * (number != 1)}"
+
+
 def seconds(value: float) -> str:
     """A time."""
     return text(value, TIMES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -72,7 +73,7 @@ def with_declared(word, declared, needed=()):
         lines = []
         for name, default, allowed, doc in declared:
             if name not in needed:
-                setattr(cls, name, default)
+                setattr(cls, name, default if kinds[name] is not list else dataclasses.field(default_factory=list))
             kind = "tuple of int" if kinds[name] is tuple else kinds[name].__name__
             lines.append(f"{name} : {kind}\n    {doc}" + (f" Allowed: {allowed}." if word == "CHOICES" else ""))
         cls.__doc__ = cls.__doc__.replace(f"{word}\n", textwrap.indent("\n".join(lines), "    ").lstrip() + "\n")

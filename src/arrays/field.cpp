@@ -8,6 +8,7 @@
 #include "arrays/first_touch.hpp"
 #include "arrays/tuning.hpp"
 #include "context/agreement.hpp"
+#include "context/plans_only.hpp"
 #include "data/memory.hpp"
 #include "execute/cached_execution.hpp"
 #include "generate/copy/copy.hpp"
@@ -92,7 +93,10 @@ public:
     }
 
     /// @throws MpiError
-    void run() { execution_.run(both_, {}, context_.transport(), context_.lanes(), options_).must_have_run(); }
+    void run() {
+        if (plans_only(context_)) return;
+        execution_.run(both_, {}, context_.transport(), context_.lanes(), options_).must_have_run();
+    }
 
 private:
     Context& context_;
@@ -240,6 +244,28 @@ void FieldStorage::gather(const std::function<std::byte*()>& place, int back) {
             *context_,
             gather_schedule(layout_, item_bytes_, context_->rank(), context_->size(), 1 << 20, order_.stride),
             binding(back), to);
+    });
+    move->run();
+}
+
+Layout FieldStorage::in_whole_parts(const Index& extents) const {
+    Index parts = layout_.shape;
+    if (extents.n != parts.n || std::any_of(extents.begin(), extents.end(), [](auto n) { return n < 1; }))
+        throw ConfigError("parts of " + to_string(extents) + " points of a field of shape " + to_string(parts) +
+                          " were asked for; they must have equal dimensions, and extents >= 1");
+    for (int k = 0; k < parts.n; ++k) parts[k] = ceil_div(parts[k], extents[k]);
+    return Layout(layout_.shape, layout_.grid).following(parts, extents);
+}
+
+void FieldStorage::collect(const Index& extents, std::int64_t number, std::byte* out, int back) {
+    const Layout to = in_whole_parts(extents);
+    std::unique_ptr<Move> move;
+    agree_after(*context_, "collecting parts of a field", [&] {
+        const Box part = part_of(to.owned(context_->rank()), extents, number);
+        move = std::make_unique<Move>(*context_,
+                                      collect_schedule(layout_, to, extents, number, item_bytes_, context_->rank(),
+                                                       context_->size(), 1 << 20, order_.stride),
+                                      binding(back), Binding{out, row_major_strides(part, item_bytes_)});
     });
     move->run();
 }

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
-#include <type_traits>
 
 #include "arrays/tuning.hpp"
 #include "context/agreement.hpp"
@@ -136,13 +135,24 @@ void for_each_run(const FieldStorage& a, const FieldStorage& b, F f) {
 }
 
 // n elements with a stride of `step` bytes, converted.
-template <class T, class Wide>
-void convert(Wide* to, const std::byte* from, std::int64_t step, std::int64_t n) {
-    if (step == sizeof(T))  // vectors
-        for (std::int64_t i = 0; i < n; ++i)
-            to[i] = static_cast<Wide>(load<T>(from + i * static_cast<std::int64_t>(sizeof(T))));
-    else
-        for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<Wide>(load<T>(from + i * step));
+template <class Wide>
+using Convert = void (*)(Wide* to, const std::byte* from, std::int64_t step, std::int64_t n);
+
+// By a function of each type, so that what takes two types is not compiled for each pair of them.
+template <class Wide>
+Convert<Wide> converter(Dtype type) {
+    Convert<Wide> found = nullptr;
+    with_real_type(type, [&](auto zero) {
+        using T = decltype(zero);
+        found = [](Wide* to, const std::byte* from, std::int64_t step, std::int64_t n) {
+            if (step == sizeof(T))  // vectors
+                for (std::int64_t i = 0; i < n; ++i)
+                    to[i] = static_cast<Wide>(load<T>(from + i * static_cast<std::int64_t>(sizeof(T))));
+            else
+                for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<Wide>(load<T>(from + i * step));
+        };
+    });
+    return found;
 }
 
 // Terms of row after row, which are added together: short rows cost little more than long ones.
@@ -218,34 +228,32 @@ Reduced FieldStorage::reduce(const PointReduction& what, ReducedForm form, Compl
         return reduce_over_ranks(context_->transport(), {result})[0];
     }
     Terms<double> all(result, owned().lo);
-    with_real_type(what.type, [&](auto zero) {
-        using T = decltype(zero);
-        for_each_run(*this, *this,
-                     [&](const std::byte* row, std::int64_t step, const std::byte*, std::int64_t, std::int64_t n) {
-                         if (std::is_same_v<T, double> && form == ReducedForm::value && part == ComplexPart::none &&
-                             step == sizeof(T) && n >= terms_at_once)
-                             return result.add(row, step, n, owned().lo, Index::filled(owned().dims(), 0));
-                         all.add(n, [&](double* terms, std::int64_t first, std::int64_t now) {
-                             const std::byte* const from = row + first * step;
-                             convert<T>(terms, part == ComplexPart::imaginary ? from + to_imaginary : from, step, now);
-                             if (form == ReducedForm::value) return;
-                             if (to_imaginary > 0) {
-                                 double others[terms_at_once];
-                                 convert<T>(others, from + to_imaginary, step, now);
-                                 if (form == ReducedForm::magnitude)
-                                     for (std::int64_t i = 0; i < now; ++i) terms[i] = std::hypot(terms[i], others[i]);
-                                 else
-                                     for (std::int64_t i = 0; i < now; ++i)
-                                         terms[i] = terms[i] * terms[i] + others[i] * others[i];
-                                 return;
-                             }
-                             if (form == ReducedForm::square)
-                                 for (std::int64_t i = 0; i < now; ++i) terms[i] *= terms[i];
+    const Convert<double> convert = converter<double>(what.type);
+    for_each_run(*this, *this,
+                 [&](const std::byte* row, std::int64_t step, const std::byte*, std::int64_t, std::int64_t n) {
+                     if (what.type == Dtype::f8 && form == ReducedForm::value && part == ComplexPart::none &&
+                         step == sizeof(double) && n >= terms_at_once)
+                         return result.add(row, step, n, owned().lo, Index::filled(owned().dims(), 0));
+                     all.add(n, [&](double* terms, std::int64_t first, std::int64_t now) {
+                         const std::byte* const from = row + first * step;
+                         convert(terms, part == ComplexPart::imaginary ? from + to_imaginary : from, step, now);
+                         if (form == ReducedForm::value) return;
+                         if (to_imaginary > 0) {
+                             double others[terms_at_once];
+                             convert(others, from + to_imaginary, step, now);
+                             if (form == ReducedForm::magnitude)
+                                 for (std::int64_t i = 0; i < now; ++i) terms[i] = std::hypot(terms[i], others[i]);
                              else
-                                 for (std::int64_t i = 0; i < now; ++i) terms[i] = std::fabs(terms[i]);
-                         });
+                                 for (std::int64_t i = 0; i < now; ++i)
+                                     terms[i] = terms[i] * terms[i] + others[i] * others[i];
+                             return;
+                         }
+                         if (form == ReducedForm::square)
+                             for (std::int64_t i = 0; i < now; ++i) terms[i] *= terms[i];
+                         else
+                             for (std::int64_t i = 0; i < now; ++i) terms[i] = std::fabs(terms[i]);
                      });
-    });
+                 });
     all.finish();
     return reduce_over_ranks(context_->transport(), {result})[0];
 }
@@ -267,29 +275,29 @@ Reduced FieldStorage::dot(FieldStorage& other, Dtype type, Dtype other_type, Com
         products_of(tilewave::item_bytes(type) != item_bytes_ ? tilewave::item_bytes(type) : 0,
                     tilewave::item_bytes(other_type) != other.item_bytes_ ? tilewave::item_bytes(other_type) : 0, part);
     Reduced result(PointReduction{Reduction::sum, floats ? Dtype::f8 : Dtype::i8, 0, {}, {}});
-    with_real_type(type, [&](auto zero_a) {
-        using A = decltype(zero_a);
-        with_real_type(other_type, [&](auto zero_b) {
-            using B = decltype(zero_b);
-            constexpr bool whole = std::is_integral_v<A> && std::is_integral_v<B>;
-            using Term = std::conditional_t<whole, std::uint64_t, double>;  // whole numbers wrap
-            Terms<Term> all(result, owned().lo);
-            for_each_run(*this, other,
-                         [&](const std::byte* first_a, std::int64_t step_a, const std::byte* first_b,
-                             std::int64_t step_b, std::int64_t n) {
-                             for (const PartsProduct& p : products)
-                                 all.add(n, [&](Term* terms, std::int64_t from, std::int64_t now) {
-                                     Term factors[terms_at_once];
-                                     convert<A>(terms, first_a + from * step_a + p.left, step_a, now);
-                                     convert<B>(factors, first_b + from * step_b + p.right, step_b, now);
-                                     for (std::int64_t i = 0; i < now; ++i) terms[i] *= factors[i];
-                                     if (p.minus)
-                                         for (std::int64_t i = 0; i < now; ++i) terms[i] = Term{} - terms[i];
-                                 });
-                         });
-            all.finish();
-        });
-    });
+    const auto add = [&](auto zero) {
+        using Term = decltype(zero);
+        const Convert<Term> convert_a = converter<Term>(type), convert_b = converter<Term>(other_type);
+        Terms<Term> all(result, owned().lo);
+        for_each_run(*this, other,
+                     [&](const std::byte* first_a, std::int64_t step_a, const std::byte* first_b, std::int64_t step_b,
+                         std::int64_t n) {
+                         for (const PartsProduct& p : products)
+                             all.add(n, [&](Term* terms, std::int64_t from, std::int64_t now) {
+                                 Term factors[terms_at_once];
+                                 convert_a(terms, first_a + from * step_a + p.left, step_a, now);
+                                 convert_b(factors, first_b + from * step_b + p.right, step_b, now);
+                                 for (std::int64_t i = 0; i < now; ++i) terms[i] *= factors[i];
+                                 if (p.minus)
+                                     for (std::int64_t i = 0; i < now; ++i) terms[i] = Term{} - terms[i];
+                             });
+                     });
+        all.finish();
+    };
+    if (floats)
+        add(double{});
+    else
+        add(std::uint64_t{});  // whole numbers wrap
     return reduce_over_ranks(context_->transport(), {result})[0];
 }
 

@@ -99,13 +99,20 @@ std::shared_ptr<HaloUpdate> begun(Context& context, const HaloCall& call) {
     auto update = call.error.empty() ? cached.find(call) : nullptr;
     if (update && !update->over()) wait_until(context, [&] { return update->over(); }, [&] { return update->waits(); });
     if (update && all_at_home(call)) {
-        update->begin(take_number(context, [&] { return call.caller; }), true);
+        std::unique_ptr<Comparison> comparison;
+        try {
+            comparison = context.engine()->take_comparison(update->status(), {});
+        } catch (const std::bad_alloc&) {
+            update->end_by(tell_of_lack(context, call.caller, std::current_exception()));
+            return update;
+        }
+        update->begin(take_number(context, [&] { return call.caller; }), std::move(comparison));
         return update;
     }
     const bool fresh = !update;
     update = prepare(context, call, false, std::move(update));
     if (fresh) cached.add(update);
-    update->begin(take_number(context, [&] { return call.caller; }), false);
+    update->begin(take_number(context, [&] { return call.caller; }), nullptr);
     return update;
 }
 
@@ -122,12 +129,12 @@ HaloUpdate::HaloUpdate(Context& context, const HaloCall& call, std::shared_ptr<c
       bindings_(schedule_.arrays.size()),
       holds_(call.fields.size()),
       options_(context.options()),
-      comparison_(engine_->borrowed_port(), status_, {}) {
+      port_(engine_->borrowed_port()) {
     for (const FieldStorage* f : call.fields) fields_.push_back(f->number());
     options_.record = false;
     options_.heartbeat = nullptr;
     options_.in_transport = !without(options_.paths_off, FastPath::in_transport);
-    execution_ = std::make_unique<Execution>(schedule_, bindings_, Computers{}, nothing_, *comparison_.port, options_);
+    execution_ = std::make_unique<Execution>(schedule_, bindings_, Computers{}, nothing_, *port_, options_);
     if (repeats()) place_repeated();  // a field that is closed before the first start leaves its memory here
 }
 
@@ -149,14 +156,14 @@ void HaloUpdate::place(int tag) {
     execution_->restart();
 }
 
-void HaloUpdate::begin(std::int64_t its_number, bool agrees) {
+void HaloUpdate::begin(std::int64_t its_number, std::unique_ptr<Comparison> comparison) {
     number = its_number;
     place(data_tag());
-    agreeing_ = agrees;
+    comparison_ = std::move(comparison);
     InFlight::begin();
-    if (!agrees) return;
+    if (!comparison_) return;
     engine_->caller = status_->caller;
-    comparison_.agreement.start(agreement_tag(), {}, status_->caller.where, &engine_->where);
+    comparison_->agreement.start(agreement_tag(), {}, status_->caller.where, &engine_->where);
 }
 
 void HaloUpdate::restart() {
@@ -166,8 +173,10 @@ void HaloUpdate::restart() {
 }
 
 bool HaloUpdate::step() {
-    if (agreeing_ && !agreed(comparison_.agreement)) return false;
-    agreeing_ = false;
+    if (comparison_) {
+        if (!agreed(comparison_->agreement)) return false;
+        engine_->give_back(std::move(comparison_));
+    }
     return execution_->advance();
 }
 
@@ -176,12 +185,12 @@ void HaloUpdate::finish() {
 }
 
 std::string HaloUpdate::waits() {
-    return agreeing_ ? comparison_.agreement.waits() : waits_for(status_->caller, "the halos of its neighbours");
+    return comparison_ ? comparison_->agreement.waits() : waits_for(status_->caller, "the halos of its neighbours");
 }
 
 HaloHandle start_exchange(Context& context, HaloCall call) {
     auto update = begun(context, call);
-    context.engine()->add(update);
+    if (!update->over()) context.engine()->add(update);
     return HaloHandle(std::move(update));
 }
 

@@ -19,9 +19,11 @@ public:
     HaloUpdate(Context& context, const HaloCall& call, std::shared_ptr<const HashedStatus> status, PersistentTag tag);
 
     bool serves(const HaloCall& call) const;
-    /// Ready to go with the fields where they are now. `number` is the call's; `agrees`: the ranks compare their calls
-    /// first. @pre over(), and all fields are at home (not checked)
-    void begin(std::int64_t number, bool agrees);
+    /// What the ranks compare a repeated call by.
+    const std::shared_ptr<const HashedStatus>& status() const { return status_; }
+    /// Ready to go with the fields where they are now. `number` is the call's; `comparison`: the ranks compare their
+    /// calls first; null: they have. @pre over(), and all fields are at home (not checked)
+    void begin(std::int64_t number, std::unique_ptr<Comparison> comparison);
     std::string waits() override;
     std::int64_t buffer_bytes() const override { return schedule_.buffer_bytes(); }
 
@@ -43,9 +45,9 @@ private:
     std::vector<std::shared_ptr<std::byte[]>> holds_;  // the fields' memory, by field
     Combine nothing_;
     ExecuteOptions options_;
-    Comparison comparison_;
-    std::unique_ptr<Execution> execution_;  // the last: it refers to the others
-    bool agreeing_ = false;
+    std::unique_ptr<Transport> port_;
+    std::unique_ptr<Comparison> comparison_;  // while the ranks agree
+    std::unique_ptr<Execution> execution_;    // the last: it refers to the others
 };
 
 }  // namespace tilewave

@@ -55,19 +55,24 @@ void Checker::leave_out_padding(int array) {
         kind.storage.dims() == 0)
         return;
     std::vector<char> owned(program_.elements().count(program_.elements().memory_of(array)), 0);
+    const auto is_owned = [&](int id, const Index& cell) -> char& {
+        const std::size_t element = program_.elements().element(id, cell);
+        if (element >= owned.size())
+            throw ConfigError(concat("check: an element of array ", id, " lies outside its memory"));
+        return owned[element];
+    };
     const auto each = [&](const RankState& p, const Box& box, auto f) {
         program_.cells(box).for_each(box, [&](const Index& cell) { f(p, cell); });
     };
     for (const RankState& p : ranks_)
         for (std::size_t b = 0; b < p.s->arrays.size(); ++b) {
             if (p.memory_of[b] != program_.elements().memory_of(array)) continue;
-            each(p, intersect(p.s->arrays[b].owned, p.s->arrays[b].storage), [&](const RankState&, const Index& cell) {
-                owned[program_.elements().element(static_cast<int>(b), cell)] = 1;
-            });
+            each(p, intersect(p.s->arrays[b].owned, p.s->arrays[b].storage),
+                 [&](const RankState&, const Index& cell) { is_owned(static_cast<int>(b), cell) = 1; });
         }
     for (RankState& p : ranks_)
         each(p, p.s->arrays[array].storage, [&](const RankState&, const Index& cell) {
-            if (!owned[program_.elements().element(array, cell)])
+            if (!is_owned(array, cell))
                 p.store(array).set(array, program_.cells(kind.storage), cell, program_.start(p.s->rank, array));
         });
 }

@@ -8,37 +8,26 @@ namespace {
 
 using Why = std::optional<std::string>;
 
-Why message_stays(const Schedule& s, int id) {
-    const Message& m = s.messages[id];
-    const std::string name = concat("message ", id);
-    if (m.peer == s.rank) return concat(name, " has this rank, ", m.peer, ", as its peer");
-    if (m.pieces == 0 && m.buffer < 0)
-        return inside_storage(s, name + (m.send ? ": it sends" : ": it receives"), m.array, m.region);
-    return std::nullopt;
-}
-
 // Of the message that a step is of.
-struct Seen {
+struct MessageSteps {
     bool posted = false, waited = false;
 };
 
-Why step_stays(const Schedule& s, const Step& step, std::vector<Seen>& seen) {
+Why step_stays(const Schedule& s, const Step& step, std::vector<MessageSteps>& seen) {
     if (step.op == Op::compute || step.op == Op::signal || step.op == Op::await) return std::nullopt;
     const std::string name = concat("message ", step.item);
     const Message& m = s.messages[step.item];
-    Seen& of = seen[step.item];
+    MessageSteps& of = seen[step.item];
     if (step.op == Op::post_send || step.op == Op::post_recv) {
         if (of.posted) return name + " is posted twice";
         of.posted = true;
-        return message_stays(s, step.item);
+        if (m.peer == s.rank) return concat(name, " has this rank, ", m.peer, ", as its peer");
     }
     if (step.op == Op::wait) {
         if (of.waited) return name + " is waited for twice";
         of.waited = true;
-        return std::nullopt;
     }
-    if (m.buffer < 0) return concat(step.op, " of ", name, ", which has no buffer");
-    return inside_storage(s, concat("it ", step.op, "s"), m.array, m.region);
+    return std::nullopt;
 }
 
 }  // namespace
@@ -46,7 +35,7 @@ Why step_stays(const Schedule& s, const Step& step, std::vector<Seen>& seen) {
 std::optional<Violation> check_rank(const Schedule& s) {
     if (auto wrong = check_rank_shapes(s)) return wrong;
     if (auto wrong = check_repeated_rank(s)) return wrong;
-    std::vector<Seen> seen(s.messages.size());
+    std::vector<MessageSteps> seen(s.messages.size());
     for (std::size_t l = 0; l < s.lanes.size(); ++l)
         for (std::size_t i = 0; i < s.lanes[l].size(); ++i)
             if (auto why = step_stays(s, s.lanes[l][i], seen)) return Violation{s.rank, static_cast<int>(l), i, *why};
@@ -55,7 +44,7 @@ std::optional<Violation> check_rank(const Schedule& s) {
             const Step& step = s.lanes[l][i];
             const bool posts = step.op == Op::post_send || step.op == Op::post_recv;
             if (!posts && step.op != Op::wait) continue;
-            const Seen& of = seen[step.item];
+            const MessageSteps& of = seen[step.item];
             if (!of.waited || !of.posted)
                 return Violation{
                     s.rank, static_cast<int>(l), i,

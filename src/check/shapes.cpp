@@ -237,6 +237,11 @@ Why check_step(const Schedule& s, const Step& step, std::vector<char>& checked) 
     if (moves ? m.aggregate >= 0 : m.pieces > 0 || (m.aggregate >= 0 && step.op == Op::combine))
         return concat(step.op, " of message ", step.item,
                       (m.pieces > 0 ? ", of which only parts are in memory" : ", which goes with another"));
+    if (moves && (step.op == Op::wait || m.pieces > 0 || m.buffer >= 0)) return std::nullopt;
+    if (!moves && m.buffer < 0) return concat(step.op, " of message ", step.item, ", which has no buffer");
+    const std::string does =
+        moves ? concat("message ", step.item, m.send ? ": it sends" : ": it receives") : concat("it ", step.op, "s");
+    if (auto why = inside_storage(s, does, m.array, m.region)) return why;
     return step.op == Op::combine ? check_combine(s, step) : std::nullopt;
 }
 

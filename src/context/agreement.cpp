@@ -62,6 +62,10 @@ bool has_memory_left() {
 
 thread_local bool deferred_interrupt = false;
 
+int rounds_of(int ranks) {
+    return std::bit_width(static_cast<unsigned>(ranks - 1));
+}
+
 constexpr std::int64_t padded(std::int64_t bytes) {
     return (bytes + 7) / 8 * 8;
 }
@@ -126,19 +130,25 @@ void set_error(RankStatus& status, const std::exception_ptr& error, const std::s
     }
 }
 
+std::int64_t Agreement::most_piggyback_bytes(int ranks) {
+    return std::min(tuning::most_piggyback_bytes,
+                    tuning::piggyback_notes_bytes / std::max(rounds_of(ranks), 1) / 8 * 8);
+}
+
 Agreement::Agreement(Transport& port, std::shared_ptr<const HashedStatus> status, std::vector<std::int64_t> values)
-    : port_(port), piggyback_(static_cast<std::size_t>(port.size())) {
+    : port_(port) {
     set_status(std::move(status), std::move(values));
     binomial::for_children(port_.rank(), port_.size(), [&](int child) { children_.push_back(child); });
     if (port.size() == 1 || !port.connected()) return;
-    rounds_ = std::bit_width(static_cast<unsigned>(port.size() - 1));
-    note_bytes_ = static_cast<std::int64_t>(sizeof(Head) + most_values(port.size()) * sizeof(std::int64_t)) +
-                  most_piggyback_bytes + port.size() * static_cast<std::int64_t>(2 * sizeof(std::int64_t) + 8);
+    rounds_ = rounds_of(port.size());
+    const std::int64_t most = most_piggyback_bytes(port.size());
+    piggyback_.reserve(static_cast<std::size_t>(most / piggyback_head_bytes));
+    note_bytes_ = static_cast<std::int64_t>(sizeof(Head) + most_values * sizeof(std::int64_t)) + most;
     notes_ = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(2 * rounds_ * note_bytes_));
 }
 
 void Agreement::set_status(std::shared_ptr<const HashedStatus> status, std::vector<std::int64_t> values) {
-    ensure(values.size() <= most_values(port_.size()), "an agreement was given more values than there is room for");
+    ensure(values.size() <= most_values, "an agreement was given more values than there is room for");
     status_ = std::move(status);
     given_ = std::move(values);
     head_.hash = status_->hash;
@@ -162,13 +172,13 @@ void Agreement::start(int tag, const MatrixView& piggyback, std::string where,
     if (lacks_) head_.kind = RankStatus::Kind::resources;
     wrong_ = head_.kind != RankStatus::Kind::fine;
     stage_ = Stage::rounds;
-    std::fill(piggyback_.begin(), piggyback_.end(), Piggyback{});
+    piggyback_.clear();
     if (piggyback.data && piggyback.bytes() > 0) {
         if (added_bytes_ < piggyback.bytes())
             added_ =
                 std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(added_bytes_ = piggyback.bytes()));
         copy_range(piggyback, 0, added_.get(), piggyback.bytes(), true);
-        piggyback_[port_.rank()] = {port_.rank(), piggyback.bytes(), added_.get()};
+        piggyback_.push_back({port_.rank(), piggyback.bytes(), added_.get()});
     }
 }
 
@@ -190,9 +200,9 @@ void Agreement::send_round(int k) {
     head.values = static_cast<std::int32_t>(count);
     if (count) std::memcpy(at, values_.data(), count * sizeof(std::int64_t));
     at += count * sizeof(std::int64_t);
-    for (int i = 0; i < known && !wrong_; ++i) {  // ranks that differ may together exceed most_piggyback_bytes
-        const Piggyback& c = piggyback_[peer(-i)];
-        if (!c.data) continue;
+    for (const Piggyback& c : piggyback_) {
+        const auto behind = (port_.rank() - c.rank + p) % p;
+        if (behind >= known || wrong_) continue;  // ranks that differ may together exceed most_piggyback_bytes
         ++head.piggyback;
         std::memcpy(at, &c.rank, sizeof c.rank);
         std::memcpy(at + sizeof c.rank, &c.bytes, sizeof c.bytes);
@@ -222,8 +232,13 @@ void Agreement::take_round() {
         std::memcpy(&c.bytes, at + sizeof c.rank, sizeof c.bytes);
         c.data = at += sizeof c.rank + sizeof c.bytes;
         at += padded(c.bytes);
-        piggyback_[c.rank] = c;
+        if (!wrong_) piggyback_.push_back(c);
     }
+}
+
+const std::byte* Agreement::piggyback(int rank) const {
+    const auto at = std::find_if(piggyback_.begin(), piggyback_.end(), [&](const auto& c) { return c.rank == rank; });
+    return at == piggyback_.end() ? nullptr : at->data;
 }
 
 void Agreement::poll() {
@@ -425,7 +440,7 @@ void agree(Transport& t, int tag, const RankStatus& status) {
     double since = 0;
     while (!agreement.advance()) {
         backoff.pause();
-        if (!backoff.slow() || since < 0) continue;
+        if (!backoff.yielding() || since < 0) continue;
         const double now = now_s();
         if (since == 0) since = now;
         if (now - since <= patience_s()) continue;

@@ -26,19 +26,20 @@ std::string text_of_end(int ended, int rank, const std::string& call, const std:
 class Agreement {
 public:
     static constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
-    /// The most that all ranks together may add.
-    static constexpr std::int64_t most_piggyback_bytes = 4 << 10;
+    /// The most that all ranks together may add, with piggyback_head_bytes for each that adds anything: less with more
+    /// rounds, so that the messages of all rounds take the same memory for any number of ranks.
+    static std::int64_t most_piggyback_bytes(int ranks);
+    static constexpr std::int64_t piggyback_head_bytes = 3 * sizeof(std::int64_t);
+    static constexpr std::size_t most_values = 10;
 
     /// `port` must live on; ranks with equal statuses must give equally many values.
-    /// @pre values.size() <= most_values(ranks) (InternalError)
+    /// @pre values.size() <= most_values (InternalError)
     Agreement(Transport& port, std::shared_ptr<const HashedStatus> status, std::vector<std::int64_t> values);
-    static std::size_t most_values(int ranks) { return 5 + 2 * static_cast<std::size_t>(ranks); }
     /// Another status and values, from the next start() on.
     void set_status(std::shared_ptr<const HashedStatus> status, std::vector<std::int64_t> values);
     /// May be called again, for the same status and values; sends nothing before advance(). `piggyback` is copied and
     /// goes to all ranks. `where` is the caller's place; where it is empty and needed, `ask` gives it.
-    /// @pre piggyback.bytes() <= most_piggyback_bytes / ranks, or <= most_piggyback_bytes where no other rank gives one
-    /// (not checked)
+    /// @pre all ranks' piggybacks together have at most most_piggyback_bytes() (not checked)
     void start(int tag, const MatrixView& piggyback = {}, std::string where = "",
                const std::function<std::string()>* ask = nullptr);
     /// True when it is over.
@@ -47,10 +48,8 @@ public:
     void raise() const;
     std::int64_t value(std::size_t i) const { return values_[i]; }
     const std::vector<std::int64_t>& values() const { return values_; }
-    /// Bytes of the buffers of its messages.
-    std::int64_t memory_bytes() const { return 2 * rounds_ * note_bytes_; }
     /// The matrix that `rank` added, without gaps between rows; null where it added none. Until the next start().
-    const std::byte* piggyback(int rank) const { return piggyback_[rank].data; }
+    const std::byte* piggyback(int rank) const;
 
     /// What this rank does and for whom it waits: "in tw.run, script.py:7, for rank 1".
     std::string waits();
@@ -104,7 +103,7 @@ private:
     std::string where_;
     const std::function<std::string()>* ask_ = nullptr;
     std::vector<std::int64_t> given_, values_;  // this rank's, and what is known
-    std::vector<Piggyback> piggyback_;          // by rank
+    std::vector<Piggyback> piggyback_;          // that have come so far, and this rank's
     std::int64_t note_bytes_ = 0;
     std::unique_ptr<std::byte[]> notes_;  // received and sent in each round
     std::unique_ptr<std::byte[]> added_;  // a copy of what this rank adds
@@ -126,8 +125,8 @@ private:
 /// An agreement with its port.
 struct Comparison {
     Comparison(std::unique_ptr<Transport> port_, std::shared_ptr<const HashedStatus> status,
-               const std::vector<std::int64_t>& values)
-        : port(std::move(port_)), agreement(*port, std::move(status), values) {}
+               std::vector<std::int64_t> values)
+        : port(std::move(port_)), agreement(*port, std::move(status), std::move(values)) {}
     std::unique_ptr<Transport> port;
     Agreement agreement;
 };

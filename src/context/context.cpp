@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
+#include <tuple>
 
 #include "context/agreement.hpp"
 #include "context/progress_engine.hpp"
@@ -29,8 +30,8 @@ struct Pinning {
     int threads = 1, share = 1, nodes = 1;
     bool oversubscribed = false;
     double ranks_per_core = 1;
-    std::vector<std::int32_t> host_of, set_of;  // of each rank; none where other ranks are not here
-    std::vector<double> set_cpus;
+    Runs<std::int32_t> host_of, set_of;  // of each rank; none where other ranks are not here
+    Runs<double> set_cpus;
 };
 
 // Ranks that share a host and a CPU set split it (place_lanes); those that a launcher has bound to different sets place
@@ -39,30 +40,34 @@ struct Pinning {
 // same.
 Pinning pin_plan(Transport& t, int threads, bool launched, int announced_on_host) {
     const Place here = Place::here(launched ? 0 : announced_on_host);
-    const std::vector<std::string> all = allgather(t, here.text());
-    const bool everyone = all.size() == static_cast<std::size_t>(t.size());
+    const std::vector<Given> all = allgather(t, here.text());
+    const bool everyone = t.size() == 1 || t.connected();
 
     Pinning p;
-    int before = 0, sharing = 0;
-    std::size_t me = 0;             // in `neighbours`
-    std::vector<Place> neighbours;  // of the ranks of this host: others' CPUs do not matter to them
-    std::map<std::pair<std::string, std::vector<int>>, std::int32_t> sets;
+    std::int64_t rank = 0, before = 0, sharing = 0;
+    std::size_t me = 0;             // this rank's place in `neighbours`
+    std::vector<Place> neighbours;  // of this host: others' CPUs do not matter to its ranks
+    std::map<std::tuple<std::string, std::string, std::vector<int>>, std::int32_t> sets;
     std::map<std::pair<std::string, std::string>, std::int32_t> hosts;
-    for (std::size_t r = 0; r < all.size(); ++r) {
-        Place place = Place::of(all[r]);
+    for (const Given& some : all) {
+        Place place = Place::of(some.text);
+        place.ranks = some.ranks;
         const auto [set, fresh] =
-            sets.try_emplace({place.host, place.cpus}, static_cast<std::int32_t>(p.set_cpus.size()));
+            sets.try_emplace({place.host, place.quota.group, place.cpus}, static_cast<std::int32_t>(p.set_cpus.size()));
         const auto host = hosts.try_emplace({place.host, place.name}, static_cast<std::int32_t>(hosts.size())).first;
-        if (everyone) p.set_of.push_back(set->second);
-        if (everyone) p.host_of.push_back(host->second);
-        if (fresh) p.set_cpus.push_back(static_cast<double>(std::max<std::size_t>(place.cpus.size(), 1)));
-        const bool this_rank = !everyone || r == static_cast<std::size_t>(t.rank());
+        if (everyone) p.set_of.append(set->second, some.ranks);
+        if (everyone) p.host_of.append(host->second, some.ranks);
+        const auto cpus = static_cast<double>(std::max<std::size_t>(place.cpus.size(), 1));
+        if (fresh) p.set_cpus.push_back(std::min(cpus, place.quota.cpus));
+        const std::int64_t lower = everyone ? std::clamp<std::int64_t>(t.rank() - rank, 0, some.ranks) : 0;
+        const bool this_rank = !everyone || (rank <= t.rank() && lower < some.ranks);
         if (this_rank) me = neighbours.size();
         if (place.same_cpus(here)) {
-            ++sharing;
-            before += everyone && r < static_cast<std::size_t>(t.rank());
+            sharing += some.ranks;
+            before += lower;
         }
         if (place.host == here.host) neighbours.push_back(std::move(place));
+        rank += some.ranks;
     }
     if (hosts.size() == 1) p.host_of.clear();
     const std::vector<double> shares = shares_of(neighbours), cores = shares_of(neighbours, ShareOf::cores);
@@ -140,6 +145,8 @@ Context::Context(std::unique_ptr<Transport> transport, int threads, const Caller
     lanes_ = std::make_unique<Lanes>(std::move(p.cpus));
     options_->crowded = oversubscribed_;
     options_->paths_off = paths_off_;
+    // By which a call reports that it lacks memory, the first one, too.
+    engine_->give_back(engine_->take_comparison(std::make_shared<const HashedStatus>(RankStatus()), {}, true));
     // Now, while all ranks are here: a pattern that needs the numbers must not stop to measure.
     if (size_ > 1 && this->transport().connected()) measure();
 }
@@ -216,13 +223,9 @@ bool agree(Context& context, const RankStatus& status) {
 
 bool agree(Context& context, std::shared_ptr<const HashedStatus> status) {
     auto& engine = *context.engine();
+    if (status->kind == RankStatus::Kind::mpi && context.transport().failed()) throw MpiError(status->error);
     const auto number = take_number(context, [&] { return status->caller; });
-    std::vector<std::int64_t> values{status->prepared, -status->prepared};
-    std::unique_ptr<Comparison> comparison = std::move(engine.comparison);
-    if (comparison)
-        comparison->agreement.set_status(status, std::move(values));
-    else
-        comparison = std::make_unique<Comparison>(engine.borrowed_port(), status, std::move(values));
+    auto comparison = engine.take_comparison(status, {status->prepared, -status->prepared}, true);
     Agreement& agreement = comparison->agreement;
     engine.caller = status->caller;
     agreement.start(engine.tag(static_cast<int>(number % ProgressEngine::call_tags)), {}, status->caller.where,
@@ -242,10 +245,20 @@ bool agree(Context& context, std::shared_ptr<const HashedStatus> status) {
         keep_until_exit(comparison.release());
         throw;
     }
-    if (agreement.ended() >= 0) engine.ended = agreement.ended();
-    engine.comparison = std::move(comparison);
-    agreement.raise();
-    return agreement.value(0) > 0 && agreement.value(0) == -agreement.value(1);
+    if (agreement.ended() >= 0) {
+        engine.ended = agreement.ended();
+        agreement.raise();
+    }
+    const bool all_prepared = agreement.value(0) > 0 && agreement.value(0) == -agreement.value(1);
+    const auto give_back = [&] { engine.give_back(std::move(comparison)); };
+    try {
+        agreement.raise();
+    } catch (...) {
+        give_back();  // the next call may have an error to report, and no memory for another one
+        throw;
+    }
+    give_back();
+    return all_prepared;
 }
 
 }  // namespace tilewave

@@ -44,6 +44,7 @@ std::string InFlight::waits_for(const Caller& caller, const std::string& what) c
 }
 
 void run_to_the_end(const std::shared_ptr<InFlight>& call, const std::function<void()>& hold) {
+    if (call->over()) return call->raise();
     Context& context = call->context();
     ProgressEngine& engine = *context.engine();
     bool added = false;
@@ -64,6 +65,21 @@ void run_to_the_end(const std::shared_ptr<InFlight>& call, const std::function<v
         throw;
     }
     call->raise();
+}
+
+std::exception_ptr tell_of_lack(Context& context, const Caller& caller, const std::exception_ptr& lack) {
+    const Caller before = caller_of(context);
+    std::exception_ptr error = lack;
+    try {
+        RankStatus status;
+        status.caller = caller;
+        set_error(status, lack, "on rank " + std::to_string(context.rank()));
+        agree(context, status);
+    } catch (...) {
+        error = std::current_exception();
+    }
+    context.engine()->caller = before;  // as on the other ranks
+    return error;
 }
 
 PersistentTag take_persistent_tag(Context& context) {

@@ -28,6 +28,11 @@ public:
     /// Repeats a call that was made to be repeated, without comparing its arguments again.
     /// @throws ConfigError where it was not, or is not over; MpiError
     void start();
+    /// Ends a call that is not in flight, as by an exception of its first step.
+    void end_by(std::exception_ptr error) {
+        error_ = std::move(error);
+        over_.store(true, std::memory_order_release);
+    }
     /// What this rank waits for: "in tw.exchange, script.py:7, for the halos of its neighbours".
     virtual std::string waits() = 0;
     virtual std::int64_t buffer_bytes() const { return 0; }
@@ -65,6 +70,10 @@ private:
 /// Polls and waits until a call is over that nobody else has a handle of. After an interrupt the call stays in flight,
 /// after hold().
 void run_to_the_end(const std::shared_ptr<InFlight>& call, const std::function<void()>& hold = nullptr);
+
+/// Tells the ranks, which wait for this one's status, that it has not the memory to begin a call: the error that all
+/// get. It is raised by a wait, as on the other ranks, which may start other calls before they learn of it.
+std::exception_ptr tell_of_lack(Context& context, const Caller& caller, const std::exception_ptr& lack);
 
 /// A tag for a call that is made once and repeated, free on all ranks. Collective.
 /// @throws ConfigError on every rank where there is none

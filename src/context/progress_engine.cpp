@@ -71,6 +71,10 @@ public:
                       [&](int slot) { engine_->inner_->post_native_message(slot, matrix, send, peer); });
     }
     bool native() const override { return engine_->inner_->native(); }
+    bool has_ended(int peer, bool before_native) override {
+        std::scoped_lock guard(engine_->lock_);
+        return engine_->inner_->has_ended(peer, before_native);
+    }
     bool alarms() const override { return engine_->inner_->alarms(); }
     void post_alarm(int peer, const Alarm& alarm) override {
         std::scoped_lock guard(engine_->lock_);
@@ -107,15 +111,10 @@ private:
     std::atomic<bool> any_{false};
 };
 
-namespace {
-
-// The engines that this thread has added operations to, while they have any.
 std::vector<std::weak_ptr<ProgressEngine>>& engines_of_thread() {
     thread_local std::vector<std::weak_ptr<ProgressEngine>> list;
     return list;
 }
-
-}  // namespace
 
 std::shared_ptr<ProgressEngine> ProgressEngine::make(std::unique_ptr<Transport> inner) {
     std::shared_ptr<ProgressEngine> e(new ProgressEngine);
@@ -130,7 +129,7 @@ std::shared_ptr<ProgressEngine> ProgressEngine::make(std::unique_ptr<Transport> 
 
 ProgressEngine::~ProgressEngine() {  // their ports look at the slots once more
     transfers.idle.clear();
-    comparison.reset();
+    comparisons.idle.clear();
     main_.reset();
 }
 
@@ -148,6 +147,27 @@ std::unique_ptr<Transport> ProgressEngine::port() {
 
 std::unique_ptr<Transport> ProgressEngine::borrowed_port() {
     return std::make_unique<Port>(nullptr, this, false);
+}
+
+std::unique_ptr<Comparison> ProgressEngine::take_comparison(std::shared_ptr<const HashedStatus> status,
+                                                            std::vector<std::int64_t> values, bool blocking) {
+    std::unique_ptr<Comparison> found;
+    {
+        const std::scoped_lock guard(comparisons.lock);
+        if (comparisons.idle.size() > (blocking ? 0 : 1)) {
+            found = std::move(comparisons.idle.back());
+            comparisons.idle.pop_back();
+        }
+        comparisons.idle.reserve(comparisons.idle.size() + 1);  // so that it can come back
+    }
+    if (!found) return std::make_unique<Comparison>(borrowed_port(), std::move(status), std::move(values));
+    found->agreement.set_status(std::move(status), std::move(values));
+    return found;
+}
+
+void ProgressEngine::give_back(std::unique_ptr<Comparison> comparison) noexcept {
+    const std::scoped_lock guard(comparisons.lock);
+    if (comparisons.idle.size() < comparisons.idle.capacity()) comparisons.idle.push_back(std::move(comparison));
 }
 
 // Under the lock.
@@ -170,14 +190,24 @@ void ProgressEngine::post(Port* port, int id, int peer, Start start) {
         free_.pop_back();
         slots_[slot] = {port, id, peer};
     }
-    start(slot);
+    try {
+        start(slot);
+    } catch (const MpiError&) {
+        main_->mark_failed();  // the others wait for what is lost: this rank must not wait for them
+        throw;
+    }
 }
 
 bool ProgressEngine::move() {
     if (!lock_.try_lock()) return false;  // another lane is at it
     std::scoped_lock guard(std::adopt_lock, lock_);
     found_.clear();
-    inner_->poll(found_);
+    try {
+        inner_->poll(found_);
+    } catch (const MpiError&) {
+        main_->mark_failed();
+        throw;
+    }
     for (int slot : found_) {
         const Slot s = std::exchange(slots_[slot], Slot());
         if (s.port) s.port->arrived(s.id);

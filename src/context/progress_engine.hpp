@@ -33,6 +33,11 @@ protected:
 
 class PatternTransfer;
 struct Comparison;
+struct HashedStatus;
+
+class ProgressEngine;
+/// The engines that this thread has added operations to, while they have any.
+std::vector<std::weak_ptr<ProgressEngine>>& engines_of_thread();
 
 /// One a context. Any thread that waits on it advances every operation in flight.
 class ProgressEngine : public std::enable_shared_from_this<ProgressEngine> {
@@ -60,8 +65,12 @@ public:
     std::atomic<bool> waited_for_ended{false};
     /// @throws MpiError where a rank has ended
     void refuse_if_ended(const Caller& caller) const;
-    /// For blocking agreements, one after another; taken out while in use.
-    std::unique_ptr<Comparison> comparison;
+    /// An agreement with this status and these values. One is left for blocking calls, which tell of errors.
+    /// @throws std::bad_alloc
+    std::unique_ptr<Comparison> take_comparison(std::shared_ptr<const HashedStatus> status,
+                                                std::vector<std::int64_t> values, bool blocking = false);
+    /// For the calls to come. Its messages must be over.
+    void give_back(std::unique_ptr<Comparison> comparison) noexcept;
     /// Tags of calls that are prepared once and repeated.
     std::shared_ptr<PersistentTags> persistent_tags;
     /// Held by the thread that makes a call. Waits, sends and receives do not take it: another thread's call may depend
@@ -84,6 +93,11 @@ public:
         std::mutex lock;
         std::vector<std::shared_ptr<PatternTransfer>> idle;
     } transfers;
+    /// Agreements that nobody uses.
+    struct {
+        std::mutex lock;
+        std::vector<std::unique_ptr<Comparison>> idle;
+    } comparisons;
     /// Receives of buffered sends by (rank, tag), in order: the first alone may post.
     struct {
         std::mutex lock;

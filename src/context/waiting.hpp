@@ -9,6 +9,7 @@
 #include "context/progress_engine.hpp"
 #include "execute/executor.hpp"
 #include "tilewave/context.hpp"
+#include "transport/ended_look.hpp"
 
 namespace tilewave {
 
@@ -34,28 +35,26 @@ private:
 /// Argument of the heartbeat in waits that other ranks rely on: only a repeated interrupt ends them.
 constexpr double only_insisting = 2;
 
-/// After so long without a message each rank that is waited for is asked whether it has ended; after as long again a
-/// wait for an ended rank fails.
-constexpr double look_for_ended_s = 1;
-
 /// Waits until ready(). `what` gives the text of a report of a long wait: "in tw.run, for rank 1".
 /// @throws MpiError, also where a rank that is waited for has ended; Interrupted when the heartbeat returns true
 template <class Ready, class What>
 void wait_until(Context& context, Ready ready, What what, Backoff::Kind kind) {
     const ExecuteOptions& options = context.options();
     Backoff backoff(kind);
-    double since = 0, looked = now_s(), look = 0;
+    double since = 0, looked = now_s();
     bool reported = false;
-    int ended = -1;
+    EndedLook look;
     while (!ready()) {
         const bool moved = context.engine()->progress();
         if (ready()) return;
-        if (moved) {  // more is likely to follow
+        context.transport().must_work();  // else what is waited for may be lost
+        if (moved) {                      // more is likely to follow
             backoff.restart();
             since = 0;
+            look.restart();
         } else {
             backoff.pause();
-            if (!backoff.slow()) continue;
+            if (!backoff.yielding()) continue;
         }
         const double now = now_s();
         if (options.heartbeat && now - looked >= 0.05) {
@@ -63,19 +62,11 @@ void wait_until(Context& context, Ready ready, What what, Backoff::Kind kind) {
             if (options.heartbeat(only_insisting)) throw Interrupted();
         }
         if (moved) continue;
-        if (since == 0) {
-            since = now;
-            look = now + look_for_ended_s;
-            ended = -1;
-        }
-        if (now > look) {
-            look = now + look_for_ended_s;
-            const int before = std::exchange(ended, context.engine()->find_ended_peer());
-            if (ended >= 0 && ended == before) {
-                context.engine()->waited_for_ended = true;
-                throw MpiError("rank " + std::to_string(ended) + " has ended; rank " + std::to_string(context.rank()) +
-                               " waits " + context.engine()->paused(what));
-            }
+        if (since == 0) since = now;
+        if (const int ended = look(now, [&] { return context.engine()->find_ended_peer(); }); ended >= 0) {
+            context.engine()->waited_for_ended = true;
+            throw MpiError("rank " + std::to_string(ended) + " has ended; rank " + std::to_string(context.rank()) +
+                           " waits " + context.engine()->paused(what));
         }
         if (reported || now - since < patience_s()) continue;
         reported = true;

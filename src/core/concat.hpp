@@ -1,5 +1,6 @@
 // Texts made of parts, for messages.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -21,6 +22,11 @@ std::string concat(const Parts&... parts) {
     };
     (add(parts), ...);
     return text;
+}
+
+/// So many of what has a name in the singular: "1 rank", "3 ranks".
+inline std::string counted(std::int64_t number, std::string_view name) {
+    return concat(number, " ", name, number == 1 ? "" : "s");
 }
 
 }  // namespace tilewave

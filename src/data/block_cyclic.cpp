@@ -38,10 +38,13 @@ GlobalElement Axis::global_of(int part, LocalElement l) const {
     return {(l.at / block * parts + part) * block + l.at % block};
 }
 
-std::int64_t Axis::count(int part) const {
-    if (block == 0) return block_start(extent, parts, part + 1) - block_start(extent, parts, part);
-    const std::int64_t round = block * parts, rest = extent % round;
-    return extent / round * block + std::clamp<std::int64_t>(rest - part * block, 0, block);
+std::int64_t Axis::before(int part, GlobalElement g) const {
+    if (block == 0) {
+        const std::int64_t lo = block_start(extent, parts, part);
+        return std::clamp<std::int64_t>(g.at - lo, 0, block_start(extent, parts, part + 1) - lo);
+    }
+    const std::int64_t round = block * parts, rest = g.at % round;
+    return g.at / round * block + std::clamp<std::int64_t>(rest - part * block, 0, block);
 }
 
 std::int64_t Axis::first(int part) const {

@@ -1,5 +1,6 @@
 #include "data/checksum.hpp"
 
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -30,6 +31,22 @@ std::uint64_t checksum(const std::byte* data, std::int64_t bytes, std::uint64_t 
     all ^= all >> 33;
     all *= other_prime;
     return all ^ all >> 29;
+}
+
+std::uint32_t crc32c(const std::byte* data, std::int64_t bytes) {
+    static constexpr auto table = [] {
+        std::array<std::uint32_t, 256> of_byte{};
+        for (std::uint32_t n = 0; n < 256; ++n) {
+            std::uint32_t crc = n;
+            for (int bit = 0; bit < 8; ++bit) crc = crc & 1 ? crc >> 1 ^ 0x82f63b78u : crc >> 1;
+            of_byte[n] = crc;
+        }
+        return of_byte;
+    }();
+    std::uint32_t crc = ~0u;
+    for (std::int64_t at = 0; at < bytes; ++at)
+        crc = crc >> 8 ^ table[(crc ^ static_cast<std::uint32_t>(data[at])) & 0xff];
+    return ~crc;
 }
 
 }  // namespace tilewave

@@ -1,7 +1,9 @@
 #include "tilewave/engine/layout.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <numeric>
 
 #include "data/tuning.hpp"
 
@@ -15,6 +17,12 @@ std::int64_t block_with(std::int64_t extent, std::int64_t parts, std::int64_t at
     const std::int64_t size = extent / parts, larger = extent % parts;  // blocks of size + 1 come first
     if (at < larger * (size + 1)) return at / (size + 1);
     return larger + (at - larger * (size + 1)) / size;
+}
+
+std::string to_string(const Weights& weights) {
+    std::string text;
+    for (const std::int64_t weight : weights) text += (text.empty() ? "" : ", ") + std::to_string(weight);
+    return "(" + text + ")";
 }
 
 Cut Cut::part(std::int64_t from, std::int64_t by) const {
@@ -36,11 +44,35 @@ Cut Cut::times_of(std::int64_t factor) const {
     return other;
 }
 
+Cut Cut::in_proportion(const std::vector<std::int64_t>& weights) const {
+    __extension__ using Wide = __int128;  // of products of two numbers
+    Cut other = *this;
+    other.begins.clear();
+    if (std::ranges::adjacent_find(weights, std::not_equal_to()) == weights.end()) return other;
+    const std::int64_t all = std::accumulate(weights.begin(), weights.end(), std::int64_t{0});
+    std::int64_t before = 0;
+    other.begins.push_back(0);
+    for (const std::int64_t weight : weights) {
+        before += weight;
+        other.begins.push_back(static_cast<std::int64_t>((Wide{2} * of * before + all) / (Wide{2} * all)));
+    }
+    return other;
+}
+
+std::int64_t Cut::point_start(std::int64_t parts, std::int64_t block) const {
+    return std::ssize(begins) == parts + 1 ? begins[block] : block_start(of, parts, block);
+}
+
+std::int64_t Cut::block_of(std::int64_t parts, std::int64_t point) const {
+    if (std::ssize(begins) != parts + 1) return block_with(of, parts, point);
+    return std::ranges::upper_bound(begins, point) - begins.begin() - 1;
+}
+
 std::int64_t Cut::start(std::int64_t parts, std::int64_t c, std::int64_t extent) const {
     if (c <= 0) return 0;
     const std::int64_t block = ceil_div(c, every) * every;
     if (block >= parts) return extent;
-    const std::int64_t at = ceil_div(scale * block_start(of, parts, block), per);
+    const std::int64_t at = ceil_div(scale * point_start(parts, block), per);
     if (at >= ceil_div(scale * of, per)) return extent;
     return std::clamp<std::int64_t>(times * (ceil_div(shift + at - first, step) + moved), 0, extent);
 }
@@ -50,7 +82,7 @@ std::int64_t Cut::block_at(std::int64_t parts, std::int64_t at) const {
     const std::int64_t element = first + step * (floor_div(at, times) - moved) - shift;
     const std::int64_t last = ceil_div(scale * of, per) - 1;
     const std::int64_t point = std::min(floor_div(std::min(element, last) * per, scale), of - 1);
-    return point < 0 ? 0 : block_with(of, parts, point) / every * every;
+    return point < 0 ? 0 : block_of(parts, point) / every * every;
 }
 
 Layout::Layout(Index shape_, Index grid_, Index lo, Index hi) : shape(shape_), grid(grid_), halo_lo(lo), halo_hi(hi) {

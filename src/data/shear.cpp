@@ -1,4 +1,5 @@
 #include "data/shear.hpp"
+#include "core/avx2.hpp"
 #include "data/tuning.hpp"
 
 #include <algorithm>
@@ -6,8 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#if defined(__x86_64__) && defined(__GNUC__)
-#define TILEWAVE_AVX2 1
+#ifdef TILEWAVE_AVX2
 #include <immintrin.h>
 #endif
 
@@ -46,10 +46,8 @@ struct ItemBlock {
 };
 
 #ifdef TILEWAVE_AVX2
-#define TILEWAVE_TARGET __attribute__((target("avx2")))
-
 template <int item>
-TILEWAVE_TARGET inline __m256i interleave_low(__m256i a, __m256i b) {
+TILEWAVE_AVX2 inline __m256i interleave_low(__m256i a, __m256i b) {
     if constexpr (item == 1) return _mm256_unpacklo_epi8(a, b);
     if constexpr (item == 2) return _mm256_unpacklo_epi16(a, b);
     if constexpr (item == 4) return _mm256_unpacklo_epi32(a, b);
@@ -57,7 +55,7 @@ TILEWAVE_TARGET inline __m256i interleave_low(__m256i a, __m256i b) {
 }
 
 template <int item>
-TILEWAVE_TARGET inline __m256i interleave_high(__m256i a, __m256i b) {
+TILEWAVE_AVX2 inline __m256i interleave_high(__m256i a, __m256i b) {
     if constexpr (item == 1) return _mm256_unpackhi_epi8(a, b);
     if constexpr (item == 2) return _mm256_unpackhi_epi16(a, b);
     if constexpr (item == 4) return _mm256_unpackhi_epi32(a, b);
@@ -67,7 +65,7 @@ TILEWAVE_TARGET inline __m256i interleave_high(__m256i a, __m256i b) {
 // The transpose of each half of n x n items: a step puts item 2i and 2i + 1 of what were vectors i
 // and i + n/2 together; after log2(n) of them all indices have changed places.
 template <int item>
-TILEWAVE_TARGET inline void transpose_halves(__m256i* v) {
+TILEWAVE_AVX2 inline void transpose_halves(__m256i* v) {
     constexpr int n = 16 / item;
 #pragma GCC unroll 4
     for (int step = 1; step < n; step *= 2) {
@@ -84,8 +82,8 @@ TILEWAVE_TARGET inline void transpose_halves(__m256i* v) {
 
 // The lower halves hold the first n rows of the block, the upper ones the others.
 template <int item, bool back>
-TILEWAVE_TARGET inline void copy_block(std::byte* to, std::int64_t to_step, const std::byte* from,
-                                       std::int64_t from_step) {
+TILEWAVE_AVX2 inline void copy_block(std::byte* to, std::int64_t to_step, const std::byte* from,
+                                     std::int64_t from_step) {
     constexpr int n = 16 / item;
     __m256i v[n];
 #pragma GCC unroll 16
@@ -106,8 +104,8 @@ TILEWAVE_TARGET inline void copy_block(std::byte* to, std::int64_t to_step, cons
 }
 
 template <int item, bool back>
-TILEWAVE_TARGET void copy_blocks_avx2(std::byte* to, std::int64_t to_step, const std::byte* from,
-                                      std::int64_t from_step, std::int64_t n, int strips, Steps strip) {
+TILEWAVE_AVX2 void copy_blocks_avx2(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step,
+                                    std::int64_t n, int strips, Steps strip) {
     const std::int64_t to_next = back ? 16 : 16 / item * to_step, from_next = back ? 16 / item * from_step : 16;
     for (; n >= blocks_a_line; n -= blocks_a_line) {
         const int ahead = n > lines_ahead * blocks_a_line ? blocks_a_line * (16 / item) : 0;
@@ -143,7 +141,7 @@ void copy_blocks(std::byte* to, std::int64_t to_step, const std::byte* from, std
 template <int item, bool back>
 CopyBlocks block_copier() {
 #ifdef TILEWAVE_AVX2
-    if (__builtin_cpu_supports("avx2")) return copy_blocks_avx2<item, back>;
+    if (has_avx2) return copy_blocks_avx2<item, back>;
 #endif
     return copy_blocks<item, back>;
 }

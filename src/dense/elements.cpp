@@ -5,8 +5,10 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <string>
 
+#include "context/plans_only.hpp"
 #include "transport/collectives.hpp"
 
 namespace tilewave {
@@ -36,6 +38,11 @@ std::int64_t row_of_diagonal(const MatrixStorage& m, std::int64_t column) {
     return here ? rows.local_of({column}).at : -1;
 }
 
+// Elements of a part of the rows before a row of the whole matrix.
+std::int64_t rows_before(const Axis& rows, int part, std::int64_t row) {
+    return rows.before(part, {std::min(row, rows.extent)});
+}
+
 }  // namespace
 
 void set_identity(MatrixStorage& m) {
@@ -51,7 +58,10 @@ void clear_rows(MatrixStorage& m, std::int64_t first) {
 }
 
 void clear_above_diagonal(MatrixStorage& m) {
-    each_column(m, [&](auto* items, std::int64_t column) { std::fill_n(items, std::min(column, m.rows()), 0); });
+    const int part = m.layout().row_of(m.context().rank());
+    each_column(m, [&](auto* items, std::int64_t column) {
+        std::fill_n(items, rows_before(m.layout().rows, part, column), 0);
+    });
 }
 
 std::int64_t first_zero(const MatrixStorage& m) {
@@ -63,25 +73,71 @@ std::int64_t first_zero(const MatrixStorage& m) {
     return found;
 }
 
+namespace {
+
+// What a rank has of a column of R: its largest element, the squares of all divided by that, and its diagonal.
+struct ColumnSize {
+    double largest = 0, squares = 0, diagonal = -1;
+
+    void add(double size) {
+        if (std::isnan(largest) || size == 0) return;
+        if (size > largest || std::isnan(size)) rescale(size);
+        squares += size / largest * (size / largest);
+    }
+    void add(const ColumnSize& other) {
+        diagonal = std::max(diagonal, other.diagonal);
+        if (std::isnan(largest) || other.largest == 0) return;
+        if (other.largest > largest || std::isnan(other.largest)) rescale(other.largest);
+        squares += other.squares * (other.largest / largest) * (other.largest / largest);
+    }
+    bool dependent(double cond) const {
+        return largest == 0 || (std::isfinite(largest) && diagonal / largest <= cond * std::sqrt(squares));
+    }
+
+private:
+    void rescale(double size) {
+        if (largest > 0) squares *= largest / size * (largest / size);
+        largest = size;
+    }
+};
+
+}  // namespace
+
 std::int64_t first_dependent(const MatrixStorage& r, double cond) {
-    std::int64_t found = 0;
+    Context& context = r.context();
+    if (plans_only(context)) return 0;  // nothing was computed
+    const int part = r.layout().row_of(context.rank());
+    std::map<std::int64_t, ColumnSize> sizes;
     each_column(r, [&](const auto* items, std::int64_t column) {
-        if (found != 0) return;
-        double largest = 0, squares = 0;
-        for (std::int64_t i = 0; i <= column; ++i) {
-            const double size = std::abs(items[i]);
-            largest = size > largest || std::isnan(size) ? size : largest;
-            if (std::isnan(largest)) return;
-        }
-        for (std::int64_t i = 0; i <= column; ++i) squares += std::norm(std::complex<double>(items[i]) / largest);
-        const bool dependent = std::isfinite(largest) && std::abs(items[column]) / largest <= cond * std::sqrt(squares);
-        if (largest == 0 || dependent) found = column + 1;
+        ColumnSize& size = sizes[column];
+        const std::int64_t count = rows_before(r.layout().rows, part, column + 1), row = row_of_diagonal(r, column);
+        for (std::int64_t i = 0; i < count; ++i) size.add(std::abs(items[i]));
+        if (row >= 0) size.diagonal = std::abs(items[row]);
     });
-    return found;
+    if (r.layout().rows.parts > 1) {
+        std::string bytes;
+        for (const auto& entry : sizes) bytes.append(reinterpret_cast<const char*>(&entry), sizeof entry);
+        sizes.clear();
+        for (const Given& some : allgather(context.transport(), bytes))
+            for (std::size_t at = 0; at < some.ranks * some.text.size();
+                 at += sizeof(std::pair<std::int64_t, ColumnSize>)) {
+                const char* const entry = some.text.data() + at % some.text.size();
+                std::int64_t column;
+                ColumnSize size;
+                std::memcpy(&column, entry, sizeof column);
+                std::memcpy(static_cast<void*>(&size), entry + sizeof column, sizeof size);
+                sizes[column].add(size);
+            }
+    }
+    std::int64_t found = 0;
+    for (const auto& [column, size] : sizes)
+        if (found == 0 && size.dependent(cond)) found = column + 1;
+    return least_number(context, found);
 }
 
 std::int64_t least_number(Context& context, std::int64_t here) {
     constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
+    if (plans_only(context)) return 0;  // nothing was computed
     std::int64_t least = here == 0 ? none : here, room[2];
     allreduce_min(context.transport(), {&least, 1}, room);
     return least == none ? 0 : least;
@@ -91,17 +147,19 @@ std::pair<std::complex<double>, std::int64_t> determinant_of(const FactorStorage
     using Number = std::complex<double>;
     std::string numbers;
     each_column(f.matrix, [&](const auto* items, std::int64_t column) {
-        const Number value(items[column]);
+        const std::int64_t row = row_of_diagonal(f.matrix, column);
+        if (row < 0) return;
+        const Number value(items[row]);
         numbers.append(reinterpret_cast<const char*>(&value), sizeof value);
     });
     Number found = 1;
     for (std::size_t i = 0; i < f.pivots.size(); ++i)
         if (f.pivots[i] != static_cast<std::int64_t>(i)) found = -found;
     std::int64_t exponent = 0;  // partial products may leave the range of doubles where the whole does not
-    for (const std::string& bytes : allgather(f.matrix.context().transport(), numbers))
-        for (std::size_t at = 0; at < bytes.size(); at += sizeof(Number)) {
+    for (const Given& some : allgather(f.matrix.context().transport(), numbers))
+        for (std::size_t at = 0; at < some.ranks * some.text.size(); at += sizeof(Number)) {
             Number value;
-            std::memcpy(static_cast<void*>(&value), bytes.data() + at, sizeof value);
+            std::memcpy(static_cast<void*>(&value), some.text.data() + at % some.text.size(), sizeof value);
             const bool real = !is_complex(f.matrix.type());  // without infinity times 0
             found = {found.real() * value.real() - found.imag() * value.imag(),
                      real ? 0 : found.real() * value.imag() + found.imag() * value.real()};
@@ -115,7 +173,8 @@ std::pair<std::complex<double>, std::int64_t> determinant_of(const FactorStorage
 }
 
 BlockCyclic rows_of(const BlockCyclic& layout, std::int64_t rows) {
-    return {{rows, 1, 0}, layout.columns, layout.ranks_by_column};
+    const int parts = layout.rows.parts;
+    return {{rows, parts, parts > 1 ? layout.rows.block : 0}, layout.columns, layout.ranks_by_column};
 }
 
 }  // namespace tilewave

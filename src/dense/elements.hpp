@@ -12,18 +12,18 @@ namespace tilewave {
 void set_identity(MatrixStorage& m);
 /// Zeros in the rows of this rank from `first` on. Local.
 void clear_rows(MatrixStorage& m, std::int64_t first);
-/// Zeros above the diagonal, of a matrix by columns. Local.
+/// Zeros above the diagonal. Local.
 void clear_above_diagonal(MatrixStorage& m);
 /// The number from 1 of this rank's first element of the diagonal that is 0; 0: there is none. Local.
 std::int64_t first_zero(const MatrixStorage& m);
-/// The number from 1 of this rank's first column of a triangle R, by columns, that depends on those before it: its
-/// diagonal has at most the part `cond` of its norm. 0: there is none. Local.
+/// The number from 1 of the first column of a triangle R that depends on those before it: its diagonal has at most the
+/// part `cond` of its norm. 0: there is none. Collective.
 std::int64_t first_dependent(const MatrixStorage& r, double cond);
 /// The least number above 0 of all ranks; 0: none has one. Collective.
 std::int64_t least_number(Context& context, std::int64_t here);
 /// The determinant of the matrix of an LU factor: first 2^second, on every rank. Collective, after an agreement.
 std::pair<std::complex<double>, std::int64_t> determinant_of(const FactorStorage& factor);
-/// The layout with another number of rows, of a matrix whose ranks have all rows of their columns.
+/// The layout with another number of rows, whose first ones lie where they lay.
 BlockCyclic rows_of(const BlockCyclic& layout, std::int64_t rows);
 
 }  // namespace tilewave

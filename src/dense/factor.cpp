@@ -55,15 +55,15 @@ Factorization::Factorization(const std::string& name, FactorKind kind, const Mat
 FactorStorage Factorization::run(const RankedPlans<FactorPlan>& ranked, bool in_place) const {
     using Gives = FactorRun::Gives;
     const FactorPlan& plan = ranked.plans.front();
-    const BlockCyclic layout = panel_layout(problem_, plan.block);
+    const BlockCyclic layout = panel_layout(problem_, plan);
     const bool stays = layout.same(a_.layout()), qr = problem_.work == PanelWork::qr;
     std::optional<FactorStorage> made;
     std::optional<ReadyMove> move;
     std::optional<FactorRun> ready;
     agree_after(context(), "ready", [&] {
-        const std::int64_t columns = layout.columns.extent;
-        MatrixStorage triangles(context(), by_block_columns(qr ? plan.block : 0, columns, context().size(), plan.block),
-                                a_.type());
+        // The triangles T: the rows of one block, which the first row of ranks has.
+        const Axis one_block{qr ? plan.block : 0, layout.rows.parts, plan.block};
+        MatrixStorage triangles(context(), {one_block, layout.columns}, a_.type());
         std::fill_n(triangles.data(), triangles.bytes(), std::byte{0});
         FactorPlan used = plan;
         used.predicted_s = -1;  // of the factorization alone

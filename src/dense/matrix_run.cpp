@@ -1,8 +1,10 @@
 #include "dense/matrix_run.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
+#include "context/plans_only.hpp"
 #include "measure/task_rates.hpp"
 #include "transport/collectives.hpp"
 
@@ -28,6 +30,14 @@ std::function<Prediction()> prediction_of(
     };
 }
 
+namespace {
+
+RowPart row_part(const Context& context, const FactorPlan& plan) {
+    return {static_cast<int>(plan.grid[0]), context.rank() / static_cast<int>(plan.grid[1])};
+}
+
+}  // namespace
+
 FactorRun::FactorRun(Context& context, PanelWorks works, Gives gives, std::int64_t rows,
                      std::shared_ptr<MovingMemory> moving)
     : context_(context),
@@ -36,22 +46,26 @@ FactorRun::FactorRun(Context& context, PanelWorks works, Gives gives, std::int64
       found_(std::make_shared<FactorInfo>()),
       pivots_(gives == Gives::pivots ? static_cast<std::size_t>(rows) : 0),
       room_(2 * pivots_.size()),
-      run_(context, works_.schedule_of(context.rank()), factor_tasks(works_.library, works_.type, found_),
-           std::move(moving)) {}
+      run_(context, works_.schedule_of(context.rank()),
+           factor_tasks(works_.library, works_.type, found_, row_part(context, works_.plan)), std::move(moving)) {}
 
 FactorReport FactorRun::run(const std::vector<Binding>& matrices, const std::string& moved, std::int64_t copies_bytes) {
     found_->forget();
     FactorReport report{run_.run(matrices), works_.plan, moved, copies_bytes + panels_bytes(), {}};
-    report.prediction =
-        prediction_of(context_, works_.schedule_of,
-                      [library = works_.library, type = works_.type](const std::vector<Schedule>& parts) {
-                          return factor_task_rates(library, type, parts);
-                      });
+    report.prediction = prediction_of(
+        context_, works_.schedule_of,
+        [library = works_.library, type = works_.type, rows = static_cast<int>(works_.plan.grid[0])](
+            const std::vector<Schedule>& parts) { return factor_task_rates(library, type, parts, rows); });
     if (gives_ != Gives::nothing) share_info();
     return report;
 }
 
 void FactorRun::share_info() {
+    if (plans_only(context_)) {
+        std::iota(pivots_.begin(), pivots_.end(), std::int64_t{0});
+        info_ = 0;
+        return;
+    }
     Transport& t = context_.transport();
     std::int64_t first = found_->any() ? found_->first() : none, room[2];
     allreduce_min(t, {&first, 1}, room);

@@ -111,8 +111,10 @@ std::unique_ptr<SidesRun> solving(FactorKind kind, const FactorStorage& f, const
 
 std::unique_ptr<SidesRun> inverting(const FactorStorage& f, const MatrixStorage& like,
                                     std::shared_ptr<const Blas> library) {
-    auto made = std::make_unique<SidesRun>(f, nullptr, MatrixStorage(like.context(), like.layout(), like.type()),
-                                           std::move(library), f.matrix.layout());
+    const std::int64_t n = like.layout().rows.extent;
+    auto made =
+        std::make_unique<SidesRun>(f, nullptr, MatrixStorage(like.context(), like.layout(), like.type()),
+                                   std::move(library), by_block_columns(n, n, like.context().size(), f.plan.block));
     made->solve({false, Transpose::none, true});
     made->solve({true, Transpose::none, false});
     return made;
@@ -172,7 +174,7 @@ std::int64_t TriangularSolution::info() const {
 
 SidesResult TriangularSolution::run(const RankedPlans<FactorPlan>& ranked) const {
     const FactorPlan& plan = ranked.plans.front();
-    const BlockCyclic layout = panel_layout(problem_, plan.block);
+    const BlockCyclic layout = panel_layout(problem_, plan);
     const bool stays = layout.same(a_.layout());
     std::optional<FactorStorage> panels;
     std::optional<ReadyMove> move;
@@ -195,18 +197,19 @@ SidesResult TriangularSolution::run(const RankedPlans<FactorPlan>& ranked) const
 LeastSquaresRun::LeastSquaresRun(const std::string& name, const FactorStorage& f, const MatrixStorage& b,
                                  const BlockCyclic& layout_of_x, double cond, bool wide, std::int64_t held_bytes,
                                  const std::shared_ptr<const Blas>& library)
-    : held_bytes_(held_bytes),
-      deficient_((require_sides(name, f, b, wide ? f.matrix.layout().columns.extent : f.matrix.layout().rows.extent),
-                  first_dependent(f.matrix, cond))),
+    : factor_(f),
+      cond_(cond),
+      held_bytes_(held_bytes),
       made_(b.context(), layout_of_x, b.type()),
       run_(f, &b, made_.shared(), library) {
+    require_sides(name, f, b, wide ? f.matrix.layout().columns.extent : f.matrix.layout().rows.extent);
     if (!wide) run_.apply({true, false});
     run_.solve({true, wide ? Transpose::adjoint : Transpose::none, false});
     if (wide) run_.apply({false, false});
 }
 
 LeastSquares LeastSquaresRun::run() {
-    LeastSquares found{least_number(made_.context(), deficient_), {made_.shared(), {}}, run_.sides().shared()};
+    LeastSquares found{first_dependent(factor_.matrix, cond_), {made_.shared(), {}}, run_.sides().shared()};
     if (found.info == 0) found.result = run_.run("", held_bytes_);
     return found;
 }

@@ -108,7 +108,9 @@ public:
     LeastSquares run();
 
 private:
-    std::int64_t held_bytes_, deficient_;
+    const FactorStorage& factor_;
+    double cond_;
+    std::int64_t held_bytes_;
     MatrixStorage made_;
     SidesRun run_;
 };

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <string>
 
+#include "core/clock.hpp"
+#include "core/concat.hpp"
+
 namespace tilewave {
 
 // The number of the work goes with one bit more: whether the rank leaves.
@@ -51,9 +54,11 @@ std::int64_t Alarms::last_block() {
     std::vector<int> nothing;
     for (int r = 0; r < transport_.size(); ++r) {
         if (r == transport_.rank()) continue;
+        EndedLook look;
         for (Backoff backoff; !of_this_work(r); backoff.pause()) {
             transport_.poll(nothing);
             (void)heard();
+            if (backoff.yielding()) must_not_have_ended(look, r);
         }
         last = std::max(last, of_this_work(r)->block);
     }
@@ -65,13 +70,21 @@ void Alarms::take_outstanding() {
     std::vector<std::int64_t> raised(static_cast<std::size_t>(transport_.size()), 0);
     raised[transport_.rank()] = raised_ ? -1 : 0;
     allreduce_min(transport_, raised);
-    auto all_here = [&] {
-        for (int r = 0; r < transport_.size(); ++r)
-            if (r != transport_.rank() && raised[r] && !of_this_work(r)) return false;
-        return true;
-    };
     std::vector<int> nothing;
-    for (Backoff backoff; take(), !all_here(); backoff.pause()) transport_.poll(nothing);
+    for (int r = 0; r < transport_.size(); ++r) {
+        if (r == transport_.rank() || !raised[r]) continue;
+        EndedLook look;
+        for (Backoff backoff; take(), !of_this_work(r); backoff.pause()) {
+            transport_.poll(nothing);
+            if (backoff.yielding()) must_not_have_ended(look, r);
+        }
+    }
+}
+
+void Alarms::must_not_have_ended(EndedLook& look, int rank) {
+    if (look(now_s(), [&] { return transport_.has_ended(rank, false) ? rank : -1; }) < 0) return;
+    throw MpiError(
+        concat("rank ", rank, " has ended; rank ", transport_.rank(), " waits ", transport_.doing(), "for its alarm"));
 }
 
 }  // namespace tilewave

@@ -5,6 +5,7 @@
 
 #include "execute/tuning.hpp"
 #include "tilewave/engine/transport.hpp"
+#include "transport/ended_look.hpp"
 
 namespace tilewave {
 
@@ -48,6 +49,7 @@ public:
 private:
     void take();
     const Alarm* of_this_work(int from) const;
+    void must_not_have_ended(EndedLook& look, int rank);
 
     Transport& transport_;
     std::int64_t number_ = 0, blocks_ = 1, block_ = 0;

@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "execute/clones.hpp"
+#include "core/avx2.hpp"
 #include "tilewave/reduction.hpp"
 
 namespace tilewave {
@@ -68,7 +68,7 @@ constexpr auto tails = [] {
 // what an accumulator changes by and what is left are exact (Demmel and Nguyen, "Parallel reproducible summation",
 // 2015, twice) while it stays below 2^(k + 1) and above 2^k; of the second that is sure. Nothing is added, and false
 // returned, where the first, begun at `start`, does not, or a value is NaN, or has bits left after both.
-TILEWAVE_CLONES bool take(double* high, double* low, const double* x, std::int64_t n, double start) {
+[[gnu::always_inline]] inline bool take(double* high, double* low, const double* x, std::int64_t n, double start) {
     Doubles h[2], l[2];
     for (int k = 0; k < 2; ++k) {
         std::memcpy(&h[k], high + 4 * k, sizeof h[k]);
@@ -109,7 +109,7 @@ TILEWAVE_CLONES bool take(double* high, double* low, const double* x, std::int64
 }
 
 // The exponent of the largest of some values, 1024 where it is infinite or NaN.
-TILEWAVE_CLONES int largest_exponent(const double* x, std::int64_t n) {
+[[gnu::always_inline]] inline int largest_exponent(const double* x, std::int64_t n) {
     std::uint64_t most = 0;
     for (std::int64_t i = 0; i < n; ++i) {
         std::uint64_t bits;
@@ -158,14 +158,14 @@ void ExactSum::add_block(const double* x, std::int64_t n) {
     const std::int64_t of_lane = (n + lanes - 1) / lanes;
     if (taken_ + of_lane > (std::int64_t{1} << lane_bits)) pass_on();
     const auto taken = [&](const double* values) {
-        const bool all =
-            exponent_ != none && take(high_.data(), low_.data(), values, n, 1.5 * power(exponent_ + high_above));
+        const bool all = exponent_ != none &&
+                         fastest<take>(high_.data(), low_.data(), values, n, 1.5 * power(exponent_ + high_above));
         if (all) taken_ += of_lane;
         return all;
     };
     if (taken(x)) return;
     // Values may grow a little before that happens again.
-    const int wanted = std::clamp(largest_exponent(x, n) + 2, least_e, greatest_e);
+    const int wanted = std::clamp(fastest<largest_exponent>(x, n) + 2, least_e, greatest_e);
     begin(exponent_ != none && std::abs(exponent_ - wanted) <= 2 ? exponent_ : wanted);
     if (taken(x)) return;
     // Those that do not fit go one by one.

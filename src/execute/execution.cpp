@@ -8,6 +8,7 @@
 #include <new>
 #include <utility>
 
+#include "core/concat.hpp"
 #include "execute/tuning.hpp"
 #include "tilewave/engine/layout.hpp"
 
@@ -167,6 +168,7 @@ void Execution::pause(Waiting& waiting, int l, std::size_t step) {
     const double now = now_s();
     if (waiting.since == 0) waiting.since = now;
     look_around(l);
+    look_for_ended(l, now, waiting.ended);
     if (!options_.crowded && s_.lanes[l][step].op == Op::await && now - waiting.since < spin_s)
         return waiting.backoff.restart();
     if (waiting.reported || now - waiting.since <= options_.stall_s) return;
@@ -182,13 +184,25 @@ void Execution::pause(Waiting& waiting, int l, std::size_t step) {
 // Other lanes may still need lane 0 for their messages, and the interpreter for its signals.
 void Execution::serve_until_all_ended() {
     Backoff backoff(options_.crowded ? Backoff::Kind::shared : Backoff::Kind::dedicated);
+    EndedLook look;
     const int others = threads_ - 1;
     while (ended_.load(std::memory_order_acquire) < others && !broken_.load(std::memory_order_acquire)) {
         if (draining()) notify_others();
         request_table_.poll(true);
         backoff.pause();
-        if (backoff.yielding()) look_around(0);
+        if (!backoff.yielding()) continue;
+        look_around(0);
+        look_for_ended(0, now_s(), look);
     }
+}
+
+// In a long wait: whether a message in flight is one of a rank that has ended.
+void Execution::look_for_ended(int l, double now, EndedLook& look) {
+    if (!serves(l)) return;
+    const int ended = look(now, [&] { return request_table_.ended_peer(); });
+    if (ended < 0) return;
+    throw MpiError(
+        concat("rank ", ended, " has ended; rank ", s_.rank, " waits ", transport_.doing(), "for a message of a run"));
 }
 
 // The one lane that may always call the transport and the interpreter looks for what ends the run.

@@ -15,6 +15,7 @@
 #include "execute/request_table.hpp"
 #include "schedule/repeat.hpp"
 #include "schedule/round_robin.hpp"
+#include "transport/ended_look.hpp"
 
 namespace tilewave {
 
@@ -165,6 +166,7 @@ private:
         int rounds = 0;
         double since = 0;
         bool reported = false;
+        EndedLook ended;
     };
     void wait_for(int l, std::size_t step);
     void progress(int l);
@@ -172,6 +174,7 @@ private:
     void serve_until_all_ended();
     void look_around(int l);
     void look_for_alarms(double now);
+    void look_for_ended(int l, double now, EndedLook& look);
     void notify_others();
     [[noreturn]] void leave();
     void stop_for(std::exception_ptr error);

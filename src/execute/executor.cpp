@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/concat.hpp"
 #include "data/memory.hpp"
 #include "data/rows.hpp"
 #include "execute/alarms.hpp"
@@ -24,8 +25,8 @@ namespace {
 // waits for any of them, and two receives may not share memory: each is posted when its message is there.
 class EmptyPart {
 public:
-    EmptyPart(const Schedule& schedule, Section section, Transport& transport, int first_tag)
-        : transport_(transport), first_tag_(first_tag) {
+    EmptyPart(const Schedule& schedule, Section section, Transport& transport, const ExecuteOptions& options)
+        : transport_(transport), first_tag_(options.first_tag), alarms_(options.alarms) {
         for (std::size_t l = 0; l < schedule.lanes.size(); ++l)
             for (std::size_t i = 0; i < schedule.lanes[l].size(); ++i) {
                 const Step& step = schedule.lanes[l][i];
@@ -52,6 +53,7 @@ public:
         for (From& from : received_) from.there = false;
         std::size_t missing = received_.size();
         Backoff backoff;
+        EndedLook look;
         while (left > 0 || missing > 0) {
             const std::size_t before = left + missing;
             for (From& from : received_) {
@@ -61,7 +63,18 @@ public:
                 --missing;
             }
             left -= poll();
-            left + missing < before ? backoff.restart() : backoff.pause();
+            if (left + missing < before) {
+                backoff.restart();
+                look.restart();
+                continue;
+            }
+            backoff.pause();
+            if (!backoff.yielding()) continue;
+            const double now = now_s();
+            if (alarms_ && alarms_->due(now)) (void)alarms_->heard();  // throws where a rank has left
+            if (const int ended = look(now, [&] { return ended_peer(); }); ended >= 0)
+                throw MpiError(concat("rank ", ended, " has ended; rank ", transport_.rank(), " waits ",
+                                      transport_.doing(), "for a message of a run"));
         }
     }
 
@@ -79,6 +92,17 @@ private:
         for (Backoff backoff; !arrived_; backoff.pause()) sent += poll();
         return sent;
     }
+    // Which send is over is not known.
+    int ended_peer() {
+        int found = -1;
+        const auto ask = [&](int peer) {
+            if (transport_.has_ended(peer, false) && found < 0) found = peer;
+        };
+        for (const From& from : received_)
+            if (!from.there) ask(from.peer);
+        for (const Message* m : sent_) ask(m->peer);
+        return found;
+    }
     std::size_t poll() {
         done_.clear();
         transport_.poll(done_);
@@ -89,6 +113,7 @@ private:
 
     Transport& transport_;
     int first_tag_;
+    Alarms* alarms_;
     std::vector<const Message*> sent_;
     std::vector<From> received_;
     std::int64_t longest_ = 0;
@@ -98,7 +123,7 @@ private:
 };
 
 void take_no_part(const Schedule& schedule, Transport& transport, const ExecuteOptions& options) {
-    const auto part = [&](Section section) { return EmptyPart(schedule, section, transport, options.first_tag); };
+    const auto part = [&](Section section) { return EmptyPart(schedule, section, transport, options); };
     part(Section::before).run();
     if (schedule.repeated.empty()) return;
     EmptyPart block = part(Section::block);

@@ -6,8 +6,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "core/avx2.hpp"
 #include "core/plain_bytes.hpp"
-#include "execute/clones.hpp"
 #include "transport/collectives.hpp"
 
 namespace tilewave {
@@ -31,7 +31,7 @@ bool better(T a, T b) {
 
 // The best of n neighbours: eight and more at once, so that the compiler makes vectors of it.
 template <bool Max, class T>
-TILEWAVE_CLONES T best_of(const T* x, std::int64_t n) {
+[[gnu::always_inline]] inline T best_of_neighbours(const T* x, std::int64_t n) {
     constexpr std::int64_t lanes = 64 / sizeof(T);
     if (n < lanes) {
         T all = x[0];
@@ -59,7 +59,7 @@ TILEWAVE_CLONES T best_of(const T* x, std::int64_t n) {
 
 // Whether a value is among n neighbours.
 template <class T>
-TILEWAVE_CLONES bool has(const T* x, std::int64_t n, T value) {
+[[gnu::always_inline]] inline bool has(const T* x, std::int64_t n, T value) {
     bool found = false;
     for (std::int64_t i = 0; i < n; ++i) found |= x[i] == value;
     return found;
@@ -68,7 +68,7 @@ TILEWAVE_CLONES bool has(const T* x, std::int64_t n, T value) {
 template <bool Max, class T>
 T best_of(const std::byte* first, std::int64_t step, std::int64_t n) {
     if (step == sizeof(T) && reinterpret_cast<std::uintptr_t>(first) % alignof(T) == 0)
-        return best_of<Max>(reinterpret_cast<const T*>(first), n);
+        return fastest<best_of_neighbours<Max, T>>(reinterpret_cast<const T*>(first), n);
     T all = load<T>(first);
     for (std::int64_t i = 1; i < n; ++i)
         if (const T v = load<T>(first + i * step); better<Max>(v, all)) all = v;
@@ -109,7 +109,7 @@ void Reduced::add_extreme(const std::byte* first, std::int64_t step, std::int64_
     constexpr std::int64_t block = 64 / sizeof(T);
     if (step == sizeof(T) && reinterpret_cast<std::uintptr_t>(first) % alignof(T) == 0 && value == value)
         while (forward ? q + block <= n : q + 1 >= block) {
-            if (has(reinterpret_cast<const T*>(first) + (forward ? q : q + 1 - block), block, value)) break;
+            if (fastest<has<T>>(reinterpret_cast<const T*>(first) + (forward ? q : q + 1 - block), block, value)) break;
             q += forward ? block : -block;
         }
     if (q < 0 || q >= n) return;

@@ -113,6 +113,17 @@ public:
         sends_empty_ = false;
     }
 
+    /// The rank of a message in flight that has ended; -1: none is known. All are asked.
+    int ended_peer() {
+        std::scoped_lock guard(lock_);
+        int found = -1;
+        for (std::size_t m = 0; m < state_.size(); ++m)
+            if (state_[m].posted > 0 && !state_[m].done.load(std::memory_order_relaxed) &&
+                transport_.has_ended(s_.messages[m].peer, false) && found < 0)
+                found = s_.messages[m].peer;
+        return found;
+    }
+
     bool done(int id) const { return state_[id].done.load(std::memory_order_acquire); }
     bool was_posted(int id) const { return state_[id].posted > 0; }
     double posted_s(int id) const { return state_[id].posted; }

@@ -8,6 +8,7 @@
 
 #include "context/agreement.hpp"
 #include "context/slowest.hpp"
+#include "core/concat.hpp"
 #include "core/plain_bytes.hpp"
 #include "data/checksum.hpp"
 #include "measure/rate_store.hpp"
@@ -45,8 +46,8 @@ std::int64_t number_of(const RateList& rates) {
     return static_cast<std::int64_t>(sum >> 2) + 1;
 }
 
-// This rank's numbers; -1: the body raised; none without tiles.
-std::array<std::int64_t, each> numbers_of(const std::vector<RateSample>& samples, double disturbed) {
+// This rank's numbers, as the fastest CPU would have them; -1: the body raised; none without tiles.
+std::array<std::int64_t, each> numbers_of(const std::vector<RateSample>& samples, double disturbed, double speed) {
     std::array<std::int64_t, each> numbers;
     numbers.fill(-1);
     if (samples.empty()) return numbers;
@@ -55,12 +56,12 @@ std::array<std::int64_t, each> numbers_of(const std::vector<RateSample>& samples
         return numbers;
     }
     const KernelRate r = fit_rate(samples);
-    const double seconds[each] = {r.point_s,
-                                  r.row_s,
-                                  r.tile_s,
+    const double seconds[each] = {r.point_s * speed,
+                                  r.row_s * speed,
+                                  r.tile_s * speed,
                                   r.one_lane_factor,
                                   std::min(std::max(samples[0].spread, disturbed), 1e3),
-                                  samples[0].tile_s / samples[0].points};
+                                  speed * samples[0].tile_s / samples[0].points};
     if (std::all_of(seconds, seconds + each, [](double s) { return std::isfinite(s); }))
         std::transform(seconds, seconds + each, numbers.begin(), in_units);
     return numbers;
@@ -87,7 +88,7 @@ std::vector<std::vector<RateSample>> sampled_in_turn(const std::vector<const Rat
 }
 
 // What ranks exchange of all experiments.
-std::vector<std::int64_t> sampled(const std::vector<RateExperiment>& all, int visits) {
+std::vector<std::int64_t> sampled(const std::vector<RateExperiment>& all, int visits, double speed) {
     std::vector<std::int64_t> numbers(each * all.size(), nothing);
     std::vector<const RateExperiment*> some;
     for (const RateExperiment& e : all)
@@ -100,7 +101,7 @@ std::vector<std::int64_t> sampled(const std::vector<RateExperiment>& all, int vi
         const double disturbed = (queued_s() - queued_before_s) / std::max(lanes * (now_s() - begin_s), 1e-9);
         auto next = samples.begin();
         for (std::size_t e = 0; e < all.size(); ++e)
-            if (all[e].takes_part) std::ranges::copy(numbers_of(*next++, disturbed), &numbers[each * e]);
+            if (all[e].takes_part) std::ranges::copy(numbers_of(*next++, disturbed, speed), &numbers[each * e]);
     } catch (const std::exception&) {  // what is wrong with arguments was found before; it costs the measurement only
         numbers.assign(each * all.size(), -1);
     }
@@ -120,7 +121,7 @@ MeasuredRate rate_of(Context& context, const SlowestNumbers& slow, const Plan& p
     const auto seconds = [&](std::size_t i) { return in_seconds(slow.numbers[i]); };
     m.rate = {seconds(0), seconds(1), seconds(2), 0, seconds(3), plan.lanes()};
     m.spread = seconds(4);
-    m.note = "measured on " + std::to_string(slow.ranks) + " rank(s) at once";
+    m.note = concat("measured on ", counted(slow.ranks, "rank"), " at once");
     return m;
 }
 
@@ -164,8 +165,9 @@ bool agree_on_rates(Context& context, bool failed, std::vector<RateList>& all, s
 std::optional<Measured> measure_rates(Context& context, const std::vector<RateExperiment>& all, int visits,
                                       const std::function<double()>& spent) {
     Transport& transport = context.transport();
+    const double speed = context.machine().speed(context.rank());
     barrier(transport);  // ranks of one host share its memory: they measure at the same time
-    const std::vector<SlowestNumbers> slow = slowest(transport, sampled(all, visits), each, nothing);
+    const std::vector<SlowestNumbers> slow = slowest(transport, sampled(all, visits, speed), each, nothing);
     std::vector<std::int64_t> least{!interrupt_deferred(), -in_units(spent())};
     allreduce_min(transport, least);
     if (least[0] == 0) return std::nullopt;

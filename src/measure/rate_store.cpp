@@ -18,9 +18,8 @@ namespace {
 
 constexpr const char* stored = ", stored ";
 
-// A file has the date, these, and the calls.
+// A file has the date, these with the choices of a plan behind each, and the calls.
 struct Record {
-    Plan plan;
     KernelRate rate;
     Index extents;
     double spread;
@@ -28,11 +27,32 @@ struct Record {
 };
 
 // A part of all keys: equal where records have the same bytes for the same values.
-constexpr const char* form = "\nrates 2"
+constexpr const char* form = "\nrates 3"
 #define TILEWAVE_CHOICE(type, name, otherwise, least, doc) ", " #type " " #name
     TILEWAVE_PLAN_CHOICES(TILEWAVE_CHOICE)
 #undef TILEWAVE_CHOICE
     ;
+
+// But for weights: tiles take as long whoever has them.
+void put_choices(std::string& out, const Plan& plan) {
+    const auto put_choice = [&]<class T>(const T& value) {
+        if constexpr (!std::is_same_v<T, Weights>) put(out, value);
+    };
+#define TILEWAVE_CHOICE(type, name, otherwise, least, doc) put_choice(plan.name);
+    TILEWAVE_PLAN_CHOICES(TILEWAVE_CHOICE)
+#undef TILEWAVE_CHOICE
+}
+
+Plan take_choices(PlainBytes& bytes) {
+    Plan plan;
+    const auto take_choice = [&]<class T>(T& value) {
+        if constexpr (!std::is_same_v<T, Weights>) value = bytes.take<T>();
+    };
+#define TILEWAVE_CHOICE(type, name, otherwise, least, doc) take_choice(plan.name);
+    TILEWAVE_PLAN_CHOICES(TILEWAVE_CHOICE)
+#undef TILEWAVE_CHOICE
+    return plan;
+}
 
 std::string cpu_model() {
     std::ifstream file("/proc/cpuinfo");
@@ -66,8 +86,10 @@ BodyRates RateStore::read(Context& context, const std::string& key) {
     std::tm local{};
     char text[32] = "";
     if (localtime_r(&date, &local)) std::strftime(text, sizeof text, "%F %R", &local);
-    for (const Record& r : bytes.take_all<Record>()) {
-        body.rates.push_back({r.plan, r.rate, false, r.note.data(), r.extents, r.spread});
+    for (auto left = bytes.take<std::size_t>(); left > 0; --left) {
+        const Plan plan = take_choices(bytes);
+        const auto r = bytes.take<Record>();
+        body.rates.push_back({plan, r.rate, false, r.note.data(), r.extents, r.spread});
         if (!is_stored(body.rates.back())) body.rates.back().note += stored + std::string(text);
     }
     body.calls = bytes.take_all<PlannedCall>();
@@ -77,14 +99,15 @@ BodyRates RateStore::read(Context& context, const std::string& key) {
 void RateStore::store(const std::string& key, const BodyRates& body) {
     const auto is_no_rate = [](const MeasuredRate& m) { return m.note.starts_with(not_measured); };
     if (key.empty() || std::ranges::any_of(body.rates, is_no_rate)) return;
-    std::vector<Record> records;
-    for (const MeasuredRate& m : body.rates) {
-        records.push_back({m.plan, m.rate, m.extents, m.spread, {}});
-        m.note.copy(records.back().note.data(), records.back().note.size() - 1);
-    }
     std::string data;
     put(data, body.date ? body.date : date());
-    put(data, records);
+    put(data, body.rates.size());
+    for (const MeasuredRate& m : body.rates) {
+        Record record{m.rate, m.extents, m.spread, {}};
+        m.note.copy(record.note.data(), record.note.size() - 1);
+        put_choices(data, m.plan);
+        put(data, record);
+    }
     put(data, body.calls);
     file_cache::store(key + "\n" + *launch + form, ".rates", data);
 }
@@ -94,7 +117,7 @@ std::string launch_text(Context& context) {
     const Place place = Place::here(0);
     const std::string here = place.name + ", " + std::to_string(place.cpus.size()) + " CPUs, " + cpu_model() + "\n";
     std::string all;
-    for (const std::string& rank : allgather(context.transport(), here)) all += rank;
+    for (const Given& some : allgather(context.transport(), here)) all += std::to_string(some.ranks) + " " + some.text;
     return std::to_string(context.size()) + " ranks, " + std::to_string(context.threads()) + " threads, hosts " +
            std::to_string(checksum(std::as_bytes(std::span(all)).data(), static_cast<std::int64_t>(all.size())));
 }

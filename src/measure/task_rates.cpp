@@ -121,21 +121,24 @@ Samples samples_of(const Schedule& s, const TaskWork& task, Dtype type) {
     return {std::move(panels), std::vector(static_cast<std::size_t>(tuning::timed_calls), one)};
 }
 
-double time_task(const std::shared_ptr<const Blas>& blas, Dtype type, const Schedule& s, const TaskWork& task) {
+double time_task(const std::shared_ptr<const Blas>& blas, Dtype type, const Schedule& s, const TaskWork& task,
+                 int row_parts) {
     Samples samples = samples_of(s, task, type);
     sweep_caches(s.arrays[factor_matrix].storage.points() * s.arrays[factor_matrix].item_bytes);
-    const bool pivots = task.operation == lu_row || task.operation == lu_swap;
+    const bool pivots = task.operation == lu_row || task.operation == lu_swap || task.operation == lu_trade ||
+                        task.operation == lu_drop || task.operation == lu_drop_solve;
     const bool fresh = speed_of(task.operation) == TaskSpeed::panel;
     std::vector<double> seconds;
     for (std::size_t turn = 0; turn < samples.matrices.size(); ++turn) {
         if (fresh)
             for (Sample& sample : samples.matrices[turn]) sample.renew();
-        if (pivots) samples.panels.front().make_pivots(task.reads[1].box.extent(0));
+        if (pivots) samples.panels.front().make_pivots(task.writes.back().box.extent(0) * row_parts);
         TaskCall call;
         call.amount = task.amount;
         for (const Region& region : task.reads) call.reads.push_back(samples.find(turn, region).view());
         for (const Region& region : task.writes) call.writes.push_back(samples.find(turn, region).view());
-        const std::vector<TaskFunction> tasks = factor_tasks(blas, type, std::make_shared<FactorInfo>());
+        const std::vector<TaskFunction> tasks =
+            factor_tasks(blas, type, std::make_shared<FactorInfo>(), {row_parts, 0});
         const double begin = cpu_s();
         tasks[task.operation](call);
         seconds.push_back(cpu_s() - begin);
@@ -145,8 +148,9 @@ double time_task(const std::shared_ptr<const Blas>& blas, Dtype type, const Sche
     return seconds[seconds.size() / 2];
 }
 
-std::string key_of(const Blas& blas, Dtype type, const Schedule& s, const TaskWork& task) {
-    std::string key = blas.path() + "|" + to_string(type) + "|" + std::to_string(task.operation);
+std::string key_of(const Blas& blas, Dtype type, const Schedule& s, const TaskWork& task, int row_parts) {
+    std::string key =
+        blas.path() + "|" + to_string(type) + "|" + std::to_string(task.operation) + "|" + std::to_string(row_parts);
     for (const std::vector<Region>* regions : {&task.reads, &task.writes})
         for (const Region& region : *regions) {
             key.append("|").append(std::to_string(s.arrays[region.array].storage.extent(0)));
@@ -155,15 +159,16 @@ std::string key_of(const Blas& blas, Dtype type, const Schedule& s, const TaskWo
     return key;
 }
 
-double seconds_of(const std::shared_ptr<const Blas>& blas, Dtype type, const Schedule& s, const TaskWork& task) {
+double seconds_of(const std::shared_ptr<const Blas>& blas, Dtype type, const Schedule& s, const TaskWork& task,
+                  int row_parts) {
     static std::mutex lock;
     static std::map<std::string, double> known;
-    const std::string key = key_of(*blas, type, s, task);
+    const std::string key = key_of(*blas, type, s, task, row_parts);
     {
         const std::scoped_lock guard(lock);
         if (const auto found = known.find(key); found != known.end()) return found->second;
     }
-    const double seconds = time_task(blas, type, s, task);
+    const double seconds = time_task(blas, type, s, task, row_parts);
     const std::scoped_lock guard(lock);
     return known.emplace(key, seconds).first->second;
 }
@@ -176,7 +181,7 @@ struct Found {
 // call_s + amount amount_s through both points, neither negative.
 OperationRate rate_of(double small, double small_s, double large, double large_s) {
     const double whole = large_s / std::max(large, 1.0);
-    if (large < 1.5 * small) return {0, whole};
+    if (large <= 1.5 * small) return {0, whole};
     const double slope = std::clamp((large_s - small_s) / (large - small), 0.5 * whole, whole);
     return {std::max(0.0, large_s - slope * large), slope};
 }
@@ -184,7 +189,7 @@ OperationRate rate_of(double small, double small_s, double large, double large_s
 }  // namespace
 
 std::vector<OperationRate> factor_task_rates(const std::shared_ptr<const Blas>& blas, Dtype type,
-                                             std::span<const Schedule> schedules) {
+                                             std::span<const Schedule> schedules, int row_parts) {
     std::vector<std::vector<Found>> by_operation(factor_task_count);
     for (const Schedule& s : schedules)
         for (const Work& work : s.works)
@@ -200,10 +205,10 @@ std::vector<OperationRate> factor_task_rates(const std::shared_ptr<const Blas>& 
         auto large = from(tuning::timed_flops);
         if (large == all.end() || (large->task->amount > tuning::timed_flops && large != all.begin())) --large;
         const auto small = std::min(from(large->task->amount / 4), large);
-        const double large_s = seconds_of(blas, type, *large->schedule, *large->task);
+        const double large_s = seconds_of(blas, type, *large->schedule, *large->task, row_parts);
         const double small_s = small->task->amount == large->task->amount
                                    ? large_s
-                                   : seconds_of(blas, type, *small->schedule, *small->task);
+                                   : seconds_of(blas, type, *small->schedule, *small->task, row_parts);
         rates[operation] = rate_of(small->task->amount, small_s, large->task->amount, large_s);
     }
     return rates;
@@ -211,10 +216,13 @@ std::vector<OperationRate> factor_task_rates(const std::shared_ptr<const Blas>& 
 
 PanelRates measured_panels(std::shared_ptr<const Blas> blas, Dtype type, const PanelProblem& problem) {
     // Panels ahead change no task.
-    using Known = std::map<std::tuple<std::int64_t, FactorAlgorithm, std::int64_t>, std::vector<OperationRate>>;
+    using Known =
+        std::map<std::tuple<std::int64_t, std::int64_t, FactorAlgorithm, std::int64_t>, std::vector<OperationRate>>;
     return [blas = std::move(blas), type, problem, known = std::make_shared<Known>()](const FactorPlan& plan) {
-        auto& found = (*known)[{plan.block, plan.algorithm, plan.chunk_bytes}];
-        if (found.empty()) found = factor_task_rates(blas, type, std::vector{panel_schedule(problem, plan, 0)});
+        auto& found = (*known)[{plan.grid[0], plan.block, plan.algorithm, plan.chunk_bytes}];
+        if (found.empty())
+            found = factor_task_rates(blas, type, std::vector{panel_schedule(problem, plan, 0)},
+                                      static_cast<int>(plan.grid[0]));
         return found;
     };
 }

@@ -13,9 +13,9 @@ namespace tilewave {
 
 /// The rates of all operations of factorizations and solves, by number: of each two tasks of the schedules are timed, a
 /// large one and one that is about a quarter of it. Times of equal shapes are remembered in the process. Operations
-/// that the schedules lack are counted as slow products.
+/// that the schedules lack are counted as slow products. `row_parts`: rows of the grid.
 std::vector<OperationRate> factor_task_rates(const std::shared_ptr<const Blas>& blas, Dtype type,
-                                             std::span<const Schedule> schedules);
+                                             std::span<const Schedule> schedules, int row_parts);
 
 /// Rates for plans of factors, measured at first use of a shape.
 PanelRates measured_panels(std::shared_ptr<const Blas> blas, Dtype type, const PanelProblem& problem);

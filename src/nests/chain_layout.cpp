@@ -27,6 +27,7 @@ bool refused(const PlanRequest& fixed, const PlanRequest& wanted) {
 struct ArrayLayout {
     StorageKind storage = StorageKind::plain;
     Index row = {}, grid = {};
+    Weights weights = {};
     friend bool operator==(const ArrayLayout&, const ArrayLayout&) = default;
 };
 
@@ -52,7 +53,7 @@ std::optional<ArrayLayout> layout_of(const ChainMember& m) {
     if (!signs) return {};
     const int first = loops_of_time(m.problem), dims = signs->n - first;
     const bool skewed = m.plan.storage == StorageKind::skewed;
-    ArrayLayout layout{m.plan.storage, Index::filled(skewed ? dims : 0, 0), Index::filled(dims, 1)};
+    ArrayLayout layout{m.plan.storage, Index::filled(skewed ? dims : 0, 0), Index::filled(dims, 1), m.plan.weights};
     for (int k = 0; k < dims; ++k) {
         layout.grid[k] = m.plan.grid[first + k];
         if (skewed && m.plan.row.n > 0) layout.row[k] = (*signs)[first + k] * m.plan.row[first + k];
@@ -78,10 +79,12 @@ std::optional<PlanRequest> choices_for(const ArrayLayout& layout, const ChainMem
     if (!straight && (!plain || layout.grid.n != p.dims())) return {};
     r.storage = layout.storage;
     if (ranks > 1) r.grid = of_loops(p, layout.grid, 1);
+    if (ranks > 1 && layout.weights != m.plan.weights) r.weights = layout.weights;
     if (plain) return r;
     r.row = of_loops(p, layout.row, 0);
-    for (int k = 0; k < p.dims(); ++k)
-        if ((*r.row)[k] != 0 && (*signs)[k] < 0) return {};  // it would go along no loop and back along another
+    int up = 0;
+    for (int k = 0; k < p.dims(); ++k) up += ((*r.row)[k] *= (*signs)[k]) > 0;
+    if (up != 1) return {};  // rows go up one loop, and perhaps down another
     return r;
 }
 
@@ -162,7 +165,11 @@ private:
         });
         for (const std::size_t n : heaviest) {
             const ArrayLayout layout = *layout_of(members_[n]);
-            for (const ArrayLayout& each : {ArrayLayout{StorageKind::plain, {}, layout.grid}, layout})
+            // Rows of plain storage are long where ranks cut the other dimensions: where tiles are cut across rows.
+            Index turned = layout.grid;
+            for (int k = 0; k < turned.n; ++k) turned[k] = layout.grid[turned.n - 1 - k];
+            for (const ArrayLayout& each : {ArrayLayout{StorageKind::plain, {}, layout.grid, layout.weights}, layout,
+                                            ArrayLayout{StorageKind::plain, {}, turned, layout.weights}})
                 if (all.size() <= most_chain_layouts) add(all, each);
         }
         // Many small nests may be quicker on one rank, whatever the heaviest one wants.
@@ -258,7 +265,7 @@ private:
         if (!any(choices) && std::any_of(halos.begin(), halos.end(), [](const auto& h) { return h.lo.n > 0; })) {
             as_planned = true;  // wider halos must not change what is in common
             choices.storage = m.plan.storage;
-            if (ranks_ > 1) choices.grid = m.plan.grid;
+            if (ranks_ > 1) choices.grid = m.plan.grid, choices.weights = m.plan.weights;
             if (m.plan.storage == StorageKind::skewed) choices.row = m.plan.row;
         }
         if (ranks_ > 1 && !shared_[n].empty() && m.plan.temporal_block > 1) {
@@ -273,6 +280,7 @@ private:
         if (choices.storage) request.storage = choices.storage;
         if (choices.grid) request.grid = choices.grid;
         if (choices.row) request.row = choices.row;
+        if (choices.weights) request.weights = choices.weights;
         if (choices.temporal_block) request.temporal_block = choices.temporal_block;
         try {
             if (as_planned) try {

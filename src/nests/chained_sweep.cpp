@@ -98,19 +98,30 @@ void ChainedSweep::place_arrays(CollectiveRun& run) {
     run.arrays_are_ready(moved, others_may);
 }
 
+ChainedSweep::Repetitions ChainedSweep::blocks_for(std::int64_t times) {
+    if (times < 1) throw ConfigError("chain: " + std::to_string(times) + " repetitions; allowed: 1 or more");
+    Repetitions of;
+    const std::int64_t together = times < fusion_.repetitions ? 1 : fusion_.repetitions;
+    if (together > 1) of.whole = blocks(several_, together, times / together);
+    if (together == 1 || times % together > 0) of.left = blocks(one_, 1, times % together + (together == 1) * times);
+    return of;
+}
+
 BoundRun ChainedSweep::run(const std::shared_ptr<const HashedStatus>& said, std::int64_t times,
                            std::span<const std::uintptr_t> env) {
     const double begun = now_s();
-    RunBlocks whole, left;
-    agree_after(context_, said, [&] {
-        if (times < 1 || env.size() != sweeps_.size())
-            throw ConfigError("chain: " + std::to_string(times) + " repetitions and " + std::to_string(env.size()) +
-                              " environments were given for " + std::to_string(sweeps_.size()) +
-                              " sweeps; allowed: 1 or more, and one for each sweep");
-        const std::int64_t together = times < fusion_.repetitions ? 1 : fusion_.repetitions;
-        if (together > 1) whole = blocks(several_, together, times / together);
-        if (together == 1 || times % together > 0) left = blocks(one_, 1, times % together + (together == 1) * times);
-    });
+    Repetitions of;
+    const auto make = [&] {
+        if (env.size() != sweeps_.size())
+            throw ConfigError("chain: " + std::to_string(env.size()) + " environments were given for " +
+                              std::to_string(sweeps_.size()) + " sweeps; allowed: one for each");
+        of = blocks_for(times);
+    };
+    if (said)
+        agree_after(context_, said, make);
+    else
+        make();
+    auto& [whole, left] = of;
     for (std::size_t i = 0; i < env.size(); ++i) {
         kernels_[i].env = reinterpret_cast<const void*>(env[i]);
         if (kernels_[i].unreduced) kernels_[i].unreduced->env = kernels_[i].env;

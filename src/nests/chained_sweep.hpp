@@ -17,11 +17,15 @@ public:
     /// @pre as chain(); every array lies where its sweep wants it (ConfigError)
     ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps, std::vector<std::vector<std::int32_t>> memories);
 
+    /// Makes what run() needs for so many repetitions; local.
+    /// @pre times >= 1 (ConfigError)
+    void prepare(std::int64_t times) { (void)blocks_for(times); }
+
     /// Runs the chain `times` times, without agreement or barrier between sweeps and between repetitions. Nor do a
     /// rank's lanes meet between repetitions, but once in 256 of them.
-    /// `env`: by sweep, what its kernel is given. What the ranks compare first is `said`. Reductions are those of the
-    /// last repetition, sweep after sweep. Collective; beyond the work it costs two rounds of ceil(log2 ranks)
-    /// messages.
+    /// `env`: by sweep, what its kernel is given. What the ranks compare first is `said`; null: they have agreed after
+    /// prepare(times). Reductions are those of the last repetition, sweep after sweep. Collective; beyond the work it
+    /// costs two rounds of ceil(log2 ranks) messages, one where the ranks have agreed.
     /// @pre times >= 1; an env for each sweep (ConfigError)
     /// @throws as PreparedSweep::run and agree()
     BoundRun run(const std::shared_ptr<const HashedStatus>& said, std::int64_t times,
@@ -43,6 +47,11 @@ private:
     void place_arrays(CollectiveRun& run);
     ExecuteOptions options() const;
     std::vector<ChainPart> parts() const;
+    // Repetitions of blocks that take turns, and those left.
+    struct Repetitions {
+        RunBlocks whole, left;
+    };
+    Repetitions blocks_for(std::int64_t times);
     RunBlocks blocks(Block& block, std::int64_t repetitions, std::int64_t times);
     void add(BoundRun& all, const RunBlocks& blocks, Block& block, const CallTimes& before);
 

@@ -124,8 +124,12 @@ private:
         const auto slow = [&](const Contender& c) { return !skewed(c) && !c.first->vectors() && !call_->in_place; };
         if (!std::all_of(contenders_.begin(), contenders_.end(), slow)) std::erase_if(contenders_, slow);
         for (Contender& c : contenders_) {
-            const BodyRates* const body = context_.component<KnownRates>().find(body_key(c));
-            rates_.push_back(body ? body->rates : RateList());
+            const std::string key = body_key(c);
+            const auto same =
+                std::ranges::find(contenders_, key, [&](const Contender& other) { return body_key(other); });
+            body_of_.push_back(static_cast<std::size_t>(same - contenders_.begin()));
+            const BodyRates* const body = context_.component<KnownRates>().find(key);
+            rates_.push_back(body && &*same == &c ? body->rates : RateList());
             take(c, body ? *body : BodyRates());
         }
         if (known_.run_s == 0)
@@ -205,9 +209,9 @@ private:
         for (std::size_t c = 0; c < contenders_.size() && stores; ++c) {
             const std::string digest = contenders_[c].first->digest();
             keys_.push_back(digest.empty() ? digest : digest + "\n" + body_key(contenders_[c]));
-            if (!rates_[c].empty()) continue;
+            if (!rates_of(c).empty()) continue;
             const BodyRates body = store.read(context_, keys_.back());
-            rates_[c] = body.rates;
+            rates_of(c) = body.rates;
             take(contenders_[c], body);
         }
     }
@@ -221,7 +225,7 @@ private:
         spending_.budget_s = budget_s();
         for (std::size_t c = 0; c < contenders_.size(); ++c) {
             BodyRates body = contenders_[c].body;
-            body.rates = rates_[c];
+            body.rates = rates_of(c);
             PlannedCall call = c == 0 ? known_ : PlannedCall{};
             call.number = number_of(contenders_[c]);
             call.bringing_s = contenders_[c].bringing_s;
@@ -243,15 +247,15 @@ private:
         const bool time_for_all = left_s() > static_cast<double>(count) * (least_sample_s + beyond_s_);
         const auto lacks = [&](std::size_t c, const std::shared_ptr<SampledNest>& one) {
             const bool is_first = one == contenders_[c].first;
-            if (rates_[c].empty()) return is_first || time_for_all;
+            if (rates_of(c).empty()) return body_of_[c] == c && (is_first || time_for_all);
             const SweepProblem& problem = contenders_[c].alternative.problem;
-            if (known_.settled || is_brief(contenders_[c], rates_[c])) return false;
-            if (thorough()) return !rate_is_measured(problem, one->plan(), machine_, rates_[c]);
+            if (known_.settled || is_brief(contenders_[c], rates_of(c))) return false;
+            if (thorough()) return !rate_is_measured(problem, one->plan(), machine_, rates_of(c));
             if (planning() == Planning::quick || !time_for_all) return false;
-            if (call_->plan || !is_first) return !rate_is_measured(problem, one->plan(), machine_, rates_[c]);
+            if (call_->plan || !is_first) return !rate_is_measured(problem, one->plan(), machine_, rates_of(c));
             // Rates of one alternative on arrays in the caches do not compare with those of another in memory.
-            const int level = PlanRates(problem, machine_, rates_[c]).tile_class(one->plan()).arrays;
-            return std::ranges::none_of(rates_[c], [&](const MeasuredRate& m) {
+            const int level = PlanRates(problem, machine_, rates_of(c)).tile_class(one->plan()).arrays;
+            return std::ranges::none_of(rates_of(c), [&](const MeasuredRate& m) {
                 return PlanRates(problem, machine_, {&m, 1}).level_of(m) == level;
             });
         };
@@ -292,7 +296,7 @@ private:
         if (!found) return false;
         for (std::size_t i = 0; i < some.size(); ++i) {
             const std::size_t c = some[i].first;
-            RateList& rates = rates_[c];
+            RateList& rates = rates_of(c);
             const SweepProblem& problem = contenders_[c].alternative.problem;
             MeasuredRate now = found->rates[i];
             // It takes the place of what is stored, with the numbers that are surer.
@@ -387,7 +391,7 @@ private:
         Best best;
         double least = 0;
         for (std::size_t c = 0; c < contenders_.size(); ++c) {
-            Choice choice = of(contenders_[c], rates_[c], unmeasured);
+            Choice choice = of(contenders_[c], rates_of(c), unmeasured);
             const double time_s = choice.ranked[0].time_s;
             const double total_s = time_s * call_->blocks + bringing_s(contenders_[c]);
             best.times.push_back(time_s);
@@ -398,6 +402,9 @@ private:
         }
         return best;
     }
+    // Alternatives that differ in who has which points only share rates.
+    RateList& rates_of(std::size_t c) { return rates_[body_of_[c]]; }
+    const RateList& rates_of(std::size_t c) const { return rates_[body_of_[c]]; }
     Choice of(const Contender& c, const RateList& rates, Unmeasured unmeasured) const {
         const Alternative& a = c.alternative;
         if (!call_->plan) {
@@ -431,8 +438,9 @@ private:
     KernelMaker& maker_;
     const Machine machine_;
     std::vector<Contender> contenders_;
-    std::vector<RateList> rates_;    // by contender
-    std::vector<std::string> keys_;  // of rates on disk
+    std::vector<RateList> rates_;       // by contender, but for those that share others'
+    std::vector<std::size_t> body_of_;  // by contender: the first one with the same rates
+    std::vector<std::string> keys_;     // of rates on disk
     const std::function<double()> clock_;
     const double begin_s_;
     double compiling_s_ = 0, ran_s_ = 0;

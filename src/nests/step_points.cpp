@@ -74,8 +74,7 @@ std::optional<StepRecorder> BoundSweep::recorder() const {
     if (context_.rank() >= blocks.ranks()) return {};
     Box block = p.space;  // without what ranks compute redundantly
     const Index coords = blocks.coords(context_.rank());
-    for (int d = 1; d < block.dims(); ++d)
-        std::tie(block.lo[d], block.hi[d]) = p.block_range(d, sweep_.plan_.grid[d], coords[d]);
+    for (int d = 1; d < block.dims(); ++d) std::tie(block.lo[d], block.hi[d]) = p.block_range(blocks, d, coords[d]);
     for (const StepPoints& points : points_) {
         if (!points.by_lanes) continue;
         const auto writes = [&](const Access& a) { return a.writes && a.array == points.array; };

@@ -12,12 +12,6 @@ void copy_matrix(const MatrixView& to, const MatrixView& from) {
              item);
 }
 
-MatrixView columns_of(MatrixView m, std::int64_t first, std::int64_t count) {
-    m.data += first * m.item_bytes();
-    m.cols = count;
-    return m;
-}
-
 // The same matrix without gaps between rows, in memory that starts at `data`.
 MatrixView dense(MatrixView m, std::byte* data) {
     m.data = data;
@@ -30,7 +24,7 @@ template <class Copy>
 void for_parts(const MatrixView& whole, const std::vector<std::int64_t>& columns, std::byte* data, Copy copy) {
     std::int64_t first = 0;
     for (std::int64_t n : columns) {
-        const MatrixView part = columns_of(whole, first, n);
+        const MatrixView part = whole.columns(first, n);
         copy(part, dense(part, data));
         data += part.bytes();
         first += n;

@@ -10,14 +10,16 @@ namespace tilewave {
 
 namespace {
 
-// Places of the numbers that ranks compare. The memory's come first, as numbers that nobody gives are not sent when
-// they are the last: columns of each rank; where each part lies in the whole; columns of the whole, and their negative.
-constexpr std::size_t contiguous = PatternTransfer::memory_numbers, columns = contiguous + 1;
-std::size_t place_inside(int ranks) {
-    return columns + static_cast<std::size_t>(ranks);
-}
-std::size_t whole_columns(int ranks) {
-    return columns + 2 * static_cast<std::size_t>(ranks);
+// Places of the numbers that ranks compare. Of each pair the second is the negative: all know the least and the most.
+// The memory's come first, as numbers that nobody gives are not sent when they are the last. Then columns of the parts;
+// columns of the whole; for parts within the whole, how far they are from where parts of equal columns end up.
+constexpr std::size_t contiguous_value = PatternTransfer::memory_numbers, columns_value = contiguous_value + 1,
+                      whole_value = columns_value + 2, place_value = whole_value + 2, all_values = place_value + 2;
+static_assert(all_values <= Agreement::most_values);
+
+void give(std::vector<std::int64_t>& values, std::size_t place, std::int64_t value) {
+    values[place] = value;
+    values[place + 1] = -value;
 }
 
 }  // namespace
@@ -27,16 +29,19 @@ Caller caller_of(const PatternCall& call) {
             call.caller.where};
 }
 
-PatternOperation::PatternOperation(Context& context, PatternCall call, std::int64_t its_number)
+PatternOperation::PatternOperation(Context& context, PatternCall call, std::int64_t its_number,
+                                   std::unique_ptr<Comparison> comparison)
     : InFlight(context, "pattern"), call_(std::move(call)) {
     number = its_number;
     tag_ = data_tag();
     if (call_.error.empty() && !call_.keep) transfer_ = PatternTransfer::take(*engine_, PatternTransfer::key(call_));
     if (transfer_ && !make_result_again()) transfer_.reset();
-    if (!transfer_) {  // no such call was found right before
-        make_status();
-        comparison_ = std::make_unique<Comparison>(engine_->borrowed_port(), compared_.status, compared_.given);
-    }
+    if (!transfer_) make_status();  // no such call was found right before
+    // Now: a rank that lacks memory for the parts' call could not report it later.
+    if (!comparison && has_parts(call_.kind) && context.size() > 1)
+        parts_comparison_ = engine_->take_comparison(compared().status, {});
+    if (comparison) comparison->agreement.set_status(compared().status, compared().given);
+    comparison_ = comparison ? std::move(comparison) : engine_->take_comparison(compared().status, compared().given);
     if (call_.request.algorithm == Algorithm::native && port().native() && !call_.keep) enter_line();
     const bool gives = compared().status->kind == RankStatus::Kind::fine &&
                        may_piggyback(call_, port(), context_.paths_off()) &&
@@ -67,20 +72,15 @@ void PatternOperation::make_status() {
     status.description = describe(call_);
     status.caller = caller();
     compared_.status = std::make_shared<HashedStatus>(std::move(status));
-    const int p = context_.size();
-    const auto rank = static_cast<std::size_t>(context_.rank());
     auto& values = compared_.given;
-    values.assign(whole_columns(p) + 2, Agreement::none);
+    values.assign(all_values, Agreement::none);
     values[0] = values[1] = 0;
     const bool gets =
         call_.kind != PatternKind::broadcast && (call_.kind != PatternKind::reduce || context_.rank() == call_.root);
-    values[contiguous] = call_.in.contiguous() && (!gets || call_.allocate || call_.out.contiguous());
-    values[columns + rank] = call_.kind == PatternKind::spread ? call_.in.cols : call_.out.cols;
-    if (call_.part_inside >= 0) values[place_inside(p) + rank] = call_.part_inside;
-    if (call_.kind == PatternKind::spread && !call_.allocate) {
-        values[whole_columns(p)] = call_.out.cols;
-        values[whole_columns(p) + 1] = -call_.out.cols;
-    }
+    values[contiguous_value] = call_.in.contiguous() && (!gets || call_.allocate || call_.out.contiguous());
+    give(values, columns_value, part_columns());
+    if (call_.kind == PatternKind::spread && !call_.allocate) give(values, whole_value, call_.out.cols);
+    if (call_.part_inside >= 0) give(values, place_value, call_.part_inside - context_.rank() * part_columns());
 }
 
 bool PatternOperation::step() {
@@ -93,7 +93,9 @@ void PatternOperation::finish() {
     stage_ = Stage::over;
     leave_line();
     if (begin_ > 0) time_s_ = now_s() - begin_;
-    if (ran_ && !call_.keep) PatternTransfer::give_back(*engine_, std::move(transfer_));
+    if (call_.keep) return;
+    if (ran_) PatternTransfer::give_back(*engine_, std::move(transfer_));
+    if (!error_) engine_->give_back(std::move(comparison_));
 }
 
 // One stage; false where it must wait.
@@ -101,17 +103,18 @@ bool PatternOperation::stage_over() {
     switch (stage_) {
         case Stage::agreeing:
             if (!agreed(agreement())) return false;
-            prepare();
-            if (piggyback_) {
-                get_memory();
-                finish_piggyback(call_, problem(), *plan_, context_.rank(),
-                                 [this](int r) { return agreement().piggyback(r); });
-                ran_ = true;
-                stage_ = Stage::over;
-            } else {
-                agree_on_memory();
+            again_ = as_before();
+            if (!again_ && !even_parts()) {
+                compare_parts();
+                return true;
             }
-            if (plan().algorithm != Algorithm::native) leave_line();
+            if (parts_comparison_) engine_->give_back(std::move(parts_comparison_));
+            get_ready();
+            return true;
+        case Stage::comparing_parts:
+            if (!parts_call_->advance()) return false;
+            parts_call_->raise();
+            get_ready();
             return true;
         case Stage::preparing:
             if (asks_) {
@@ -148,6 +151,62 @@ bool PatternOperation::stage_over() {
     return true;
 }
 
+// What follows once all ranks' parts are known.
+void PatternOperation::get_ready() {
+    prepare();
+    if (piggyback_) {
+        get_memory();
+        finish_piggyback(call_, problem(), *plan_, context_.rank(), [this](int r) { return agreement().piggyback(r); });
+        ran_ = true;
+        stage_ = Stage::over;
+    } else {
+        agree_on_memory();
+    }
+    if (plan().algorithm != Algorithm::native) leave_line();
+}
+
+// Whether all that ranks gave is as in the call that the transfer is from. Parts that are uneven are known where all
+// have the memory of that call: a rank that gives other ones has none.
+bool PatternOperation::as_before() {
+    const std::vector<std::int64_t>& now = agreement().values();
+    return transfer_ &&
+           std::equal(transfer_->compared().agreed.begin(), transfer_->compared().agreed.end(),
+                      now.begin() + PatternTransfer::memory_numbers, now.end()) &&
+           (even_parts() || (now[0] > 0 && now[0] == -now[1]));
+}
+
+// Whether the parts are equal and those in the whole are at their final places.
+bool PatternOperation::even_parts() {
+    if (!has_parts(call_.kind)) return true;
+    const auto value = [&](std::size_t place) { return agreement().value(place); };
+    const bool outside = value(place_value) == Agreement::none;
+    return value(columns_value) == -value(columns_value + 1) &&
+           (outside || (value(place_value) == 0 && value(place_value + 1) == 0 && call_.block == 0));
+}
+
+// Tells all ranks the columns and the place of each part, by a pattern of equal parts.
+void PatternOperation::compare_parts() {
+    stage_ = Stage::comparing_parts;
+    PatternCall call;
+    call.kind = PatternKind::spread;
+    call.caller = caller();
+    const auto matrix = [](std::int64_t* data, std::int64_t columns) {
+        const auto item = static_cast<std::int64_t>(sizeof *data);
+        return MatrixView{reinterpret_cast<std::byte*>(data), 1, columns, columns * item, Dtype::i8};
+    };
+    part_ = {part_columns(), call_.part_inside};
+    call.in = matrix(part_.data(), 2);
+    try {
+        parts_.resize(2 * static_cast<std::size_t>(context_.size()));
+    } catch (const std::bad_alloc&) {
+        call.error = std::string(to_string(call_.kind)) + ": rank " + std::to_string(context_.rank()) +
+                     " has not the memory for the parts of all ranks";
+        call.lacks_memory = true;
+    }
+    call.out = matrix(parts_.data(), static_cast<std::int64_t>(parts_.size()));
+    parts_call_ = std::make_shared<PatternOperation>(context_, std::move(call), number, std::move(parts_comparison_));
+}
+
 // The problem, from the arguments of all ranks.
 PatternProblem PatternOperation::make_problem() {
     PatternProblem q;
@@ -158,15 +217,16 @@ PatternProblem PatternOperation::make_problem() {
     q.item_bytes = call_.in.item_bytes();
     q.block = call_.block;
     if (has_parts(q.kind))
-        for (int r = 0; r < q.ranks; ++r) q.columns.push_back(agreement().value(columns + static_cast<std::size_t>(r)));
+        for (std::size_t r = 0; r < static_cast<std::size_t>(q.ranks); ++r)
+            q.columns.push_back(parts_.empty() ? part_columns() : parts_[2 * r]);
     else
         q.columns = {call_.in.cols};
     // Columns of the whole matrix: the least and the most that any rank has given.
     std::int64_t least = call_.in.cols, most = least;
     if (q.kind == PatternKind::spread) {
-        const bool given = agreement().value(whole_columns(q.ranks)) != Agreement::none;
-        least = given ? agreement().value(whole_columns(q.ranks)) : q.total_columns();
-        most = given ? -agreement().value(whole_columns(q.ranks) + 1) : q.total_columns();
+        const bool given = agreement().value(whole_value) != Agreement::none;
+        least = given ? agreement().value(whole_value) : q.total_columns();
+        most = given ? -agreement().value(whole_value + 1) : q.total_columns();
     }
     if (least != q.total_columns() || most != q.total_columns())
         throw ConfigError(std::string(to_string(q.kind)) + ": the ranks' parts have " +
@@ -178,9 +238,9 @@ PatternProblem PatternOperation::make_problem() {
 // A part that lies in the whole matrix need not move if it is at its final place; anywhere else it would be overwritten
 // while it is read.
 void PatternOperation::check_places(const PatternProblem& q) {
-    for (std::int64_t r = 0, first = 0; r < q.ranks && has_parts(q.kind); first += q.columns[r++]) {
-        const std::int64_t inside = agreement().value(place_inside(q.ranks) + static_cast<std::size_t>(r));
-        if (inside != Agreement::none && (q.block > 0 || (inside != first && q.columns[r] > 0)))
+    for (std::int64_t r = 0, first = 0; !parts_.empty() && r < q.ranks; first += q.columns[r++]) {
+        const std::int64_t inside = parts_[2 * r + 1];
+        if (inside >= 0 && (q.block > 0 || (inside != first && q.columns[r] > 0)))
             throw ConfigError(std::string(to_string(q.kind)) + ": on rank " + std::to_string(r) +
                               " the part lies in the whole matrix at column " + std::to_string(inside) +
                               "; allowed: outside of it" + (q.block ? "" : ", or at column " + std::to_string(first)));
@@ -198,9 +258,6 @@ void PatternOperation::take_tag() {
 
 // Equal on all ranks: depends on the agreement and rank 0's numbers only.
 void PatternOperation::prepare() {
-    const std::vector<std::int64_t>& now = agreement().values();
-    again_ = transfer_ && std::equal(transfer_->compared().agreed.begin(), transfer_->compared().agreed.end(),
-                                     now.begin() + PatternTransfer::memory_numbers, now.end());
     if (!again_) made_ = make_problem();
     const PatternProblem& q = problem();
     piggyback_ = may_piggyback(call_, port(), context_.paths_off()) &&
@@ -213,10 +270,10 @@ void PatternOperation::prepare() {
     } else {
         check_places(q);
         PatternConditions conditions;
-        conditions.contiguous = agreement().value(contiguous) == 1;
+        conditions.contiguous = agreement().value(contiguous_value) == 1;
         conditions.native = port().native();
         PatternPlan plan = make_pattern_plan(q, call_.request, conditions, context_.machine());
-        if (piggyback_) plan.why += "; so small that all goes with the comparison of the arguments";
+        plan.with_comparison = piggyback_;
         plan_ = std::make_shared<PatternPlan>(std::move(plan));
     }
 }
@@ -234,12 +291,11 @@ void PatternOperation::get_memory() {
         if (transfer_) {
             compared_ = transfer_->compared();
             compared_.given[0] = compared_.given[1] = 0;
-            comparison_ = std::move(transfer_->comparison());
             transfer_.reset();
         }
         const std::vector<std::int64_t>& now = agreement().values();
         compared_.agreed.assign(now.begin() + PatternTransfer::memory_numbers, now.end());
-        transfer_ = std::make_shared<PatternTransfer>(context_, compared_, made_, plan_, call_, comparison_);
+        transfer_ = std::make_shared<PatternTransfer>(context_, compared_, made_, plan_, call_);
     }
     if (!piggyback_) transfer_->set_tag_and_memory(call_, engine_->tag(tag_));
     staged_ = transfer_->buffer_bytes();
@@ -255,7 +311,7 @@ bool PatternOperation::all_have_memory() {
 void PatternOperation::agree_on_memory() {
     RankStatus status;
     const bool native = plan().algorithm == Algorithm::native;
-    const bool needs_none = native && call_.kind == PatternKind::broadcast && agreement().value(contiguous) == 1;
+    const bool needs_none = native && call_.kind == PatternKind::broadcast && agreement().value(contiguous_value) == 1;
     const bool known = context_.size() == 1 || needs_none || (!native && all_have_memory());
     try {
         get_memory();

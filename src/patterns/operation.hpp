@@ -1,5 +1,6 @@
 // One pattern in flight on this rank: agreeing with the other ranks, moving matrices, agreeing on the end.
 #pragma once
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,7 +18,13 @@ Caller caller_of(const PatternCall& call);
 
 class PatternOperation final : public InFlight {
 public:
-    PatternOperation(Context& context, PatternCall call, std::int64_t number);
+    /// `comparison`: that of the call whose parts this one tells; null: one is taken.
+    PatternOperation(Context& context, PatternCall call, std::int64_t number,
+                     std::unique_ptr<Comparison> comparison = nullptr);
+    /// A call that is over, by an error.
+    PatternOperation(Context& context, std::exception_ptr error) : InFlight(context, "pattern"), stage_(Stage::over) {
+        end_by(std::move(error));
+    }
     /// Gets the tag of a call that is repeated, after its first agreement. Collective.
     void take_tag();
     const PatternPlan& plan() const {
@@ -28,12 +35,13 @@ public:
     double time_s() const { return time_s_; }
     std::string waits() override {
         if (stage_ == Stage::agreeing || asks_) return agreement().waits();
+        if (stage_ == Stage::comparing_parts) return parts_call_->waits();
         return waits_for(caller(), "messages of the " + describe(call_));
     }
     void hold(std::shared_ptr<void> memory) { call_.memory = std::move(memory); }
 
 private:
-    enum class Stage { agreeing, preparing, running, ending, over };
+    enum class Stage { agreeing, comparing_parts, preparing, running, ending, over };
     bool step() override;
     void finish() override;
     void restart() override;
@@ -42,7 +50,12 @@ private:
     bool make_result_again();
     void make_status();
     Caller caller() const { return caller_of(call_); }
+    std::int64_t part_columns() const { return call_.kind == PatternKind::spread ? call_.in.cols : call_.out.cols; }
+    bool as_before();
+    bool even_parts();
+    void compare_parts();
     void prepare();
+    void get_ready();
     void get_memory();
     bool all_have_memory();
     void agree_on_memory();
@@ -57,15 +70,17 @@ private:
     bool run_native();
 
     PatternCall call_;
-    Comparison& comparison() { return transfer_ ? *transfer_->comparison() : *comparison_; }
     const PatternProblem& problem() const { return again_ ? transfer_->problem() : made_; }
     const PatternTransfer::Compared& compared() const { return transfer_ ? transfer_->compared() : compared_; }
-    Agreement& agreement() { return comparison().agreement; }
-    Transport& port() { return *comparison().port; }
+    Agreement& agreement() { return comparison_->agreement; }
+    Transport& port() { return *comparison_->port; }
 
-    std::unique_ptr<Comparison> comparison_;  // until the transfer has it
-    std::unique_ptr<Agreement> ending_;       // of a caller's reduction
-    bool asks_ = false;                       // the ranks agree once more: whether all have memory
+    std::unique_ptr<Comparison> comparison_, parts_comparison_;  // the other one: should parts be uneven
+    std::shared_ptr<PatternOperation> parts_call_;               // then tells their columns and places
+    std::array<std::int64_t, 2> part_ = {};                      // this rank's
+    std::vector<std::int64_t> parts_;                            // by rank: columns, place in the whole
+    std::unique_ptr<Agreement> ending_;                          // of a caller's reduction
+    bool asks_ = false;                                          // the ranks agree once more: whether all have memory
     PatternTransfer::Compared compared_;
     std::shared_ptr<PatternTransfer> transfer_;
     std::shared_ptr<const PatternPlan> plan_;

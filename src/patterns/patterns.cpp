@@ -14,13 +14,9 @@ std::shared_ptr<PatternOperation> make_operation(Context& context, PatternCall c
     const auto number = take_number(context, [&] { return caller; });
     try {
         return std::make_shared<PatternOperation>(context, std::move(call), number);
-    } catch (const std::bad_alloc&) {  // the other ranks wait for this one's status
+    } catch (const std::bad_alloc&) {
         --context.engine()->started;
-        RankStatus status;
-        status.caller = caller;
-        set_error(status, std::current_exception(), "on rank " + std::to_string(context.rank()));
-        agree(context, status);
-        throw;
+        return std::make_shared<PatternOperation>(context, tell_of_lack(context, caller, std::current_exception()));
     }
 }
 
@@ -30,7 +26,7 @@ PatternHandle start_pattern(Context& context, PatternCall call) {
     const bool keep = call.keep;
     const auto operation = make_operation(context, std::move(call));
     PatternHandle handle(operation);
-    context.engine()->add(operation);
+    if (!operation->over()) context.engine()->add(operation);
     if (!keep) return handle;
     handle.wait();
     operation->take_tag();
@@ -58,7 +54,8 @@ double PatternHandle::time_s() const {
 
 void complete(Context& context) {
     wait_until(
-        context, [&] { return !context.engine()->busy() || context.engine()->waited_for_ended; },
+        context,
+        [&] { return !context.engine()->busy() || context.engine()->waited_for_ended || context.transport().failed(); },
         [] { return "at the end of a context, for what is in flight"; });
 }
 

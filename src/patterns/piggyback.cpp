@@ -45,12 +45,6 @@ private:
     const std::function<const std::byte*(int)>& given_;
 };
 
-MatrixView columns_of(MatrixView m, std::int64_t first, std::int64_t count) {
-    m.data += first * m.item_bytes();
-    m.cols = count;
-    return m;
-}
-
 }  // namespace
 
 bool may_piggyback(const PatternCall& c, const Transport& port, PathsOff off) {
@@ -61,7 +55,8 @@ bool may_piggyback(const PatternCall& c, const Transport& port, PathsOff off) {
 }
 
 std::int64_t piggyback_limit_bytes(PatternKind kind, int p) {
-    return kind == PatternKind::broadcast ? Agreement::most_piggyback_bytes : Agreement::most_piggyback_bytes / p;
+    const std::int64_t all = Agreement::most_piggyback_bytes(p);
+    return (kind == PatternKind::broadcast ? all : all / p) - Agreement::piggyback_head_bytes;
 }
 
 void finish_piggyback(const PatternCall& call, const PatternProblem& problem, const PatternPlan& plan, int rank,
@@ -81,7 +76,7 @@ void finish_piggyback(const PatternCall& call, const PatternProblem& problem, co
         case PatternKind::spread: {
             std::int64_t first = 0;
             for (int r = 0; r < problem.ranks; first += problem.columns[r++])
-                if (r != rank || call.part_inside < 0) put(columns_of(call.out, first, problem.columns[r]), given(r));
+                if (r != rank || call.part_inside < 0) put(call.out.columns(first, problem.columns[r]), given(r));
             break;
         }
         case PatternKind::multi_reduce: {
@@ -92,7 +87,7 @@ void finish_piggyback(const PatternCall& call, const PatternProblem& problem, co
             MatrixView whole = call.in;
             whole.data = all.data();
             whole.row_stride_bytes = whole.row_bytes();
-            const MatrixView part = columns_of(whole, first, problem.columns[rank]);
+            const MatrixView part = whole.columns(first, problem.columns[rank]);
             copy_box(call.out.data, {call.out.row_stride_bytes, call.out.item_bytes()}, part.data,
                      {part.row_stride_bytes, part.item_bytes()}, {part.rows, part.cols}, part.item_bytes());
             break;

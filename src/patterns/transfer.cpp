@@ -42,12 +42,12 @@ PatternTransfer::Key PatternTransfer::key(const PatternCall& c) {
 }
 
 PatternTransfer::PatternTransfer(Context& context, Compared compared, const PatternProblem& problem,
-                                 std::shared_ptr<const PatternPlan> plan, const PatternCall& call,
-                                 std::unique_ptr<Comparison>& comparison)
+                                 std::shared_ptr<const PatternPlan> plan, const PatternCall& call)
     : compared_(std::move(compared)),
       problem_(problem),
       plan_(std::move(plan)),
       out_stride_(call.out.row_stride_bytes),
+      port_(context.engine()->borrowed_port()),
       options_(context.options()) {
     options_.record = false;
     options_.heartbeat = nullptr;
@@ -68,16 +68,15 @@ PatternTransfer::PatternTransfer(Context& context, Compared compared, const Patt
                                           : Combine{combine_row(call.op, call.in.type), nullptr, false};
     if (call.op != Reduction::user && !without(options_.paths_off, FastPath::straight_combines))
         combine_.straight = straight_combines(schedule_);  // a function gets all of a step in one call
-    execution_ = std::make_unique<Execution>(schedule_, bindings_, Computers{}, combine_, *comparison->port, options_);
-    if (!call.keep) {  // for the calls like this one
-        std::size_t all = problem_.columns.size();
-        for (const std::int64_t value : compared_.agreed) all = all * 31 + std::hash<std::int64_t>()(value);
-        const auto number = static_cast<std::int64_t>(all >> 2) + 1;
-        compared_.given[0] = number;
-        compared_.given[1] = -number;
-        comparison->agreement.set_status(compared_.status, compared_.given);
-    }
-    comparison_ = std::move(comparison);
+    execution_ = std::make_unique<Execution>(schedule_, bindings_, Computers{}, combine_, *port_, options_);
+    if (call.keep) return;
+    std::size_t all = problem_.columns.size();  // for the calls like this one
+    const auto add = [&](std::int64_t value) { all = all * 31 + std::hash<std::int64_t>()(value); };
+    std::for_each(compared_.agreed.begin(), compared_.agreed.end(), add);
+    std::for_each(problem_.columns.begin(), problem_.columns.end(), add);
+    const auto number = static_cast<std::int64_t>(all >> 2) + 1;
+    compared_.given[0] = number;
+    compared_.given[1] = -number;
 }
 
 void PatternTransfer::set_tag_and_memory(PatternCall& call, int tag) {
@@ -105,9 +104,9 @@ void PatternTransfer::give_back(ProgressEngine& engine, std::shared_ptr<PatternT
     std::scoped_lock guard(lock);
     idle.push_back(std::move(transfer));
     std::int64_t bytes = 0;
-    for (const auto& t : idle) bytes += t->memory_bytes();
+    for (const auto& t : idle) bytes += t->buffer_bytes();
     while (!idle.empty() && (idle.size() > most_idle || bytes > most_idle_bytes)) {
-        bytes -= idle.front()->memory_bytes();
+        bytes -= idle.front()->buffer_bytes();
         idle.erase(idle.begin());
     }
 }

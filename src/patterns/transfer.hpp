@@ -31,8 +31,9 @@ public:
     };
     static Key key(const PatternCall& call);
 
-    /// What the ranks compare, and what they agreed on. The first two numbers of `given` are a hash of `agreed` and its
-    /// negative where this rank has the memory for the call already, else 0. `agreed` is without these two.
+    /// What the ranks compare, and what they agreed on. The first two numbers of `given` are a hash of `agreed` and of
+    /// the parts' columns, and its negative, where this rank has the memory for the call already, else 0. `agreed` is
+    /// without these two.
     struct Compared {
         Key key;
         std::shared_ptr<const HashedStatus> status;
@@ -40,15 +41,11 @@ public:
     };
     static constexpr std::size_t memory_numbers = 2;
 
-    /// Takes the comparison over, unless it throws.
     PatternTransfer(Context& context, Compared compared, const PatternProblem& problem,
-                    std::shared_ptr<const PatternPlan> plan, const PatternCall& call,
-                    std::unique_ptr<Comparison>& comparison);
+                    std::shared_ptr<const PatternPlan> plan, const PatternCall& call);
 
     const Compared& compared() const { return compared_; }
     const std::shared_ptr<const PatternPlan>& plan() const { return plan_; }
-    /// The comparison of the call that made it, for equal calls.
-    std::unique_ptr<Comparison>& comparison() { return comparison_; }
     const PatternProblem& problem() const { return problem_; }
     /// Whether it fits a call of equal key and agreement, now that call.out is known.
     bool fits(const PatternCall& call) const { return out_stride_ == call.out.row_stride_bytes; }
@@ -56,9 +53,8 @@ public:
     void set_tag_and_memory(PatternCall& call, int tag);
     Execution& execution() { return *execution_; }
     const Combine& combine() const { return combine_; }
+    /// They stay allocated between calls.
     std::int64_t buffer_bytes() const { return schedule_.buffer_bytes(); }
-    /// Bytes that stay allocated between calls.
-    std::int64_t memory_bytes() const { return buffer_bytes() + comparison_->agreement.memory_bytes(); }
 
     /// An idle one whose key is `key`, to be used by the caller alone; null where there is none.
     static std::shared_ptr<PatternTransfer> take(ProgressEngine& engine, const Key& key);
@@ -70,7 +66,7 @@ private:
     PatternProblem problem_;
     std::shared_ptr<const PatternPlan> plan_;
     std::int64_t out_stride_;
-    std::unique_ptr<Comparison> comparison_;
+    std::unique_ptr<Transport> port_;
     Schedule schedule_;
     std::vector<Binding> bindings_;
     Combine combine_;

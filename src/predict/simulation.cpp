@@ -24,7 +24,10 @@ Prediction Simulation::run() {
         std::pop_heap(events_.begin(), events_.end());
         const Event e = events_.back();
         events_.pop_back();
-        if (e.what < lanes) {
+        if (e.what < 0) {
+            if (const std::int32_t flow = -1 - e.what; carried_[flow].send >= 0 && flows_->end_of(flow) == e.time)
+                end_flow(flow, e.time);
+        } else if (e.what < lanes) {
             Lane& lane = lanes_[e.what];
             if (lane.cpus >= 0 && (lane.state == State::ended || e.time != lane.end))
                 continue;  // others have begun or ended since
@@ -91,6 +94,7 @@ std::optional<double> Simulation::go_on(Lane& lane, double now) {
             return now;
         }
         if (lane.end >= never) return std::nullopt;
+        if (lane.state == State::stepping) lane.end = now + (lane.end - now) / machine_.speed(lane.rank);
         if (lane.state == State::stepping && lane.cpus >= 0) lane.end = now + slowed(lane, lane.end - now);
         if (!events_.empty() && events_.front().time <= lane.end) {
             push(lane.end, index(lane));
@@ -161,6 +165,7 @@ double Simulation::compute(Lane& lane, const Tile& tile, double now) {
             kernel *= 1 + rate.spread * drawn(static_cast<std::uint64_t>(lane.rank),
                                               static_cast<std::uint64_t>(lane.number), lane.next);
     }
+    kernel /= machine_.speed(lane.rank);
     lane.state = State::computing;
     lane.period = 0;
     double end = now + machine_.step_s + kernel;

@@ -6,7 +6,8 @@
 //   up to Link::eager_bytes, or where the network needs no polls, it leaves with its post and is there message_s later;
 //   a larger one is first asked for: it leaves at a poll of the sender that follows a poll of the receiver that
 //   follows both posts. A rank polls without end while a lane waits, and every poll period while one computes.
-// It then takes message_s, more where other messages use the same host's link, or the same rank's CPU.
+// It then takes message_s, more where other messages use the same host's link, or the same rank's CPU. On a network of
+// known topology it flows over the links of its route instead, at the rate that the other messages there leave it.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "predict/flows.hpp"
 #include "predict/tile_work.hpp"
 #include "schedule/parts_count.hpp"
 #include "schedule/round_robin.hpp"
@@ -63,7 +65,7 @@ private:
         std::int32_t partner = -1, next = -1;  // matched with; the next unmatched of its side
         std::int32_t lane = -1, waiter = -1;   // that posted it; that waits for it
         double posted = -1, done = never;      // done: when a poll would find it complete
-        double begin = 0, there = 0;           // of the transfer; its end
+        double begin = 0, there = 0;           // of the transfer; its end, or never while it is not known
         double idle = 0;                       // what the lane had waited when it began
         double busy = 0;                       // what of it needs a lane that computes nothing
     };
@@ -79,7 +81,7 @@ private:
     };
     struct Event {
         double time;
-        std::int32_t what;  // a lane, or the number of lanes + a meeting
+        std::int32_t what;  // a lane, or the number of lanes + a meeting, or -1 - a flow
         // In a heap the greatest is on top.
         bool operator<(const Event& o) const { return time > o.time || (time == o.time && what > o.what); }
     };
@@ -96,6 +98,11 @@ private:
         int busy = 0;
         std::vector<std::int32_t> lanes;
         double share(int lanes_at_work) const { return lanes_at_work > count ? count / lanes_at_work : 1; }
+    };
+    // A message that is on the network.
+    struct Carried {
+        std::int32_t send = -1;  // -1: it has arrived
+        double fixed_s = 0;      // from the end of its flow to its arrival
     };
     struct Host {
         double out_until = -never, in_until = -never;  // its links are busy with what has been posted
@@ -134,7 +141,12 @@ private:
     void seek_poll(std::int32_t meeting, std::int32_t rank, double now);
     void advance(std::int32_t meeting, double now);
     void start_transfer(Half& send, Half& receive, double now);
+    void deliver(Half& send, Half& receive, double now);
+    void end_transfer(Half& send, Half& receive, double now);
+    void leave(std::int32_t send, double now, double ahead);
     double arrival(const Half& send, double now);
+    void end_flow(std::int32_t flow, double now);
+    void push_ends();
     void complete(Half& half, double when);
     void signal(Lane& lane, std::int32_t count, double now);
     double await(Lane& lane, const Step& step, double now);
@@ -167,6 +179,8 @@ private:
     std::vector<PartsCount> parts_;  // by lane; what lanes do that take turns counts for the first of their thread
     std::vector<Rank> ranks_;
     std::vector<Host> hosts_;
+    std::optional<Flows> flows_;    // where the network's topology is known
+    std::vector<Carried> carried_;  // by flow
     std::vector<Cpus> cpus_;
     double burst_bytes_ = 0;          // that a rested host may send ahead
     std::vector<std::int32_t> host_;  // of each rank

@@ -1,6 +1,7 @@
 // Messages of the predictor: how they meet, when they may move, what they share.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/concat.hpp"
 #include "predict/simulation.hpp"
@@ -16,7 +17,7 @@ void Simulation::post(Lane& lane, std::int32_t id, double now) {
     const auto bytes = static_cast<double>(h.m->bytes);
     if (const Link& l = link(h); send && leaves(l, bytes)) {
         h.begin = now;
-        h.there = arrival(h, now);
+        leave(id, now, 0);
         if (!h.m->synchronous) h.done = now;
     }
     Channel& c = channels_[h.channel];
@@ -44,22 +45,26 @@ void Simulation::meet(std::int32_t send, std::int32_t receive, double now) {
     const bool waits_for_receiver = r.posted < s.posted;  // it has posted, and must poll to learn of the send
     const auto id = static_cast<std::int32_t>(meetings_.size());
     if (leaves(l, static_cast<double>(s.m->bytes))) {
-        const double there = s.there;
         r.begin = s.begin;
         r.busy = static_cast<double>(s.m->bytes) * l.busy_byte_s;
         r.idle = waited(lanes_[r.lane], now);
-        complete(r, std::max(there, now));
-        if (!s.m->synchronous) return;
-        if (there <= now) {  // found where the receive is posted
-            complete(s, now + l.latency_s);
-            return;
-        }
-        meetings_.push_back({send, receive, Stage::arriving, there});
-        push(there, static_cast<std::int32_t>(lanes_.size()) + id);
+        if (s.there < never) deliver(s, r, now);
         return;
     }
     meetings_.push_back({send, receive, waits_for_receiver ? Stage::asked : Stage::granted, -1});
     seek_poll(id, waits_for_receiver ? r.rank : s.rank, now);
+}
+
+// A message that has left with its post, and when it arrives is known.
+void Simulation::deliver(Half& s, Half& r, double now) {
+    complete(r, std::max(s.there, now));
+    if (!s.m->synchronous) return;
+    if (s.there <= now) {  // found where the receive is posted
+        complete(s, now + link(s).latency_s);
+        return;
+    }
+    push(s.there, static_cast<std::int32_t>(lanes_.size() + meetings_.size()));
+    meetings_.push_back({r.partner, s.partner, Stage::arriving, s.there});
 }
 
 // Finds the poll of `rank` that moves a meeting on; where none is in sight, the rank's next one does.
@@ -112,8 +117,7 @@ void Simulation::start_transfer(Half& s, Half& r, double now) {
     const auto bytes = static_cast<double>(s.m->bytes);
     // message_s is from the post of a send to a receiver that waits, so it has the time of the post in it.
     const double posting = r.posted < s.posted ? std::min(now - s.posted, l.send_s) : 0;
-    const double there = std::max(arrival(s, now) - posting, now),
-                 moving = std::max(l.message_s(bytes) - l.latency_s, 0.0);
+    const double moving = std::max(l.message_s(bytes) - l.latency_s, 0.0);
     for (Half* h : {&s, &r}) {
         Lane& lane = lanes_[h->lane];
         const bool helped = ranks_[h->rank].helped;
@@ -124,8 +128,45 @@ void Simulation::start_transfer(Half& s, Half& r, double now) {
         h->idle = waited(lane, now);
     }
     s.busy = std::max(s.busy - posting, 0.0);
+    leave(r.partner, now, posting);
+    if (s.there < never) end_transfer(s, r, now);
+}
+
+void Simulation::end_transfer(Half& s, Half& r, double now) {
+    const double there = std::max(s.there, now);
     complete(r, there);
-    complete(s, std::max(there - l.latency_s, now));
+    complete(s, std::max(there - link(s).latency_s, now));
+}
+
+// Its bytes leave now, and so much earlier as `ahead` says. When they are there is known now, or at the end of a flow.
+void Simulation::leave(std::int32_t send, double now, double ahead) {
+    Half& s = halves_[send];
+    if (!flows_ || host_[s.rank] == host_[s.m->peer]) {
+        s.there = arrival(s, now) - ahead;
+        return;
+    }
+    const Link& l = link(s);
+    const auto bytes = static_cast<double>(s.m->bytes);
+    const std::int32_t flow = flows_->begin(host_[s.rank], host_[s.m->peer], bytes, now);
+    if (static_cast<std::size_t>(flow) == carried_.size()) carried_.emplace_back();
+    const double fixed_s = std::max(l.message_s(bytes) - bytes * l.byte_s, l.latency_s) + flows_->latency_s(flow);
+    carried_[flow] = {send, std::max(fixed_s - ahead, 0.0)};
+    s.there = never;
+    push_ends();
+}
+
+void Simulation::end_flow(std::int32_t flow, double now) {
+    Half& s = halves_[std::exchange(carried_[flow].send, -1)];
+    s.there = now + carried_[flow].fixed_s;
+    flows_->end(flow, now);
+    push_ends();
+    if (s.partner < 0) return;
+    Half& r = halves_[s.partner];
+    leaves(link(s), static_cast<double>(s.m->bytes)) ? deliver(s, r, now) : end_transfer(s, r, now);
+}
+
+void Simulation::push_ends() {
+    for (const std::int32_t flow : flows_->changed()) push(flows_->end_of(flow), -1 - flow);
 }
 
 // When a message that leaves now is there. In the order of their leaving, messages have a host's link to themselves,

@@ -141,9 +141,22 @@ void Simulation::check() const {
     require(
         machine_.set_of.empty() || machine_.set_of.size() >= schedules_.size(),
         concat("set_of says where ", machine_.set_of.size(), " ranks are, the schedules are for ", schedules_.size()));
-    for (const std::int32_t s : machine_.set_of)
+    for (std::size_t r = 0; r < machine_.set_of.size(); ++r) {
+        const std::int32_t s = machine_.set_of[r];
         require(s >= 0 && static_cast<std::size_t>(s) < machine_.set_cpus.size() && machine_.set_cpus[s] > 0,
                 concat("set_of names set ", s, ", of which set_cpus knows no CPUs"));
+    }
+    if (const auto wrong = machine_.network.wrong()) require(false, "network." + *wrong);
+    if (machine_.network.topology != NetworkShape::unknown)
+        for (std::size_t r = 0; r < machine_.host_of.size(); ++r) {
+            const std::int32_t h = machine_.host_of[r];
+            require(h >= 0 && h < machine_.network.nodes(),
+                    concat("host_of has ", h, ", and the network has nodes 0 to ", machine_.network.nodes() - 1));
+        }
+    require(machine_.speeds.empty() || (machine_.speeds.size() >= schedules_.size() &&
+                                        std::ranges::all_of(machine_.speeds, [](double s) { return s > 0 && s <= 1; })),
+            concat("speeds has ", machine_.speeds.size(), " entries for the schedules of ", schedules_.size(),
+                   " ranks; allowed: for each rank a number above 0, at most 1, or none"));
     require(machine_.host_of.empty() || machine_.host_of.size() >= schedules_.size(),
             concat("host_of says where ", machine_.host_of.size(), " ranks are, the schedules are for ",
                    schedules_.size()));
@@ -154,6 +167,11 @@ void Simulation::set_up_messages() {
     Numbers hosts(schedules_.size());
     if (!machine_.host_of.empty())
         for (std::size_t r = 0; r < schedules_.size(); ++r) host_[r] = hosts.of(machine_.host_of[r], 0);
+    if (machine_.network.topology != NetworkShape::unknown) {
+        if (!machine_.host_of.empty())
+            for (std::size_t r = 0; r < schedules_.size(); ++r) host_[r] = machine_.host_of[r];
+        flows_.emplace(machine_.network, machine_.other_host.byte_s);
+    }
     hosts_.resize(std::max<std::size_t>(static_cast<std::size_t>(hosts.count()), 1));
     std::size_t messages = 0;
     for (std::size_t r = 0; r < schedules_.size(); ++r) {

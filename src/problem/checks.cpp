@@ -48,8 +48,9 @@ void check_time(const SweepProblem& problem, const Access& p) {
     Index reuse = p.offset - next;
     reuse[0] += time_buffers;
     if (!p.writes && !comes_before(reuse))
-        throw ConfigError(concat("the read at offset ", p.offset, " of an array that keeps ", time_buffers,
-                                 " time buffer(s) comes after its value is overwritten; more time buffers are needed"));
+        throw ConfigError(concat("the read at offset ", p.offset, " of an array that keeps ",
+                                 counted(time_buffers, "time buffer"),
+                                 " comes after its value is overwritten; more time buffers are needed"));
 }
 
 void check_access(const SweepProblem& problem, const Access& p) {

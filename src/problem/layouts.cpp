@@ -12,7 +12,7 @@ namespace tilewave {
 
 void SweepProblem::follow(int a, const Index& offset) {
     const NestArray& array = arrays[a];
-    const std::vector<Cut> array_cuts = cuts_of(array, false);
+    const std::vector<Cut> array_cuts = cuts_of(array, Index::filled(dims(), 1), false);
     const Index o = origin();
     std::vector<Cut> found;
     for (int k = 0; k < dims(); ++k) found.push_back(Cut::even(shape[k]));
@@ -40,7 +40,8 @@ Layout SweepProblem::layout(int a, const Index& grid, const Index& deep_halo, co
     if (array.replicated && !wraps()) return Layout(array.shape, array_grid);
     for (int m = 0; m < n && !array.replicated; ++m) array_grid[m] = grid[static_cast<int>(array.axes[m])];
     Layout even(array.shape, array_grid);
-    if (!array.replicated && (array.aligned || !array.cuts.empty())) even = even.cut_as(cuts_of(array, false));
+    if (!array.replicated && (array.aligned || !array.cuts.empty() || !weights.empty()))
+        even = even.cut_as(cuts_of(array, grid, false));
     const Index o = origin();
     Index around = Index::filled(n, 0);
     bool shorter = false;  // than the loops' extent: a block of loops may then read elements and have none itself
@@ -50,7 +51,7 @@ Layout SweepProblem::layout(int a, const Index& grid, const Index& deep_halo, co
         shorter = shorter || (array.aligned && array.shape[m] < shape[k]);
         if (array.replicated && !around[m]) continue;
         std::int64_t below = 0, above = 0;
-        if (!array.cuts.empty() && !array.replicated) std::tie(below, above) = most_beyond(even, m, k, grid[k]);
+        if (!array.cuts.empty() && !array.replicated) std::tie(below, above) = most_beyond(even, m, blocks(grid), k);
         for (const Access& p : accesses) {
             if (!same[p.array]) continue;
             lo[m] = std::max(lo[m], o[k] - p.offset[k] + below);
@@ -74,13 +75,30 @@ Layout SweepProblem::layout(int a, const Index& grid, const Index& deep_halo, co
     return even.without_idle_halos();
 }
 
+// How each loop index is cut: where weights are given, a coordinate of the grid has those of all its ranks.
+std::vector<Cut> SweepProblem::loop_cuts(const Index& grid) const {
+    std::vector<Cut> found = cuts;
+    for (int k = static_cast<int>(found.size()); k < dims(); ++k) found.push_back(Cut::even(shape[k]));
+    if (weights.empty()) return found;
+    const Layout ranks(shape, grid);
+    std::vector<Weights> along;
+    for (const std::int64_t count : grid) along.emplace_back(static_cast<std::size_t>(count), 0);
+    for (int rank = 0; rank < ranks.ranks(); ++rank) {
+        const Index at = ranks.coords(rank);
+        for (int k = 0; k < dims(); ++k) along[k][at[k]] += weights[rank];
+    }
+    for (int k = 0; k < dims(); ++k) found[k] = found[k].in_proportion(along[k]);
+    return found;
+}
+
 // How each dimension of an array is cut, or of the field that it is part of.
-std::vector<Cut> SweepProblem::cuts_of(const NestArray& array, bool field) const {
+std::vector<Cut> SweepProblem::cuts_of(const NestArray& array, const Index& grid, bool field) const {
     std::vector<Cut> found;
+    const std::vector<Cut> by_loop = loop_cuts(grid);
     for (int m = 0; m < array.axes.n; ++m) {
         const std::int64_t scale = array.scale.n ? array.scale[m] : 1, residue = array.scale.n ? array.residue[m] : 0;
         if (array.cuts.empty() || array.cuts[m].of < 0)
-            found.push_back(cut(static_cast<int>(array.axes[m])).times_of(field ? scale : 1));
+            found.push_back(by_loop[array.axes[m]].times_of(field ? scale : 1));
         else
             found.push_back(field ? array.cuts[m] : array.cuts[m].part(residue, scale));
     }
@@ -89,13 +107,13 @@ std::vector<Cut> SweepProblem::cuts_of(const NestArray& array, bool field) const
 
 // For an array that is not cut as the loops are: the most elements by which a block of points begins before its block
 // of elements, and ends after it. Far below 0 where no block does: then no halo is needed.
-std::pair<std::int64_t, std::int64_t> SweepProblem::most_beyond(const Layout& elements, int m, int k,
-                                                                std::int64_t blocks) const {
+std::pair<std::int64_t, std::int64_t> SweepProblem::most_beyond(const Layout& elements, int m, const Layout& blocks,
+                                                                int k) const {
     constexpr std::int64_t none = std::numeric_limits<std::int64_t>::min() / 4;
     std::pair<std::int64_t, std::int64_t> most{none, none};
     const std::int64_t o = origin()[k];
-    for (std::int64_t c = 0; c < blocks; ++c) {
-        const auto [first, end] = block_range(k, blocks, c);
+    for (std::int64_t c = 0; c < blocks.grid[k]; ++c) {
+        const auto [first, end] = block_range(blocks, k, c);
         if (first == end) continue;
         const std::int64_t begins = elements.start(m, c), ends = elements.start(m, c + 1);
         if (begins > 0) most.first = std::max(most.first, begins - first - o);
@@ -125,7 +143,7 @@ Layout SweepProblem::field_layout(int a, const Index& grid, const Index& deep_ha
             all.halo_hi[m] = std::max(all.halo_hi[m], b.least_halo.hi[m]);
         }
     }
-    Layout field = Layout(array.field_shape, all.grid, all.halo_lo, all.halo_hi).cut_as(cuts_of(array, true));
+    Layout field = Layout(array.field_shape, all.grid, all.halo_lo, all.halo_hi).cut_as(cuts_of(array, grid, true));
     field.beside_nothing = all.beside_nothing;
     return field.without_idle_halos();
 }

@@ -14,6 +14,8 @@ template <class T>
 std::string text_of_choice(const T& value) {
     if constexpr (std::is_enum_v<T>) {
         return choice_names<T>[static_cast<std::size_t>(value)];
+    } else if constexpr (std::is_same_v<T, Index>) {
+        return to_string(value);
     } else {
         std::ostringstream text;
         text.precision(17);

@@ -19,18 +19,46 @@ std::int64_t padded(std::int64_t items, std::int64_t item_bytes) {
 
 }  // namespace
 
+// By dimension of z, -1 where skewed storage goes against it: along loops that run downwards, so that nests in both
+// directions have one order of memory. A row then still goes along memory, up one dimension and perhaps down another.
+static Index storage_signs(const SweepProblem& problem, const Index& row) {
+    Index signs = Index::filled(problem.dims(), 1);
+    for (int k = 0; k < signs.n; ++k)
+        if (problem.loops.keeps(k)) signs[k] = problem.loops.row[k][k];
+    int first = -1, second = -1;
+    for (int k = 0; k < row.n; ++k)
+        if (row[k] != 0) (first < 0 ? first : second) = k;
+    if (first < 0) return signs;
+    const bool both = second >= 0 && problem.loops.keeps(first) && problem.loops.keeps(second);
+    const std::int64_t sign = both ? signs[first] : 1;
+    signs[first] = sign;
+    if (second >= 0) signs[second] = sign;
+    return signs;
+}
+
+// Coordinates in which skewed storage is row-major.
+static IndexMatrix storage_order(const SweepProblem& problem, const Plan& plan) {
+    const Index signs = storage_signs(problem, plan.row);
+    Plan stored = plan;
+    for (int k = 0; k < plan.row.n; ++k) stored.row[k] *= signs[k];
+    IndexMatrix order = stored.order(problem.dims());
+    for (int k = 0; k < signs.n; ++k)
+        for (int c = 0; c < signs.n; ++c) order.row[k][c] *= signs[c];
+    return order;
+}
+
 Index row_of_blocks(const SweepProblem& problem, const Plan& plan) {
     if (plan.storage != StorageKind::skewed) return plan.row;
+    const Index signs = storage_signs(problem, plan.row);
     int up = -1, down = -1;
     for (int k = 0; k < plan.row.n; ++k) {
-        if (plan.row[k] == 1) up = k;
-        if (plan.row[k] == -1) down = k;
+        if (plan.row[k] * signs[k] == 1) up = k;
+        if (plan.row[k] * signs[k] == -1) down = k;
     }
     const auto block = [&](int k) { return static_cast<double>(largest_block(problem, plan.grid, k)); };
     if (up < 0 || down < 0 || block(up) <= clearly_longer * block(down)) return plan.row;
     Plan other = plan;
-    other.row[up] = -1;
-    other.row[down] = 1;
+    std::swap(other.row[up], other.row[down]);
     try {
         other.validate(problem, plan.ranks());
     } catch (const ConfigError&) {
@@ -78,7 +106,7 @@ MemoryOrder memory_order(const SweepProblem& problem, const Plan& plan, int a, i
     // Row-major in the coordinates of the row order, over the box of them that holds the array's z box.
     Box z = problem.box_of(a, local);
     if (n.time_buffers > 0) z.hi[0] = z.lo[0] + 1;
-    const IndexMatrix order = plan.storage == StorageKind::skewed && has_row ? plan.order(problem.dims())
+    const IndexMatrix order = plan.storage == StorageKind::skewed && has_row ? storage_order(problem, plan)
                                                                              : IndexMatrix::identity(problem.dims());
     Box y = image(order, z);
     y.hi[y.dims() - 1] = y.lo[y.dims() - 1] + padded(y.extent(y.dims() - 1), n.item_bytes);

@@ -90,7 +90,7 @@ int Plan::most_slices(const SweepProblem& problem) const {
 
 std::int64_t largest_block(const SweepProblem& problem, const Index& grid, int k) {
     if (grid[k] == 1) return image(problem.loops, problem.space).extent(k);
-    return problem.block_extents(k, grid[k]).most;
+    return problem.block_extents(problem.blocks(grid), k).most;
 }
 
 void check_dims(const Index& given, int n, const char* what) {
@@ -186,6 +186,12 @@ void Plan::validate(const SweepProblem& problem, int ranks) const {
     check_mapping_dim(mapping_dim, n);
     check_grid(grid, n, ranks);
     check_cuts(problem, grid);
+    if (weights != problem.weights)
+        throw ConfigError(concat("weights ", tilewave::to_string(weights), " were given for blocks in proportion to ",
+                                 tilewave::to_string(problem.weights), "; they must be equal"));
+    if (!weights.empty() && std::ssize(weights) < this->ranks())
+        throw ConfigError(concat("grid ", grid, " was given for ", weights.size(),
+                                 " weights; its entries must multiply ", "to at most as many"));
     check_dims(tile, n, "tile");
     check_factors(factors, n, mapping_dim, helper);
     check_row(problem, *this);
@@ -203,8 +209,8 @@ void Plan::validate(const SweepProblem& problem, int ranks) const {
             throw ConfigError(concat("tile ", tile, ": entry ", k,
                                      " must be 1: a dependence along it goes back along another dimension"));
         if (problem.sequential && (tile[k] != most || lanes() > 1))
-            throw ConfigError(concat("tile ", tile, " on ", lanes(),
-                                     " lane(s): a nest that runs in loop order is one tile on one lane"));
+            throw ConfigError(concat("tile ", tile, " on ", counted(lanes(), "lane"),
+                                     ": a nest that runs in loop order is one tile on one lane"));
     }
     constexpr std::int64_t most_padded = std::int64_t{64} << 20;  // less is let through where it is asked for
     if (storage == StorageKind::skewed && mostly_padding(problem, *this) && held_bytes(problem, *this, 0) > most_padded)
@@ -242,7 +248,7 @@ namespace {
 
 template <class T>
 std::string text_of(const T& value) {
-    if constexpr (std::is_same_v<T, Index>) {
+    if constexpr (std::is_same_v<T, Index> || std::is_same_v<T, Weights>) {
         return tilewave::to_string(value);
     } else if constexpr (std::is_enum_v<T>) {
         return choice_names<T>[static_cast<std::size_t>(value)];

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/concat.hpp"
 #include "core/signs.hpp"
 
 namespace tilewave {
@@ -66,40 +67,52 @@ Index SweepProblem::origin() const {
 
 Layout SweepProblem::blocks(const Index& grid) const {
     const Layout even(shape, grid);
-    return cuts.empty() ? even : even.cut_as(cuts);
+    return cuts.empty() && weights.empty() ? even : even.cut_as(loop_cuts(grid));
 }
 
-std::pair<std::int64_t, std::int64_t> SweepProblem::block_range(int k, std::int64_t blocks, std::int64_t c) const {
-    if (blocks == 1) return {space.lo[k], space.hi[k]};
-    const std::int64_t o = origin()[k];
-    const std::int64_t lo = std::max(cut(k).start(blocks, c, shape[k]) - o, space.lo[k]);
-    return {lo, std::max(lo, std::min(cut(k).start(blocks, c + 1, shape[k]) - o, space.hi[k]))};
+SweepProblem SweepProblem::weighted(const Weights& given, int ranks) const {
+    const auto allowed = [](std::int64_t weight) { return weight >= 1 && weight <= most_weight; };
+    if (!given.empty() && (std::ssize(given) != ranks || !std::ranges::all_of(given, allowed)))
+        throw ConfigError(concat("weights ", to_string(given), " were given for ", ranks, " ranks; allowed: for each ",
+                                 "rank an integer from 1 to ", most_weight, ", or none"));
+    if (!given.empty() && !cuts.empty())
+        throw ConfigError(concat("weights ", to_string(given), " were given for a nest over fields with blocks=, ",
+                                 "which say who has which points; allowed: fields without, or no weights"));
+    SweepProblem other = *this;
+    other.weights = given;
+    return other;
 }
 
-std::pair<std::int64_t, std::int64_t> SweepProblem::blocks_with_points(int k, std::int64_t blocks) const {
-    if (blocks == 1) return {0, space.extent(k) > 0 ? 1 : 0};
+std::pair<std::int64_t, std::int64_t> SweepProblem::block_range(const Layout& blocks, int k, std::int64_t c) const {
+    if (blocks.grid[k] == 1) return {space.lo[k], space.hi[k]};
+    const std::int64_t o = origin()[k], lo = std::max(blocks.start(k, c) - o, space.lo[k]);
+    return {lo, std::max(lo, std::min(blocks.start(k, c + 1) - o, space.hi[k]))};
+}
+
+std::pair<std::int64_t, std::int64_t> SweepProblem::blocks_with_points(const Layout& blocks, int k) const {
+    if (blocks.grid[k] == 1) return {0, space.extent(k) > 0 ? 1 : 0};
     const std::int64_t o = origin()[k], lo = std::max<std::int64_t>(space.lo[k] + o, 0),
                        hi = std::min(space.hi[k] + o, shape[k]);
     if (lo >= hi) return {0, 0};
-    return {cut(k).block_at(blocks, lo), cut(k).block_at(blocks, hi - 1) + 1};
+    return {blocks.block_at(k, lo), blocks.block_at(k, hi - 1) + 1};
 }
 
 // The space cuts points off the first and the last block that have some; even blocks between them shrink from one to
 // the next, and those outside have none.
-SweepProblem::BlockExtents SweepProblem::block_extents(int k, std::int64_t blocks) const {
+SweepProblem::BlockExtents SweepProblem::block_extents(const Layout& blocks, int k) const {
     BlockExtents e;
-    const auto [first, end] = blocks_with_points(k, blocks);
+    const auto [first, end] = blocks_with_points(blocks, k);
     if (first == end) return e;
     e.fewest = std::numeric_limits<std::int64_t>::max();
-    bool empty = end - first < blocks;
+    bool empty = end - first < blocks.grid[k];
     const auto count = [&](std::int64_t c) {
         if (c < first || c >= end) return;
-        const auto [lo, hi] = block_range(k, blocks, c);
+        const auto [lo, hi] = block_range(blocks, k, c);
         empty = empty || lo == hi;
         if (lo < hi) e.fewest = std::min(e.fewest, hi - lo);
         e.most = std::max(e.most, hi - lo);
     };
-    if (cuts.empty())
+    if (cuts.empty() && weights.empty())
         for (const std::int64_t c : {first, first + 1, end - 2, end - 1}) count(c);
     else
         for (std::int64_t c = first; c < end; ++c) count(c);

@@ -61,7 +61,7 @@ DeepHalo deep_halo(const SweepProblem& problem, const Plan& plan) {
         if (from[0] > -1) return {};
         m.layers = std::max(m.layers, ceil_div(from[cut], -from[0]));
     }
-    if (problem.block_extents(cut, plan.grid[cut]).least < m.layers * m.steps) return {};
+    if (problem.block_extents(problem.blocks(plan.grid), cut).least < m.layers * m.steps) return {};
     return m.layers > 0 && m.steps > 1 ? m : DeepHalo{};
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "context/agreement.hpp"
+#include "context/plans_only.hpp"
 #include "context/progress_engine.hpp"
 
 namespace tilewave {
@@ -80,6 +81,7 @@ CachedExecution& CollectiveRun::execution(BlockKind kind) const {
 }
 
 void CollectiveRun::execute(std::span<const Binding> bindings, const Programs& programs, ExecuteOptions options) {
+    if (plans_only(context_)) return;
     constexpr double look_s = 0.05;  // between two heartbeats, as in a block
     Transport& t = context_.transport();
     if (t.size() > 1 && options.record) options.clock_offset_s = context_.clock_offset_s();

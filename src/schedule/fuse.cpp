@@ -20,25 +20,34 @@ bool is_post(Op op) {
     return op == Op::post_recv || op == Op::post_send;
 }
 
+bool waits(Op op) {
+    return op == Op::wait || op == Op::await;
+}
+
+// Nests of a lane, one after another.
+int nests_of(const Schedule& s, const std::vector<Step>& lane) {
+    std::int32_t work = -1;
+    int nests = 0;
+    for (const Step& step : lane) {
+        if (step.op != Op::compute || s.tiles[step.item].work == work) continue;
+        work = s.tiles[step.item].work;
+        nests += s.works[work].nest() != nullptr;
+    }
+    return nests;
+}
+
+// One lane. `others`: what other lanes touch.
 class Fuser {
 public:
-    Fuser(Schedule& s, std::int64_t points) : s_(s), points_(points) {}
+    Fuser(Schedule& s, std::size_t lane, std::int64_t points, const std::vector<Touch>& others)
+        : s_(s), lane_(s.lanes[lane]), points_(points), others_(others) {}
 
     void run() {
-        const std::vector<Step>& lane = s_.lanes[0];
-        std::int32_t work = -1;
-        int nests = 0;
-        for (const Step& step : lane) {
-            if (step.op == Op::signal || step.op == Op::await || step.op == Op::combine) return;
-            if (step.op != Op::compute || s_.tiles[step.item].work == work) continue;
-            work = s_.tiles[step.item].work;
-            nests += s_.works[work].nest() != nullptr;
-        }
-        if (nests < 2) return;
+        if (nests_of(s_, lane_) < 2) return;
         list_items();
         find_order();
         mark_urgent();
-        s_.lanes[0] = emitted();
+        lane_ = emitted();
     }
 
 private:
@@ -81,7 +90,7 @@ private:
 
     void list_items() {
         std::int32_t work = -1;
-        for (const Step& step : s_.lanes[0]) {
+        for (const Step& step : lane_) {
             const bool compute = step.op == Op::compute;
             const std::int32_t now = compute ? s_.tiles[step.item].work : -1;
             if (!compute || now != work) groups_.emplace_back();
@@ -96,20 +105,33 @@ private:
             posts_ += is_post(step.op);
         }
         for (Item& item : items_) item.touches = touched(item.step);
+        // Slices of tiles beside each other as the other nests go through their elements.
+        const auto begin = [&](std::int32_t i) { return s_.tiles[items_[i].step.item].box.lo; };
+        for (std::vector<std::int32_t>& group : groups_)
+            if (group.size() > 1)
+                std::ranges::stable_sort(group, [&](std::int32_t a, std::int32_t b) {
+                    const Index x = begin(a), y = begin(b);
+                    return std::lexicographical_compare(x.begin(), x.end(), y.begin(), y.end());
+                });
     }
 
-    // Elements, and what else steps must take in order: a message, its buffer, and messages of one tag.
+    // Elements, and what else steps must take in order: a message, its buffer, and messages of one tag. What lanes say
+    // to each other keeps its place among the steps that meet other lanes: messages, and tiles whose elements others
+    // touch.
     std::vector<Touch> touched(const Step& step) const {
         std::vector<Touch> all = touches(s_, step);
-        if (step.op == Op::compute) return all;
-        const Message& m = s_.messages[step.item];
-        const auto add = [&](std::int32_t kind, std::int64_t number, std::int64_t more) {
-            Touch t{first_other + kind, {}, true};
+        const bool compute = step.op == Op::compute, lanes = step.op == Op::signal || step.op == Op::await;
+        const auto add = [&](std::int32_t kind, std::int64_t number, std::int64_t more, bool writes = true) {
+            Touch t{first_other + kind, {}, writes};
             t.box.lo = t.box.hi = Index::filled(2, 0);
             t.box.lo[0] = number, t.box.lo[1] = more;
             t.box.hi[0] = number + 1, t.box.hi[1] = more + 1;
             all.push_back(t);
         };
+        if (lanes || !compute || std::ranges::any_of(all, [&](const Touch& t) { return conflict(others_, t); }))
+            add(4, 0, 0, lanes);
+        if (lanes || compute) return all;
+        const Message& m = s_.messages[step.item];
         add(0, m.aggregate >= 0 ? m.aggregate : step.item, 0);
         if (m.buffer >= 0) add(1, m.buffer, 0);
         if (is_post(step.op)) add(step.op == Op::post_send ? 2 : 3, m.peer, m.tag);
@@ -137,18 +159,18 @@ private:
         }
     }
 
-    // What a send is made of, and all that it waits for.
+    // What a send or a signal is made of, and all that it waits for.
     void mark_urgent() {
         for (std::size_t i = items_.size(); i-- > 0;) {
             Item& item = items_[i];
-            item.urgent = item.urgent || item.step.op == Op::post_send;
+            item.urgent = item.urgent || item.step.op == Op::post_send || item.step.op == Op::signal;
             if (item.urgent)
                 for (const std::int32_t j : item.after) items_[j].urgent = true;
         }
         for (const Item& item : items_) {
             others_left_ += item.step.op == Op::compute && !item.urgent;
             urgent_left_ += item.step.op == Op::compute && item.urgent;
-            waits_left_ += item.step.op == Op::wait;
+            waits_left_ += waits(item.step.op);
         }
     }
 
@@ -178,7 +200,7 @@ private:
             steps.push_back(item.step);
             --left;
             while (posts_done_ < posts_ && items_[post_order_[posts_done_]].done) ++posts_done_;
-            if (item.step.op == Op::wait) {
+            if (waits(item.step.op)) {
                 --waits_left_;
                 share_ = others_left_ / (waits_left_ + 1);
             }
@@ -193,9 +215,9 @@ private:
         std::erase_if(list, [&](std::int32_t i) { return items_[i].done; });
     }
 
-    std::int32_t first_ready(const std::vector<std::int32_t>& list, bool waits) const {
+    std::int32_t first_ready(const std::vector<std::int32_t>& list, bool waiting) const {
         for (const std::int32_t i : list)
-            if ((items_[i].step.op == Op::wait) == waits && ready(items_[i])) return i;
+            if (waits(items_[i].step.op) == waiting && ready(items_[i])) return i;
         return -1;
     }
 
@@ -204,19 +226,27 @@ private:
         if (const std::int32_t i = first_ready(urgent_, false); i >= 0) return i;
         if (urgent_left_ > 0 && share_ == 0)
             if (const std::int32_t i = first_ready(messages_, true); i >= 0) return i;
-        for (std::size_t g = groups_.size(); g-- > 0;) {
-            const std::size_t most = std::min(groups_[g].size(), most_looked_at);
-            for (std::size_t k = 0; k < most; ++k)
-                if (const std::int32_t i = groups_[g][k]; items_[i].step.op == Op::compute && ready(items_[i]))
-                    return i;
-        }
-        return first_ready(messages_, true);
+        for (std::size_t g = groups_.size(); g-- > 0;)
+            if (const std::int32_t i = first_tile(groups_[g], most_looked_at); i >= 0) return i;
+        if (const std::int32_t i = first_ready(messages_, true); i >= 0) return i;
+        for (const std::vector<std::int32_t>& group : groups_)
+            if (const std::int32_t i = first_tile(group, group.size()); i >= 0) return i;
+        return -1;
+    }
+
+    // Of the first `most`.
+    std::int32_t first_tile(const std::vector<std::int32_t>& group, std::size_t most) const {
+        for (std::size_t k = 0; k < std::min(group.size(), most); ++k)
+            if (const Item& item = items_[group[k]]; item.step.op == Op::compute && ready(item)) return group[k];
+        return -1;
     }
 
     static constexpr std::int32_t first_other = 1 << 30;  // beyond the numbers of memories
 
     Schedule& s_;
+    std::vector<Step>& lane_;
     std::int64_t points_;
+    const std::vector<Touch>& others_;
     std::vector<Item> items_;
     std::vector<std::vector<std::int32_t>> groups_;  // of tiles of one nest in turn, or of one other step: those left
     std::vector<std::int32_t> messages_, urgent_;    // those left
@@ -228,7 +258,17 @@ private:
 }  // namespace
 
 Schedule fused(Schedule schedule, std::int64_t points) {
-    if (schedule.lanes.size() == 1 && schedule.repeated.empty()) Fuser(schedule, points).run();
+    const std::size_t lanes = schedule.lanes.size();
+    std::vector<std::vector<Touch>> others(lanes);  // by lane, before tiles are cut
+    for (std::size_t l = 0; l < lanes; ++l)
+        for (const Step& step : schedule.lanes[l]) {
+            if (step.op == Op::combine) return schedule;
+            if (lanes == 1) continue;
+            for (const Touch& t : touches(schedule, step))
+                for (std::size_t other = 0; other < lanes; ++other)
+                    if (other != l) others[other].push_back(t);
+        }
+    for (std::size_t l = 0; l < lanes && schedule.repeated.empty(); ++l) Fuser(schedule, l, points, others[l]).run();
     return schedule;
 }
 

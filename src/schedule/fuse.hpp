@@ -11,8 +11,10 @@ namespace tilewave {
 ///
 /// What other ranks wait for is computed and sent first. Then the latest nest goes on that can: it finds in cache what
 /// those before it have written. Each wait gets an equal share of the other tiles before it, and no wait stands before
-/// a post that it stood behind: where no rank waited for ever, none does now. Pure; costs the square of the slices.
-/// Schedules whose lanes wait for each other, and those with fewer than two nests, stay as they are.
+/// a post that it stood behind: where no rank waited for ever, none does now. Signals of lanes, and waits for them,
+/// keep their places among messages and the slices whose elements other lanes touch; the other slices go anywhere.
+/// Pure; costs the square of the slices. Lanes with fewer than two nests stay as they are, and schedules with combine
+/// steps.
 Schedule fused(Schedule schedule, std::int64_t points);
 
 }  // namespace tilewave

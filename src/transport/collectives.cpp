@@ -10,9 +10,11 @@
 
 #include "core/binomial.hpp"
 #include "core/clock.hpp"
+#include "core/concat.hpp"
 #include "core/tags.hpp"
 #include "tilewave/engine/transport.hpp"
 #include "transport/collectives.hpp"
+#include "transport/ended_look.hpp"
 #include "transport/tuning.hpp"
 
 namespace tilewave {
@@ -26,15 +28,21 @@ void report_stall(const Transport& t, int peer) {
     std::fprintf(stderr, "tilewave: rank %d waits %sfor rank %d\n", t.rank(), t.doing().c_str(), peer);
 }
 
-void wait_all(Transport& t, int n, int peer) {
+}  // namespace
+
+void wait_all(Transport& t, int n, int peer, int other) {
     t.must_work();
     std::vector<int> done;
     Backoff backoff;
+    EndedLook look;
     double since = 0, looked = 0;
     while (static_cast<int>(done.size()) < n) {
         const auto before = done.size();
         t.poll(done);
-        if (done.size() != before) continue;
+        if (done.size() != before) {
+            look.restart();
+            continue;
+        }
         backoff.pause();
         if (!backoff.yielding()) continue;
         const double now = now_s();
@@ -43,7 +51,14 @@ void wait_all(Transport& t, int n, int peer) {
             looked = now;
             t.meanwhile();
         }
-        if (!backoff.slow() || since < 0) continue;
+        // What is received has memory of the caller's, so it is not left in flight.
+        const int rank = other < 0 || std::find(done.begin(), done.end(), 0) == done.end() ? peer : other;
+        const auto find = [&] { return t.has_ended(rank, false) ? rank : -1; };
+        if (const int ended = look(now, find); ended >= 0) {
+            t.mark_failed();
+            throw MpiError(concat("rank ", ended, " has ended; rank ", t.rank(), " waits ", t.doing(), "for it"));
+        }
+        if (since < 0) continue;
         if (since == 0) since = now;
         if (now - since > patience_s()) {
             report_stall(t, peer);
@@ -51,6 +66,8 @@ void wait_all(Transport& t, int n, int peer) {
         }
     }
 }
+
+namespace {
 
 void send(Transport& t, const void* data, std::size_t bytes, int peer) {
     t.post_send(0, static_cast<const std::byte*>(data), static_cast<std::int64_t>(bytes), peer, tags::collective,
@@ -90,7 +107,13 @@ double patience_s() {
     return seconds;
 }
 
+thread_local void (*Backoff::instead)() = nullptr;
+
 void Backoff::pause() {
+    if (instead) {
+        rounds_ = spins + yields + 1;
+        return instead();
+    }
     if (rounds_ <= spins + yields) ++rounds_;
     if (rounds_ <= spins) {
         for (int i = 0; i < 8; ++i) relax();
@@ -117,9 +140,10 @@ void allreduce_min(Transport& t, std::span<std::int64_t> values, std::span<std::
         const int from = (me - step + p) % p;
         t.post_recv(0, reinterpret_cast<std::byte*>(come.data()), static_cast<std::int64_t>(bytes), from,
                     tags::collective);
-        t.post_send(1, reinterpret_cast<const std::byte*>(sent.data()), static_cast<std::int64_t>(bytes),
-                    (me + step) % p, tags::collective, false);
-        wait_all(t, 2, from);
+        const int to = (me + step) % p;
+        t.post_send(1, reinterpret_cast<const std::byte*>(sent.data()), static_cast<std::int64_t>(bytes), to,
+                    tags::collective, false);
+        wait_all(t, 2, from, to);
         for (std::size_t i = 0; i < n; ++i) values[i] = std::min(values[i], come[i]);
     }
 }
@@ -232,44 +256,60 @@ void allreduce(Transport& t, std::span<std::byte> bytes, std::span<std::byte> ot
 
 namespace {
 
-constexpr std::size_t size_bytes = sizeof(std::int64_t);  // of the length that stands before each word
+// A rank's part of a tree: that of itself and of the next ranks.
+void append(std::vector<Given>& all, std::vector<Given> more) {
+    std::size_t first = 0;
+    if (!all.empty() && !more.empty() && all.back().text == more[0].text) {
+        all.back().ranks += more[0].ranks;
+        first = 1;
+    }
+    std::move(more.begin() + static_cast<std::ptrdiff_t>(first), more.end(), std::back_inserter(all));
+}
 
-void append_word(std::string& text, const std::string& word) {
-    const auto size = static_cast<std::int64_t>(word.size());
-    text.append(reinterpret_cast<const char*>(&size), size_bytes);
-    text += word;
+std::string packed(const std::vector<Given>& all) {
+    std::string bytes;
+    for (const Given& given : all) {
+        const std::int64_t numbers[] = {given.ranks, static_cast<std::int64_t>(given.text.size())};
+        bytes.append(reinterpret_cast<const char*>(numbers), sizeof numbers);
+        bytes += given.text;
+    }
+    return bytes;
+}
+
+std::vector<Given> unpacked(const std::string& bytes) {
+    std::vector<Given> all;
+    std::int64_t numbers[2];
+    for (std::size_t at = 0; at < bytes.size();) {
+        std::memcpy(numbers, bytes.data() + at, sizeof numbers);
+        at += sizeof numbers;
+        all.push_back({bytes.substr(at, static_cast<std::size_t>(numbers[1])), numbers[0]});
+        at += all.back().text.size();
+    }
+    return all;
 }
 
 }  // namespace
 
-std::vector<std::string> allgather(Transport& t, const std::string& local) {
-    if (t.size() == 1 || !t.connected()) return {local};
-    std::string text;  // of this rank and those below it in the tree, which are the next ones
-    append_word(text, local);
+std::vector<Given> allgather(Transport& t, const std::string& local) {
+    std::vector<Given> all{{local}};
+    if (t.size() == 1 || !t.connected()) return all;
+    std::string bytes;
     std::int64_t size = 0;
     binomial::for_children(t.rank(), t.size(), [&](int child) {
         receive(t, &size, sizeof size, child);
-        const std::size_t before = text.size();
-        text.resize(before + static_cast<std::size_t>(size));
-        in_pieces(size, collective_piece, [&](std::int64_t at, std::size_t n) {
-            receive(t, text.data() + before + static_cast<std::size_t>(at), n, child);
-        });
+        bytes.resize(static_cast<std::size_t>(size));
+        in_pieces(size, collective_piece, [&](std::int64_t at, std::size_t n) { receive(t, &bytes[at], n, child); });
+        append(all, unpacked(bytes));
     });
+    bytes = packed(all);
     if (t.rank()) {
         const int parent = binomial::parent(t.rank());
-        size = static_cast<std::int64_t>(text.size());
+        size = static_cast<std::int64_t>(bytes.size());
         send(t, &size, sizeof size, parent);
-        in_pieces(size, collective_piece,
-                  [&](std::int64_t at, std::size_t n) { send(t, text.data() + at, n, parent); });
+        in_pieces(size, collective_piece, [&](std::int64_t at, std::size_t n) { send(t, &bytes[at], n, parent); });
     }
-    broadcast(t, text, 0);
-    std::vector<std::string> all;
-    for (std::size_t at = 0; at < text.size();) {
-        std::memcpy(&size, text.data() + at, size_bytes);
-        all.push_back(text.substr(at + size_bytes, static_cast<std::size_t>(size)));
-        at += size_bytes + static_cast<std::size_t>(size);
-    }
-    return all;
+    broadcast(t, bytes, 0);
+    return unpacked(bytes);
 }
 
 void broadcast_among(Transport& t, const std::vector<int>& ranks, std::string& bytes) {

@@ -10,6 +10,10 @@
 
 namespace tilewave {
 
+/// Waits until n transfers are over that have been posted to `peer`, or number 0 to `peer` and number 1 to `other`.
+/// @throws MpiError, also where one of these has ended
+void wait_all(Transport& transport, int n, int peer, int other = -1);
+
 /// `bytes` of all ranks, combined, on every rank: `combine()` adds `other`, the bytes of higher ranks, to `bytes`. All
 /// give equally many; `other` has room for as many.
 void allreduce(Transport& transport, std::span<std::byte> bytes, std::span<std::byte> other,
@@ -24,9 +28,15 @@ void allreduce(Transport& transport, std::vector<T>& values, Combine combine) {
               [&] { combine(values, other); });
 }
 
-/// What each rank gives, in rank order, on every rank. O(ranks) memory on each.
+/// So many ranks that follow each other have given the same.
+struct Given {
+    std::string text;
+    std::int64_t ranks = 1;
+};
+
+/// What each rank gives, in rank order, on every rank. Memory for what differs between neighbours.
 /// @throws std::bad_alloc
-std::vector<std::string> allgather(Transport& transport, const std::string& local);
+std::vector<Given> allgather(Transport& transport, const std::string& local);
 
 /// The first of `ranks` gives the others its `bytes`, which may be of any length. `ranks` alone take part, all with the
 /// same list.

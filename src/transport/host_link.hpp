@@ -35,29 +35,38 @@ struct Outgoing {
     const std::byte* data = nullptr;
     std::int64_t bytes = 0, at = 0;
     std::uint32_t message = 0;
-    int piece = -1;  // that no other message gets before this one is over
+    int piece = -1;        // that no other message gets before this one is over
+    bool written = false;  // all of it is in that piece
 };
 
 /// Another rank of this host, as this one sees it.
 struct Link {
-    Queue *to = nullptr, *from = nullptr;
-    Uses* pieces = nullptr;   // the other's
-    int rank = 0, place = 0;  // the other rank, and its number among those of the host
-    std::uint32_t sent = 0, seen_taken = 0, messages = 0, received = 0;
-    std::deque<Outgoing> waiting;         // not announced: the queue is full
-    std::vector<Receive> receives;        // of which nothing has been announced
-    std::vector<Incoming> early, active;  // without and with a receive
-    std::uint32_t promised = 0;           // entries for what is being written to pieces
+    Queue* to = nullptr;
+    Uses* pieces = nullptr;                                         // the other's
+    int rank = 0;                                                   // the other
+    std::uint32_t seen_taken = 0, next = 0, end = 0, messages = 0;  // entries claimed here and not used: next to end
+    std::deque<Outgoing> waiting;                                   // not announced: the queue is full
+    std::vector<Receive> receives;                                  // of which nothing has been announced
+    std::vector<Incoming> early, active;                            // without and with a receive
 
-    /// The next free entry; null where there is none.
-    Entry* free_entry() {
-        if (sent + promised - seen_taken == queue_entries) {
+    /// Claims so many entries, none of which was claimed before. False: there is no room for all.
+    bool claim(std::uint32_t count) {
+        std::uint32_t first = to->claimed.load(std::memory_order_relaxed);
+        do {
+            const auto lacks = [&] {
+                return static_cast<std::int32_t>(first + count - seen_taken) > static_cast<std::int32_t>(queue_entries);
+            };
+            if (!lacks()) continue;
             seen_taken = to->taken.load(std::memory_order_acquire);
-            if (sent + promised - seen_taken == queue_entries) return nullptr;
-        }
-        return &to->entries[sent % queue_entries];
+            if (lacks()) return false;
+        } while (!to->claimed.compare_exchange_weak(first, first + count, std::memory_order_relaxed));
+        next = first;
+        end = first + count;
+        return true;
     }
-    void publish(Entry& entry) { entry.number.store(++sent, std::memory_order_release); }
+    /// The next entry, which publish() must follow at once: what others send waits for it. Null: there is none.
+    Entry* free_entry() { return next != end || claim(1) ? &to->entries[next % queue_entries] : nullptr; }
+    void publish(Entry& entry) { entry.number.store(++next, std::memory_order_release); }
 };
 
 /// What came in one piece and stays there for a while.

@@ -11,8 +11,8 @@ namespace tilewave::host {
 
 using namespace tuning;
 
-inline constexpr std::uint32_t queue_entries = 64;
-inline constexpr std::int64_t inside_bytes = 92;
+inline constexpr std::uint32_t queue_entries = 256;
+inline constexpr std::int64_t inside_bytes = 88;
 /// Where the bytes of a message are.
 enum class Location : std::uint32_t {
     inside,     ///< in the announcement
@@ -27,6 +27,7 @@ struct Announcement {
     std::int64_t bytes;     ///< of the whole message
     std::uint32_t message;  ///< its number among those from this sender to this receiver
     std::int32_t piece, piece_bytes;
+    std::int32_t from;  ///< the sender's place among the ranks of the host
     std::byte inside[inside_bytes];
 };
 
@@ -36,10 +37,11 @@ struct alignas(128) Entry {
 };
 static_assert(sizeof(Entry) == 128);
 
-/// From one rank to another.
+/// From all ranks of the host to one of them. A sender claims entries, writes and numbers them.
 struct Queue {
     Entry entries[queue_entries];
-    alignas(128) std::atomic<std::uint32_t> taken;  ///< by the receiver
+    alignas(128) std::atomic<std::uint32_t> claimed;  ///< by senders
+    alignas(128) std::atomic<std::uint32_t> taken;    ///< by the receiver
 };
 
 /// Which pieces of one rank are in use: 1.
@@ -59,9 +61,8 @@ public:
     Uses& uses(int owner) const {
         return *reinterpret_cast<Uses*>(data_ + page_bytes + owner * std::int64_t{sizeof(Uses)});
     }
-    Queue& queue(int from, int to) const {
-        return *reinterpret_cast<Queue*>(data_ + queues_at() +
-                                         (std::int64_t{from} * n_ + to) * std::int64_t{sizeof(Queue)});
+    Queue& queue(int to) const {
+        return *reinterpret_cast<Queue*>(data_ + queues_at() + to * std::int64_t{sizeof(Queue)});
     }
     std::byte* piece(int owner, int k) const { return data_ + piece_at(owner, k); }
     /// The reverse of piece().
@@ -78,8 +79,7 @@ private:
         constexpr std::int64_t each = small_pieces * small_piece + large_pieces * large_piece;
         const std::int64_t within =
             k < small_pieces ? k * small_piece : small_pieces * small_piece + (k - small_pieces) * large_piece;
-        return queues_at() + to_page(std::int64_t{n_} * n_ * std::int64_t{sizeof(Queue)}) + owner * each + within +
-               page_bytes / 2;
+        return queues_at() + to_page(n_ * std::int64_t{sizeof(Queue)}) + owner * each + within + page_bytes / 2;
     }
     int n_;
     std::byte* data_ = nullptr;

@@ -51,9 +51,10 @@ void start() {
     leave_at_exit();
 }
 
-// MPI-5's integer handles where the library has them, Fortran's elsewhere: the same integers.
+// The standard ABI's integer handles, Fortran's elsewhere: the same integers. All that is called otherwise is in
+// MPI 3.1, which Open MPI 4 and 5 and older MPICHs have: no functions of MPI 4 for large counts, no sessions.
 MPI_Comm comm_of(int handle) {
-#if MPI_VERSION >= 5
+#ifdef MPI_ABI
     return MPI_Comm_fromint(handle);
 #else
     return MPI_Comm_f2c(handle);

@@ -114,8 +114,10 @@ void send_farewell() {
 
 bool all_on_this_host() {
     int ranks = 0;
-    const char* const here = std::getenv("MPI_LOCALNRANKS");  // Hydra's
-    return here && MPI_Comm_size(MPI_COMM_WORLD, &ranks) == MPI_SUCCESS && std::atoi(here) == ranks;
+    if (MPI_Comm_size(MPI_COMM_WORLD, &ranks) != MPI_SUCCESS) return false;
+    for (const char* const name : {"MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE"})  // Hydra's, Open MPI's
+        if (const char* const here = std::getenv(name)) return std::atoi(here) == ranks;
+    return false;
 }
 
 // False: not all ranks will come.
@@ -127,15 +129,23 @@ bool leave() {
         if (somebody_has_gone()) return false;
         if (round) std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
+    // Twice: answers to what was asked before the first meeting are taken before the second one. UCX warns of messages
+    // that nobody takes.
     std::vector<MPI_Request> leaving(groups().size(), MPI_REQUEST_NULL);
-    for (std::size_t g = 0; g < leaving.size(); ++g)
-        if (MPI_Ibarrier(groups()[g].comm, &leaving[g]) != MPI_SUCCESS) return true;
-    for (int all = 0, round = 0; !all; ++round) {
-        if (MPI_Testall(static_cast<int>(leaving.size()), leaving.data(), &all, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
-            return true;
-        for (MpiGroup& group : groups()) answer_questions(group);
-        if (!all && somebody_has_gone()) return false;
-        pause(round);
+    for (int meeting = 0; meeting < 2; ++meeting) {
+        for (std::size_t g = 0; g < leaving.size(); ++g)
+            if (MPI_Ibarrier(groups()[g].comm, &leaving[g]) != MPI_SUCCESS) return true;
+        for (int all = 0, round = 0; !all; ++round) {
+            if (MPI_Testall(static_cast<int>(leaving.size()), leaving.data(), &all, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
+                return true;
+            for (MpiGroup& group : groups()) {
+                answer_questions(group);
+                std::array<std::int64_t, 2> reply{};
+                (void)take(group.comm, answer, reply, [](int) {});
+            }
+            if (!all && somebody_has_gone()) return false;
+            pause(round);
+        }
     }
     return left = true;
 }

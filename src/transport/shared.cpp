@@ -1,6 +1,6 @@
-// Messages between ranks of one host through shared memory. Each message is announced in a queue from its sender to its
-// receiver, in order. Its bytes are in the announcement, or go through pieces of the shared memory, which the sender
-// fills while the receiver copies out, or, where they are many or no piece is free, by the transport underneath.
+// Messages between ranks of one host through shared memory. Each message is announced in the queue of its receiver,
+// those of one sender in order. Its bytes are in the announcement, or go through pieces of the shared memory, which the
+// sender fills while the receiver copies out, or, where they are many or no piece is free, by the transport underneath.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -36,22 +36,17 @@ public:
         : inner_(std::move(inner)),
           memory_(std::move(memory)),
           segment_(segment),
-          peers_(static_cast<std::size_t>(inner_->size()), -1),
-          links_(ranks.size() - 1),
+          ranks_(ranks),
+          links_(ranks.size()),
           alone_(static_cast<int>(ranks.size()) == inner_->size()) {
         segment_.at(memory_->data());
-        const int n = static_cast<int>(ranks.size());
         place_ = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
         uses_ = &segment_.uses(place_);
-        for (int k = 0, l = 0; k < n; ++k) {
-            if (k == place_) continue;
-            peers_[ranks[k]] = l;
-            Link& link = links_[l++];
-            link.to = &segment_.queue(place_, k);
-            link.from = &segment_.queue(k, place_);
-            link.pieces = &segment_.uses(k);
-            link.rank = ranks[k];
-            link.place = k;
+        queue_ = &segment_.queue(place_);
+        for (std::size_t k = 0; k < links_.size(); ++k) {
+            links_[k].to = &segment_.queue(static_cast<int>(k));
+            links_[k].pieces = &segment_.uses(static_cast<int>(k));
+            links_[k].rank = ranks[k];
         }
     }
     ~SharedTransport() override {
@@ -100,23 +95,20 @@ public:
     }
 
     void post_send(int id, const std::byte* data, std::int64_t bytes, int peer, int tag, bool synchronous) override {
-        const int l = peers_[peer];
+        const int l = link_to(peer);
         if (l < 0) {
             ++below_;
             return inner_->post_send(id, data, bytes, peer, tag, synchronous);
         }
-        Link& link = links_[l];
-        Outgoing message{id, peer, tag, synchronous, data, bytes, 0, link.messages++};
-        if (!link.waiting.empty() || !announce(link, message, FromMemory{message.data}))
-            link.waiting.push_back(message);
+        send(links_[l], {id, peer, tag, synchronous, data, bytes, 0, links_[l].messages++});
     }
 
     bool try_send(const MatrixView& matrix, std::int64_t at, std::int64_t bytes, int peer, int tag) override {
-        const int l = peers_[peer];
+        const int l = link_to(peer);
         if (l < 0) return false;
         Link& link = links_[l];
         // Whether pieces are faster or not: by the transport underneath these bytes would need a copy first.
-        if (!link.waiting.empty() || bytes > most_in_pieces || !has_room(link, bytes)) return false;
+        if (!link.waiting.empty() || bytes > most_in_pieces || !get_room(link, bytes)) return false;
         Outgoing message{no_id, peer, tag, false, nullptr, bytes, 0, link.messages++};
         announce(link, message,
                  [&](std::byte* to, std::int64_t from, std::int64_t n) { copy_range(matrix, at + from, to, n, true); });
@@ -124,28 +116,20 @@ public:
     }
 
     std::byte* memory_for(std::int64_t bytes, int peer) override {
-        const int l = peers_[peer];
+        const int l = link_to(peer);
         if (l < 0 || bytes <= inside_bytes || bytes > large_piece) return nullptr;
         Link& link = links_[l];
-        if (!link.waiting.empty() || !link.free_entry()) return nullptr;
-        const int piece = free_piece(bytes);
+        const int piece = link.waiting.empty() ? free_piece(bytes) : -1;
         if (piece < 0) return nullptr;
         uses_->used[piece].store(1, std::memory_order_relaxed);
-        ++link.promised;
         return segment_.piece(place_, piece);
     }
     void post_written(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
-        Link& link = links_[peers_[peer]];
-        --link.promised;
-        Entry& entry = *link.free_entry();
-        entry.what.location = Location::pieces;
-        entry.what.tag = tag;
-        entry.what.bytes = bytes;
-        entry.what.message = link.messages++;
-        entry.what.piece = segment_.number_of(place_, data);
-        entry.what.piece_bytes = static_cast<std::int32_t>(bytes);
-        link.publish(entry);
-        over_.push_back(id);
+        Link& link = links_[link_to(peer)];
+        Outgoing message{id, peer, tag, false, nullptr, bytes, bytes, link.messages++};
+        message.piece = segment_.number_of(place_, data);
+        message.written = true;
+        send(link, message);
     }
 
     void post_recv_anywhere(int id, std::byte* data, std::int64_t bytes, int peer, int tag) override {
@@ -167,7 +151,7 @@ public:
         post_recv({id, tag, data, bytes, false}, peer);
     }
     void post_recv(const Receive& to, int peer) {
-        const int l = peers_[peer];
+        const int l = link_to(peer);
         if (l < 0) {
             ++below_;
             return inner_->post_recv(to.id, to.data, to.bytes, peer, to.tag);
@@ -189,7 +173,7 @@ public:
         inner_->reserve(messages);
     }
     bool has_message(int peer, int tag) override {
-        const int l = peers_[peer];
+        const int l = link_to(peer);
         if (l < 0) return inner_->has_message(peer, tag);
         const auto& early = links_[l].early;
         return std::any_of(early.begin(), early.end(), [&](const Incoming& in) { return in.what.tag == tag; });
@@ -197,14 +181,12 @@ public:
 
     bool alarms() const override { return inner_->alarms(); }
     void post_alarm(int peer, const Alarm& alarm) override {
-        const int l = peers_[peer];
+        const int l = link_to(peer);
         if (l < 0) return inner_->post_alarm(peer, alarm);
         Link& link = links_[l];
         // A copy: the message may have to wait for room.
         const auto* const data = reinterpret_cast<const std::byte*>(&posted_alarms_.emplace_back(alarm));
-        Outgoing message{no_id, peer, alarm_tag, false, data, sizeof alarm, 0, link.messages++};
-        if (!link.waiting.empty() || !announce(link, message, FromMemory{message.data}))
-            link.waiting.push_back(message);
+        send(link, {no_id, peer, alarm_tag, false, data, sizeof alarm, 0, link.messages++});
     }
     void take_alarms(std::vector<Alarm>& alarms) override {
         alarms.insert(alarms.end(), alarms_.begin(), alarms_.end());
@@ -213,7 +195,7 @@ public:
     }
 
     void poll(std::vector<int>& done) override {
-        for (Link& link : links_) receive(link);
+        receive();
         send_waiting();
         // The library must be polled for what other ranks need of it, but not at every poll: more often after a message
         // by it, as the sender may wait for the library's answer.
@@ -229,9 +211,17 @@ public:
     }
 
 private:
+    // The link to another rank of this host; -1: it is on another host, or this rank.
+    int link_to(int peer) const {
+        int place = peer - ranks_.front();  // right where the host's ranks follow each other
+        if (place < 0 || place >= static_cast<int>(ranks_.size()) || ranks_[place] != peer)
+            place = static_cast<int>(std::lower_bound(ranks_.begin(), ranks_.end(), peer) - ranks_.begin());
+        return place == place_ || place == static_cast<int>(ranks_.size()) || ranks_[place] != peer ? -1 : place;
+    }
+
     void pass(bool send, std::byte* data, std::int64_t bytes) {
         constexpr int tag = 1;
-        const int peer = links_[0].rank;
+        const int peer = ranks_[1 - place_];
         if (send)
             post_send(0, data, bytes, peer, tag, false);
         else
@@ -246,15 +236,14 @@ private:
         return std::max(longest_, always_in_pieces);
     }
 
-    // Whether all of a message could be sent at once.
-    bool has_room(Link& link, std::int64_t bytes) {
-        if (bytes <= inside_bytes) return link.free_entry() != nullptr;
+    // Whether all of a message can be sent at once: then its entries are claimed.
+    bool get_room(Link& link, std::int64_t bytes) {
+        if (bytes <= inside_bytes) return link.claim(1);
         const std::int64_t need = (bytes + size_of_pieces(bytes) - 1) / size_of_pieces(bytes);
         std::int64_t pieces = 0;
         const auto [first, last] = pieces_for(bytes);
         for (int k = first; k < last && pieces < need; ++k) pieces += !reserved_[k] && is_free(k);
-        (void)link.free_entry();  // updates seen_taken where it must
-        return pieces == need && link.sent + link.promised - link.seen_taken + need <= queue_entries;
+        return pieces == need && link.claim(static_cast<std::uint32_t>(need));
     }
 
     static std::pair<int, int> pieces_for(std::int64_t bytes) {
@@ -295,7 +284,13 @@ private:
         what.tag = message.tag;
         what.bytes = message.bytes;
         what.message = message.message;
-        if (!message.synchronous && message.bytes <= inside_bytes) {
+        what.from = place_;
+        if (message.written) {
+            what.location = Location::pieces;
+            what.piece = message.piece;
+            what.piece_bytes = static_cast<std::int32_t>(message.bytes);
+            message.piece = -1;  // no longer kept for it
+        } else if (!message.synchronous && message.bytes <= inside_bytes) {
             what.location = Location::inside;
             copy(what.inside, 0, message.bytes);
             message.at = message.bytes;
@@ -322,11 +317,12 @@ private:
     template <class Copy>
     bool send_more(Link& link, Outgoing& message, Copy copy) {
         while (message.at < message.bytes) {
-            Entry* const entry = link.free_entry();
-            const int piece = !entry ? -1 : is_free(message.piece) ? message.piece : free_piece(message.bytes);
-            if (piece < 0) return false;
+            const int piece = is_free(message.piece) ? message.piece : free_piece(message.bytes);
+            Entry* const entry = piece < 0 ? nullptr : link.free_entry();
+            if (!entry) return false;
             entry->what.location = Location::more;
             entry->what.message = message.message;
+            entry->what.from = place_;
             fill(message, entry->what, piece, copy);
             link.publish(*entry);
         }
@@ -335,28 +331,36 @@ private:
         return true;
     }
 
+    void send(Link& link, Outgoing message) {
+        if (link.waiting.empty() && announce(link, message, FromMemory{message.data})) return;
+        link.waiting.push_back(message);
+        ++waiting_;
+    }
+
     // Sends what could not be sent when it was posted.
     void send_waiting() {
         std::size_t left = 0;
         for (Outgoing& m : parts_)
-            if (!send_more(links_[peers_[m.peer]], m, FromMemory{m.data})) parts_[left++] = m;
+            if (!send_more(links_[link_to(m.peer)], m, FromMemory{m.data})) parts_[left++] = m;
         parts_.resize(left);
+        if (waiting_ == 0) return;
         for (Link& link : links_)
-            while (!link.waiting.empty() && announce(link, link.waiting.front(), FromMemory{link.waiting.front().data}))
+            for (; !link.waiting.empty() && announce(link, link.waiting.front(), FromMemory{link.waiting.front().data});
+                 --waiting_)
                 link.waiting.pop_front();
     }
 
-    void receive(Link& link) {
-        // The entry is free for the sender, also where its message cannot be received.
+    void receive() {
+        // The entry is free for senders, also where its message cannot be received.
         struct Taken {
-            Link& link;
-            ~Taken() { link.from->taken.store(++link.received, std::memory_order_release); }
+            SharedTransport& here;
+            ~Taken() { here.queue_->taken.store(++here.received_, std::memory_order_release); }
         };
         while (true) {
-            const Entry& entry = link.from->entries[link.received % queue_entries];
-            if (entry.number.load(std::memory_order_acquire) != link.received + 1) return;
-            const Taken taken{link};
-            take(link, entry.what);
+            const Entry& entry = queue_->entries[received_ % queue_entries];
+            if (entry.number.load(std::memory_order_acquire) != received_ + 1) return;
+            const Taken taken{*this};
+            take(links_[entry.what.from], entry.what);
         }
     }
 
@@ -398,7 +402,7 @@ private:
         }
         if (to.anywhere && in.what.piece_bytes == in.what.bytes) {
             const int piece = in.pieces[0].number;
-            staying_.push_back({to.data, segment_.piece(link.place, piece), &link.pieces->used[piece]});
+            staying_.push_back({to.data, segment_.piece(in.what.from, piece), &link.pieces->used[piece]});
             over_.push_back(to.id);
             return;
         }
@@ -431,7 +435,7 @@ private:
     }
 
     void copy_out(Link& link, Incoming& in, const Piece& piece) {
-        copy_run(in.to.data + in.at, segment_.piece(link.place, piece.number), piece.bytes);
+        copy_run(in.to.data + in.at, segment_.piece(in.what.from, piece.number), piece.bytes);
         give_back(link, piece);
         in.at += piece.bytes;
     }
@@ -439,13 +443,16 @@ private:
     std::unique_ptr<Transport> inner_;
     std::unique_ptr<HostMemory> memory_;
     Segment segment_;
-    std::vector<int> peers_;  // by rank: its link; -1: none
-    std::vector<Link> links_;
+    std::vector<int> ranks_;    // of this host
+    std::vector<Link> links_;   // to each of them; this rank's is not used
     bool alone_;                // all ranks are on this host
     int place_ = 0;             // among its ranks
     std::int64_t longest_ = 0;  // message in pieces, once it is known
     Uses* uses_ = nullptr;
-    int below_ = 0;  // messages of the transport underneath that are not over
+    Queue* queue_ = nullptr;      // of what comes
+    std::uint32_t received_ = 0;  // of its entries
+    std::size_t waiting_ = 0;     // messages that wait at links
+    int below_ = 0;               // messages of the transport underneath that are not over
     unsigned polls_ = 0;
     int lately_ = 0;                  // polls of the transport underneath still to follow its last message
     bool reserved_[all_pieces] = {};  // for one of parts_

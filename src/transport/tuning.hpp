@@ -7,6 +7,9 @@ namespace tilewave::tuning {
 
 /// Seconds between looks for alarms while a collective waits.
 inline constexpr double meanwhile_s = 0.05;
+/// Seconds without a message after which each rank that is waited for is asked whether it has ended; after as long
+/// again a wait for an ended rank fails.
+inline constexpr double look_for_ended_s = 1;
 
 // --- shared.cpp, host_segment.hpp: messages inside a host
 

@@ -102,6 +102,12 @@ class Calls:
             self.table["save"] = (self.A.save, {"path": path})
             self.table["load"] = (tw.load, {"path": path})
             self.A.save(path)
+        if hasattr(tw, "checkpoint"):
+            path = os.path.join(folder, "checkpoints")
+            self.table["save zarr"] = (self.A.save, {"path": os.path.join(folder, "saved.zarr")})
+            self.table["checkpoint"] = (tw.checkpoint, {"path": path, "step": 3, "A": self.A, "k": 1})
+            self.table["resume"] = (tw.resume, {"path": path})
+            tw.checkpoint(path, 3, A=self.A)
 
     def others(self):
         """By name (function, two objects of one shape): no rank may be given one of them and another rank the other."""
@@ -127,6 +133,8 @@ class Calls:
             "fill": (lambda A: A.fill(1.0), fields),
             "get item": (lambda A: A[3, 4], fields),
             "save": (lambda A: A.save(where), fields),
+            "checkpoint": (lambda A: tw.checkpoint(os.path.join(self.folder, "other"), 1, A=A), fields),
+            "checkpoint of a matrix": (lambda a: tw.checkpoint(os.path.join(self.folder, "other"), 1, a=a), both),
             "sum": (tw.sum, fields),
             "dot": (lambda A: tw.dot(fields[0], A), fields),
             "exchange": (tw.exchange, halos),

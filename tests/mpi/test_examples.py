@@ -78,7 +78,7 @@ def test_patterns(monkeypatch, folder):
         assert (folder / "modes.png").stat().st_size > 20000
 
 
-@pytest.mark.parametrize("name", ["sor", "least_cost", "eikonal", "alignment"])
+@pytest.mark.parametrize("name", ["sor", "least_cost", "eikonal", "alignment", "transport"])
 @pytest.mark.sample(1)
 def test_general_nests(monkeypatch, folder, name):
     run(monkeypatch, f"{name}.py", "--small", "--output", folder / f"{name}.png")

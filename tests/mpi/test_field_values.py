@@ -106,10 +106,10 @@ def test_a_file_is_written_by_all_or_not_at_all(context, folder, monkeypatch):
     def full(*_):
         raise tw.ConfigError("save: no space left on device")
 
-    for name in ("write", "create", "finish"):
+    for name in ("_write_block", "begin", "finish"):
         with monkeypatch.context() as patch:
-            if context.rank == (last if name == "write" else 0):
-                patch.setattr(npy, name, full)
+            if context.rank == (last if name == "_write_block" else 0):
+                patch.setattr(npy.Writer, name, full)
             agreed(context, tw.ConfigError, "save: no space left", lambda: A.save(path))
         assert open(path, "rb").read() == before
         context.agree()

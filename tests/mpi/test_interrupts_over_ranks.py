@@ -103,14 +103,14 @@ def test_every_family(context, table, rng):
         with At() as at:
             call()
         moments = int(context._core.broadcast(str(at.moments).encode()))
-        for moment in (0, rng.randrange(moments), moments - 1):
-            here = moment if context.rank == victim else None
-            with At(here, lambda: interrupts.keep(KeyboardInterrupt())) as at:
-                ended = interrupted(call)
-            case = f"{name}, moment {moment} of {moments} on rank {victim}"
-            check_one_end(context, case, ended, here is not None and at.moments > moment)
-            assert same(value(call()), expected), case
-            holes.setdefault(name, set()).update(at.holes)
+        moment = rng.choice((0, rng.randrange(moments), moments - 1))
+        here = moment if context.rank == victim else None
+        with At(here, lambda: interrupts.keep(KeyboardInterrupt())) as at:
+            ended = interrupted(call)
+        case = f"{name}, moment {moment} of {moments} on rank {victim}"
+        check_one_end(context, case, ended, here is not None and at.moments > moment)
+        assert same(value(call()), expected), case
+        holes[name] = at.holes
     assert not any(holes.values()), {name: found for name, found in holes.items() if found}
 
 

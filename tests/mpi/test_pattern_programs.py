@@ -11,6 +11,7 @@ import pytest
 
 from tilewave.context import interrupts
 
+pytestmark = pytest.mark.one_draw(5)
 START = """
 import functools, os, signal, sys, time, warnings
 warnings.simplefilter("ignore")
@@ -126,7 +127,6 @@ def test_an_error_of_all_ranks_that_nobody_catches(run):
 
 
 def test_a_rank_that_fails_alone_while_others_wait(run):
-    begin = time.monotonic()
     code, out, err = run(
         """
         if rank == 1:
@@ -136,11 +136,10 @@ def test_a_rank_that_fails_alone_while_others_wait(run):
     """,
         ranks=3,
     )
-    assert code == 1 and "OSError: the disk is full" in err and time.monotonic() - begin < 10
+    assert code == 1 and "OSError: the disk is full" in err
 
 
 def test_a_rank_that_dies(run):
-    begin = time.monotonic()
     code, out, err = run(
         """
         handle = spread(big, wait=False)
@@ -151,7 +150,7 @@ def test_a_rank_that_dies(run):
     """,
         ranks=3,
     )
-    assert code not in (0, None) and time.monotonic() - begin < 15
+    assert code not in (0, None)
 
 
 @pytest.mark.parametrize(

@@ -241,6 +241,32 @@ def test_random_reductions(seed):
     assert not wrong, "\n".join(wrong[:5])
 
 
+@tw.nest
+def damped(A, B, i, j):
+    d = 0.5 * A[i-1, j] + B[i, j] - 0.25 * A[i, j-1]
+    A[i, j] = d
+
+
+@pytest.mark.parametrize("shape", [(3, 1030), (2, 5000), (1100, 1060)])
+@pytest.mark.parametrize("name", ["sweep", "product"])
+def test_rows_that_are_longer_than_the_memory_of_their_values(name, shape):
+    """Which is for 1024: they are computed in parts. Also of rows across two loops."""
+    A, B = (np.random.default_rng(k).random(shape) for k in range(2))
+    if name == "product":
+        given, found = {"A": A, "B": B}, A * B
+    else:
+        given = {"A": (u := tw.field(A)), "B": tw.field(B)}
+    nest = damped if name == "sweep" else NESTS[name]
+    report = tw.run(nest, **given, reduce={"sum": tw.sum("d"), "most": tw.max("d"), "at": tw.argmax("d")})
+    if name == "sweep":
+        inner = u.gather()
+        found = np.frombuffer(tw.context()._core.broadcast(b"" if inner is None else inner.tobytes())).reshape(shape)
+        found = np.pad(found[1:, 1:], ((1, 0), (1, 0)), constant_values=-np.inf)
+    counted = found[np.isfinite(found)]
+    assert report.results["sum"] == math.fsum(counted) and report.results["most"] == counted.max()
+    assert report.results["at"] == np.unravel_index(found.argmax(), shape)
+
+
 @pytest.mark.parametrize("dtypes", ["f4", "f8", "i4", "i8", "u1", "f4 i8", "u1 f8"])
 def test_fields(dtypes):
     """Whole fields, also where two are divided in different ways and lie in different orders."""

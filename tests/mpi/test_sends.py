@@ -124,17 +124,14 @@ def test_to_itself(context):
 
 
 @pytest.mark.ranks([2])
-def test_it_returns_at_once_though_the_receiver_sleeps(context):
+def test_it_returns_before_the_receiver_asks(context):
     big = np.ones((1000, 500))
     if context.rank == 0:
-        context.agree()
-        begin = time.perf_counter()
         for _ in range(3):
             patterns.send(big, 1, context=context)
-        assert time.perf_counter() - begin < 0.4
+        context.agree()
     else:
         context.agree()
-        time.sleep(0.5)
         for _ in range(3):
             assert (patterns.receive(np.zeros_like(big), 0, context=context) == 1).all()
     context.close()

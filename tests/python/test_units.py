@@ -27,6 +27,11 @@ def test_bytes(value, text):
     assert units.size(value) == text
 
 
+@pytest.mark.parametrize("number, text", [(0, "0 ranks"), (1, "1 rank"), (2, "2 ranks")])
+def test_counts(number, text):
+    assert units.count(number, "rank") == text
+
+
 @pytest.mark.parametrize(
     "value, text",
     [(1e-9, "1 GB/s"), (1.1e-9, "909 MB/s"), (1e-6, "1 MB/s"), (4e-11, "25 GB/s"), (0, "unlimited")],

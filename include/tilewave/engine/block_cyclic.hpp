@@ -41,8 +41,9 @@ struct Axis {
     GlobalElement block_end(GlobalElement g) const;
     /// @pre 0 <= l < count(part)
     GlobalElement global_of(int part, LocalElement l) const;
-    /// Elements of a part.
-    std::int64_t count(int part) const;
+    /// Elements of a part; and those of them before `g`.
+    std::int64_t count(int part) const { return before(part, {extent}); }
+    std::int64_t before(int part, GlobalElement g) const;
     /// Elements of all parts before it: with them the elements of a part are one interval [first, first + count).
     /// Schedules use these coordinates, in which every part is a box.
     std::int64_t first(int part) const;

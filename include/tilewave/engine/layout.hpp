@@ -1,4 +1,4 @@
-// How an array is spread over the ranks: a process grid, each dimension cut into even blocks.
+// How an array is spread over the ranks: a process grid, each dimension cut into blocks, even ones or in proportion.
 #pragma once
 #include <array>
 #include <vector>
@@ -14,6 +14,13 @@ std::int64_t block_start(std::int64_t extent, std::int64_t parts, std::int64_t p
 /// @pre 0 <= at < extent
 std::int64_t block_with(std::int64_t extent, std::int64_t parts, std::int64_t at);
 
+/// A number for each rank, in proportion to which it has points.
+struct Weights : std::vector<std::int64_t> {
+    using vector::vector;
+};
+inline constexpr std::int64_t most_weight = 1'000'000;
+std::string to_string(const Weights& weights);
+
 /// Where an array is cut into blocks along one dimension.
 ///
 /// Block c begins where block c of `of` points begins, in even blocks: at element shift + ceil(scale p / per) for point
@@ -26,6 +33,8 @@ struct Cut {
     std::int64_t every = 1;  ///< the first of so many blocks has the points of all of them, the others have none
     /// Elements are every `step`-th of those, from `first` on, counted from `moved`; and `times` as many.
     std::int64_t first = 0, step = 1, moved = 0, times = 1;
+    /// Where each block of points begins, and the last one ends; empty, or for another number of blocks: even blocks.
+    std::vector<std::int64_t> begins = {};
 
     /// Even blocks.
     static Cut even(std::int64_t extent) { return Cut{extent}; }
@@ -35,11 +44,18 @@ struct Cut {
     Cut moved_by(std::int64_t by) const;
     /// The same with so many elements for each.
     Cut times_of(std::int64_t times) const;
+    /// The same with a block of points for each weight, in proportion; even blocks where weights are equal.
+    /// @pre weights >= 1
+    Cut in_proportion(const std::vector<std::int64_t>& weights) const;
     /// Where block c of `parts` begins in an array of `extent` elements; c may be the number of blocks.
     std::int64_t start(std::int64_t parts, std::int64_t c, std::int64_t extent) const;
     /// The block that has element `at` of the array.
     std::int64_t block_at(std::int64_t parts, std::int64_t at) const;
     friend bool operator==(const Cut&, const Cut&) = default;
+
+private:
+    std::int64_t point_start(std::int64_t parts, std::int64_t block) const;
+    std::int64_t block_of(std::int64_t parts, std::int64_t point) const;
 };
 
 /// A block distribution: array extents, ranks along each dimension (row-major rank order) and

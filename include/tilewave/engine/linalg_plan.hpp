@@ -48,8 +48,10 @@ inline constexpr std::array choice_names<BroadcastTree>{"ring", "least_rounds"};
       "Operands whose blocks of the common dimension are narrow are redistributed in wider ones.")
 
 #define TILEWAVE_FACTOR_CHOICES(X) \
+    X(Index, grid, Index(), unbounded, \
+      "Ranks along the rows and the columns of the matrix. Ranks beyond the grid have nothing to do.") \
     X(std::int64_t, block, 128, 1, \
-      "Columns of a panel.") \
+      "Columns of a panel; rows of a block, too, where the grid has several rows.") \
     X(int, lookahead, 1, 0, \
       "Panels that travel while another one is used.") \
     X(BroadcastTree, tree, BroadcastTree::ring, unbounded, \
@@ -91,7 +93,11 @@ struct ProductPlan {
 struct FactorPlan {
     TILEWAVE_FACTOR_CHOICES(TILEWAVE_CHOICE)
     std::int64_t memory_bytes = 0;  ///< of a rank beyond the matrices: panels in flight
-    double predicted_s = -1;        ///< -1: nothing was compared
+    std::int64_t sent_bytes = 0;    ///< by rank 0
+    /// What each of P ranks with memory for M elements must send at least, to leading order: LU 2 n^3 / (3 P sqrt(M))
+    /// elements, Cholesky half of it (kwasniewski2021). 0: not known.
+    std::int64_t least_sent_bytes = 0;
+    double predicted_s = -1;  ///< -1: nothing was compared
     std::string text() const;
 };
 #undef TILEWAVE_CHOICE

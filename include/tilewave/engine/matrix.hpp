@@ -31,6 +31,10 @@ struct MatrixView {
     std::int64_t row_bytes() const { return cols * item_bytes(); }
     std::int64_t bytes() const { return rows * row_bytes(); }
     bool contiguous() const { return rows <= 1 || row_stride_bytes == row_bytes(); }
+    /// Columns [first, first + count).
+    MatrixView columns(std::int64_t first, std::int64_t count) const {
+        return {data + first * item_bytes(), rows, count, row_stride_bytes, type};
+    }
 };
 
 }  // namespace tilewave

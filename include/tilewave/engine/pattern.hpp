@@ -3,6 +3,7 @@
 #pragma once
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tilewave/engine/matrix.hpp"
@@ -44,7 +45,11 @@ struct PatternPlan {
     Algorithm algorithm = Algorithm::ring;
     std::int64_t chunk_bytes = 32 << 10;
     int buffers = 4;
-    std::string why;  ///< with times predicted where they decided
+    std::string why;      ///< "asked for", "predicted to be the fastest of 3 algorithms"
+    std::string numbers;  ///< the machine's, by which algorithms were compared; else empty
+    std::vector<std::pair<Algorithm, double>> compared;  ///< seconds predicted, where they decided
+    std::int64_t bytes = 0;                              ///< of the whole matrix
+    bool with_comparison = false;  ///< so small that all goes with the comparison of the arguments
 
     std::string to_string() const;
 };

@@ -4,8 +4,8 @@
 #include <array>
 #include <cstdint>
 
+#include "tilewave/engine/layout.hpp"
 #include "tilewave/engine/scheme.hpp"
-#include "tilewave/index.hpp"
 
 namespace tilewave {
 
@@ -51,6 +51,8 @@ inline constexpr double unbounded = -1e300;
       "Points of a tile along each dimension.") \
     X(Index, factors, Index(), unbounded, \
       "Lanes of a rank along each dimension (m of athanasaki2002).") \
+    X(Weights, weights, Weights(), unbounded, \
+      "For each rank an integer: ranks have points in proportion to them. Empty: as many as others.") \
     X(GroupingKind, grouping, GroupingKind::hyperplane, unbounded, \
       "How tiles are grouped onto the CPUs of a rank (athanasaki2002).") \
     X(ScheduleKind, schedule, ScheduleKind::overlapping, unbounded, \

@@ -60,6 +60,8 @@ struct SweepProblem {
     Index periodic = {};      ///< 1 for loop indices along which subscripts wrap, 0 for others; empty: none wraps
     /// How the elements at points + origin() are cut along each loop index; empty: into even blocks of the shape.
     std::vector<Cut> cuts = {};
+    /// In proportion to which ranks have points, where nothing is in `cuts`; empty: even blocks.
+    Weights weights = {};
     /// By access: whether no point ever writes the element that it reads, as a condition on the indices excludes that;
     /// empty: of none.
     std::vector<bool> never_written = {};
@@ -91,23 +93,25 @@ struct SweepProblem {
     Index shift(int a) const;
     /// The shift of the first written array along its loop indices: the grid cuts the loops where it cuts that array.
     Index origin() const;
-    Cut cut(int k) const { return cuts.empty() ? Cut::even(shape[k]) : cuts[k]; }
     /// Who has which elements at points + origin().
     Layout blocks(const Index& grid) const;
+    /// The same nest with points in proportion to `ranks` weights, or with even blocks where there are none.
+    /// @pre a weight from 1 to most_weight for each rank, and no array has blocks of its own (ConfigError)
+    SweepProblem weighted(const Weights& weights, int ranks) const;
     /// Cuts the loops as array `a` is cut, whose element at `offset` belongs to a point.
     /// @pre the array has cuts
     void follow(int a, const Index& offset);
-    /// The range of loop index k of block c, when `blocks` ranks share the loop; one block has the whole range.
-    std::pair<std::int64_t, std::int64_t> block_range(int k, std::int64_t blocks, std::int64_t c) const;
-    /// The blocks of loop index k that have points, [first, last + 1), when `blocks` ranks share the loop.
-    std::pair<std::int64_t, std::int64_t> blocks_with_points(int k, std::int64_t blocks) const;
-    /// How many points blocks of loop index k have when `blocks` ranks share it; costs O(1) without cuts.
+    /// The range of loop index k of block c of blocks(); one block has the whole range.
+    std::pair<std::int64_t, std::int64_t> block_range(const Layout& blocks, int k, std::int64_t c) const;
+    /// The blocks of loop index k that have points, [first, last + 1), of blocks().
+    std::pair<std::int64_t, std::int64_t> blocks_with_points(const Layout& blocks, int k) const;
+    /// How many points blocks of loop index k of blocks() have; costs O(1) where blocks are even.
     struct BlockExtents {
         std::int64_t least = 0;   ///< of all blocks, perhaps 0
         std::int64_t fewest = 0;  ///< of the blocks that have points; 0: there is none
         std::int64_t most = 0;
     };
-    BlockExtents block_extents(int k, std::int64_t blocks) const;
+    BlockExtents block_extents(const Layout& blocks, int k) const;
     /// Offset of an access from the point in z coordinates; the array's first write is at 0.
     Index offset(const Access& access) const;
     /// Whether plain loops have computed the element before this access reads it.
@@ -160,8 +164,9 @@ struct SweepProblem {
 
 private:
     std::vector<Index> dependences_without(const std::vector<bool>& left_out) const;
-    std::vector<Cut> cuts_of(const NestArray& array, bool field) const;
-    std::pair<std::int64_t, std::int64_t> most_beyond(const Layout& layout, int m, int k, std::int64_t blocks) const;
+    std::vector<Cut> loop_cuts(const Index& grid) const;
+    std::vector<Cut> cuts_of(const NestArray& array, const Index& grid, bool field) const;
+    std::pair<std::int64_t, std::int64_t> most_beyond(const Layout& layout, int m, const Layout& blocks, int k) const;
 };
 
 /// The least skew z_k += s z_l, l < k, that makes every dependence of `problem` non-negative, on top of problem.loops.

@@ -223,8 +223,10 @@ public:
     /// Rounds with a system call, which costs more than a look at the clock. With more threads than CPUs one may take
     /// milliseconds.
     bool yielding() const { return rounds_ > spins; }
-    /// Rounds long enough that a look at the clock does not count.
+    /// Rounds long enough to sleep until woken.
     bool slow() const { return rounds_ > spins + yields; }
+    /// What pauses of this thread do, if anything: of ranks that take turns on one thread, the next one goes on.
+    static thread_local void (*instead)();
 
 private:
     static constexpr int spins = 400, yields = 2000;

@@ -16,18 +16,20 @@ from pathlib import Path
 
 import typer
 
+from tilewave.cli.planning_commands import ARGS, SCRIPT, batch, fail, plan, simulate
 from tilewave.units import seconds
 from tilewave.version import version
 
 PING_TIMEOUT_S = 60.0
 CHECKOUT = Path(__file__).resolve().parents[3]
-SCRIPT = typer.Argument(..., help="Python script.")
-ARGS = typer.Argument(None, help="Arguments of the script, passed on untouched.")
-RANKS_HELP = "Number of ranks. Default: the tasks of the SLURM allocation, or one for each of --hosts, or 1."
+FIRST_EXAMPLE = "01_first_nest.py"  # of examples/ in a checkout; elsewhere next to this file
+RANKS_HELP = "Number of ranks. Default: those of the hosts, or of the job (SLURM, PBS, LSF, Flux), or 1."
 RANKS = typer.Option(None, "-n", "--ranks", help=RANKS_HELP)
 THREADS_HELP = "Lanes (CPUs) of each rank. Default: the CPUs allowed on its host, shared by the ranks there."
 THREADS = typer.Option(None, "--threads", help=THREADS_HELP)
+RESTART_HELP = "When a rank or host dies, go on from the last tw.checkpoint on the hosts that are left, up to 3 times."
 HOSTS = typer.Option(None, "--hosts", help="Hosts, as in a,b or a:2,b:2; reached with ssh.")
+HOSTFILE = typer.Option(None, "--hostfile", help="File with a host a line: host, host:2 or host slots=2.")
 
 # No `rich_markup_mode`: plain help texts. Tracebacks are for developers: the default ones.
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -38,14 +40,20 @@ def main():
     app(prog_name="tilewave")
 
 
-def _fail(message):
-    typer.echo(f"tilewave: {message}", err=True)
-    raise typer.Exit(2)
-
-
 def _show_version(wanted: bool):
     if wanted:
         typer.echo(f"tilewave {version()}")
+        raise typer.Exit()
+
+
+def _show_cmake_dir(wanted: bool):
+    if wanted:
+        from tilewave import _core
+
+        folder = Path(_core.__file__).parent / "cpp" / "lib" / "cmake" / "tilewave"
+        if not folder.is_dir():
+            fail(f"no CMake package in {folder}: this installation is not complete; install Tilewave again")
+        typer.echo(folder)
         raise typer.Exit()
 
 
@@ -53,6 +61,13 @@ def _show_version(wanted: bool):
 def options(
     version: bool = typer.Option(
         False, "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+    ),
+    cmake_dir: bool = typer.Option(
+        False,
+        "--cmake-dir",
+        callback=_show_cmake_dir,
+        is_eager=True,
+        help="Show the folder of the CMake package, for CMAKE_PREFIX_PATH, and exit.",
     ),
 ):
     """Loop nests with dependences on clusters, with the communication hidden."""
@@ -65,21 +80,45 @@ def run(
     ranks: int | None = RANKS,
     threads: int | None = THREADS,
     hosts: str | None = HOSTS,
+    hostfile: Path | None = HOSTFILE,
+    restart: bool = typer.Option(False, "--restart", help=RESTART_HELP),
+    restarts: int | None = typer.Option(None, "--restarts", help="So many times at most, in place of 3."),
+    shown: bool = typer.Option(False, "--print", help="Show the command and its environment; run nothing."),
 ):
     """Run SCRIPT on several ranks; options come before SCRIPT.
 
-    Inside a SLURM allocation its hosts are used. Ctrl-C ends all ranks.
+    Inside a job of SLURM, PBS, LSF or Flux its hosts are used. Ctrl-C ends all ranks.
     """
-    from tilewave.launch.launch import LaunchError, default_ranks, launch
+    from tilewave.launch import restarts as restarting
+    from tilewave.launch.launch import LaunchError, command_of, launch
 
+    given = {"-n": ranks, "--ranks": ranks, "--threads": threads, "--hosts": hosts, "--hostfile": hostfile}
     try:
-        _point_out_options(args or [], {"-n": ranks, "--ranks": ranks, "--threads": threads, "--hosts": hosts})
-        if ranks is None:
-            ranks = default_ranks(hosts)
-        code = launch(script, args or [], ranks=ranks, threads=threads, hosts=hosts)
+        given |= {"--print": shown or None, "--restart": restart or None, "--restarts": restarts}
+        _point_out_options(args or [], given)
+        hosts, ranks = _where(hosts, hostfile, ranks)
+        if shown:
+            typer.echo(command_of(script, args or [], ranks, threads, hosts).shown())
+            raise typer.Exit()
+        times = restarting.TIMES if restart and restarts is None else restarts
+        if times is None:
+            code = launch(script, args or [], ranks=ranks, threads=threads, hosts=hosts)
+        else:
+            code = restarting.launch(script, args or [], ranks, threads, hosts, times)
     except LaunchError as error:
-        _fail(error)
+        fail(error)
     raise typer.Exit(code)
+
+
+def _where(hosts, hostfile, ranks):
+    """Hosts and ranks of a launch, from what the user has given."""
+    from tilewave.launch.hosts import read_hostfile
+    from tilewave.launch.launch import LaunchError, default_ranks
+
+    if hosts and hostfile:
+        raise LaunchError("--hosts and --hostfile were given; allowed: one of them")
+    hosts = read_hostfile(hostfile) if hostfile else hosts
+    return hosts, default_ranks(hosts) if ranks is None else ranks
 
 
 def _point_out_options(args, given):
@@ -94,11 +133,25 @@ def _point_out_options(args, given):
 
 
 @app.command()
+def demo(ranks: int = typer.Option(2, "-n", "--ranks", help="Number of ranks.")):
+    """Run the first example on 2 ranks; it leaves two pictures of the run in the folder demo."""
+    from tilewave.launch.launch import LaunchError, launch
+
+    places = (CHECKOUT / "examples" / FIRST_EXAMPLE, Path(__file__).with_name(FIRST_EXAMPLE))
+    try:
+        code = launch(next(filter(Path.exists, places), places[-1]), [], ranks=ranks)
+    except LaunchError as error:
+        fail(error)
+    raise typer.Exit(code)
+
+
+@app.command()
 def measure(
     picture: Path | None = typer.Argument(None, help="Draw the curves into this file, such as curves.png."),
     ranks: int | None = RANKS,
     threads: int | None = THREADS,
     hosts: str | None = HOSTS,
+    hostfile: Path | None = HOSTFILE,
     quick: bool = typer.Option(False, "--quick", help="At most 3 s in place of 30."),
     file: Path | None = typer.Option(
         None, "-o", "--json", help="Write the machine to this file; with --show, show it if it exists."
@@ -108,11 +161,11 @@ def measure(
     ),
 ):
     """Measure what messages, lanes and memory cost; runs and plans of this launch shape use it from then on."""
-    from tilewave.launch.launch import LaunchError, default_ranks, launch
+    from tilewave.launch.launch import LaunchError, launch
 
     for path in (picture, file):
         if path is not None and not path.absolute().parent.is_dir():
-            _fail(f"no folder for {path}")
+            fail(f"no folder for {path}")
     try:
         if show and file is not None and file.exists():
             code = _show_machine(file, picture)
@@ -123,7 +176,7 @@ def measure(
                 "file": file and str(file.absolute()),
                 "picture": picture and str(picture.absolute()),
             }
-            ranks = default_ranks(hosts) if ranks is None else ranks
+            hosts, ranks = _where(hosts, hostfile, ranks)
             code = launch(
                 Path(__file__).with_name("measure_ranks.py"),
                 [json.dumps(wanted)],
@@ -132,7 +185,7 @@ def measure(
                 hosts=hosts,
             )
     except LaunchError as error:
-        _fail(error)
+        fail(error)
     raise typer.Exit(code)
 
 
@@ -143,45 +196,16 @@ def _show_machine(file, picture):
     try:
         machine = Machine.load(file)
     except ConfigError as error:
-        _fail(error)
+        fail(error)
     machine_show.show(machine)
     if picture:
         machine_show.picture(machine, picture)
     return 0
 
 
-@app.command(context_settings={"allow_interspersed_args": False})
-def plan(
-    script: str = SCRIPT,
-    args: list[str] | None = ARGS,
-    ranks: int = typer.Option(1, "-n", "--ranks", help="Number of ranks to plan for; they need not be here."),
-    threads: int | None = typer.Option(
-        None, "--threads", help="Lanes (CPUs) of each rank. Default: as FILE says, else as of a run here."
-    ),
-    machine: Path | None = typer.Option(
-        None, "--machine", help="The machine's numbers, as `tilewave measure -o FILE` wrote them there."
-    ),
-    file: Path | None = typer.Option(None, "-o", "--json", help="Write the plan to this file."),
-):
-    """Say how SCRIPT's first nest would be run, and why, for a machine that need not be here; options come before
-    SCRIPT.
-
-    The script runs in one process, up to its first run or plan of a nest.
-    """
-    from tilewave import ConfigError, Machine
-    from tilewave.cli import plan_script
-    from tilewave.context.dry_run import Launch
-
-    if file is not None and not file.absolute().parent.is_dir():
-        _fail(f"no folder for {file}")
-    try:
-        numbers = None if machine is None else Machine.load(machine)
-        found = plan_script.plan_script(script, args or [], ranks, threads, numbers, str(machine))
-    except ConfigError as error:
-        _fail(error)
-    typer.echo(plan_script.text(found, Launch(ranks, threads, numbers, str(machine))))
-    if file is not None:
-        found.save(file)
+app.command(context_settings={"allow_interspersed_args": False})(plan)
+app.command(context_settings={"allow_interspersed_args": False})(simulate)
+app.command(context_settings={"allow_interspersed_args": False})(batch)
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -194,7 +218,7 @@ def bench(
     """Run a benchmark and show its rows; further arguments go to the benchmark."""
     names = _benchmarks()
     if name not in names:
-        _fail(f"no benchmark '{name}'; there are: {', '.join(sorted(names))}")
+        fail(f"no benchmark '{name}'; there are: {', '.join(sorted(names))}")
     more = {"args": context.args} if context.args else {}
     code = names[name](json_path=json_file, quick=quick, **more)
     raise typer.Exit(code if isinstance(code, int) else 0)
@@ -206,7 +230,7 @@ def _benchmarks():
         if (root / "bench" / "worker.py").exists():
             sys.path.insert(0, str(root))
             return importlib.import_module("bench").NAMES
-    return _fail("benchmarks are not installed with Tilewave: run this command in a checkout of its sources")
+    return fail("benchmarks are not installed with Tilewave: run this command in a checkout of its sources")
 
 
 @app.command()

@@ -11,7 +11,7 @@ import time
 import traceback
 
 from tilewave import notices
-from tilewave.launch import launchers
+from tilewave.launch import launchers, restarts
 from tilewave.launch.launch import QUOTE, notes_here, rank
 from tilewave.launch.processes import die_with_parent
 from tilewave.nest.source import remember
@@ -23,6 +23,7 @@ def main():
         raise SystemExit("`tilewave run` starts this on each rank: tilewave run -n 2 SCRIPT [ARGS]")
     sys.argv = [word[len(QUOTE) :] for word in sys.argv[1:]]
     _note_beginning_and_end()
+    restarts.take_folder()
     script = os.path.abspath(sys.argv[0])  # __file__ is absolute, as after ``python SCRIPT``
     if not getattr(sys.flags, "safe_path", False):
         sys.path[0] = os.path.dirname(script)
@@ -38,11 +39,13 @@ def main():
         runpy.run_path(script, run_name="__main__")
     except SystemExit as error:
         if code := error.code if isinstance(error.code, int) else int(error.code is not None):
+            restarts.note_error(error, rank())
             _note(code & 255, "exit")
         raise
     except KeyboardInterrupt:
         _leave(130)
     except BaseException as error:
+        restarts.note_error(error, my_rank)
         text = _traceback(error, script)
         if getattr(error, "agreed", False):  # every rank raises it: one voice, an orderly end
             quiet = getattr(error, "quiet", bool(my_rank))

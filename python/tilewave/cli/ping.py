@@ -5,7 +5,7 @@ import os
 from tilewave import _core
 from tilewave.cli.ping_facts import PingFacts
 from tilewave.context.context import Context
-from tilewave.context.mpi_library import loaded_libraries
+from tilewave.launch.which_mpi import loaded
 
 
 def main():
@@ -18,7 +18,7 @@ def main():
         cpus=list(context.cpus),
         threads=context.threads,
         threads_of_one_rank=_core.Context.local(_core.LocalFabric(1), 0, 0).threads,
-        network=sorted(path for path in loaded_libraries("libfabric|libuc[mpst]") if "_" not in os.path.basename(path)),
+        network=sorted(path for path in loaded("libfabric|libuc[mpst]") if "_" not in os.path.basename(path)),
         quota=quota if quota < len(_core.allowed_cpus()) else None,
         **{name: str(mpi[name]) for name in ("library", "standard", "path", "thread_level") if name in mpi},
     )

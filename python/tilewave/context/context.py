@@ -7,7 +7,7 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
-from tilewave import _core
+from tilewave import _core, units
 from tilewave.context import collective, dry_run, interrupts
 from tilewave.context.heartbeat import Heartbeat
 from tilewave.context.lru_cache import LruCache
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Schedules with their kernels that a context caches, at most, and their bytes; nests whose last call it knows.
 MOST_PREPARED, MOST_PREPARED_BYTES, MOST_CALLS = _core.MOST_PREPARED_NESTS, _core.MOST_PREPARED_BYTES, 64
+#: Calls with several nests that it keeps the schedules of.
+MOST_TIME_STEPS = 16
 KINDS = {ConfigError: "config", KernelError: "kernel", MpiError: "mpi"}
 
 
@@ -119,6 +121,7 @@ class Context:
         # on what all have.
         self._prepared = LruCache(MOST_PREPARED, MOST_PREPARED_BYTES, lambda prepared: prepared.sweep.bytes)
         self._calls, self._plans, self._rates = LruCache(MOST_CALLS), LruCache(MOST_PREPARED), _core.known_rates(core)
+        self._steps = LruCache(MOST_TIME_STEPS)
         self._solo = None
         self._off = core.paths_off  # the fast paths that are switched off, a bit each
         self._machine_number = 0
@@ -129,8 +132,8 @@ class Context:
         if core.oversubscribed and core.rank == 0 and self._dry_run is None:
             others = ", which other ranks of the launch share" if core.size < launch_size() else ""
             warn(
-                f"{core.threads} thread(s) on each of {core.size} rank(s) are more than the {cpus_here():g} CPUs "
-                f"allowed here{others}: nothing is pinned and runs are slower"
+                f"{units.count(core.threads, 'thread')} on each of {units.count(core.size, 'rank')} are more than "
+                f"the {cpus_here():g} CPUs allowed here{others}: nothing is pinned and runs are slower"
             )
         if part_of is None:
             known.adopt(self)
@@ -324,7 +327,7 @@ class Context:
         return error if alone else self._shared(error)
 
     def __repr__(self) -> str:
-        return f"<tilewave.Context rank {self.rank} of {self.size}, {self.threads} thread(s)>"
+        return f"<tilewave.Context rank {self.rank} of {self.size}, {units.count(self.threads, 'thread')}>"
 
 
 class _Default:

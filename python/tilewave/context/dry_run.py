@@ -1,36 +1,50 @@
 """Dry runs: what ``tilewave plan`` runs a script in, for ranks and a machine that are not here."""
 
-import dataclasses
+from __future__ import annotations
 
-from tilewave import _core
+import dataclasses
+from typing import Any
+
+from tilewave import _core, units
+from tilewave.context.planned_calls import PlannedCalls
+from tilewave.errors import ConfigError
 
 #: The launch that contexts are made for while a script is only planned. None: contexts are real.
-launch = None
+launch: Launch | None = None
 
 
 @dataclasses.dataclass
 class Launch:
-    """The launch that is planned for."""
+    """The launch that is planned for.
+
+    Attributes
+    ----------
+    ranks, threads : int
+        Lanes of each rank: None as the machine was measured with, else as here.
+    machine : Machine or None
+        None: numbers for any machine.
+    path : str
+        Where the machine is from, for messages.
+    calls : PlannedCalls
+        What the script has called so far.
+    all_ranks : bool
+        Whether plans that are chosen are simulated with all ranks, which meet on the links of a network.
+    """
 
     ranks: int
-    threads: int
-    machine: object  # a Machine, or None: numbers for any machine
+    threads: int | None
+    machine: Any
     path: str
+    calls: PlannedCalls = dataclasses.field(default_factory=PlannedCalls)
+    all_ranks: bool = False
 
 
-class Planned(BaseException):
-    """Ends a script at its first run or plan. No Exception, so that a script's handlers let it pass."""
-
-    def __init__(self, plan):
-        super().__init__("planned")
-        self.plan = plan
-
-
-def dry_core(threads):
-    """The core context of rank 0 of the launch that is planned for: nothing is sent.
+def dry_core(threads: int) -> Any:
+    """The core context of rank 0 of the launch that is planned for: nothing is sent, and no schedule runs.
 
     0 threads: those that the machine was measured with, else as here.
     """
+    assert launch is not None
     if threads == 0 and launch.machine is not None:
         threads = launch.machine.conditions["threads"]
     core = _core.Context.dry(0, launch.ranks, threads)
@@ -39,13 +53,26 @@ def dry_core(threads):
     machine = core.machine() if launch.machine is None else launch.machine._to_core()
     machine.host_of = hosts_of(launch.machine, launch.ranks)
     core.use_machine(machine)
+    core.plans_only = True
+    launch.calls.threads = max(launch.calls.threads, core.threads)
     return core
 
 
-def hosts_of(machine, ranks):
+def hosts_of(machine: Any, ranks: int) -> list[int]:
     """The host of each of some ranks: as many on each as the machine's launch had."""
     known = machine.host_of if machine else []
-    if len(set(known)) < 2:
+    network = machine and machine.network
+    if len(set(known)) < 2 and not network:
         return [0] * ranks
-    per_host = known.count(known[0])
-    return [rank // per_host for rank in range(ranks)]
+    each = ranks_per_host(machine)
+    if network and -(-ranks // each) > network.nodes:
+        raise ConfigError(
+            f"{units.count(ranks, 'rank')}, {each} on each node, were given; allowed: at most {network.nodes * each}, "
+            f"as the network has {units.count(network.nodes, 'node')}"
+        )
+    return [rank // each for rank in range(ranks)]
+
+
+def ranks_per_host(machine: Any) -> int:
+    """Ranks that each host of the machine's launch had; 1 without a machine."""
+    return machine.host_of.count(machine.host_of[0]) if machine and machine.host_of else 1

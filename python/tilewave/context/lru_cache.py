@@ -53,6 +53,14 @@ class LruCache:
         """All values, the one that was used last at the end."""
         return self._entries.values()
 
+    def items(self):
+        """All (key, value), the one that was used last at the end."""
+        return self._entries.items()
+
+    def discard(self, key):
+        """Remove an entry, if it is there."""
+        self._entries.pop(key, None)
+
     def clear(self):
         """Remove all entries."""
         self._entries.clear()

@@ -4,20 +4,16 @@ import contextlib
 import ctypes
 import importlib.util
 import os
-import re
 import sys
 from pathlib import Path
 
 from tilewave import _core
 from tilewave.errors import ConfigError
-from tilewave.launch import launchers
+from tilewave.launch import launchers, which_mpi
 from tilewave.launch.variables import SIZE_VARIABLES
 
 # A process started by some mpiexec carries one of these; without any, one rank needs no MPI.
 LAUNCH_VARIABLES = ("PMI_RANK", "PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE")
-# What MPICH's wheel brings: its MPI, and what that needs, each file after those that it needs.
-MPI_OF = {"_mpi_abi": "libmpi_abi.so.1", "_mpi_mpich": "libmpi.so.12"}
-BROUGHT = ("libucm.so.0", "libucs.so.0", "libuct.so.0", "libucp.so.0", "libfabric.so.1")
 
 
 def launched():
@@ -31,62 +27,82 @@ def _mpi4py_has_started():
     return "mpi4py.MPI" in sys.modules and sys.modules["mpi4py.MPI"].Is_initialized()
 
 
-def loaded_libraries(names):
-    """Paths of the loaded libraries whose file names begin with this regular expression."""
-    try:
-        maps = Path("/proc/self/maps").read_text()
-    except OSError:
-        return set()
-    return set(re.findall(rf"(/\S.*/(?:{names})[\w-]*\.so[.\d]*)$", maps, re.MULTILINE))
-
-
-def _mpi_library():
-    """The transport for the MPI that this process holds, or will: a process can hold only one."""
-    here = Path(_core.__file__).parent
-    found = {path.stem.removeprefix("_mpi_"): path for path in here.glob("_mpi_*.so")}
-    if "system" in found:
-        return found["system"]
-    wanted = os.environ.get("TILEWAVE_MPI_ABI")
-    if wanted is not None and wanted not in found:
-        raise ConfigError(f"TILEWAVE_MPI_ABI is {wanted!r}; allowed: {', '.join(sorted(found))}")
-    loaded = {os.path.basename(path) for path in loaded_libraries("libmpi")}
-    if any(name.startswith("libmpi.so.12") for name in loaded):
-        return found["mpich"]
-    if any(name.startswith("libmpi_abi") for name in loaded):
-        return found["abi"]
-    if other := [name for name in loaded if name.startswith("libmpi.so")]:
-        raise ConfigError(
-            f"this process has loaded {other[0]}, an MPI of another ABI; this build of Tilewave uses "
-            "MPICH's or the MPI-5 standard ABI: build it with --config-settings=cmake.define.TILEWAVE_MPI=system"
-        )
-    if wanted is not None:
-        return found[wanted]
-    # A later `import mpi4py.MPI` must find the library that it would load, not a second MPI.
-    return found["mpich" if importlib.util.find_spec("mpi4py") else "abi"]
-
-
 def load_mpi():
-    """Load the MPI that this process holds or will hold; more than once is fine."""
-    library = _mpi_library()
+    """Load the MPI that this process holds or will hold, and the transport for it; more than once is fine.
+
+    Raises
+    ------
+    ConfigError
+        Where none fits what started this process, the same on every rank; or what the user asks for cannot be had.
+    """
+    global _transport
+    if _transport is None:
+        _transport = _load()
+    _core.load_mpi(_transport)
+
+
+_transport = None  # path of the library that was loaded for the MPI of this process
+
+
+def _load():
+    system = Path(_core.__file__).with_name("_mpi_system.so")
+    path = None if system.exists() else _choose()
     if not (_core.mpi_started() or _mpi4py_has_started()):
-        if library.stem != "_mpi_system":
-            launchers.refuse_others()
-            _load_brought(library)
+        if path:
+            launchers.refuse_others(path)
         launchers.refuse_copies()
         launchers.mark_rank()
         for call in launchers.before_start:
             call()
-    _core.load_mpi(str(library))
+    if path is None:
+        return str(system)
+    return str(system.with_name(f"_mpi_{_abi_of(which_mpi.load_all(path), path)}.so"))
 
 
-def _load_brought(library):
-    """Load the environment's MPI and what it needs by their paths: in LD_LIBRARY_PATH there may be others, too old."""
-    if loaded_libraries("libmpi"):
-        return
-    folder = library.parents[3]  # as the run path of `library` says
-    for name in (*(f"mpich/{name}" for name in BROUGHT), MPI_OF[library.stem]):
-        with contextlib.suppress(OSError):  # another build brings other files; what is missing, `library` says
-            ctypes.CDLL(str(folder / name))
+def _choose():
+    """Path of the MPI that this process holds, or will: it can hold only one."""
+    given, held = which_mpi.given(), which_mpi.loaded_mpi()
+    if held:
+        if given and not os.path.samefile(given, held):
+            raise ConfigError(
+                f"{which_mpi.SETTING} asks for {given}, and this process has loaded {held}; set MPI4PY_LIBMPI to the "
+                "same path, or import tilewave and make a context before mpi4py.MPI is imported"
+            )
+        return held
+    if given:
+        return given
+    by, its = launchers.connected_by(), which_mpi.of_mpi4py()
+    if its and (by is None or (by == "PMIx") == which_mpi.is_open(its)):
+        return its
+    if by == "PMIx" and (path := which_mpi.of_launcher()):
+        return path
+    # Wheels of mpi4py take MPICH's own interface; those that take the standard's, too.
+    names = which_mpi.KINDS["mpich"][0]
+    # tilewave/_core.so -> site-packages -> python3.x -> lib, of this user for example: there the wheel puts its MPI.
+    lib = list(Path(_core.__file__).parents)[3:4]
+    if path := which_mpi.brought(names[1:] if importlib.util.find_spec("mpi4py") else names, lib):
+        return path
+    raise ConfigError(
+        f"there is no MPI in {sys.prefix} or where the system looks for libraries; install the Python package 'mpich', "
+        f"or set {which_mpi.SETTING} to the path of an MPI library"
+    )
+
+
+def _abi_of(library, path):
+    """The binary interface of a loaded MPI: abi, mpich or openmpi."""
+    with contextlib.suppress(AttributeError):
+        major, minor = ctypes.c_int(0), ctypes.c_int(0)
+        if library.MPI_Abi_get_version(ctypes.byref(major), ctypes.byref(minor)) == 0 and major.value > 0:
+            return "abi"
+    if hasattr(library, "ompi_mpi_comm_world"):
+        return "openmpi"
+    if hasattr(library, "MPI_Ibarrier") and hasattr(library, "MPIR_Dup_fn"):  # MPICH's header has named it since 1.2
+        return "mpich"
+    raise ConfigError(
+        f"{path} is no MPI library that Tilewave knows: allowed are Open MPI 4 and 5, MPICH 3.2 and newer and what has "
+        "its interface, and those with the standard ABI of MPI 5; others need a build with "
+        "--config-settings=cmake.define.TILEWAVE_MPI=system"
+    )
 
 
 def check_launch_size(comm):
@@ -98,8 +114,8 @@ def check_launch_size(comm):
         if ranks.isdigit() and int(ranks) > 1 and size == 1:
             raise ConfigError(
                 f"this process was launched as one of {ranks} ({name}), but the MPI library "
-                f"{_core.mpi_info()['path']} sees a world of 1: its mpiexec is another; use "
-                "`tilewave run`, or build with --config-settings=cmake.define.TILEWAVE_MPI=system"
+                f"{_core.mpi_info()['path']} sees a world of 1: its mpiexec is another; use `tilewave run`, that "
+                f"MPI's own mpiexec, or {which_mpi.SETTING}=PATH with the library of the mpiexec that you use"
             )
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from tilewave import units
 from tilewave.errors import ConfigError, is_integer, shown
 
 #: Of scales: products with extents stay within 64 bits.
@@ -25,7 +26,7 @@ class Blocks:
     per : int or tuple of int, optional
         Points for each element, on a coarser grid. Default: 1.
     shift : int or tuple of int, optional
-        Elements that lie in front of the points', such as a layer around the cells. Default: 0.
+        Elements in front of those of the points, such as a layer around the cells. Default: 0.
     every : int or tuple of int, optional
         The first of so many blocks has what all of them would have, the others nothing: ranks have no part in a grid
         with few points. At least as many as ranks: one block has all. Default: 1.
@@ -64,8 +65,8 @@ class Blocks:
             or not all(is_integer(entry, least, most) for entry in entries)
         ):
             raise ConfigError(
-                f"field: blocks: {name}={shown(given)} was given for {ndim} dimension(s); allowed: an integer from "
-                f"{least} to {most}, or one for each axis"
+                f"field: blocks: {name}={shown(given)} was given for {units.count(ndim, 'dimension')}; allowed: an "
+                f"integer from {least} to {most}, or one for each axis"
             )
         return [int(entry) for entry in entries]
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tilewave import _core
+from tilewave import _core, units
 from tilewave.context.checksum import checksum
 from tilewave.context.collective import collective
 from tilewave.dtypes import IN_NESTS
 from tilewave.errors import ConfigError, is_integer, shown
-from tilewave.field import npy
+from tilewave.field import npy, zarr3
 from tilewave.field.blocks import cuts_of
 from tilewave.field.exchange import halo_of
 from tilewave.field.field import Field
@@ -71,7 +72,7 @@ def field(
         of a dynamic programme takes the memory of its border. Before each run its elements are `init`
         (not an array on rank 0 only); after it they are gone: ask for what is wanted of them by `run`'s
         ``reduce=``, or write it to another array. Where a body reads values ahead of the loops, or
-        keeps elements on some path, the run has to store the field whole, and its report says so.
+        keeps elements on some path, the run has to store the field whole, and its report names it.
     history : int or list
         How many time steps before the current one the field keeps, which nests read at ``u[t-1]``, ``u[t-2]``, ...: a
         number, at most 6, and all are what `init` says; or a list of what they are, the latest first, each as `init`.
@@ -87,8 +88,9 @@ def field(
     grid : tuple of int
         Ranks along each axis of a field with a halo. Default: the blocks with the least surface.
     blocks : Blocks, optional
-        Which points of the process grid's blocks nests give a rank, so that blocks of a coarse and a fine grid lie
-        together. Nests without time steps or periodic loops compute the points of such blocks. Default: even blocks.
+        Which points of the process grid's blocks nests give a rank, so that blocks of a coarse and a fine grid end
+        at the same cells. Nests without time steps or periodic loops compute the points of such blocks. Default: even
+        blocks.
     context : Context, optional
 
     Returns
@@ -138,7 +140,8 @@ def field(
             init = init.copy()  # for runs to come
         made = Field(context, shape, dtype, keep, init) if keep == "window" else make(context, shape, dtype, around)
         made._cuts = cuts
-        if kind == FUNCTION and keep == "all":
+        unfilled = context._dry_run is not None and context._dry_run.calls.leaves_unfilled(made)
+        if kind == FUNCTION and keep == "all" and not unfilled:
             fill(made._view(0), made.owned, init)
         copies = [one.prepare(made) for one, what in [(init, kind), *starts] if what == FIELD]
     except Exception as problem:
@@ -222,7 +225,8 @@ def make(context, shape, dtype, halo=None):
         return Field(context, shape, dtype, storage=storage)
     except MemoryError:
         raise MemoryError(
-            f"field: no memory for this rank's part of shape {shape}, {size} bytes over {context.size} rank(s)"
+            f"field: no memory for this rank's part of shape {shape}, {size} bytes over "
+            f"{units.count(context.size, 'rank')}"
         ) from None
 
 
@@ -313,13 +317,15 @@ def scratch(dtype: npt.DTypeLike = "f8", init: Any = 0) -> Scratch:
 
 @collective("tw.load")
 def load(path: FilePath, *, context: Context | None = None) -> Collective[Field]:
-    """Make a distributed array of a .npy file, each rank reading its part; collective.
+    """Make a distributed array of a .npy file or a Zarr folder, each rank reading its part; collective.
 
     Parameters
     ----------
     path : str or path
-        On a disk that all ranks share, the same on every rank: written by `Field.save` on any number of ranks, or by
-        NumPy.
+        On a disk that all ranks share, the same on every rank: written by `Field.save` on any number of ranks, by
+        NumPy, or by any program in Zarr format 3. A group of Zarr has to have one array; "run.zarr/u" is one of
+        several. Codecs that are known: bytes (of either order), transpose, gzip, crc32c; zstd where Python has it, or
+        the package zstandard or numcodecs.
     context : Context, optional
 
     Returns
@@ -335,17 +341,15 @@ def load(path: FilePath, *, context: Context | None = None) -> Collective[Field]
 
     Notes
     -----
-    Collective: two rounds of small messages.
+    Collective: two rounds of small messages. A chunk that blocks of several ranks share is read by each of them.
     """
     path = npy.path_of("load", path)
-    whole = npy.opened(path, IN_NESTS)
+    if path.endswith((".pvti", ".vti")):
+        raise ConfigError(f"load: {path!r} is for ParaView; allowed: .npy files and Zarr folders")
+    whole = zarr3.opened(path, IN_NESTS) if os.path.isdir(path) else npy.opened(path, IN_NESTS)
     made = make(context, whole.shape, whole.dtype.newbyteorder("="))
     yield f"path {path!r}, shape {whole.shape}, dtype {whole.dtype}"
-
-    def read():
-        made._view(0)[...] = whole[made.owned]
-
-    yield problem_of(read) or "read"
+    yield problem_of(lambda: zarr3.read_into(made._view(0), whole, made.owned, path)) or "read"
     made._count()
     return made
 
@@ -364,6 +368,8 @@ def _spread(made, init, kind):
     least, most, on_zero, elsewhere, low, high = made.context._core.allreduce_min(
         [kind, -kind, -on_zero, -others, values, -values]
     )
+    if made.context._dry_run is not None and made.context._dry_run.calls.leaves_unfilled(made):
+        return
     if least == -most:
         if low != -high:
             made.context.agree(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tilewave import _core
+from tilewave import _core, units
 from tilewave.context import collective, interrupts
 from tilewave.errors import ConfigError, is_integer
 from tilewave.field.field import Field
@@ -47,8 +47,8 @@ def _widths(halo, ndim):
             raise ValueError
     except ValueError:
         raise ConfigError(
-            f"field: halo={halo!r} was given for {ndim} dimension(s); allowed: one width, or for each axis a width or "
-            "a pair of widths before and after the block; all >= 0"
+            f"field: halo={halo!r} was given for {units.count(ndim, 'dimension')}; allowed: one width, or "
+            "for each axis a width or a pair of widths before and after the block; all >= 0"
         ) from None
     return widths
 
@@ -71,7 +71,8 @@ def _grid(grid, shape):
         return ()
     if not isinstance(grid, tuple | list) or len(grid) != len(shape) or not all(is_integer(n, 1) for n in grid):
         raise ConfigError(
-            f"field: grid={grid!r} was given for {len(shape)} dimension(s); allowed: ranks along each axis, >= 1"
+            f"field: grid={grid!r} was given for {units.count(len(shape), 'dimension')}; allowed: ranks along "
+            "each axis, >= 1"
         )
     return tuple(min(int(n), 2**31) for n in grid)
 

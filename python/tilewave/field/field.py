@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tilewave import _core, files
+from tilewave import _core
 from tilewave.context import interrupts
-from tilewave.context.collective import collective, holds_context
+from tilewave.context.collective import collective, holds_context, where
 from tilewave.errors import ConfigError, is_integer, shown
-from tilewave.field import npy
 from tilewave.field.index import Selection, pack, unpack
+from tilewave.field.saving import labels, save
 from tilewave.field.time_buffer import TimeBuffer
-from tilewave.field.values import as_index_error, digest, fill, fits, named, problem_of, require_no_mask
+from tilewave.field.values import as_elements, as_index_error, digest, fill, fits, named
 from tilewave.field.views import Memory
+from tilewave.field.wanted_layouts import WantedLayouts
 from tilewave.patterns.calls import spread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     import numpy.typing as npt
@@ -64,11 +65,13 @@ class Field:
         self.ndim = len(shape)
         self.keep = keep
         self._init = init  # of a rolling window: what elements are before each run
-        self._grid = None  # the process grid of the first nest that was bound with it
+        self._wanted_layouts = WantedLayouts()  # of the nests that are bound with it
         self._cuts = None  # for each axis how it is cut; None: into even blocks
         self._number = 0  # of those that a context's ranks made together, from 1; 0: one rank's alone
         self._storage = storage or (_core.FieldStorage(context._core, shape, dtype.itemsize) if keep == "all" else None)
         self._views = weakref.WeakSet()  # the memory that someone sees through `local`, now or as it was before
+        if context._dry_run is not None:
+            context._dry_run.calls.holds(self)
 
     def _count(self):
         """Number it among those that all ranks made together; after they have agreed on it."""
@@ -253,6 +256,10 @@ class Field:
     def _get(self, given):
         self._whole("field[...]")
         selection = Selection(given, self.shape)
+        if self.context._dry_run is not None:
+            yield ""
+            calls, what = self.context._dry_run.calls, f"{where()}: field[...]"
+            return calls.unknown(what) if selection.scalar else calls.array(selection.shape, self.dtype, what)
         part = pack(selection, self.owned, self._view(0))
         result = np.empty(selection.counts, self.dtype)
         yield f"field {self._number}, {selection.key}"
@@ -263,7 +270,7 @@ class Field:
     def _set(self, given, value):
         self._whole("field[...] = ")
         selection = Selection(given, self.shape)
-        values = _as_elements(value, self.dtype)
+        values = as_elements(value, self.dtype)
         fits(values.shape, selection.shape)
         yield f"field {self._number}, {selection.key}, value {values.shape} {digest(values)}"
         there, here = selection.inside(self.owned)
@@ -376,7 +383,7 @@ class Field:
                 raise named("fill: the function raised", problem) from problem
             text = "a function"
         else:
-            values = _as_elements(value, self.dtype)
+            values = as_elements(value, self.dtype)
             if values.ndim or value is None:  # of which NumPy would make NaN
                 given = "None" if value is None else f"an array of shape {values.shape}"
                 raise ConfigError(
@@ -388,13 +395,29 @@ class Field:
         local[...] = values
 
     @interrupts.keeps
-    def save(self, path: FilePath) -> None:
-        """Write a .npy file, each rank its part; collective.
+    def save(
+        self,
+        path: FilePath,
+        *,
+        dims: Sequence[str] | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        spacing: float | Sequence[float] | None = None,
+        origin: float | Sequence[float] | None = None,
+    ) -> None:
+        """Write a file for NumPy, Zarr or ParaView, each rank its part; collective.
 
         Parameters
         ----------
         path : str or path
-            On a disk that all ranks share, the same on every rank.
+            On a disk that all ranks share, the same on every rank. "u.zarr" is a group of Zarr (format 3) with the
+            array u, "run.zarr/u" an array in a group that may have others, "u.pvti" an image for ParaView, whose cells
+            are the elements. Any other name is a .npy file.
+        dims : sequence of str, optional
+            Of Zarr: names of the dimensions. Default: "i", "j", "k", "l".
+        attributes : dict, optional
+            Of Zarr: texts, numbers and lists that the array carries.
+        spacing, origin : float or sequence of float, optional
+            Of ParaView, for each axis: from element to element, and where the first element is. Default: 1 and 0.
 
         Raises
         ------
@@ -403,33 +426,44 @@ class Field:
 
         Notes
         -----
-        Collective: a few rounds of small messages; each rank writes its part at its place, from 8 MB of memory. The
-        file has its name when all of it is on disk: until then the values are in a hidden file in the same folder.
+        Collective: a few rounds of small messages; each rank writes its part from 8 MB of memory. Of Zarr, chunks of up
+        to 8 MB that several ranks share are sent to one of them; the files are the same for any number of ranks.
+        A file has its name when all of it is on disk: until then the values are under a hidden name in the same folder.
         """
-        self._saved(path, 0)
+        save(self, path, 0, dims=dims, attributes=attributes, spacing=spacing, origin=origin)
 
-    def _saved(self, path, back):
-        """The values so many time steps before the current ones as a file; collective."""
-        unnamed = []
-        try:
-            self._save(path, unnamed, back)
-        finally:
-            for made in unnamed:
-                files.remove(made)
+    @collective("tw.Field.to_xarray")
+    def to_xarray(
+        self, *, dims: Sequence[str] | None = None, attributes: Mapping[str, Any] | None = None
+    ) -> Collective[Any]:
+        """The whole array on rank 0 as an `xarray.DataArray`, None elsewhere: as `gather` gives it.
 
-    @collective("tw.Field.save")
-    def _save(self, path, unnamed, back):
-        self._whole("save")
-        path, context = npy.path_of("save", path), self.context
-        if context.rank == 0:
-            unnamed.append(npy.create(path, self.shape, self.dtype))
-        yield f"field {self._number}, time buffer {-back}, path {path!r}"
-        made = context._core.broadcast(unnamed[0].encode() if unnamed else b"").decode()
-        yield (
-            problem_of(lambda: npy.write(path, made, self.shape, self.dtype, self.owned, self._view(back))) or "written"
-        )
-        yield problem_of(lambda: npy.finish(path, made) if context.rank == 0 else None) or "named"
-        unnamed.clear()
+        Parameters
+        ----------
+        dims, attributes
+            As in `save`.
+
+        Returns
+        -------
+        xarray.DataArray or None
+
+        Raises
+        ------
+        ConfigError
+            On every rank: where rank 0 has no package xarray, and as `gather`.
+
+        Notes
+        -----
+        Collective. Rank 0 needs memory for the whole array.
+        """
+        marks, xarray = labels(self, "to_xarray", dims, attributes), None
+        if self.context.rank == 0:
+            try:
+                import xarray
+            except ImportError:
+                raise ConfigError("to_xarray: the package xarray is missing; get it with: pip install xarray") from None
+        whole = yield from self._gathered(0)
+        return whole if xarray is None else xarray.DataArray(whole, dims=marks["dims"], attrs=marks["attributes"])
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -459,22 +493,3 @@ class Field:
             return f"<tilewave.Field {self.shape} {self.dtype}, closed>"
         what = f"rank {self.context.rank} holds {self.owned}" if self.keep == "all" else "a rolling window only"
         return f"<tilewave.Field {self.shape} {self.dtype}, {what}>"
-
-
-def _as_elements(value, dtype):
-    """A value to be stored, converted as NumPy's assignment does."""
-    if isinstance(value, Field):
-        raise ConfigError(
-            "field: a field was given as the value; allowed: a number or a NumPy array that every rank has; "
-            "other.copy() makes another field"
-        )
-    require_no_mask("field", value)
-    given = np.asarray(value)
-    elements = np.empty(given.shape, dtype)
-    try:
-        elements[...] = given if isinstance(value, np.ndarray | np.generic) else value
-    except (TypeError, ValueError, OverflowError) as problem:
-        raise ConfigError(
-            f"field: {type(value).__name__} of shape {given.shape} was given for {dtype}: {problem}"
-        ) from None
-    return elements

@@ -1,5 +1,6 @@
 """Arrays in .npy files, each rank's blocks written and read by itself. Nothing here is collective."""
 
+import contextlib
 import errno
 import io
 import math
@@ -11,6 +12,7 @@ import numpy as np
 
 from tilewave import files
 from tilewave.errors import ConfigError, shown
+from tilewave.field.values import problem_of
 from tilewave.nest.parse import one_at_a_time
 
 PIECE_BYTES = 8 << 20  # of a block, copied to memory in the order of the file before it is written
@@ -29,90 +31,66 @@ def path_of(what, path):
         if not isinstance(text, str) or not text or "\0" in text:
             raise TypeError
     except TypeError:
-        raise ConfigError(f"{what}: path {shown(path)} was given; allowed: the name of a .npy file") from None
+        raise ConfigError(
+            f"{what}: path {shown(path)} was given; allowed: the name of a .npy file, or of a .zarr folder"
+        ) from None
     return text
 
 
-def create(path, shape, dtype):
-    """Make a file in the folder of `path`, under another name, with the header and room for all values.
-
-    Returns
-    -------
-    str
-        Its name.
-
-    Raises
-    ------
-    ConfigError
-        Where that fails: no folder, no right, no room.
+class Writer:
+    """Writes a field as one file: each rank its block, at its place, without messages. As `tilewave.field.saving` asks
+    for it.
     """
-    with _named("save", path):
-        if os.path.exists(path) and not os.path.isfile(path):
-            raise OSError("it is a folder" if os.path.isdir(path) else "it is no ordinary file")
-        made = files.begin(path)
-        number = os.open(made, os.O_WRONLY)
-        try:
-            head = _header(shape, dtype)
-            os.write(number, head)
-            size = len(head) + math.prod(shape) * dtype.itemsize
+
+    def __init__(self, path, field, back):
+        self._path, self._field, self._back = path, field, back
+        self._head = _header(field.shape, field.dtype)
+
+    def begin(self):
+        """Make a file with the header and room for all values."""
+        with named_path("save", self._path):
+            if os.path.exists(self._path) and not os.path.isfile(self._path):
+                raise OSError("it is a folder" if os.path.isdir(self._path) else "it is no ordinary file")
+            made = files.begin(self._path)
+            number = os.open(made, os.O_WRONLY)
             try:
-                os.posix_fallocate(number, 0, size)  # a full disk is an error here, before anybody writes
-            except OSError as problem:
-                if problem.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
-                    raise
-                os.truncate(number, size)  # a disk that reserves nothing
-        except BaseException:
-            files.remove(made)
-            raise
-        finally:
-            os.close(number)
-    return made
+                os.write(number, self._head)
+                size = len(self._head) + math.prod(self._field.shape) * self._field.dtype.itemsize
+                try:
+                    os.posix_fallocate(number, 0, size)  # a full disk is an error here, before anybody writes
+                except OSError as problem:
+                    if problem.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
+                        raise
+                    os.truncate(number, size)  # a disk that reserves nothing
+            except BaseException:
+                files.remove(made)
+                raise
+            finally:
+                os.close(number)
+        return made
 
+    def write(self, made):
+        return problem_of(lambda: self._write_block(made))
 
-def write(path, made, shape, dtype, owned, local):
-    """Write one block into the file that `create` made.
+    def _write_block(self, made):
+        field, local = self._field, self._field._view(self._back)
+        if local.size == 0:
+            return
+        with named_path("save", self._path):
+            number = os.open(made, os.O_WRONLY)
+            try:
+                for at, values in _runs(field.shape, field.owned, local):
+                    offset, data = len(self._head) + at * values.itemsize, memoryview(values).cast("B")
+                    while data:
+                        done = os.pwrite(number, data, offset)
+                        data, offset = data[done:], offset + done
+                os.fsync(number)  # a disk that is over its quota, or gone, says so here
+            finally:
+                os.close(number)
 
-    Parameters
-    ----------
-    path : str
-        What the file will be called.
-    made : str
-    shape : tuple of int
-        Of the whole array.
-    dtype : numpy.dtype
-    owned : tuple of slice
-        The block's global index ranges.
-    local : numpy.ndarray
-        Its values, with any strides.
-
-    Raises
-    ------
-    ConfigError
-        Where that fails; where the file is not here, since the ranks do not share the disk.
-    """
-    if local.size == 0:
-        return
-    with _named("save", path):
-        number = os.open(made, os.O_WRONLY)
-        try:
-            first = len(_header(shape, dtype))
-            for offset, values in _runs(shape, owned, local):
-                _write_all(number, values, first + offset * dtype.itemsize)
-            os.fsync(number)  # a disk that is over its quota, or gone, says so here
-        finally:
-            os.close(number)
-
-
-def finish(path, made):
-    """Give the file its name.
-
-    Raises
-    ------
-    ConfigError
-        Where that fails.
-    """
-    with _named("save", path):
-        os.replace(made, path)
+    def finish(self, made):
+        with named_path("save", self._path):
+            os.replace(made, self._path)
 
 
 def opened(path, dtypes):
@@ -134,7 +112,7 @@ def opened(path, dtypes):
     ConfigError
         For a file that cannot be read, is cut short, or holds another kind of array.
     """
-    with _named("load", path):
+    with named_path("load", path):
         try:
             status = os.stat(path)
             if not stat.S_ISREG(status.st_mode):
@@ -190,25 +168,16 @@ def _runs(shape, owned, local):
             yield base + (owned[outer].start + low) * inner, np.ascontiguousarray(local[(*at, slice(low, high))])
 
 
-def _write_all(number, values, offset):
-    data = memoryview(values).cast("B")
-    while data:
-        done = os.pwrite(number, data, offset)
-        data, offset = data[done:], offset + done
-
-
-class _named:
+@contextlib.contextmanager
+def named_path(what, path):
     """Turns an OSError into an error that all ranks may raise: with the path and what failed."""
-
-    def __init__(self, what, path):
-        self.what, self.path = what, path
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, error, trace):
-        if isinstance(error, OSError) and error.errno == errno.ENOMEM:
-            raise MemoryError(f"{self.what}: {self.path!r}: {error.strerror}") from None
-        if isinstance(error, OSError):
-            hint = "; every rank must see the same disk" if isinstance(error, FileNotFoundError) else ""
-            raise ConfigError(f"{self.what}: {self.path!r}: {error.strerror or error}{hint}") from None
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.ENOMEM:
+            raise MemoryError(f"{what}: {path!r}: {error.strerror}") from None
+        hint = ""
+        if isinstance(error, FileNotFoundError):
+            gone = "/.tilewave-" in str(path)  # in a folder that this call has made
+            hint = "; every rank must see the same disk" + ", and no other program may save to this path" * gone
+        raise ConfigError(f"{what}: {path!r}: {error.strerror or error}{hint}") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tilewave.context.collective import collective, holds_context
+from tilewave.field.saving import save
 
 if TYPE_CHECKING:
     from typing import Any
@@ -70,16 +71,18 @@ class TimeBuffer:
         """
         return (yield from self.field._gathered(self.back))
 
-    def save(self, path: FilePath) -> None:
-        """Write a .npy file, each rank its part; collective, as `Field.save`.
+    def save(self, path: FilePath, **options: Any) -> None:
+        """Write a file, each rank its part; collective, as `Field.save`.
 
         Parameters
         ----------
         path : str or path
             On a disk that all ranks share, the same on every rank. `tilewave.load` reads it, and
             ``history=`` of `tilewave.field` takes what that gives.
+        **options
+            As of `Field.save`.
         """
-        self.field._saved(path, self.back)
+        save(self.field, path, self.back, **options)
 
     def _scatter(self, whole):
         self.field.context._moves(self.field._storage.scatter, whole, self.back)

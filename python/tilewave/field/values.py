@@ -94,6 +94,25 @@ def as_index_error(call):
         raise found from None
 
 
+def as_elements(value, dtype):
+    """A value to be stored, converted as NumPy's assignment does."""
+    if hasattr(value, "_storage"):
+        raise ConfigError(
+            "field: a field was given as the value; allowed: a number or a NumPy array that every rank has; "
+            "other.copy() makes another field"
+        )
+    require_no_mask("field", value)
+    given = np.asarray(value)
+    elements = np.empty(given.shape, dtype)
+    try:
+        elements[...] = given if isinstance(value, np.ndarray | np.generic) else value
+    except (TypeError, ValueError, OverflowError) as problem:
+        raise ConfigError(
+            f"field: {type(value).__name__} of shape {given.shape} was given for {dtype}: {problem}"
+        ) from None
+    return elements
+
+
 def fits(given, wanted):
     extra = len(given) - len(wanted)
     if any(n != 1 for n in given[: max(extra, 0)]) or any(n not in (1, m) for n, m in zip(given[::-1], wanted[::-1])):

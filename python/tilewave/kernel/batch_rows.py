@@ -125,7 +125,6 @@ class BatchRows:
     def _leave(self, site):
         """Return the site and the point of the batch; the other loops' indices go to a table."""
         build, number = self.build, I64(0)
-        self.e.exits += 1
         if self.place is not None:
             number, xs = self.place
             for k, x in enumerate(xs):

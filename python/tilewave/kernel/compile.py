@@ -67,6 +67,7 @@ from tilewave.kernel.rows import jammed_rows
 from tilewave.kernel.scalars import Slot
 from tilewave.kernel.tables.permuted import Layout
 from tilewave.kernel.toolchain import toolchain
+from tilewave.notices import log
 
 _LOADING = threading.Lock()  # held while a kernel is loaded
 #: What threads are compiling, or have compiled for kernels that nobody has loaded.
@@ -136,6 +137,7 @@ class Kernel:
         self.fastmath, self.steps, self.independent = (choices.fastmath, choices.steps, choices.independent)
         self.bests = choices.bests
         self._several = facts["several"]
+        log("DEBUG", "kernel of %s: %s", nest.name, "found on disk" if self.stored else "compiled")
 
     @functools.cached_property
     def address(self):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tilewave import units
 from tilewave.errors import ConfigError
 from tilewave.kernel import scalars
 
@@ -65,7 +66,7 @@ def _checked(nest, name, table, dtype):
     rank = nest.table_rank(name)
     if table.ndim != rank:
         raise ConfigError(
-            f"{what} is looked up by {rank} subscript(s), given shape {table.shape}; allowed: rank {rank}"
+            f"{what} is looked up by {units.count(rank, 'subscript')}, given shape {table.shape}; allowed: rank {rank}"
         )
     if not table.flags.aligned:
         raise ConfigError(f"{what} is not aligned in memory; allowed: an aligned array (np.array(x))")

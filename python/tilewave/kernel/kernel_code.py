@@ -430,7 +430,6 @@ class _Frame:
 
     def _leave(self, site):
         """What a raising point does: keep what it stored, return where and why."""
-        self.e.exits += 1
         if self.body is not None:
             self.write_back(key for key in self.stored() if key in self.body.state.stored)
         code = self.build_at.mul(self.point, I64(SITES))

@@ -6,33 +6,33 @@ this folder that it takes need the standard library only: a launch works, and is
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
+import time
 
 from tilewave import units
-from tilewave.launch import processes
+from tilewave.errors import ConfigError
+from tilewave.launch import allocations, processes, which_mpi
 from tilewave.launch.endings import Endings
-from tilewave.launch.variables import JOB_VARIABLES as JOB_VARIABLES
-from tilewave.launch.variables import RANK_VARIABLES as RANK_VARIABLES
-from tilewave.launch.variables import SIZE_VARIABLES as SIZE_VARIABLES
+from tilewave.launch.hosts import in_blocks, ranks_of, split_hosts
+from tilewave.launch.variables import JOB_VARIABLES, RANK_VARIABLES, SIZE_VARIABLES, LaunchError
 
 NOTES = "TILEWAVE_LAUNCH_NOTES"  # environment variable: where ranks write how they begin and end
 MOST_RANKS = 1 << 20  # of a launch; mpiexec counts ranks in 32 bits, and keeps tables of them
 RANK_BYTES = 32 << 20  # of memory: Python, NumPy and MPI alone take more
 QUOTE = "="  # before each argument of the script as it passes through mpiexec
-HOST = r"(?:[A-Za-z0-9_][\w.-]*@)?[A-Za-z0-9_][\w.-]*(?::[1-9]\d{0,8})?"
-
-
-class LaunchError(ValueError):
-    """What was asked for cannot be started."""
 
 
 def find_mpiexec():
-    """Path of mpiexec: TILEWAVE_MPIEXEC (a site's MPI), or the wheel's in this environment."""
+    """Path of mpiexec: TILEWAVE_MPIEXEC, that of the MPI that is asked for (TILEWAVE_LIBMPI) or that mpi4py was built
+    with, or the one of the MPICH in this environment.
+    """
     given = os.environ.get("TILEWAVE_MPIEXEC")
     if given:
         if path := shutil.which(given):
@@ -41,28 +41,29 @@ def find_mpiexec():
             f"TILEWAVE_MPIEXEC is '{given}', which is not a program; allowed: the path or name of a "
             "program, without options"
         )
-    folders = [os.path.dirname(sys.executable), sysconfig.get_path("scripts")]
-    for folder in folders:
-        if path := shutil.which(os.path.join(folder, "mpiexec")):
+    try:
+        library = which_mpi.given() or which_mpi.of_mpi4py()
+    except ConfigError as error:
+        raise LaunchError(str(error)) from None
+    if library:
+        if path := which_mpi.mpiexec_of(library, is_open_mpi):
             return path
+        raise LaunchError(f"no mpiexec that belongs to {library} beside it or in PATH; set TILEWAVE_MPIEXEC to one")
+    folders = [os.path.dirname(sys.executable), sysconfig.get_path("scripts")]
+    for name in ("mpiexec.hydra", "mpiexec"):  # another MPI's wheel may have replaced the second
+        for folder in folders:
+            if path := shutil.which(os.path.join(folder, name)):
+                return path
     raise LaunchError(
-        f"no mpiexec in {' or '.join(dict.fromkeys(folders))}; install the Python "
-        "package 'mpich' there, or set TILEWAVE_MPIEXEC to the site's"
+        f"no mpiexec in {' or '.join(dict.fromkeys(folders))}; install the Python package 'mpich' there, or set "
+        f"TILEWAVE_MPIEXEC or {which_mpi.SETTING} to the site's"
     )
 
 
 def is_open_mpi(mpiexec):
     """Whether `mpiexec` belongs to Open MPI, whose options differ from Hydra's."""
     try:
-        done = subprocess.run(
-            [mpiexec, "--version"],
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            preexec_fn=processes.die_with_parent,
-        )
+        done = processes.answer([mpiexec, "--version"], 30)
     except subprocess.TimeoutExpired:
         raise LaunchError(
             f"{mpiexec} does not answer --version within 30 s; set TILEWAVE_MPIEXEC to another mpiexec"
@@ -70,63 +71,125 @@ def is_open_mpi(mpiexec):
     return any(name in done.stdout + done.stderr for name in ("Open MPI", "OpenRTE", "PRRTE"))
 
 
-def split_hosts(hosts):
-    """The list of hosts in a list or in a string like "a,b" or "a:2,b:2"."""
-    hosts = [h for h in (hosts.split(",") if isinstance(hosts, str) else hosts or []) if h]
-    for host in hosts:
-        if not re.fullmatch(HOST, host, re.ASCII):
-            raise LaunchError(
-                f"host '{host}'; allowed: NAME, NAME:RANKS or USER@NAME, of letters, digits and . - _, "
-                "not beginning with . or -"
-            )
-    return hosts
-
-
 def default_ranks(hosts=None):
-    """Ranks if the user names no number: those of `hosts`, of the SLURM allocation, or 1."""
+    """Ranks if the user names no number: those of `hosts`, of the allocation that this process is in, or 1."""
     if hosts := split_hosts(hosts):
-        return sum(int(host.partition(":")[2] or 1) for host in hosts)
-    tasks = os.environ.get("SLURM_NTASKS", "") if "SLURM_JOB_ID" in os.environ else ""
-    return int(tasks) if tasks.isdigit() else 1
+        return ranks_of(hosts)
+    given = allocations.allocation()
+    return 1 if given is None else given.ranks
 
 
-def _in_blocks(hosts, ranks):
-    """Neighbouring ranks share a host, unless the user gave counts ("a:2,b:2")."""
-    if any(":" in host for host in hosts):
-        return ",".join(hosts)
-    used = hosts[:ranks]
-    cut = [h * ranks // len(used) for h in range(len(used) + 1)]
-    return ",".join(f"{host}:{b - a}" for host, a, b in zip(used, cut, cut[1:]))
-
-
-def mpiexec_command(ranks, program, hosts=(), env=os.environ):
-    """The command that starts `program` (a list) on `ranks` ranks."""
+def mpiexec_command(ranks, program, hosts=(), env=os.environ, here=False):
+    """The command that starts `program` (a list) on `ranks` ranks: on `hosts`, else on those of the allocation that
+    this process is in, else on this host; `here`: on this host, also within an allocation.
+    """
+    given = None if hosts else allocations.allocation()
+    if given is not None and given.system == "Flux" and not here:
+        return allocations.flux_command(ranks, program, given)
     mpiexec = find_mpiexec()
     command = [mpiexec, "-n", str(ranks)]
     if is_open_mpi(mpiexec):
-        passed = [word for name in sorted(env) if re.fullmatch(r"TILEWAVE_\w+", name) for word in ("-x", name)]
-        where = ["--host", _in_blocks(hosts, ranks)] if hosts else []
-        return [*command, *passed, *where, *program]
+        if given is not None:
+            hosts = [f"{host}:{count}" for host, count in allocations.placed_on(given, ranks, here)]
+        return [*command, *_options_of_open_mpi(mpiexec, ranks, hosts, env), *program]
     if hosts:
-        command += ["-hosts", _in_blocks(hosts, ranks)]
-    return [*command, *_means_of_slurm(hosts), *program]
+        return [*command, "-hosts", in_blocks(hosts, ranks), *_means_to_hosts(), *program]
+    return [*command, *(allocations.hydra_options(given, ranks, here) if given is not None else ()), *program]
 
 
-def _means_of_slurm(hosts):
-    """Options of Hydra by which it reaches the hosts of an allocation, which it takes from the environment."""
-    if "SLURM_JOB_ID" not in os.environ:
-        return []
-    if shutil.which("srun"):
-        return [] if hosts else ["-bootstrap", "slurm"]
+def _options_of_open_mpi(mpiexec, ranks, hosts, env):
+    """Options by which Open MPI does what Hydra does: it pins nothing, as Tilewave pins lanes itself; takes more ranks
+    than cores where nobody has said how many a host takes; starts for root, as in a container.
+    """
+    options = [word for name in sorted(env) if re.fullmatch(r"TILEWAVE_\w+", name) for word in ("-x", name)]
+    options += ["--bind-to", "none"]
+    if os.path.basename(mpiexec) == "prterun":
+        options = ["--personality", "ompi", *options]
     if hosts:
-        return ["-bootstrap", "ssh"]
-    nodes = os.environ.get("SLURM_NNODES") or os.environ.get("SLURM_JOB_NUM_NODES") or "1"
-    if nodes != "1":
-        raise LaunchError(
-            f"this SLURM allocation has {nodes} nodes, and there is no srun in PATH to start ranks on them; run "
-            "`tilewave run` where srun is, or name the hosts with --hosts, which are reached with ssh"
-        )
-    return ["-bootstrap", "fork"]  # a container or a notebook on the one node
+        options += ["--host", in_blocks(hosts, ranks)]
+    elif not any(name in os.environ for name in ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID")):
+        options += ["--map-by", ":OVERSUBSCRIBE"]
+    return [*options, *["--allow-run-as-root"] * (os.geteuid() == 0)]
+
+
+def _means_to_hosts():
+    """Options of Hydra by which it reaches hosts that were named: in a job it would take its batch system's means."""
+    in_job = "SLURM_JOB_ID" in os.environ and not shutil.which("srun") or "LSB_JOBID" in os.environ
+    return ["-bootstrap", "ssh"] if in_job else []
+
+
+@dataclasses.dataclass
+class Command:
+    """What a launch runs.
+
+    Attributes
+    ----------
+    words : list of str
+    env : dict
+        The environment.
+    several : bool
+        Whether a launcher starts the ranks.
+    where : str
+        Where they run, and who says so.
+    """
+
+    words: list
+    env: dict
+    several: bool
+    where: str
+
+    def shown(self):
+        """The command as lines for a shell, with the variables that it sets and unsets."""
+        unset = [word for name in sorted(set(os.environ) - set(self.env)) for word in ("-u", name)]
+        changed = [f"{name}={value}" for name, value in sorted(self.env.items()) if os.environ.get(name) != value]
+        before = ["env", *unset, *changed] if unset or changed else []
+        return f"# {self.where}\n{shlex.join([*before, *self.words])}"
+
+
+def command_of(script, args=(), ranks=1, threads=None, hosts=None, here=False, more=()):
+    """The command of a launch, as `launch` runs it; `here`: on this host, also within an allocation; `more`: variables
+    that its ranks have.
+
+    Raises
+    ------
+    LaunchError
+        For what cannot be started.
+    """
+    hosts = split_hosts(hosts)
+    for what, value in (("ranks", ranks), ("threads", threads)):
+        if value is not None and value < 1:
+            raise LaunchError(f"{value} {what}; allowed: 1 or more")
+    given = None if hosts or here else allocations.allocation()
+    most, why = most_ranks(hosts, given)
+    if ranks > most:
+        raise LaunchError(f"{ranks} ranks; allowed: 1 to {most}{why}")
+    script = os.fspath(script)
+    if not os.path.exists(script):
+        raise LaunchError(f"no script '{script}' in {os.getcwd()}")
+    # What connects this process with an mpiexec around it is closed in those that it starts.
+    env = {name: value for name, value in os.environ.items() if not name.startswith(JOB_VARIABLES)}
+    env.update(more)
+    if threads is not None:
+        env["TILEWAVE_THREADS"] = str(threads)
+    env.setdefault("TILEWAVE_PROGRESS", "line" if sys.stderr.isatty() else "1")  # notices.py: rank 0 sees a pipe
+    # A launcher has a syntax in which ":" begins another program: no argument may look like it.
+    program = [sys.executable, "-m", "tilewave.cli.on_rank", *(QUOTE + word for word in (script, *args))]
+    where = allocations.described(ranks, hosts, given)
+    if here:
+        env.pop("SLURM_STEP_NUM_TASKS", None)  # the ranks are none of the processes that srun has started around
+    if ranks == 1 and not hosts:
+        return Command(program, env, False, allocations.described(ranks, (), None))
+    if given is not None and given.system == "SLURM":
+        for name, value in allocations.slurm_environment(env).items():
+            if value is None:
+                del env[name]
+            else:
+                env.setdefault(name, value)
+    words = mpiexec_command(ranks, program, hosts, env, here)
+    if sys.stdout.isatty():  # ranks write into a pipe; let Rich draw progress nevertheless
+        env.setdefault("COLUMNS", str(shutil.get_terminal_size().columns))
+        env.setdefault("TTY_COMPATIBLE", "1")
+    return Command(words, env, True, where)
 
 
 def launch(script, args=(), ranks=1, threads=None, hosts=None):
@@ -138,7 +201,7 @@ def launch(script, args=(), ranks=1, threads=None, hosts=None):
     args : its arguments
     ranks : number of ranks; one rank without `hosts` runs without mpiexec
     threads : lanes of each rank (environment variable TILEWAVE_THREADS)
-    hosts : list or comma-separated string of hosts, reached with ssh
+    hosts : list or comma-separated string of hosts, reached with ssh; default: those of the allocation
 
     Returns
     -------
@@ -147,46 +210,50 @@ def launch(script, args=(), ranks=1, threads=None, hosts=None):
         128 + the signal's number if a signal ended it: 130 after Ctrl-C. Several ranks have succeeded
         only when the script of each has come to its end: one that leaves by os._exit fails the job.
     """
-    hosts = split_hosts(hosts)
-    for what, value in (("ranks", ranks), ("threads", threads)):
-        if value is not None and value < 1:
-            raise LaunchError(f"{value} {what}; allowed: 1 or more")
-    most, why = most_ranks(hosts)
-    if ranks > most:
-        raise LaunchError(f"{ranks} ranks; allowed: 1 to {most}{why}")
+    refuse_within_launch()
+    return run_command(command_of(script, args, ranks, threads, hosts), ranks)
+
+
+def refuse_within_launch():
+    """Raise `LaunchError` in a rank of a launch, each of which would start another one."""
     for name in SIZE_VARIABLES:
         if os.environ.get(name, "1") != "1":
             raise LaunchError(
                 f"this is one of {os.environ[name]} processes that mpiexec started, and tilewave starts mpiexec "
                 "itself: `tilewave COMMAND -n 4 ...` in place of `mpiexec -n 4 tilewave COMMAND ...`"
             )
-    script = os.fspath(script)
-    if not os.path.exists(script):
-        raise LaunchError(f"no script '{script}' in {os.getcwd()}")
-    # What connects this process with an mpiexec around it is closed in those that it starts.
-    env = {name: value for name, value in os.environ.items() if not name.startswith(JOB_VARIABLES)}
-    if threads is not None:
-        env["TILEWAVE_THREADS"] = str(threads)
-    env.setdefault("TILEWAVE_PROGRESS", "line" if sys.stderr.isatty() else "1")  # notices.py: rank 0 sees a pipe
-    # A launcher has a syntax in which ":" begins another program: no argument may look like it.
-    program = [sys.executable, "-m", "tilewave.cli.on_rank", *(QUOTE + word for word in (script, *args))]
-    several = ranks > 1 or bool(hosts)
-    if several:
-        program = mpiexec_command(ranks, program, hosts, env)
-        if sys.stdout.isatty():  # ranks write into a pipe; let Rich draw progress nevertheless
-            env.setdefault("COLUMNS", str(shutil.get_terminal_size().columns))
-            env.setdefault("TTY_COMPATIBLE", "1")
-    if not several:
-        return processes.supervise(program, env)
+
+
+def run_command(command, ranks, timeout_s=None, **popen):
+    """Run a command to its end, and say how ranks ended; its exit code, None when it took longer than `timeout_s`.
+
+    Other keywords go to `subprocess.Popen`.
+    """
+    end = None if timeout_s is None else time.monotonic() + timeout_s
+    expired = False
+
+    def late():
+        nonlocal expired
+        expired = expired or (end is not None and time.monotonic() > end)
+        return expired
+
+    if not command.several:
+        code = processes.supervise(command.words, command.env, watch=None if end is None else late, **popen)
+        return None if expired else code
     # Memory without a name: nothing stays, however this process ends.
     with open(os.memfd_create("tilewave-notes"), "w+b", buffering=0) as notes:
-        env[NOTES] = f"/proc/{os.getpid()}/fd/{notes.fileno()} {processes.process_space()}"
+        env = command.env | {NOTES: f"/proc/{os.getpid()}/fd/{notes.fileno()} {processes.process_space()}"}
         endings = Endings(notes, ranks)
         try:
             code = processes.supervise(
-                program, env, watch=endings.overdue, pause=endings.pause, patience_s=endings.patience_s
+                command.words,
+                env,
+                watch=lambda: endings.overdue() or late(),
+                pause=endings.pause,
+                patience_s=endings.patience_s,
+                **popen,
             )
-            return endings.result(code)
+            return None if expired else endings.result(code)
         finally:
             endings.close()
 
@@ -197,9 +264,9 @@ def notes_here():
     return path if path and space == processes.process_space() else None
 
 
-def most_ranks(hosts=()):
+def most_ranks(hosts=(), given=None):
     """The most ranks that a launch may have, and why, as the end of a sentence."""
-    if hosts or "SLURM_JOB_ID" in os.environ:
+    if hosts or given is not None:
         return MOST_RANKS, ""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return (

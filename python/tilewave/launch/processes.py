@@ -14,8 +14,12 @@ import time
 import uuid
 
 TAG = "TILEWAVE_LAUNCH"  # environment variable with the ids of the launches a process belongs to
-_MPI_FILE = re.compile(r"(/dev/shm/mpich_(?:shm|vci)_\w+)( \(deleted\))?$", re.MULTILINE)
+# MPICH's, Open MPI's (4 and 5).
+_MPI_FILE = re.compile(
+    r"(/dev/shm/(?:mpich_(?:shm|vci)_\w+|(?:vader|sm)_segment\.[\w.-]+))( \(deleted\))?$", re.MULTILINE
+)
 PATIENCE_S = 5.0  # how long ranks may take to end themselves after Ctrl-C
+_C_LIBRARY = ctypes.CDLL(None)  # loaded here: a child that a process of many threads has forked must take no lock
 
 
 class _Signalled(BaseException):
@@ -64,6 +68,25 @@ def supervise(command, env=None, watch=None, pause=None, patience_s=lambda: PATI
     return process.returncode if process.returncode >= 0 else 128 - process.returncode
 
 
+def answer(command, timeout_s, env=None):
+    """A command that has ended, with what it has written.
+
+    Raises
+    ------
+    subprocess.TimeoutExpired
+    """
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        preexec_fn=die_with_parent,
+    )
+
+
 def wait_a_little(process):
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(0.05)
@@ -102,7 +125,7 @@ def _signals_raise():
 def die_with_parent():
     """Have the kernel kill this process when the process that started it ends (Linux)."""
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        _C_LIBRARY.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def _in_background():

@@ -1,4 +1,4 @@
-"""Environment variables that launchers set for the ranks that they start."""
+"""What launchers set in the environment of the ranks that they start, and the error of a launch."""
 
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
@@ -10,3 +10,7 @@ JOB_VARIABLES = (
     "OMPI_COMM_WORLD_",
     "TILEWAVE_RANK",
 )  # beginnings of names
+
+
+class LaunchError(ValueError):
+    """What was asked for cannot be started."""

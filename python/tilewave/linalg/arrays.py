@@ -23,7 +23,7 @@ def dtype_for(call, name, given):
     raise ConfigError(f"{call}: {name}: given an array of {given.dtype}; allowed: {allowed}, integers")
 
 
-def entered(call, name, given, context, dtype=None, layout="columns"):
+def entered(call, name, given, context, dtype=None):
     """A matrix of what is given, itself where it is one. Local: its text shows whether all ranks have the same.
 
     Parameters
@@ -41,7 +41,7 @@ def entered(call, name, given, context, dtype=None, layout="columns"):
         raise ConfigError(f"{call}: {name}: given an array of {given.dtype}; allowed: what {dtype} can hold")
     if given.ndim != 2:
         raise ConfigError(f"{call}: {name}: given an array of shape {given.shape}; allowed: two dimensions")
-    made = Matrix(context, given.shape, dtype, layout_of(call, given.shape, context.size, layout, None, None))
+    made = Matrix(context, given.shape, dtype, layout_of(call, given.shape, context.size, "columns", None, None))
     made.local[...] = given[np.ix_(made.rows, made.columns)]
     made._source = f", of an array {checksum(given) if context.size > 1 else ''}"
     return made

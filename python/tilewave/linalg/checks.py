@@ -17,9 +17,9 @@ def require_matrix(call, name, given, context):
         raise ConfigError(f"{call}: {name} lives on another context; allowed: matrices of one context")
 
 
-def require_square(call, name, given):
-    if given.shape[0] != given.shape[1]:
-        raise ConfigError(f"{call}: {name} of shape {given.shape} was given; allowed: square matrices")
+def require_square(call, a):
+    if a.shape[0] != a.shape[1]:
+        raise ConfigError(f"{call}: a of shape {a.shape} was given; allowed: square matrices")
 
 
 def require_sides(call, factor, b, rows):

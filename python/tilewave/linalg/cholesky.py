@@ -16,6 +16,7 @@ from tilewave.linalg.factors import factored, refused, with_sides
 from tilewave.linalg.matrix import Matrix
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import TypeVar
 
     from tilewave.annotations import Array, Collective
@@ -38,7 +39,7 @@ class NotPositiveDefinite(ConfigError, np.linalg.LinAlgError):
 
 @holds_context
 class CholeskyFactor(Matrix):
-    """L of A = L Lᴴ, a lower triangular `Matrix` by block columns; `tilewave.linalg.cholesky` makes it.
+    """L of A = L Lᴴ, a lower triangular `Matrix`; `tilewave.linalg.cholesky` makes it.
 
     Attributes
     ----------
@@ -89,6 +90,7 @@ class CholeskyFactor(Matrix):
 def cholesky(
     a: Matrix,
     *,
+    grid: Sequence[int] | None = None,
     block: int | None = None,
     lookahead: int | None = None,
     tree: str | None = None,
@@ -104,12 +106,12 @@ def cholesky(
     ----------
     a : Matrix or numpy.ndarray
         Square, in any layout; an array is the same on every rank. Only its lower triangle is read.
-    block, lookahead, tree, algorithm, memory
+    grid, block, lookahead, tree, algorithm, memory
         As in `lu`.
     check : bool
         Raise `NotPositiveDefinite` where there is no factor. Without, ``L.info`` says so.
     overwrite_a : bool
-        Factor in the memory of `a`, a Matrix that lies as the factor does: both then have the factor's elements. Of
+        Factor in the memory of `a`, a Matrix that has the factor's layout: both then have the factor's elements. Of
         others, and by default, a copy is factored and `a` stays as it is.
     context : Context, optional
         Default: the one of `a`.
@@ -117,7 +119,7 @@ def cholesky(
     Returns
     -------
     CholeskyFactor
-        By columns whose blocks go round the ranks; its upper triangle is 0.
+        In blocks that go round the ranks of the grid; its upper triangle is 0.
 
     Raises
     ------
@@ -131,7 +133,7 @@ def cholesky(
     Collective. The owner of the next panel updates, factors and sends it before the rest is updated (look-ahead).
     """
     require_bool("cholesky", "check", check)
-    wish = {"block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
+    wish = {"grid": grid, "block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
     given = context, a, wish, memory, f"check={check}", overwrite_a
     made = yield from factored("cholesky", "cholesky", CholeskyFactor, *given)
     if made.info and check:

@@ -12,7 +12,7 @@ from tilewave.errors import ConfigError
 from tilewave.linalg.arrays import entered, entered_sides, left
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_bool, require_matrix, require_sides, require_square
-from tilewave.linalg.layout import by_block_columns
+from tilewave.linalg.layout import of_factor
 from tilewave.linalg.matrix import Matrix, require_no_factor
 from tilewave.linalg.plan import FactorPlan, WithPrediction, options_of, ranked
 from tilewave.timeline.parts import Parts
@@ -31,7 +31,7 @@ class FactorReport(WithPrediction):
     plan : FactorPlan
         Its ``explain()`` says why it was chosen.
     moved : tuple of str
-        Of the arguments those that were redistributed first: they do not lie by block columns.
+        Of the arguments those that were redistributed first: they are not by block columns.
     memory_bytes : int
         Of this rank beyond what is given and what comes out: the panels in flight, and copies of what is
         redistributed.
@@ -52,15 +52,13 @@ class FactorReport(WithPrediction):
     _predict: Any = dataclasses.field(default=None, compare=False, repr=False)
 
     @classmethod
-    def _of(cls, context, plan, done):
-        """Of the core's."""
-        parts = Parts.of(done.parts) if context.rank == 0 else None
-        how = plan, tuple(done.moved), done.memory_bytes, done.time_s
-        return cls(*how, parts, Timeline(done.timeline), done.prediction)
+    def _of(cls, context, plan, done, name="solve"):
+        """Of the core's; `name`: what ran."""
+        return cls(plan, tuple(done.moved), done.memory_bytes, *cls._how(context, name, plan, done))
 
     def __str__(self) -> str:
         moved = f"; {' and '.join(self.moved)} redistributed first" if self.moved else ""
-        return f"{self.plan}{moved}\nmeasured {units.seconds(self.time_s)}"
+        return f"{self.plan._sentence()}\n{self.plan}{moved}\nmeasured {units.seconds(self.time_s)}"
 
 
 class SingularMatrix(ConfigError, np.linalg.LinAlgError):
@@ -109,7 +107,7 @@ def factored(name, kind, make, context, a, wish, memory, text="", overwrite=Fals
     given, a = a, entered(name, "a", a, context)
     require_matrix(name, "a", a, context)
     if kind != "qr":
-        require_square(name, "a", a)
+        require_square(name, a)
     options = options_of(name, FactorPlan, wish, memory)
     call = _core.linalg.Factorization(name, kind, a._storage, options, blas())
     yield f"{a._identity()}; {call.text}; overwrite_a={overwrite}{text and '; '}{text}"
@@ -124,8 +122,9 @@ def factored(name, kind, make, context, a, wish, memory, text="", overwrite=Fals
 def factor_of(make, a, core, plan):
     """A factor of `a` that the core has made by a plan."""
     context = a.context
-    made = make(context, a.shape, a.dtype, by_block_columns(a.shape, plan.block, context.size), core.matrix)
-    made._factor, made.info, made.report = core, core.info, FactorReport._of(context, plan, core.report)
+    made = make(context, a.shape, a.dtype, of_factor(a.shape, plan), core.matrix)
+    made._factor, made.info = core, core.info
+    made.report = FactorReport._of(context, plan, core.report, make.__name__.removesuffix("Factor").lower())
     made._plan = dataclasses.replace(plan, predicted_s=None, compared=(), messages="")  # of the factorization alone
     return made
 

@@ -100,8 +100,14 @@ def indices_of(axis, part):
 
 
 def by_block_columns(shape, block, ranks):
-    """The layout of a factor."""
+    """Blocks of columns that go round the ranks."""
     return Layout("columns", (max(1, shape[0]), block), (1, ranks))
+
+
+def of_factor(shape, plan):
+    """The layout of a factor."""
+    rows, columns = plan.grid
+    return by_block_columns(shape, plan.block, columns) if rows == 1 else Layout("cyclic", (plan.block,) * 2, plan.grid)
 
 
 def even_columns(shape, ranks):

@@ -19,6 +19,7 @@ from tilewave.linalg.plan import FactorPlan, options_of, ranked
 from tilewave.linalg.qr import QrFactor
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import TypeVar
 
     from tilewave.annotations import Array, Collective
@@ -33,6 +34,7 @@ def lstsq(
     b: B,
     cond: float | None = None,
     *,
+    grid: Sequence[int] | None = None,
     block: int | None = None,
     lookahead: int | None = None,
     tree: str | None = None,
@@ -52,7 +54,7 @@ def lstsq(
     cond : float, optional
         A column whose part beyond those before it has at most this part of its norm depends on them. Default: the
         dtype's eps times the larger side of a. 0: only what is exactly 0, as LAPACK's gels.
-    block, lookahead, tree, algorithm, memory, context
+    grid, block, lookahead, tree, algorithm, memory, context
         As in `qr`.
 
     Returns
@@ -75,7 +77,7 @@ def lstsq(
     require_matrix("lstsq", "a", a, context)
     require_sides("lstsq", a, b, a.shape[0])
     cond_of("lstsq", cond, a.shape, a.dtype)
-    wish = {"block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
+    wish = {"grid": grid, "block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
     options, library = options_of("lstsq", FactorPlan, wish, memory), blas()
     wide, storage, text = a.shape[0] < a.shape[1], a._storage, f"b {b._identity()}, cond={cond}"
 
@@ -149,7 +151,7 @@ def solve_triangular(
     -------
     Matrix or numpy.ndarray
         As b: an array on every rank, or a matrix in the layout of b, with a ``report``. Its ``moved`` says what was
-        redistributed: a where it does not lie by block columns, b where ranks do not have equal numbers of its columns.
+        redistributed: a if it is not by block columns, b where ranks do not have equal numbers of its columns.
 
     Raises
     ------
@@ -165,7 +167,7 @@ def solve_triangular(
     """
     a, b, array = _entered("solve_triangular", a, b, context)
     require_matrix("solve_triangular", "a", a, context)
-    require_square("solve_triangular", "a", a)
+    require_square("solve_triangular", a)
     require_sides("solve_triangular", a, b, a.shape[0])
     op = transpose_of("solve_triangular", "trans", trans)
     require_bool("solve_triangular", "lower", lower)

@@ -16,6 +16,7 @@ from tilewave.linalg.factors import SingularMatrix, factored, made_of, refused, 
 from tilewave.linalg.matrix import Matrix
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any, TypeVar
 
     from tilewave.annotations import Array, Collective
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 @holds_context
 class LuFactor(Matrix):
-    """L and U of P A = L U in one `Matrix` by block columns, as LAPACK has them; `tilewave.linalg.lu` makes it.
+    """L and U of P A = L U in one `Matrix`, as LAPACK has them; `tilewave.linalg.lu` makes it.
 
     Attributes
     ----------
@@ -101,6 +102,7 @@ class LuFactor(Matrix):
 def lu(
     a: Matrix,
     *,
+    grid: Sequence[int] | None = None,
     block: int | None = None,
     lookahead: int | None = None,
     tree: str | None = None,
@@ -115,8 +117,10 @@ def lu(
     ----------
     a : Matrix or numpy.ndarray
         Square, in any layout; an array is the same on every rank.
+    grid : (int, int), optional
+        Ranks along the rows and the columns of the matrix; of more than one row blocks are square. Default: one row.
     block : int, optional
-        Columns of a panel. Default: those of a's blocks where a lies by columns that go round, unless more than 128
+        Columns of a panel. Default: those of a's blocks where a is by cyclic blocks of columns, unless more than 128
         blocks have fewer than 32 columns; else predicted.
     lookahead : int, optional
         Panels that may travel while another one is used. Default: predicted.
@@ -129,7 +133,7 @@ def lu(
         Bytes that each rank may use beyond the matrices, for panels in flight. Default: as much as the fastest plan
         needs.
     overwrite_a : bool
-        Factor in the memory of `a`, a Matrix that lies as the factor does: both then have the factor's elements. Of
+        Factor in the memory of `a`, a Matrix that has the factor's layout: both then have the factor's elements. Of
         others, and by default, a copy is factored and `a` stays as it is.
     context : Context, optional
         Default: the one of `a`.
@@ -137,7 +141,7 @@ def lu(
     Returns
     -------
     LuFactor
-        By columns whose blocks go round the ranks. A singular matrix has factors, too: ``info`` says so.
+        In blocks that go round the ranks of the grid. A singular matrix has factors, too: ``info`` says so.
 
     Raises
     ------
@@ -148,7 +152,7 @@ def lu(
     -----
     Collective. The owner of the next panel updates, factors and sends it before the rest is updated (look-ahead).
     """
-    wish = {"block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
+    wish = {"grid": grid, "block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
     return (yield from factored("lu", "lu", LuFactor, context, a, wish, memory, overwrite=overwrite_a))
 
 
@@ -156,6 +160,7 @@ def lu(
 def inv(
     a: Matrix,
     *,
+    grid: Sequence[int] | None = None,
     block: int | None = None,
     lookahead: int | None = None,
     tree: str | None = None,
@@ -169,7 +174,7 @@ def inv(
     ----------
     a : Matrix or numpy.ndarray
         Square, in any layout; an array is the same on every rank. It stays as it is.
-    block, lookahead, tree, algorithm, memory, context
+    grid, block, lookahead, tree, algorithm, memory, context
         As in `lu`.
 
     Returns
@@ -192,7 +197,7 @@ def inv(
     """
     array = a.shape if isinstance(a, np.ndarray) else None
     a = entered("inv", "a", a, context)
-    wish = {"block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
+    wish = {"grid": grid, "block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
     factor = yield from factored("inv", "lu", LuFactor, context, a, wish, memory)
     if factor.info:
         raise _singular("inv", context, factor.info)

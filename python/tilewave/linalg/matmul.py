@@ -13,8 +13,6 @@ from tilewave.linalg.checks import require_matrix, transpose_of
 from tilewave.linalg.layout import Layout, layout_of
 from tilewave.linalg.matrix import Matrix, require_no_factor
 from tilewave.linalg.plan import MatmulPlan, MatmulReport, options_of, ranked
-from tilewave.timeline.parts import Parts
-from tilewave.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from tilewave.annotations import Collective, Number
@@ -82,8 +80,8 @@ def matmul(
     Raises
     ------
     ConfigError
-        On every rank: for shapes or dtypes that do not fit, a memory that no plan keeps within, choices that the
-        layouts do not allow, arguments that differ between ranks.
+        On every rank: for shapes or dtypes that do not fit, a limit of memory below what every plan needs, choices
+        that the layouts do not allow, arguments that differ between ranks.
 
     Notes
     -----
@@ -95,14 +93,9 @@ def matmul(
     yield call.text
     plans = yield from ranked(context, call.core)
     done = context._together(call.core.run, plans)
-    c.report = MatmulReport(
-        MatmulPlan._of(plans, context),
-        done.time_s,
-        call.core.flops / max(done.time_s, 1e-9),
-        Parts.of(done.parts) if context.rank == 0 else None,
-        Timeline(done.timeline),
-        done.prediction,
-    )
+    plan = MatmulPlan._of(plans, context)
+    time_s, *how = MatmulReport._how(context, "matmul", plan, done)
+    c.report = MatmulReport(plan, time_s, call.core.flops / max(time_s, 1e-9), *how)
     return c
 
 

@@ -8,17 +8,17 @@ import numbers
 from typing import TYPE_CHECKING
 
 from tilewave import _core, units
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, shown
+from tilewave.field.values import whole_numbers
 from tilewave.linalg.checks import require_integer, require_one_of
 from tilewave.machine import known, measure
-from tilewave.timeline.parts import Parts, Predicted, Simulated
+from tilewave.timeline.parts import Parts, Predicted, Simulated, WithComparison
 from tilewave.timeline.timeline import Timeline
 from tilewave.value import with_declared
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from tilewave.annotations import FilePath
 
 #: Plans that an explanation lists, the fastest first.
 MOST_LISTED = 12
@@ -55,6 +55,10 @@ def _checked(call, name, given, default, values):
         if given is not None and not isinstance(given, bool):
             raise ConfigError(f"{call}: {name}: given {given!r}; allowed: True, False")
         return given
+    if isinstance(default, tuple):
+        if given is not None and whole_numbers(given) is None:
+            raise ConfigError(f"{call}: {name}: given {shown(given)}; allowed: two integers >= 1, (rows, columns)")
+        return None if given is None else whole_numbers(given)
     if isinstance(default, int):
         require_integer(call, name, given, *values)
         return None if given is None else int(given)
@@ -78,6 +82,7 @@ class _PlanOfMatrices:
         predicted_s: float | None
         compared: tuple[Any, ...]
         messages: str
+        ranks: int
 
         def __init__(self, *choices: Any, **more: Any) -> None: ...
         def __getattr__(self, name: str) -> Any: ...
@@ -89,7 +94,7 @@ class _PlanOfMatrices:
             best, *_ = plans = ranked.plans
             known_of = {name: getattr(best, name) for name, *_ in cls._declared} | cls._more(best)
             compared = () if best.predicted_s is None else tuple((p.predicted_s, p.memory_bytes, str(p)) for p in plans)
-            more = {"compared": compared, "messages": known.messages(context)}
+            more = {"compared": compared, "messages": known.messages(context), "ranks": context.size}
             ranked.shown = cls(memory_bytes=best.memory_bytes, predicted_s=best.predicted_s, **known_of, **more)
         return ranked.shown
 
@@ -114,11 +119,22 @@ class _PlanOfMatrices:
         -------
         str
         """
-        return "\n".join([str(self), *self._lines_of_compared()])
+        return "\n".join([self._sentence(), str(self), *self._lines_of_compared()])
+
+    def _sentence(self):
+        """What was chosen, and why, in words."""
+        how = "one rank computes all" if self.ranks == 1 else self._how()
+        count = len(self.compared)
+        why = f", because this is predicted to be the fastest of {count} plans" if count > 1 else ""
+        return f"{how[:1].upper()}{how[1:]}{why}."
+
+    def _sent(self):
+        """How a panel is sent to all ranks that need it."""
+        return "around a ring" if self.tree == "ring" else "in the least number of rounds"
 
     def _lines_of_compared(self):
         if not self.compared:
-            return ["one plan was possible: nothing was compared"]
+            return ["nothing was compared"]
         count = len(self.compared)
         lines = [f"{count} plans were simulated with the machine's numbers: time, bytes beyond the matrices"]
         if self.messages:
@@ -160,6 +176,16 @@ class MatmulPlan(_PlanOfMatrices):
     predicted_s: float | None = None
     compared: tuple[Any, ...] = ()
     messages: str = ""
+    ranks: int = 0
+
+    def _how(self):
+        if self.algorithm == "wavefront":
+            return "blocks go from rank to rank as a wavefront, each multiplied where it arrives"
+        if self.algorithm == "summa":
+            return (
+                f"panels of A go along the rows of the process grid and panels of B along its columns, {self._sent()}"
+            )
+        return f"each panel goes to all ranks that need it, {self._sent()}"
 
     @classmethod
     def _more(cls, plan):
@@ -185,6 +211,11 @@ class FactorPlan(_PlanOfMatrices):
     CHOICES
     memory_bytes : int
         Of a rank beyond the matrices: the panels in flight.
+    sent_bytes : int
+        By rank 0.
+    least_sent_bytes : int
+        What each of P ranks with memory for M elements must send at least, to leading order: of LU 2 n³ / (3 P √M)
+        elements, of Cholesky half of it (kwasniewski2021). M is its part of the matrix and its panels. 0: not known.
     predicted_s : float or None
         None where nothing was compared.
     """
@@ -192,15 +223,44 @@ class FactorPlan(_PlanOfMatrices):
     _declared, _values = _core.linalg.factor_choices, _core.linalg.factor_values
     _made, _options = _core.linalg.FactorPlan, _core.linalg.FactorOptions
     memory_bytes: int = 0
+    sent_bytes: int = 0
+    least_sent_bytes: int = 0
     predicted_s: float | None = None
     compared: tuple[Any, ...] = ()
     messages: str = ""
+    ranks: int = 0
+
+    @classmethod
+    def _more(cls, plan):
+        return {"sent_bytes": plan.sent_bytes, "least_sent_bytes": plan.least_sent_bytes}
+
+    def _lines_of_compared(self):
+        line = f"rank 0 sends {units.size(self.sent_bytes)}"
+        if self.least_sent_bytes:
+            line += f"; of large matrices a rank must send {units.size(self.least_sent_bytes)} (kwasniewski2021)"
+        return [*([line] if self.sent_bytes else []), *super()._lines_of_compared()]
+
+    def _how(self):
+        if self.algorithm == "wavefront":
+            return "chunks of a panel go from rank to rank, and are used as they arrive"
+        return f"each panel goes to all ranks {self._sent()}, and is used when all of it is there"
 
 
-class WithPrediction:
+class WithPrediction(WithComparison):
     """What reports of runs of matrix schedules have in common: `_predict` and `timeline`."""
 
     _found = None
+
+    @classmethod
+    def _how(cls, context, name, plan, done):
+        """(seconds, parts, timeline, what predicts it) of what the core has run; of a dry run what is predicted."""
+        time_s, parts = done.time_s, None
+        if context._dry_run is not None:
+            time_s = done.prediction().time_s
+            context._dry_run.calls.add(name, time_s, plan)
+        elif context.rank == 0:
+            parts = Parts.of(done.parts)
+        return time_s, parts, Timeline(done.timeline, name), done.prediction
 
     @property
     def prediction(self) -> Predicted | None:
@@ -213,24 +273,9 @@ class WithPrediction:
             object.__setattr__(self, "_found", predicted)  # of frozen dataclasses
         return self._found
 
-    def save_timeline(self, path: FilePath) -> None:
-        """Write what was predicted above what was measured, lane by lane; nothing on ranks other than 0.
-
-        Parameters
-        ----------
-        path : str or path
-            ``.png``; ``.html``: the picture with the parts of both.
-
-        Raises
-        ------
-        ConfigError
-            For another ending, or where nothing was predicted.
-        """
-        if len(self.timeline.events) == 0:
-            return
-        if self._predict is None:
-            raise ConfigError("timeline: a report that was pickled has no prediction; allowed: timeline.save")
-        self.timeline.save_comparison(path, self.prediction.timeline)
+    @property
+    def _expected(self):
+        return self.prediction
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_predict": None, "_found": None}  # schedules and rates stay where they are
@@ -271,4 +316,5 @@ class MatmulReport(WithPrediction):
         return self.plan.predicted_s
 
     def __str__(self) -> str:
-        return f"{self.plan}\nmeasured {units.seconds(self.time_s)}, {units.text(self.flops_per_s, units.FLOPS)}"
+        measured = f"{units.seconds(self.time_s)}, {units.text(self.flops_per_s, units.FLOPS)}"
+        return f"{self.plan._sentence()}\n{self.plan}\nmeasured {measured}"

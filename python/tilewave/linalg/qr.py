@@ -14,12 +14,12 @@ from tilewave.linalg.arrays import entered_sides, left
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_one_of, transpose_of
 from tilewave.linalg.factors import FactorReport, factored, with_sides
-from tilewave.linalg.layout import by_block_columns
+from tilewave.linalg.layout import by_block_columns, of_factor
 from tilewave.linalg.least_squares import solved_by_qr
 from tilewave.linalg.matrix import Matrix
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import TypeVar
 
     from tilewave.annotations import Array, Collective
@@ -33,7 +33,7 @@ MODES = ("economic", "full", "r")
 
 @holds_context
 class QrFactor(Matrix):
-    """R and the reflectors of A = Q R in one `Matrix` by block columns, as LAPACK has them.
+    """R and the reflectors of A = Q R in one `Matrix`, as LAPACK has them.
 
     `tilewave.linalg.qr` makes it. ``Q, R = factor`` makes both, as the mode says; collective.
 
@@ -73,7 +73,7 @@ class QrFactor(Matrix):
         run = _core.linalg.forming(self._factor, made._storage, blas())
         yield f"{self._identity()}; mode {mode}"
         _, (report,) = self.context._together(run.run)
-        made.report = FactorReport._of(self.context, self._plan, report)
+        made.report = FactorReport._of(self.context, self._plan, report, "q")
         return made
 
     @collective("tw.linalg.QrFactor.r")
@@ -95,11 +95,11 @@ class QrFactor(Matrix):
         m, n = self.shape
         mode = mode or self.mode
         shape = (m if mode == "full" else min(m, n), n)
-        made = Matrix(self.context, shape, self.dtype, by_block_columns(shape, self.layout.block[1], self.context.size))
+        made = Matrix(self.context, shape, self.dtype, of_factor(shape, self._plan))
         above = made.rows[:, None] <= made.columns[None, :]
         yield f"{self._identity()}; mode {mode}"
         made.local[...] = 0
-        np.copyto(made.local, self.local[: shape[0]], where=above)
+        np.copyto(made.local, self.local[: made.local.shape[0]], where=above)
         return made
 
     @collective("tw.linalg.QrFactor.apply")
@@ -165,6 +165,7 @@ def qr(
     a: Matrix,
     mode: str = "economic",
     *,
+    grid: Sequence[int] | None = None,
     block: int | None = None,
     lookahead: int | None = None,
     tree: str | None = None,
@@ -182,10 +183,10 @@ def qr(
     mode : str
         What the factors unpack to: "economic", ``Q, R = qr(a)`` with as many columns of Q as the lesser side of a has;
         "full", with a square Q; "r", ``R, = qr(a, mode="r")``.
-    block, lookahead, tree, algorithm, memory
+    grid, block, lookahead, tree, algorithm, memory
         As in `lu`.
     overwrite_a : bool
-        Factor in the memory of `a`, a Matrix that lies as the factor does: both then have the factor's elements. Of
+        Factor in the memory of `a`, a Matrix that has the factor's layout: both then have the factor's elements. Of
         others, and by default, a copy is factored and `a` stays as it is.
     context : Context, optional
         Default: the one of `a`.
@@ -193,7 +194,7 @@ def qr(
     Returns
     -------
     QrFactor
-        By columns whose blocks go round the ranks.
+        In blocks that go round the ranks of the grid.
 
     Raises
     ------
@@ -206,7 +207,7 @@ def qr(
     multiplied with. The owner of the next panel updates, factors and sends it before the rest is updated (look-ahead).
     """
     require_one_of("qr", "mode", "None" if mode is None else mode, MODES)
-    wish = {"block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
+    wish = {"grid": grid, "block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
     given = context, a, wish, memory, f"mode {mode}", overwrite_a
     made = yield from factored("qr", "qr", QrFactor, *given)
     made.mode = mode

@@ -6,12 +6,14 @@ import json
 from tilewave import _core
 from tilewave.entries import LONG, Damaged, Missing, anything, flag, integer, number, of_list, of_object, or_null, text
 from tilewave.errors import ConfigError, shown
+from tilewave.machine.network import NUMBERS as NETWORK_NUMBERS
+from tilewave.machine.network import Network
 from tilewave.machine.numbers import FAR, FORMAT, FRACTIONS, LINK_NUMBERS, MAY_BE_ZERO, NUMBERS
 
 WRITTEN = "allowed: a file that `tilewave measure -o FILE` wrote"
 #: The largest number, by the end of its name; others, such as ratios, may reach MOST. With these every sum stays
 #: finite.
-MOST_OF = {"byte_s": 1.0, "_s": 1e6, "bytes": FAR, "x": FAR, "y": 1e6}
+MOST_OF = {"speed": 1.0, "byte_s": 1.0, "_s": 1e6, "bytes": FAR, "x": FAR, "y": 1e6}
 MOST = 1e12
 LEAST = 1e-18  # of numbers above 0: their inverses stay finite, too
 
@@ -86,6 +88,15 @@ _LINK = {
     "overlap": of_list(of_object(_OVERLAP, more=_by_name)),
     "strided": of_list(of_object(_STRIDED, more=_by_name)),
 }
+_OF_NETWORK = of_object({"topology": text, **dict.fromkeys(NETWORK_NUMBERS, anything)}, needed=("topology", "extents"))
+
+
+def _network(value, where):
+    found = _OF_NETWORK(value, where)
+    Network(**found)._to_core()
+    return found
+
+
 _RATE = {name: sensible(name, zero=True) for name in ("point_s", "row_s", "tile_s")}
 _KERNEL = of_object({**_RATE, "tile": of_list(LONG)}, more=anything, needed=_RATE)
 _MACHINE = {
@@ -94,8 +105,10 @@ _MACHINE = {
     "copy_byte_s": _curve(),
     "memory": of_list(_curve()),
     "host_of": of_list(integer(0, (1 << 30) - 1)),
+    "speeds": of_list(sensible("speed")),
     "same_host": or_null(of_object(_LINK, more=anything)),
     "other_host": or_null(of_object(_LINK, more=anything)),
+    "network": or_null(_network),
     "kernels": of_object({}, more=_KERNEL),
     "spread": of_object({}, more=sensible("spread", zero=True)),
 }
@@ -118,11 +131,14 @@ def checked(content, path):
             raise Missing("format", FORMAT)
         if data["format"] != FORMAT or isinstance(data["format"], bool):
             raise Damaged("format", data["format"], f"{FORMAT}, which this version of Tilewave writes; measure anew")
-        found = of_object(_MACHINE, more=anything)(data, "")
+        found = of_object(_MACHINE, more=anything)({"network": None, "speeds": [], **data}, "")
         ranks = found["conditions"]["ranks"]
-        if len(found["host_of"]) not in (0, ranks):
-            allowed = f"one for each of the {ranks} ranks of conditions, or none"
-            raise Damaged("host_of", f"{len(found['host_of'])} entries", allowed)
+        for name in ("host_of", "speeds"):
+            if len(found[name]) not in (0, ranks):
+                allowed = f"one for each of the {ranks} ranks of conditions, or none"
+                raise Damaged(name, f"{len(found[name])} entries", allowed)
+    except ConfigError as error:  # of a network
+        raise ConfigError(f"{path}: field {error}") from None
     except Damaged as error:
         found = f"found {shown(error.found)}; allowed: {error.allowed}"
         raise ConfigError(f"{path}: field {error.where}: {found}") from None

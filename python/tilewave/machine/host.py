@@ -1,11 +1,15 @@
 """Experiments inside a host: lanes, steps, memory, copies."""
 
+import math
 import os
 
 from tilewave import _core
 from tilewave.machine import fit
 from tilewave.machine.machine import Curve
 
+#: CPUs are equally fast where they lack no more of the fastest one's speed (src/problem/tuning.hpp).
+UNEQUAL = _core.unequal
+SPEED_BYTES = 16 << 10  # of additions in the nearest cache
 COPY_BYTES = 64 << 10
 RUNS = (8, 16, 32, 64, 128, 512, 4096, 65536)
 
@@ -46,6 +50,31 @@ def copies(session, part, spread):
         y.append(max(sample.value / COPY_BYTES, 1e-13))
         spread[f"copy_byte_s[{run}]"] = sample.spread
     return Curve(x, y)
+
+
+def speeds(session, part, shares, spread):
+    """How fast a CPU of each rank is, as a part of the fastest; empty where all are equal. All lanes add in their
+    nearest caches. `shares`: the part of a CPU that a lane of each rank has; below 1 the CPU is taken to be fast.
+    """
+    threads, samples, until = session.context.threads, [], session.until(part)
+    while len(samples) < 3 or (session.now_s < until and len(samples) < 50):
+        passes = session.run(_core.measure.memory, threads, SPEED_BYTES, 300)
+        samples.append([len(times) / sum(times) for times in passes])
+    found = [fit.summary(each) for each in zip(*samples, strict=True)]
+    spread["speeds"] = max(sample.spread for sample in found)
+    whole = [share >= 1 for share in shares]
+    fastest = max((sample.value for sample, all_ in zip(found, whole, strict=True) if all_), default=0.0)
+    return grouped([sample.value / fastest if all_ else 1.0 for sample, all_ in zip(found, whole, strict=True)])
+
+
+def grouped(speeds):
+    """The same numbers, parts of the greatest, with one in place of those that are about equal; empty where all are."""
+    found, begin = {}, math.inf
+    for speed in sorted(speeds, reverse=True):
+        if speed < (1 - UNEQUAL) * begin:
+            begin = speed
+        found[speed] = round(begin, 2) or 0.01
+    return [found[speed] for speed in speeds] if len(set(found.values())) > 1 else []
 
 
 def _largest_bytes(lanes):

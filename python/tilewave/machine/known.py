@@ -1,5 +1,6 @@
 """The machine of a context: given by TILEWAVE_MACHINE or stored by an earlier launch."""
 
+import collections
 import contextlib
 import dataclasses
 import hashlib
@@ -13,7 +14,7 @@ from tilewave.allgather import allgather
 from tilewave.errors import ConfigError
 from tilewave.kernel import cache as kernel_cache
 from tilewave.machine.machine import Machine, read
-from tilewave.notices import warn
+from tilewave.notices import log, warn
 
 VARIABLE = "TILEWAVE_MACHINE"
 #: Settings of message libraries that change what messages cost.
@@ -32,23 +33,25 @@ def conditions(context):
     """What a launch's numbers depend on, the same on every rank; collective."""
     ranks = allgather(context, {"host": os.uname().nodename, "cpus": len(_core.allowed_cpus()), "cpu": cpu_model()})
     hosts = [r["host"] for r in ranks]
-    found = {
-        "hosts": hosts,
-        "ranks": context.size,
+    first = {
         "threads": context.threads,
-        "ranks_per_host": [hosts.count(h) for h in dict.fromkeys(hosts)],
-        "cpus": [r["cpus"] for r in ranks],
-        "cpu_models": sorted({r["cpu"] for r in ranks}),
         "oversubscribed": context._core.oversubscribed,
         "mpi": "",
         "settings": {},
     }
     if _core.measure.native(context._core):
-        found["mpi"] = _core.mpi_info()["library"].strip().splitlines()[0]
-        found["settings"] = {k: v for k, v in sorted(os.environ.items()) if k.startswith(SETTINGS)}
+        first["mpi"] = _core.mpi_info()["library"].strip().splitlines()[0]
+        first["settings"] = {k: v for k, v in sorted(os.environ.items()) if k.startswith(SETTINGS)}
         if _core.without(context._off, "shared"):
-            found["settings"]["TILEWAVE_WITHOUT"] = "shared"
-    return json.loads(context._core.broadcast(json.dumps(found).encode()))
+            first["settings"]["TILEWAVE_WITHOUT"] = "shared"
+    return {
+        "hosts": hosts,
+        "ranks": context.size,
+        "ranks_per_host": list(collections.Counter(hosts).values()),
+        "cpus": [r["cpus"] for r in ranks],
+        "cpu_models": sorted({r["cpu"] for r in ranks}),
+        **json.loads(context._core.broadcast(json.dumps(first).encode())),
+    }
 
 
 def cpu_model():
@@ -147,6 +150,8 @@ def look(context, complain):
         warn(f"the stored machine is not used: {text}")
     if state == "fine":
         use(context, Machine._from_text(text, path))
+        if context.rank == 0:
+            log("INFO", "machine: the numbers of %s", path)
     return context._machine
 
 
@@ -188,7 +193,7 @@ def messages(context):
 def constants(context):
     parent = context._part_of
     if parent is not None and parent._machine is not None:
-        return dataclasses.replace(parent._machine, host_of=[0])
+        return dataclasses.replace(parent._machine, host_of=[0], speeds=[])
     return Machine._from_core(
         startup_machine(context), {"hosts": [], "ranks": context.size, "threads": context.threads}
     )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilewave import _core, files
 from tilewave.errors import ConfigError
 from tilewave.machine import fit, show
 from tilewave.machine.check import checked
+from tilewave.machine.network import Network
 from tilewave.machine.numbers import FAR, FORMAT, LINK_NUMBERS, NUMBERS
 from tilewave.value import Value, with_declared
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
     from tilewave.annotations import FilePath
 
+EXAMPLES = Path(__file__).with_name("examples")
 UNITS = {
     "*_s": "seconds",
     "*_bytes": "bytes",
@@ -114,6 +118,8 @@ class Machine(Value):
     NUMBERS
     same_host, other_host : Link or None
         None where the launch has no such neighbours.
+    network : Network or None
+        What messages between hosts share, for predictions; None: only the link of each host.
     copy_byte_s : Curve
         Seconds to copy one byte between an array and a buffer, over the number of contiguous bytes.
     memory : list of Curve
@@ -121,6 +127,8 @@ class Machine(Value):
         lanes of a host do so.
     host_of : list of int
         Each rank's host.
+    speeds : list of float
+        How fast a CPU of each rank is, as a part of the fastest; empty: all are equal.
     kernels : dict
         By name: seconds of a point, of a row beyond its points and of a tile beyond its rows, and the measured tile.
     spread : dict
@@ -135,8 +143,10 @@ class Machine(Value):
     copy_byte_s: Curve = dataclasses.field(default_factory=_no_points)
     memory: list[Curve] = dataclasses.field(default_factory=list)
     host_of: list[int] = dataclasses.field(default_factory=list)
+    speeds: list[float] = dataclasses.field(default_factory=list)
     same_host: Link | None = None
     other_host: Link | None = None
+    network: Network | None = None
     kernels: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     spread: dict[str, float] = dataclasses.field(default_factory=dict)
 
@@ -156,7 +166,8 @@ class Machine(Value):
 
     @classmethod
     def load(cls, path: FilePath) -> Machine:
-        """Read a machine that `save` wrote.
+        """Read a machine that `save` wrote, or one of those that come with Tilewave, by its name:
+        "sci-ring", "t3e-torus", "ap3000", "ethernet", "infiniband", "fat-tree".
 
         Raises
         ------
@@ -172,8 +183,9 @@ class Machine(Value):
     def _from_text(cls, text, path):
         data = checked(text, path)
         links = {kind: link and Link._of(link) for kind in ("same_host", "other_host") for link in [data[kind]]}
+        network = data["network"] and Network(**data["network"])
         curves = {"copy_byte_s": Curve(**data["copy_byte_s"]), "memory": [Curve(**each) for each in data["memory"]]}
-        return cls(**{**data, **links, **curves})
+        return cls(**{**data, **links, **curves, "network": network})
 
     @classmethod
     def _from_core(cls, core, conditions):
@@ -193,6 +205,9 @@ class Machine(Value):
         core.copy_byte_s = self.copy_byte_s.flat()._to_core()
         core.memory = [curve.flat()._to_core() for curve in self.memory]
         core.host_of = [int(h) for h in self.host_of]
+        core.speeds = [float(speed) for speed in self.speeds]
+        if self.network is not None:
+            core.network = self.network._to_core()
         if known := self.same_host or self.other_host:
             core.same_host = (self.same_host or known)._to_core()
             core.other_host = (self.other_host or known)._to_core()
@@ -202,14 +217,23 @@ class Machine(Value):
         return show.text(self)
 
 
+def named():
+    """Names of the machines that come with the package."""
+    return sorted(file.stem for file in EXAMPLES.glob("*.json"))
+
+
 def read(path, private=False):
-    """The text of a file; of a private one only if nobody else can have written it."""
+    """The text of a file, or of the machine in the package that has this name; of a private file only if nobody else
+    can have written it.
+    """
+    if str(path) in named() and not os.path.exists(path):
+        path = EXAMPLES / f"{path}.json"
     try:
         return (_core.file_cache.read_private if private else files.read)(path).decode()
     except OSError as error:
         raise ConfigError(
             f"{path}: no machine can be read there ({error.strerror or error}); allowed: a file that "
-            "`tilewave measure -o FILE` wrote"
+            f"`tilewave measure -o FILE` wrote, or one of {', '.join(named())}"
         ) from None
     except ValueError:
         raise ConfigError(f"{path}: is no text; allowed: a file that `tilewave measure -o FILE` wrote") from None

@@ -3,7 +3,7 @@
 import datetime
 import time
 
-from tilewave import _core, notices
+from tilewave import _core, notices, units
 from tilewave.allgather import allgather
 from tilewave.machine import busy, known
 from tilewave.machine.machine import Machine
@@ -13,19 +13,21 @@ from tilewave.version import version
 #: Below the 30 and 3 s that are promised: the last experiment may take longer than planned.
 BUDGET_S = {False: 22.0, True: 2.2}
 #: Of it, for what lanes and memory of one rank cost; messages between ranks take the rest.
-HAND_OVER, STEP, COPIES, MEMORY = 0.02, 0.01, 0.04, 0.15
+HAND_OVER, STEP, COPIES, MEMORY, SPEEDS = 0.02, 0.01, 0.04, 0.15, 0.04
 #: A machine is measured without being asked for once runs have taken so many times as long as that takes.
 WORTH = 10
 
 
 def measured(context, quick, budget_s, save=True):
-    session = Session(context, quick, budget_s)
+    session, began = Session(context, quick, budget_s), time.monotonic()
     try:
         found = _experiments(session)
     finally:
         session.progress.end()
     known.use(context, found)
     context._rates.clear()  # as rates on disk, they belong to the numbers before
+    if context.rank == 0:
+        notices.log("INFO", "machine: measured in %s", units.seconds(time.monotonic() - began))
     if save and context.rank == 0:
         known.store(found)
         if known.busy(found):
@@ -54,6 +56,10 @@ def _experiments(session):
     numbers["step_s"] = session.note(spread, "step_s", measure_host.step(session, STEP))
     copies = measure_host.copies(session, COPIES, spread)
     memory = measure_host.memory(session, MEMORY, host_of, spread)
+    speeds = []
+    if context.size > 1:
+        shares = known.startup_machine(context).lane_speeds(context.size, context.threads)
+        speeds = measure_host.speeds(session, SPEEDS, shares, spread)
     links = {}
     for done, (kind, pair) in enumerate(kinds.items()):
         part = (1.0 - session.used()) / (len(kinds) - done)
@@ -69,7 +75,11 @@ def _experiments(session):
         "measured_s": round(session.now_s, 3),
     }
     session.note_busy(conditions)
-    return Machine(conditions, **numbers, copy_byte_s=copies, memory=memory, host_of=host_of, spread=spread, **links)
+    if "busy" in conditions:  # by other programs, which slow some ranks more than others
+        speeds = []
+    return Machine(
+        conditions, **numbers, copy_byte_s=copies, memory=memory, host_of=host_of, speeds=speeds, spread=spread, **links
+    )
 
 
 def of(context):

@@ -3,7 +3,8 @@
 import math
 
 from tilewave import files
-from tilewave.units import BYTES, RATES, TIMES, cells, rate, seconds, size
+from tilewave.plan.sentence import weights_of
+from tilewave.units import BYTES, RATES, TIMES, cells, count, rate, seconds, size
 
 
 def _rates(byte_s):
@@ -46,6 +47,8 @@ def tables(m):
     }
     times = cells((getattr(m, name) for name in names), TIMES)
     rows = [(label, time, spread.get(name, "")) for (name, label), time in zip(names.items(), times, strict=True)]
+    if m.speeds:
+        rows.append(("CPUs' speeds by rank", weights_of(m.speeds), spread.get("speeds", "")))
     yield _title(m), ("a rank", "", "spread"), rows
     kinds = [(name, link) for name, link in (("same_host", m.same_host), ("other_host", m.other_host)) if link]
     if kinds:
@@ -80,11 +83,13 @@ def tables(m):
                 )
             if link.strided:
                 yield from _strided(name, link.strided)
+    if m.network is not None:
+        yield "", ("network", ""), [(m.network.topology, str(m.network).partition(": ")[2])]
     if m.memory:
         lanes = sorted({1, len(m.memory), *(2**k for k in range(20) if 2**k <= len(m.memory))})
         yield (
             "",
-            ("a lane's bytes", *(f"{n} busy lane{'s' * (n > 1)}" for n in lanes)),
+            ("a lane's bytes", *(count(n, "busy lane") for n in lanes)),
             _columns(
                 cells(m.memory[0].x, BYTES),
                 *(_rates(m.memory[n - 1].flat().at(x) for x in m.memory[0].x) for n in lanes),
@@ -202,7 +207,7 @@ def picture(m, path):
     transfer.set(title="One message, one way", xlabel="bytes", ylabel="seconds", xscale="log", yscale="log")
     for n in sorted({1, len(m.memory)} if m.memory else ()):
         curve = m.memory[n - 1]
-        memory.plot(curve.x, [1e-9 / y for y in curve.y], ".-", label=f"{n} busy lane{'s' * (n > 1)}")
+        memory.plot(curve.x, [1e-9 / y for y in curve.y], ".-", label=count(n, "busy lane"))
     memory.set(
         title="Memory, a lane",
         xlabel="bytes of its working set",

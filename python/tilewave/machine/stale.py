@@ -85,7 +85,7 @@ def suspected_part(predicted, measured, messages):
         "hand-over": more["hand_over_s"],
         "copies": more["pack_s"],
     }
-    explained["messages" if messages else "hand-over"] += ends - of_others
+    explained["messages" if messages else "hand-over"] += ends  # only one is named: they may claim the same seconds
     part = max(explained, key=explained.get)
     return part if more["total_s"] > 0 and explained[part] >= EXPLAINED * more["total_s"] else None
 

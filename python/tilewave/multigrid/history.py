@@ -62,7 +62,11 @@ class History:
         figure = Figure(figsize=(6, 4), layout="constrained")
         axes = figure.subplots()
         axes.semilogy(range(len(self.norms)), self.norms, "o-")
-        axes.set(xlabel="cycles", ylabel="norm of the residual", title=f"{self.factor:.3f} a cycle")
+        axes.set(
+            xlabel="cycles",
+            ylabel="norm of the residual",
+            title=f"Residuals of {self.cycles} cycles: {self.factor:.3f} a cycle",
+        )
         axes.grid(True, which="both", alpha=0.3)
         files.save("save", path, files.drawn(figure, path))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tilewave.context.collective import collective, holds_context
+from tilewave.context.collective import collective, holds_context, where
 from tilewave.errors import ConfigError
 from tilewave.field.create import field, make
 from tilewave.multigrid import bodies, given
@@ -189,6 +189,8 @@ class Poisson:
         most = max_cycles
         (f, x0, tol, max_cycles, method), text = self._checked_call(f, x0, tol, max_cycles, method)
         yield text
+        if self.context._dry_run is not None:
+            return self._planned(f, tol, max_cycles, method)
         if self.history is None:
             dims, (u, into) = len(self.shape), (self._levels[0].u, self._levels[0].f)
             taken = bodies.take(dims), {"f": into, "given": f}
@@ -359,6 +361,29 @@ class Poisson:
                 "allowed: a mean of 0, sigma > 0, or a boundary that is dirichlet somewhere"
             )
         return size
+
+    def _planned(self, f, tol, most, method):
+        """A solution in a dry run: cycles, as many as their usual convergence takes."""
+        self._take(self._levels[0].f, f)
+        decisions = self.context._dry_run.calls.decisions
+        usual = math.ceil(math.log10(1 / tol)) if 0 < tol < 1 else 1
+        count = min(decisions.rounds if decisions.rounds is not None else usual, most)
+        decisions.made[where()] = (
+            f"`solve`: {count} {'iterations' if method == 'cg' else 'cycles'} are counted of at most {most}, each to "
+            "make the residual 10 times smaller"
+        )
+        time_s = self._full_multigrid().run().measured.time_s if method == "fmg" else 0.0
+        if method == "cg":
+            chain_of_one = self._conjugate_gradients().chain
+            time_s += chain_of_one.run(count, scalars={"alpha": self._zero, "beta": self._zero}).measured.time_s
+        elif method == "cycles" or tol > 0:
+            time_s += self._cycles().run(times=count).measured.time_s
+        self.history = History([math.nan], True, time_s, math.prod(self.shape))
+        return self._handed_over(self._levels[0].u)
+
+    @property
+    def _zero(self):
+        return self.dtype.type(0).item()
 
     def _residual_norm(self):
         for nest in self._cycle.norm():

@@ -61,12 +61,6 @@ class Bounds:
         for x in values[:: directions[len(outer)]]:
             yield from self._points((*outer, x), directions)
 
-    def contains(self, point):
-        """Whether a point is one of the loops'."""
-        return all(low <= x < high for x, (low, high) in zip(point, self.box, strict=True)) and all(
-            _value(form, point) >= 0 for form in self.constraints
-        )
-
 
 def loop_bounds(indices, allowed, over=None):
     """Read the bounds of all loops.
@@ -361,6 +355,10 @@ class Loops:
     any_order: bool = False  # updates whose order does not matter may be made in any
     inner: tuple[Any, ...] = ()  # of a batch, the (index, low, high) of the loops within its points
     inner_points: int = 1  # of these loops
+
+    def __post_init__(self) -> None:
+        if isinstance(self.periodic, list):  # hashable, where it is what it should be
+            object.__setattr__(self, "periodic", tuple(self.periodic))
 
     def key(self, nest: Any) -> tuple[Any, ...]:
         """Equal where the loops are; a function counts by what it says, not by its identity."""

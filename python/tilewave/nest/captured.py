@@ -7,8 +7,6 @@ import math
 
 import numpy as np
 
-from tilewave.nest.parse import walk
-
 #: Operators whose results are the same, bit for bit, whether a number is known when they are compiled or not.
 OPERATORS = {
     ast.Add: lambda a, b: a + b,
@@ -55,9 +53,9 @@ class Captured:
                 for part, value in self._given(node):
                     name = f"({ast.unparse(part)})"  # no name of a scalar
                     self.nodes[id(part)], self.values[name] = name, value
-                    inside.update(id(each) for each in walk(part))
+                    inside.update(id(each) for each in ast.walk(part))
         for statement in statements:
-            for node in walk(statement):
+            for node in ast.walk(statement):
                 if (
                     isinstance(node, ast.Name | ast.Attribute)
                     and id(node) not in inside
@@ -94,7 +92,7 @@ class Captured:
             if not (operator is ast.Div and divides and math.frexp(abs(value))[0] == 0.5):
                 yield part, value
         elif type(value) is int and operator in (ast.Add, ast.Sub, ast.Mult) and abs(value) <= MOST_INT:
-            elements = any(isinstance(each, ast.Subscript) for each in walk(other))
+            elements = any(isinstance(each, ast.Subscript) for each in ast.walk(other))
             shifts = operator is ast.Mult and abs(value) & (abs(value) - 1) == 0
             if elements and not shifts:
                 yield part, value

@@ -7,9 +7,9 @@ import types
 import weakref
 from typing import TYPE_CHECKING
 
-from tilewave.errors import ConfigError
+from tilewave import units
+from tilewave.errors import of_program
 from tilewave.nest.names import Scope, is_constant
-from tilewave.nest.parse import walk
 from tilewave.nest.source import Source
 
 if TYPE_CHECKING:
@@ -54,11 +54,8 @@ def inline(function: F) -> F:
     ... def limited(x, most=1.0):
     ...     return most if x > most else x
     """
-    try:
+    with of_program():
         Helper.of(function)
-    except ConfigError as error:
-        error.of_program = True
-        raise
     _marked.add(function)
     return function
 
@@ -127,7 +124,7 @@ class Helper:
 
     def _returned(self):
         returns = sorted(
-            (node for node in walk(self.source.tree) if isinstance(node, ast.Return)), key=lambda node: node.lineno
+            (node for node in ast.walk(self.source.tree) if isinstance(node, ast.Return)), key=lambda node: node.lineno
         )
         if not returns:
             raise self.source.error(
@@ -158,7 +155,7 @@ class Helper:
         """
         allowed = f"{self.name}({', '.join(self.parameters)})"
         if len(call.args) > self.positional or any(isinstance(each, ast.Starred) for each in call.args):
-            raise source.error(call, f"{self.name} given {len(call.args)} positional argument(s)", allowed)
+            raise source.error(call, f"{self.name} given {units.count(len(call.args), 'positional argument')}", allowed)
         bound = list(zip(self.parameters, call.args, strict=False))
         for keyword in call.keywords:
             if keyword.arg not in self.parameters[self.unnamed :] or keyword.arg in dict(bound):

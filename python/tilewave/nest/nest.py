@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import ast
+import copyreg
 import hashlib
+import importlib
 import inspect
 import itertools
 import linecache
 import math
+import operator
 import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, of_program
 from tilewave.nest.box import iteration_box
 from tilewave.nest.captured import Captured
 from tilewave.nest.dependences import dependences_of, places_of, time_index, views_of
 from tilewave.nest.names import MISSING, Scope, is_constant
-from tilewave.nest.parse import parse, walk
+from tilewave.nest.parse import parse
 from tilewave.nest.reference import run_body
 from tilewave.nest.reserved import RESERVED
 from tilewave.nest.residues import never_written
@@ -70,11 +73,8 @@ def nest(function: Callable[..., Any]) -> Nest:
     ... def relax(A, i, j, *, c=0.5):
     ...     A[i, j] = c * (A[i-1, j] + A[i, j-1])
     """
-    try:
+    with of_program():
         return Nest(function)
-    except ConfigError as error:
-        error.of_program = True
-        raise
 
 
 def nest_from(text: str, names: Mapping[str, Any] | None = None) -> Nest:
@@ -101,11 +101,8 @@ def nest_from(text: str, names: Mapping[str, Any] | None = None) -> Nest:
     --------
     >>> relax = nest_from("def relax(A, i, j): A[i, j] = c * (A[i-1, j] + A[i, j-1])", {"c": 0.5})
     """
-    try:
+    with of_program():
         return _nest_from(text, names)
-    except ConfigError as error:
-        error.of_program = True
-        raise
 
 
 def _nest_from(text, names):
@@ -128,6 +125,14 @@ def _nest_from(text, names):
     exec(code, names)
     made = names[functions[-1]]
     return made if isinstance(made, Nest) else Nest(made)
+
+
+def _named(module, name):
+    """What a module has under a name; None where it has nothing."""
+    try:
+        return operator.attrgetter(name)(importlib.import_module(module))
+    except (AttributeError, ImportError):
+        return None
 
 
 class Nest:
@@ -219,19 +224,19 @@ class Nest:
         )
         self.dependences = dependences_of(self.source, body, self.places, self.parameters)
         self._unwritten_keys = None
-        #: Locals and places that every path which does not raise assigns.
+        # Locals and places that every path which does not raise assigns.
         self.certain = body.certain
-        #: What of it is reduced and stored nowhere: those of a `ReducedNest`.
+        # What of it is reduced and stored nowhere: those of a `ReducedNest`.
         self.values = ()
-        #: Tables that a kernel writes: those of an `OrderFreeNest` or a `BatchNest`.
+        # Tables that a kernel writes: those of an `OrderFreeNest` or a `BatchNest`.
         self.written_tables = ()
-        #: What `tilewave.nests.reductions` has made of reductions.
+        # What `tilewave.nests.reductions` has made of reductions.
         self.known_reductions = {}
-        #: Updates whose order does not matter, of an `OrderFreeNest`; and what `tilewave.nests.order_free` has found.
+        # Updates whose order does not matter, of an `OrderFreeNest`; and what `tilewave.nests.order_free` has found.
         self.updates = {}
         self.known_updates, self.known_order_free, self.known_batches = None, {}, {}
         self.time = time_index(self.places, self.indices)
-        #: Whether it reads time steps before the current one, as u[t-1] is.
+        # Whether it reads time steps before the current one, as u[t-1] is.
         self.reads_history = self.time is not None and any(
             place.offsets[0] < 0
             for place in self.places
@@ -240,6 +245,14 @@ class Nest:
         self.numbers = names_outside(self.source.tree.body, self.tables) & {*self.indices}
         defaults = inspect.signature(function).parameters
         self.scalars = {name: defaults[name].default for name in self.parameters.scalars}
+
+    def __reduce__(self) -> Any:
+        """By name where its module has it; else with its function, whose text the process that reads it must know."""
+        if type(self) is not Nest:  # copies of derived nests
+            return copyreg.__newobj__, (type(self),), self.__dict__
+        if self.__module__ != "__main__" and _named(self.__module__, self.__qualname__) is self:
+            return _named, (self.__module__, self.__qualname__)
+        return Nest, (self.function,)
 
     def _refuse_reserved_names(self):
         """Arrays and scalars are keywords of `run`: none may have the name of one of its parameters."""
@@ -328,15 +341,10 @@ class Nest:
             if _has_changed(watched) or any(found is MISSING for _, _, found in watched):
                 body = self._check(strict=True)
                 watched = _found_by(body)
-            lines = [
-                node.lineno
-                for each in body.called.values()
-                for node in walk(each.source.tree)
-                if hasattr(node, "lineno")
-            ]
-            of_body = {
-                text: value for text, value in body.constants.items() if ":" not in text
-            }  # others are those of functions
+            nodes = itertools.chain.from_iterable(ast.walk(each.source.tree) for each in body.called.values())
+            lines = [node.lineno for node in nodes if hasattr(node, "lineno")]
+            # Others are those of functions.
+            of_body = {text: value for text, value in body.constants.items() if ":" not in text}
             captured = Captured(self.source.tree.body, of_body)
             texts = {text: _describe(value) for text, value in body.constants.items()}
             free = {

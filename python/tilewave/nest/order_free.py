@@ -6,7 +6,6 @@ import ast
 import dataclasses
 
 from tilewave.nest.derived import DerivedNest
-from tilewave.nest.parse import walk
 from tilewave.nest.types import int_range
 
 #: Operations by the functions that give one of their arguments.
@@ -88,7 +87,7 @@ def _operation(nest, array):
     body = nest.source.tree.body
     named = sum(_names(statement, array) for statement in body)
     operations, updated = set(), 0
-    for node in (each for statement in body for each in walk(statement)):
+    for node in (each for statement in body for each in ast.walk(statement)):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and _is_element(node.targets[0], array):
             operations.add(_of_value(nest, node.value, array))
             updated += 2
@@ -114,7 +113,7 @@ def _is_element(node, array):
 
 
 def _names(statement, array):
-    return sum(isinstance(node, ast.Name) and node.id == array for node in walk(statement))
+    return sum(isinstance(node, ast.Name) and node.id == array for node in ast.walk(statement))
 
 
 class OrderFreeNest(DerivedNest):

@@ -2,7 +2,6 @@
 
 import ast
 import threading
-from collections import deque
 
 one_at_a_time = threading.Lock()
 
@@ -13,19 +12,6 @@ def parse(text, mode="exec"):
     """
     with one_at_a_time:
         return ast.parse(text, mode=mode)
-
-
-def walk(node):
-    """All nodes of a syntax tree, as `ast.walk` gives them, in a third of its time."""
-    waiting = deque([node])
-    while waiting:
-        node = waiting.popleft()
-        for value in node.__dict__.values():
-            if isinstance(value, ast.AST):
-                waiting.append(value)
-            elif value.__class__ is list:
-                waiting.extend([each for each in value if isinstance(each, ast.AST)])
-        yield node
 
 
 def compiled(tree, file, flags):

@@ -9,7 +9,7 @@ import numpy as np
 from tilewave.errors import ConfigError
 from tilewave.nest.dependences import Place
 from tilewave.nest.derived import DerivedNest
-from tilewave.nest.parse import parse, walk
+from tilewave.nest.parse import parse
 from tilewave.nest.subscript import names_outside
 from tilewave.nest.syntax import BodyChecker
 
@@ -102,7 +102,7 @@ class Expression:
                     f"{what}: {ast.unparse(read)} is no element that nest {nest.name!r} writes or reads; allowed: "
                     f"{self._allowed()}, or a local of the body that reads it"
                 )
-        used = {each.id for each in walk(self.node) if isinstance(each, ast.Name)}
+        used = {each.id for each in ast.walk(self.node) if isinstance(each, ast.Name)}
         partly = () if self.array else (key for key in body.reads if places[key].written and not places[key].always)
         self.partly = (*sorted(used & nest.source.local_names - nest.certain), *partly)
         self.numbers = names_outside([self.node], nest.tables) & {*nest.indices}

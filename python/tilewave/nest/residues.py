@@ -8,7 +8,6 @@ import ast
 from dataclasses import dataclass
 
 from tilewave.nest.affine import NotAffine, affine_form
-from tilewave.nest.parse import walk
 from tilewave.nest.subscript import place_of
 
 #: What may stand outside the conditions where a value that is not needed is read there: nothing that raises.
@@ -92,7 +91,7 @@ class _Conditions:
                 self.nodes(statement, residues)
 
     def nodes(self, statement, residues):
-        for node in walk(statement):
+        for node in ast.walk(statement):
             if not residues:
                 self.outside.append(node)
             if not isinstance(node, ast.Subscript) or node.value.id in self.nest.tables:
@@ -124,9 +123,9 @@ class _Conditions:
     def _residue(self, remainder, value, equal):
         """Of ``remainder == value``, or of ``!=`` where that leaves one other remainder."""
         modulus, form = self._remainder(remainder)
-        if modulus is None or any(isinstance(node, ast.Call | ast.Subscript) for node in walk(value)):
+        if modulus is None or any(isinstance(node, ast.Call | ast.Subscript) for node in ast.walk(value)):
             return None
-        if any(isinstance(node, ast.Name) and node.id in self.varying for node in walk(value)):
+        if any(isinstance(node, ast.Name) and node.id in self.varying for node in ast.walk(value)):
             return None
         known = isinstance(value, ast.Constant) and type(value.value) is int and 0 <= value.value < modulus
         if not equal and not (known and modulus == 2):

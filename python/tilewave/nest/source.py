@@ -7,7 +7,6 @@ import __future__
 
 import ast
 import contextlib
-import copy
 import functools
 import inspect
 import linecache
@@ -17,7 +16,7 @@ import time
 import types
 
 from tilewave.errors import ConfigError, shown
-from tilewave.nest.parse import compiled, parse, walk
+from tilewave.nest.parse import compiled, parse
 
 NO_SOURCE = (
     "its source text is not available (exec, standard input and older prompts keep none); "
@@ -74,10 +73,7 @@ class Source:
                 f"def, given {type(self.tree).__name__}"
             )
         #: All nodes of the body.
-        self.nodes = [node for statement in self.tree.body for node in walk(statement)]
-        if any(isinstance(node, ast.AnnAssign) for node in self.nodes):
-            self.tree = _without_annotations(self.tree)
-            self.nodes = [node for statement in self.tree.body for node in walk(statement)]
+        self.nodes = [node for statement in self.tree.body for node in ast.walk(statement)]
         #: What `subscript.read_access` has read of nodes.
         self.accesses = {}
 
@@ -113,30 +109,24 @@ class Source:
         return ConfigError(f"{where}: `{text}`: {message}{tail}")
 
 
-def _without_annotations(tree):
-    """A copy whose annotated assignments have nothing for the annotation: Python does not look at those of local
-    names.
-    """
-    tree = copy.deepcopy(tree)
-    for node in walk(tree):
-        if isinstance(node, ast.AnnAssign):
-            node.annotation = ast.copy_location(ast.Constant(None), node.annotation)
-    return tree
-
-
 @functools.lru_cache(maxsize=16)
 def _parsed(text, file, flags):
     """(lines of a text, functions: name, first line and code without lines, and syntax node); None where the text is no
-    Python."""
+    Python.
+
+    Annotated assignments have nothing for the annotation: Python does not look at those of local names.
+    """
     try:
         tree = parse(text)
         codes = _codes(compiled(tree, file, flags))
     except (SyntaxError, ValueError):
         return None
     nodes = {}
-    for node in walk(tree):
+    for node in _statements(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             nodes[node.name, min([node.lineno, *(each.lineno for each in node.decorator_list)])] = node
+        elif isinstance(node, ast.AnnAssign):
+            node.annotation = ast.copy_location(ast.Constant(None), node.annotation)
     places = [(code.co_name, code.co_firstlineno) for code in codes]
     found = [
         (*place, _without_lines(code), nodes[place])
@@ -144,6 +134,14 @@ def _parsed(text, file, flags):
         if place in nodes
     ]
     return text.split("\n"), found
+
+
+def _statements(node):
+    """All statements within a node: much fewer than its nodes."""
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for inner in getattr(node, name, ()):
+            yield inner
+            yield from _statements(inner)
 
 
 def _codes(code):
@@ -186,11 +184,11 @@ def _read(function, kind):
 def _texts(function):
     """The texts that a function may be from: as its file was when it was first read, and as it is now."""
     file = function.__code__.co_filename
+    if _read_texts.get(file):
+        yield _read_texts[file]
     if file == "<string>":  # python -c, whose options have the text
         yield from sys.orig_argv[1:]
         return
-    if _read_texts.get(file):
-        yield _read_texts[file]
     with contextlib.suppress(OSError, TypeError):
         yield "".join(inspect.findsource(function)[0])
 
@@ -206,6 +204,16 @@ def _changed(file):
 def remember(file):
     """Read a file as it is now: the nests of a long program may be made much later."""
     _read_texts[file] = "".join(linecache.getlines(file))
+
+
+def known_texts():
+    """The texts of functions in memory by file name, as far as is known, for another process."""
+    return dict(_read_texts)
+
+
+def take_texts(texts):
+    """Know texts that another process has known."""
+    _read_texts.update({file: text for file, text in texts.items() if file not in _read_texts})
 
 
 if main := getattr(sys.modules.get("__main__"), "__file__", None):

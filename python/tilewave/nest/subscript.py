@@ -3,8 +3,8 @@
 import ast
 from dataclasses import dataclass
 
+from tilewave import units
 from tilewave.nest.affine import NotAffine, affine_form
-from tilewave.nest.parse import walk
 
 ALLOWED = (
     "index + integer constant (i, i+1, i-2, 1+i), also of a positive multiple of the index (2*i, 2*i+1), each index at "
@@ -118,7 +118,7 @@ class _Roles:
         if self.ranks.setdefault(name, rank) != rank:
             raise self.source.error(
                 node,
-                f"array {name!r} has {rank} subscript(s) here and {self.ranks[name]} before",
+                f"array {name!r} has {units.count(rank, 'subscript')} here and {self.ranks[name]} before",
                 "the same number of subscripts in every access of an array",
             )
 
@@ -189,8 +189,8 @@ class _Roles:
 
 def _names_in(node):
     """Names in a subscript in source order, but for those of functions."""
-    functions = {id(part) for call in walk(node) if isinstance(call, ast.Call) for part in walk(call.func)}
-    return [part.id for part in walk(node) if isinstance(part, ast.Name) and id(part) not in functions]
+    functions = {id(part) for call in ast.walk(node) if isinstance(call, ast.Call) for part in ast.walk(call.func)}
+    return [part.id for part in ast.walk(node) if isinstance(part, ast.Name) and id(part) not in functions]
 
 
 def subscripts_of(node):

@@ -3,6 +3,7 @@
 import ast
 import types
 
+from tilewave import units
 from tilewave.nest.helpers import MOST_CALLS, helper_of, without_docstring
 from tilewave.nest.language import (
     ALLOWED_EXPRESSIONS,
@@ -143,7 +144,7 @@ class BodyChecker:
             ):
                 return
             if helper is not None and helper.count:
-                raise self.source.error(value, f"{helper.count} value(s) for {len(target.elts)} target(s)", allowed)
+                raise self.source.error(value, _unequal(helper.count, target), allowed)
             if self._may_come(value):
                 return
             if not isinstance(value, ast.Tuple | ast.List):
@@ -151,7 +152,7 @@ class BodyChecker:
             if len(target.elts) != len(value.elts) or any(
                 isinstance(each, ast.Starred) for each in (*target.elts, *value.elts)
             ):
-                raise self.source.error(value, f"{len(value.elts)} value(s) for {len(target.elts)} target(s)", allowed)
+                raise self.source.error(value, _unequal(len(value.elts), target), allowed)
             for each in zip(target.elts, value.elts, strict=True):
                 self._shape(*each)
         elif isinstance(value, ast.Tuple | ast.List):
@@ -411,7 +412,9 @@ class BodyChecker:
             _, least, most = found
             if len(node.args) < least or (most is not None and len(node.args) > most):
                 count = f"{least}" if least == most else f"{least} or more"
-                raise self.source.error(node, f"{text} given {len(node.args)} argument(s)", f"{count} here")
+                raise self.source.error(
+                    node, f"{text} given {units.count(len(node.args), 'argument')}", f"{count} here"
+                )
         for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
             self._expression(argument, assigned)
 
@@ -458,3 +461,7 @@ def _as_load(node):
     if isinstance(node, ast.Name):
         return ast.copy_location(ast.Name(node.id, ast.Load()), node)
     return node
+
+
+def _unequal(values, target):
+    return f"{units.count(values, 'value')} for {units.count(len(target.elts), 'target')}"

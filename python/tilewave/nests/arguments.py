@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tilewave import units
 from tilewave.dtypes import IN_NESTS, is_masked
 from tilewave.errors import ConfigError
 from tilewave.field.create import Scratch
@@ -100,7 +101,8 @@ def check_arrays(nest, arrays, context):
             raise ConfigError(f"table {name!r}: given a field; allowed: a NumPy array, the same on every rank")
         if arrays[name].ndim != nest.table_rank(name):
             raise ConfigError(
-                f"table {name!r} has shape {arrays[name].shape}, the nest gives it {nest.table_rank(name)} subscript(s)"
+                f"table {name!r} has shape {arrays[name].shape}, the nest gives it "
+                f"{units.count(nest.table_rank(name), 'subscript')}"
             )
     _check_fields_once(arrays)
     for name in nest.written:

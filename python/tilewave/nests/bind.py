@@ -19,7 +19,7 @@ from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
 from tilewave.nests.bound_variant import NAME, Variant
-from tilewave.nests.grid_of_others import with_grid_of_others
+from tilewave.nests.layout_of_others import with_layout_of_others
 from tilewave.nests.prepare import prepare
 from tilewave.nests.prepared_calls import PreparedCalls
 from tilewave.plan.fixed import USUAL, fixed_by
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 #: Variants that a bound nest has, at most: for numbers of steps, and for types of scalars.
 MOST_VARIANTS = 16
+
+#: Scalars whose values decide nothing about a kernel: a call with others takes 25 us less than one that is prepared.
+FLOATS = (float, np.float64)
 
 
 @takes_nests
@@ -76,7 +79,7 @@ def bind(
     Notes
     -----
     Collective; costs what the first call of `tilewave.run` costs, without the work. The bound nest keeps its arrays
-    alive. A NumPy array is bound as it lies in memory now.
+    alive. A NumPy array must stay where it is in memory now.
     """
     if not isinstance(nest, Nest):
         raise ConfigError(
@@ -86,7 +89,7 @@ def bind(
         name: value.view() if name in nest.arrays and type(value) is np.ndarray else value
         for name, value in arguments.items()
     }
-    loops = Loops(over, reverse, steps, periodic=tuple(periodic) if isinstance(periodic, list) else periodic)
+    loops = Loops(over, reverse, steps, periodic=periodic)
     bound = Bound(nest, context, loops, plan, fastmath, reduce, arguments, planning)
     yield from bound._prepare_first(in_turn=True)
     return bound
@@ -128,12 +131,13 @@ class Bound(PreparedCalls):
         self._planning = self._choices.pop("planning", USUAL)
         self._as_others = {}  # choices of its plan, as nests that were bound before have them
         self._variants = LruCache(MOST_VARIANTS)
+        self._alike = LruCache(MOST_VARIANTS)  # calls by steps and types of scalars, all of them FLOATS
 
     def _prepare_first(self, in_turn=False):
         """What runs with the bound arguments need; part of a collective call. `in_turn`: with other bound nests."""
         ready = yield from self._prepare(self._steps, {})
         if in_turn:
-            ready, self._as_others = with_grid_of_others(self, ready)
+            ready, self._as_others = with_layout_of_others(self, ready)
         self.context._bound += 1
         self._number = self.context._bound
         self._scalars = self.nest.bind_scalars({n: v for n, v in self._arguments.items() if n in self.nest.scalars})
@@ -237,6 +241,17 @@ class Bound(PreparedCalls):
 
     def _prepare_call(self, steps, scalars):
         """What a run needs that is not recorded; None where a variant is to be prepared, or copies arrays."""
+        floats = bool(scalars) and all(value.__class__ in FLOATS for value in scalars.values())
+        kind = (steps.__class__, steps, *((name, value.__class__) for name, value in scalars.items()))
+        call = self._alike.get(kind) if floats else None
+        if call is None or not call.is_current():
+            call = self._made_call(steps, scalars)
+            if floats and call is not None:
+                self._alike[kind] = call
+            return call
+        return call.with_floats(scalars, self._description(self._steps if steps is None else int(steps), scalars))
+
+    def _made_call(self, steps, scalars):
         self._check(steps, None, scalars)
         wanted = self._steps if steps is None else int(steps)
         variant = self._variant(wanted, scalars)
@@ -257,6 +272,7 @@ class Bound(PreparedCalls):
         if variant is None:
             variant = self._add(steps, scalars, (yield from self._prepare(steps, scalars, self._as_others)))
             self._calls.clear()
+            self._alike.clear()
         return (yield from variant.run(self.record, begun, steps))
 
     def _check(self, steps, context, scalars):

@@ -75,6 +75,27 @@ class BoundNest:
         copies = any(isinstance(array, np.ndarray) and copied(array) for array in self.arrays.values())
         return copies or self.kernel.copies_tables
 
+    @property
+    def copies_tables(self):
+        """Whether its kernel is given tables that are not the call's arrays."""
+        return self.kernel.copies_tables or any(table is not self.arrays[name] for name, table in self.tables.items())
+
+    def without_arrays(self):
+        """The same, of which nothing keeps the arrays of the call alive."""
+        return dataclasses.replace(
+            self, arrays=None, operands=None, copies=None, tables=None, environment=None, make_unreduced=None
+        )
+
+    def with_arguments(self, arguments):
+        """The same for these arrays and scalars, among others, which are like those that it was made for; local."""
+        nest = self.problem.nest
+        arrays = {name: arguments[name] for name in nest.arrays}
+        scalars = nest.bind_scalars({name: arguments[name] for name in nest.scalars if name in arguments})
+        ready = dataclasses.replace(self, arrays=arrays, values={**self.values, **scalars})
+        ready.operands, ready.copies = operands_of(nest, arrays, self.initial)
+        ready.take_current_values()
+        return ready
+
     def copy_again(self):
         """Take the arrays that a run copies as they are now; local."""
         if not self.on_one_rank and not self.stored:

@@ -3,8 +3,11 @@
 import dataclasses
 import functools
 
+import numpy as np
+
 from tilewave import _core
 from tilewave.context.collective import plain
+from tilewave.kernel.scalars import positions
 from tilewave.nests.execute import explain, report_arguments, run_bound
 from tilewave.nests.report import Report
 
@@ -19,7 +22,8 @@ class Variant:
     """
 
     def __init__(self, bound, ready, kind, part=""):
-        self.bound, self.ready, self._kind, self._part = bound, ready, kind, part
+        # Not the bound nest itself, which would then be there until Python looks for cycles.
+        self.nest, self.ready, self._kind, self._part = bound.nest, ready, kind, part
         # Those of the bound nest: it may have been prepared for a run with other scalars of the same types.
         self._values = {**ready.values, **bound._scalars}
 
@@ -31,7 +35,7 @@ class Variant:
     def core(self):
         """The core's, where arrays are used where they lie; else None. `ready` holds what it points to."""
         ready = self.ready
-        kernel, nest, context, part = ready.kernel, self.bound.nest, ready.context, self._part
+        kernel, nest, context, part = ready.kernel, self.nest, ready.context, self._part
         if ready.on_one_rank or ready.replicated or ready.stored or ready.copies_arrays:
             return None
         return ready.sweep.bind(
@@ -69,7 +73,7 @@ class Variant:
         core_context = ready.context._core
         recording, core_context.record = core_context.record, record
         try:
-            core, after_s = yield from run_bound(self.bound.nest, ready, begun)
+            core, after_s = yield from run_bound(self.nest, ready, begun)
         finally:
             core_context.record = recording
         brief = core.time_s, core.moving_s + after_s, core.points
@@ -92,13 +96,25 @@ class Call:
 
     def __init__(self, variant, steps, environment, description):
         self._variant, self._steps, self._environment = variant, steps, environment
-        self._nest, self._context, self._core = variant.bound.nest, variant.ready.context, variant.core
+        self._nest, self._context, self._core = variant.nest, variant.ready.context, variant.core
         self._outside = self._nest._outside()
         self._agreed = _core.BoundCall(NAME, plain(description))
 
     def is_current(self):
         """Whether the numbers from outside the body are those that it was made for."""
         return self._outside is self._nest._outside()
+
+    def with_floats(self, scalars, description):
+        """The same with other values of scalars that are 64-bit floats."""
+        made = object.__new__(Call)
+        made.__dict__.update(self.__dict__)
+        packed = self._environment[0].copy()
+        for position, slot in positions(self._variant.ready.kernel.slots):
+            if slot.name in scalars:
+                packed[position : position + 1].view(np.float64)[0] = scalars[slot.name]
+        made._environment = packed, packed.ctypes.data
+        made._agreed = _core.BoundCall(NAME, plain(description))
+        return made
 
     def run(self):
         """The run, from the ranks' agreement on; collective. Other threads must not call meanwhile."""

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from tilewave import units
 from tilewave.context import interrupts
-from tilewave.context.collective import collective, holds_context
+from tilewave.context.collective import collective, holds_context, where
 from tilewave.context.lru_cache import LruCache
 from tilewave.errors import ConfigError
 from tilewave.nest.nest import Nest
 from tilewave.nests.bind import Bound
 from tilewave.nests.chain_body import Ran, check_shared, make_body
-from tilewave.nests.chain_report import ChainReport, joined
+from tilewave.nests.chain_report import ChainReport, joined, listed
 from tilewave.nests.chain_request import NAME, Request
 from tilewave.nests.prepared_calls import PreparedCalls
 
@@ -128,13 +128,19 @@ class Chain(PreparedCalls):
 
     def explain(self) -> str:
         """How the nests run, and why so, as text."""
-        how = f"one after another: {self.separate}" if self.separate else "one schedule, without agreement in between"
-        lines = [f"{len(self.nests)} nests, {how}"]
+        how = (
+            f"one after another, because {self.separate}"
+            if self.separate
+            else "as one schedule, in which ranks agree on nothing between nests"
+        )
+        lines = [f"{listed(self._names)} run {how}."]
         if not self.separate and (count := self._first.in_turn):
-            lines.append(f"  slices of {count} repetition(s) take turns while their elements are in cache")
-        for k, (bound, plan) in enumerate(zip(self.nests, self.plans, strict=True)):
-            predicted = units.seconds(plan.predicted.time_s)
-            lines.append(f"  {k + 1} {bound.nest.name}: predicted {predicted} by itself; {plan._short()}")
+            times = f"{count} repetitions" if count > 1 else "a repetition"
+            lines.append(f"Slices of the nests take turns over {times}, while their elements are in cache.")
+        unit, cells = units.column((plan.predicted.time_s for plan in self.plans), units.TIMES)
+        lines += ["", f"  predicted alone, {unit}"]
+        for k, (bound, plan, cell) in enumerate(zip(self.nests, self.plans, cells, strict=True)):
+            lines.append(f"  {cell}  {k + 1} {bound.nest.name}: {plan._short()}")
         return "\n".join(lines)
 
     def _schedules(self, context):
@@ -194,7 +200,7 @@ class Chain(PreparedCalls):
 
         Notes
         -----
-        Collective. As one schedule, a run costs two rounds of ceil(log2 ranks) messages beyond its work, each look at
+        Collective. As one schedule, a run costs two rounds of ceil(log2 ranks) messages beyond its work, each test of
         `until` as much again. A field that another nest has moved to another layout is brought back first.
         """
         given = times, until, every, scalars, more
@@ -259,6 +265,8 @@ class Chain(PreparedCalls):
     def _repeat(self, request):
         """The run, from the ranks' agreement on; collective."""
         begun, body = time.perf_counter(), request.body
+        if self.context._dry_run is not None and request.until:
+            return self._planned(request)
         ran, done, history, reached = None, 0, [], False
         while done < request.times and not reached:
             left = request.times - done
@@ -272,13 +280,18 @@ class Chain(PreparedCalls):
         ran = ran or Ran(lambda: [{} for _ in self.nests])
         return ChainReport(self._names, body.why, ran, done, history, reached, time.perf_counter() - begun)
 
+    def _planned(self, request):
+        """A run with `until` in a dry run: as often as it may, or as many rounds as are assumed."""
+        decisions = self.context._dry_run.calls.decisions
+        times = request.times if decisions.rounds is None else min(decisions.rounds, request.times)
+        decisions.made[where()] = f"`until`: {times} repetitions are counted of at most {request.times}"
+        ran = request.body.repeat(times, request)
+        history = [joined(ran.results())]
+        return ChainReport(self._names, request.body.why, ran, times, history, times < request.times, ran.time_s)
+
     def _key(self, scalars):
         """Equal for runs that have the same schedule and kernels."""
         return tuple(bound._kind(given) for bound, given in zip(self.nests, scalars, strict=True))
-
-    def _signatures(self):
-        """Of the nests' bodies, with the numbers from outside them, as text."""
-        return ",".join(bound.nest.signature()[:12] for bound in self.nests)
 
     def _called(self):
         return f"chain {self._number} of {self._name}"

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tilewave import _core
-from tilewave.context.collective import collective
+from tilewave.context.collective import collective, where
 from tilewave.errors import ERRORS, ConfigError
 from tilewave.field.field import Field
 from tilewave.nests.bound_variant import Variant
+from tilewave.nests.layout_of_others import has_others
 from tilewave.plan.plan import CHOICES, request_of
 
 #: Seconds, predicted, of repetitions whose reductions nobody looks at, after which kernels are compiled for them: that
@@ -78,6 +79,7 @@ class OneSchedule:
     def __init__(self, context, bounds, readies, memories):
         self._context, self._name = context, ", ".join(bound.nest.name for bound in bounds)
         self.plans, self.readies, self.memories = [ready.plan for ready in readies], readies, memories
+        self._reductions = [ready.reductions for ready in readies]
         self.variants = [
             Variant(bound, ready, None, f" (nest {k + 1} of the chain)")
             for k, (bound, ready) in enumerate(zip(bounds, readies, strict=True))
@@ -95,6 +97,14 @@ class OneSchedule:
         """Repetitions whose tiles take turns; 0: nests follow each other whole."""
         return self._core.in_turn
 
+    def prepare(self, times):
+        """Make what so many repetitions need; local. The ranks then agree, and repeat them with nothing else agreed."""
+        self._core.prepare(times)
+
+    def leave_arrays(self):
+        """Keep no array alive: whoever repeats it has them. For nests without reductions."""
+        self.readies, self.variants, self._unreduced = [], [], []
+
     def is_current(self):
         """Whether the numbers from outside the bodies are those that it was prepared for."""
         return all(nest._outside() is outside for nest, outside in zip(self._nests, self._outside, strict=True))
@@ -104,12 +114,25 @@ class OneSchedule:
         self._outside = [nest._outside() for nest in self._nests]
 
     def repeat(self, times, request):
-        """So many repetitions; collective."""
+        """So many repetitions; collective. ``request.agreed`` is None where the ranks have agreed on them."""
+        if self._context._dry_run is not None:
+            return self.planned(times, self.readies)
         self._context._heart.progress.of = self._name
         self._leave_out_reductions(times - 1)
         ran = self._context._together(self._core.run, request.agreed, times, request.environments())
         self._context._finished(ran)
         return Ran(lambda: self._results(ran), ran.time_s, ran.moving_s, ran.points, self._core.buffer_bytes)
+
+    def planned(self, times, readies):
+        """So many repetitions in a dry run, of nests with arrays: each takes what is predicted for it by itself."""
+        calls, all_s, points = self._context._dry_run.calls, 0.0, 0
+        for ready in readies:
+            all_s += (time_s := times * ready.plan.predicted.time_s)
+            points += times * ready.sweep.points
+            name = f"nest {ready.problem.nest.name}"
+            calls.add(name, time_s, ready.plan, [array for each in readies for array in each.arrays.values()])
+        found = [calls.results(ready.reductions.asked, where()) for ready in readies]
+        return Ran(lambda: found, all_s, 0.0, points)
 
     def _leave_out_reductions(self, times):
         """Have so many repetitions computed without reductions, where they take long enough to compile kernels; local:
@@ -129,8 +152,7 @@ class OneSchedule:
 
     def _results(self, ran):
         found = iter([(r.any, r.at, r.bytes) for r in ran.reduced])
-        all_reductions = [ready.reductions for ready in self.readies]
-        return [each.results(list(itertools.islice(found, len(each.core)))) for each in all_reductions]
+        return [each.results(list(itertools.islice(found, len(each.core)))) for each in self._reductions]
 
 
 def make_body(context, bounds, scalars):
@@ -143,10 +165,12 @@ def make_body(context, bounds, scalars):
         Of each nest, in place of the bound ones.
     """
     prepared, readies = {}, []
+    others = has_others(bounds, [bound._first.ready for bound in bounds], context)
     for bound, given in zip(bounds, scalars, strict=True):
         key = id(bound), repr(sorted(given.items()))  # a nest may stand several times
         if key not in prepared:  # with the halos of the chain, not those that fields have now
-            prepared[key] = yield from bound._prepare(bound._steps, given, None, {})
+            choices = bound._as_others if others else None
+            prepared[key] = yield from bound._prepare(bound._steps, given, choices, {})
         readies.append(prepared[key])
     if not (why := why_no_schedule(bounds, readies)):
         maker = ChainMaker(context, bounds, scalars, readies)

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from tilewave.plan.plan import Plan
 
 
+#: Nests whose names a sentence lists.
+MOST_NAMED = 6
+
+
 @dataclasses.dataclass
 class NestRun:
     """What one nest did in all time steps together.
@@ -139,9 +143,8 @@ class ChainReport:
         vars(self).update(state, _results=lambda: results)
 
     def _rows(self):
-        yield "nests", ", ".join(self.nests)
-        yield "run as", f"one after another: {self.separate}" if self.separate else "one schedule"
-        what = " time steps" if self.by_nest else ", then the condition held" if self.reached else ""
+        yield "", self._sentence()
+        what = " time steps" if self.by_nest else ""
         yield "repetitions", f"{self.repetitions}{what}"
         if self.by_nest:
             yield from self._rows_by_nest()
@@ -151,6 +154,12 @@ class ChainReport:
         for name, value in self.results.items():
             yield name, str(value)
 
+    def _sentence(self):
+        """What ran, and how: "smooth, residual ran 134 times as one schedule ..."."""
+        times = units.count(self.repetitions, "time")
+        how = f"one after another, because {self.separate}" if self.separate else "as one schedule"
+        return f"{listed(self.nests)} ran {times} {how}{', until the condition held' * self.reached}."
+
     def _rows_by_nest(self):
         times = [time_s for run in self.by_nest for time_s in (run.predicted_s, run.time_s)]
         unit, cells = units.column(times, units.TIMES)
@@ -159,13 +168,19 @@ class ChainReport:
             yield f"  {run.nest}", f"{cells[2 * k]} | {cells[2 * k + 1]} | {run.points}"
 
     def __str__(self) -> str:
-        return "\n".join(f"{name:16} {text}" for name, text in self._rows())
+        return "\n".join(f"{name:16} {text}" if name else text for name, text in self._rows())
 
     def __repr__(self) -> str:
         return (
-            f"<tilewave.ChainReport of {', '.join(self.nests)}: {self.repetitions} repetition(s), {self.points} points "
-            f"in {units.seconds(self.measured.time_s)} ({units.text(self.points_per_s, units.POINTS)})>"
+            f"<tilewave.ChainReport of {', '.join(self.nests)}: {units.count(self.repetitions, 'repetition')}, "
+            f"{self.points} points in {units.seconds(self.measured.time_s)} "
+            f"({units.text(self.points_per_s, units.POINTS)})>"
         )
+
+
+def listed(names):
+    """The names of nests in a sentence, or how many they are."""
+    return ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} nests"
 
 
 def joined(results):

@@ -37,8 +37,9 @@ class Request:
         self._given = scalars
         self.scalars = _of_nests(chain.nests, scalars)
         values = ", ".join(f"{name}={value!r}" for name, value in sorted(scalars.items()))
+        bodies = ",".join(bound.nest.signature()[:12] for bound in chain.nests)  # with the numbers from outside them
         self.text = plain(
-            f"{chain._called()} {chain._signatures()}, times {self.times}, every {self.every}, "
+            f"{chain._called()} {bodies}, times {self.times}, every {self.every}, "
             f"until {self.until.text if self.until else 'none'}, scalars {values or 'none'}"
         )
         self.agreed = _core.BoundCall(NAME, self.text)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from tilewave import _core
+from tilewave import _core, units
 from tilewave.errors import ConfigError, shown
 from tilewave.kernel.compile import layouts_of
 from tilewave.machine import known
@@ -14,9 +14,11 @@ from tilewave.nests.kernel_maker import KernelMaker, shapes_of_tables, with_plan
 from tilewave.nests.operands import copies_of, order_of
 from tilewave.nests.problem import with_names
 from tilewave.nests.steps import whole_blocks
-from tilewave.notices import warn
+from tilewave.notices import log, warn
 from tilewave.plan.fixed import USUAL
 from tilewave.plan.plan import ALLOWED, CHOICES, chosen_plan, request_of
+from tilewave.plan.sentence import sentence
+from tilewave.timeline.parts import Parts, Predicted
 
 
 def decide(context, given, before):
@@ -75,15 +77,11 @@ def core_call(context, given, ran_s):
         blocks=given.loops.steps / given.block if given.block else 1,
         body=repr((key.kernel, key.reductions, key.nest, key.lines, orders, tables)),
         memory=repr(key.memory),
-        in_place=_brought(given),
+        in_place=any(isinstance(given.arrays[name], np.ndarray) for name in given.nest.written),
         # The lanes that are here measure for those that are not.
         lanes_here=None if context._dry_run is None else len(_core.allowed_cpus()),
         ran_s=ran_s,
     )
-
-
-def _brought(given):
-    return any(isinstance(given.arrays[name], np.ndarray) for name in given.nest.written)
 
 
 def prepared_from(context, given, chosen, before):
@@ -94,6 +92,9 @@ def prepared_from(context, given, chosen, before):
     if len(chosen.times) > 1:
         plan.notes["alternatives"] = [_way(*one, at == chosen.at) for at, one in enumerate(chosen.times)]
     plan.notes["planning"] = _spending(chosen.spending, given, before, plan)
+    if context.rank == 0 and context._dry_run is None:
+        spent = units.seconds(chosen.spending.spent_s)
+        log("INFO", "%s Planning took %s beyond compiling.", lambda: sentence(plan, "runs"), spent)
     if given.block:
         machine = context._core.machine()
         border_s = _core.border_s(by_rules.problem.core, plan._to_core(), machine, chosen.rate.rate)
@@ -137,9 +138,19 @@ def python_plan(context, given, prepared, ranked, rate, *, considered, whole):
         whole=whole,
     )
     count_copies(given, prepared.on_one_rank, plan)
+    if context._dry_run is not None and context._dry_run.all_ranks:
+        simulate_all(context, prepared.problem, ranked[0].plan, rate, plan)
     if context._dry_run is None:
         plan.notes["placed"] = {"topology": _core.topology(), "cpus": context.cpus[: plan.threads]}
     return plan
+
+
+def simulate_all(context, problem, core, rate, plan):
+    """Predict a plan anew, with all ranks on the network of the machine."""
+    found = _core.evaluate(problem.core, core, context._core.machine(), rate.rate, all_ranks=True)
+    before = plan.predicted
+    plan.predicted = Predicted(found.time_s, Parts.of(found.parts), before._simulate, before._faces)
+    plan.notes["sample"] = found.sample
 
 
 def prepared_for(given, prepared, plan, **facts):
@@ -157,7 +168,7 @@ def _way(alternative, time_s, bringing_s, taken):
         "time_s": time_s,
         "bringing_s": bringing_s,
         "on_one_rank": alternative.on_one_rank,
-        "choices": {name: getattr(alternative.request, name) for name in ("row", "storage", "skew")},
+        "choices": {name: getattr(alternative.request, name) for name in ("row", "storage", "skew", "weights")},
         "taken": taken,
     }
 

@@ -6,11 +6,11 @@ import json
 import math
 import time
 import types
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tilewave import _core
+from tilewave.context.collective import where
 from tilewave.errors import ConfigError, KernelError
 from tilewave.field.create import field
 from tilewave.nest.batch import ONCE, WHERE
@@ -18,20 +18,16 @@ from tilewave.nests.memory_bound import moved_by
 from tilewave.nests.operands import memory_in_c_order, operands_of
 from tilewave.nests.problem import history_of
 
-if TYPE_CHECKING:
-    pass
-
 
 def report_arguments(ready, core, after_s):
     """The arguments of the `Report` of a run, by name."""
-    found = [(r.any, r.at, r.bytes) for r in core.reduced]
     return {
         "core": core,
         "plan": ready.plan,
         "sequential": ready.sequential,
         "on_one_rank": ready.on_one_rank,
         "stored": tuple(ready.stored),
-        "results": ready.reductions.results(found),
+        "results": _results(ready, core),
         "loops": ready.ranges(),
         "steps": _time_steps(ready),
         "inner_points": ready.loops.inner_points,
@@ -40,6 +36,36 @@ def report_arguments(ready, core, after_s):
         "moved": moved_by(ready, core.points),
         "context": ready.context,
     }
+
+
+def _results(ready, core):
+    if ready.context._dry_run is not None:
+        return ready.context._dry_run.calls.results(ready.reductions.asked, where())
+    return ready.reductions.results([(r.any, r.at, r.bytes) for r in core.reduced])
+
+
+def planned(nest, ready):
+    """What the core's report of a run would be, in a dry run: it takes what is predicted."""
+    time_s, points = ready.plan.predicted.time_s, ready.sweep.points
+    ready.context._dry_run.calls.add(f"nest {nest.name}", time_s, ready.plan, ready.arrays.values())
+    return types.SimpleNamespace(
+        plan=ready.sweep.plan,
+        ranks=1 if ready.on_one_rank else ready.context.size,
+        threads=ready.sweep.plan.lanes,
+        timeline=_core.Timeline(),
+        parts=_core.parts(_core.Timeline()),
+        lanes=[],
+        overlap_ratio=math.nan,
+        interrupted=False,
+        time_s=time_s,
+        moving_s=0.0,
+        call_s=time_s,
+        points=points,
+        points_per_s=points / time_s if time_s > 0 else 0.0,
+        waves=0,
+        buffer_bytes=0,
+        reduced=(),
+    )
 
 
 def _time_steps(ready):
@@ -56,6 +82,8 @@ def run_bound(nest, ready, begun):
     """
     context = ready.context
     after_s = 0.0
+    if context._dry_run is not None:
+        return planned(nest, ready), 0.0
     if ready.on_one_rank:
         core, after_s = yield from run_on_one_rank(nest, ready, begun)
     else:

@@ -67,12 +67,13 @@ class KernelMaker:
         """A `PreparedNest` for a plan of an alternative; `like`: for another plan of it, or None."""
         if like is None:
             request = alternative.request
-            rows = {name: value for name in ("row", "storage", "skew") if (value := getattr(request, name)) is not None}
+            names = ("row", "storage", "skew", "weights")
+            made = {name: value for name in names if (value := getattr(request, name)) is not None}
             like = PreparedNest(
                 problem=dataclasses.replace(self._given.problem, core=alternative.problem),
                 on_one_rank=alternative.on_one_rank,
                 context=self._context.solo() if alternative.on_one_rank else self._context,
-                choices={**self._given.choices, **rows},
+                choices={**self._given.choices, **made},
             )
         return with_plan(self._given, like, plan)
 

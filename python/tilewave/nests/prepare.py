@@ -4,7 +4,6 @@ on.
 
 import numpy as np
 
-from tilewave.context.dry_run import Planned
 from tilewave.errors import ConfigError, InternalError
 from tilewave.machine import measure as machine
 from tilewave.nests import choosing
@@ -55,8 +54,6 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None,
     prepared = found.number if found else 0
     if not (yield (description, prepared) if error is None else error):
         ready = yield from _decide(context, given)
-    if context._dry_run is not None:
-        raise Planned(ready.plan)
     return ready
 
 

@@ -24,6 +24,8 @@ class PreparedCalls:
     def _prepared_call(self, *given):
         """The call with these arguments, which has the context's lock; None where the ranks must look at something
         first. That is the same on every rank, or a rank that finds more to do begins with the same agreement."""
+        if self.context._dry_run is not None:
+            return None
         try:
             key = self._call_key(*given)
             call = None if key is None else self._calls.get(key)

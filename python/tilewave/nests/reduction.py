@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 
 from tilewave.context import interrupts
-from tilewave.context.collective import collective
+from tilewave.context.collective import collective, where
 from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
 
@@ -97,6 +97,8 @@ def _of_names_or_fields(function: Callable[P, Any]) -> Callable[P, Any]:
             )
         norm_of = f", ord {order}" if kind == "norm" else ""
         yield ", ".join(f"field {each._number}" for each in fields) + norm_of
+        if first.context._dry_run is not None:
+            return first.context._dry_run.calls.unknown(f"{where()}: {kind} of a field")
         r = Reduction(kind, "x", "y" if kind == "dot" else "", order)
         if any(each.dtype.kind == "c" for each in fields):
             return _of_complex_fields(r, fields, storages)

@@ -11,8 +11,8 @@ from tilewave.nests.operands import tables_of
 
 
 class Call:
-    """The arguments of a call, to be compared with those of the last one of its nest: the same arrays, all fields or
-    all NumPy's, and all else equal. Their checks took 30 of 55 us."""
+    """The arguments of a call, to be compared with those of the last one of its nest: the same arrays, and all else
+    equal. Their checks took 30 of 55 us."""
 
     def __init__(self, nest, arrays, facts):
         self.nest, self.arrays, self.facts = nest, arrays, facts
@@ -23,21 +23,8 @@ class Call:
         if not isinstance(nest, Nest) or plan is not None or reduce is not None:
             return None
         arrays = {name: arguments.get(name) for name in nest.arrays}
-        # An array may have been given another shape since, or be read-only now; a field may keep more of its history.
-        memory, kind = [], None
-        for array in arrays.values():
-            if kind is None:
-                kind = array.__class__
-            if array.__class__ is not kind:
-                return None
-            if kind is np.ndarray:
-                if array.base is not None and is_stale_view(array):
-                    return None
-                memory.append(array.__array_interface__)
-            elif kind is Field and not array.closed:
-                memory.append(array.history)
-            else:
-                return None
+        if (state := state_of(arrays.values())) is None:
+            return None
         # Scalars count by type and every bit.
         others = []
         if len(arguments) > len(arrays):
@@ -54,7 +41,7 @@ class Call:
                 fixed,
                 context._machine_number,
                 context.threads,
-                memory,
+                state,
             ),
         )
 
@@ -73,3 +60,20 @@ class Call:
         if not given.replicated and not given.loops.inner:
             arrays = [weakref.ref(array) for array in self.arrays.values()]
             calls[self.nest] = self.facts, arrays, given.with_arrays(None, None)
+
+
+def state_of(arrays):
+    """What may change of arrays: one may have been given another shape since, or be read-only now; a field may keep
+    more of its history. None where something is neither a field nor a NumPy array, or no longer what it was.
+    """
+    state = []
+    for array in arrays:
+        if array.__class__ is np.ndarray:
+            if array.base is not None and is_stale_view(array):
+                return None
+            state.append(array.__array_interface__)
+        elif array.__class__ is Field and not array.closed:
+            state.append(array.history)
+        else:
+            return None
+    return state

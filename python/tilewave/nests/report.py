@@ -8,17 +8,17 @@ import math
 from typing import TYPE_CHECKING
 
 from tilewave import units
-from tilewave.errors import ConfigError
 from tilewave.machine.stale import looks_stale
 from tilewave.nests.memory_bound import bound_of
-from tilewave.plan.explain import of_cpus, sentence
-from tilewave.timeline.parts import PARTS, Parts, Predicted, Simulated
+from tilewave.plan.explain import of_cpus
+from tilewave.plan.sentence import sentence
+from tilewave.timeline.parts import PARTS, Parts, Predicted, Simulated, WithComparison
 from tilewave.timeline.timeline import Timeline, html_table
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from tilewave.annotations import Array, FilePath
+    from tilewave.annotations import Array
     from tilewave.nests.memory_bound import Bound
     from tilewave.plan.plan import Plan
 
@@ -94,7 +94,7 @@ class LaneTimes:
     idle_s: float = 0.0
 
 
-class Report:
+class Report(WithComparison):
     """The result of `run`; prints as a short table.
 
     Attributes
@@ -217,7 +217,7 @@ class Report:
 
     @functools.cached_property
     def timeline(self) -> Timeline:  # made when it is asked for, of what lanes noted
-        return Timeline(self._core.timeline)
+        return Timeline(self._core.timeline, self._planned.notes.get("nest", ""))
 
     @functools.cached_property
     def stale(self) -> str:
@@ -240,26 +240,9 @@ class Report:
             )
         return state
 
-    def save_timeline(self, path: FilePath) -> None:
-        """Write what was predicted above what was measured, lane by lane; nothing on ranks other than 0.
-
-        Parameters
-        ----------
-        path : str or path
-            ``.png``; ``.html``: the picture with the parts of both.
-
-        Raises
-        ------
-        ConfigError
-            For another ending, or where nothing was predicted or recorded.
-        """
-        if len(self.timeline.events) == 0:
-            return
-        if self.predicted is None:
-            raise ConfigError(
-                "timeline: this run was not predicted; allowed: timeline.save, which shows what was measured"
-            )
-        self.timeline.save_comparison(path, self.predicted.timeline)
+    @property
+    def _expected(self):
+        return self.predicted
 
     @functools.cached_property
     def lanes(self) -> list[LaneTimes]:
@@ -308,19 +291,20 @@ class Report:
         yield "points", f"{self.points} ({units.text(self.points_per_s, units.POINTS)})"
         for name, value in self.results.items():
             yield name, str(value)
-        yield "overlap ratio", ("no messages" if math.isnan(self.overlap_ratio) else f"{self.overlap_ratio:.3f}")
+        if not math.isnan(self.overlap_ratio):
+            yield "overlap ratio", f"{self.overlap_ratio:.3f} of the communication that can be hidden"
         yield from self._lane_shares()
 
     def _times(self):
         """The run as it was predicted, as it was, and what the memory allows."""
         bound, found = (
             self.bound,
-            {"measured time": (self.measured.time_s, f" in {self.waves} wave{'s' * (self.waves != 1)} of tiles")},
+            {"measured time": (self.measured.time_s, f" in {units.count(self.waves, 'wave')} of tiles")},
         )
         if self.predicted:
             found = {"predicted time": (self.predicted.time_s, ""), **found}
         if bound:
-            lanes = f"{bound.lanes} lane{'s' * (bound.lanes > 1)} a host, {units.size(bound.working_set_bytes)}"
+            lanes = f"{units.count(bound.lanes, 'lane')} a host, {units.size(bound.working_set_bytes)}"
             found["memory's bound"] = (
                 bound.time_s,
                 f", {units.number(bound.bytes_per_point)} bytes a point at {units.rate(bound.byte_s)} ({lanes}): "
@@ -358,7 +342,7 @@ class Report:
         took, rate = units.seconds(self.measured.time_s), units.text(self.points_per_s, units.POINTS)
         return (
             f"<tilewave.Report{f' of {name}' if name else ''}: {self.points} points in {took} ({rate}), "
-            f"{self.ranks} rank(s) x {self.threads} thread(s)>"
+            f"{units.count(self.ranks, 'rank')} x {units.count(self.threads, 'thread')}>"
         )
 
     def _repr_html_(self):

@@ -162,7 +162,7 @@ def run(
         over,
         reverse,
         steps,
-        periodic=_plain(periodic),
+        periodic=periodic,
         stepwise=with_points and not by_lanes,
         any_order=isinstance(nest, Nest) and not reduce,
     )
@@ -225,10 +225,8 @@ def plan(
     Collective; the first call for a nest measures the rate of its body, within the budget of `planning`. A run of the
     same nest with the same arrays then takes this plan.
     """
-    loops = Loops(over, reverse, steps, periodic=_plain(periodic), any_order=not reduce)
-    return (yield from prepare(nest, context, loops, plan, False, arguments, reduce, planning=planning)).plan._copy()
-
-
-def _plain(periodic):
-    """Hashable, where it is what it should be."""
-    return tuple(periodic) if isinstance(periodic, list) else periodic
+    loops = Loops(over, reverse, steps, periodic=periodic, any_order=not reduce)
+    ready = yield from prepare(nest, context, loops, plan, False, arguments, reduce, planning=planning)
+    if context._dry_run is not None:
+        context._dry_run.calls.add(f"nest {nest.name}, not run", 0.0, ready.plan, ready.arrays.values())
+    return ready.plan._copy()

@@ -12,6 +12,7 @@ from tilewave.context import collective, interrupts
 from tilewave.context.context import Context
 from tilewave.context.context import context as default_context
 from tilewave.errors import ConfigError, shown
+from tilewave.patterns import simulated
 from tilewave.patterns.function_text import function_text
 from tilewave.patterns.handle import Handle
 from tilewave.patterns.matrix import number_of, outer_text, view
@@ -74,6 +75,7 @@ def run_plain(  # noqa: PLR0917 - positions, as the time between calls counts he
         or block is not None
         or chunk_bytes is not None
         or buffers is not None
+        or context._dry_run is not None
         or not context._lock.acquire(False)
     ):
         return None
@@ -116,8 +118,8 @@ class Call:
             if not isinstance(algorithm, str) or not algorithm.isascii():
                 raise ConfigError(f"algorithm {shown(algorithm)} was given; allowed: a name")
             self.algorithm = algorithm
-            self.core.chunk_bytes = _choice("chunk_bytes", chunk_bytes)
-            self.core.buffers = _choice("buffers", buffers)
+            self.sizes = _choice("chunk_bytes", chunk_bytes), _choice("buffers", buffers)
+            self.core.chunk_bytes, self.core.buffers = self.sizes
 
     def __enter__(self):
         return self
@@ -181,6 +183,12 @@ class Call:
             core.algorithm = self.algorithm
         core.keep, core.where, core.function = not self.start, collective.where(), self.context._doing
         core.error = encodable(f"{self.name}: {self.error}") if self.error else ""
+        if self.context._dry_run is not None and not self.error:
+            columns = simulated.add(self, memory)
+            if self.start and self.wait:
+                if self.head is not None:
+                    self.allocate(columns)
+                return self.outcome()
         allocate = self.allocate if self.head is not None else None
         handle = Handle(
             self, self.context._together(_core.start_pattern, self.context._core, core, allocate, [memory, self])

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tilewave import units
 from tilewave.context import interrupts
 
 if TYPE_CHECKING:
     from typing import Any
+
+#: How matrices go, by algorithm.
+WAYS = {
+    "tree": "along a binomial tree",
+    "ring": "around a ring",
+    "rounds": "in the least number of rounds",
+    "direct": "straight from rank to rank",
+    "mpi": "by a call of MPI's",
+}
 
 
 class Handle:
@@ -99,5 +109,22 @@ class Handle:
         return self._call.outcome()
 
     def explain(self) -> str:
-        """The choice and its reason, as text."""
-        return f"{self._core.plan}\n  because: {self.why}"
+        """What was chosen and why: a sentence, and the times that were predicted."""
+        plan, lines = self._core.plan, [f"{self._sentence()}."]
+        if len(plan.compared) > 1 and not plan.with_comparison:
+            lines.append(f"{len(plan.compared)} algorithms were compared: {plan.numbers}")
+            unit, times = units.column((time_s for _, time_s in plan.compared), units.TIMES)
+            lines += [f"  {name:6}  {time} {unit}" for (name, _), time in zip(plan.compared, times, strict=True)]
+        return "\n".join(lines)
+
+    def _sentence(self):
+        plan, ranks = self._core.plan, self._context.size
+        what = f"The {self._call.name} of {units.size(plan.bytes)}"
+        if ranks == 1:
+            return f"{what} needs no message: there is one rank"
+        if plan.with_comparison:
+            return f"{what} over {ranks} ranks goes with the comparison of the arguments, because it is so small"
+        chunks = plan.bytes > plan.chunk_bytes and plan.algorithm != "mpi"
+        cut = f" in chunks of {units.size(plan.chunk_bytes)}, {plan.buffers} staged at a time" * chunks
+        because = f"because this is {plan.why}" if plan.compared else f"as {plan.why}"
+        return f"{what} over {ranks} ranks goes {WAYS[plan.algorithm]}{cut}, {because}"

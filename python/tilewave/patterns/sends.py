@@ -37,7 +37,7 @@ def send(
         Rank (also this one) and a number from 0 to 2047. Matrices to one rank with one tag
         arrive in order.
     limit_bytes : int
-        The most bytes that this context keeps of matrices not yet received. Bytes in flight in memory that ranks of
+        The most bytes of matrices not yet received that this context stores. Bytes in flight in memory that ranks of
         a host share (at most 2.5 MB), or in the library's buffers, do not count.
     on_full : {"wait", "raise"}
         At that limit: wait for receivers, or raise ConfigError.

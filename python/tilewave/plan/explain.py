@@ -3,12 +3,23 @@
 import math
 
 from tilewave import _core, units
+from tilewave.plan.sentence import by, points_of, sentence, weights_of
 from tilewave.timeline.parts import PARTS
 
 POLL_PERIOD_S = _core.Plan().poll_period_s  # by rule
 
 #: Choices that are about messages: of one rank they do nothing, but for the order of tiles.
-OF_MESSAGES = ("grid", "schedule", "lookahead", "chunk_bytes", "aggregate", "poll_period_s", "helper", "synchronous")
+OF_MESSAGES = (
+    "grid",
+    "weights",
+    "schedule",
+    "lookahead",
+    "chunk_bytes",
+    "aggregate",
+    "poll_period_s",
+    "helper",
+    "synchronous",
+)
 OF_LANES = ("factors", "grouping", "slices")
 OF_SWEEPS = ("mapping_dim", "grouping", "slices", "lookahead", "aggregate", "skew")
 
@@ -44,63 +55,22 @@ def in_effect(choices, extents=()):
         idle.add("mapping_dim")
     if not choices["row"] and choices["storage"] == "plain":
         idle.update(("row", "storage"))
-    if not choices["skew"]:
-        idle.add("skew")
+    idle.update(name for name in ("skew", "weights") if not choices[name])
     idle.update(name for name in ("temporal_block", "aggregate", "slices", "lookahead") if choices[name] == 1)
     idle.update(name for name in ("helper", "synchronous") if not choices[name])
     return [name for name in choices if name not in idle]
-
-
-def sentence(plan, verb):
-    """What was chosen, and why, in words: "relax runs on 2 ranks ...".
-
-    Parameters
-    ----------
-    plan : Plan
-    verb : str
-        "runs", "ran".
-    """
-    notes, ranks, lanes = plan.notes, math.prod(plan.grid), math.prod(plan.factors)
-    where = f"{ranks} rank{'s' * (ranks > 1)}"
-    if lanes > 1 or plan.helper:
-        where += f"{' with' if ranks == 1 else ', each with'} {lanes} lane{'s' * (lanes > 1)}"
-        where += " and a helper" * plan.helper
-    how = f"in tiles of {_by(plan.tile)}"
-    if plan.generator == "stencil":
-        how = "all points of a time step together"
-    if plan.temporal_block > 1:
-        how += f", {plan.temporal_block} time steps at a time"
-    if ranks > 1:
-        how += (
-            f" on a process grid of {_by(plan.grid)}, "
-            f"{'while messages travel' if plan.schedule == 'overlapping' else 'between messages'}"
-        )
-    return f"{notes.get('nest') or 'The nest'} {verb} on {where}, {how}{_because(plan)}."
-
-
-def _because(plan):
-    """Why this plan and no other; empty where nothing is known."""
-    notes = plan.notes
-    if not notes:
-        return ""
-    if notes.get("given_whole"):
-        return ": the plan was given"
-    if sequential := notes.get("sequential"):
-        return f": the order of the loops is kept, because of {sequential}"
-    if chosen_for := notes.get("chosen_for"):
-        return f": the plan of an earlier run over {_points(chosen_for)} was fitted"
-    fixed = notes.get("fixed") or {}
-    of = f"{notes['considered']} plans" if notes.get("considered", 0) > 1 else ""
-    if not of:
-        return ": the only plan" + (f" with the given {', '.join(fixed)}" if fixed else "")
-    return f": predicted to be the fastest of {of}" + (f" with the given {', '.join(fixed)}" if fixed else "")
 
 
 def explain(plan):
     """The plan, the numbers it was chosen with, the others and why they lost, what was not tried; see
     `Plan.explain`.
     """
-    lines = [sentence(plan, "runs"), "", "The plan", *("  " + line for line in str(plan).splitlines())]
+    lines = [
+        sentence(plan, "runs") + _of_unequal(plan),
+        "",
+        "The plan",
+        *("  " + line for line in str(plan).splitlines()),
+    ]
     if plan.memory_bytes is not None:
         copies = plan.notes.get("replicated", {})
         whole = (f"{name} whole ({units.size(count)})" for name, count in copies.items())
@@ -114,8 +84,8 @@ def explain(plan):
     extents = " x ".join(f"{name} {extent}" for name, extent in zip(notes.get("loops", ()), notes.get("extents", ())))
     lines += [
         "",
-        f"For nest {notes.get('nest')}: {extents}; {notes.get('ranks')} rank(s), up to {notes.get('threads')} "
-        "thread(s) each",
+        f"For nest {notes.get('nest')}: {extents}; {units.count(notes.get('ranks'), 'rank')}, up to "
+        f"{units.count(notes.get('threads'), 'thread')} each",
     ]
     if cpus := of_cpus(plan):
         lines[-1] += f"; computes with {cpus}"
@@ -137,6 +107,20 @@ def explain(plan):
     return "\n".join(lines)
 
 
+def _of_unequal(plan):
+    """Why ranks that are not equally fast have more points than others, or not; empty where nothing was compared."""
+    times = {}  # the best with blocks in proportion, and with even ones
+    for each in plan.notes.get("alternatives") or ():
+        weighted = bool(each["choices"].get("weights"))
+        times[weighted] = min(times.get(weighted, math.inf), each["time_s"])
+    if len(times) < 2:
+        return ""
+    taken, other = (units.seconds(times[bool(plan.weights) == weighted]) for weighted in (True, False))
+    if plan.weights:
+        return f" Ranks are not equally fast: even blocks are predicted to take {other} in place of {taken}."
+    return f" Ranks are not equally fast, but blocks in proportion are predicted to take {other}, even ones {taken}."
+
+
 def of_cpus(plan):
     """How many lanes a rank has of its CPUs, and why not all; empty where the number of CPUs is not known."""
     cpus, fewer = plan.notes.get("cpus"), plan.notes.get("fewer")
@@ -148,9 +132,10 @@ def of_cpus(plan):
 
 def _rate(rate):
     if rate:
-        point, row, tile = (units.seconds(rate[name]) for name in ("point_s", "row_s", "tile_s"))
-        spread = f", times {100 * rate['spread']:.0f} % apart" if rate.get("spread") else ""
-        yield f"  {point} a point, {row} a row, {tile} a tile, on one lane while all compute; {rate['note']}{spread}"
+        known = {"point": rate["point_s"], "row": rate["row_s"], "tile": rate["tile_s"]}
+        costs = ", ".join(f"{units.seconds(time_s)} a {what}" for what, time_s in known.items() if time_s) or "nothing"
+        spread = f"; times differ by {100 * rate['spread']:.0f} %" if rate.get("spread") else ""
+        yield f"  {costs}, on one lane while all compute; {rate['note']}{spread}"
 
 
 def _planning(planning):
@@ -159,16 +144,16 @@ def _planning(planning):
         return
     spent, before, budget = (planning[name] for name in ("spent_s", "before_s", "budget_s"))
     earlier = f", {units.seconds(before)} in earlier calls" if before else ""
-    of = f" of {units.seconds(budget)}" if budget is not None else ""
+    of = f" of a budget of {units.seconds(budget)}" if budget is not None else ""
     rates = planning["samples"]
     yield from ("", f"What planning has cost beyond compiling ({planning['planning']})")
-    yield f"  {units.seconds(spent)}{of}{earlier}; {rates} rate{'s' * (rates != 1)} measured"
+    yield f"  {units.seconds(spent)}{of}{earlier}; {units.count(rates, 'rate')} measured"
     if planning["settled"]:
-        yield "  nothing better is hoped for"
+        yield "  no kind of tiles is left that may be better"
     else:
         yield "  kinds of tiles that may be better are not measured"
     if late := planning["not_measured"]:
-        yield f"  not measured, as the budget was spent: hoped to take {units.seconds(late['time_s'])},"
+        yield f"  not measured, as the budget was spent: may take {units.seconds(late['time_s'])},"
         yield f"    {short(late['choices'])}"
     if not planning["settled"] and planning["planning"] == "auto":
         yield "  equal calls may spend a tenth of the time of all their runs, and then have another plan"
@@ -200,7 +185,10 @@ def _layout(choices):
         else "arrays are row-major"
     )
     skew = choices["skew"]
-    return text + (f", tiles are cut along the sum of loops {skew[0]} and {skew[1]}" if skew else "")
+    if skew:
+        text += f", tiles are cut along the sum of loops {skew[0]} and {skew[1]}"
+    weights = choices.get("weights")
+    return text + (f", ranks have points in proportion to {weights_of(weights)}" if weights else "")
 
 
 def _machine(machine):
@@ -232,13 +220,13 @@ def _faces(plan):
     """The cost of each direction of the process grid."""
     faces = plan.predicted.faces if plan.predicted else []
     if faces:
-        yield from ("", f"Faces of the process grid {_by(plan.grid)}: what a rank in the middle sends in a run")
+        yield from ("", f"Faces of the process grid {by(plan.grid)}: what a rank in the middle sends in a run")
     copies, transfers = (_times(getattr(face, name) for face in faces) for name in ("copy_s", "transfer_s"))
     for face, copy, transfer in zip(faces, copies, transfers, strict=True):
         direction = "(" + ", ".join(f"{step:+d}" if step else "0" for step in face.direction) + ")"
         how = f"{copy} to pack and unpack" if face.packed else "in place"
         yield (
-            f"  to {direction:12} {face.messages} message{'s' * (face.messages != 1)}, {units.size(face.bytes)}, "
+            f"  to {direction:12} {units.count(face.messages, 'message')}, {units.size(face.bytes)}, "
             f"{units.size(face.run_bytes)} contiguous: {how}, {transfer} of messages"
         )
 
@@ -253,7 +241,7 @@ def _grids(plan):
         yield from ("", "Process grids, each with the best plan that was simulated")
     listed = sorted(best.items(), key=lambda one: one[1]) if len(best) > 1 else []
     for (grid, _), time in zip(listed, _times(time_s for _, time_s in listed), strict=True):
-        yield f"  {_by(grid):12} {time}{': taken' if grid == tuple(plan.grid) else ''}"
+        yield f"  {by(grid):12} {time}{': taken' if grid == tuple(plan.grid) else ''}"
 
 
 MEANINGS = {
@@ -275,10 +263,6 @@ def _without(names):
         yield from ("", f"Fast paths that TILEWAVE_WITHOUT switches off: {names}")
 
 
-def _points(extents):
-    return f"{' x '.join(map(str, extents))} points"
-
-
 def _ranked(plan):
     notes = plan.notes
     if notes.get("given_whole"):
@@ -287,7 +271,7 @@ def _ranked(plan):
     if chosen_for := notes.get("chosen_for"):
         yield from (
             "",
-            f"It was chosen for a run over {_points(chosen_for)} and fitted to this one, as only bounds or steps "
+            f"It was chosen for a run over {points_of(chosen_for)} and fitted to this one, as only bounds or steps "
             "differ; no other was tried",
         )
         return
@@ -309,11 +293,12 @@ def short(c, extents=()):
         Of the loops, where they are known.
     """
     texts = {
-        "grid": lambda: f"grid {_by(c['grid'])}",
+        "grid": lambda: f"grid {by(c['grid'])}",
+        "weights": lambda: f"points in proportion to {weights_of(c['weights'])}",
         "mapping_dim": lambda: f"mapping dimension {c['mapping_dim']}",
-        "tile": lambda: f"tile {_by(c['tile'])}",
+        "tile": lambda: f"tile {by(c['tile'])}",
         "schedule": lambda: c["schedule"],
-        "factors": lambda: f"lanes {_by(c['factors'])}",
+        "factors": lambda: f"lanes {by(c['factors'])}",
         "grouping": lambda: c["grouping"],
         "slices": lambda: f"{c['slices']} slices",
         "generator": lambda: "stencil" if c["generator"] == "stencil" else "",
@@ -350,8 +335,6 @@ def _not_tried(plan):
             "  skewed storage: rows along the last dimension do, or no other rows have independent points "
             "for every array"
         )
-    if notes.get("ranks", 1) == 1 and "schedule" not in notes.get("fixed", {}):
-        yield "  blocking: one rank has no messages"
     if notes.get("threads", 1) == 1:
         yield "  more lanes, vertical groups: one thread a rank was allowed"
     if notes.get("ranks", 1) > 1 and notes.get("threads", 1) == 1 and "helper" not in notes.get("fixed", {}):
@@ -363,10 +346,6 @@ def _parts(parts):
     names = [name for name in PARTS if getattr(parts, name) > 0]
     for name, time in zip(names, _times(getattr(parts, name) for name in names), strict=True):
         yield f"  {PARTS[name]:10} {time}"
-
-
-def _by(entries):
-    return "x".join(map(str, entries))
 
 
 def _times(seconds):

@@ -344,7 +344,7 @@ def _why_fewer(plan):
         if name in notes["fixed"]:
             return f"as {name} in plan= says"
     if used >= notes["threads"]:
-        return f"the context has {notes['threads']} thread(s)"
+        return f"the context has {units.count(notes['threads'], 'thread')}"
     most = max(math.prod(record["choices"]["factors"]) + record["choices"]["helper"] for record in plan.ranked)
     return "fewer are predicted to be faster" if most > used else "the loops cannot be cut for more"
 

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from tilewave import _core
 from tilewave.context.collective import collective
-from tilewave.errors import ConfigError, is_integer, shown
+from tilewave.errors import ConfigError, is_integer
 from tilewave.machine.machine import Machine
 from tilewave.nest.bounds import Loops
 from tilewave.nest.reserved import takes_nests
 from tilewave.nests.prepare import prepare
+from tilewave.schedule.rates import kernel_rates, task_rates
 from tilewave.schedule.running import repetitions
 from tilewave.schedule.schedule import Schedule
 from tilewave.timeline.parts import Parts, Predicted, Simulated
@@ -76,7 +77,7 @@ def schedule(
         if hasattr(ready, "memories"):
             return schedule_of_chain(ready, context.size)
     else:
-        loops = Loops(over, reverse, steps, periodic=tuple(periodic) if isinstance(periodic, list) else periodic)
+        loops = Loops(over, reverse, steps, periodic=periodic)
         ready = yield from prepare(nest, context, loops, plan, False, arguments, None, planning=planning)
     return schedule_of(ready, 1 if ready.on_one_rank else context.size)
 
@@ -118,8 +119,8 @@ def schedule_of_chain(chain, ranks):
 
 def check(schedule: Schedule) -> str | None:
     """Prove a schedule, for every timing: each value is there before it is read and read before it is overwritten, all
-    messages meet, no lane waits for ever, and the arrays end with what the works in the order of their numbers give. A
-    block that is repeated is proved for any number of repetitions.
+    messages meet, no lane waits without end, and the arrays end with what the works in the order of their numbers give.
+    A block that is repeated is proved for any number of repetitions.
 
     Parameters
     ----------
@@ -164,7 +165,8 @@ def predict(
         Default: 1 µs a call and 1 ns a unit. Of a nest of `ScheduleBuilder.nest`, by the nest: seconds of a point. The
         kernels of `tilewave.schedule` have the rates that it has measured.
     threads : int, optional
-        Of each rank at most so many; more lanes take turns, as in `tilewave.Schedule.run`. Default: a lane a thread.
+        Of each rank at most so many; more lanes run alternately, as in `tilewave.Schedule.run`. Default: a lane a
+        thread.
 
     times : int
         Runs of a schedule's block. Repetitions are simulated until each takes as long as the one before; the timeline
@@ -192,52 +194,12 @@ def predict(
     core = _core.predict_works(
         list(schedule._cores.values()),
         _core.Machine() if machine is None else machine._to_core(),
-        _kernel_rates(schedule, rates),
-        _rates(schedule, rates),
+        kernel_rates(schedule, rates),
+        task_rates(schedule, rates),
         0 if threads is None else min(int(threads), _core.limits["lanes"]),
         repetitions("predict", schedule, times),
     )
     return Predicted(core.time_s, Parts.of(core.parts), Simulated(core.timeline))
-
-
-def _kernel_rates(schedule, given):
-    """Of each kernel, the core's rate: as measured, or seconds a point from `rates`."""
-    rates = schedule._rates or [_core.KernelRate() for _ in schedule._kernels] or [_core.KernelRate()]
-    for position, kernel in enumerate(schedule._kernels):
-        if isinstance(given, dict) and kernel.nest in given:
-            try:
-                rates[position] = _core.KernelRate(point_s=float(given[kernel.nest]))
-            except (TypeError, ValueError):
-                raise ConfigError(
-                    f"predict: rates: given {shown(given[kernel.nest])} for nest {kernel.nest.name!r}; allowed: "
-                    "seconds of a point"
-                ) from None
-    return rates
-
-
-def _rates(schedule, given):
-    """Of each function, the core's rate."""
-    if given is not None and not isinstance(given, dict):
-        raise ConfigError(f"predict: rates: given {type(given).__name__}; allowed: a dict by function or name")
-    found = [_core.OperationRate() for _ in schedule.functions]
-    for key, value in (given or {}).items():
-        if any(kernel.nest is key for kernel in schedule._kernels):
-            continue
-        calls = schedule._calls or ()
-        numbers = [n for n, name in enumerate(schedule.functions) if name == key or n < len(calls) and calls[n] is key]
-        if not numbers:
-            allowed = ", ".join(schedule.functions) or "none, as it has no tasks"
-            raise ConfigError(f"predict: rates: given one of {key!r}; allowed: functions of the schedule: {allowed}")
-        seconds = value if isinstance(value, tuple) else (value, _core.OperationRate().amount_s)
-        try:
-            call_s, amount_s = map(float, seconds)
-        except (TypeError, ValueError):
-            raise ConfigError(
-                f"predict: rates: given {shown(value)} for {key!r}; "
-                "allowed: seconds of a call, or (of a call, of a unit)"
-            ) from None
-        found[numbers[0]] = _core.OperationRate(call_s, amount_s)
-    return found
 
 
 def of_all(name, schedule):

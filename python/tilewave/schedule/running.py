@@ -40,7 +40,7 @@ class ScheduleRun:
     def __init__(self, core: Any, rank: int) -> None:
         self.time_s = core.time_s
         self.parts = Parts.of(core.parts) if rank == 0 else None
-        self.timeline = Timeline(core.timeline)
+        self.timeline = Timeline(core.timeline, "schedule")
 
     def __repr__(self) -> str:
         return f"<tilewave.ScheduleRun {units.seconds(self.time_s)}>"

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from tilewave.annotations import FilePath
+
 #: The parts that make up the total, and what they are called in tables.
 PARTS = {name: label for name, label in PART_NAMES.items() if name != "total_s"}
 
@@ -132,7 +134,7 @@ class Predicted:
         """
         if self._simulate is None:
             raise ConfigError("this prediction was read from a file, which has no timeline; plan again for one")
-        return Timeline(self._simulate())
+        return Timeline(self._simulate(), "predicted")
 
     @property
     def faces(self) -> list[Face]:
@@ -157,3 +159,31 @@ class Predicted:
 
     def __repr__(self) -> str:
         return f"Predicted(time_s={self.time_s:.6g}, parts={self.parts})"
+
+
+class WithComparison:
+    """A report that has a `timeline`, and in `_expected` what was predicted, or None."""
+
+    timeline: Timeline
+    _expected: Predicted | None
+
+    def save_timeline(self, path: FilePath) -> None:
+        """Write what was predicted above what was measured, lane by lane; nothing on ranks other than 0.
+
+        Parameters
+        ----------
+        path : str or path
+            ``.png``; ``.html``: the picture with the parts of both.
+
+        Raises
+        ------
+        ConfigError
+            For another ending, or where nothing was predicted or recorded.
+        """
+        if len(self.timeline.events) == 0:
+            return
+        if self._expected is None:
+            raise ConfigError(
+                "timeline: this report has no prediction; allowed: timeline.save, which shows what was measured"
+            )
+        self.timeline.save_comparison(path, self._expected.timeline)

@@ -86,11 +86,11 @@ class Timeline:
         rank, lane, peer, tag, send, bytes, posted_s, completed_s.
     """
 
-    def __init__(self, core: Any) -> None:
-        self._core = core
+    def __init__(self, core: Any, name: str = "") -> None:
+        self._core, self._name = core, name
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_core": self._core}
+        return {"_core": self._core, "_name": self._name}
 
     @functools.cached_property
     def events(self) -> Array:  # copied when they are asked for: a long run has millions
@@ -104,6 +104,21 @@ class Timeline:
     def messages(self) -> Array:
         """numpy.ndarray: rows of `requests`, (count, 2): of each message its send and its receive."""
         return np.frombuffer(self._core.message_bytes(), np.int64).reshape(-1, 2)
+
+    @property
+    def title(self) -> str:
+        """What ran, how long, and on what: pictures and pages have it."""
+        return f"{self._name + ': ' if self._name else ''}{self._took()} on {self._where()}"
+
+    def _took(self):
+        return units.seconds(float(self.events["end_s"].max(initial=0)))
+
+    def _where(self):
+        lanes = self._lanes()
+        ranks = len({rank for rank, _ in lanes})
+        each = len(lanes) // max(ranks, 1)
+        with_lanes = f" with {each} lanes{' each' * (ranks > 1)}" if each > 1 else ""
+        return f"{units.count(ranks, 'rank')}{with_lanes}"
 
     def split(self) -> list[Any]:
         """Seconds of each lane by kind of step."""
@@ -131,7 +146,14 @@ class Timeline:
         ConfigError
             For another ending.
         """
-        self._write(path, {".json": self._json, ".png": lambda: files.drawn(self.draw()), ".html": self._html})
+        self._write(
+            path,
+            {
+                ".json": lambda: self._core.chrome_json().encode(),
+                ".png": lambda: files.drawn(self.draw()),
+                ".html": self._html,
+            },
+        )
 
     def save_comparison(self, path: FilePath, predicted: Timeline) -> None:
         """Write a picture of what was predicted above what was measured, lane by lane; nothing on ranks other than 0.
@@ -162,7 +184,7 @@ class Timeline:
                 zip(PART_NAMES.values(), cells[: len(PART_NAMES)], cells[len(PART_NAMES) :], strict=True),
                 ["", f"predicted {unit}", f"measured {unit}"],
             )
-            return _page("Predicted and measured", bars, np.empty((0, 4)), numbers).encode()
+            return _page(self._title_of_both(predicted), bars, np.empty((0, 4)), numbers).encode()
 
         self._write(path, {".png": lambda: files.drawn(self.draw_comparison(predicted)), ".html": page})
 
@@ -172,9 +194,6 @@ class Timeline:
             raise ConfigError(f"timeline: {path.name!r} was given; allowed endings: {', '.join(writers)}")
         if len(self.events):
             files.save("timeline", path, writers[path.suffix](), folder=True)
-
-    def _json(self):
-        return self._core.chrome_json().encode()
 
     def _lanes(self):
         return sorted({(int(r), int(l)) for r, l in zip(self.events["rank"], self.events["lane"])})
@@ -188,6 +207,11 @@ class Timeline:
                 f"timeline: a prediction of {len(predicted._lanes())} lanes was given; allowed: of the "
                 f"{len(self._lanes())} measured"
             )
+
+    def _title_of_both(self, predicted):
+        """Of a comparison."""
+        took = f"predicted (upper bars) {predicted._took()}, measured {self._took()}"
+        return f"{self._name + ': ' if self._name else ''}{took} on {self._where()}"
 
     def _paths(self):
         """Of each message, (count, 4): the number of its sender's lane, when it was sent, the number of its receiver's,
@@ -235,6 +259,7 @@ class Timeline:
         name_rows(axes, rows, [f"rank {r} lane {l} {what}" for r, l in lanes for what in ("predicted", "measured")], 8)
         axes.set_xlim(0, longest * scale)
         axes.set_xlabel(f"time ({unit})")
+        axes.set_title(self._title_of_both(predicted), fontsize=11)
         legend(figure, KINDS)
         return figure
 
@@ -266,6 +291,7 @@ class Timeline:
             axes.plot([sent * scale, there * scale], [sender, receiver], **line)
         name_rows(axes, range(len(lanes)), [f"rank {r} lane {l}" for r, l in lanes])
         axes.set_xlabel(f"time ({unit})")
+        axes.set_title(self.title, fontsize=11)
         legend(figure, KINDS | PENDING, *([Line2D([], [], label="message", **line)] if len(paths) else []))
         return figure
 
@@ -282,7 +308,7 @@ class Timeline:
             ["rank", "lane", *(f"{kind} {unit}" for kind in kinds)],
         )
         return _page(
-            "Tilewave timeline",
+            self.title,
             [(f"rank {r} lane {l}", self._of((r, l))) for r, l in self._lanes()],
             self._paths(),
             numbers,
@@ -334,15 +360,18 @@ def _figure(**options):
 
 
 def html_table(rows, head=()):
-    """Rows of text as a table of HTML; without a head the first cell of each row is its name."""
+    """Rows of text as a table of HTML; without a head the first cell of each row is its name, and all are on the left,
+    whatever a notebook does with others.
+    """
     from html import escape  # in notebooks and pages alone
 
     cells = "".join(f"<th>{escape(str(text))}</th>" for text in head)
+    first = "td" if head else "th style='text-align:left;white-space:nowrap'"
+    others = "td" if head else "td style='text-align:left'"
     body = "".join(
         "<tr>"
         + "".join(
-            f"<{kind}>{escape(str(cell))}</{kind}>"
-            for cell, kind in zip(row, ("td" if head else "th", *["td"] * (len(row) - 1)))
+            f"<{kind}>{escape(str(cell))}</{kind[:2]}>" for cell, kind in zip(row, (first, *[others] * (len(row) - 1)))
         )
         + "</tr>"
         for row in map(list, rows)

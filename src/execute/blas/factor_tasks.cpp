@@ -3,80 +3,19 @@
 #include <algorithm>
 #include <cstring>
 
+#include "execute/blas/column_tasks.hpp"
 #include "execute/blas/tasks.hpp"
+#include "execute/blas/tiles.hpp"
 
 namespace tilewave {
 
 namespace {
 
-// A part of a matrix by columns.
-BlasMatrix matrix_of(const RegionView& view) {
-    return {view.data, view.box.extent(0), view.box.extent(1), view.stride_bytes[0] / view.item_bytes,
-            view.stride_bytes[1] / view.item_bytes};
-}
-
-// Rows [lo, hi) and columns [0, width) of one, counted within it.
-BlasMatrix rows_of(const BlasMatrix& m, std::int64_t item, std::int64_t lo, std::int64_t hi) {
-    return {m.data + lo * m.row_step * item, hi - lo, m.columns, m.row_step, m.column_step};
-}
-
-// op of a matrix, as a product takes it.
-BlasMatrix meant(const BlasMatrix& m, Transpose op, Dtype type) {
-    if (op == Transpose::none) return m;
-    BlasMatrix t = m.transposed();
-    if (op == Transpose::adjoint && is_complex(type)) t.conjugate = !m.conjugate;
-    return t;
-}
-BlasMatrix adjoint(const BlasMatrix& m, Dtype type) {
-    return meant(m, Transpose::adjoint, type);
-}
-
-// Tiles of at least so many rows lie by rows.
-constexpr std::int64_t least_by_rows = 64;
-
-// Tiles of a panel: [1, tiles, row, column], each a whole square. Wide ones lie by rows, so that all of them are one
-// matrix by rows and one call of BLAS takes them: with 128 rows 1.3 times as fast as a call for each (OpenBLAS,
-// AVX-512). Narrow ones lie by columns, one call for each: OpenBLAS multiplies small matrices where they lie, with 32
-// rows 1.2 times as fast as all in one call. BLAS has no conjugate that is not transposed: wide tiles that are used as
-// their adjoints hold conjugate values.
-struct Tiles {
-    const RegionView& view;
-    bool conjugate = false;
-    std::int64_t count() const { return view.box.extent(1); }
-    std::int64_t side() const { return view.box.extent(2); }
-    bool by_rows() const { return side() >= least_by_rows; }
-    // The first rows and columns of tile t; where tiles lie by rows, of all from t on.
-    BlasMatrix from(std::int64_t t, std::int64_t rows, std::int64_t columns) const {
-        std::byte* at = view.data + t * view.stride_bytes[1];
-        if (by_rows()) return {at, rows, columns, side(), 1, conjugate};
-        return {at, rows, columns, 1, side()};
-    }
-    // f(matrix, its first row) for what makes up the first rows of the tiles from t on.
-    template <class F>
-    void each(std::int64_t t, std::int64_t rows, std::int64_t columns, F f) const {
-        const std::int64_t step = by_rows() ? rows : side();
-        for (std::int64_t lo = 0; lo < rows; lo += step)
-            f(from(t + lo / side(), std::min(step, rows - lo), columns), lo);
-    }
-};
-
-void put_one(Dtype type, std::byte* at) {
-    if (type == Dtype::f4 || type == Dtype::c8)
-        *reinterpret_cast<float*>(at) = 1;
-    else
-        *reinterpret_cast<double*>(at) = 1;
-}
-
-// Copies a matrix by columns into tiles, its first row into the top of the first; what it does not fill becomes 0.
-void copy_to_tiles(Dtype type, const BlasMatrix& from, const Tiles& to) {
-    const std::int64_t side = to.side(), item = item_bytes(type);
-    for (std::int64_t t = 0; t < to.count(); ++t) {
-        const std::int64_t lo = t * side, high = std::clamp<std::int64_t>(from.rows - lo, 0, side);
-        BlasMatrix tile = to.from(t, high, from.columns), source = rows_of(from, item, lo, lo + high);
-        if (high < side || from.columns < side) std::memset(tile.data, 0, static_cast<std::size_t>(side * side * item));
-        std::swap(source.conjugate, tile.conjugate);
-        copy_matrix(type, source, tile);
-    }
+// The row of the whole matrix at which a panel begins: that of its tiles; without tiles the matrix has one row of
+// ranks.
+std::int64_t first_row(const TaskCall& call) {
+    const Box& last = call.writes.back().box;
+    return last.dims() == 4 ? last.lo[0] * last.extent(2) : call.writes[0].box.lo[0];
 }
 
 class FactorTasks {
@@ -92,18 +31,30 @@ public:
         if (!info_->any()) {
             const std::int64_t info = blas_->potrf(type_, top);
             if (info > 0)
-                info_->failed(call.writes[0].box.lo[0] + info);
+                info_->failed(first_row(call) + info);
             else
                 blas_->trsm(type_, Blas::Side::right, {false, Transpose::adjoint, false}, top, below);
         }
         if (call.writes.size() > 1) copy_to_tiles(type_, below, held_conjugate(call.writes[1]));
     }
 
+    // A tile on the diagonal; in a grid of several rows of ranks it goes to others.
+    void top(const TaskCall& call) const {
+        const BlasMatrix tile = matrix_of(call.writes[0]);
+        if (!info_->any())
+            if (const std::int64_t info = blas_->potrf(type_, tile); info > 0) info_->failed(first_row(call) + info);
+        if (call.writes.size() > 1) copy_to_tiles(type_, tile, held_conjugate(call.writes[1]));
+    }
+
     // Some rows of a block column whose diagonal is factored.
     void below(const TaskCall& call) const {
         const BlasMatrix rows = matrix_of(call.writes[0]);
         if (!info_->any())
-            blas_->trsm(type_, Blas::Side::right, {false, Transpose::adjoint, false}, matrix_of(call.reads[0]), rows);
+            blas_->trsm(type_, Blas::Side::right, {false, Transpose::adjoint, false},
+                        call.reads[0].box.dims() == 2
+                            ? matrix_of(call.reads[0])
+                            : held_conjugate(call.reads[0]).from(0, rows.columns, rows.columns),
+                        rows);
         copy_to_tiles(type_, rows, held_conjugate(call.writes[1]));
     }
 
@@ -169,8 +120,17 @@ public:
 
     // Tiles of a block column: A -= L U_kj.
     void lu_update(const TaskCall& call) const {
-        const BlasMatrix part = matrix_of(call.writes[0]), row = matrix_of(call.reads[1]);
-        subtract(part, {call.reads[0]}, row);
+        const BlasMatrix part = matrix_of(call.writes[0]);
+        const std::int64_t side = call.reads[0].box.extent(2);
+        subtract(part, {call.reads[0]},
+                 call.reads[1].box.dims() == 2 ? matrix_of(call.reads[1])
+                                               : Tiles{call.reads[1]}.from(0, side, part.columns));
+    }
+
+    // Tiles of a block column: C -= V X.
+    void qr_subtract(const TaskCall& call) const {
+        const BlasMatrix part = matrix_of(call.writes[0]);
+        subtract(part, held_conjugate(call.reads[0]), column_tile(call.reads[1], 0, part.columns));
     }
 
     // A block column from the diagonal down: A = Q R, Q = I - V T V^H.
@@ -180,11 +140,17 @@ public:
             std::memset(triangle.data + j * triangle.column_step * item_, 0,
                         static_cast<std::size_t>(triangle.rows * item_));
         blas_->geqrt(type_, column, triangle);
-        if (call.writes.size() > 2) copy_reflectors(column, triangle, held_conjugate(call.writes[2]));
+        if (call.writes.size() == 2) return;
+        // The tiles of V, and behind them T.
+        RegionView reflectors = call.writes[2], behind = reflectors;
+        behind.box.lo[1] = --reflectors.box.hi[1];
+        behind.data += reflectors.box.extent(1) * reflectors.stride_bytes[1];
+        copy_reflectors(type_, column, held_conjugate(reflectors));
+        copy_to_tiles(type_, triangle, held_conjugate(behind));
     }
 
     void qr_copy(const TaskCall& call) const {
-        copy_reflectors(matrix_of(call.reads[0]), matrix_of(call.reads[1]), held_conjugate(call.writes[0]));
+        copy_reflectors(type_, matrix_of(call.reads[0]), held_conjugate(call.writes[0]));
     }
 
     // Some columns of C, with a panel's V and T: C -= V op(T) V^H C.
@@ -214,24 +180,6 @@ private:
         });
     }
 
-    // The tiles of V, as they are multiplied with: 0 above the diagonal and ones on it; behind them T.
-    void copy_reflectors(const BlasMatrix& column, const BlasMatrix& triangle, const Tiles& to) const {
-        const std::int64_t side = to.side(), last = to.count() - 1, count = std::min(column.rows, column.columns);
-        copy_to_tiles(type_, column, to);
-        const BlasMatrix top = to.from(0, side, side);
-        for (std::int64_t i = 0; i < side; ++i)
-            for (std::int64_t j = std::min(i, count); j < side; ++j) {
-                std::byte* item = top.data + (i * top.row_step + j * top.column_step) * item_;
-                std::memset(item, 0, static_cast<std::size_t>(item_));
-                if (i == j && i < count) put_one(type_, item);
-            }
-        RegionView behind = to.view;
-        behind.data += last * to.view.stride_bytes[1];
-        behind.box.lo[1] += last;
-        copy_to_tiles(type_, {triangle.data, side, count, triangle.row_step, triangle.column_step},
-                      {behind, to.conjugate});
-    }
-
     std::shared_ptr<const Blas> blas_;
     Dtype type_;
     std::int64_t item_;
@@ -240,10 +188,17 @@ private:
 
 }  // namespace
 
-std::vector<TaskFunction> factor_tasks(std::shared_ptr<const Blas> blas, Dtype type, std::shared_ptr<FactorInfo> info) {
-    const auto tasks = std::make_shared<FactorTasks>(std::move(blas), type, std::move(info));
+std::vector<TaskFunction> factor_tasks(std::shared_ptr<const Blas> blas, Dtype type, std::shared_ptr<FactorInfo> info,
+                                       const RowPart& rows) {
     std::vector<TaskFunction> all(factor_task_count);
+    add_column_tasks(all, blas, type, info, rows);
+    const auto tasks = std::make_shared<FactorTasks>(std::move(blas), type, std::move(info));
     all[cholesky_panel] = [tasks](const TaskCall& call) { tasks->factor(call); };
+    all[cholesky_top] = [tasks](const TaskCall& call) { tasks->top(call); };
+    all[copy_tiles] = [](const TaskCall& call) {
+        std::memcpy(call.writes[0].data, call.reads[0].data,
+                    static_cast<std::size_t>(call.reads[0].box.points() * call.reads[0].item_bytes));
+    };
     all[cholesky_below] = [tasks](const TaskCall& call) { tasks->below(call); };
     all[cholesky_update] = [tasks](const TaskCall& call) { tasks->update(call); };
     all[copy_panel] = [tasks](const TaskCall& call) { tasks->copy(call, false); };
@@ -251,6 +206,7 @@ std::vector<TaskFunction> factor_tasks(std::shared_ptr<const Blas> blas, Dtype t
     all[lu_panel] = [tasks](const TaskCall& call) { tasks->lu_panel(call); };
     all[lu_swap] = [tasks](const TaskCall& call) { tasks->lu_swap(call, false); };
     all[lu_row] = [tasks](const TaskCall& call) { tasks->lu_swap(call, true); };
+    all[qr_subtract] = [tasks](const TaskCall& call) { tasks->qr_subtract(call); };
     all[lu_update] = [tasks](const TaskCall& call) { tasks->lu_update(call); };
     all[qr_panel] = [tasks](const TaskCall& call) { tasks->qr_panel(call); };
     all[qr_copy] = [tasks](const TaskCall& call) { tasks->qr_copy(call); };

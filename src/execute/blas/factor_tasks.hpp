@@ -43,8 +43,14 @@ private:
     std::vector<std::pair<std::int64_t, std::int64_t>> pivots_;
 };
 
+/// Which tile rows a rank has: every `parts`-th from `part` on.
+struct RowPart {
+    int parts = 1, part = 0;
+};
+
 /// The operations of FactorTask, and of TriangularSystem behind them. After a pivot has failed, panels travel
 /// on and nothing more is factored on this rank.
-std::vector<TaskFunction> factor_tasks(std::shared_ptr<const Blas> blas, Dtype type, std::shared_ptr<FactorInfo> info);
+std::vector<TaskFunction> factor_tasks(std::shared_ptr<const Blas> blas, Dtype type, std::shared_ptr<FactorInfo> info,
+                                       const RowPart& rows = {});
 
 }  // namespace tilewave

@@ -4,8 +4,6 @@
 #include <complex>
 #include <cstring>
 
-#include "tilewave/error.hpp"
-
 namespace tilewave {
 
 namespace {
@@ -26,17 +24,6 @@ T conjugated(T value) {
 template <class R>
 std::complex<R> conjugated(std::complex<R> value) {
     return std::conj(value);
-}
-
-template <class F>
-void with_type(Dtype type, F f) {
-    switch (type) {
-        case Dtype::f4: return f(float{});
-        case Dtype::f8: return f(double{});
-        case Dtype::c8: return f(std::complex<float>{});
-        case Dtype::c16: return f(std::complex<double>{});
-        default: throw InternalError("a matrix of another type");
-    }
 }
 
 // Squares of this many items a side: both sides of a transposed copy then stay in the first-level cache.

@@ -29,14 +29,21 @@ class Batches {
 public:
     // `single`: a row is a batch. `together`: the kernel computes some rows at once that depend on each other.
     // `layer_rows`: distance of layers in memory, in rows; the next layer may be computed a row behind this one. 0:
-    // layers come one by one. `cut`: the most points of a span. `room`: of a batch's rows below each other.
+    // layers come one by one. `cut`: the most points of a span. `room`: of a batch's rows below each other, which are
+    // then one span each; 0: no limit.
     Batches(TileRows& rows, LayerRows (&layers)[2], bool single, bool together, std::int64_t layer_rows,
             std::int64_t cut, std::int64_t room)
-        : rows_(rows), lists_(layers), single_(single), layer_rows_(layer_rows), cut_(cut), room_(room) {
+        : rows_(rows),
+          lists_(layers),
+          single_(single),
+          layer_rows_(layer_rows),
+          cut_(cut),
+          room_(room > 0 ? room : std::numeric_limits<std::int64_t>::max()),
+          apart_(room > 0) {
         longest_ = std::min(rows.extent_up(), rows.extent_down());
         layers_ = !single && rows.layers() && longest_ <= std::min(cut, longest_row);
         // Rows of a layer begin a point further on than the one before, or where that does.
-        while (layers_ && most_rows_ > 1 && most_rows_ * (longest_ + most_rows_ - 1) > room) --most_rows_;
+        while (layers_ && most_rows_ > 1 && most_rows_ * (longest_ + most_rows_ - 1) > room_) --most_rows_;
         more_ = rows.first();
         at_ = rows.begin();
         if (together && !single && longest_ <= cut_) group_ = max_simd_rows * longest_;
@@ -115,8 +122,10 @@ private:
             spans_[batch.count++] = {number, at_, points};
             batch.points += points;
             at_ += points;
-            if (at_ < rows_.end() && !single_) continue;
-            if (at_ < rows_.end()) return;
+            if (at_ < rows_.end()) {
+                if (single_ || apart_) return;
+                continue;
+            }
             if (!(more_ = rows_.next())) return;
             at_ = rows_.begin();
             if (single_ || rows_.fresh()) return;
@@ -128,9 +137,10 @@ private:
     LayerRows (&lists_)[2];
     LayerRows* now_ = nullptr;  // the list of their rows; none where they are too many
     bool single_, layers_ = false, more_ = false;
-    std::int64_t layer_rows_, cut_, room_,
-        most_rows_ = most_rows_of_a_call,
-        group_ = 0;                      // points of a span, at most; of the rows that go together, 0 where none do
+    std::int64_t layer_rows_, cut_, room_;
+    bool apart_;  // a cut row's pieces are of a batch each
+    std::int64_t most_rows_ = most_rows_of_a_call,
+                 group_ = 0;             // points of a span, at most; of the rows that go together, 0 where none do
     std::int64_t at_ = 0, longest_ = 0;  // the point of the present row to go on from; points of a layer's longest row
     std::int64_t together_ = 0, left_ = 0, diagonal_ = 0,
                  layer_ = 0;  // layers; their rows that are left; whose the next one is
@@ -308,7 +318,7 @@ bool NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest, c
                     values     ? longest_value_row
                     : together ? longest_simd_row
                                : longest_row,
-                    values ? most_row_values : std::numeric_limits<std::int64_t>::max());
+                    values ? most_row_values : 0);
     const std::int64_t most =
         kernel.reductions.empty() || together ? most_rows_of_a_call * longest_row : most_reduced_points;
     for (Batch batch; batches.next(batch, run.polls() ? std::clamp<std::int64_t>(left, 1, most) : most);) {

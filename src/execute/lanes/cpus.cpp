@@ -145,19 +145,21 @@ Place Place::of(const std::string& text) {
 }
 
 std::vector<double> shares_of(const std::vector<Place>& places, ShareOf what) {
-    std::map<std::pair<std::string, int>, int> users;            // of each CPU of each host
-    std::map<std::pair<std::string, std::string>, int> members;  // of each group
+    std::map<std::pair<std::string, int>, std::int64_t> users;            // of each CPU of each host
+    std::map<std::pair<std::string, std::string>, std::int64_t> members;  // of each group
     for (const Place& p : places) {
-        for (const int c : p.cpus) ++users[{p.host, c}];
-        ++members[{p.host, p.quota.group}];
+        for (const int c : p.cpus) users[{p.host, c}] += p.ranks;
+        members[{p.host, p.quota.group}] += p.ranks;
     }
     std::vector<double> shares;
     for (const Place& p : places) {
         double share = 0;
-        for (const int c : p.cpus) share += 1.0 / std::max(users[{p.host, c}], p.announced);
+        for (const int c : p.cpus)
+            share += 1.0 / static_cast<double>(std::max<std::int64_t>(users[{p.host, c}], p.announced));
         if (what == ShareOf::cores && p.cores > 0) share *= p.cores / static_cast<double>(p.cpus.size());
         if (!p.quota.group.empty())
-            share = std::min(share, p.quota.cpus / std::max(members[{p.host, p.quota.group}], p.announced));
+            share = std::min(share, p.quota.cpus / static_cast<double>(std::max<std::int64_t>(
+                                                       members[{p.host, p.quota.group}], p.announced)));
         shares.push_back(share);
     }
     return shares;

@@ -29,6 +29,8 @@ struct Place {
     std::string name = {};
     /// Cores of these CPUs, fewer where some are SMT siblings; 0: each CPU is one.
     int cores = 0;
+    /// So many ranks are placed alike.
+    std::int64_t ranks = 1;
 
     /// This process's.
     static Place here(int announced);
@@ -41,8 +43,8 @@ struct Place {
 /// What a rank has a share of: CPUs, or cores, of which SMT siblings are a part each.
 enum class ShareOf { cpus, cores };
 
-/// Each rank's share of the CPUs or cores that it may use, divided among all ranks that may use them; no more than
-/// its part of a quota.
+/// The share of each rank of each place of the CPUs or cores that it may use, divided among all ranks that may use
+/// them; no more than its part of a quota.
 std::vector<double> shares_of(const std::vector<Place>& places, ShareOf what = ShareOf::cpus);
 
 /// The most lanes that such a share has room for: whole ones, at least one.

@@ -14,6 +14,8 @@
 #include <tuple>
 #include <utility>
 
+#include "core/concat.hpp"
+
 namespace tilewave {
 
 namespace {
@@ -274,14 +276,11 @@ int Topology::nodes() const {
 }
 
 std::string Topology::text() const {
-    const auto some = [](int count, const std::string& what) {
-        return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-    };
     std::set<int> caches;
     for (const Cpu& c : cpus) caches.insert(c.cache);
-    return some(static_cast<int>(cpus.size()), "CPU") + " on " + some(cores(), "core") + ", " +
-           some(static_cast<int>(caches.size()), "last-level cache") + ", " + some(nodes(), "NUMA node") + " (" +
-           source + ")";
+    return concat(counted(std::ssize(cpus), "CPU"), " on ", counted(cores(), "core"), ", ",
+                  counted(std::ssize(caches), "last-level cache"), ", ", counted(nodes(), "NUMA node"), " (", source,
+                  ")");
 }
 
 std::vector<std::vector<int>> place_lanes(const Topology& topology, int ranks, int lanes) {

@@ -16,7 +16,8 @@ ChainFusion chain_fusion(std::span<const ChainPart> parts) {
     bool in_time = false;
     for (const ChainPart& part : parts) {
         const SweepProblem& p = part.problem;
-        if (part.plan.lanes() > 1 || p.once || without(p.paths_off, FastPath::fused_nests)) return {};
+        if (part.plan.factors != parts[0].plan.factors || p.once || without(p.paths_off, FastPath::fused_nests))
+            return {};
         int along = 0;  // the loop that tiles are cut along
         while (along + 1 < p.dims() && p.space.extent(along) == 1) ++along;
         std::int64_t reach = 0;
@@ -27,13 +28,15 @@ ChainFusion chain_fusion(std::span<const ChainPart> parts) {
             if (p.arrays[a].replicated || !seen.insert(part.memories[a]).second) continue;
             bytes += array_bytes(p, part.plan, static_cast<int>(a), 0);
         }
-        const std::int64_t here = ceil_div(p.space.extent(along), part.plan.grid[along]);
+        const std::int64_t cuts = part.plan.grid[along] * part.plan.factors[along],
+                           here = ceil_div(p.space.extent(along), cuts),
+                           computers = part.plan.ranks() * part.plan.lanes();
         if (here <= rows) continue;
         rows = here;
-        row_points = std::max<std::int64_t>(p.space.points() / (p.space.extent(along) * part.plan.ranks()), 1) *
-                     part.plan.grid[along];
+        row_points = std::max<std::int64_t>(p.space.points() / (p.space.extent(along) * computers), 1) * cuts;
     }
     if (parts.size() < 2 || bytes < least_fused_bytes) return {};
+    bytes /= parts[0].plan.lanes();
     const std::int64_t row = std::max<std::int64_t>(bytes / rows, 1);
     std::int64_t together = std::max<std::int64_t>(turn_bytes / slices_in_turn / row, 1);  // rows of a slice
     together = std::max(together, ceil_div(least_slice_points, row_points));

@@ -28,19 +28,34 @@ std::vector<Box> chunks(const Box& region, std::int64_t item_bytes, std::int64_t
     return parts;
 }
 
+Box part_of(const Box& block, const Index& extents, std::int64_t number) {
+    Box part{block.lo, block.lo};
+    if (block.empty()) return part;
+    for (int k = block.dims() - 1; k >= 0; --k) {
+        const std::int64_t along = ceil_div(block.extent(k), extents[k]);
+        part.lo[k] += number % along * extents[k];
+        part.hi[k] = std::min(part.lo[k] + extents[k], block.hi[k]);
+        number /= along;
+    }
+    return number == 0 ? part : Box{block.lo, block.lo};
+}
+
 namespace {
 
-// How an array lies before or after: by a layout, or whole on rank 0.
+// How an array lies before or after: by a layout, or whole on rank 0, or one part of each rank's block.
 struct Side {
     const Layout& layout;
     bool whole = false;
+    const Index* extents = nullptr;  // of parts
+    std::int64_t number = 0;
 
     Box owned(int rank) const {
+        if (extents) return part_of(layout.owned(rank), *extents, number);
         if (!whole) return layout.owned(rank);
         const Index none = Index::filled(layout.dims(), 0);
         return rank == 0 ? layout.whole() : Box{none, none};
     }
-    Box storage(int rank) const { return whole ? owned(rank) : layout.storage(rank); }
+    Box storage(int rank) const { return whole || extents ? owned(rank) : layout.storage(rank); }
     /// The ranks that own a point of `box`, ascending.
     std::vector<int> owners(const Box& box) const {
         if (!whole) return layout.owners(box);
@@ -116,6 +131,11 @@ Schedule redistribute(const Layout& from, const Layout& to, std::int64_t item_by
 Schedule gather_schedule(const Layout& from, std::int64_t item_bytes, int rank, int ranks, std::int64_t chunk_bytes,
                          const Index& stride) {
     return move({from}, {from, true}, item_bytes, rank, ranks, chunk_bytes, stride, {});
+}
+
+Schedule collect_schedule(const Layout& from, const Layout& to, const Index& extents, std::int64_t number,
+                          std::int64_t item_bytes, int rank, int ranks, std::int64_t chunk_bytes, const Index& stride) {
+    return move({from}, {to, false, &extents, number}, item_bytes, rank, ranks, chunk_bytes, stride, {});
 }
 
 Schedule scatter_schedule(const Layout& to, std::int64_t item_bytes, int rank, int ranks, std::int64_t chunk_bytes,

@@ -25,7 +25,17 @@ Schedule redistribute(const Layout& from, const Layout& to, std::int64_t item_by
 /// @pre 0 <= rank < ranks, from.ranks() <= ranks (ConfigError)
 Schedule gather_schedule(const Layout& from, std::int64_t item_bytes, int rank, int ranks,
                          std::int64_t chunk_bytes = 1 << 20, const Index& stride = {});
-/// The reverse: rank 0's whole array (array 0 there) to the blocks of all ranks (array 1).
+/// The `number`-th of the parts of so many points into which a block is cut from its first point on, in row-major
+/// order; empty behind the last.
+/// @pre extents >= 1, number >= 0
+Box part_of(const Box& block, const Index& extents, std::int64_t number);
+/// The part of `rank` of `ranks` in giving every rank the `number`-th part of its block in layout `to`, row-major
+/// (array 1). Staging is bounded as in redistribute().
+/// @pre as redistribute(), and as part_of()
+Schedule collect_schedule(const Layout& from, const Layout& to, const Index& extents, std::int64_t number,
+                          std::int64_t item_bytes, int rank, int ranks, std::int64_t chunk_bytes = 1 << 20,
+                          const Index& stride = {});
+/// The reverse of gather_schedule(): rank 0's whole array (array 0 there) to the blocks of all ranks (array 1).
 /// @pre 0 <= rank < ranks, to.ranks() <= ranks (ConfigError)
 Schedule scatter_schedule(const Layout& to, std::int64_t item_bytes, int rank, int ranks,
                           std::int64_t chunk_bytes = 1 << 20, const Index& stride = {});

@@ -18,13 +18,13 @@ struct Segment {
 using Segments = std::array<std::vector<Segment>, max_dims>;
 
 // One axis of a layout, continued in both directions where it wraps: block b of copy c starts at start(b) + c·extent.
-struct Axis {
+struct LayoutAxis {
     const Layout& layout;
     int k;
     std::int64_t extent, lo, hi;
     bool wraps;
 
-    Axis(const Layout& of, int dimension)
+    LayoutAxis(const Layout& of, int dimension)
         : layout(of),
           k(dimension),
           extent(of.shape[k]),
@@ -123,7 +123,7 @@ HaloPieces halo_pieces(const Layout& layout, int rank, int axes) {
     const Index at = layout.coords(rank);
     Segments needs, gives;
     for (int k = 0; k < layout.dims(); ++k) {
-        const Axis axis(layout, k);
+        const LayoutAxis axis(layout, k);
         needs[k] = axis.needs(at[k]);
         gives[k] = axis.gives(at[k]);
     }

@@ -6,7 +6,7 @@
 namespace tilewave {
 
 /// B becomes op(T)^-1 B.
-/// @pre as cholesky(); sides of as many rows, by columns on the ranks of the matrix (ConfigError)
+/// @pre as cholesky(); sides of as many rows, by columns on at least the ranks of the matrix (ConfigError)
 Schedule triangular_solve(const BlockCyclic& layout, const BlockCyclic& sides, std::int64_t item_bytes,
                           const TriangularSystem& system, const FactorChoices& choices, int rank, int ranks);
 
@@ -17,7 +17,7 @@ struct Reflection {
 };
 
 /// B becomes Q B or Q^H B, with Q of qr(): the matrix holds its reflectors, triangles_of() their triangles.
-/// @pre as qr(); sides of as many rows, by columns on the ranks of the matrix (ConfigError)
+/// @pre as qr(); sides of as many rows, by columns on at least the ranks of the matrix (ConfigError)
 Schedule apply_reflectors(const BlockCyclic& layout, const BlockCyclic& sides, std::int64_t item_bytes,
                           const Reflection& what, const FactorChoices& choices, int rank, int ranks);
 

@@ -55,9 +55,9 @@ Schedule wavefront_product(const MatmulProblem& p, const MatmulChoices& choices,
     const auto panel_of = [&](int j) { return writer.panel_of(blocks[j].panel, 0, moving_b, j); };
     for (int wave = -ahead; wave < n + grid; ++wave) {
         // Block j leaves for part i `ahead` waves before they meet, and is done with when it has left for all.
-        for (int i = 0; i < grid; ++i) {
+        for (int i = std::max(0, wave + ahead - n + 1); i <= std::min(grid - 1, wave + ahead); ++i) {
             const int j = wave + ahead - i;
-            if (j < 0 || j >= n || blocks[j].owner != rank) continue;
+            if (blocks[j].owner != rank) continue;
             if (i == 0 && grid > 1) writer.copy(0, j, ranks, panel_of(j));
             if (i != me) writer.post(sends[j], true, p.c.rank_of(i, 0), panel_of(j), slots);
         }

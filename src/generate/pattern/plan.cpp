@@ -198,6 +198,7 @@ PatternPlan make_pattern_plan(const PatternProblem& problem, const PatternReques
     problem.validate();
     check(problem, request, conditions);
     PatternPlan plan;
+    plan.bytes = problem.bytes();
     if (request.algorithm != Algorithm::automatic) {
         // Alone there is nobody to call.
         plan.algorithm =
@@ -206,26 +207,27 @@ PatternPlan make_pattern_plan(const PatternProblem& problem, const PatternReques
         plan.why = "asked for";
         return plan;
     }
+    plan.numbers = concat(conditions.contiguous ? "contiguous" : "strided", ", latency ",
+                          milliseconds(machine.latency_s), ", ", std::llround(1e-6 / machine.byte_s), " MB/s");
+    if (const double turn = turn_s(problem, machine); turn > 0) plan.numbers += ", " + milliseconds(turn) + " a wait";
     double best = -1;
-    std::string why = concat(
-        problem.bytes(), " bytes, ", problem.ranks, " ranks, ", (conditions.contiguous ? "contiguous" : "strided"),
-        ", latency ", milliseconds(machine.latency_s), ", ", static_cast<long long>(1e-6 / machine.byte_s), " MB/s:");
-    if (const double turn = turn_s(problem, machine); turn > 0)
-        why.insert(why.size() - 1, ", " + milliseconds(turn) + " a wait");
     for (Algorithm a : {Algorithm::tree, Algorithm::ring, Algorithm::rounds, Algorithm::direct}) {
         if (!exists(problem.kind, a) || !considered(a, problem, machine)) continue;
-        PatternPlan trial;
+        PatternPlan trial = plan;
         trial.algorithm = a;
         trial = best_chunk(problem, trial, request, conditions, machine);
         if (problem.bytes() > small_bytes && !fits(problem, trial)) continue;
         const double t = pattern_time(problem, trial, machine) * (a == Algorithm::rounds ? lockstep_factor : 1.0);
-        why += concat(why.back() == ':' ? " " : ", ", a, " ", milliseconds(t));
-        if (best < 0 || t < best) {
-            best = t;
-            plan = trial;
-        }
+        plan.compared.emplace_back(a, t);
+        if (best >= 0 && t >= best) continue;
+        best = t;
+        plan.algorithm = a;
+        plan.chunk_bytes = trial.chunk_bytes;
+        plan.buffers = trial.buffers;
     }
-    plan.why = why;
+    const std::size_t count = plan.compared.size();
+    plan.why =
+        count > 1 ? concat("predicted to be the fastest of ", count, " algorithms") : "the only algorithm for it";
     return plan;
 }
 

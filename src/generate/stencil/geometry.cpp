@@ -23,7 +23,7 @@ StencilGeometry::StencilGeometry(const SweepProblem& problem, const Plan& plan)
       plan_(plan),
       stencil_(stencil_of(problem)),
       halo_(stencil_halo(problem, plan)),
-      blocks_(problem.shape, plan.grid) {
+      blocks_(problem.blocks(plan.grid)) {
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
         layouts_.push_back(tilewave::layout(problem, plan, a));
 }
@@ -44,7 +44,7 @@ Box StencilGeometry::block(int rank) const {
     if (rank >= blocks_.ranks()) return {problem_.space.lo, problem_.space.lo};
     const Index at = blocks_.coords(rank);
     Box box = problem_.space;
-    for (int k = 0; k < at.n; ++k) std::tie(box.lo[k], box.hi[k]) = problem_.block_range(k, plan_.grid[k], at[k]);
+    for (int k = 0; k < at.n; ++k) std::tie(box.lo[k], box.hi[k]) = problem_.block_range(blocks_, k, at[k]);
     return box;
 }
 
@@ -115,8 +115,7 @@ std::vector<StencilGeometry::Image> StencilGeometry::images(const Box& region) c
             lo = std::max<std::int64_t>(lo, 0);
             hi = std::min(hi, extent);
             if (lo >= hi) return;
-            for (auto c = block_with(extent, plan_.grid[k], lo); c <= block_with(extent, plan_.grid[k], hi - 1); ++c)
-                list.emplace_back(c, shift);
+            for (auto c = blocks_.block_at(k, lo); c <= blocks_.block_at(k, hi - 1); ++c) list.emplace_back(c, shift);
         };
         if (period > 0)
             for (auto w = floor_div(region.lo[k], period); w * period < region.hi[k]; ++w)

@@ -89,8 +89,8 @@ void SweepGeometry::list_reads() {
 void SweepGeometry::count_slots() {
     for (int k = 0; k < slots_.n; ++k) {
         const std::int64_t whole = space_.extent(k);
-        const auto n = plan_.grid[k] > 1 ? problem_.block_extents(k, plan_.grid[k])
-                                         : SweepProblem::BlockExtents{whole, whole, whole};
+        const auto n =
+            plan_.grid[k] > 1 ? problem_.block_extents(blocks_, k) : SweepProblem::BlockExtents{whole, whole, whole};
         slots_[k] = std::max<std::int64_t>(ceil_div(n.most, plan_.tile[k]), 1);
         fewest_[k] = n.fewest > 0 ? ceil_div(n.fewest, plan_.tile[k]) : slots_[k];
         slots_[k] = ceil_div(slots_[k], plan_.factors[k]) * plan_.factors[k];
@@ -145,7 +145,7 @@ const SweepGeometry::Blocks& SweepGeometry::blocks_of(int rank) const {
     }
     const Index at = blocks_.coords(rank);
     Box x = problem_.space;
-    for (int k = 0; k < at.n; ++k) std::tie(x.lo[k], x.hi[k]) = problem_.block_range(k, plan_.grid[k], at[k]);
+    for (int k = 0; k < at.n; ++k) std::tie(x.lo[k], x.hi[k]) = problem_.block_range(blocks_, k, at[k]);
     blocks.block = image(problem_.loops, x);
     if (const int k = deep_halo_.along; k >= 0 && !x.empty()) {
         const std::int64_t more = deep_halo_.most(at.n)[k];

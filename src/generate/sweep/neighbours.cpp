@@ -54,7 +54,7 @@ void SweepGeometry::add_owners(int rank, std::vector<int>& result) const {
         for (int m = 0; m < n.axes.n; ++m) {
             const int k = static_cast<int>(n.axes[m]);
             if (plan_.grid[k] == 1) continue;
-            const auto [first, end] = problem_.block_range(k, plan_.grid[k], at[k]);
+            const auto [first, end] = problem_.block_range(blocks_, k, at[k]);
             const std::int64_t lo = std::max<std::int64_t>(first + p.offset[k] - deep[k], 0),
                                hi = std::min(end + p.offset[k] + deep[k], elements.shape[m]);
             owners.lo[k] = first < end && lo < hi ? elements.block_at(m, lo) : 0;
@@ -134,7 +134,7 @@ std::pair<std::int64_t, std::int64_t> SweepGeometry::first_and_last_time() const
         Box coords{Index::filled(n, 0), Index::filled(n, 1)};
         bool points = true;
         for (int k = 0; k < n; ++k) {
-            const auto [first, end] = problem_.blocks_with_points(k, plan_.grid[k]);
+            const auto [first, end] = problem_.blocks_with_points(blocks_, k);
             points = points && first < end;
             coords.lo[k] = corner >> k & 1 ? end - 1 : first;
             coords.hi[k] = coords.lo[k] + 1;

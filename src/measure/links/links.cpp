@@ -31,12 +31,7 @@ void transfer(Transport& t, bool send, std::span<std::byte> data, int peer) {
         t.post_send(0, data.data(), static_cast<std::int64_t>(data.size()), peer, tag, false);
     else
         t.post_recv(0, data.data(), static_cast<std::int64_t>(data.size()), peer, tag);
-    std::vector<int> done;
-    Backoff backoff;
-    while (done.empty()) {
-        t.poll(done);
-        if (done.empty()) backoff.pause();
-    }
+    wait_all(t, 1, peer);
 }
 
 std::shared_ptr<std::byte[]> zeros(std::size_t bytes) {
@@ -106,13 +101,7 @@ double stream(Transport& t, bool first, int peer, std::size_t bytes, int count, 
             else
                 t.post_recv(c, at, static_cast<std::int64_t>(bytes), peer, tag);
         }
-        std::vector<int> done;
-        Backoff backoff;
-        while (static_cast<int>(done.size()) < count) {
-            const auto before = done.size();
-            t.poll(done);
-            if (done.size() == before) backoff.pause();
-        }
+        wait_all(t, count, peer);
         transfer(t, !first, answer, peer);
         best = std::min(best, now_s() - begin);
     }

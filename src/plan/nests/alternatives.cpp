@@ -106,8 +106,9 @@ bool shared(const SweepProblem& p) {
     return false;
 }
 
-// In the coordinates of a skew that was given; `problem` itself where that is empty.
-SweepProblem skewed_by(const SweepProblem& problem, const Index& skew, int ranks) {
+// With the weights that were given, in the coordinates of a skew that was given.
+SweepProblem cut_by(const SweepProblem& even, const Weights& weights, const Index& skew, int ranks) {
+    const SweepProblem problem = even.weighted(weights, ranks);
     if (skew.n == 0) return problem;
     if (skew.n != 2 || skew[0] < 0 || skew[1] >= problem.dims())
         throw ConfigError("skew " + to_string(skew) + ": allowed: two loop indices, or none");
@@ -121,21 +122,28 @@ SweepProblem skewed_by(const SweepProblem& problem, const Index& skew, int ranks
 }  // namespace
 
 Alternative planned_alternative(const SweepProblem& problem, int ranks, const PlanRequest& request, const Plan& plan) {
-    return {skewed_by(problem, plan.skew, ranks), request, plan, ranks > 1 && !shared(problem)};
+    return {cut_by(problem, plan.weights, plan.skew, ranks), request, plan, ranks > 1 && !shared(problem)};
 }
 
 std::vector<Alternative> alternatives(const SweepProblem& problem, int ranks, const PlanRequest& request,
                                       const Machine& machine, bool rows_across) {
-    const SweepProblem cut = skewed_by(problem, request.skew.value_or(Index{}), ranks);
-    Alternatives all(ranks, request, machine, rows_across);
+    const SweepProblem cut =
+        cut_by(problem, request.weights.value_or(Weights()), request.skew.value_or(Index()), ranks);
     if (ranks > 1 && !shared(problem)) {
         if (request.grid) {  // as many ranks as there are, but along loops that stay whole
             check_grid(*request.grid, problem.dims(), ranks);
             check_cuts(problem, *request.grid);
         }
-        return all.on_one_rank(cut);
+        return Alternatives(ranks, request, machine, rows_across).on_one_rank(cut);
     }
-    return all.of(cut);
+    std::vector<Alternative> all = Alternatives(ranks, request, machine, rows_across).of(cut);
+    const Weights unequal = request.weights || !cut.cuts.empty() ? Weights() : machine.weights(ranks, request.threads);
+    if (unequal.empty() || all[0].on_one_rank) return all;
+    PlanRequest in_proportion = request;
+    in_proportion.weights = unequal;
+    for (Alternative& a : Alternatives(ranks, in_proportion, machine, rows_across).of(cut.weighted(unequal, ranks)))
+        all.push_back(std::move(a));
+    return all;
 }
 
 }  // namespace tilewave

@@ -195,8 +195,9 @@ void PlanCandidates::other_generator(const Plan& plan, const Add& add) const {
     if (!stencils_ || plan.factors[0] != 1) return;
     Plan p = plan;
     p.generator = GeneratorKind::stencil;
-    p.grouping = GroupingKind::hyperplane;
-    p.slices = p.aggregate = 1;
+    p.grouping = request_.grouping.value_or(GroupingKind::hyperplane);
+    p.slices = request_.slices.value_or(1);
+    p.aggregate = request_.aggregate.value_or(1);
     p.temporal_block = request_.temporal_block.value_or(1);
     add(p);
 }

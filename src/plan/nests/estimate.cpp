@@ -31,14 +31,8 @@ Estimate::Estimate(const SweepProblem& problem, const Machine& machine, const Pl
 }
 
 double crowd(const Plan& plan, const Machine& machine) {
-    std::vector<double> lanes(machine.set_cpus.size());
-    double most = 1;
-    for (std::size_t r = 0; r < std::min(machine.set_of.size(), static_cast<std::size_t>(plan.ranks())); ++r) {
-        const auto s = static_cast<std::size_t>(machine.set_of[r]);
-        lanes[s] += plan.lanes();
-        most = std::max(most, lanes[s] / machine.set_cpus[s]);
-    }
-    return most;
+    const std::vector<double> all = machine.lane_speeds(plan.ranks(), plan.lanes());
+    return 1 / (plan.weights.empty() ? *std::ranges::min_element(all) : *std::ranges::max_element(all));
 }
 
 KernelRate shared_rate(KernelRate rate, double crowd) {

@@ -1,11 +1,14 @@
 // What a plan would take, from schedules of fewer ranks and tiles where there are many.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
+#include "core/concat.hpp"
 #include "generate/nest/nest.hpp"
 #include "plan/nests/estimate.hpp"
 #include "plan/nests/planner.hpp"
 #include "plan/nests/tuning.hpp"
+#include "predict/machine_part.hpp"
 
 namespace tilewave {
 
@@ -14,7 +17,7 @@ using namespace tuning;
 namespace {
 
 // A dimension of which a part is simulated: `high` and `low` of its `full` ranks or tiles.
-struct Axis {
+struct SimulatedAxis {
     int k;
     bool cut;
     std::int64_t full, high, low;
@@ -23,7 +26,7 @@ struct Axis {
 // From what `low` and `high` ranks or tiles take to what `full` do. The total goes on in a straight line, and does not
 // fall. Of more ranks each has the same to do: only fill and drain grow, what the first and the last lack of the rest
 // counts less.
-Parts go_on(const Parts& low, const Parts& high, const Axis& a) {
+Parts go_on(const Parts& low, const Parts& high, const SimulatedAxis& a) {
     const auto l = static_cast<double>(a.low), h = static_cast<double>(a.high), f = static_cast<double>(a.full);
     Parts r = high;
     r.total_s = high.total_s + std::max(0.0, high.total_s - low.total_s) * (f - h) / (h - l);
@@ -47,8 +50,13 @@ std::int64_t cells(const SweepProblem& problem, const Plan& plan, int k) {
 
 class Evaluation {
 public:
-    Evaluation(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate)
-        : problem_(problem), plan_(plan), machine_(machine), rate_(rate) {
+    Evaluation(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate,
+               Simulated simulated)
+        : problem_(problem),
+          plan_(plan),
+          machine_(machine),
+          rate_(rate),
+          all_ranks_(simulated == Simulated::all_ranks) {
         find_axes();
     }
 
@@ -56,16 +64,18 @@ public:
         Candidate c;
         c.plan = plan_;
         c.estimate_s = estimate_s(problem_, plan_, machine_, rate_);
-        if (tiles_ > too_many_tiles) {
+        if (tiles_ > (all_ranks_ ? most_tiles_of_all_ranks : too_many_tiles)) {
+            c.sample = "nothing, but estimated by a closed form";
             c.time_s = c.parts.total_s = c.parts.compute_s = c.estimate_s;
             c.memory_bytes = memory_of(nullptr);
             return c;
         }
         std::vector<std::int64_t> counts;
-        for (const Axis& a : axes_) counts.push_back(a.full);
+        for (const SimulatedAxis& a : axes_) counts.push_back(a.full);
         c.parts = at(0, counts);
         c.time_s = c.parts.total_s;
         c.memory_bytes = memory_bytes_;
+        c.sample = sample();
         return c;
     }
 
@@ -74,8 +84,10 @@ private:
         std::int64_t& tiles = tiles_;
         tiles = plan_.slices;
         for (int k = 0; k < problem_.dims(); ++k) tiles *= cells(problem_, plan_, k) * plan_.grid[k];
+        const std::int64_t enough = all_ranks_ ? most_tiles_of_all_ranks : most_tiles;
         auto reduce = [&](int k, bool cut, std::int64_t full, std::int64_t most, std::int64_t fewer) {
-            if (tiles <= most_tiles || full <= most) return;
+            const bool too_many_ranks = cut && !all_ranks_ && plan_.ranks() > most_ranks_played;
+            if ((tiles <= enough && !too_many_ranks) || full <= most) return;
             axes_.push_back({k, cut, full, most, most - fewer});
             tiles = std::max<std::int64_t>(tiles / full, 1) * most;
         };
@@ -83,24 +95,45 @@ private:
         // Bounds give tiles along a dimension different work, and so do skewed loops.
         const bool even = problem_.bounds.empty();
         const int m = plan_.mapping_dim;
+        const std::vector<double> speeds = machine_.lane_speeds(plan_.ranks(), plan_.lanes());
+        const bool equal = std::ranges::adjacent_find(speeds, std::not_equal_to()) == speeds.end();
         auto whole = [&](int k) { return even && plan_.grid[k] == 1 && problem_.loops.keeps(k); };
         auto fewer_tiles = [&](int k) {
             const std::int64_t together = k == 0 ? plan_.temporal_block : 1;
-            const std::int64_t most =
-                std::max<std::int64_t>({steps_played / together * together, 2 * plan_.factors[k], 2 * together});
+            std::int64_t most = steps_played;
+            // Of all ranks as many steps as there is room for.
+            if (all_ranks_)
+                most = std::clamp(enough / std::max<std::int64_t>(tiles / cells(problem_, plan_, k), 1), least_steps,
+                                  most_steps);
+            most = std::max<std::int64_t>({most / together * together, 2 * plan_.factors[k], 2 * together});
             if (whole(k)) reduce(k, false, cells(problem_, plan_, k), most, together > 1 ? together : most / 3);
         };
+        const auto fewer_ranks = [&] {
+            for (int k = 0; k < problem_.dims(); ++k)
+                if (plan_.grid[k] > 1 && equal && problem_.weights.empty())
+                    reduce(k, true, plan_.grid[k], ranks_played, 2);
+        };
         fewer_tiles(m);
-        for (int k = 0; k < problem_.dims(); ++k)
-            if (plan_.grid[k] > 1) reduce(k, true, plan_.grid[k], ranks_played, 2);
+        if (!all_ranks_) fewer_ranks();
         for (int k = 0; k < problem_.dims(); ++k)
             if (k != m) fewer_tiles(k);
+        if (all_ranks_) fewer_ranks();
+    }
+
+    std::string sample() const {
+        std::string text, ranks = "all ranks";
+        for (const SimulatedAxis& a : axes_) {
+            const std::string one =
+                concat(a.low, " and ", a.high, " of ", a.full, a.cut ? " ranks" : " tiles", " along loop ", a.k + 1);
+            (a.cut ? ranks : text) = a.cut && ranks == "all ranks" ? one : (a.cut ? ranks : text) + ", " + one;
+        }
+        return ranks + text;
     }
 
     // Along axis i and those after it as `counts` says.
     Parts at(std::size_t i, std::vector<std::int64_t> counts) {
         if (i == axes_.size()) return play(counts);
-        const Axis& a = axes_[i];
+        const SimulatedAxis& a = axes_[i];
         counts[i] = a.low;
         const Parts low = at(i + 1, counts);
         counts[i] = a.high;
@@ -111,9 +144,8 @@ private:
     Parts play(const std::vector<std::int64_t>& counts) {
         SweepProblem p = problem_;
         Plan plan = plan_;
-        Machine machine = machine_;
         for (std::size_t i = 0; i < axes_.size(); ++i) {
-            const Axis& a = axes_[i];
+            const SimulatedAxis& a = axes_[i];
             if (a.cut) {
                 // The last point of an array may make one block larger that has no more points to compute.
                 const SweepProblem before = p;
@@ -130,33 +162,32 @@ private:
             }
         }
         const Layout all(problem_.shape, plan_.grid), some(p.shape, plan.grid);
-        if (!machine_.host_of.empty()) {
-            machine.host_of.clear();
-            for (int r = 0; r < some.ranks(); ++r) {
-                const Index at = some.coords(r);
-                std::int64_t rank = 0;
-                for (int k = 0; k < at.n; ++k) rank = rank * plan_.grid[k] + at[k];
-                machine.host_of.push_back(rank < static_cast<std::int64_t>(machine_.host_of.size())
-                                              ? machine_.host_of[rank]
-                                              : static_cast<std::int32_t>(rank));
-            }
+        std::vector<int> ranks;
+        for (int r = 0; r < some.ranks(); ++r) {
+            const Index at = some.coords(r);
+            int rank = 0;
+            for (int k = 0; k < at.n; ++k) rank = rank * static_cast<int>(plan_.grid[k]) + static_cast<int>(at[k]);
+            ranks.push_back(rank);
         }
-        KernelRate rate = rate_;
+        Machine machine = part_of(machine_, ranks, plan_.ranks());
         // Few tiles end before all ranks compute at once, as they do most of the time where there are many.
-        if (!axes_.empty() || machine.set_of.size() < static_cast<std::size_t>(some.ranks())) {
-            rate = shared_rate(rate_, crowd(plan_, machine_));
+        if (!axes_.empty() || machine.set_of.empty()) {
+            machine.speeds = machine_.lane_speeds(plan_.ranks(), plan_.lanes());
             machine.set_of.clear();
         }
         std::vector<Schedule> schedules;
         for (int r = 0; r < some.ranks(); ++r) schedules.push_back(nest_schedule(p, plan, r));
         memory_bytes_ = 0;
         for (const Schedule& s : schedules) memory_bytes_ = std::max(memory_bytes_, memory_of(&s));
-        return predict(schedules, machine, rate, {plan_.poll_period_s, false}).parts;
+        return predict(schedules, machine, rate_, {plan_.poll_period_s, false}).parts;
     }
 
     // A rank's parts of the arrays of the whole problem, and the staging of the schedule that was simulated.
     std::int64_t memory_of(const Schedule* s) const {
         std::int64_t bytes = s ? s->buffer_bytes() : 0;
+        const auto first = problem_.weights.begin(),
+                   end = first + std::min<std::ptrdiff_t>(plan_.ranks(), std::ssize(problem_.weights));
+        const auto largest = static_cast<int>(std::max_element(first, end) - first);
         for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a) {
             const NestArray& n = problem_.arrays[a];
             if (n.replicated) continue;
@@ -164,7 +195,7 @@ private:
                 bytes += window_bytes(s->arrays[a], *s);
                 continue;
             }
-            bytes += array_bytes(problem_, plan_, a, 0);
+            bytes += array_bytes(problem_, plan_, a, largest);
         }
         return bytes;
     }
@@ -185,15 +216,17 @@ private:
     const Plan& plan_;
     const Machine& machine_;
     const KernelRate& rate_;
-    std::vector<Axis> axes_;
+    bool all_ranks_;
+    std::vector<SimulatedAxis> axes_;
     std::int64_t memory_bytes_ = 0, tiles_ = 0;
 };
 
 }  // namespace
 
-Candidate evaluate(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate) {
+Candidate evaluate(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate,
+                   Simulated simulated) {
     plan.validate(problem, plan.ranks());
-    return Evaluation(problem, plan, machine, rate).result();
+    return Evaluation(problem, plan, machine, rate, simulated).result();
 }
 
 double border_s(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate) {

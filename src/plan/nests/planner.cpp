@@ -10,6 +10,7 @@
 #include <set>
 #include <tuple>
 
+#include "core/concat.hpp"
 #include "plan/nests/candidates.hpp"
 #include "plan/nests/tuning.hpp"
 #include "problem/stencil.hpp"
@@ -22,12 +23,6 @@ using namespace tuning;
 namespace {
 
 // The schedule's and grouping's names, for reasons.
-std::string kind_of(const Plan& p) {
-    return std::string(p.generator == GeneratorKind::stencil ? "stencil, " : "") +
-           std::string(p.schedule == ScheduleKind::blocking ? "blocking" : "overlapping") +
-           (p.lanes() > 1 ? p.grouping == GroupingKind::vertical ? ", vertical" : ", hyperplane" : "");
-}
-
 bool cuts_rows(const Plan& p) {
     if (p.slices == 1) return false;
     const int m = p.mapping_dim, last = p.tile.n - 1;
@@ -66,7 +61,7 @@ private:
     double weighed_s(const Candidate& c) const {
         return c.time_s / (c.plan.ranks() < least_ranks_ ? worth_fewer : 1) /
                (stencils_ && c.plan.generator == GeneratorKind::sweep && c.plan.ranks() > 1 ? worth_sweeping : 1) /
-               (cuts_rows(c.plan) ? worth_cutting_rows : 1);
+               std::pow(worth_doubling_lanes, std::log2(c.plan.lanes())) / (cuts_rows(c.plan) ? worth_cutting_rows : 1);
     }
     const Candidate& best() const {
         return *std::min_element(played_.begin(), played_.end(),
@@ -200,8 +195,11 @@ std::string reason(const Candidate& best, const Candidate& other) {
     char text[256];
     const double more = other.time_s / std::max(best.time_s, 1e-30) - 1;
     if (more < 0 && other.plan.ranks() < best.plan.ranks())
-        std::snprintf(text, sizeof text, "%s %% faster on %d rank(s), for which arrays would have to move",
-                      percent(-more).c_str(), other.plan.ranks());
+        std::snprintf(text, sizeof text, "%s %% faster on %s, for which arrays would have to move",
+                      percent(-more).c_str(), counted(other.plan.ranks(), "rank").c_str());
+    else if (more < worth - 1 && other.plan.lanes() > best.plan.lanes())
+        std::snprintf(text, sizeof text, "%s %% faster on %d lanes; twice as many must be %s %% faster",
+                      percent(-more).c_str(), other.plan.lanes(), percent(1 - worth_doubling_lanes).c_str());
     else if (more < 1 - worth)
         std::snprintf(text, sizeof text, "as good (%+.1f %%), and the one taken is simpler", 100 * more);
     else
@@ -231,8 +229,7 @@ Choice Planner::choose() {
     order.insert(order.begin(), first);
     for (const std::size_t c : order) {
         choice.ranked.push_back(played_[c]);
-        if (c != first)
-            choice.ranked.back().reason = kind_of(played_[c].plan) + ": " + reason(played_[first], played_[c]);
+        if (c != first) choice.ranked.back().reason = reason(played_[first], played_[c]);
     }
     choice.rate = rates_.of(played_[first].plan);
     choice.nearest = rates_.nearest(played_[first].plan);

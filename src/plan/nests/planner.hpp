@@ -17,6 +17,7 @@ struct Candidate {
     Parts parts;
     std::int64_t memory_bytes = 0;  ///< of the rank that needs most: its parts of the arrays, and staging
     std::string reason;             ///< why the best was preferred; empty for the best itself
+    std::string sample = {};        ///< "all ranks, 4 and 12 of 745 tiles along loop 2": what was simulated
 };
 
 /// The rate of a body, and a plan with the tiles that it was measured on.
@@ -66,10 +67,17 @@ struct Alternative {
     std::vector<Plan> others = {};  ///< plans of other kinds, on whose tiles the rate is measured first, too
 };
 
+/// Ranks whose schedules are simulated, where they are many.
+enum class Simulated {
+    some_ranks,  ///< a few along each dimension, as a search compares many plans
+    all_ranks,   ///< all that there is memory for, with fewer tiles each: they meet on the links of a network
+};
+
 /// What `plan` would take: schedules of all ranks are simulated with the machine's numbers. Where they are many, of
 /// fewer ranks with blocks as large, and of fewer tiles; the time then goes on in a straight line along each.
 /// @pre plan.validate(problem, product of plan.grid) passes (ConfigError)
-Candidate evaluate(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate);
+Candidate evaluate(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate,
+                   Simulated simulated = Simulated::some_ranks);
 
 /// Seconds that a block of time steps takes longer behind another one than alone: less than 0 where ranks that are done
 /// go on while others still compute. From playing one repetition of a block and two, of fewer steps than `problem`
@@ -91,7 +99,8 @@ Index best_factors(const SweepProblem& problem, const Index& grid, int mapping_d
 /// How `problem` may lie over `ranks` ranks under `request`, those to prefer first: rows across two loops
 /// whose points are neighbours in memory, where dependences ask for them and `rows_across` says that the body is then
 /// made of vectors; the same with tiles cut along such rows; arrays as they are. Where ranks have nothing to share, or
-/// arrays would be mostly padding, rank 0 computes for all. Pure.
+/// arrays would be mostly padding, rank 0 computes for all. Where ranks are not equally fast, each of these, too, with
+/// blocks in proportion. Pure.
 /// @pre as make_plan, for at least one of them (ConfigError)
 std::vector<Alternative> alternatives(const SweepProblem& problem, int ranks, const PlanRequest& request,
                                       const Machine& machine, bool rows_across);
@@ -101,9 +110,9 @@ Alternative planned_alternative(const SweepProblem& problem, int ranks, const Pl
 
 /// Plans for `ranks` ranks, the one to take first; request is obeyed. Pure: equal arguments give equal results. No plan
 /// that was simulated is predicted to take less than 0.98 of the first one, but for those that must be 10 % better:
-/// plans for fewer ranks, and with slices that cut rows. The search ends when no neighbour is 3 % better. Plans whose
-/// tiles no rate was measured on are taken to be as quick as they may be hoped to be: measure on the first one's tiles
-/// and choose again until Choice::measured.
+/// plans for fewer ranks, and with slices that cut rows; twice as many lanes must be 15 % better. The search ends when
+/// no neighbour is 3 % better. Plans whose tiles no rate was measured on are taken to be as quick as they may be hoped
+/// to be: measure on the first one's tiles and choose again until Choice::measured.
 /// @pre at least one rate (ConfigError)
 /// @pre as make_plan (ConfigError)
 Choice choose_plan(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine,

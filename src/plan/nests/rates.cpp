@@ -259,9 +259,7 @@ double PlanRates::streamed_s(const Case& c) const {
 }
 
 int PlanRates::ranks_here() const {
-    return machine_.host_of.empty()
-               ? 1
-               : static_cast<int>(std::count(machine_.host_of.begin(), machine_.host_of.end(), machine_.host_of[0]));
+    return machine_.host_of.empty() ? 1 : static_cast<int>(machine_.host_of.count(machine_.host_of[0]));
 }
 
 KernelRate PlanRates::of(const Plan& plan) const {

@@ -235,6 +235,10 @@ bool storable(const SweepProblem& problem, const Index& row) {
     return true;
 }
 
+bool runs_down(const SweepProblem& problem, int k) {
+    return problem.loops.keeps(k) && problem.loops.row[k][k] < 0;
+}
+
 }  // namespace
 
 Index skewed_row(const SweepProblem& problem) {
@@ -247,9 +251,11 @@ Index skewed_row(const SweepProblem& problem) {
     Index best;
     for (int up = 0; up < n; ++up)
         for (int down = 0; down < n; ++down) {
+            // Where both loops run downwards, the row in memory is that of a nest whose loops run upwards.
+            const bool turned = up != down && runs_down(problem, up) && runs_down(problem, down);
             probe.row = Index::filled(n, 0);
-            probe.row[down] = -1;  // up == down: along one dimension
-            probe.row[up] = 1;
+            probe.row[down] = turned ? 1 : -1;  // up == down: along one dimension
+            probe.row[up] = turned ? -1 : 1;
             const auto a = static_cast<double>(box.extent(up)), b = static_cast<double>(box.extent(down));
             const double length = up == down ? a : a * b / std::max(a + b - 1, 1.0);
             if (length < longest || (up != down && a > b) || !storable(problem, probe.row)) continue;
@@ -285,7 +291,9 @@ static Plan make_stencil_plan(const SweepProblem& problem, int ranks, const Plan
         throw ConfigError("generator sweep was given for a nest with periodic loops; allowed: stencil");
     if (const std::string why = why_no_stencil(problem); !why.empty())
         throw ConfigError("generator stencil was given; allowed: sweep, as of this nest " + why);
-    Plan plan = request.apply({});
+    Plan plan;
+    plan.weights = problem.weights;
+    plan = request.apply(std::move(plan));
     plan.generator = GeneratorKind::stencil;
     plan.mapping_dim = request.mapping_dim.value_or(stencil_of(problem).timed ? 0 : n - 1);
     check_mapping_dim(plan.mapping_dim, n);
@@ -317,7 +325,9 @@ Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& reques
         whole.window = {};
         return make_plan(whole, ranks, request, machine);
     }
-    Plan plan = request.apply({});
+    Plan plan;
+    plan.weights = problem.weights;
+    plan = request.apply(std::move(plan));
     plan.mapping_dim = along >= 0 ? problem.window.across
                                   : longest_dim(problem, ranks, request, whole_row(problem, ranks, request, machine));
     plan.mapping_dim = request.mapping_dim.value_or(plan.mapping_dim);

@@ -48,6 +48,9 @@ inline constexpr std::int64_t too_many_tiles = 300000;
 inline constexpr std::int64_t ranks_played = 5;
 /// Time steps, or tiles along the mapping dimension, that are simulated where there are more.
 inline constexpr std::int64_t steps_played = 12;
+/// Where all ranks are simulated: their tiles together, of which each takes about 2 KB with its messages, and tiles
+/// along a dimension.
+inline constexpr std::int64_t most_tiles_of_all_ranks = 600000, least_steps = 3, most_steps = 12;
 
 // --- planner.cpp: the search. Ratios of predicted times.
 
@@ -60,6 +63,10 @@ inline constexpr double worth_fewer = 0.9;
 /// Over ranks a sweep must be this much better than a stencil: a rank that is held up holds up more of them. 7-point
 /// heat, 128³ floats on two ranks under other load: 94 ms as a sweep, 74 as a stencil, both predicted at 33.
 inline constexpr double worth_sweeping = 0.98;
+/// Twice as many lanes must be this much better: each waits for the others, and for its CPU where other programs run.
+/// SOR of 400 x 400 with a mask and its largest residual: two lanes predicted at 0.86 of one lane took 1.1 times as
+/// long, and with other programs on both CPUs 40 times; without a mask, predicted at 0.81, they took 0.85.
+inline constexpr double worth_doubling_lanes = 0.85;
 /// Slices that cut rows, or leave fewer rows than SIMD lanes, must be this much better: each row begins with data that
 /// was not prefetched. Wave equation, 1500 x 2200 floats: 13.0 ms with rows in two slices, 8.2 with whole rows, both
 /// predicted at 8.3.

@@ -1,11 +1,13 @@
 #include "plan/panels/panel_plan.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <tuple>
 #include <utility>
 
+#include "core/concat.hpp"
 #include "generate/linalg/factors.hpp"
 #include "generate/linalg/sides.hpp"
 #include "plan/panels/tuning.hpp"
@@ -34,14 +36,27 @@ std::int64_t moving_panels(const Schedule& s) {
     return bytes;
 }
 
-std::vector<std::int64_t> blocks_of(const PanelProblem& p, const FactorOptions& wish) {
-    const Axis& columns = p.matrix.columns;
-    const std::int64_t n = std::min(p.matrix.rows.extent, columns.extent);
+std::vector<Index> grids_of(const std::string& call, const PanelProblem& p, const FactorOptions& wish) {
+    if (!wish.grid) return {Index{1, p.ranks}};
+    const Index& g = *wish.grid;
+    if (g.n != 2 || g[0] < 1 || g[1] < 1 || g[0] > p.ranks || g[1] > p.ranks || g[0] * g[1] > p.ranks)
+        throw ConfigError(concat(call, ": grid: given ", g, "; allowed: two integers >= 1, (rows, columns), at most ",
+                                 p.ranks, " ranks in all"));
+    if (g[0] > 1 && wish.algorithm == FactorAlgorithm::wavefront)
+        throw ConfigError(concat(call, ": grid: given ", g,
+                                 " with algorithm 'wavefront'; allowed: one row of ranks, or "
+                                 "'broadcast'"));
+    return {g};
+}
+
+std::vector<std::int64_t> blocks_of(const PanelProblem& p, const Index& grid, const FactorOptions& wish) {
+    const Axis &rows = p.matrix.rows, &columns = p.matrix.columns;
+    const std::int64_t n = std::min(rows.extent, columns.extent), ranks = std::max(grid[0], grid[1]);
     if (wish.block) return {std::min(*wish.block, std::max<std::int64_t>(1, columns.extent))};
     const bool narrow = columns.block < tuning::panel_blocks.front() && columns.block * tuning::most_narrow_panels < n;
-    if (p.ranks > 1 && p.matrix.rows.parts == 1 && columns.parts == p.ranks && columns.block > 0 &&
-        columns.block * p.ranks < n && !narrow)
-        return {columns.block};
+    const bool lies = rows.parts == grid[0] && columns.parts == grid[1] && columns.block > 0 &&
+                      (rows.parts == 1 || rows.block == columns.block);
+    if (ranks > 1 && lies && columns.block * ranks < n && !narrow) return {columns.block};
     std::vector<std::int64_t> all;
     if (wish.memory_bytes)
         for (const std::int64_t b : tuning::small_blocks)
@@ -49,9 +64,9 @@ std::vector<std::int64_t> blocks_of(const PanelProblem& p, const FactorOptions& 
     // Some block columns for each rank, so that none is idle for long.
     const std::size_t before = all.size();
     for (const std::int64_t b : tuning::panel_blocks)
-        if (b * p.ranks * 2 <= n) all.push_back(b);
+        if (b * ranks * 2 <= n) all.push_back(b);
     if (all.size() == before)
-        all.push_back(std::clamp<std::int64_t>((n + 2 * p.ranks - 1) / (2 * p.ranks), 1, tuning::usual_block));
+        all.push_back(std::clamp<std::int64_t>((n + 2 * ranks - 1) / (2 * ranks), 1, tuning::usual_block));
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
     return all;
@@ -62,7 +77,7 @@ struct Counted {
     FactorPlan plan;
     std::int64_t tasks = 0;  // of all ranks, about
     bool same_kind(const Counted& other) const {
-        return plan.block == other.plan.block && plan.algorithm == other.plan.algorithm;
+        return plan.block == other.plan.block && plan.algorithm == other.plan.algorithm && plan.grid == other.plan.grid;
     }
 };
 
@@ -85,22 +100,41 @@ void limit_tasks(std::vector<Counted>& all) {
         }
 }
 
+// Bytes that a rank sends.
+std::int64_t sent_by(const Schedule& s) {
+    std::int64_t bytes = 0;
+    for (const Message& m : s.messages)
+        if (m.send) bytes += m.bytes;
+    return bytes;
+}
+
+std::int64_t least_sent(const PanelProblem& p, const FactorPlan& plan) {
+    if (p.ranks == 1 || (p.work != PanelWork::lu && p.work != PanelWork::cholesky)) return 0;
+    const auto n = static_cast<double>(p.matrix.columns.extent), item = static_cast<double>(p.item_bytes);
+    const double ranks = plan.grid[0] * plan.grid[1], memory = n * n / ranks + plan.memory_bytes / item;
+    if (memory == 0) return 0;
+    return std::llround(item * (p.work == PanelWork::lu ? 2 : 1) / 3 * n * n * n / (ranks * std::sqrt(memory)));
+}
+
 }  // namespace
 
 std::string FactorPlan::text() const {
     const bool waves = algorithm == FactorAlgorithm::wavefront;
     return std::string(choice_names<FactorAlgorithm>[static_cast<std::size_t>(waves)]) +
            (waves ? "" : std::string(" by ") + choice_names<BroadcastTree>[static_cast<std::size_t>(tree)]) +
-           ", panels of " + std::to_string(block) + " in chunks of " + std::to_string(chunk_bytes >> 10) + " KiB, " +
+           (grid[0] > 1 ? concat(" on ", grid[0], " x ", grid[1], " ranks") : "") + ", panels of " +
+           std::to_string(block) + " in chunks of " + std::to_string(chunk_bytes >> 10) + " KiB, " +
            std::to_string(lookahead) + " ahead";
 }
 
-BlockCyclic panel_layout(const PanelProblem& p, std::int64_t block) {
-    return {{p.matrix.rows.extent, 1, 0}, {p.matrix.columns.extent, p.ranks, block}};
+BlockCyclic panel_layout(const PanelProblem& p, const FactorPlan& plan) {
+    const auto rows = static_cast<int>(plan.grid[0]);
+    return {{p.matrix.rows.extent, rows, rows > 1 ? plan.block : 0},
+            {p.matrix.columns.extent, static_cast<int>(plan.grid[1]), plan.block}};
 }
 
 Schedule panel_schedule(const PanelProblem& p, const FactorPlan& plan, int rank) {
-    const BlockCyclic layout = panel_layout(p, plan.block);
+    const BlockCyclic layout = panel_layout(p, plan);
     const FactorChoices choices = choices_of(plan, p.threads);
     switch (p.work) {
         case PanelWork::cholesky: return cholesky(layout, p.item_bytes, choices, rank, p.ranks);
@@ -114,44 +148,53 @@ std::vector<FactorPlan> panel_plans(const std::string& call, const PanelProblem&
     check_choices(call, wish);
     const bool solve = p.work == PanelWork::solve, chosen = wish.algorithm && wish.block && wish.lookahead;
     std::vector<Counted> all;
-    std::map<std::tuple<FactorAlgorithm, std::int64_t, int>, std::pair<std::int64_t, std::int64_t>>
-        known;  // bytes, tasks
+    struct Known {
+        std::int64_t memory = 0, sent = 0, tasks = 0;
+    };
+    std::map<std::tuple<std::int64_t, FactorAlgorithm, std::int64_t, int, BroadcastTree>, Known> known;
     const std::vector<std::int64_t> chunks =
         wish.chunk_bytes ? std::vector{*wish.chunk_bytes}
                          : std::vector(tuning::panel_chunks_bytes.begin(), tuning::panel_chunks_bytes.end());
-    for (const FactorAlgorithm algorithm : {FactorAlgorithm::broadcast, FactorAlgorithm::wavefront}) {
-        const bool wavefront = algorithm == FactorAlgorithm::wavefront;
-        // Alone, a rank has nobody to wait for.
-        const bool waves = !solve && p.ranks > 1 && wish.tree != BroadcastTree::least_rounds;
-        if (wish.algorithm ? *wish.algorithm != algorithm : wavefront && !waves) continue;
-        for (const std::int64_t block : blocks_of(p, wish))
-            for (const BroadcastTree tree : {BroadcastTree::ring, BroadcastTree::least_rounds}) {
-                const bool usual = tree == BroadcastTree::ring || (p.ranks > 2 && !wavefront);
-                if (wish.tree ? *wish.tree != tree : !usual) continue;
-                std::vector<int> aheads(tuning::panel_lookaheads.begin(), tuning::panel_lookaheads.end());
-                if (wish.memory_bytes) aheads.insert(aheads.begin(), 0);
-                if (p.ranks == 1) aheads.resize(1);
-                if (wish.lookahead) aheads = {*wish.lookahead};
-                for (const int ahead : aheads)
-                    for (const std::int64_t chunk : chunks) {
+    const auto add = [&](FactorPlan plan) {
+        for (const std::int64_t chunk : chunks) {
+            plan.chunk_bytes = chunk;
+            Known& found = known[{plan.grid[0], plan.algorithm, plan.block, plan.lookahead, plan.tree}];
+            if (found.tasks == 0) {
+                const Schedule one = panel_schedule(p, plan, 0);
+                found = {moving_panels(one), sent_by(one), static_cast<std::int64_t>(one.works.size()) * p.ranks + 1};
+            }
+            plan.memory_bytes = found.memory;
+            plan.sent_bytes = found.sent;
+            plan.least_sent_bytes = least_sent(p, plan);
+            all.push_back({plan, found.tasks});
+            if (solve || chosen || p.ranks == 1) break;  // the largest alone: where nothing is free either
+        }
+    };
+    for (const Index& grid : grids_of(call, p, wish))
+        for (const FactorAlgorithm algorithm : {FactorAlgorithm::broadcast, FactorAlgorithm::wavefront}) {
+            const bool wavefront = algorithm == FactorAlgorithm::wavefront;
+            // Alone, a rank has nobody to wait for.
+            const bool waves = !solve && p.ranks > 1 && grid[0] == 1 && wish.tree != BroadcastTree::least_rounds;
+            if (wish.algorithm ? *wish.algorithm != algorithm : wavefront && !waves) continue;
+            std::vector<int> aheads(tuning::panel_lookaheads.begin(), tuning::panel_lookaheads.end());
+            if (wish.memory_bytes) aheads.insert(aheads.begin(), 0);
+            if (p.ranks == 1) aheads.resize(1);
+            if (wish.lookahead) aheads = {*wish.lookahead};
+            for (const std::int64_t block : blocks_of(p, grid, wish))
+                for (const BroadcastTree tree : {BroadcastTree::ring, BroadcastTree::least_rounds}) {
+                    const bool usual = tree == BroadcastTree::ring || (std::max(grid[0], grid[1]) > 2 && !wavefront);
+                    if (wish.tree ? *wish.tree != tree : !usual) continue;
+                    for (const int ahead : aheads) {
                         FactorPlan plan;
+                        plan.grid = grid;
                         plan.algorithm = algorithm;
                         plan.tree = tree;
                         plan.lookahead = ahead;
                         plan.block = block;
-                        plan.chunk_bytes = chunk;
-                        auto& [bytes, tasks] = known[{algorithm, block, ahead}];
-                        if (tasks == 0) {
-                            const Schedule one = panel_schedule(p, plan, 0);
-                            bytes = moving_panels(one);
-                            tasks = static_cast<std::int64_t>(one.works.size()) * p.ranks + 1;
-                        }
-                        plan.memory_bytes = bytes;
-                        all.push_back({plan, tasks});
-                        if (solve || chosen || p.ranks == 1) break;  // the largest alone: where nothing is free either
+                        add(plan);
                     }
-            }
-    }
+                }
+        }
     std::int64_t least = all.front().plan.memory_bytes;
     for (const Counted& c : all) least = std::min(least, c.plan.memory_bytes);
     if (wish.memory_bytes)

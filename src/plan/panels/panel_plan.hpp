@@ -26,7 +26,7 @@ struct PanelProblem {
 };
 
 /// Where the matrix lies while it is worked on.
-BlockCyclic panel_layout(const PanelProblem& problem, std::int64_t block);
+BlockCyclic panel_layout(const PanelProblem& problem, const FactorPlan& plan);
 FactorChoices choices_of(const FactorPlan& plan, int threads);
 Schedule panel_schedule(const PanelProblem& problem, const FactorPlan& plan, int rank);
 

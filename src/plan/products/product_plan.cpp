@@ -1,6 +1,7 @@
 #include "plan/products/product_plan.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <set>
 #include <tuple>
@@ -8,6 +9,7 @@
 #include "generate/linalg/panels.hpp"
 #include "generate/linalg/redistribute.hpp"
 #include "plan/products/tuning.hpp"
+#include "predict/machine_part.hpp"
 
 namespace tilewave {
 
@@ -123,7 +125,7 @@ std::vector<ProductPlan> combinations(const ProductRequest& r) {
         if (group > 2 && !waves) trees.push_back(BroadcastTree::least_rounds);
         if (r.wish.tree) trees = {*r.wish.tree};
         std::vector<bool> pendings{false};
-        if (waves && r.threads == 1 && r.ranks > 1) pendings.push_back(true);
+        if (waves && r.threads == 1 && r.ranks > 1 && r.ranks <= most_ranks_played) pendings.push_back(true);
         if (r.wish.pending) pendings = {*r.wish.pending && waves};
         std::vector<double> tasks(tuning::product_tasks.begin(), tuning::product_tasks.end());
         if (r.ranks == 1) tasks.resize(1);
@@ -145,6 +147,70 @@ std::vector<ProductPlan> combinations(const ProductRequest& r) {
     return all;
 }
 
+// The ranks at the ends of a grid and next to them, in order; all where they are few. Others have as much as one of
+// these.
+std::vector<int> ends_of(const BlockCyclic& blocks, int ranks) {
+    std::vector<int> all;
+    const auto inside = [](int at, int parts) { return at > 1 && at < parts - 2; };
+    for (int rank = 0; rank < ranks; ++rank) {
+        const bool left_out = ranks > most_ranks_played && (inside(blocks.row_of(rank), blocks.rows.parts) ||
+                                                            inside(blocks.column_of(rank), blocks.columns.parts));
+        if (!left_out) all.push_back(rank);
+    }
+    return all;
+}
+
+// A product on fewer ranks, each of which has as much to do.
+struct Fewer {
+    ProductRequest request;
+    double part;             // of the ranks along the longer side of the grid
+    std::vector<int> ranks;  // as they are numbered in the whole
+};
+
+Fewer on_fewer(const ProductRequest& r, double part) {
+    const auto parts_of = [&](int parts) {
+        return std::min(parts, std::max(2, static_cast<int>(std::lround(parts * part))));
+    };
+    const auto shorter = [&](const Axis& a, const Axis& b) {  // of the operands that have it
+        const Axis& cut = a.parts > 1 ? a : b;
+        return cut.extent * parts_of(cut.parts) / cut.parts;
+    };
+    const std::int64_t m = shorter(r.c.blocks.rows, r.a.blocks.rows),
+                       n = shorter(r.c.blocks.columns, r.b.blocks.columns),
+                       k = shorter(r.a.blocks.columns, r.b.blocks.rows);
+    const auto cut = [&](ProductOperand operand, std::int64_t rows, std::int64_t columns) {
+        BlockCyclic& b = operand.blocks;
+        b = {{rows, parts_of(b.rows.parts), b.rows.block},
+             {columns, parts_of(b.columns.parts), b.columns.block},
+             b.ranks_by_column};
+        return operand;
+    };
+    Fewer fewer{r, part, {}};
+    fewer.request.a = cut(r.a, m, k);
+    fewer.request.b = cut(r.b, k, n);
+    fewer.request.c = cut(r.c, m, n);
+    const BlockCyclic &all = r.c.blocks, &some = fewer.request.c.blocks;
+    fewer.request.ranks = std::max({some.ranks(), fewer.request.a.blocks.ranks(), fewer.request.b.blocks.ranks()});
+    for (int rank = 0; rank < fewer.request.ranks; ++rank)
+        fewer.ranks.push_back(rank < some.ranks() ? all.rank_of(some.row_of(rank), some.column_of(rank)) : rank);
+    const bool tall = all.rows.parts >= all.columns.parts;
+    fewer.part = tall ? static_cast<double>(some.rows.parts) / all.rows.parts
+                      : static_cast<double>(some.columns.parts) / all.columns.parts;
+    return fewer;
+}
+
+// The largest part of the grid that is played.
+double played_part(const ProductRequest& r) {
+    const int longest = std::max({r.c.blocks.rows.parts, r.c.blocks.columns.parts, 2});
+    const auto part_of = [&](int parts) { return static_cast<double>(parts) / longest; };
+    int few = 2, many = longest + 1;
+    while (many - few > 1) {
+        const int middle = (few + many) / 2;
+        (on_fewer(r, part_of(middle)).request.ranks <= most_ranks_played ? few : many) = middle;
+    }
+    return part_of(few);
+}
+
 std::vector<Schedule> schedules_of(const ProductCase& one) {
     std::vector<Schedule> parts;
     for (int rank = 0; rank < one.ranks; ++rank) parts.push_back(one.schedule(rank));
@@ -159,7 +225,7 @@ PredictOptions options_of(const ProductRequest& r) {
 }
 
 // Seconds of a case by prediction, redistributions included.
-double time_of(const ProductRequest& r, const ProductCase& one, const Machine& machine, const ProductRates& rates) {
+double played_s(const ProductRequest& r, const ProductCase& one, const Machine& machine, const ProductRates& rates) {
     const std::vector<Schedule> parts = schedules_of(one);
     const std::vector<OperationRate> operations = rates(one, parts);
     double total = predict(parts, machine, Rates({KernelRate()}, operations), options_of(r)).time_s;
@@ -174,6 +240,21 @@ double time_of(const ProductRequest& r, const ProductCase& one, const Machine& m
         total += i == 2 && r.adds ? 2 * once : once;
     }
     return total;
+}
+
+// The same of many ranks, by the straight line through what fewer take: each has as many rows and columns, and the
+// common dimension and the way around a ring are longer on more.
+double time_of(const std::string& call, const ProductRequest& r, const ProductPlan& plan, const Machine& machine,
+               const ProductRates& rates) {
+    const double part = played_part(r);
+    if (part == 1) return played_s(r, product_case(call, r, plan), machine, rates);
+    const Fewer some[] = {on_fewer(r, part), on_fewer(r, part / 2)};
+    double time_s[2];
+    for (int i = 0; i < 2; ++i)
+        time_s[i] = played_s(some[i].request, product_case(call, some[i].request, plan),
+                             part_of(machine, some[i].ranks, r.ranks), rates);
+    if (some[0].part <= some[1].part) return time_s[0];
+    return time_s[0] + std::max(0.0, time_s[0] - time_s[1]) * (1 - some[0].part) / (some[0].part - some[1].part);
 }
 
 }  // namespace
@@ -259,7 +340,7 @@ std::vector<ProductPlan> product_plans(const std::string& call, const ProductReq
     for (ProductPlan& plan : all) {
         const ProductCase one = product_case(call, r, plan);
         plan.moved = one.moved;
-        for (int rank = 0; rank < r.ranks; ++rank)
+        for (const int rank : ends_of(r.c.blocks, r.ranks))
             plan.memory_bytes = std::max(plan.memory_bytes, one.copies_bytes(rank) + moving_bytes(one.schedule(rank)));
     }
     if (!r.wish.memory_bytes) return all;
@@ -287,7 +368,7 @@ std::vector<ProductPlan> played_products(const std::string& call, const ProductR
                                          std::vector<ProductPlan> plans, const Machine& machine,
                                          const ProductRates& rates) {
     if (plans.size() == 1) return plans;
-    for (ProductPlan& plan : plans) plan.predicted_s = time_of(r, product_case(call, r, plan), machine, rates);
+    for (ProductPlan& plan : plans) plan.predicted_s = time_of(call, r, plan, machine, rates);
     // Moving operands and lanes without a separate thread are hard to predict: they must be clearly faster.
     const auto counted = [](const ProductPlan& plan) {
         const bool hard = plan.pending || plan.moved != std::array<bool, 3>{};

@@ -7,19 +7,11 @@
 #include <cmath>
 #include <complex>
 
+#include "support/blas.hpp"
 #include "support/ranks.hpp"
 
 namespace tilewave {
 namespace {
-
-bool have_blas() {
-    try {
-        use_blas(std::getenv("TILEWAVE_BLAS") ? std::getenv("TILEWAVE_BLAS") : "libopenblas.so.0");
-        return true;
-    } catch (const ConfigError&) {
-        return false;
-    }
-}
 
 template <class T>
 T value(std::int64_t i, std::int64_t j) {

@@ -63,7 +63,7 @@ TEST(NestRates, AreThoseOfTheSlowestRankInItsBestVisit) {
         EXPECT_EQ(visits, 2);
         EXPECT_NEAR((*found)[0].rate.point_s, 3e-9, 1e-11);
         EXPECT_GE((*found)[0].spread, 0.25);
-        EXPECT_EQ((*found)[0].note, "measured on 3 rank(s) at once");
+        EXPECT_EQ((*found)[0].note, "measured on 3 ranks at once");
         EXPECT_NEAR((*found)[1].rate.point_s, 5e-9, 1e-11);
         EXPECT_EQ((*found)[2].note.rfind(not_measured, 0), 0u);
         EXPECT_EQ((*found)[2].rate.point_s, context.machine().point_s);

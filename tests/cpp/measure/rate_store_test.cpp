@@ -36,7 +36,7 @@ struct Folder {
     std::string path;
 };
 
-MeasuredRate rate(const std::string& note = "measured on 1 rank(s) at once") {
+MeasuredRate rate(const std::string& note = "measured on 1 rank at once") {
     Plan plan;
     plan.tile = {3, 40};
     plan.storage = StorageKind::skewed;

@@ -93,7 +93,7 @@ TEST(ChooseTogether, AlternativesAreMeasuredUntilTheBestIs) {
         EXPECT_EQ(chosen->choice.ranked[0].plan.storage, StorageKind::skewed);
         EXPECT_EQ(chosen->times[chosen->at].time_s, chosen->choice.ranked[0].time_s);
         EXPECT_EQ(maker.asked.samples.count("plain"), 0u) << "arrays as they are, point by point, were measured";
-        EXPECT_EQ(chosen->rate.note, "measured on 2 rank(s) at once");
+        EXPECT_EQ(chosen->rate.note, "measured on 2 ranks at once");
         // What is known is not measured again.
         Maker again;
         const auto same = choose_together(context, &given, again);

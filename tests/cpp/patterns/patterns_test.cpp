@@ -15,7 +15,7 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
-#include "support/guarded.hpp"
+#include "support/pattern_trial.hpp"
 #include "support/ranks.hpp"
 #include "tilewave/patterns.hpp"
 
@@ -23,122 +23,12 @@ using namespace tilewave;
 
 namespace {
 
-using Random = std::mt19937;
-
-int below(Random& random, int n) {
-    return static_cast<int>(random() % static_cast<unsigned>(n));
-}
-
-// One random pattern: the same on all ranks but for the gaps between rows.
-class Trial {
-public:
-    Trial(int seed, Context& context, int threads_seed = 0) : seed_(seed), p_(context.size()), rank_(context.rank()) {
-        Random random(static_cast<unsigned>(seed)), own(static_cast<unsigned>(1000 * seed + rank_ + threads_seed));
-        call_.kind = static_cast<PatternKind>(below(random, 4));
-        const std::int64_t rows = below(random, 3) ? below(random, 9) : 1,
-                           cols = below(random, 3) ? below(random, 12) : 1;
-        root_ = call_.root = parted() ? 0 : below(random, p_);
-        call_.block = parted() ? below(random, 3) : 0;
-        user_ = below(random, 2);
-        if (reduces() && user_) call_.op = Reduction::user, call_.user = leftmost();
-        call_.request.algorithm = parted() ? (below(random, 2) ? Algorithm::ring : Algorithm::direct)
-                                           : (below(random, 2) ? Algorithm::ring : Algorithm::tree);
-        if (call_.kind == PatternKind::broadcast && below(random, 2))
-            call_.request.algorithm = below(random, 2) ? Algorithm::rounds : Algorithm::direct;
-        call_.request.chunk_bytes = below(random, 3) ? 1 + below(random, 90) : 1 << 16;
-        call_.request.buffers = 2 + below(random, 4);
-        if (below(random, 3) == 0) {  // all left open: these are small enough to go with the comparison
-            call_.request = {};
-            call_.op = Reduction::sum;
-            call_.user = {};
-            user_ = false;
-        }
-        const bool inside = below(random, 2) && parted() && call_.block == 0;
-        const std::int64_t total = parted() ? cols * p_ / 2 : cols;
-        for (int r = 0, first = 0; r < p_ && parted();
-             first += static_cast<int>(dealt_columns(total, call_.block, p_, r++)))
-            if (r == rank_) first_ = first;
-        const std::int64_t mine = dealt_columns(total, call_.block, p_, rank_);
-        whole_.emplace(rows, total, below(own, 3));
-        part_.emplace(rows, parted() ? mine : total, below(own, 3));
-        if (call_.kind == PatternKind::spread) {
-            part_->fill([&](auto i, auto j) { return value(seed_, 0, i, column(j)); });
-            whole_->fill(
-                [&](auto i, auto j) { return inside && j >= first_ && j < first_ + mine ? value(seed_, 0, i, j) : 0; });
-            call_.in = inside ? whole_->view(first_, mine) : part_->view();
-            call_.out = whole_->view();
-        } else {
-            const bool holds = call_.kind != PatternKind::broadcast || rank_ == root_;
-            whole_->fill([&](auto i, auto j) { return holds ? value(seed_, rank_, i, j) : 0; });
-            part_->fill([](auto, auto) { return 0; });
-            call_.in = whole_->view();
-            call_.out = inside ? whole_->view(first_, mine) : part_->view();
-        }
-        inside_ = inside && whole_->rows > 0 && mine > 0;
-        if (inside_) call_.part_inside = first_;
-    }
-
-    const PatternCall& call() const { return call_; }
-
-    void check() {
-        const std::string what = "seed " + std::to_string(seed_) + ", " + to_string(call_.kind) + " " +
-                                 to_string(call_.request.algorithm) + " on rank " + std::to_string(rank_) + " of " +
-                                 std::to_string(p_);
-        auto given = [&](auto i, auto j) { return value(seed_, rank_, i, j); };
-        switch (call_.kind) {
-            case PatternKind::broadcast:
-                return whole_->expect([&](auto i, auto j) { return value(seed_, root_, i, j); }, what);
-            case PatternKind::spread:
-                return whole_->expect([&](auto i, auto j) { return value(seed_, 0, i, j); }, what);
-            case PatternKind::reduce:
-                whole_->expect(given, what);
-                if (rank_ == root_)
-                    part_->expect(
-                        [&](auto i, auto j) {
-                            return joined(i, j, call_.request.algorithm == Algorithm::tree ? root_ : root_ + 1);
-                        },
-                        what);
-                return;
-            case PatternKind::multi_reduce:
-                if (!inside_) part_->expect([&](auto i, auto j) { return joined(i, column(j), rank_ + 1); }, what);
-                whole_->expect(
-                    [&](auto i, auto j) {
-                        return inside_ && j >= first_ && j < first_ + call_.out.cols ? joined(i, j, rank_ + 1)
-                                                                                     : given(i, j);
-                    },
-                    what);
-        }
-    }
-
-private:
-    bool parted() const { return call_.kind == PatternKind::spread || call_.kind == PatternKind::multi_reduce; }
-    bool reduces() const { return call_.kind == PatternKind::reduce || call_.kind == PatternKind::multi_reduce; }
-    // Of the whole matrix, the j-th that is this rank's.
-    std::int64_t column(std::int64_t j) const {
-        return call_.block ? (j / call_.block * p_ + rank_) * call_.block + j % call_.block : first_ + j;
-    }
-    std::int64_t joined(std::int64_t i, std::int64_t j, int first) const {
-        std::int64_t total = 0;
-        for (int k = 0; k < p_; ++k) {
-            const std::int64_t next = value(seed_, (first + k) % p_, i, j);
-            total = user_ ? (total ? total : next) : total + next;
-        }
-        return total;
-    }
-
-    int seed_, p_, rank_, root_ = 0;
-    bool user_ = false, inside_ = false;
-    std::int64_t first_ = 0;
-    std::optional<Guarded> whole_, part_;
-    PatternCall call_;
-};
-
 // A wait that fails asserts here only, so that the rank goes on to the next.
 void run_in_flight(Context& context, int first_seed, int count) {
-    std::vector<std::unique_ptr<Trial>> trials;
+    std::vector<std::unique_ptr<PatternTrial>> trials;
     std::vector<std::pair<int, PatternHandle>> handles;
     for (int k = 0; k < count; ++k) {
-        trials.push_back(std::make_unique<Trial>(first_seed + k, context));
+        trials.push_back(std::make_unique<PatternTrial>(first_seed + k, context));
         handles.emplace_back(k, start_pattern(context, trials.back()->call()));
     }
     Random own(static_cast<unsigned>(first_seed + 97 * context.rank()));
@@ -264,7 +154,7 @@ TEST_P(PatternsOn, SmallOnesThatDifferAreRefusedByAll) {
 TEST_P(PatternsOn, KeptOnesStartAgainBesideOthers) {
     on_ranks(GetParam(), [](Context& context) {
         for (int seed = 500; seed < 516; ++seed) {
-            Trial trial(seed, context);
+            PatternTrial trial(seed, context);
             PatternCall call = trial.call();
             call.keep = true;
             if (call.kind == PatternKind::multi_reduce && call.part_inside >= 0)
@@ -289,10 +179,10 @@ TEST_P(PatternsOn, GoOnWhileLanesComputeAndGather) {
         [](Context& context) {
             for (int round = 0; round < 3; ++round) {
                 Field<double> a(context, {12, 12}, [](const Index& p) { return 1.0 + static_cast<double>(p[0]); });
-                std::vector<std::unique_ptr<Trial>> trials;
+                std::vector<std::unique_ptr<PatternTrial>> trials;
                 std::vector<PatternHandle> handles;
                 for (int k = 0; k < 5; ++k) {
-                    trials.push_back(std::make_unique<Trial>(900 + 10 * round + k, context));
+                    trials.push_back(std::make_unique<PatternTrial>(900 + 10 * round + k, context));
                     handles.push_back(start_pattern(context, trials.back()->call()));
                 }
                 run(context, {}, [](auto x) { return x(0, -1) + x(-1, 0); }, writes<west>(a));
@@ -309,7 +199,7 @@ TEST_P(PatternsOn, TwoContextsInDifferentOrders) {
     LocalFabric second(GetParam());
     on_ranks(GetParam(), [&](Context& one) {
         Context two(second.endpoint(one.rank()), 1);
-        Trial a(70, one), b(71, two);
+        PatternTrial a(70, one), b(71, two);
         const bool swapped = one.rank() % 2;
         auto first = swapped ? start_pattern(two, b.call()) : start_pattern(one, a.call());
         auto then = swapped ? start_pattern(one, a.call()) : start_pattern(two, b.call());
@@ -452,7 +342,7 @@ TEST(Patterns, ATransportThatFailsIsSaidByEveryWait) {
 #endif
                 barrier(context.transport());
                 left[static_cast<std::size_t>(context.rank())]->store(calls + 3 * context.rank());
-                std::vector<std::unique_ptr<Trial>> trials;
+                std::vector<std::unique_ptr<PatternTrial>> trials;
                 std::vector<PatternHandle> handles;
                 Guarded sent(40, 50, 0), got(40, 50, 2);
                 int failed = 0;
@@ -466,7 +356,7 @@ TEST(Patterns, ATransportThatFailsIsSaidByEveryWait) {
                 tried([&] { send_buffered(context, sent.view(), (context.rank() + 1) % 3, 0); });
                 for (int k = 0; k < 6; ++k)
                     tried([&] {
-                        trials.push_back(std::make_unique<Trial>(k, context));
+                        trials.push_back(std::make_unique<PatternTrial>(k, context));
                         handles.push_back(start_pattern(context, trials.back()->call()));
                     });
                 tried([&] { start_receive(context, got.view(), (context.rank() + 2) % 3, 0).wait(); });

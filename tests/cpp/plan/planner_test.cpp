@@ -60,9 +60,10 @@ TEST(Planner, NoOtherTileIsPredictedMuchFasterThanTheOneItTakes) {
         const Candidate& best = choice.ranked.front();
         EXPECT_DOUBLE_EQ(evaluate(problem, best.plan, Machine(), rate).time_s, best.time_s);
         for (const Candidate& other : choice.ranked) {
-            // Plans for fewer ranks, and those whose slices cut rows, must each be a tenth better.
+            // Plans for fewer ranks, and those whose slices cut rows, must each be a tenth better; more lanes 15 %.
             const bool handicapped = other.plan.ranks() < best.plan.ranks() || other.plan.slices > 1;
-            EXPECT_LE((handicapped ? 0.8 : 0.98) * best.time_s, other.time_s)
+            const double lanes = other.plan.lanes() > best.plan.lanes() ? 0.85 : 1;
+            EXPECT_LE((handicapped ? 0.8 : 0.98) * lanes * best.time_s, other.time_s)
                 << best.plan.to_string() << "; " << other.plan.to_string() << "; " << other.reason;
         }
         for (int tries = 0; tries < 20; ++tries) {  // the same plan with another tile extent

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "execute/executor.hpp"
+#include "support/blas.hpp"
 #include "support/memory_limit.hpp"
 #include "support/ranks.hpp"
 #include "tilewave/linalg.hpp"
@@ -74,15 +75,6 @@ void end_memory(int ranks, const MakeCall& make, const std::string& name) {
             }
     }
     EXPECT_GT(limits, 0) << name;
-}
-
-bool have_blas() {
-    try {
-        use_blas(std::getenv("TILEWAVE_BLAS") ? std::getenv("TILEWAVE_BLAS") : "libopenblas.so.0");
-        return true;
-    } catch (const ConfigError&) {
-        return false;
-    }
 }
 
 double element(std::int64_t i, std::int64_t j) {

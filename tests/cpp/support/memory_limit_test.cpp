@@ -2,6 +2,7 @@
 #include "support/memory_limit.hpp"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -11,10 +12,8 @@
 namespace tilewave {
 namespace {
 
-constexpr std::int64_t unlimited = -1;
-thread_local std::int64_t left = unlimited;  // allocations that are granted
-thread_local std::uint64_t least = 0;        // bytes of those that count
-thread_local bool failed = false;
+thread_local MemoryGrant grant;
+thread_local std::int64_t in_use = 0, most_in_use = 0;  // bytes
 
 }  // namespace
 
@@ -30,31 +29,52 @@ bool memory_can_end() {
 namespace {
 
 void* allocate(std::size_t bytes, std::size_t align) noexcept {
-    if (left != unlimited && bytes >= least) {
-        failed = failed || left == 0;
-        if (left == 0) return nullptr;
-        --left;
+    if (grant.left >= 0 && bytes >= grant.least) {
+        grant.failed = grant.failed || grant.left == 0;
+        if (grant.left == 0) return nullptr;
+        --grant.left;
     }
     bytes = std::max<std::size_t>(bytes, 1);
-    return align <= alignof(std::max_align_t) ? std::malloc(bytes)
-                                              : std::aligned_alloc(align, (bytes + align - 1) / align * align);
+    void* const memory = align <= alignof(std::max_align_t)
+                             ? std::malloc(bytes)
+                             : std::aligned_alloc(align, (bytes + align - 1) / align * align);
+    in_use += static_cast<std::int64_t>(malloc_usable_size(memory));
+    most_in_use = std::max(most_in_use, in_use);
+    return memory;
+}
+
+void release(void* memory) noexcept {
+    in_use -= static_cast<std::int64_t>(malloc_usable_size(memory));
+    std::free(memory);
 }
 
 }  // namespace
 #endif
 
+std::int64_t bytes_in_use() {
+    return in_use;
+}
+std::int64_t most_bytes_in_use() {
+    return most_in_use;
+}
+void reset_most_bytes() {
+    most_in_use = in_use;
+}
+
+MemoryGrant& memory_grant() {
+    return grant;
+}
+
 MemoryLimit::MemoryLimit(std::int64_t granted, std::uint64_t large) {
-    left = granted;
-    least = large;
-    failed = false;
+    grant = {granted, large, false};
 }
 
 MemoryLimit::~MemoryLimit() {
-    left = unlimited;
+    grant.left = -1;
 }
 
 bool MemoryLimit::reached() const {
-    return failed;
+    return grant.failed;
 }
 
 TEST(MemoryLimit, FailsFromSomeAllocationOn) {
@@ -79,15 +99,15 @@ void* operator new(std::size_t bytes, std::align_val_t align) {
     throw std::bad_alloc();
 }
 void operator delete(void* memory) noexcept {
-    std::free(memory);
+    tilewave::release(memory);
 }
 void operator delete(void* memory, std::size_t) noexcept {
-    std::free(memory);
+    tilewave::release(memory);
 }
 void operator delete(void* memory, std::align_val_t) noexcept {
-    std::free(memory);
+    tilewave::release(memory);
 }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-    std::free(memory);
+    tilewave::release(memory);
 }
 #endif

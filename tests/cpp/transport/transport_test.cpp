@@ -14,7 +14,7 @@ using namespace tilewave;
 namespace {
 
 template <class Body>
-void on_ranks(int ranks, int ranks_per_host, Body body) {
+void on_hosts(int ranks, int ranks_per_host, Body body) {
     LocalFabric fabric(ranks, ranks_per_host);
     std::vector<std::jthread> threads;
     for (int r = 0; r < ranks; ++r)
@@ -76,7 +76,7 @@ void random_messages(std::uint64_t seed, int ranks, int ranks_per_host) {
                   tag = static_cast<int>(dice(10, 13));
         all.push_back({from, to, tag, dice(0, 5) == 0, dice.bytes(random_size(dice))});
     }
-    on_ranks(ranks, ranks_per_host, [&](Transport& t) {
+    on_hosts(ranks, ranks_per_host, [&](Transport& t) {
         Dice own(seed * 64 + static_cast<std::uint64_t>(t.rank()));
         struct Post {
             std::int64_t place;  // random, but rising for one sender, receiver and tag
@@ -154,7 +154,7 @@ TEST(SharedMemory, RandomMessages) {
 // Far more than the shared memory holds lies there unreceived while a later message is wanted first.
 TEST(SharedMemory, WhatNobodyReceivesYetBlocksNothing) {
     constexpr int many = 200;
-    on_ranks(2, 2, [&](Transport& t) {
+    on_hosts(2, 2, [&](Transport& t) {
         std::vector<std::vector<std::byte>> memory(many + 1,
                                                    std::vector<std::byte>(100000, std::byte(t.rank() == 0 ? 5 : 0)));
         auto tag = [](int i) { return i == 0 ? 20 : 21; };
@@ -173,7 +173,7 @@ TEST(SharedMemory, WhatNobodyReceivesYetBlocksNothing) {
 }
 
 TEST(SharedMemory, ALongerMessageThanItsReceiveIsAnError) {
-    on_ranks(2, 2, [&](Transport& t) {
+    on_hosts(2, 2, [&](Transport& t) {
         std::vector<std::byte> memory(5000);
         if (t.rank() == 0) {
             t.post_send(0, memory.data(), 5000, 1, 20, false);
@@ -194,7 +194,7 @@ TEST(SharedMemory, ALongerMessageThanItsReceiveIsAnError) {
 TEST(SharedMemory, AfterALongerMessageThanItsReceiveOthersCome) {
     constexpr std::int64_t bytes = 300000;  // in several pieces
     for (const bool early : {false, true})  // announced before its receive
-        on_ranks(2, 2, [&](Transport& t) {
+        on_hosts(2, 2, [&](Transport& t) {
             std::vector<std::byte> memory(bytes, std::byte{3}), next(bytes, std::byte{4});
             if (t.rank() == 0) {
                 t.post_send(0, memory.data(), bytes, 1, 20, false);
@@ -235,7 +235,7 @@ TEST(SharedMemory, RanksAloneOnTheirHostsShareNone) {
 TEST(Alarms, ComeBeforeTheMessagesThatFollowThem) {
     constexpr int many = 300;
     for (int per_host : {1, 2, 3})
-        on_ranks(3, per_host, [&](Transport& t) {
+        on_hosts(3, per_host, [&](Transport& t) {
             std::vector<std::byte> memory(many * 200);
             if (t.rank() == 0) {
                 for (int i = 0; i < many; ++i) t.post_send(i, memory.data() + 200 * i, 200, 1, 20, false);
@@ -270,7 +270,7 @@ TEST(Alarms, ComeBeforeTheMessagesThatFollowThem) {
 TEST(Alarms, TheLastBlockIsTheOneThatARankIsFurthestAt) {
     for (int per_host : {1, 3})
         for (int failing : {0, 1, 2})
-            on_ranks(3, per_host, [&](Transport& t) {
+            on_hosts(3, per_host, [&](Transport& t) {
                 Alarms alarms(t);
                 for (int work = 1; work < 5; ++work) {
                     alarms.begin(100);
@@ -284,7 +284,7 @@ TEST(Alarms, TheLastBlockIsTheOneThatARankIsFurthestAt) {
 }
 
 TEST(Alarms, OfEarlierWorkStopNothing) {
-    on_ranks(3, 1, [](Transport& t) {
+    on_hosts(3, 1, [](Transport& t) {
         Alarms alarms(t);
         for (int work = 0; work < 20; ++work) {
             alarms.begin();

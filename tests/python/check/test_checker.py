@@ -8,6 +8,15 @@ from tilewave import _core
 import itertools
 
 
+def collected(layout, rng, ranks, chunk):
+    """Schedules that give each rank one of its parts of whole chunks, of random extents."""
+    extents = tuple(rng.randint(1, 4) for _ in layout.shape)
+    counts = tuple(-(-n // e) for n, e in zip(layout.shape, extents))
+    to = _core.Layout(layout.shape, layout.grid).following(counts, extents)
+    number = rng.randrange(4)
+    return [_core.collect_schedule(layout, to, extents, number, 8, r, ranks, chunk) for r in range(ranks)]
+
+
 def test_moves_between_layouts_check():
     rng = random.Random(5)
     for _ in range(200):
@@ -29,6 +38,7 @@ def test_moves_between_layouts_check():
             [_core.redistribute(a, b, 8, r, all_ranks, chunk) for r in range(all_ranks)],
             [_core.gather_schedule(a, 8, r, all_ranks, chunk) for r in range(all_ranks)],
             [_core.scatter_schedule(a, 8, r, all_ranks, chunk) for r in range(all_ranks)],
+            collected(a, rng, all_ranks, chunk),
         ):
             assert _core.check(made) is None, f"shape {shape}, ranks {all_ranks}, chunk {chunk}"
 
@@ -159,6 +169,14 @@ def test_a_receive_buffer_that_is_too_small():
     buffers[made[1].messages[into].buffer] -= 4
     made[1].buffers = buffers
     violation(made, "smaller than message")
+
+
+@pytest.mark.parametrize("op, choices, does", [("pack", STRIDED, "it packs"), ("post_send", {}, "it sends")])
+def test_a_message_far_outside_its_array(op, choices, does):
+    made = sweep(**choices)
+    m = made[0].lanes[0][find(made[0], op)].item
+    change_message(made[0], m, region=tuple(tuple(x + 1000 for x in end) for end in made[0].messages[m].region))
+    violation(made, does, "outside its storage")
 
 
 @pytest.mark.parametrize("what", ["array", "buffer", "tile"])

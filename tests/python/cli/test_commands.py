@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -37,7 +38,7 @@ def test_the_version_is_the_packages():
 
 def test_without_a_command_help_names_them_all():
     done = invoke()
-    for name in ("run", "measure", "plan", "bench", "doctor"):
+    for name in ("demo", "run", "measure", "plan", "batch", "bench", "doctor"):
         assert name in done.output
 
 
@@ -50,8 +51,8 @@ def test_without_a_command_help_names_them_all():
         (("plan", "-n", "0", "script.py"), "ranks 0, threads None were given; allowed: 1 and more"),
         (("plan", "--threads", "0", "script.py"), "ranks 1, threads 0 were given"),
         (("plan", "--machine", "none.json", "script.py"), "none.json: no machine can be read there"),
-        (("plan", "script.py"), "script.py ended and ran or planned no nest"),
-        (("plan", "ends.py", "early"), "ends.py ended with 'early' before it ran or planned a nest"),
+        (("plan", "script.py"), "script.py ended and called nothing that can be planned"),
+        (("plan", "ends.py", "early"), "ends.py ended with 'early' and called nothing"),
         (("measure", "-o", "nowhere/machine.json"), "no folder for nowhere/machine.json"),
         (("run", "-n", "0", "script.py"), "0 ranks"),
         (("run", "none.py"), "none.py"),
@@ -86,6 +87,15 @@ def test_an_option_that_stands_behind_the_script_is_pointed_out(launched, option
 def test_ranks_that_are_not_given_follow_the_hosts(launched, options, ranks):
     assert invoke("run", *options, "script.py").exit_code == 7
     assert launched[0][2]["ranks"] == ranks
+
+
+def test_the_demo_is_the_first_example_of_the_checkout_or_of_the_package(launched, tmp_path, monkeypatch):
+    assert invoke("demo").exit_code == 7
+    monkeypatch.setattr(commands, "CHECKOUT", tmp_path)
+    assert invoke("demo", "-n", 3).exit_code == 7
+    (first, _, options), (other, _, more) = launched
+    assert Path(first).read_text().startswith('"""') and (options["ranks"], more["ranks"]) == (2, 3)
+    assert Path(other) == Path(commands.__file__).with_name(Path(first).name)
 
 
 def test_measure_asks_the_ranks_for_what_was_asked(launched, tmp_path, monkeypatch):

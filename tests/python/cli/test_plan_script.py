@@ -1,4 +1,4 @@
-"""``tilewave plan``: a script is run up to its first nest, in this process, and leaves no trace in it."""
+"""``tilewave plan``: the calls of a script are planned and not run, in this process, and leave no trace in it."""
 
 import json
 import sys
@@ -8,9 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 import tilewave as tw
-from tilewave.cli import commands, plan_script
+from launches import ended
+
+from tilewave.cli import batch_file, commands, plan_script
 from tilewave.machine.machine import Curve, Link, Machine
-from tilewave.context import context as contexts, dry_run
+from tilewave.context import context as contexts, dry_run, unknown
 
 SCRIPT = """\
 import sys
@@ -20,12 +22,8 @@ import tilewave as tw
 def relax(A, i, j):
     A[i, j] = A[i-1, j] + A[i, j-1]
 
-try:
-    A = tw.field((64, int(sys.argv[1])), "f8", init=1.0)
-    tw.run(relax, A=A)
-except Exception:
-    pass
-raise SystemExit("it went on")
+A = tw.field((64, int(sys.argv[1])), "f8", init=1.0)
+tw.run(relax, A=A)
 """
 
 
@@ -46,9 +44,14 @@ def machine(hosts, threads=1):
     )
 
 
-def test_the_first_run_ends_the_script_whatever_it_catches(script):
+def planned(*arguments, **more):
+    return plan_script.plan_script(*arguments, **more)
+
+
+def test_a_script_is_planned_and_leaves_no_trace(script):
     before = sys.argv[:], sys.path[:], contexts._default.context
-    plan = plan_script.plan_script(script, ["48"], ranks=3, threads=2)
+    found = planned(script, ["48"], ranks=3, threads=2)
+    plan = found.longest
     assert list(plan.notes["extents"]) == [63, 47]
     assert plan.notes["ranks"] == 3 and plan.predicted.time_s > 0
     assert (sys.argv, sys.path, contexts._default.context) == before and dry_run.launch is None
@@ -68,14 +71,14 @@ def test_what_a_script_raises_comes_out_and_leaves_no_trace(tmp_path):
 def test_an_early_end_is_named(tmp_path, ending, shown):
     path = tmp_path / "ends.py"
     path.write_text(f"raise SystemExit({ending})\n")
-    with pytest.raises(tw.ConfigError, match=f"ended with {shown} before it ran or planned a nest"):
+    with pytest.raises(tw.ConfigError, match=f"ended( with {shown})? and called nothing that can be"):
         plan_script.plan_script(path, [], 1, None)
 
 
 def test_modules_beside_the_script_are_found(tmp_path, script):
     (tmp_path / "sizes_of_mine.py").write_text("N = 40\n")
     script.write_text("from sizes_of_mine import N\n" + SCRIPT.replace("int(sys.argv[1])", "N"))
-    assert list(plan_script.plan_script(script, [], 1, 1).notes["extents"]) == [63, 39]
+    assert list(planned(script, [], 1, 1).longest.notes["extents"]) == [63, 39]
     assert str(tmp_path) not in sys.path
 
 
@@ -83,7 +86,7 @@ def test_the_command_writes_the_plan(script, tmp_path):
     path = tmp_path / "plan.json"
     done = CliRunner().invoke(commands.app, ["plan", "-n", "2", "--threads", "1", "-o", str(path), str(script), "32"])
     assert done.exit_code == 0, done.output
-    assert done.output.startswith("Planned for 2 rank(s) on 1 host(s); nothing was run.\n")
+    assert done.output.startswith("Planned for 2 ranks on 1 host, 1 lane each; nothing was run.\n")
     assert "The machine's numbers are for any machine" in done.output and "For nest relax" in done.output
     plan = tw.Plan.load(path)
     assert plan.notes["ranks"] == 2 and plan.notes["nest"] == "relax"
@@ -94,16 +97,15 @@ def test_the_command_writes_the_plan(script, tmp_path):
     "hosts, ranks, on, words",
     [
         ((0, 0), 2, 1, "knows one host: all ranks are taken to be on it"),
-        ((0, 1), 4, 4, "4 rank(s) on 4 host(s)"),
-        ((0, 0, 1, 1), 5, 3, "5 rank(s) on 3 host(s)"),
-        ((0, 0), 1, 1, "1 rank(s) on 1 host(s)"),
+        ((0, 1), 4, 4, "4 ranks on 4 hosts"),
+        ((0, 0, 1, 1), 5, 3, "5 ranks on 3 hosts"),
+        ((0, 0), 1, 1, "1 rank on 1 host"),
     ],
 )
 def test_ranks_fill_hosts_as_those_of_the_machines_launch(script, hosts, ranks, on, words):
     given = machine(hosts)
-    wanted = dry_run.Launch(ranks, None, given, "cluster.json")
     assert len(set(dry_run.hosts_of(given, ranks))) == on
-    text = plan_script.text(plan_script.plan_script(script, ["48"], ranks, None, given, "cluster.json"), wanted)
+    text = plan_script.text(planned(script, ["48"], ranks, None, given, "cluster.json"))
     assert words in text and "The machine's numbers are those of cluster.json" in text
     assert ("all ranks are taken to be on it" in text) == (on == 1 and ranks > 1)
 
@@ -143,4 +145,295 @@ def test_planning_a_second_nest_needs_no_first(tmp_path):
         tw.plan(first, A=A)
         """)
     )
-    assert plan_script.plan_script(path, [], 1, 1).notes["nest"] == "second"
+    found = planned(path, [], 1, 1)
+    assert [call.what for call in found.calls] == [["nest second, not run"], ["nest first, not run"]]
+    assert found.longest.notes["nest"] == "second" and found.calls.time_s == 0
+
+
+WHOLE = """\
+import numpy as np
+import tilewave as tw
+
+@tw.nest
+def relax(A, i, j, *, w=0.5):
+    A[i, j] = w * (A[i-1, j] + A[i, j-1])
+
+@tw.nest
+def heat(u, t, i):
+    u[t+1, i] = 0.5 * (u[t, i-1] + u[t, i+1])
+
+@tw.nest
+def cool(u, t, i):
+    u[t+1, i] = 0.9 * u[t+1, i]
+
+A, u = tw.field((40, 50), init=1.0), tw.field((60,), init=lambda i: 1.0 * i)
+tw.run(relax, A=A)
+for k in range(4):
+    tw.run(relax, A=A, w=0.1 * k)
+tw.run(heat, u=u, steps=20)
+tw.run((heat, cool), u=u, steps=3)
+bound = tw.bind(relax, A=A, reduce={"n": tw.norm("A")})
+for k in range(5):
+    bound.run()
+tw.chain([bound, tw.bind(relax, A=A)]).run(times=7)
+tw.chain([bound]).run(times=30, until={"n": 1e-3})
+M = tw.linalg.matrix(np.eye(48))
+C = tw.linalg.matmul(M, M)
+L, F, (Q, R) = tw.linalg.cholesky(M), tw.linalg.lu(M), (lambda f: (f.q(), f.r()))(tw.linalg.qr(M))
+x, y = F.solve(np.ones(48)), tw.linalg.lstsq(M, np.ones(48))
+z = tw.multigrid.Poisson((32, 32), spacing=1 / 32).solve(np.ones((32, 32)))
+whole = A.gather()
+if tw.rank == 0:
+    assert whole.shape == (40, 50) and np.all(whole == 0)
+A.save("never.npy")
+print(tw.sum(A), A[3, 4], A[:2].shape)
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_all_calls_of_a_program_are_planned_and_none_is_run(tmp_path, monkeypatch, ranks):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "whole.py"
+    path.write_text(WHOLE)
+    found = planned(path, [], ranks, 2)
+    assert found.ended == ""
+    by_line = {int(call.where.partition(":")[2]): call for call in found.calls}
+    lines = WHOLE.splitlines()
+    counts = {lines[number - 1].strip(): call.count for number, call in by_line.items() if call.known}
+    assert [*counts.values()][:8] == [1, 4, 1, 1, 5, 1, 1, 1], counts
+    for start in ("tw.run(relax, A=A)", "bound.run", "C = tw.linalg.matmul", "L, F", "x, y", "z = tw.multi"):
+        assert any(line.startswith(start) for line in counts), (start, counts)
+    assert all(call.time_s > 0 for call in found.calls if call.known)
+    runs = {lines[number - 1]: call.time_s / call.count for number, call in by_line.items()}
+    assert runs["tw.chain([bound]).run(times=30, until={\"n\": 1e-3})"] > runs["    bound.run()"]
+    assert found.calls.peak_bytes >= (40 * 50 * 8 + 60 * 8) // ranks
+    assert not (tmp_path / "never.npy").exists()
+    text = plan_script.text(found)
+    for words in ("not  predicted", "30 repetitions are counted of at most 30", "8 cycles are counted", "core-hours"):
+        assert words in text, text
+
+
+SEVERAL = """\
+import tilewave as tw
+
+@tw.nest
+def speed(v, p, t, i, j):
+    v[t+1, i, j] = v[t, i, j] - 0.3 * (p[t, i+1, j] - p[t, i, j])
+
+@tw.nest
+def pressure(v, p, t, i, j):
+    p[t+1, i, j] = p[t, i, j] - 0.3 * (v[t+1, i, j] - v[t+1, i-1, j])
+
+v, p = tw.field((400, 500)), tw.field((400, 500))
+for k in range(3):
+    tw.run((speed, pressure), v=v, p=p, steps=10)
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_several_nests_a_time_step_as_one_schedule(tmp_path, ranks):
+    path = tmp_path / "several.py"
+    path.write_text(SEVERAL)
+    found = planned(path, [], ranks, 1)
+    (call,) = found.calls
+    assert found.ended == "" and (call.count, call.what) == (3, ["nest speed", "nest pressure"])
+    # Both are updated in place.
+    assert 1 <= found.calls.peak_bytes / (2 * 400 * 500 * 8 / ranks) < 1.1 and call.time_s > 0
+
+
+LOOPS = """\
+import tilewave as tw
+@tw.nest
+def relax(A, i):
+    A[i] = A[i-1] + 1.0
+A = tw.field((40,))
+def run():
+    return tw.run(relax, A=A, reduce={"n": tw.norm("A")}).results["n"]
+"""
+
+
+@pytest.mark.parametrize(
+    "loop, rounds, count",
+    [
+        ("n = 1.0\nwhile n > 1e-3:\n    n = tw.run(relax, A=A, reduce={'n': tw.norm('A')}).results['n']", None, 1),
+        ("n = 1.0\nwhile not n < 1e-3:\n    n = tw.run(relax, A=A, reduce={'n': tw.norm('A')}).results['n']", 7, 7),
+        ("n = run()\nwhile n > 1e-3:\n    n = run()", None, 2),
+        ("while True:\n    if run() < 1e-3:\n        break", None, 1),
+        ("while True:\n    if run() < 1e-3:\n        break", 6, 6),
+        ("for k in range(9):\n    if run() < 1e-3:\n        break", None, 9),
+        ("for k in range(9):\n    if run() < 1e-3:\n        break", 4, 4),
+        ("def done(n):\n    return n < 1e-3\nwhile not done(run()):\n    pass", 5, 6),
+        ("assert run() > 0\nassert not run() < 5", None, 2),
+        ("import numpy as np\nn = np.sqrt(abs(2 * run() - 1)).item()\nassert n < 3\nint(n)", None, 1),
+        (
+            "import math\nn = run()\nassert math.floor(n) == math.ceil(n) == math.trunc(n) == 0 and round(n) < 1\n"
+            "for k in range(9):\n    if sum(divmod(3, n)) + 3 // n + 3 % n + divmod(n, 2)[1] < 1:\n        run()",
+            *(None, 9),
+        ),
+    ],
+)
+def test_loops_that_end_by_unknown_values(tmp_path, loop, rounds, count):
+    path = tmp_path / "loops.py"
+    path.write_text(LOOPS + loop + "\n")
+    found = planned(path, [], 2, 1, rounds=rounds)
+    assert found.ended == "" and sum(call.count for call in found.calls) == count
+    assert len(found.calls.decisions.made) >= 1
+
+
+def test_a_loop_that_no_answer_ends_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(unknown, "MOST_ROUNDS", 50)
+    path = tmp_path / "endless.py"
+    path.write_text(LOOPS + "n = run()\nwhile True:\n    run() > 3\n")
+    found = planned(path, [], 2, 1)
+    assert "the loop at endless.py:10 does not end" in found.ended and 50 <= sum(c.count for c in found.calls) <= 53
+
+
+def test_what_a_script_raises_after_calls_ends_the_plan_and_is_shown(tmp_path):
+    path = tmp_path / "raises.py"
+    path.write_text(LOOPS + "run()\n1 / 0\nrun()\n")
+    found = planned(path, [], 2, 1)
+    assert found.ended == "raises.py:9 raised ZeroDivisionError: division by zero"
+    assert "what follows was not planned: raises.py:9" in plan_script.text(found)
+
+
+def test_an_error_of_a_library_is_shown_at_the_scripts_line_and_on_one_line(tmp_path):
+    path = tmp_path / "raises.py"
+    path.write_text(LOOPS + "import numpy as np\nrun()\nnp.testing.assert_allclose(A.gather(), 5.0)\n")
+    found = planned(path, [], 1, 1)
+    assert found.ended.startswith("raises.py:10 raised AssertionError: Not equal to") and "\n" not in found.ended
+
+
+def test_ctrl_c_ends_the_script_and_shows_what_was_planned(tmp_path):
+    path = tmp_path / "interrupted.py"
+    path.write_text(LOOPS + "import signal\nrun()\nsignal.raise_signal(signal.SIGINT)\nrun()\n")
+    found = planned(path, [], 1, 1)
+    assert found.ended == "interrupted.py:10 raised KeyboardInterrupt" and [c.count for c in found.calls] == [1]
+
+
+def test_a_large_field_takes_no_memory_here(tmp_path):
+    path = tmp_path / "large.py"
+    path.write_text(
+        "import resource\n"
+        + LOOPS.replace("(40,)", "(1 << 15, 1 << 15)").replace("A, i)", "A, i, j)").replace("[i", "[i, j")
+        + "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\nrun()\nA.gather()\n"
+        "assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + (1 << 20)\n"
+    )
+    found = planned(path, [], 2, 1)
+    assert found.ended == "" and found.calls.peak_bytes >= 4 << 30
+
+
+@pytest.mark.parametrize(
+    "system, words",
+    [
+        ("slurm", ["#SBATCH --nodes=2", "--ntasks=4", "--ntasks-per-node=2", "--cpus-per-task=3", "--time=00:03:00"]),
+        ("pbs", ["#PBS -l select=2:ncpus=6:mpiprocs=2:ompthreads=3:mem=", "walltime=00:03:00", 'cd "$PBS_O_WORKDIR"']),
+        ("pbs", ["#PBS -l place=scatter"]),
+        ("lsf", ["#BSUB -n 4", '#BSUB -R "span[ptile=2] affinity[core(3)] rusage[mem=', "#BSUB -W 00:03"]),
+        ("flux", ["#flux: -N 2", "#flux: -n 4", "#flux: -c 3", "#flux: -t 3m"]),
+    ],
+)
+def test_job_files(tmp_path, script, monkeypatch, system, words):
+    monkeypatch.chdir(tmp_path)
+    options = ["-N", "2", "--ranks-per-node", "2", "--threads", "3", "--system", system, "--queue", "short"]
+    done = CliRunner().invoke(commands.app, ["batch", *options, str(script), "48"])
+    assert done.exit_code == 0, done.output
+    text = (tmp_path / "program.sh").read_text()
+    for word in (*words, "core-hours", "a rank", "short", f"run -n 4 --threads 3 {script} 48"):
+        assert word in text, text
+    checked = ended("bash", "-n", tmp_path / "program.sh")
+    assert checked.returncode == 0 and "program.sh: submit it with" in done.output
+    more = "--account", "us", "--restart"
+    again = CliRunner().invoke(commands.app, ["batch", *options, *more, str(script), "48"])
+    text = (tmp_path / "program.sh").read_text()
+    assert again.exit_code == 0 and "us\n" in text and f"run -n 4 --threads 3 --restart {script} 48" in text
+    assert ("#SBATCH --no-kill\n" in text) == (system == "slurm")
+
+
+@pytest.mark.parametrize(
+    "name, job",
+    [("a b (1).py", "a_b_1_"), ("2d.py", "job_2d"), ("[x].py", "job__x_"), ("é.py", "job__"), ("a" * 40, "a" * 15)],
+)
+def test_names_that_all_systems_take(name, job):
+    assert batch_file.name_of(f"folder/{name}") == job
+
+
+def test_files_of_others_stay(tmp_path, script, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "program.sh").write_text("mine")
+    for options in ((), ("-o", "program.py"), ("-o", ".")):
+        done = CliRunner().invoke(commands.app, ["batch", *options, str(script), "48"])
+        assert done.exit_code == 2 and "allowed: -o with another name" in done.output
+    assert (tmp_path / "program.sh").read_text() == "mine" and script.read_text() == SCRIPT
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        (["--system", "sge"], "--system: given 'sge'; allowed: slurm, pbs, lsf, flux"),
+        (["-N", "0"], "nodes 0, ranks per node None were given; allowed: 1 and more"),
+        (["--time", "soon"], "--time: given 'soon'; allowed: auto, minutes as in 90, or 1:30:00"),
+        (["--rounds", "0"], "rounds 0 were given"),
+        (["-o", "nowhere/x.sh"], "no folder for nowhere/x.sh"),
+    ],
+)
+def test_jobs_that_are_refused(tmp_path, script, monkeypatch, options, words):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(commands.app, ["batch", *options, str(script), "48"])
+    assert done.exit_code == 2 and words in done.output
+    assert not list(tmp_path.glob("*.sh"))
+
+
+@pytest.mark.parametrize("given, seconds", [("90", 5400), ("1:30:00", 5400), ("0:45", 2700), ("2:00:01", 7260)])
+def test_time_limits(given, seconds):
+    assert batch_file.time_limit_s(given, 1.0) == seconds
+    assert batch_file.time_limit_s("auto", 3600.0) == 5520
+
+
+PATTERNS = """\
+import numpy as np
+import tilewave as tw
+
+part = np.ones((8, 128))
+whole = tw.patterns.spread(part)
+assert whole.shape == (8, 128 * tw.size), whole.shape
+tw.patterns.broadcast(part, root=tw.size - 1)
+mine = tw.patterns.multi_reduce(np.ones((4, 64 * tw.size)))
+assert mine.shape == (4, 64)
+tw.patterns.reduce(part, op="max", wait=False).wait()
+"""
+
+
+@pytest.mark.parametrize("ranks, some", [(6, False), (3000, True)])
+def test_patterns_are_simulated_with_all_ranks_or_some(tmp_path, ranks, some):
+    path = tmp_path / "patterns.py"
+    path.write_text(PATTERNS)
+    found = planned(path, [], ranks, 1, tw.Machine.load("fat-tree"))
+    assert not found.ended and [call.name.rpartition(".")[2] for call in found.calls] == [
+        "spread",
+        "broadcast",
+        "multi_reduce",
+        "reduce",
+    ]
+    assert all(call.known and call.time_s > 0 for call in found.calls)
+    samples = set(found.calls.samples.values())
+    assert len(found.calls.samples) == 4 and (samples == {"all ranks"}) == (not some), samples
+
+
+def test_a_simulation_says_what_it_has(script):
+    given = tw.Machine.load("fat-tree")
+    given.network = tw.Network("torus", extents=[48], link_byte_s=[1e-6], one_way=True)
+    found = {all_ranks: planned(script, ["4000"], 48, 1, given, all_ranks=all_ranks) for all_ranks in (False, True)}
+    assert found[True].calls.samples == {"nest relax": "all ranks"} and not found[False].calls.samples
+    text = plan_script.text(found[True])
+    assert "Its network: torus 48: 48 nodes, links of 1 MB/s." in text
+    assert "Simulated:\n  nest relax: all ranks." in text
+
+
+def test_simulate_is_a_command(script):
+    words = ["simulate", "-n", "40", "--threads", "1", "--machine", "t3e-torus", str(script), "300"]
+    done = CliRunner().invoke(commands.app, words)
+    assert done.exit_code == 0, done.output
+    assert "40 ranks on 40 hosts" in done.output and "nest relax: all ranks." in done.output
+    words[2] = "41"
+    done = CliRunner().invoke(commands.app, words)
+    assert done.exit_code == 2 and "allowed: at most 40, as the network has 40 nodes" in done.output

@@ -206,10 +206,10 @@ def test_blocks_begin_where_their_definition_says(ranks, seed):
     "blocks, words",
     [
         (3, "blocks: given int; allowed: a tilewave.Blocks"),
-        (tw.Blocks((3, 3)), "points=(3, 3) was given for 1 dimension(s)"),
-        (tw.Blocks(-1), "points=-1 was given for 1 dimension(s); allowed: an integer from 0 to"),
+        (tw.Blocks((3, 3)), "points=(3, 3) was given for 1 dimension"),
+        (tw.Blocks(-1), "points=-1 was given for 1 dimension; allowed: an integer from 0 to"),
         (tw.Blocks(3.0), "points=3.0 was given"),
-        (tw.Blocks(3, scale=0), "scale=0 was given for 1 dimension(s); allowed: an integer from 1 to 1048576"),
+        (tw.Blocks(3, scale=0), "scale=0 was given for 1 dimension; allowed: an integer from 1 to 1048576"),
         (tw.Blocks(3, per=True), "per=True was given"),
         (tw.Blocks(3, shift=(0, 1)), "shift=(0, 1) was given"),
         (tw.Blocks(3, every=2**31 + 1), "every=2147483649 was given"),

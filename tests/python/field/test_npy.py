@@ -3,6 +3,7 @@
 import itertools
 import os
 import random
+import types
 
 import numpy as np
 import pytest
@@ -14,12 +15,19 @@ from tilewave.errors import ConfigError
 DTYPES = tuple(map(np.dtype, ("f4", "f8", "i2")))
 
 
+def writer(path, whole, owned=None, order="C"):
+    """Of a field's block."""
+    local = np.array(whole[owned or ...], order=order)
+    field = types.SimpleNamespace(shape=whole.shape, dtype=whole.dtype, owned=owned, _view=lambda back: local)
+    return npy.Writer(str(path), field, 0)
+
+
 def save(path, whole, grid, order="C"):
-    made = npy.create(str(path), whole.shape, whole.dtype)
+    made = writer(path, whole).begin()
     cuts = [[slice(n * k // parts, n * (k + 1) // parts) for k in range(parts)] for n, parts in zip(whole.shape, grid)]
     for owned in itertools.product(*cuts):
-        npy.write(str(path), made, whole.shape, whole.dtype, owned, np.array(whole[owned], order=order))
-    npy.finish(str(path), made)
+        assert writer(path, whole, owned, order).write(made) is None
+    writer(path, whole).finish(made)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -51,7 +59,7 @@ def test_a_file_has_no_name_before_it_is_whole(tmp_path):
     path = tmp_path / "old.npy"
     np.save(path, np.zeros(3))
     before = path.read_bytes()
-    made = npy.create(str(path), (100,), np.dtype("f8"))
+    made = writer(path, np.zeros(100)).begin()
     assert os.path.dirname(made) == str(tmp_path) and os.path.getsize(made) > 800
     assert path.read_bytes() == before
     files.remove(made)
@@ -96,11 +104,10 @@ def test_what_cannot_be_written(tmp_path):
         (f"{tmp_path}/{'n' * 300}.npy", "name too long"),
     ):
         with pytest.raises(ConfigError) as error:
-            made = npy.create(str(path), (4,), np.dtype("f8"))
-            npy.finish(str(path), made)
+            writer(path, np.zeros(4)).finish(writer(path, np.zeros(4)).begin())
         assert "save" in str(error.value) and words in str(error.value)
     for path in (3, None, b"x", "", "a\0b"):
         with pytest.raises(ConfigError, match="allowed: the name of a .npy file"):
             npy.path_of("save", path)
-    with pytest.raises(ConfigError, match="same disk"):
-        npy.write("x.npy", str(tmp_path / "gone"), (4,), np.dtype("f8"), (slice(0, 4),), np.zeros(4))
+    problem = writer("x.npy", np.zeros(4), (slice(0, 4),)).write(str(tmp_path / "gone"))
+    assert isinstance(problem, ConfigError) and "same disk" in str(problem)

@@ -221,14 +221,16 @@ def fused_chains(seed, made=None):
     shape, ranks = (dice.randint(8, 16), dice.randint(7, 12)), dice.choice([1, 2, 3, 4])
     grid = dice.choice([(ranks, 1), (ranks, 1), (1, ranks)])
     periodic = (dice.random() < 0.4, dice.random() < 0.3)
+    lanes = dice.choice([(1, 1), (1, 1), (2, 1), (1, 2), (3, 1), (2, 2)])
     problems, plans, memories = [], [], []
     for _ in range(dice.randint(2, 4)):
         arrays = dice.sample(range(3), dice.randint(2, 3))
         if not any(periodic) and dice.random() < 0.3:
             problem, plan = sweep_of(dice, shape, arrays, grid)
-            plan.factors, plan.mapping_dim = (1, 1), 1 if grid[0] > 1 else 0
         else:
             problem, plan = apart_of(dice, shape, arrays, grid, periodic)
+        plan.mapping_dim = 1 if grid[0] > 1 or ranks == 1 and lanes[0] > 1 else 0
+        plan.factors = tuple(1 if k == plan.mapping_dim else lanes[k] for k in range(2))
         problems.append(problem)
         plans.append(plan)
         memories.append(arrays)
@@ -252,8 +254,9 @@ def test_nests_that_take_turns_are_proved(seed):
     plain = [_core.chain(*again, rank, ranks) for rank in range(ranks)]
     for ours, theirs in zip(schedules, plain, strict=True):
         assert [w.number for w in ours.works] == [w.number for w in theirs.works]
-        counts = [sorted(step.op for step in s.lanes[0] if step.op != "compute") for s in (ours, theirs)]
-        assert counts[0] == counts[1]
+        for lane in range(len(theirs.lanes)):
+            counts = [sorted(step.op for step in s.lanes[lane] if step.op != "compute") for s in (ours, theirs)]
+            assert counts[0] == counts[1]
 
 
 def test_nests_take_turns():

@@ -24,7 +24,9 @@ def compare(name, problem, plan, ranks):
 
 
 def on_more_ranks(case):
-    """The case's plan on up to 64 ranks, most of them with few points or none; None where nothing may be cut."""
+    """The case's problem and plan on up to 64 ranks, most of them with few points or none; None where nothing may be
+    cut.
+    """
     rng = random.Random(case.seed)
     cut = [k for k in range(len(case.shape)) if case.problem.may_cut(k)]
     if not cut:
@@ -33,15 +35,18 @@ def on_more_ranks(case):
     grid = [1] * len(case.shape)
     for k, n in zip(cut, factorisations(ranks, len(cut), rng)):
         grid[k] = n
-    plan = case.plan  # the case is used no more
+    problem, plan = case.problem, case.plan  # the case is used no more
+    if plan.weights:
+        plan.weights = tuple(rng.choice((1, 3, 10)) for _ in range(ranks))
+        problem = problem.weighted(plan.weights, ranks)
     plan.grid = tuple(grid)
     blocks = zip(unit_dims(case), case.plan.tile, largest_blocks(case, plan.grid))
     plan.tile = tuple(1 if unit else max(1, min(tile, block)) for unit, tile, block in blocks)
     try:
-        plan.validate(case.problem, ranks)
+        plan.validate(problem, ranks)
     except ConfigError:
         return None
-    return plan, ranks
+    return problem, plan, ranks
 
 
 @pytest.mark.parametrize("first", range(0, 240, 30))
@@ -51,7 +56,7 @@ def test_random_general_sweeps_ask_neighbours_only(first):
         compare(str(case), case.problem, case.plan, case.ranks)
         more = on_more_ranks(case)
         if more:
-            compare(str(case), case.problem, *more)
+            compare(str(case), *more)
 
 
 def test_loops_in_opposite_directions():

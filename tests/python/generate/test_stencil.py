@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from local_ranks import results_of
 from random_paths import random_paths
-from random_stencils import stencil_case
+from random_stencils import stencil_case, stencil_plan, stencil_problem
 
 import tilewave as tw
 from tilewave import _core
@@ -51,30 +51,6 @@ def test_random_stencils_equal_plain_loops(first):
 def test_many_random_stencils_equal_plain_loops(first):
     for seed in range(first, first + 200):
         run_case(stencil_case(seed))
-
-
-def stencil_problem(extents, offsets, steps, periodic):
-    dims = len(extents)
-    low = [0 if periodic else max(0, *(-o[k] for o in offsets)) for k in range(dims)]
-    high = [n if periodic else n - max(0, *(o[k] for o in offsets)) for k, n in enumerate(extents)]
-    accesses = [(0, (1, *(0,) * dims), True, False)] + [(0, (0, *o), False, False) for o in offsets]
-    return _core.SweepProblem(
-        (steps, *extents),
-        ((0, *low), (steps, *high)),
-        [(8, False, extents, tuple(range(1, dims + 1)), 2, False)],
-        accesses,
-        [],
-        [False] * (dims + 1),
-        False,
-        (0, *(1,) * dims) if periodic else (),
-    )
-
-
-def stencil_plan(grid, tile, together=1, schedule="overlapping"):
-    plan = _core.Plan()
-    plan.generator, plan.grid, plan.factors, plan.tile = "stencil", (1, *grid), (1,) * (1 + len(grid)), (1, *tile)
-    plan.temporal_block, plan.schedule = together, schedule
-    return plan
 
 
 STAR = [tuple(r * (k == d) for k in range(3)) for d in range(3) for r in (-1, 1)]

@@ -36,9 +36,6 @@ def cache(tmp_path, monkeypatch):
     return where
 
 
-PART = f".tilewave-{'0' * 32}.part"  # as an unfinished file is called
-
-
 class Builder:
     """Makes one code and counts how often."""
 
@@ -111,20 +108,25 @@ def test_a_damaged_file_is_built_and_written_again(cache):
     assert files(cache) == [path]
 
 
-@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
-def test_a_file_that_others_can_write_is_not_run(cache, mode):
+SPOILT = {f"{mode:o}": lambda path, mode=mode: path.chmod(mode) for mode in (0o620, 0o602, 0o666)}
+if os.geteuid() == 0:
+    SPOILT["of another user"] = lambda path: os.chown(path, 65534, -1)
+
+
+@pytest.mark.parametrize("how", SPOILT)
+def test_a_file_that_others_can_write_is_not_run(cache, how):
     kernel_cache.object_code("key", Builder())
     (path,) = files(cache)
-    path.chmod(mode)
+    SPOILT[how](path)
     builder = Builder()
     kernel_cache.object_code("key", builder)
-    assert builder.calls == 1 and path.stat().st_mode & 0o777 == 0o600
+    assert builder.calls == 1 and path.stat().st_mode & 0o777 == 0o600 and path.stat().st_uid == os.geteuid()
 
 
 def test_a_folder_that_others_can_write_is_not_used(cache, monkeypatch):
     kernel_cache.object_code("key", Builder())
     cache.chmod(0o777)
-    part = cache / PART
+    part = cache / f".tilewave-{'0' * 32}.part"  # as an unfinished file is called
     part.write_text("")
     os.utime(part, (0, 0))
     monkeypatch.setattr(kernel_cache, "FILES", 0)
@@ -134,24 +136,12 @@ def test_a_folder_that_others_can_write_is_not_used(cache, monkeypatch):
     assert builder.calls == 2 and len(files(cache)) == 2
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="gives a file away")
-def test_a_file_of_another_user_is_not_run(cache):
-    kernel_cache.object_code("key", Builder())
-    (path,) = files(cache)
-    os.chown(path, 65534, -1)
-    builder = Builder()
-    kernel_cache.object_code("key", builder)
-    assert builder.calls == 1 and path.stat().st_uid == 0
-
-
-def huge(path):
-    with open(path, "wb") as file:
-        file.truncate(1 << 40)
-
-
 @pytest.mark.parametrize(
     "make",
-    [os.mkfifo, os.mkdir, huge, lambda path: os.symlink("/dev/zero", path)],
+    [
+        os.mkfifo, os.mkdir, lambda path: (path.touch(), os.truncate(path, 1 << 40)),
+        lambda path: os.symlink("/dev/zero", path),
+    ],
     ids=["fifo", "folder", "huge", "device"],
 )
 def test_what_is_no_kernel_file_is_not_waited_for(cache, make):
@@ -411,42 +401,42 @@ def test_what_is_in_memory_decides_and_not_what_is_on_disk(cache, tmp_path):
 SEED = int(os.environ.get("TILEWAVE_SEED", 1))
 
 
+@pytest.mark.parametrize("seed", range(SEED, SEED + 10))
 @pytest.mark.filterwarnings("ignore:overflow encountered")
-def test_two_kernels_of_one_key_are_the_same(tmp_path):
+def test_two_kernels_of_one_key_are_the_same(tmp_path, seed):
     """Bodies, captured values, types and choices that differ a little: the key differs where the module does."""
-    equal, keys = 0, 0
-    for seed in range(SEED, SEED + 10):
-        rng = random.Random(seed)
-        text = Generator(seed).body("body")
-        other = re.sub(r"^(WEIGHT|COUNT|SINGLE|BYTE|SHORT) = (.*)$", r"\1 = \2 + \2", HEADER, flags=re.MULTILINE)
-        lines = text.splitlines()
-        place = rng.randrange(2, len(lines) + 1)
-        spread = "\n".join([*lines[:place], "    # a line more", *lines[place:]]) + "\n"
-        variants = [
-            HEADER + text, "\n\n" + HEADER + text, other + text, HEADER + spread,
-            HEADER + text.replace("0.5", "0.25"), HEADER + text.replace("2.0", "2"),
-            HEADER + text.replace("-0.0", "0.0"), HEADER + text.replace("np.pi", "np.e"),
-        ]
-        nests = [load(tmp_path, f"variant_{seed}_{k}", source).body for k, source in enumerate(variants)]
-        found = {}
-        for _ in range(3):
-            step, dtype, value = rng.choice((None, 1)), rng.choice(("f8", "f4")), rng.choice((3, 300, 0.5))
-            given = {"fastmath": rng.random() < 0.2, "independent": rng.random() < 0.5, "long_rows": rng.random() < 0.5}
-            for nest in nests:  # noqa: F402
-                types = {name: np.dtype(dtype if name == "A" else "f8") for name in nest.arrays}
-                choices = compiler.Choices(steps=(step,) * len(nest.places), **given)
-                try:
-                    slots = compiler._slots(nest, dict.fromkeys(nest.scalars, value))
-                    recipe = compiler._Recipe(nest, nest.signature(), nest.constants(), types, slots, choices)
-                    row = recipe.build()
-                except ConfigError:
-                    continue  # types that this body cannot have
-                kernel = str(row.module), [(name, message, line - nest.line) for name, message, line in row.sites]
-                key = recipe.key()
-                equal += key in found
-                assert found.setdefault(key, kernel) == kernel, f"TILEWAVE_SEED={seed}\n{key}\n{text}"
-        keys += len(found)
-    assert equal > 10 and keys > 50, (equal, keys)
+    equal, rng = 0, random.Random(seed)
+    text = Generator(seed).body("body")
+    other = re.sub(r"^(WEIGHT|COUNT|SINGLE|BYTE|SHORT) = (.*)$", r"\1 = \2 + \2", HEADER, flags=re.MULTILINE)
+    lines = text.splitlines()
+    place = rng.randrange(2, len(lines) + 1)
+    spread = "\n".join([*lines[:place], "    # a line more", *lines[place:]]) + "\n"
+    variants = [
+        HEADER + text, "\n\n" + HEADER + text, other + text, HEADER + spread,
+        HEADER + text.replace("0.5", "0.25"), HEADER + text.replace("2.0", "2"),
+        HEADER + text.replace("-0.0", "0.0"), HEADER + text.replace("np.pi", "np.e"),
+    ]
+    nests = [load(tmp_path, f"variant_{seed}_{k}", source).body for k, source in enumerate(variants)]
+    found = {}
+    for _ in range(3):
+        step, dtype, value = rng.choice((None, 1)), rng.choice(("f8", "f4")), rng.choice((3, 300, 0.5))
+        given = {"fastmath": rng.random() < 0.2, "independent": rng.random() < 0.5, "long_rows": rng.random() < 0.5}
+        for nest in nests:  # noqa: F402
+            types = {name: np.dtype(dtype if name == "A" else "f8") for name in nest.arrays}
+            choices = compiler.Choices(steps=(step,) * len(nest.places), **given)
+            try:
+                slots = compiler._slots(nest, dict.fromkeys(nest.scalars, value))
+                recipe = compiler._Recipe(nest, nest.signature(), nest.constants(), types, slots, choices)
+                row = recipe.build()
+            except ConfigError:
+                continue  # types that this body cannot have
+            kernel = str(row.module), [(name, message, line - nest.line) for name, message, line in row.sites]
+            key = recipe.key()
+            equal += key in found
+            assert found.setdefault(key, kernel) == kernel, f"TILEWAVE_SEED={seed}\n{key}\n{text}"
+    if not found:
+        pytest.skip("this body cannot have the types drawn")
+    assert equal > 0, "texts that differ in empty lines have one key"
 
 
 def test_lines_of_messages_follow_the_body(cache, compilations, tmp_path):

@@ -11,6 +11,8 @@ from launches import TILEWAVE, ended
 import tilewave as tw
 from local_ranks import on_ranks
 
+pytestmark = pytest.mark.one_draw(8)
+
 
 @pytest.fixture
 def run(tmp_path):

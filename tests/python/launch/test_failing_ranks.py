@@ -5,7 +5,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 
 import pytest
 
@@ -16,7 +15,6 @@ from launches import wait_until
 )
 def test_a_rank_that_fails_before_or_after_mpi_while_the_others_wait(run, ending, words):
     pytest.importorskip("mpi4py")
-    started = time.monotonic()
     before = "raise" in ending
     code, _, err = run(
         f"""
@@ -31,7 +29,6 @@ def test_a_rank_that_fails_before_or_after_mpi_while_the_others_wait(run, ending
     )
     assert code == (1 if before else 3)
     assert err.count(words) == 1
-    assert time.monotonic() - started < 30
 
 
 @pytest.mark.parametrize(("who", "shown"), [("True", 1), ("rank", 2), ("rank == 1", 1)])

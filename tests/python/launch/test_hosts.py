@@ -1,17 +1,19 @@
 """Hosts and ranks of a launch, and the command of each kind of mpiexec; nothing is started."""
 
+import os
 import random
 
 import pytest
 
-from tilewave.launch import launch
+from tilewave.launch import hosts as hosts_module, launch
 
 
 @pytest.fixture(autouse=True)
 def outside(monkeypatch):
-    slurm = ("SLURM_JOB_ID", "SLURM_NTASKS", "SLURM_NNODES", "SLURM_JOB_NUM_NODES")
-    for name in (*slurm, *launch.RANK_VARIABLES, *launch.SIZE_VARIABLES):
-        monkeypatch.delenv(name, raising=False)
+    """As in a shell that no batch system and no launcher has started."""
+    for name in list(launch.os.environ):
+        if name.startswith(("SLURM_", "PBS_", "LSB_", "FLUX_", *launch.JOB_VARIABLES)):
+            monkeypatch.delenv(name)
 
 
 @pytest.mark.parametrize(
@@ -49,6 +51,7 @@ def test_what_is_no_host(given):
         (None, {"SLURM_NTASKS": "12"}, 1),
         (None, {"SLURM_JOB_ID": "1", "SLURM_NTASKS": "many"}, 1),
         (None, {"SLURM_JOB_ID": "1"}, 1),
+        (None, {"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "n[1-3]"}, 3),
         ("a,b", {"SLURM_JOB_ID": "1", "SLURM_NTASKS": "12"}, 2),
     ],
 )
@@ -62,14 +65,15 @@ def test_neighbouring_ranks_share_a_host(seed):
     pick = random.Random(seed)
     for _ in range(200):
         hosts, ranks = [f"h{k}" for k in range(pick.randrange(1, 9))], pick.randrange(1, 40)
-        counts = [entry.split(":") for entry in launch._in_blocks(hosts, ranks).split(",")]
+        counts = [entry.split(":") for entry in launch.in_blocks(hosts, ranks).split(",")]
         each = [int(count) for _, count in counts]
         assert sum(each) == ranks and min(each) >= 1 and max(each) - min(each) <= 1, (seed, hosts, ranks)
         assert [host for host, _ in counts] == hosts[:ranks], (seed, hosts, ranks)
-    assert launch._in_blocks(["a:3", "b"], 9) == "a:3,b"
+    assert launch.in_blocks(["a:3", "b"], 9) == "a:3,b"
 
 
-PASSED = ["-x", "TILEWAVE_A", "-x", "TILEWAVE_B"]
+PASSED = ["-x", "TILEWAVE_A", "-x", "TILEWAVE_B", "--bind-to", "none"]
+ROOT = ["--allow-run-as-root"] * (os.geteuid() == 0)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +83,9 @@ PASSED = ["-x", "TILEWAVE_A", "-x", "TILEWAVE_B"]
         (False, ["a", "b"], False, ["mpiexec", "-n", "4", "-hosts", "a:2,b:2", "program"]),
         (False, (), True, ["mpiexec", "-n", "4", "-bootstrap", "slurm", "program"]),
         (False, ["a:4"], True, ["mpiexec", "-n", "4", "-hosts", "a:4", "program"]),
-        (True, (), False, ["mpiexec", "-n", "4", *PASSED, "program"]),
-        (True, ["a"], False, ["mpiexec", "-n", "4", *PASSED, "--host", "a:4", "program"]),
-        (True, (), True, ["mpiexec", "-n", "4", *PASSED, "program"]),
+        (True, (), False, ["mpiexec", "-n", "4", *PASSED, "--map-by", ":OVERSUBSCRIBE", *ROOT, "program"]),
+        (True, ["a"], False, ["mpiexec", "-n", "4", *PASSED, "--host", "a:4", *ROOT, "program"]),
+        (True, (), True, ["mpiexec", "-n", "4", *PASSED, *ROOT, "program"]),
     ],
 )
 def test_the_command_of_each_mpiexec(monkeypatch, open_mpi, hosts, slurm, expected):
@@ -95,23 +99,55 @@ def test_the_command_of_each_mpiexec(monkeypatch, open_mpi, hosts, slurm, expect
 
 
 @pytest.mark.parametrize(
-    "nodes, hosts, options",
-    [("1", (), ["-bootstrap", "fork"]), (None, (), ["-bootstrap", "fork"]), ("3", ["a"], ["-bootstrap", "ssh"])],
+    "text, found",
+    [
+        ("a\n\n  # none\nb # two\n", ["a", "b"]),
+        ("a:2\nme@b.c slots=3 max_slots=8\n", ["a:2", "me@b.c:3"]),
+        ("a slots = 2 binding=user\na\nb\n", ["a:3", "b"]),
+        ("a\nb\na\na\n", ["a:3", "b"]),
+    ],
 )
-def test_an_allocation_without_srun(monkeypatch, nodes, hosts, options):
-    monkeypatch.setenv("SLURM_JOB_ID", "1")
-    if nodes:
-        monkeypatch.setenv("SLURM_NNODES", nodes)
-    monkeypatch.setattr(launch.shutil, "which", lambda name: None)
-    assert launch._means_of_slurm(hosts) == options
+def test_files_of_hosts(tmp_path, text, found):
+    (tmp_path / "hosts").write_text(text)
+    assert launch.split_hosts(hosts_module.read_hostfile(tmp_path / "hosts")) == found
 
 
-def test_an_allocation_of_several_nodes_needs_srun(monkeypatch):
-    monkeypatch.setenv("SLURM_JOB_ID", "1")
-    monkeypatch.setenv("SLURM_NNODES", "3")
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        (None, "host file .*hosts: No such file"),
+        ("# a\n", "names no host; allowed: a host a line"),
+        ("a\nb slots=0\n", "line 2: given 'b slots=0'; allowed: 'host', 'host:2' or 'host slots=2'"),
+        ("a:2 slots=2\n", "line 1.*allowed: 'host', 'host:2'"),
+        ("a slots\n", "line 1"),
+        ("a cores=2\n", "line 1: given 'a cores=2'"),
+        ("-oProxyCommand=x\n", "line 1.*allowed: NAME, NAME:RANKS"),
+    ],
+)
+def test_files_that_name_no_hosts(tmp_path, text, words):
+    if text is not None:
+        (tmp_path / "hosts").write_text(text)
+    with pytest.raises(launch.LaunchError, match=words):
+        hosts_module.read_hostfile(tmp_path / "hosts")
+
+
+def test_shares_of_ranks_are_in_proportion_to_slots(seed):
+    pick = random.Random(seed)
+    for _ in range(200):
+        slots = [(f"h{k}", pick.randrange(1, 50)) for k in range(pick.randrange(1, 9))]
+        ranks, total = pick.randrange(1, 300), sum(count for _, count in slots)
+        found = dict(hosts_module.shares(slots, ranks))
+        assert sum(found.values()) == ranks and list(found) == [host for host, _ in slots if host in found]
+        assert all(abs(found.get(host, 0) - ranks * count / total) < 1 for host, count in slots), (seed, slots, ranks)
+
+
+@pytest.mark.parametrize("variables, options", [({}, []), ({"SLURM_JOB_ID": "1"}, ["-bootstrap", "ssh"])])
+def test_how_named_hosts_are_reached(monkeypatch, variables, options):
+    """In a job without its batch system's means, with ssh; else as Hydra chooses."""
     monkeypatch.setattr(launch.shutil, "which", lambda name: None)
-    with pytest.raises(launch.LaunchError, match="has 3 nodes, and there is no srun in PATH.*--hosts"):
-        launch._means_of_slurm(())
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert launch._means_to_hosts() == options
 
 
 @pytest.mark.parametrize("text, is_open", [("mpirun (Open MPI) 4.1", True), ("OpenRTE 5", True), ("HYDRA", False)])

@@ -4,14 +4,13 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 import uuid
 from pathlib import Path
 
 import pytest
 from launches import both, wait_until
 
-from tilewave.launch import launch, processes
+from tilewave.launch import processes
 
 
 @both
@@ -77,7 +76,6 @@ def test_agreed_errors_speak_once(run, ranks, with_mpi):
 
 def test_an_error_on_one_rank_ends_all(run):
     pytest.importorskip("mpi4py")
-    started = time.monotonic()
     code, _, err = run(
         """
         from mpi4py import MPI
@@ -89,7 +87,6 @@ def test_an_error_on_one_rank_ends_all(run):
     )
     assert code == 1
     assert "rank 1:\nTraceback" in err and "IndexError" in err and "rank 0:" not in err
-    assert time.monotonic() - started < 30
 
 
 def test_an_error_without_mpiexec(run):
@@ -166,21 +163,6 @@ def test_signals_end_all_ranks(start, tmp_path, ranks, signum, code, body):
     finally:
         processes.kill(mark)
         process.communicate(timeout=10)
-
-
-def test_slurm_and_hosts(monkeypatch):
-    monkeypatch.setattr(launch, "is_open_mpi", lambda _: False)
-    monkeypatch.setattr(launch, "_means_of_slurm", lambda hosts: [] if hosts else ["-bootstrap", "slurm"])
-    monkeypatch.setenv("SLURM_JOB_ID", "7")
-    monkeypatch.setenv("SLURM_NTASKS", "8")
-    command = launch.mpiexec_command(4, ["prog"])
-    assert command[1:] == ["-n", "4", "-bootstrap", "slurm", "prog"]
-    command = launch.mpiexec_command(5, ["prog"], ["a", "b"])
-    assert command[1:] == ["-n", "5", "-hosts", "a:2,b:3", "prog"]
-    assert launch.default_ranks() == 8
-    assert launch.default_ranks("a:2,b") == 3
-    monkeypatch.delenv("SLURM_JOB_ID")
-    assert launch.default_ranks() == 1
 
 
 PROGRAM = """

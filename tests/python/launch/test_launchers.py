@@ -1,17 +1,16 @@
-"""What launched a process: other MPIs' launchers are refused before MPI starts, and copies by srun, too."""
+"""What launched a process: launchers that the MPI cannot talk to are refused before it starts, copies by srun, too."""
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
 
 import pytest
 
-from tilewave.launch import launchers
 from tilewave.errors import ConfigError
+from tilewave.launch import launchers, which_mpi
 
-VARIABLES = ("PMI", "OMPI_", "SLURM_", "TILEWAVE_RANK")
+VARIABLES = ("PMI", "OMPI_", "SLURM_", "TILEWAVE_RANK", "TILEWAVE_LIBMPI")
 
 
 @pytest.fixture(autouse=True)
@@ -27,55 +26,54 @@ def started_by(monkeypatch, **variables):
         monkeypatch.setenv(name, value)
 
 
-WAYS = ("tilewave run -n RANKS SCRIPT", "TILEWAVE_MPI=system")
+OURS = f"{sys.prefix}/lib/{which_mpi.STANDARD}"
+OPEN_MPI = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "{rank}", "PMIX_RANK": "{rank}", "PMIX_NAMESPACE": "1"}
+SRUN = {"PMIX_RANK": "{rank}", "PMIX_NAMESPACE": "slurm.pmix.7.0", "SLURM_JOB_ID": "7", "SLURM_STEP_NUM_TASKS": "2"}
+HYDRA = {"PMI_RANK": "{rank}", "PMI_SIZE": "2", "PMI_FD": "9"}
+
+
+def refused(monkeypatch, variables, call):
+    """The error, the same on both ranks."""
+    found = set()
+    for rank in "01":
+        started_by(monkeypatch, **{name: value.format(rank=rank) for name, value in variables.items()})
+        with pytest.raises(ConfigError) as error:
+            call()
+        found.add(str(error.value))
+    (text,) = found
+    return text
 
 
 @pytest.mark.parametrize(
     "variables, words",
     [
-        (
-            {
-                "OMPI_COMM_WORLD_SIZE": "2",
-                "OMPI_COMM_WORLD_RANK": "{rank}",
-                "PMIX_RANK": "{rank}",
-                "PMIX_NAMESPACE": "1",
-            },
-            ("Open MPI's mpirun (OMPI_COMM_WORLD_SIZE=2)",),
-        ),
-        (
-            {
-                "PMIX_RANK": "{rank}",
-                "PMIX_NAMESPACE": "slurm.pmix.7.0",
-                "SLURM_JOB_ID": "7",
-                "SLURM_STEP_NUM_TASKS": "2",
-            },
-            ("by srun", "SLURM_STEP_NUM_TASKS=2", "srun --mpi=pmi2"),
-        ),
-        ({"PMIX_RANK": "{rank}"}, ("another MPI's launcher",)),
-        (
-            {"PMI_RANK": "{rank}", "PMI_SIZE": "2", "PMI_FD": "9", "PMIX_NAMESPACE": "1"},
-            ("one within the other", "PMI_SIZE and PMIX_NAMESPACE"),
-        ),
+        (OPEN_MPI, ("Open MPI's mpirun (OMPI_COMM_WORLD_SIZE=2)",)),
+        (SRUN, ("by srun", "SLURM_STEP_NUM_TASKS=2", "srun --mpi=pmi2")),
+        ({"PMIX_RANK": "{rank}"}, ("a launcher that connects ranks by PMIx",)),
     ],
 )
-def test_launchers_of_other_mpis_are_refused_alike_on_every_rank(monkeypatch, variables, words):
-    said = set()
-    for rank in "01":
-        started_by(monkeypatch, **{name: value.format(rank=rank) for name, value in variables.items()})
-        with pytest.raises(ConfigError) as error:
-            launchers.refuse_others()
-        said.add(str(error.value))
-    (text,) = said
-    for word in (*words, *WAYS):
+def test_launchers_that_its_own_mpi_cannot_talk_to_are_refused_alike_on_every_rank(monkeypatch, variables, words):
+    text = refused(monkeypatch, variables, lambda: launchers.refuse_others(OURS))
+    for word in (*words, OURS, "TILEWAVE_LIBMPI", "tilewave run -n RANKS SCRIPT"):
+        assert word in text
+    launchers.refuse_others("/site/lib/libmpi.so.12")  # it may know PMIx
+
+
+def test_a_launcher_within_another_is_refused(monkeypatch):
+    text = refused(monkeypatch, HYDRA | {"PMIX_NAMESPACE": "1"}, launchers.connected_by)
+    for word in ("one within the other", "PMI_SIZE and PMIX_NAMESPACE", "TILEWAVE_LIBMPI"):
         assert word in text
 
 
 @pytest.mark.parametrize(
-    "variables", [{}, {"PMI_RANK": "1", "PMI_SIZE": "2", "PMI_FD": "9"}, {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4"}]
+    "variables, by",
+    [({}, None), ({"SLURM_JOB_ID": "7"}, None), (HYDRA, "PMI"), (OPEN_MPI, "PMIx"), (SRUN, "PMIx")],
 )
-def test_its_own_launcher_and_none_are_fine(monkeypatch, variables):
-    started_by(monkeypatch, **variables)
-    launchers.refuse_others()
+def test_what_connects_the_ranks(monkeypatch, variables, by):
+    started_by(monkeypatch, **{name: value.format(rank=1) for name, value in variables.items()})
+    assert launchers.connected_by() == by
+    if by != "PMIx":
+        launchers.refuse_others(OURS)
 
 
 @pytest.mark.parametrize("rank", ["0", "1"])
@@ -141,31 +139,19 @@ def test_a_program_ends_with_the_message():
         OMPI_COMM_WORLD_RANK="1",
         PMIX_RANK="1",
         PMIX_NAMESPACE="1",
+        TILEWAVE_LIBMPI=OURS,
     )
     assert done.returncode == 1 and "made" not in done.stdout
     assert "ConfigError: this process was started by Open MPI's mpirun" in done.stderr and "Abort(" not in done.stderr
 
 
-@pytest.mark.skipif(not shutil.which("mpirun.openmpi"), reason="no Open MPI here")
-def test_open_mpi_itself():
-    as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    command = ["mpirun.openmpi", "-n", "2", "--oversubscribe"]
-    done = run([*command, sys.executable, "-c", PROGRAM], **as_root)
-    assert (
-        done.returncode == 1
-        and "started by Open MPI's mpirun (OMPI_COMM_WORLD_SIZE=2)" in done.stderr
-        and "Abort(" not in done.stderr
-    )
-    done = run(
-        ["mpirun.openmpi", "-n", "1", sys.executable, "-m", "tilewave.cli.commands", "run", "-n", "2", __file__],
-        **as_root,
-    )
-    assert done.returncode == 0 and done.stdout == "2 ranks\n", done.stderr
-
-
-if __name__ == "__main__":  # what `tilewave run` starts above
-    import tilewave as tw
-
-    context = tw.Context()
-    if context.rank == 0:
-        print(context.size, "ranks")
+def test_ranks_by_pmix(monkeypatch):
+    """A program that a rank has started has the rank's variables and its mark."""
+    started_by(monkeypatch, PMIX_NAMESPACE="one", PMIX_RANK="1", **{launchers.MARK: ""})
+    launchers.leave_launch_of_parent()
+    launchers.mark_rank()
+    launchers.leave_launch_of_parent()
+    assert "PMIX_RANK" in os.environ  # it is the rank
+    started_by(monkeypatch, **{launchers.MARK: os.environ[launchers.MARK].replace(str(os.getpid()), str(os.getppid()))})
+    launchers.leave_launch_of_parent()
+    assert "PMIX_RANK" not in os.environ and "PMIX_NAMESPACE" not in os.environ

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from launches import TILEWAVE, ended
 
+from tilewave.launch import which_mpi
+
 ROOT = Path(__file__).resolve().parents[3]
 SWEEP = """
 import numpy as np, tilewave as tw, warnings
@@ -51,10 +53,10 @@ def launched(launch_tool, script, ranks):
     return launch_tool.mpiexec_command(ranks, [sys.executable, str(script)])
 
 
-@pytest.mark.parametrize("abi", ["abi", "mpich"])
+@pytest.mark.parametrize("library", [which_mpi.STANDARD, which_mpi.MPICH])
 @pytest.mark.parametrize("level", ["single", "funneled", "serialized", "multiple"])
-def test_thread_levels(tmp_path, launch_tool, level, abi):
-    env = {"TILEWAVE_THREAD_LEVEL": level, "TILEWAVE_MPI_ABI": abi}
+def test_thread_levels(tmp_path, launch_tool, level, library):
+    env = {"TILEWAVE_THREAD_LEVEL": level, "TILEWAVE_LIBMPI": f"{sys.prefix}/lib/{library}"}
     done = ended(*launched(launch_tool, write(tmp_path, SWEEP), 2), env=env)
     assert f"level {level} equal True" in done.stdout, done.stdout + done.stderr
 

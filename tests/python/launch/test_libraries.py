@@ -1,9 +1,12 @@
 """Which libraries a process loads, whatever LD_LIBRARY_PATH says; what importing the package leaves alone."""
 
 import shutil
+import sys
 
 import pytest
 from launches import PYTHON, TILEWAVE, ended
+
+from tilewave.launch import which_mpi
 
 
 @pytest.fixture
@@ -19,15 +22,15 @@ def old_libraries(tmp_path):
     return folder
 
 
-@pytest.mark.parametrize("abi", ["abi", "mpich"])
-def test_the_libraries_that_came_with_mpi_are_loaded(old_libraries, tmp_path, abi):
+@pytest.mark.parametrize("library", [which_mpi.STANDARD, which_mpi.MPICH])
+def test_the_libraries_that_came_with_mpi_are_loaded(old_libraries, tmp_path, library):
     script = tmp_path / "script.py"
     script.write_text(
         "import tilewave as tw\n"
-        "from tilewave.context.mpi_library import loaded_libraries\n"
-        "tw.print(tw.size, *loaded_libraries('libfabric|libuc[ps]|libmpi'))\n"
+        "from tilewave.launch.which_mpi import loaded\n"
+        "tw.print(tw.size, *loaded('libfabric|libuc[ps]|libmpi'))\n"
     )
-    env = {"LD_LIBRARY_PATH": str(old_libraries), "TILEWAVE_MPI_ABI": abi}
+    env = {"LD_LIBRARY_PATH": str(old_libraries), "TILEWAVE_LIBMPI": f"{sys.prefix}/lib/{library}"}
     done = ended(*TILEWAVE, "run", "-n", "2", script, env=env)
     assert done.returncode == 0 and done.stdout.startswith("2 "), done.stdout + done.stderr
     assert str(old_libraries) not in done.stdout and "/libfabric.so.1" in done.stdout

@@ -23,7 +23,7 @@ def random_factor(seed, n=None, largest=30):
     rng = np.random.default_rng(seed)
     ranks, threads, n, dtype, layouts = drawn(rng, n, largest)
     lower, whole = definite(rng, n, dtype)
-    b, keys = values(rng, (n, int(rng.integers(0, 6))), dtype), choices(rng, largest)
+    b, keys = values(rng, (n, int(rng.integers(0, 6))), dtype), choices(rng, largest, ranks)
 
     def body(context):
         a = tw.linalg.matrix(lower, context=context, **layouts[0])
@@ -58,19 +58,19 @@ def test_the_next_panel_leaves_before_the_rest_is_updated():
             assert all(i > at for i in later if seen[i].coord[1] > k)
 
 
-@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("grid", [(1, 1), (1, 3), (3, 1), (2, 2), (3, 2)])
 @pytest.mark.parametrize("pivot", [1, 8, 20])
-def test_not_positive_definite(ranks, pivot):
+def test_not_positive_definite(grid, pivot):
     """LAPACK's info, the same on all ranks; nobody hangs, and the context goes on."""
-    whole = np.eye(20) * 2.0
+    whole, ranks = np.eye(20) * 2.0, grid[0] * grid[1]
     whole[pivot - 1, pivot - 1] = -1.0
     wanted = scipy.linalg.lapack.dpotrf(whole, lower=1)[1]
 
     def body(context):
         a = tw.linalg.matrix(whole, context=context)
         with pytest.raises(np.linalg.LinAlgError, match=f"minor of order {pivot} of a") as refused:
-            tw.linalg.cholesky(a, block=3)
-        factor = tw.linalg.cholesky(a, block=3, check=False)
+            tw.linalg.cholesky(a, block=3, grid=grid)
+        factor = tw.linalg.cholesky(a, block=3, grid=grid, check=False)
         with pytest.raises(tw.ConfigError, match="there is no factor"):
             factor.solve(a)
         return refused.value.info, factor.info, isinstance(refused.value, tw.ConfigError)

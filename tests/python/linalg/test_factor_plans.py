@@ -37,6 +37,9 @@ def test_plans_compare_ways_depths_and_blocks(kind, ranks):
     texts = [text for _, _, text in plan.compared]
     assert next(time for time, _, _ in plan.compared) == plan.predicted_s > 0
     assert len(set(texts)) == len(texts) and texts[0] in plan.explain() and texts[0] == str(plan).split(";")[0]
+    first = plan.explain().splitlines()[0]
+    assert first.endswith(f", because this is predicted to be the fastest of {len(texts)} plans.")
+    assert first.startswith("One rank computes all") == (ranks == 1)
     if ranks > 1:
         assert {text.split()[0].strip(",") for text in texts} == {"broadcast", "wavefront"}
         assert {text.split(", ")[-1] for text in texts} == {"1 ahead", "2 ahead", "3 ahead"}

@@ -5,13 +5,13 @@ sees what is left out.
 import random
 
 import pytest
+from factors import grids
 from tilewave import _core
 
 linalg = _core.linalg
 
 
-def random_choices(rng):
-    wavefront = rng.random() < 0.5
+def random_choices(rng, wavefront):
     choices = linalg.FactorChoices(
         not wavefront and rng.random() < 0.5, rng.choice([0, 1, 2, 3]), rng.choice([1, 2, 3]), wavefront
     )
@@ -28,16 +28,20 @@ def test_schedules_are_proved_and_predicted(seed):
     rng = random.Random(seed)
     rates = [_core.OperationRate()] * linalg.factor_tasks
     for number in range(100):
-        grid, block = rng.choice([1, 2, 3, 4, 6]), rng.choice([1, 2, 3, 5, 20])
+        wavefront = rng.random() < 0.4
+        choices, system, adjoint = random_choices(rng, wavefront), random_system(rng), rng.random() < 0.5
+        used, block = rng.choice([1, 2, 3, 4, 6, 8, 12]), rng.choice([1, 2, 3, 5, 20])
+        rows, columns = (1, used) if wavefront else rng.choice(grids(used))
         m, n = (rng.choice([0, 1, 2, 5, 7, 12, 13]) for _ in range(2))
-        ranks, columns = grid + rng.choice([0, 0, 1]), linalg.Axis(n, grid, block)
-        order = rng.random() < 0.5
-        square = linalg.BlockCyclic(linalg.Axis(n, 1, 0), columns, order)
-        shape = linalg.BlockCyclic(linalg.Axis(m, 1, 0), columns, order)
-        of_sides = linalg.Axis(rng.choice([0, 1, 2, 7, 80]), grid, rng.choice([1, 2, 40]))
-        sides, others = (linalg.BlockCyclic(linalg.Axis(rows, 1, 0), of_sides, False) for rows in (n, m))
-        identity = linalg.BlockCyclic(linalg.Axis(m, 1, 0), linalg.Axis(rng.choice([m, min(m, n)]), grid, block), False)
-        choices, system, adjoint = random_choices(rng), random_system(rng), rng.random() < 0.5
+        ranks, order = used + rng.choice([0, 0, 1]), rng.random() < 0.5
+        square, shape = (
+            linalg.BlockCyclic(linalg.Axis(high, rows, block), linalg.Axis(n, columns, block), order) for high in (n, m)
+        )
+        of_sides = linalg.Axis(rng.choice([0, 1, 2, 7, 80]), ranks, rng.choice([1, 2, 40]))
+        sides, others = (linalg.BlockCyclic(linalg.Axis(high, 1, 0), of_sides, False) for high in (n, m))
+        identity = linalg.BlockCyclic(
+            linalg.Axis(m, 1, 0), linalg.Axis(rng.choice([m, min(m, n)]), ranks, block), False
+        )
         for make in (
             lambda *at: linalg.cholesky(square, 8, choices, *at),
             lambda *at: linalg.lu(square, 8, choices, *at),
@@ -52,15 +56,17 @@ def test_schedules_are_proved_and_predicted(seed):
             _core.predict_works(parts, _core.Machine(), [_core.KernelRate()], rates, threads=rng.choice([0, 1, 2]))
 
 
-@pytest.mark.parametrize("kind, shape", [("qr", (8, 8)), ("qr", (8, 5)), ("qr", (4, 8)), ("lu", (8, 8))])
-@pytest.mark.parametrize("wavefront", [False, True])
-def test_every_wait_of_a_factorization_is_needed(kind, shape, wavefront):
+@pytest.mark.parametrize(
+    "kind, shape", [("qr", (8, 8)), ("qr", (8, 5)), ("qr", (4, 8)), ("lu", (8, 8)), ("cholesky", (8, 8))]
+)
+@pytest.mark.parametrize("grid, wavefront", [((1, 2), False), ((1, 2), True), ((2, 1), False), ((2, 2), False)])
+def test_every_wait_of_a_factorization_is_needed(kind, shape, grid, wavefront):
     """Without any one of its waits for another rank, it is refused."""
-    m, n = shape
-    layout = linalg.BlockCyclic(linalg.Axis(m, 1, 0), linalg.Axis(n, 2, 1))
+    ranks = grid[0] * grid[1]
+    layout = linalg.BlockCyclic(*(linalg.Axis(n, parts, 1) for n, parts in zip(shape, grid, strict=True)))
     choices = linalg.FactorChoices(lookahead=1, lanes=2, wavefront=wavefront)
     choices.chunk_bytes = 16
-    parts = [getattr(linalg, kind)(layout, 8, choices, rank, 2) for rank in range(2)]
+    parts = [getattr(linalg, kind)(layout, 8, choices, rank, ranks) for rank in range(ranks)]
     assert _core.check(parts) is None
     waits = 0
     for lane, steps in enumerate(parts[1].lanes):
@@ -71,7 +77,7 @@ def test_every_wait_of_a_factorization_is_needed(kind, shape, wavefront):
             lanes = broken.lanes
             del lanes[lane][number]
             broken.lanes = lanes
-            assert _core.check([parts[0], broken]) is not None, (lane, number)
+            assert _core.check([parts[0], broken, *parts[2:]]) is not None, (lane, number)
             waits += 1
     assert waits > 0
 
@@ -108,7 +114,7 @@ def test_a_wavefront_hands_panels_on_while_it_updates():
     choices = linalg.FactorChoices(lookahead=1, wavefront=True)
     choices.chunk_bytes = 8 * 5 * 5 * 2
     choices.task_flops = 2 * 5**3 * 2
-    for make, panels in ((linalg.cholesky, {0, 11}), (linalg.lu, {3})):
+    for make, panels in ((linalg.cholesky, {11, 13}), (linalg.lu, {3})):
         parts = [make(layout, 8, choices, rank, 2) for rank in range(2)]
         assert _core.check(parts) is None
         for part in parts:

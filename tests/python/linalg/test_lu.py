@@ -13,7 +13,7 @@ def random_factor(seed, n=None, largest=30):
     rng = np.random.default_rng(seed)
     ranks, threads, n, dtype, layouts = drawn(rng, n, largest)
     whole, b = values(rng, (n, n), dtype), values(rng, (n, int(rng.integers(0, 6))), dtype)
-    keys = choices(rng, largest)
+    keys = choices(rng, largest, ranks)
 
     def body(context):
         a = tw.linalg.matrix(whole, context=context, **layouts[0])
@@ -41,14 +41,15 @@ def random_factor(seed, n=None, largest=30):
 test_sizes, test_random, test_larger, test_every_size, test_large = of_many_sizes(random_factor, 700, (230, 230), 500)
 
 
-@pytest.mark.parametrize("ranks", [1, 3])
-def test_singular(ranks):
+@pytest.mark.parametrize("grid", [(1, 1), (1, 3), (3, 1), (2, 2), (2, 3)])
+def test_singular(grid):
     """LAPACK's factors and info, the same on all ranks; solving is refused on all; the determinant is 0."""
     whole = np.random.default_rng(3).integers(-2, 3, (20, 20)).astype("f8")
     whole[:, 7] = 0.0
+    ranks = grid[0] * grid[1]
 
     def body(context):
-        factor = tw.linalg.lu(tw.linalg.matrix(whole, context=context), block=3)
+        factor = tw.linalg.lu(tw.linalg.matrix(whole, context=context), block=3, grid=grid)
         with pytest.raises(np.linalg.LinAlgError, match="pivot 8 is 0") as refused:
             factor.solve(tw.linalg.matrix((20, 1), init=1.0, context=context))
         return factor.info, refused.value.info, float(factor.det())

@@ -24,7 +24,7 @@ def random_factor(seed, n=None, largest=30):
     ranks, threads, n, dtype, layouts = drawn(rng, n, largest)
     kind, shape = str(rng.choice(KINDS)), random_shape(rng, n, largest)
     whole, b = made(rng, kind, shape, dtype), values(rng, (shape[0], int(rng.integers(0, 6))), dtype)
-    keys, mode = choices(rng, largest), str(rng.choice(["economic", "full"]))
+    keys, mode = choices(rng, largest, ranks), str(rng.choice(["economic", "full"]))
 
     def body(context):
         a = tw.linalg.matrix(whole, context=context, **layouts[0])
@@ -62,7 +62,7 @@ def random_least_squares(seed, n=None, largest=30):
     shape = random_shape(rng, n, largest)
     kind = str(rng.choice(["random", "graded columns"] if shape[0] >= shape[1] else ["random", "graded rows"]))
     whole, b = made(rng, kind, shape, dtype), values(rng, (shape[0], int(rng.integers(0, 6))), dtype)
-    keys = choices(rng, largest)
+    keys = choices(rng, largest, ranks)
 
     def body(context):
         a = tw.linalg.matrix(whole, context=context, **layouts[0])

@@ -190,12 +190,30 @@ def test_files_without_a_format(tmp_path, text):
         ("kernels", {"f": RATE | {"tile": "4x4"}}, "field kernels.f.tile: found '4x4'; allowed: a list"),
         ("spread.latency_s", -1, "found -1"),
         ("kernels", [], "found []; allowed: an object"),
+        ("network", 3, "found 3; allowed: an object with the fields topology"),
+        ("network", {"topology": "ring"}, "field network.extents: missing"),
+        ("network", {"topology": "ring", "extents": [4]}, "topology is 'ring'; allowed: switch, fat tree, torus"),
+        ("network", {"topology": "switch", "extents": ["4"]}, "extents: given ['4']; allowed: a list of integers"),
+        ("network", {"topology": "torus", "extents": [4]}, "link_byte_s has 0 numbers; allowed: 1"),
+        ("network", {"topology": "switch", "extents": [4], "nodes": 4}, "found 'nodes'; allowed: the fields topology"),
     ],
 )
 @pytest.mark.exhaustive
 def test_bad_fields(tmp_path, where, to, words):
     words = words if words.startswith("field ") else f"field {where}: {words}"
     refused(tmp_path, changed(where, to), *words.split("|"))
+
+
+@pytest.mark.parametrize("name", machine.named())
+@pytest.mark.exhaustive
+def test_machines_of_the_package_tell_where_each_number_is_from(name):
+    found = tw.Machine.load(name)
+    assert found.network is not None and found.conditions["sources"] and found.network.topology in str(found)
+    with pytest.raises(tw.ConfigError, match=f"no-such-machine: no machine can be .*{name}"):
+        tw.Machine.load("no-such-machine")
+    ranks = len(found.host_of)
+    assert tw.Machine._from_text(found._to_text(), "x") == found and max(found.host_of) < found.network.nodes
+    assert found._to_core().network.nodes() == found.network.nodes and ranks == found.conditions["ranks"]
 
 
 def test_files_that_are_none(tmp_path):

@@ -37,6 +37,8 @@ def parts(**seconds):
         (dict(compute_s=0.05, hand_over_s=0.001), dict(compute_s=0.05, hand_over_s=0.1), "hand-over"),
         # Without messages.
         (dict(compute_s=0.05, fill_s=0.1, drain_s=0.1), dict(compute_s=0.05, fill_s=0.001, drain_s=0.001), "hand-over"),
+        # They waited for a hand-over of 0.3 s by prediction, and computing was faster by more than half, too.
+        (dict(compute_s=0.002, fill_s=0.2, drain_s=0.1), dict(compute_s=0.0008, fill_s=0.001), "hand-over"),
         (dict(compute_s=0.05, pack_s=0.001), dict(compute_s=0.05, pack_s=0.1), "copies"),
         (dict(compute_s=0.05, wait_s=0.05), dict(compute_s=0.05, wait_s=0.05), None),
         # No one number is to blame.

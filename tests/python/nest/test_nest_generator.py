@@ -54,7 +54,7 @@ def test_every_kind_is_among_the_usual_seeds(capsys):
     assert set(kinds) == KINDS, f"missing {KINDS - set(kinds)}, not listed {set(kinds) - KINDS}"
     assert set(plans) == {
         "threads", "tile", "grouping", "schedule", "lookahead", "grid", "temporal_block", "skew", "poll_period_s",
-        "helper", "synchronous",
+        "helper", "synchronous", "weights",
     }
 
 

@@ -1,5 +1,6 @@
 """The text that a nest is read from is the text of the function in memory, or the nest is refused."""
 
+import ast
 import os
 import sys
 import textwrap
@@ -227,3 +228,13 @@ def test_texts_that_are_refused(text, names, message):
     with pytest.raises(tw.ConfigError, match=message) as error:
         tw.nest_from(text, names)
     assert error.value.of_program
+
+
+def test_nodes_that_tell_their_parents(monkeypatch):
+    """IPython notes the parent of each node, of which contexts and operators are one object in all trees."""
+    tree = ast.parse("x = y + 1")
+    for node in ast.walk(tree):
+        for child in ast.iter_child_nodes(node):
+            monkeypatch.setattr(child, "parent", node, raising=False)
+    nest = tw.nest_from("def summed(A, i):\n    x: float = A[i-1] + 1\n    A[i] = x")
+    assert computed(nest)[-1] == 6

@@ -128,11 +128,12 @@ def odd_values():
     }
 
 
-def of_all_families(context):
+def of_all_families(context, folder):
     """By name a collective function and arguments that are right; by name as well, so that each can be replaced."""
     c, g = context, np.eye(4) * 4
     A, B = (tw.field((9, 9), init=1.0, halo=1, context=c) for _ in range(2))
     G = tw.linalg.matrix(g, context=c)
+    A.save(f"{folder}/A.zarr")
     L, Q = tw.linalg.lu(G), tw.linalg.qr(G)
     bound = tw.bind(relax, A=A)
     chain, solver = tw.chain([bound]), tw.multigrid.Poisson((4, 4), context=c)
@@ -150,6 +151,11 @@ def of_all_families(context):
             | {"grid": None, "blocks": None, "context": c},
         ),
         "fill": (A.fill, {"value": 1.0}),
+        "save": (A.save, {"path": f"{folder}/A.zarr", "dims": None, "attributes": None}),
+        "save an image": (A.save, {"path": f"{folder}/A.pvti", "spacing": 1.0, "origin": 0.0}),
+        "load": (tw.load, {"path": f"{folder}/A.zarr", "context": c}),
+        "checkpoint": (tw.checkpoint, {"path": f"{folder}/c", "step": 1, "every": None, "A": A, "n": 1, "context": c}),
+        "resume": (tw.resume, {"path": f"{folder}/c", "context": c}),
         "elements": (A.__getitem__, {"given": (1, 2)}),
         "set elements": (A.__setitem__, {"given": (1, 2), "value": 1.0}),
         "exchange": (lambda field, **more: tw.exchange(field, **more), {"field": A, "corners": True, "wait": True}),
@@ -207,9 +213,9 @@ def end_of(function, given):
 
 
 @pytest.mark.ranks([2])
-def test_odd_arguments_of_one_rank_in_every_family():
+def test_odd_arguments_of_one_rank_in_every_family(tmp_path):
     context, found = tw.set_default(threads=1), {}
-    for name, (function, good) in of_all_families(context).items():
+    for name, (function, good) in of_all_families(context, tmp_path).items():
         for parameter in good:
             for odd, value in odd_values().items():
                 if name in ("sum", "norm", "dot") and isinstance(value, str):

@@ -68,6 +68,34 @@ def test_scalars_of_one_run_and_of_another_type(ranks, threads):
     results(ranks, threads, body)
 
 
+@tw.nest
+def mixed(u, i, *, a=0.5, b=1.0, c=2):
+    u[i] = a * u[i - 1] + b * u[i] + c
+
+
+@pytest.mark.parametrize("ranks, threads", RANKS)
+def test_floats_of_any_kind_from_run_to_run(ranks, threads, seed):
+    """Runs that differ in floats alone share what was prepared; others do not."""
+
+    def body(context):
+        pick = np.random.default_rng(seed)
+        u = filled(context, (41,))
+        v = u.copy()
+        bound = tw.bind(mixed, u=u, b=0.25)
+        for _ in range(40):
+            kinds = {"a": (float, np.float64, np.float32), "b": (float, np.float64), "c": (int, float)}
+            scalars = {
+                name: pick.choice(np.array(kind, object))(pick.integers(-2, 3) / (1 if name == "c" else 8))
+                for name, kind in kinds.items()
+                if pick.random() < 0.6
+            }
+            bound.run(**scalars)
+            tw.run(mixed, u=v, **{"b": 0.25, **scalars})
+            assert same(u, v), scalars
+
+    results(ranks, threads, body)
+
+
 @pytest.mark.parametrize("ranks, threads", RANKS)
 @pytest.mark.parametrize("bound_steps", [0, 1, 3, 50])
 def test_steps_that_change(ranks, threads, bound_steps):

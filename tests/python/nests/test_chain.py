@@ -112,7 +112,7 @@ def test_a_periodic_halo_that_is_not_renewed_is_found():
         assert "reads" in str(_core.check([schedule])), k
 
 
-@pytest.mark.parametrize("ranks, threads", [(1, 1), (2, 1), (3, 1)])
+@pytest.mark.parametrize("ranks, threads", [(1, 1), (3, 1), (1, 2), (2, 2)])
 @pytest.mark.parametrize("periodic", [(), ("i", "j")])
 def test_nests_take_turns_over_repetitions(ranks, threads, periodic):
     """Arrays that no cache holds: slices of the nests in turn, as many repetitions as are asked for, or fewer."""
@@ -122,6 +122,8 @@ def test_nests_take_turns_over_repetitions(ranks, threads, periodic):
         ours = [filled(context, shape) for _ in range(2)]
         theirs = [field.copy() for field in ours]
         given = {"periodic": periodic, "context": context}
+        if threads > 1:
+            given["plan"] = {"factors": (threads, 1), "mapping_dim": 1}
 
         def bound(a, b):
             return [tw.bind(shifted, A=b, B=a, **given), tw.bind(spread, A=a, B=b, **given)]

@@ -5,6 +5,7 @@ import pytest
 from local_ranks import results_of
 
 import tilewave as tw
+from tilewave.nests import layout_of_others
 
 
 @tw.nest
@@ -178,3 +179,90 @@ def test_bound_nests_in_turn_have_one_grid(ranks, order):
     grids, moving, chosen = results_of(ranks, 1, body)[0]
     assert len(set(grids)) == 1 and chosen == (1, ranks)
     assert not any(moving[1] + moving[2])
+
+
+@tw.nest
+def product(q, p, c, i, j):
+    q[i, j] = 4.0 * p[i, j] - c[i, j] * (p[i-1, j] + p[i+1, j] + p[i, j-1] + p[i, j+1])
+
+
+@tw.nest
+def forward(y, q, c, i, j):
+    y[i, j] = 0.25 * (q[i, j] + c[i, j] * y[i-1, j] + y[i, j-1])
+
+
+@tw.nest
+def backward(p, y, c, i, j):
+    p[i, j] = 0.25 * (y[i, j] + c[i+1, j] * p[i+1, j] + p[i, j+1])
+
+
+def plain_product(q, p, c):
+    inner = p[:-2, 1:-1] + p[2:, 1:-1] + p[1:-1, :-2] + p[1:-1, 2:]
+    q[1:-1, 1:-1] = 4.0 * p[1:-1, 1:-1] - c[1:-1, 1:-1] * inner
+
+
+def plain_solves(p, y, q, c):
+    rows, columns = p.shape
+    for i in range(1, rows - 1):
+        for j in range(1, columns - 1):
+            y[i, j] = 0.25 * (q[i, j] + c[i, j] * y[i-1, j] + y[i, j-1])
+    for i in range(rows - 2, 0, -1):
+        for j in range(columns - 2, 0, -1):
+            p[i, j] = 0.25 * (y[i, j] + c[i+1, j] * p[i+1, j] + p[i, j+1])
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("chained", [False, True])
+def test_bound_nests_in_turn_have_one_layout(ranks, chained):
+    """By itself a solve stores its rows across, and may run on fewer ranks. A nest that is bound no more has no say."""
+    start = dict(zip("pqcy", np.random.default_rng(6).random((4, 150, 130)), strict=True))
+
+    def body(context):
+        fields = {name: tw.field(a.shape, "f8", init=a, context=context) for name, a in start.items()}
+        given = {"over": {"i": (1, 149), "j": (1, 129)}, "context": context}
+
+        def bound(nest, names, **more):
+            return tw.bind(nest, **{name: fields[name] for name in names}, **given, **more)
+
+        bound(forward, "yqc", plan={"grid": (1, 1), "storage": "skewed"}).run()
+        products = [bound(product, "qpc")]
+        solves = [bound(forward, "yqc"), bound(backward, "pyc", reverse=("i", "j"))]
+        plans = [nest.plan for nest in products + solves]
+        if chained:
+            solves = [tw.chain(solves)]
+            plans[1:] = solves[0].plans
+            assert not solves[0].separate
+        moving = [sum(nest.run().measured.moving_s for nest in products + solves) for _ in range(3)]
+        return {name: field.gather() for name, field in fields.items()}, plans, moving
+
+    (whole, plans, moving), *_ = results_of(ranks, 1, body)
+    assert len({plan.grid for plan in plans}) == len({plan.storage for plan in plans}) == 1
+    assert moving[1:] == [0, 0]
+    plain_solves(start["p"].copy(), start["y"], start["q"], start["c"])
+    for _ in range(3):
+        plain_product(start["q"], start["p"], start["c"])
+        plain_solves(start["p"], start["y"], start["q"], start["c"])
+    for name, array in start.items():
+        np.testing.assert_array_equal(whole[name], array)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_another_storage_comes_with_its_grid(ranks):
+    """The planner may want another grid with it, and all fields would move between the two."""
+
+    def body(context):
+        y, q, c = (tw.field((40, 30), "f8", context=context) for _ in range(3))
+        plan = {"grid": (ranks, 1), "storage": "skewed"}
+        ready = tw.bind(forward, y=y, q=q, c=c, context=context, plan=plan)._first.ready
+        return [
+            layout_of_others._wanted(
+                ready,
+                layout_of_others._places(ready),
+                {id(y): None, id(q): ((ranks, 1), (), weights), id(c): ((ranks, 1), (), weights)},
+            )
+            for weights in ((), (3, 1))
+        ]
+
+    wanted, weighted = results_of(ranks, 1, body)[0]
+    assert wanted == [{"storage": "plain"} | ({"grid": (2, 1)} if ranks == 2 else {})]
+    assert ranks == 1 or weighted == [{"storage": "plain", "grid": (2, 1), "weights": (3, 1)}]

@@ -124,14 +124,17 @@ def test_a_chain():
     u, v = np.ones(50), np.ones(50)
     report = tw.chain([tw.bind(first, u=u, v=v, steps=1), tw.bind(second, u=u, v=v, steps=1)]).run(times=2)
     assert adds_up(str(report)) and "e-" not in str(report)
+    assert str(report).splitlines()[0] == "first, second ran 2 times as one schedule."
+    assert tw.chain([tw.bind(first, u=u, v=v, steps=1)] * 7).explain().startswith("7 nests run as one schedule, ")
 
 
 def test_factors_and_products():
     A = np.eye(40) + 0.01
     M = tw.linalg.matrix(A)
     for report in (tw.linalg.lu(A).report, tw.linalg.cholesky(A).report, tw.linalg.matmul(M, M).report):
-        plan, measured = str(report).splitlines()
-        assert " beyond the matrices" in plan and measured.startswith("measured ") and "e-" not in measured
+        sentence, plan, measured = str(report).splitlines()
+        assert sentence.startswith("One rank computes all") and " beyond the matrices" in plan
+        assert measured.startswith("measured ") and "e-" not in measured
 
 
 @tw.nest

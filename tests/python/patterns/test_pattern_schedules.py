@@ -285,7 +285,7 @@ def test_what_is_picked_where_ranks_share_cores():
         for rows in (16, 1000, 10_000, 100_000):  # 8 columns of 8 bytes on each of 8 ranks
             q = problem(kind, 8, rows, [8] * 8)
             plan = _core.make_pattern_plan(q, m)
-            assert plan.algorithm == "direct" and "0.12 ms a wait" in plan.why
+            assert plan.algorithm == "direct" and "0.12 ms a wait" in plan.numbers
             staged = max(_core.pattern_schedule(q, plan, r, 512, 512).buffer_bytes for r in range(8))
             assert staged <= 16 << 20
     q = problem("broadcast", 8, 1000, [125])
@@ -294,7 +294,9 @@ def test_what_is_picked_where_ranks_share_cores():
     assert _core.make_pattern_plan(problem("broadcast", 8, 10, [10]), m).algorithm == "direct"
     shared, m.ranks_per_core = _core.make_pattern_plan(problem("reduce", 8, 1000, [125]), m), 1
     alone = _core.make_pattern_plan(problem("reduce", 8, 1000, [125]), m)
-    assert (shared.algorithm, shared.chunk_bytes, shared.why) == (alone.algorithm, alone.chunk_bytes, alone.why)
+    assert (shared.algorithm, shared.chunk_bytes, shared.compared) == (
+        *(alone.algorithm, alone.chunk_bytes, alone.compared),
+    )
     assert _core.make_pattern_plan(problem("multi_reduce", 8, 10_000, [8] * 8), m).algorithm == "ring"
     assert _core.make_pattern_plan(problem("broadcast", 8, 10, [10]), m).algorithm == "tree"
     m.byte_s, m.ranks_per_core = 8.4e-9, 4  # 8 hosts at 1 Gb/s on 2 cores
@@ -314,12 +316,11 @@ def test_what_is_picked_has_its_reason():
         for rows in (1, 10, 1000, 100_000):
             q = problem(kind, 6, rows)
             plan = _core.make_pattern_plan(q, m, native=True)
-            assert plan.algorithm in algorithms and plan.why.startswith(f"{q.bytes} bytes, 6 ranks, contiguous")
-            shown = {
-                name: float(text.split()[0])
-                for name, text in (part.split(" ", 1) for part in plan.why.partition(": ")[2].split(", "))
-            }
-            assert shown and set(shown) <= set(algorithms) and shown[plan.algorithm] == min(shown.values())
+            assert plan.algorithm in algorithms and plan.numbers.startswith("contiguous, latency 0.0")
+            compared = dict(plan.compared)
+            assert set(compared) <= set(algorithms) and compared[plan.algorithm] == min(compared.values())
+            one = plan.why == "the only algorithm for it"
+            assert one if len(compared) == 1 else f"the fastest of {len(compared)} algorithms" in plan.why
 
 
 def in_place(case, erased):

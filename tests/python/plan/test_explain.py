@@ -8,6 +8,7 @@ import pytest
 import tilewave as tw
 from tilewave.plan import explain as explaining
 from tilewave.plan import plan as plans
+from tilewave.plan.sentence import sentence
 from tilewave.timeline.parts import PARTS, Face, Predicted
 
 
@@ -162,36 +163,47 @@ def test_choices_that_do_nothing_are_left_out(change, extents, names):
     assert {line.split()[0] for line in str(plan).splitlines()} == names
 
 
+TILES_IN_TURN = "tiles of 5 x 6 points are computed one after another"
+
+
 @pytest.mark.parametrize(
     "change, notes, text",
     [
-        ({}, {}, "The nest ran on 2 ranks, in tiles of 5x6 on a process grid of 2x1, while messages travel."),
-        ({"grid": (1, 1)}, {"nest": "relax"}, "relax ran on 1 rank, in tiles of 5x6: the only plan."),
-        ({"grid": (1, 1)}, {"given_whole": True}, "The nest ran on 1 rank, in tiles of 5x6: the plan was given."),
+        ({}, {}, f"2 ranks in a process grid of 2 x 1: {TILES_IN_TURN} while messages travel"),
+        ({"grid": (1, 1)}, {"nest": "relax"}, f"1 rank: {TILES_IN_TURN}, because no other plan is possible"),
+        ({"grid": (1, 1)}, {"given_whole": True}, f"1 rank: {TILES_IN_TURN}, because this plan was given"),
         (
             {"grid": (1, 1), "factors": (2, 1)},
-            {"considered": 7, "fixed": {"threads": 2}},
-            "The nest ran on 1 rank with 2 lanes, in tiles of 5x6: predicted to be the fastest of 7 plans with the "
-            "given threads.",
+            {"considered": 7, "fixed": {"threads": 2}, "loops": ["i", "j"]},
+            f"1 rank: 2 lanes share the points along i; {TILES_IN_TURN}, because this is predicted to be the fastest "
+            "of 7 plans with the given threads",
+        ),
+        ({"grid": (1, 1)}, {"extents": [5, 6], "given_whole": True}, "1 rank: there is one tile of 5 x 6 points, "
+         "because this plan was given"),
+        (
+            {"factors": (2, 1), "tile": (1, 6), "temporal_block": 8},
+            {"considered": 7},
+            "2 ranks in a process grid of 2 x 1: 2 lanes of each share its points; tiles of 6 points take 8 time steps "
+            "at a time while messages travel, because this is predicted to be the fastest of 7 plans",
         ),
         (
             {"schedule": "blocking", "helper": True},
             {"chosen_for": [3]},
-            "The nest ran on 2 ranks, each with 1 lane and a helper, in tiles of 5x6 on a process grid of 2x1, between "
-            "messages: the plan of an earlier run over 3 points was fitted.",
+            f"2 ranks in a process grid of 2 x 1: a helper thread of each moves messages; {TILES_IN_TURN}, and "
+            "messages are awaited in between, because the plan of an earlier run over 3 points was fitted",
         ),
         (
             {"grid": (1, 1), "generator": "stencil", "temporal_block": 3},
             {"sequential": "A[i-1]"},
-            "The nest ran on 1 rank, all points of a time step together, 3 time steps at a time: the order of the "
-            "loops is kept, because of A[i-1].",
+            "1 rank: each time step is computed as a whole, and halos are exchanged once in 3 time steps, because the "
+            "dependence A[i-1] needs the order of the loops",
         ),
     ],
 )
 def test_a_plan_in_a_sentence(change, notes, text):
     plan = tw.Plan(**by_name(**change))
     plan.notes = notes
-    assert explaining.sentence(plan, "ran") == text
+    assert sentence(plan, "ran") == f"{notes.get('nest', 'The nest')} ran on {text}."
 
 
 @pytest.mark.parametrize(
@@ -212,11 +224,10 @@ def test_what_else_was_tried(plan, notes, words, absent):
     "notes, words, absent",
     [
         ({"sequential": "A[i-1, j]"}, "any other order: only the order of the loops", ""),
-        ({"ranks": 1}, "blocking: one rank has no messages", "a helper thread"),
-        ({"ranks": 1, "fixed": {"schedule": "blocking"}}, "rows of fewer than 12 points", "blocking: one rank"),
+        ({"ranks": 1}, "rows of fewer than 12 points", "a helper thread"),
         ({"threads": 1}, "more lanes, vertical groups", "a helper thread"),
         ({"threads": 2}, "rows of fewer", "more lanes"),
-        ({"ranks": 2, "threads": 1}, "a helper thread for progress", "blocking: one rank"),
+        ({"ranks": 2, "threads": 1}, "a helper thread for progress", ""),
         ({"ranks": 2, "threads": 1, "fixed": {"helper": True}}, "more lanes", "a helper thread"),
         ({"by_rule": {"storage": "plain"}, "alternatives": None}, "rows without dependences become vectors only", ""),
     ],
@@ -252,7 +263,7 @@ def test_of_how_many_cpus(plan, notes, told):
         ({"given_whole": True}, (1, 1), False, "as the given plan says"),
         ({"fixed": {"threads": 1}}, (1, 1), False, "as threads in plan= says"),
         ({"fixed": {"factors": [1, 1]}}, (1, 1), False, "as factors in plan= says"),
-        ({"threads": 1}, (1, 1), False, "the context has 1 thread(s)"),
+        ({"threads": 1}, (1, 1), False, "the context has 1 thread"),
         ({"threads": 4}, (2, 1), False, "fewer are predicted to be faster"),
         ({"threads": 4}, (1, 1), False, "the loops cannot be cut for more"),
     ],

@@ -4,9 +4,8 @@ import ctypes
 import dataclasses
 import math
 
-import numba
 import pytest
-from numba import types
+from row_functions import row_function
 
 import tilewave as tw
 from tilewave import ConfigError, _core
@@ -80,13 +79,12 @@ def test_all_lanes_have_tiles_when_a_rate_is_measured(found, factors, tile, most
     assert 0 < plan.notes["rate"]["one_lane_factor"] <= 1 if lanes > 1 else plan.notes["rate"]["one_lane_factor"] == 0
 
 
-INTS = types.CPointer(types.int64)
 SLEEP_S = 1e-3
 usleep = ctypes.CDLL(None).usleep
 usleep.argtypes, usleep.restype = [ctypes.c_uint], ctypes.c_int
 
 
-@numba.cfunc(types.int64(types.CPointer(INTS), INTS, types.int64, INTS, INTS, INTS))
+@row_function
 def sleeping(pointers, steps, points, index, direction, environment):
     usleep(1000)
     return 0
@@ -95,10 +93,10 @@ def sleeping(pointers, steps, points, index, direction, environment):
 class Sleeping:
     """A kernel whose rows keep no CPU busy."""
 
-    address, rows_address = sleeping.address, 0
+    rows_address = 0
 
     def __init__(self, kernel):
-        self._kernel = kernel
+        self._kernel, self.address = kernel, sleeping().address
 
     def __getattr__(self, name):
         return getattr(self._kernel, name)

@@ -74,6 +74,18 @@ def test_polls_and_copies_cost_the_computing_lane():
     assert ends(p) == {(0, 0): [1.25, 1.25], (1, 0): [0.125, 11.625, 12.625]}
 
 
+def test_a_rank_takes_its_steps_at_its_own_speed():
+    m = machine()
+    m.speeds = [1.0, 0.5]
+    p = predict(pair([COMPUTE, SEND, WAIT], [RECEIVE, COMPUTE, WAIT], tiles=(10,)), m)
+    # The post of a receive takes 0.25 s in place of 0.125, the tile 20 s, waiting as long as anywhere.
+    assert ends(p) == {(0, 0): [10, 10.25, 10.25], (1, 0): [0.25, 20.25, 20.25]}
+    for wrong in ([1.0], [1.0, 0.0], [1.0, 1.5]):
+        m.speeds = wrong
+        with pytest.raises(ConfigError, match="speeds has .* allowed: for each rank a number above 0, at most 1"):
+            predict(pair([COMPUTE], [COMPUTE], tiles=(10,)), m)
+
+
 def test_messages_of_a_host_share_its_links():
     send = [schedule(r, 4, [[SEND, WAIT]], [(True, r + 2, 7, 4, False)]) for r in (0, 1)]
     take = [schedule(r, 4, [[RECEIVE, WAIT]], [(False, r - 2, 7, 4, False)]) for r in (2, 3)]

@@ -1,16 +1,14 @@
 """predict() on random schedules: what must hold of all of them."""
 
-import ctypes
 import random
 
-import numba
 import numpy as np
 import pytest
-from general_runs import INTS, given_values, placed
+from general_runs import given_values, placed
 from general_sweeps import general_case
 from local_ranks import results_of
-from numba import types
 from pattern_schedules import Case
+from row_functions import row_function
 from small_schedules import PARTS, ends, machine, predict
 
 from tilewave import _core
@@ -106,7 +104,7 @@ def test_patterns_are_played_and_no_link_carries_more_than_its_rate(first):
         assert sum(getattr(p.parts, f) for f in PARTS) == pytest.approx(p.parts.total_s), str(case)
 
 
-@numba.cfunc(types.int64(types.CPointer(INTS), INTS, types.int64, INTS, INTS, INTS))
+@row_function
 def count_row(ptr, step, n, index, direction, env):
     env[0] += 1
     env[1] += n
@@ -125,7 +123,7 @@ def test_rows_and_points_are_those_of_the_run(seed):
         def body(context):
             sweep, *_, operands, _keep = placed(case, context, given)
             env = np.zeros(2, np.int64)
-            sweep.run(operands, _core.Kernel(ctypes.cast(count_row.ctypes, ctypes.c_void_p).value, env.ctypes.data))
+            sweep.run(operands, _core.Kernel(count_row().address, env.ctypes.data))
             return env
 
         results = results_of(case.ranks, 1, body)

@@ -80,7 +80,7 @@ HERE, TABLE = (0, (0, 0), True), array((3, 4), replicated=True)
         ),
         (
             lambda: general([array((7,), (1,), 1)], [(0, (1, 0), True), (0, (0, -1), False)], space=((0, 1), (4, 6))),
-            "keeps 1 time buffer(s) comes after its value is overwritten; more time buffers are needed",
+            "keeps 1 time buffer comes after its value is overwritten; more time buffers are needed",
         ),
         (
             lambda: general([array((7,), (1,), 1)], [(0, (1, 0), True)], space=((0, 1), (4, 6)), periodic=(1, 0)),

@@ -190,12 +190,12 @@ def use(value, rng, schedule):
         fine(lambda: tw.run(relax, A=np.ones((9, 8)), B=np.ones((9, 8)), plan=value))
 
 
-def fuzz(kind, seed, count):
+def fuzz(kind, seed, count, first=0):
     """Damage files of one kind; prints what was done before it is tried."""
     originals = [tmp_text(value) for value in {"schedule": schedules, "machine": machines, "plan": plans}[kind]()]
     schedule, path = tw.Schedule.build(ring, 2), Path(f"damaged-{kind}-{seed}.json")
     loaded = 0
-    for number in range(count):
+    for number in range(first, count):
         rng = random.Random(seed * 1_000_003 + number)
         data = json.loads(rng.choice(originals))
         done = damage(data, rng)
@@ -222,9 +222,9 @@ def tmp_text(value):
     return path.read_text()
 
 
-def run(kind, seed, count, folder, timeout=600):
+def run(kind, seed, count, folder, timeout=600, first=0):
     path = [str(HERE), str(HERE.parent / "support"), *filter(None, [os.environ.get("PYTHONPATH")])]
-    program = f"import test_damaged_files as t; t.fuzz({kind!r}, {seed}, {count})"
+    program = f"import test_damaged_files as t; t.fuzz({kind!r}, {seed}, {count}, {first})"
     env = {"PYTHONPATH": os.pathsep.join(path), "TILEWAVE_MACHINE": "default"}
     done = ended(PYTHON, "-W", "ignore", "-c", program, env=env, cwd=folder, timeout=timeout)
     last = done.stderr.strip().splitlines()[-25:]
@@ -242,3 +242,8 @@ def test_damaged_files(tmp_path, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_damaged_files(tmp_path, kind):
     run(kind, SEED + 1, 30_000, tmp_path, timeout=3600)
+
+
+def test_memory_shared_by_arrays_of_other_extents(tmp_path):
+    """Damage that made the checker write beyond its memory."""
+    run("schedule", 304994, 890, tmp_path, first=889)

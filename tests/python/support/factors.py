@@ -29,17 +29,24 @@ def made(rng, kind, shape, dtype):
 
 def drawn(rng, n, largest, least=0):
     """Numbers of ranks and of threads, a size where none is given, a dtype, and keywords of two layouts."""
-    ranks, threads = int(rng.choice([1, 2, 3, 4, 6])), int(rng.choice([1, 1, 2]))
+    ranks, threads = int(rng.choice([1, 2, 3, 4, 6, 8, 12])), int(rng.choice([1, 1, 2]))
     n = int(rng.integers(least, largest + 1)) if n is None else n
     return ranks, threads, n, str(rng.choice(DTYPES)), [layout(rng, ranks, max(5, largest // 4)) for _ in range(2)]
 
 
-def choices(rng, largest):
+def grids(ranks):
+    """All grids of so many ranks."""
+    return [(rows, ranks // rows) for rows in range(1, ranks + 1) if ranks % rows == 0]
+
+
+def choices(rng, largest, ranks):
     """Keywords of a factorization."""
     keys = {} if rng.random() < 0.3 else {"block": int(rng.integers(1, max(2, largest // 3)))}
     if rng.random() < 0.5:
         ways = [{"tree": "ring"}, {"tree": "least_rounds"}, {"algorithm": "wavefront"}]
         keys |= {"lookahead": int(rng.integers(0, 4)), **ways[rng.integers(3)]}
+    if "algorithm" not in keys and rng.random() < 0.7:
+        keys["grid"] = grids(ranks)[rng.integers(len(grids(ranks)))]
     return keys
 
 

@@ -78,6 +78,10 @@ def calls(context, folder):
         "set elements": (lambda: H.__setitem__((slice(2), 3), 1.0), lambda _: H.local.copy()),
         "save": (lambda: A.save(path), lambda _: tw.load(path, context=c)[...]),
         "load": (lambda: tw.load(path, context=c), whole),
+        "checkpoint": (
+            lambda: tw.checkpoint(f"{folder}/c", 1, A=A, G=G),
+            lambda _: tw.resume(f"{folder}/c", context=c)["A"][...],
+        ),
         "sum": (lambda: tw.sum(A), whole),
         "norm": (lambda: tw.norm(A), whole),
         "exchange": (lambda: tw.exchange(H), lambda _: H.local.copy()),

@@ -1,20 +1,14 @@
 """Random general problems on ranks as threads, beside what plain loops give."""
 
-import ctypes
-
-import numba
 import numpy as np
 from general_sweeps import environment, plain_loops
 from local_ranks import on_ranks
-from numba import types
+from row_functions import row_function
 
 import tilewave as tw
 from tilewave import _core
 
-INTS = types.CPointer(types.int64)
-
-
-@numba.cfunc(types.int64(types.CPointer(INTS), INTS, types.int64, INTS, INTS, INTS))
+@row_function
 def mix_places(ptr, step, n, index, direction, env):
     """Each written place = a multiple of 1 + a weighted sum of all places and of the index, in wrapping int64.
 
@@ -23,7 +17,7 @@ def mix_places(ptr, step, n, index, direction, env):
     places, dims = env[0], env[2]
     box = 3 + 2 * places  # low and extents of the loop indices
     for q in range(n):
-        value = numba.int64(1)
+        value = np.int64(1)
         for p in range(places):
             if env[3 + p]:
                 value += (p + 2) * ptr[p][q * step[p] // 8]
@@ -114,9 +108,7 @@ def run_case(case, lanes=None):
             sweep.schedule.lanes = lanes[context.rank]
         sweep.run(
             operands,
-            _core.Kernel(
-                ctypes.cast(mix_places.ctypes, ctypes.c_void_p).value, env.ctypes.data, [records.values.ctypes.data]
-            ),
+            _core.Kernel(mix_places().address, env.ctypes.data, [records.values.ctypes.data]),
         )
         return [None if rolls else v if p else v.gather() for v, p, rolls in zip(values, plain, windows)], records
 

@@ -5,8 +5,8 @@ import itertools
 import math
 import random
 
-import numba
 import numpy as np
+from row_functions import loops
 
 from tilewave import _core
 from tilewave.errors import ConfigError
@@ -44,11 +44,11 @@ class GeneralCase:
         return [_core.sweep(self.problem, self.plan, r, self.ranks) for r in range(self.ranks)]
 
 
-def general_case(seed, item_bytes=(1, 2, 4, 8), long_rows=False, deep_halo=False):
+def general_case(seed, item_bytes=(1, 2, 4, 8), long_rows=False, deep_halo=False, weights=True):
     """The first case of a seed that is not refused; `refused` says how many were before it.
 
     With `long_rows` all cases have rolling windows with rows so long that they are cut into panels. With `deep_halo`
-    ranks compute a deep halo, points of the next one's block, in all cases.
+    ranks compute a deep halo, points of the next one's block, in all cases. With `weights` some have unequal blocks.
     """
     rng = random.Random(seed)
     for refused in range(20_000 if deep_halo else 1000):
@@ -70,6 +70,8 @@ def general_case(seed, item_bytes=(1, 2, 4, 8), long_rows=False, deep_halo=False
             if deep_halo:
                 add_deep_halo(random.Random(f"twice {seed} {refused}"), case)
             move_messages(random.Random(f"messages {seed}"), case)
+            if weights:
+                weigh(random.Random(f"weights {seed} {refused}"), case)
             case.plan.validate(case.problem, case.ranks)
         except ConfigError:
             continue
@@ -150,6 +152,21 @@ def move_messages(rng, case):
         case.plan.validate(case.problem, case.ranks)
     except ConfigError:
         case.plan.aggregate = 1
+
+
+def weigh(rng, case):
+    """Sometimes give ranks points in proportion to random weights, where the plan then still does."""
+    if case.ranks == 1 or rng.random() < 0.6:
+        return
+    plan, even, deep = case.plan, case.problem, _core.deep_halo(case.problem, case.plan)[0]
+    plan.weights = tuple(rng.choice((1, 2, 5, 100)) for _ in range(case.ranks))
+    case.problem = even.weighted(plan.weights, case.ranks)
+    try:
+        plan.validate(case.problem, case.ranks)
+    except ConfigError:
+        deep = None
+    if deep is None or _core.deep_halo(case.problem, plan)[0] != deep:
+        case.problem, plan.weights = even, ()
 
 
 def random_problem(rng, seed, item_bytes, long_rows):
@@ -420,7 +437,7 @@ def plain_loops(case, arrays):
     return [memory[f + steps * e :][: values.size].reshape(values.shape) for f, e, values in zip(first, each, arrays)]
 
 
-@numba.njit
+@loops
 def _loops(low, high, down, bounds, env, where, strides, memory, first, each):
     dims, places, writes = len(low), env[0], env[1]
     count = np.zeros(dims, np.int64)
@@ -438,7 +455,7 @@ def _loops(low, high, down, bounds, env, where, strides, memory, first, each):
         for b in range(len(bounds)):
             inside = inside and (bounds[b, :dims] * x).sum() + bounds[b, dims] >= 0
         if inside:
-            value = numba.int64(1)
+            value = np.int64(1)
             for p in range(places):
                 if env[3 + p]:
                     value += (p + 2) * memory[where[p] + (strides[p] * x).sum()]

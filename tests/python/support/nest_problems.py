@@ -313,6 +313,9 @@ def random_plan(seed, ranks, rank, timed):
         plan["temporal_block"] = rng.choice((2, 3, 8))
     if rng.random() < 0.2 and rank > 1:
         plan["skew"] = tuple(sorted(rng.sample(range(rank), 2)))
+    weights = random.Random(f"weights {seed}")
+    if weights.random() < 0.3:
+        plan["weights"] = tuple(weights.choice((1, 2, 5, 100)) for _ in range(ranks))
     plan.update(random_messages(random.Random(f"messages {seed}"), ranks, rank, timed, "grid" in plan))
     return plan
 

@@ -8,6 +8,7 @@ import random
 import numpy as np
 
 import tilewave as tw
+from tilewave import _core
 
 NAMES = ("i", "j", "k")
 MOST_EXTENT = {1: 26, 2: 11, 3: 7}
@@ -154,6 +155,7 @@ def stencil_case(seed, periodic=None, most_dims=3):
 
 
 def random_plan(rng, case):
+    """Choices that fix the plan; sometimes ranks have points in proportion to weights, and planned tiles then."""
     dims = len(case.shape)
     case.ranks = rng.choice((1, 2, 3, 4, 6))
     case.lanes = rng.choice((1, 1, 2, 3, 4))
@@ -170,6 +172,10 @@ def random_plan(rng, case):
         "chunk_bytes": rng.choice((16, 256, 1 << 18)),
         "helper": rng.random() < 0.1,
     }
+    weights = random.Random(f"weights {case.seed}")
+    if weights.random() < 0.4:
+        case.choices["weights"] = tuple(weights.choice((1, 2, 5, 40)) for _ in range(case.ranks))
+        del case.choices["tile"]
 
 
 def max_block(extent, parts, range_):
@@ -183,3 +189,27 @@ def max_block(extent, parts, range_):
 def random_factors(rng, product, dims):
     ways = [f for f in itertools.product(range(1, product + 1), repeat=dims) if math.prod(f) == product]
     return rng.choice(ways)
+
+
+def stencil_problem(extents, offsets, steps, periodic):
+    dims = len(extents)
+    low = [0 if periodic else max(0, *(-o[k] for o in offsets)) for k in range(dims)]
+    high = [n if periodic else n - max(0, *(o[k] for o in offsets)) for k, n in enumerate(extents)]
+    accesses = [(0, (1, *(0,) * dims), True, False)] + [(0, (0, *o), False, False) for o in offsets]
+    return _core.SweepProblem(
+        (steps, *extents),
+        ((0, *low), (steps, *high)),
+        [(8, False, extents, tuple(range(1, dims + 1)), 2, False)],
+        accesses,
+        [],
+        [False] * (dims + 1),
+        False,
+        (0, *(1,) * dims) if periodic else (),
+    )
+
+
+def stencil_plan(grid, tile, together=1, schedule="overlapping"):
+    plan = _core.Plan()
+    plan.generator, plan.grid, plan.factors, plan.tile = "stencil", (1, *grid), (1,) * (1 + len(grid)), (1, *tile)
+    plan.temporal_block, plan.schedule = together, schedule
+    return plan

@@ -1,6 +1,5 @@
 """The benchmarks run in their quick form and write the JSON that docs/benchmarks.md is made from."""
 
-import importlib
 import json
 from pathlib import Path
 
@@ -13,7 +12,7 @@ KEYS = {"case", "contender", "value", "unit", "spread", "ratio_to_contender", "f
 
 
 # The cases of `bench nests` that need neither two hosts nor long.
-NESTS = {"args": ["--case", "block,recurrence,sor,gauss-seidel,alignment,batches,compile"]}
+NESTS = {"args": ["--case", "recurrence,gauss-seidel,alignment,batches"]}
 # Two ranks here, no hosts.
 HERE = {"args": ["--where", "2x1"]}
 
@@ -24,7 +23,7 @@ HERE = {"args": ["--where", "2x1"]}
         ("bodies", {}), ("cholesky", HERE), ("costs", {}), ("executor", {}),
         ("first", {"args": ["--case", "import,tiny nest,sizes,poisson"]}), ("halo", {}), ("lu", HERE),
         ("matmul", HERE), ("multigrid", {"args": ["--extent", "8", "--ranks", "1", "--repeat", "1"]}),
-        ("nests", NESTS), ("paper", {}), ("partitions", HERE), ("paths", {"args": ["--path", "layers,piggyback"]}),
+        ("nests", NESTS), ("partitions", HERE), ("paths", {"args": ["--path", "layers,piggyback"]}),
         ("patterns", {}), ("plan", HERE),
         pytest.param("qr", HERE, marks=pytest.mark.skipif(not hasattr(tw.linalg, "qr"), reason="no QR factors")),
         ("several", {"args": ["--where", "1x1,2x1"]}), ("stencils", {"args": ["--where", "1x1,2x1"]}),
@@ -40,33 +39,8 @@ def test_quick(name, more, tmp_path, capsys):
 
 
 def test_unknown_case():
-    with pytest.raises(SystemExit, match="no case 'blok'; there are: block"):
+    with pytest.raises(SystemExit, match="no case 'blok'; there are: arrays"):
         NAMES["nests"](args=["--case", "blok"])
-
-
-def test_disturbed_cases_are_run_again_and_the_least_disturbed_run_counts(monkeypatch):
-    planning = importlib.import_module("bench.planning")  # its name in the package is that of the benchmark
-    asked, stolen = [], {"a": [0.5, 0.1, 0.3], "b": [0.0], "c": [0.2, 0.001]}
-
-    def run(where, arguments):
-        asked.append(arguments["cases"])
-        return [
-            {
-                "case": name, "stolen": stolen[name].pop(0), "planned_s": [1.0], "predicted_s": len(asked),
-                "best_s": [], "before_s": [],
-            }
-            for name in arguments["cases"]
-        ]
-
-    monkeypatch.setattr(planning, "_run", run)
-    found = planning._undisturbed("1x1", {"cases": ["a", "b", "c"]}, 2)
-    assert asked == [["a", "b", "c"], ["a", "c"], ["a"]]
-    assert [(c["case"], c["stolen"], c["predicted_s"]) for c in found] == [
-        ("a", 0.1, 2),
-        ("b", 0.0, 1),
-        ("c", 0.001, 2),
-    ]
-    assert [sorted(d["stolen"] for d in c.get("disturbed", [])) for c in found] == [[0.3, 0.5], [], [0.2]]
 
 
 def test_of_hpls_settings_the_fastest_counts(tmp_path, monkeypatch):

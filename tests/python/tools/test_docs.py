@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 ROOT = next(folder for folder in Path(__file__).resolve().parents if (folder / "pyproject.toml").exists())
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
-GENERATED = [ROOT / "docs" / "api" / name for name in ("python.md", "cpp.md")]
-WRITTEN = [page for page in PAGES if page not in GENERATED]
-MOST_LINES = {"README.md": 120, "docs/benchmarks.md": 280}
+ROOT_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "SECURITY.md")
+PAGES = sorted([*(ROOT / name for name in ROOT_PAGES), *(ROOT / "docs").rglob("*.md")])
+GENERATED = [ROOT / "docs" / name for name in ("api/cpp", "api/python", "gallery")]
+WRITTEN = [page for page in PAGES if not any(folder in page.parents for folder in GENERATED)]
+MOST_LINES = {"README.md": 110, "CHANGELOG.md": 60, "docs/benchmarks.md": 280}
 
 
 def name_of(page):
@@ -92,6 +93,17 @@ def test_readme_names_the_commands():
     assert "make demo" in text and "make test" in text and "first build takes" in text
 
 
+def test_release_files_agree():
+    """One version in all files, and a paper for each key of the theory."""
+    version = re.search(r'^version = "(.*)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)[1]
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert re.search(rf"^version: {re.escape(version)}$", citation, re.MULTILINE)
+    assert re.search(rf"^## {re.escape(version)} ", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    theory = "\n".join(page.read_text() for page in (ROOT / "docs" / "theory").glob("*.md"))
+    keys = set(re.findall(r"^- \*\*([a-z]+\d{4})\*\*:", theory, re.MULTILINE))
+    assert len(keys) == 5 and keys == set(re.findall(r"# ([a-z]+\d{4}):", citation))
+
+
 def tool(name):
     spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
@@ -101,15 +113,3 @@ def tool(name):
 
 def test_benchmarks_are_those_of_the_json_files():
     assert (ROOT / "docs" / "benchmarks.md").read_text() == tool("benchmarks").page()
-
-
-def test_api_has_every_public_name():
-    import tilewave
-
-    api = tool("api")
-    python, cpp = api.python_page(), api.cpp_page()
-    assert python == api.python_page()
-    for name in tilewave.__all__:
-        assert re.search(rf"^## (Module )?`(tilewave\.)?{name}`$", python, re.MULTILINE), name
-    for header in (ROOT / "include" / "tilewave").glob("*.hpp"):
-        assert f"## `tilewave/{header.name}`" in cpp

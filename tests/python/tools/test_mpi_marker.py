@@ -242,22 +242,6 @@ def test_order_of_fixtures_around_mpi_tests(outcomes):
     assert len(found) == 4 and all(outcome == "passed" for outcome, _ in found.values())
 
 
-def test_same_hypothesis_examples_everywhere(outcomes, tmp_path):
-    pytest.importorskip("hypothesis")
-    found, code, output = outcomes("""
-        from hypothesis import given, strategies
-
-        @pytest.mark.mpi
-        @given(strategies.lists(strategies.integers()))
-        def test_property(values):
-            with open(f"seen-{rank}", "a") as file:
-                file.write(f"{values}\\n")
-    """)
-    assert code == 0, output
-    seen = [(tmp_path / f"seen-{r}").read_text() for r in range(2)]
-    assert seen[0] == seen[1] and seen[0].count("\n") > 10
-
-
 def test_leftovers_are_found_and_removed(outcomes):
     found, code, output = outcomes("""
         import subprocess

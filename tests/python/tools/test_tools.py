@@ -18,6 +18,16 @@ def tree(root, files):
         path.write_text(text)
 
 
+def refused(tool, root, files, changes, says):
+    """Files that are in order, and changes of which the tool says what is wrong."""
+    tool = importlib.import_module(tool)
+    tree(root, files)
+    assert tool.violations(root) == ([], len(files))
+    tree(root, changes)
+    wrong, _ = tool.violations(root)
+    assert any(says in line for line in wrong), wrong
+
+
 PACKAGE = {
     "tilewave/__init__.py": "from tilewave.nests.run import run\n",
     "tilewave/errors.py": "",
@@ -51,13 +61,8 @@ PACKAGE = {
     ],
 )
 def test_imports(tmp_path, name, text, says):
-    tool = importlib.import_module("imports")
-    tree(tmp_path, PACKAGE)
-    assert tool.violations(tmp_path) == ([], 4)
-    tree(tmp_path, {"tilewave/nest/third.py": "from tilewave.nest.other import y\n"} if "third" in text else {})
-    tree(tmp_path, {name: text})
-    wrong, _ = tool.violations(tmp_path)
-    assert any(says in line for line in wrong), wrong
+    third = {"tilewave/nest/third.py": "from tilewave.nest.other import y\n"} if "third" in text else {}
+    refused("imports", tmp_path, PACKAGE, {**third, name: text}, says)
 
 
 SOURCES = {
@@ -105,12 +110,7 @@ SOURCES = {
     ],
 )
 def test_layers(tmp_path, name, text, says):
-    tool = importlib.import_module("layers")
-    tree(tmp_path, SOURCES)
-    assert tool.violations(tmp_path) == ([], 7)
-    tree(tmp_path, {name: text})
-    wrong, _ = tool.violations(tmp_path)
-    assert any(says in line for line in wrong), wrong
+    refused("layers", tmp_path, SOURCES, {name: text}, says)
 
 
 def test_headers_that_users_include_are_few(tmp_path):

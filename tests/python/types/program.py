@@ -47,11 +47,15 @@ Q, R = tw.linalg.qr(M)
 assert_type(Q, tw.linalg.Matrix)
 assert_type(tw.multigrid.Poisson((8, 8)).solve(A, tol=1e-8), tw.Field)
 assert_type(tw.rank + tw.size, int)
+A.save("u.zarr", dims=("y", "x"), attributes={"units": "K"})
+assert_type(tw.checkpoint("checkpoints", 3, every="10 min", A=A, M=M, seed=1), tw.CheckpointReport | None)
+assert_type(tw.resume("checkpoints"), dict[str, Any] | None)
 with tw.Context(threads=1) as context:
     assert_type(context, tw.Context)
 
 tw.field(1.5)  # pyright: ignore[reportArgumentType]
 tw.field((8,), kept="all")  # pyright: ignore[reportCallIssue]
+A.save("u.pvti", spacing="1")  # pyright: ignore[reportArgumentType]
 tw.run("relax")  # pyright: ignore[reportCallIssue, reportArgumentType]
 tw.plan(relax, A=A, plan="fast")  # pyright: ignore[reportArgumentType]
 tw.linalg.lu(A)  # pyright: ignore[reportArgumentType]

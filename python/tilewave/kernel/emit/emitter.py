@@ -53,8 +53,8 @@ class Emitter:
         Line of the statement under translation.
     leave : callable
         Emits what a raising point does: given the site's number, stores and returns.
-    calls, exits : int
-        Calls of outside functions for one point and places that leave the kernel, emitted so far.
+    calls : int
+        Calls of outside functions for one point, emitted so far.
     deferred : callable or None
         Takes (condition, exception, message) of a place that may raise; the point goes on where it returns true.
     strips : Strips or None
@@ -69,7 +69,6 @@ class Emitter:
         self.line = 0
         self.leave = None
         self.calls = 0
-        self.exits = 0
         self.strips = self.deferred = None
         self._scratch = None
         self._minus_zero = {}

@@ -83,6 +83,7 @@ def _fitted(context, given, chosen):
     before, core, extents = chosen.problem.core, given.problem.core, chosen.plan.notes["extents"]
     if chosen.plan.skew:
         core = core.skewed(*chosen.plan.skew)
+    core = core.weighted(chosen.plan.weights, context.size) if chosen.plan.weights else core
     if core.loops != before.loops or not similar(extents, core.space, given.loops.steps is not None):
         return None
     if given.block:

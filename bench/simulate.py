@@ -1,0 +1,183 @@
+"""Predictions on networks beside SimGrid's SMPI, which plays the same steps on an equal platform.
+
+``tilewave bench simulate [--ranks 64,256] [--json FILE] [--quick]`` needs ``smpicc`` and ``smpirun`` (Debian:
+``apt install libsimgrid-dev``). Platforms are SimGrid's own fat tree, torus, dragonfly and single switch, so that its
+routes are its own, too; its network model is CM02 with factors of 1: max-min fair shares. All messages are short ones:
+they leave with their post on both sides. Steps themselves take no time, but for computing.
+"""
+
+import argparse
+import shutil
+import statistics
+import subprocess
+import tempfile
+from pathlib import Path
+
+import tilewave as tw
+from tilewave import _core
+
+from bench.results import missing, publish, row
+
+BYTE_S, HOP_S = 1e-9, 1e-6
+CONFIG = (
+    "network/model:CM02",
+    "network/TCP-gamma:0",
+    "network/crosstraffic:0",
+    "smpi/async-small-thresh:1000000000",
+    "smpi/send-is-detached-thresh:1000000000",
+    "smpi/host-speed:1f",
+    "smpi/simulate-computation:no",
+    "smpi/privatization:no",
+    "smpi/wtime:0",
+    "smpi/iprobe:0",
+    "smpi/test:0",
+    "surf/precision:1e-9",
+)
+
+
+def simulate(json_path=None, quick=False, args=()):
+    """Schedules on each kind of network, by Tilewave and by SimGrid."""
+    parser = argparse.ArgumentParser(prog="tilewave bench simulate", description=__doc__.splitlines()[0])
+    parser.add_argument("--ranks", default="64" if quick else "64,256,1024", help="several with commas: 64, 256, 1024")
+    options = parser.parse_args(list(args))
+    if not shutil.which("smpicc") or not shutil.which("smpirun"):
+        publish("simulate", [missing("all", "no smpicc, no smpirun: apt install libsimgrid-dev")], json_path)
+        return
+    rows, apart = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "replay"
+        source = Path(__file__).with_name("simgrid_replay.c")
+        subprocess.run(["smpicc", "-O1", source, "-o", program], check=True, capture_output=True)
+        for ranks in map(int, options.ranks.split(",")):
+            for network, platform in networks(ranks):
+                for name, schedules, rate in cases(ranks):
+                    ours = predicted(schedules, network, rate)
+                    theirs = replayed(schedules, platform, rate, program, Path(folder))
+                    apart.append(abs(ours / theirs - 1))
+                    case = f"{name}, {ranks} ranks, {network.topology}"
+                    rows.append(row(case, "tilewave", [ours], "s", ratio_to_contender=theirs / ours))
+                    rows.append(row(case, "SimGrid", [theirs], "s"))
+    rows.append(row(f"difference, {len(apart)} cases", "median", [100 * statistics.median(apart)], "%"))
+    rows.append(row(f"difference, {len(apart)} cases", "largest", [100 * max(apart)], "%"))
+    publish("simulate", rows, json_path)
+
+
+def networks(ranks):
+    """(network, the same as a cluster of SimGrid) of each kind, for 64, 256 or 1024 nodes."""
+    side = {64: (4, 4, 4), 256: (8, 8, 4), 1024: (16, 8, 8)}[ranks]
+    switches = {64: (8, 8), 256: (16, 16), 1024: (32, 32)}[ranks]
+    groups = {64: (4, 4, 4), 256: (4, 8, 8), 1024: (8, 16, 8)}[ranks]
+    link = {"link_byte_s": [BYTE_S], "card_byte_s": BYTE_S, "hop_s": HOP_S}
+    yield tw.Network("switch", extents=[ranks], card_byte_s=BYTE_S, hop_s=HOP_S), ""
+    few = switches[0] // 2  # links up: half of those down
+    yield (
+        tw.Network("fat tree", extents=list(switches), up=[few], **link),
+        f'topology="FAT_TREE" topo_parameters="2;{switches[0]},{switches[1]};1,{few};1,1"',
+    )
+    torus = {**link, "card_byte_s": BYTE_S / 64}  # SimGrid's torus has no cards
+    yield (
+        tw.Network("torus", extents=list(side), **torus),
+        f'topology="TORUS" topo_parameters="{",".join(map(str, reversed(side)))}"',
+    )
+    yield (
+        tw.Network("dragonfly", extents=list(groups), link_byte_s=[BYTE_S, BYTE_S], card_byte_s=BYTE_S, hop_s=HOP_S),
+        f'topology="DRAGONFLY" topo_parameters="{groups[0]},1;1,1;{groups[1]},1;{groups[2]}"',
+    )
+
+
+def cases(ranks):
+    """(name, schedules of all ranks, rate of the kernel)."""
+    none = _core.KernelRate(0, 0, 0)
+    for kind, algorithm, rows, columns in (
+        ("spread", "ring", 64, 128),
+        ("broadcast", "tree", 256, 4096),
+        ("broadcast", "ring", 256, 4096),
+        ("multi_reduce", "direct", 8, 64),
+    ):
+        wide = kind in ("spread", "multi_reduce")
+        if algorithm == "direct" and ranks > 256:
+            continue
+        dealt = [columns] * ranks if wide else [columns]
+        problem = _core.PatternProblem(kind, ranks, rows, dealt, 8)
+        plan = _core.PatternPlan(algorithm, 64 << 10, 4)
+        whole = columns * 8 * (ranks if wide else 1)
+        yield (
+            f"{kind} by {algorithm}",
+            [_core.pattern_schedule(problem, plan, rank, whole, whole) for rank in range(ranks)],
+            none,
+        )
+    grid = {64: (8, 8), 256: (16, 16), 1024: (32, 32)}[ranks]
+    for name, block in (("sweep", 64), ("sweep, large faces", 512)):
+        tiles = 32
+        shape = (grid[0] * block + 1, tiles * 8 + 1, grid[1] * block + 1)
+        unit = [(0, (-1, 0, 0)), (0, (0, -1, 0)), (0, (0, 0, -1))]
+        problem = _core.SweepProblem(shape, ((1, 1, 1), shape), [(8, False)], unit)
+        plan = _core.Plan()
+        plan.grid, plan.tile, plan.factors, plan.mapping_dim = (grid[0], 1, grid[1]), (block, 8, block), (1, 1, 1), 1
+        plan.schedule = "overlapping"
+        schedules = [_core.nest_schedule(problem, plan, rank) for rank in range(ranks)]
+        yield name, schedules, _core.KernelRate(1e-9, 0, 0)
+
+
+def machine(ranks, network):
+    """One on which only messages and computing take time."""
+    link = _core.Link()
+    for name in ("send_s", "receive_s", "busy_byte_s"):
+        setattr(link, name, 0.0)
+    # Of a node's two links, which a torus has none of.
+    link.latency_s, link.byte_s, link.eager_bytes = 0.0 if network.topology == "torus" else 2 * HOP_S, BYTE_S, 1e15
+    found = _core.Machine()
+    found.hand_over_s = found.poll_s = found.step_s = 0.0
+    found.copy_byte_s, found.same_host, found.other_host = _core.Curve(), link, link
+    found.host_of, found.network = list(range(ranks)), network._to_core()
+    return found
+
+
+def predicted(schedules, network, rate):
+    """Seconds by Tilewave."""
+    return _core.predict(schedules, machine(len(schedules), network), rate, 0.0, record=False).time_s
+
+
+def steps(schedule, rate):
+    """The lines of a rank's only lane: computing, posts and waits by message."""
+    work = _core.tile_work(schedule) if schedule.tiles and rate.point_s else []
+    (lane,) = schedule.lanes
+    for step in lane:
+        m = schedule.messages[step.item] if step.op in ("post_send", "post_recv") else None
+        if step.op == "compute" and work:
+            rows, points = work[step.item]
+            yield f"c {rate.tile_s + rows * rate.row_s + points * rate.point_s:.12g}"
+        elif m is not None:
+            yield f"{'s' if m.send else 'r'} {step.item} {m.peer} {m.tag} {m.bytes}"
+        elif step.op == "wait":
+            yield f"w {step.item}"
+
+
+def replayed(schedules, topology, rate, program, folder):
+    """Seconds by SimGrid's SMPI."""
+    ranks = len(schedules)
+    files = folder / "steps"
+    files.mkdir(exist_ok=True)
+    for s in schedules:
+        most = max([1, *(m.bytes for m in s.messages)])
+        (files / str(s.rank)).write_text("\n".join([f"{len(s.messages)} {most}", *steps(s, rate)]) + "\n")
+    bandwidth = f"{1 / BYTE_S:.0f}Bps"
+    (folder / "platform.xml").write_text(
+        '<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"><platform version="4.1">'
+        f'<cluster id="c" prefix="n" suffix="" radical="0-{ranks - 1}" speed="1f" bw="{bandwidth}" lat="{HOP_S}s" '
+        f'{topology} sharing_policy="SPLITDUPLEX"/></platform>'
+    )
+    (folder / "hosts").write_text("".join(f"n{node}\n" for node in range(ranks)))
+    done = subprocess.run(
+        ["smpirun", "-np", str(ranks), "-platform", folder / "platform.xml", "-hostfile", folder / "hosts"]
+        + [f"--cfg={value}" for value in CONFIG]
+        + [program, files],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    for line in done.stdout.splitlines():
+        if line.startswith("seconds "):
+            return float(line.split()[1])
+    raise SystemExit(f"bench simulate: smpirun ended with {done.returncode}:\n{done.stderr[-2000:]}")

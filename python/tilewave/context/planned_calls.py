@@ -1,0 +1,166 @@
+"""What the calls of a script would take, line by line, while it is only planned."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewave.context.unknown import Decisions, Unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+#: Collective calls that a dry run leaves out, as they write files or measure; None is returned.
+LEFT_OUT = ("tw.Field.save", "tw.measure", "tw.checkpoint", "tw.resume")
+#: Those whose values are not known: an array of zeros in one element's memory is returned, as large as the real one.
+ARRAYS = ("tw.Field.gather", "tw.TimeBuffer.gather", "tw.linalg.Matrix.gather")
+#: Of a field that a dry run fills with its values, as tables are looked up while rates are measured.
+MOST_FILLED_BYTES = 64 << 20
+#: Those whose time is not predicted, unless something within them is.
+MOVES = (*LEFT_OUT, *ARRAYS, "tw.load", "tw.Field.__getitem__", "tw.linalg.Matrix.redistribute", "tw.Schedule.run")
+
+
+@dataclasses.dataclass
+class PlannedCall:
+    """The calls that one line of a script makes.
+
+    Attributes
+    ----------
+    where, name : str
+        "sor.py:21", "tw.run".
+    what : list of str
+        Nests and operations in it, each once.
+    count : int
+        How often it was called.
+    time_s : float
+        Predicted, of all of them.
+    plan : Plan, MatmulPlan, FactorPlan or None
+        Of the part that takes most.
+    known : bool
+        Whether the time is predicted.
+    """
+
+    where: str
+    name: str
+    what: list[str] = dataclasses.field(default_factory=list)
+    count: int = 0
+    time_s: float = 0.0
+    plan: Any = None
+    known: bool = False
+    most_s: float = -1.0
+
+
+class PlannedCalls:
+    """All calls of a dry run, in the order of their first ones.
+
+    Attributes
+    ----------
+    decisions : Decisions
+        What the script has decided by values that are not known.
+    held_bytes, peak_bytes : int
+        Of rank 0, whose blocks are as large as any: fields and matrices now, and the most with the staging of a call.
+    threads : int
+        Lanes of a rank.
+    samples : dict
+        By nest or operation: what of it was simulated, "all ranks", "256 of 65536 ranks, ...".
+    inside_s : float
+        Seconds that calls of Tilewave have taken here: planning them.
+    """
+
+    def __init__(self, rounds: int | None = None) -> None:
+        self.decisions = Decisions(rounds)
+        self.threads, self.inside_s = 1, 0.0
+        self._calls: dict[tuple[str, str], PlannedCall] = {}
+        self._now: PlannedCall | None = None
+        self.held_bytes = self.peak_bytes = 0
+        self.samples: dict[str, str] = {}
+
+    def __iter__(self) -> Iterator[PlannedCall]:
+        return iter(self._calls.values())
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    @property
+    def time_s(self) -> float:
+        """Predicted seconds of all calls."""
+        return sum(call.time_s for call in self)
+
+    @contextlib.contextmanager
+    def call(self, name: str, where: str) -> Iterator[None]:
+        """A collective call from a line of the script; what it calls itself belongs to it."""
+        if self._now is not None:
+            yield
+            return
+        begun = time.perf_counter()
+        file, _, line = where.rpartition(":")
+        self.decisions.lines.add((file, int(line) if line.isdigit() else 0))
+        known = self._calls.get((where, name))
+        self._now = known or PlannedCall(where, name)
+        try:
+            yield
+            if known is not None or self._now.known or name in MOVES:
+                self._calls[where, name] = self._now
+                self._now.count += 1
+        finally:
+            self._now = None
+            self.inside_s += time.perf_counter() - begun
+
+    def add(self, what: str, time_s: float, plan: Any, arrays: Iterable[Any] = (), sample: str = "") -> None:
+        """A part of the present call: its predicted seconds; `arrays`: those that the plan's memory has; `sample`: what
+        of it was simulated.
+        """
+        if sample := sample or getattr(plan, "notes", {}).get("sample", ""):
+            self.samples[what] = sample
+        call = self._now or PlannedCall("", "")
+        call.known = True
+        call.time_s += time_s
+        if what not in call.what:
+            call.what.append(what)
+        if time_s > call.most_s:
+            call.most_s, call.plan = time_s, plan
+        if plan is None:
+            return
+        beyond = (plan.memory_bytes or 0) - sum(bytes_of(array) for array in {id(a): a for a in arrays}.values())
+        self.peak_bytes = max(self.peak_bytes, self.held_bytes + max(beyond, 0))
+
+    def holds(self, array: Any) -> None:
+        """A field or a matrix that has been made: its memory counts until it is gone."""
+        size = bytes_of(array)
+        self.held_bytes += size
+        self.peak_bytes = max(self.peak_bytes, self.held_bytes)
+        weakref.finalize(array, self._gone, size).atexit = False
+
+    def leaves_unfilled(self, array: Any) -> bool:
+        """Whether a field is so large that it is not filled: no run reads it, and its memory is then never taken."""
+        return bytes_of(array) > MOST_FILLED_BYTES
+
+    def _gone(self, size: int) -> None:
+        self.held_bytes -= size
+
+    def unknown(self, what: str) -> Unknown:
+        """A number that is not known before the program runs."""
+        self.decisions.unknown.setdefault(what)
+        return Unknown(self.decisions)
+
+    def array(self, shape: Iterable[int], dtype: Any, what: str) -> np.ndarray:
+        """An array whose values are not known, in one element's memory."""
+        self.decisions.unknown.setdefault(what)
+        return np.broadcast_to(np.zeros((), dtype), tuple(shape))
+
+    def results(self, asked: Iterable[str], where: str) -> dict[str, Unknown]:
+        """Reductions that are not known."""
+        return {name: self.unknown(f"{where}: reduction {name!r}") for name in asked}
+
+
+def bytes_of(array: Any) -> int:
+    """Of this rank's part of a field or a matrix; NumPy arrays are the script's."""
+    storage = getattr(array, "_storage", None)
+    if storage is None:
+        return 0
+    return int(storage.bytes) if hasattr(storage, "bytes") else int(array.local.nbytes)

@@ -1,0 +1,152 @@
+"""What each nest of a time step is given, checked."""
+
+import dataclasses
+import functools
+
+from tilewave import _core
+from tilewave.errors import ConfigError
+from tilewave.field.create import Scratch
+from tilewave.field.field import Field
+from tilewave.nest.bounds import Loops, loop_directions
+from tilewave.nest.nest import Nest
+from tilewave.nests.problem import check_steps, depth_of, lacking_time, make_problem
+from tilewave.plan.fixed import refuse_choices
+
+#: Nests of which it is known whether the points of a time step are independent, at most; and those.
+MOST_KNOWN = 256
+_independent: dict[tuple, bool] = {}
+
+
+@dataclasses.dataclass
+class Part:
+    """One nest of the time step, with what it is given."""
+
+    nest: Nest
+    loops: Loops
+    arguments: dict
+
+    @functools.cached_property
+    def joined(self):
+        """Fields whose last two time steps are one after its run: what others had written was a time step to it."""
+        fields = ((name, self.arguments[name]) for name in self.loops.again)
+        return [name for name, value in fields if isinstance(value, Field) and value.history]
+
+    @functools.cached_property
+    def same_steps(self):
+        """Whether all time steps are the same but for the values of arrays, and nothing happens between."""
+        in_time = lacking_time(self.nest, self.arguments)
+        timeless = all(self.nest.time not in axes or name in in_time for name, axes in self.nest.axes.items())
+        return timeless and self.nest.time not in self.nest.numbers and not self.joined
+
+    def simplest(self, off):
+        """The choices of its plan. Where the points of a time step are independent, tiles need no order: other plans
+        for a single step differ in nothing but short rows."""
+        arrays = {name: self.arguments[name] for name in self.nest.arrays}
+        forms = [(name, type(value), value.shape, value.dtype.str) for name, value in arrays.items()]
+        key = self.nest.signature(), repr((forms, self.loops.key(self.nest))), off
+        if key not in _independent:
+            if len(_independent) >= MOST_KNOWN:
+                _independent.clear()
+            try:
+                core = make_problem(self.nest, arrays, self.loops, off=off).core
+                _independent[key] = not _core.why_no_stencil(core)
+            except ConfigError:  # which all ranks will raise
+                return {}
+        return {"generator": "stencil"} if _independent.get(key) else {}
+
+
+def loops_of(nests, loops):
+    """(nest, its `over`, its `reverse`) of each nest: of what is given for all of them, what is about its indices."""
+    indices = [name for nest in nests for name in nest.indices]
+    overs = loops.over if isinstance(loops.over, list | tuple) else [loops.over] * len(nests)
+    reverses = loops.reverse if isinstance(loops.reverse, list) else [loops.reverse] * len(nests)
+    if len(overs) != len(nests) or len(reverses) != len(nests):
+        raise ConfigError(
+            f"over= or reverse= is a list of another length than there are nests, {len(nests)}; allowed: one for all, "
+            "or one a nest"
+        )
+    found = []
+    for nest, over, reverse in zip(nests, overs, reverses, strict=True):
+        loop_directions(indices, reverse)
+        if overs is not loops.over and isinstance(over, dict):
+            over = {index: pair for index, pair in over.items() if index in nest.indices}
+        if reverses is not loops.reverse:
+            reverse = tuple(index for index in reverse if index in nest.indices)
+        found.append((nest, over, reverse))
+    return found
+
+
+def parts_of(nests, loops, arguments):
+    """What each nest is given; checked."""
+    periodic = loops.periodic
+    for nest in nests:
+        if nest.time is None:
+            raise ConfigError(
+                f"run: nest {nest.name!r} has no time; allowed in a time step with others: nests whose first index is "
+                "time, which write their arrays at +1"
+            )
+    for name, value in arguments.items():
+        if not any(name in nest.arrays or name in nest.scalars for nest in nests):
+            refuse_choices({name: value})
+            raise ConfigError(
+                f"run: none of the nests {', '.join(nest.name for nest in nests)} has an argument {name!r}"
+            )
+        if isinstance(value, Scratch) or isinstance(value, Field) and value.keep == "window":
+            raise ConfigError(
+                f"array {name!r} keeps a rolling window only; allowed for several nests: fields with keep='all'"
+            )
+    indices = [name for nest in nests for name in nest.indices]
+    if not isinstance(periodic, tuple | list) or not all(name in indices for name in periodic):
+        raise ConfigError(f"periodic: given {periodic!r}; allowed: a tuple of indices of the nests")
+    written, parts = set(), []
+    everywhere = {name for nest in nests for name in nest.written}
+    for nest, bounds, down in loops_of(nests, loops):
+        given = {name: value for name, value in arguments.items() if name in nest.arrays or name in nest.scalars}
+        if missing := [name for name in nest.arrays if name not in given]:
+            raise ConfigError(f"run: nest {nest.name!r} needs its array {missing[0]!r}")
+        in_time = set(lacking_time(nest, given))
+        check_steps(nest, {name: given[name] for name in nest.arrays}, int(loops.steps))
+        _check_reads(nest, in_time & everywhere, written)
+        again = frozenset(name for name in nest.written if name in written and name in in_time)
+        wraps = tuple(name for name in periodic if name in nest.indices)
+        parts.append(Part(nest, Loops(bounds, down, 1, again, wraps, stepwise=True), given))
+        written |= set(nest.written)
+    return parts
+
+
+def _check_reads(nest, changing, written):
+    """What a nest only reads and another of the step writes must be there at that time step."""
+    for place in nest.places:
+        if place.array not in changing or place.array in nest.written:
+            continue
+        if place.offsets[0] == 1 and place.array not in written:
+            raise ConfigError(
+                f"{nest.where(place)}: `{nest.text_of(place)}` is read before a nest of the time step has written it; "
+                f"allowed: the nest that writes {place.array!r} first, or the time step {nest.time}"
+            )
+        if place.offsets[0] < 1 and (place.array in written or place.offsets[0] < 0):
+            raise ConfigError(
+                f"{nest.where(place)}: `{nest.text_of(place)}` is a time step that {place.array!r} no longer has when "
+                f"nest {nest.name!r} "
+                f"runs, which does not write it; allowed: {nest.time}+1 after the nest that writes it, {nest.time} "
+                "before it"
+            )
+
+
+def histories_of(parts):
+    """By field: how many earlier time steps the nests read, where that is more than it keeps."""
+    found = {}
+    for part in parts:
+        for name in part.nest.written:
+            value = part.arguments[name]
+            if value.ndim == len(part.nest.axes[name]):
+                continue
+            depth = depth_of(part.nest, name, part.loops.again)
+            if depth and not isinstance(value, Field):
+                raise ConfigError(
+                    f"array {name!r} is a NumPy array, and nest {part.nest.name!r} reads of it a time step that has "
+                    f"been replaced by then; allowed: {name} = tilewave.field(array.shape, array.dtype, array)"
+                )
+            if depth > (value.history if isinstance(value, Field) else 0):
+                found[name] = max(found.get(name, 0), depth)
+    return found
