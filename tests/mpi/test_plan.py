@@ -84,7 +84,7 @@ def test_ranks_plan_alike_and_runs_take_the_plan(context):
 def test_explain_says_what_was_chosen_from(context):
     plan = tw.plan(roots, A=cube(context), context=context, plan={"lookahead": 2})
     text = plan.explain()
-    for words in ("tile", "memory", "a point", "hand-over", "lookahead = 2", "the best first", "Not tried"):
+    for words in ("tile", "memory", "on one lane while all compute", "hand-over", "lookahead = 2", "the best first", "Not tried"):
         assert words in text, words
     assert all(record["reason"] in text for record in plan.ranked)
 
