@@ -13,34 +13,34 @@ PARTS = ("fill_s", "compute_s", "pack_s", "post_s", "wait_s", "hand_over_s", "dr
 
 @tw.nest
 def roots(A, i, j, k):
-    A[i, j, k] = np.sqrt(A[i-1, j, k]) + np.sqrt(A[i, j-1, k]) + np.sqrt(A[i, j, k-1])
+    A[i, j, k] = np.sqrt(A[i - 1, j, k]) + np.sqrt(A[i, j - 1, k]) + np.sqrt(A[i, j, k - 1])
 
 
 @tw.nest
 def counts(A, i, j):
-    if A[i-1, j] > 1e30:
+    if A[i - 1, j] > 1e30:
         raise ValueError("too large")
-    A[i, j] = 1.0 / (A[i-1, j] - A[i, j-1] + 1.0)
+    A[i, j] = 1.0 / (A[i - 1, j] - A[i, j - 1] + 1.0)
 
 
 @tw.nest
 def inverses(A, i, j):
-    A[i, j] = 0.5 + 1.0 / (A[i-1, j] + A[i, j-1])
+    A[i, j] = 0.5 + 1.0 / (A[i - 1, j] + A[i, j - 1])
 
 
 @tw.nest
 def adds(A, B, i, j):
-    A[i, j] = 0.5 * A[i-1, j] + 0.25 * A[i, j-1] + B[i, j]
+    A[i, j] = 0.5 * A[i - 1, j] + 0.25 * A[i, j - 1] + B[i, j]
 
 
 @tw.nest
 def sums(s, A, i, j):
-    s[i] = s[i-1] + A[i, j]
+    s[i] = s[i - 1] + A[i, j]
 
 
 @tw.nest
 def relaxes(u, f, t, i, j):
-    u[t+1, i, j] = 0.25 * (u[t+1, i-1, j] + u[t+1, i, j-1] + u[t, i+1, j] + u[t, i, j+1]) + f[i, j]
+    u[t + 1, i, j] = 0.25 * (u[t + 1, i - 1, j] + u[t + 1, i, j - 1] + u[t, i + 1, j] + u[t, i, j + 1]) + f[i, j]
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,15 @@ def test_ranks_plan_alike_and_runs_take_the_plan(context):
 def test_explain_says_what_was_chosen_from(context):
     plan = tw.plan(roots, A=cube(context), context=context, plan={"lookahead": 2})
     text = plan.explain()
-    for words in ("tile", "memory", "on one lane while all compute", "hand-over", "lookahead = 2", "the best first", "Not tried"):
+    for words in (
+        "tile",
+        "memory",
+        "on one lane while all compute",
+        "hand-over",
+        "lookahead = 2",
+        "the best first",
+        "Not tried",
+    ):
         assert words in text, words
     assert all(record["reason"] in text for record in plan.ranked)
 
@@ -99,7 +107,7 @@ def test_fewer_ranks_compute_and_all_have_the_result(context):
             assert report.plan.grid == grid and report.ranks == np.prod(grid)
             for i, j, k in np.ndindex(8, 6, 10):
                 i, j, k = i + 1, j + 1, k + 1
-                plain[i, j, k] = np.sqrt(plain[i-1, j, k]) + np.sqrt(plain[i, j-1, k]) + np.sqrt(plain[i, j, k-1])
+                plain[i, j, k] = np.sqrt(plain[i - 1, j, k]) + np.sqrt(plain[i, j - 1, k]) + np.sqrt(plain[i, j, k - 1])
             whole = A.gather()
             assert context.rank or (whole == plain).all(), grid
     # A body that would divide by 0 in memory that is left empty is still measured.
@@ -121,8 +129,8 @@ def test_rows_go_down_what_ranks_leave_longer(context):
         report = tw.run(relaxes, **fields, steps=steps, context=context, plan={"grid": grid, "storage": "skewed"})
         for _ in range(steps):
             for i, j in np.ndindex(118, 118):
-                u[i+1, j+1] = (
-                    0.25 * (u[i, j+1] + u[i+1, j] + u[i+2, j+1] + u[i+1, j+2]) + f[i+1, j+1]
+                u[i + 1, j + 1] = (
+                    0.25 * (u[i, j + 1] + u[i + 1, j] + u[i + 2, j + 1] + u[i + 1, j + 2]) + f[i + 1, j + 1]
                 )
         whole = fields["u"].gather()
         assert context.rank or (whole == u).all(), (seed, grid)
