@@ -31,9 +31,9 @@ import tempfile
 import time
 from pathlib import Path
 
-NETWORK = "10.77.0"
-HEAD_ADDRESS = f"{NETWORK}.254"
-MAX_HOSTS = 200
+NETWORK = "10.77"  # link k has the addresses 10.77.k.1, 10.77.k.2, …
+HEAD_ADDRESS = f"{NETWORK}.0.254"
+MAX_HOSTS, MAX_LINKS = 200, 4
 # tbf: the bucket must hold at least one 64 KB segment; 100 ms of queue before packets are dropped.
 SHAPING = ["burst", "128k", "latency", "100ms"]
 TOOLS = {"ip": "iproute2", "tc": "iproute2", "unshare": "util-linux", "taskset": "util-linux", "mount": "mount"}
@@ -140,9 +140,11 @@ class Cluster:
         Prefix of the namespaces. Clusters of different names do not see each other.
     cpus : sequence of float, optional
         CPU seconds a second that each host may use, as 0.5; by default there is no limit.
+    links : int
+        Links of each host, 1 to 4, each of `rate` and with a switch and a subnet of its own.
     """
 
-    def __init__(self, hosts=2, rate="1gbit", name="tw", cpus=None):
+    def __init__(self, hosts=2, rate="1gbit", name="tw", cpus=None, links=1):
         if not 1 <= hosts <= MAX_HOSTS:
             raise ClusterError(f"{hosts} hosts; allowed: 1 to {MAX_HOSTS}")
         if not re.fullmatch(r"none|\d+(\.\d+)?[kmg]?bit", rate):
@@ -151,7 +153,9 @@ class Cluster:
             raise ClusterError(f"name '{name}'; allowed: lower-case letters, digits and '-'")
         if cpus is not None and (len(cpus) != hosts or not all(0.01 <= each <= 1000 for each in cpus)):
             raise ClusterError(f"cpus {cpus}; allowed: a number from 0.01 to 1000 for each of {hosts} hosts, or None")
-        self.hosts, self.rate, self.name, self.cpus = hosts, rate, name, cpus
+        if not 1 <= links <= MAX_LINKS:
+            raise ClusterError(f"{links} links; allowed: 1 to {MAX_LINKS}")
+        self.hosts, self.rate, self.name, self.cpus, self.links = hosts, rate, name, cpus, links
 
     @classmethod
     def existing(cls, name="tw"):
@@ -185,24 +189,30 @@ class Cluster:
         head = f"{self.name}-head"
         _call("ip", "netns", "add", head)
         _call("ip", "-n", head, "link", "set", "lo", "up")
-        # An address of its own: else it is that of a port, and changes when a host goes, which others take 30 s to see.
-        _call("ip", "-n", head, "link", "add", "bridge", "address", "02:00:0a:4d:00:fe", "type", "bridge")
-        _call("ip", "-n", head, "address", "add", f"{HEAD_ADDRESS}/24", "dev", "bridge")
-        _call("ip", "-n", head, "link", "set", "bridge", "up")
         for h in range(1, self.hosts + 1):
-            host, port = f"{self.name}-{h}", f"host{h}"
-            _call("ip", "netns", "add", host)
-            _call("ip", "-n", head, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", host)
-            _call("ip", "-n", head, "link", "set", port, "master", "bridge", "up")
-            _call("ip", "-n", host, "link", "set", "lo", "up")
-            _call("ip", "-n", host, "address", "add", f"{NETWORK}.{h}/24", "dev", "eth0")
-            _call("ip", "-n", host, "link", "set", "eth0", "up")
-            if self.rate != "none":
-                for where, device in ((head, port), (host, "eth0")):
-                    _call("tc", "-n", where, "qdisc", "add", "dev", device, "root", "tbf", "rate", self.rate, *SHAPING)
-
+            _call("ip", "netns", "add", f"{self.name}-{h}")
+            _call("ip", "-n", f"{self.name}-{h}", "link", "set", "lo", "up")
+        for k in range(self.links):
+            self._join(head, k)
         for h, each in enumerate(self.cpus or (), 1):
             self._limit(Path(GROUPS, f"{self.name}-{h}"), each)
+
+    def _join(self, head, k):
+        """Make the switch of link k, and a port there for each host."""
+        bridge, ip = f"bridge{k}", ("ip", "-n", head)
+        # An address of its own: else it is that of a port, and changes when a host goes, which others take 30 s to see.
+        _call(*ip, "link", "add", bridge, "address", f"02:00:0a:4d:{k:02x}:fe", "type", "bridge")
+        _call(*ip, "address", "add", f"{NETWORK}.{k}.254/24", "dev", bridge)
+        _call(*ip, "link", "set", bridge, "up")
+        for h in range(1, self.hosts + 1):
+            host, port, card = f"{self.name}-{h}", f"host{h}.{k}", f"eth{k}"
+            _call(*ip, "link", "add", port, "type", "veth", "peer", "name", card, "netns", host)
+            _call(*ip, "link", "set", port, "master", bridge, "up")
+            _call("ip", "-n", host, "address", "add", f"{NETWORK}.{k}.{h}/24", "dev", card)
+            _call("ip", "-n", host, "link", "set", card, "up")
+            if self.rate != "none":
+                for where, device in ((head, port), (host, card)):
+                    _call("tc", "-n", where, "qdisc", "add", "dev", device, "root", "tbf", "rate", self.rate, *SHAPING)
 
     def launcher(self, hosts):
         """The text of a program that runs a command on one of the first hosts, in place of ssh."""
@@ -328,7 +338,7 @@ class Cluster:
                 "-launcher-exec",
                 str(script),
                 "-hosts",
-                ",".join(f"{NETWORK}.{h + 1}:{share[h]}" for h in range(hosts)),
+                ",".join(f"{NETWORK}.0.{h + 1}:{share[h]}" for h in range(hosts)),
                 "-localhost",
                 HEAD_ADDRESS,
                 "-n",
@@ -365,6 +375,7 @@ def main(arguments=None):
     verbs = parser.add_subparsers(dest="verb", required=True)
     up = verbs.add_parser("up", help="make the hosts")
     up.add_argument("-n", type=int, default=4, help="number of hosts (default 4)")
+    up.add_argument("--links", type=int, default=1, help="links of each host (default 1)")
     up.add_argument("--rate", default="1gbit", help="1gbit (default), 100mbit, …, or none")
     run = verbs.add_parser("run", help="run a command under mpiexec on the hosts")
     run.add_argument("-n", type=int, default=None, help="number of ranks (default: one a host)")
@@ -380,8 +391,8 @@ def main(arguments=None):
         signal.signal(signum, _end)
     try:
         if given.verb == "up":
-            Cluster(given.n, given.rate, given.name).up()
-            print(f"{given.n} hosts at {given.rate}: {NETWORK}.1 to {NETWORK}.{given.n}")
+            Cluster(given.n, given.rate, given.name, links=given.links).up()
+            print(f"{given.n} hosts at {given.rate}: {NETWORK}.0.1 to {NETWORK}.0.{given.n}")
         elif given.verb == "down":
             require()
             Cluster(name=given.name).down()

@@ -26,7 +26,7 @@ def test_ranks_run_on_the_hosts_of_a_file(tmp_path, cluster_tool, cluster_name):
         reach.write_text(box.launcher(2))
         reach.chmod(0o755)
         command = "ip", "netns", "exec", f"{box.name}-head", *TILEWAVE, "run", "--hostfile", tmp_path / "hosts"
-        env = {"HYDRA_LAUNCHER_EXEC": str(reach), "HYDRA_LAUNCHER": "ssh", "HYDRA_IFACE": "bridge"}
+        env = {"HYDRA_LAUNCHER_EXEC": str(reach), "HYDRA_LAUNCHER": "ssh", "HYDRA_IFACE": "bridge0"}
         done = ended(*command, tmp_path / "program.py", env=env, timeout=120)
         assert done.returncode == 0 and not box.pids(), done.stdout + done.stderr
     hosts = [f"{box.name}-{number}" for number in (1, 2, 2)]

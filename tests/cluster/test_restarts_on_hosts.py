@@ -69,7 +69,8 @@ def disturbed(box, folder, kills, pick, lost_s):
     (folder / "hosts").write_text("".join(f"10.77.0.{host}\n" for host in range(1, HOSTS + 1)))
     options = "--restarts", str(kills), "--hostfile", str(folder / "hosts")
     program = str(folder.parent / "program.py"), str(path), str(noted), str(kills)
-    env = {"HYDRA_LAUNCHER_EXEC": str(reach), "HYDRA_LAUNCHER": "ssh", "HYDRA_IFACE": "bridge", "TILEWAVE_THREADS": "1"}
+    env = {"HYDRA_LAUNCHER_EXEC": str(reach), "HYDRA_LAUNCHER": "ssh", "HYDRA_IFACE": "bridge0"}
+    env["TILEWAVE_THREADS"] = "1"
     out, err = folder / "out", folder / "err"
     command = "ip", "netns", "exec", f"{box.name}-head", *TILEWAVE, "run", *options, *program
     with out.open("w") as stdout, err.open("w") as stderr:
