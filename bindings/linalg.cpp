@@ -353,10 +353,10 @@ void bind_factor_calls(nb::module_& m) {
             "moved"_a = "", "copies_bytes"_a = 0, Release(), "Collective.");
     m.def(
         "solving",
-        [](const std::string& kind, const FactorStorage& f, const MatrixStorage& b, Library blas) {
-            return solving(kind_named(kind), f, b, std::move(blas));
+        [](const std::string& kind, const FactorStorage& f, const MatrixStorage& b, Library blas, char op) {
+            return solving(kind_named(kind), f, b, std::move(blas), transpose_named(op));
         },
-        "kind"_a, "factor"_a, "b"_a, "blas"_a, nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>());
+        "kind"_a, "factor"_a, "b"_a, "blas"_a, "op"_a = 'N', nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>());
     m.def("inverting", &inverting, "factor"_a, "like"_a, "blas"_a, nb::keep_alive<0, 1>());
     m.def("applying", &applying, "factor"_a, "b"_a, "adjoint"_a, "blas"_a, nb::keep_alive<0, 1>(),
           nb::keep_alive<0, 2>());

@@ -80,7 +80,8 @@ SidesResult SidesRun::run(const std::string& moved, std::int64_t copies_bytes) {
     } else {
         set_identity(x);
     }
-    interchange_rows(x.type(), {x.data(), x.rows(), x.columns(), 1, x.rows()}, factor_.pivots);
+    const BlasMatrix whole{x.data(), x.rows(), x.columns(), 1, x.rows()};
+    if (!rows_last_) interchange_rows(x.type(), whole, factor_.pivots);
     SidesResult result{made_.shared(), {}};
     for (std::size_t i = 0; i < runs_.size(); ++i) {
         std::vector<Binding> matrices{factor_.matrix.binding()};
@@ -92,18 +93,25 @@ SidesResult SidesRun::run(const std::string& moved, std::int64_t copies_bytes) {
         result.reports.push_back(runs_[i].run(matrices, moved + (moves && first ? "b" : ""),
                                               copies_bytes + (copy_ ? copy_->bytes() : 0) + panels));
     }
+    if (rows_last_) interchange_rows(x.type(), whole, factor_.pivots, true);
     if (out_) out_->run(x.binding(), made_.binding());
     return result;
 }
 
 std::unique_ptr<SidesRun> solving(FactorKind kind, const FactorStorage& f, const MatrixStorage& b,
-                                  std::shared_ptr<const Blas> library) {
+                                  std::shared_ptr<const Blas> library, Transpose op) {
     require(kind != FactorKind::qr, "solve: the factor of a QR factorization was given; allowed: Cholesky's and LU's");
     require(f.info == 0, "solve: info " + std::to_string(f.info) +
                              ": the matrix is singular or not positive definite; allowed: factors with info 0");
     require_sides("solve", f, b, f.matrix.layout().rows.extent);
     auto made = std::make_unique<SidesRun>(f, &b, MatrixStorage(b.context(), b.layout(), b.type()), std::move(library));
     const bool lu = kind == FactorKind::lu;
+    if (lu && op != Transpose::none) {  // op(A) = op(U) op(L) P
+        made->solve({true, op, false});
+        made->solve({false, op, true});
+        made->interchange_rows_last();
+        return made;
+    }
     made->solve({false, Transpose::none, lu});
     made->solve({lu, lu ? Transpose::none : Transpose::adjoint, false});
     return made;

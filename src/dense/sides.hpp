@@ -32,6 +32,8 @@ public:
     /// One more thing that is done with them, by a schedule of each rank. Those of one kind share their panels' memory.
     void solve(const TriangularSystem& system);
     void apply(const Reflection& reflection);
+    /// Rows are interchanged as the factor's were, but at the end and the last first.
+    void interchange_rows_last() { rows_last_ = true; }
     /// Where they are worked on.
     MatrixStorage& sides() { return copy_ ? *copy_ : made_; }
     /// The reports say `moved` and the bytes of copies besides those of the sides. Collective.
@@ -49,15 +51,16 @@ private:
     std::optional<ReadyMove> in_, out_;
     std::deque<FactorRun> runs_;
     std::vector<bool> triangles_;  // whether each run has them
+    bool rows_last_ = false;
 };
 
 /// Right-hand sides by columns, as even as can be.
 BlockCyclic even_columns(std::int64_t rows, std::int64_t columns, int ranks);
 
-/// x of A x = b, by a factor of Cholesky or LU. Local.
+/// x of op(A) x = b by a factor of LU, or of A x = b by Cholesky's. Local.
 /// @pre as solve() (ConfigError)
 std::unique_ptr<SidesRun> solving(FactorKind kind, const FactorStorage& factor, const MatrixStorage& b,
-                                  std::shared_ptr<const Blas> library);
+                                  std::shared_ptr<const Blas> library, Transpose op = Transpose::none);
 /// The inverse in the layout of `like`, by a factor of LU. Local.
 std::unique_ptr<SidesRun> inverting(const FactorStorage& factor, const MatrixStorage& like,
                                     std::shared_ptr<const Blas> library);

@@ -7,7 +7,7 @@ import numpy as np
 from tilewave.errors import ConfigError
 
 #: How texts of all errors of subscripts begin.
-SUBSCRIPT = "subscript of a field: "
+SUBSCRIPT = "subscript: "
 
 
 class SubscriptError(ConfigError, IndexError):

@@ -13,7 +13,7 @@ from tilewave.linalg.arrays import entered, entered_sides, left
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_bool, require_matrix, require_sides, require_square
 from tilewave.linalg.layout import of_factor
-from tilewave.linalg.matrix import Matrix, require_no_factor
+from tilewave.linalg.matrix import Matrix, as_matrix, require_no_factor
 from tilewave.linalg.plan import FactorPlan, WithPrediction, options_of, ranked
 from tilewave.timeline.parts import Parts
 from tilewave.timeline.timeline import Timeline
@@ -104,7 +104,7 @@ def factored(name, kind, make, context, a, wish, memory, text="", overwrite=Fals
     require_bool(name, "overwrite_a", overwrite)
     if overwrite:
         require_no_factor(name, "a", a)
-    given, a = a, entered(name, "a", a, context)
+    given, a = a, entered(name, "a", (yield from as_matrix(a)), context)
     require_matrix(name, "a", a, context)
     if kind != "qr":
         require_square(name, a)
@@ -137,7 +137,7 @@ def with_sides(name, factor, b, make, text=""):
     Matrix or numpy.ndarray
         As b; a matrix in its layout with a ``report``, or one of each schedule.
     """
-    b, shape = entered_sides(name, b, factor)
+    b, shape = entered_sides(name, (yield from as_matrix(b)), factor)
     require_sides(name, factor, b, factor.shape[0])
     run = make(b._storage)
     yield f"{factor._identity()}; b {b._identity()}{text}"

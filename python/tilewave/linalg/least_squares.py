@@ -48,28 +48,27 @@ def solved_by_qr(call, factor, b, cond, wide=False, held=0):
     def make():
         bound = cond_of(call, cond, factor.shape, factor.dtype)
         require_sides(call, factor, b, n if wide else m)
-        layout = _layout_like(b.layout, shape, context.size)
+        layout = layout_like(b.layout, shape, context.size)
         given = factor._factor, b._storage, layout._core(shape), bound, wide, held, blas()
         return _core.linalg.LeastSquaresRun(call, *given), layout, bound
 
     run, layout, bound = yield from ready(f"{factor._identity()}, {b._identity()}, {cond}, {wide}", make)
     found = context._together(run.run)
     if found.info:
-        what = "row" if wide else "column"
         text = (
-            f"{call}: {what} {found.info - 1} of a, counted from 0, depends on those before it: no full rank; allowed: "
-            f"independent {what}s, beyond rounding (cond={bound:.3g})"
+            f"{call}: column {found.info - 1} of a, counted from 0, depends on those before it: no full rank; allowed: "
+            f"independent columns, beyond rounding (cond={bound:.3g}), or tilewave.linalg.lstsq"
         )
         raise refused(context, RankDeficient, found.info, text)
     made = Matrix(context, shape, b.dtype, layout, found.x)
     made.report = tuple(FactorReport._of(context, factor._plan, each) for each in found.reports)
     made.rank, made.residues = n, np.zeros(0, _real(b.dtype))
     if m > n and not wide:
-        made.residues = yield from _residues(context, found.sides.array(), (m, count), n)
+        made.residues = yield from residues_of(context, found.sides.array(), (m, count), n)
     return made
 
 
-def _residues(context, local, shape, n):
+def residues_of(context, local, shape, n):
     """By right-hand side, on every rank: the sum of squares of what no x takes away. A part of a collective call."""
 
     def make():
@@ -88,7 +87,7 @@ def _real(dtype):
     return np.finfo(dtype).dtype
 
 
-def _layout_like(layout, shape, ranks):
+def layout_like(layout, shape, ranks):
     """The layout of a matrix of another number of rows: as those of that name are, with their blocks of columns."""
     if layout.name == "cyclic":
         return layout

@@ -8,13 +8,16 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.context.collective import collective, ready
+from tilewave.linalg.arithmetic import diagonal
 from tilewave.linalg.arrays import dtype_for, entered, entered_sides, left
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_bool, require_matrix, require_sides, require_square, transpose_of
 from tilewave.linalg.factors import SingularMatrix, factor_of, made_of, refused
-from tilewave.linalg.layout import even_columns
-from tilewave.linalg.least_squares import cond_of, solved_by_qr
-from tilewave.linalg.matrix import Matrix
+from tilewave.linalg.layout import by_block_columns, even_columns
+from tilewave.linalg.least_squares import cond_of, layout_like, residues_of, solved_by_qr
+from tilewave.linalg.matrix import Matrix, as_matrix
+from tilewave.linalg.norm import norm
+from tilewave.linalg.pivoted import SAFE, scaled, times_power, with_pivots
 from tilewave.linalg.plan import FactorPlan, options_of, ranked
 from tilewave.linalg.qr import QrFactor
 
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     B = TypeVar("B", Matrix, Array)
 
 
-@collective("tw.linalg.lstsq")
+@collective("tw.linalg.lstsq", whole=True)
 def lstsq(
     a: Matrix,
     b: B,
@@ -42,18 +45,18 @@ def lstsq(
     memory: int | None = None,
     context: Context | None = None,
 ) -> Collective[tuple[B, Array, int, None]]:
-    """x with the least norm of a x - b, by QR factors; of a wide matrix the least x of a x = b. Collective.
+    """x with the least norm of a x - b, and of several such x the least one, by QR factors; collective.
 
     Parameters
     ----------
     a : Matrix or numpy.ndarray
-        Of any shape and full rank, in any layout; an array is the same on every rank. It stays as it is.
+        Of any shape and rank, in any layout; an array is the same on every rank. It stays as it is.
     b : Matrix or numpy.ndarray
         Right-hand sides as columns, in any layout; an array, also of one dimension, is the same on every rank. It stays
         as it is.
     cond : float, optional
-        A column whose part beyond those before it has at most this part of its norm depends on them. Default: the
-        dtype's eps times the larger side of a. 0: only what is exactly 0, as LAPACK's gels.
+        Singular values count as 0 up to this part of the largest one, as NumPy's rcond: in place of these, diagonal
+        elements of R with column pivoting. Default: the dtype's eps times the larger side of a.
     grid, block, lookahead, tree, algorithm, memory, context
         As in `qr`.
 
@@ -62,44 +65,92 @@ def lstsq(
     Matrix or tuple
         Of an array b: ``(x, residues, rank, None)`` with arrays on every rank, as SciPy's; singular values are not
         computed. Of a matrix b: x, in a layout as b's. ``x.residues``: of each right-hand side the squared norm of
-        a x - b, on every rank, as SciPy's; empty where a has no more rows than columns. ``x.rank``; ``x.report``: of
-        the factorization and of the two parts of the solution.
+        a x - b, on every rank, as SciPy's; empty where a has no more rows than columns, or not full rank. ``x.rank``;
+        ``x.report``: of the factorization and of the two parts of the solution.
 
     Raises
     ------
     ConfigError
         On every rank: when b does not fit, for choices that make no sense, arguments that differ between ranks.
-    RankDeficient
-        On every rank; it names the first column, or row of a wide matrix, that depends on others. Its ``info``
-        is LAPACK's.
+
+    Notes
+    -----
+    Collective. Where R of a QR without pivoting shows that a may not have full rank, R is factored again with column
+    pivoting: a message a column and no blocks, so that takes longer. A matrix with columns of very different sizes is
+    solved as NumPy solves it. Elements whose squares leave the range are scaled, as LAPACK's gels does.
     """
+    a, b = (yield from as_matrix(a)), (yield from as_matrix(b))
     a, b, shape = _entered("lstsq", a, b, context)
     require_matrix("lstsq", "a", a, context)
     require_sides("lstsq", a, b, a.shape[0])
-    cond_of("lstsq", cond, a.shape, a.dtype)
+    bound = cond_of("lstsq", cond, a.shape, a.dtype)
     wish = {"grid": grid, "block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
-    options, library = options_of("lstsq", FactorPlan, wish, memory), blas()
-    wide, storage, text = a.shape[0] < a.shape[1], a._storage, f"b {b._identity()}, cond={cond}"
+    given = options_of("lstsq", FactorPlan, wish, memory), blas()
+    if a.shape[0] >= a.shape[1]:
+        _core.linalg.Factorization("lstsq", "qr", a._storage, *given)  # what is wrong with its choices
+    yield f"{a._identity()}; {given[0]}; b {b._identity()}, cond={cond}"
+    (a, up), (b, up_of_b) = (scaled(x, float(norm(x, "max"))) for x in (a, b))
+    x = yield from _least(context, a, b, bound, given)
+    if up or up_of_b:
+        times_power(x.local, up - up_of_b)
+        times_power(x.residues, -2 * up_of_b)
+    if shape is None:
+        return x
+    residues = x.residues if len(shape) == 2 or x.residues.size == 0 else x.residues[0]
+    return (yield from left(x, shape)), residues, x.rank, None
+
+
+def _least(context, a, b, bound, given, known=False):
+    """x of min |a x - b|, the least one; `known`: a has full rank. A part of a collective call."""
+    wide, storage, call = a.shape[0] < a.shape[1], a._storage, None
 
     def make():
-        return _core.linalg.Factorization("lstsq", "qr", storage, options, library)
+        return _core.linalg.Factorization("lstsq", "qr", storage, *given)
 
-    call = None if wide else make()
-    yield f"{a._identity()}; {options}; {text}"
     if wide:
         storage = context._together(_core.linalg.adjoint_of, storage)
-        call = yield from ready("ready", make)
+    call = yield from ready("the factorization", make)
+    if wide:
         layout = even_columns(a.shape[::-1], context.size)
         a = Matrix(context, a.shape[::-1], a.dtype, layout, storage)
     plans = yield from ranked(context, call)
     core = context._together(call.run, plans, False)
     factor = factor_of(QrFactor, a, core, FactorPlan._of(plans, context))
-    x = yield from solved_by_qr("lstsq", factor, b, cond, wide, core.bytes + (a.local.nbytes if wide else 0))
+    if not known:
+        sizes = np.abs(diagonal(factor, 0))
+        if sizes.size and sizes.min() <= SAFE * bound * sizes.max():
+            return (yield from _least_by_pivots(factor, b, bound, given, wide))
+    x = yield from solved_by_qr("lstsq", factor, b, 0, wide, core.bytes + (a.local.nbytes if wide else 0))
     x.report = (factor.report, *x.report)
-    if shape is None:
-        return x
-    residues = x.residues if len(shape) == 2 or x.residues.size == 0 else x.residues[0]
-    return (yield from left(x, shape)), residues, x.rank, None
+    return x
+
+
+def _least_by_pivots(factor, b, bound, given, wide):
+    """The same, of a matrix that may have any rank, by its factor R, or of a wide one that of its conjugate transposed.
+
+    A part of a collective call.
+    """
+    context, (m, n), count = factor.context, factor.shape, b.shape[1]
+    t = factor.r()
+    turned = b if wide else factor.apply(b, "C").redistribute(even_columns((m, count), context.size))
+    t, c = (t.H, b) if wide else (t, turned[:n, :])
+    w, d = with_pivots(t.redistribute("columns", 1), c.redistribute("columns", 1), bound)
+    rank, report = w.shape[0], (factor.report,)
+    x = Matrix(context, (n, count), b.dtype, by_block_columns((n, count), 1, context.size))
+    x.local[...] = 0
+    if rank:
+        solved = yield from _least(context, w, d, 0.0, given, True)
+        report += solved.report
+        x.local[...] = solved.redistribute(x.layout).local
+    if wide:
+        whole = Matrix(context, (m, count), b.dtype, by_block_columns((m, count), 1, context.size))
+        whole.local[:n], whole.local[n:] = x.local, 0
+        x = factor.apply(whole)
+    x = x.redistribute(layout_like(b.layout, x.shape, context.size))
+    x.rank, x.residues, x.report = rank, np.zeros(0, np.finfo(b.dtype).dtype), report
+    if rank == n < m and not wide:
+        x.residues = yield from residues_of(context, turned.local, (m, count), n)
+    return x
 
 
 def _entered(call, a, b, context):
@@ -165,6 +216,7 @@ def solve_triangular(
     Collective. The panels of a go round while every rank solves for its columns of b: few right-hand sides keep few
     ranks busy.
     """
+    a, b = (yield from as_matrix(a)), (yield from as_matrix(b))
     a, b, array = _entered("solve_triangular", a, b, context)
     require_matrix("solve_triangular", "a", a, context)
     require_square("solve_triangular", a)

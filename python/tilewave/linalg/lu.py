@@ -11,9 +11,9 @@ from tilewave import _core
 from tilewave.context.collective import collective, holds_context, ready
 from tilewave.linalg.arrays import entered, entered_sides, left
 from tilewave.linalg.blas import blas
-from tilewave.linalg.checks import require_sides
+from tilewave.linalg.checks import require_sides, transpose_of
 from tilewave.linalg.factors import SingularMatrix, factored, made_of, refused, with_sides
-from tilewave.linalg.matrix import Matrix
+from tilewave.linalg.matrix import Matrix, as_matrix
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,20 +52,22 @@ class LuFactor(Matrix):
         return rows
 
     @collective("tw.linalg.LuFactor.solve")
-    def solve(self, b: B) -> Collective[B]:
-        """x of A x = b; collective.
+    def solve(self, b: B, trans: int | str = 0) -> Collective[B]:
+        """x of op(A) x = b; collective.
 
         Parameters
         ----------
         b : Matrix or numpy.ndarray
             Right-hand sides as columns, in any layout; an array, also of one dimension, is the same on every rank. It
             stays as it is.
+        trans : str or int
+            op: "N" or 0, as it is; "T" or 1, transposed; "C" or 2, transposed and conjugate.
 
         Returns
         -------
         Matrix or numpy.ndarray
             As b: an array on every rank, or a matrix in the layout of b, with a ``report`` of each of the two
-            triangular solves: ``(lower, upper)``.
+            triangular solves: ``(lower, upper)``, in the other order where A is transposed.
 
         Raises
         ------
@@ -74,13 +76,14 @@ class LuFactor(Matrix):
         SingularMatrix
             On every rank, when a pivot is 0.
         """
+        op = transpose_of("solve", "trans", trans)
         if self.info:
             b, _ = entered_sides("solve", b, self)
             require_sides("solve", self, b, self.shape[0])
             yield f"a singular {self._identity()}"
             raise _singular("solve", self.context, self.info)
-        run = functools.partial(_core.linalg.solving, "lu", self._factor, blas=blas())
-        return (yield from with_sides("solve", self, b, run))
+        run = functools.partial(_core.linalg.solving, "lu", self._factor, blas=blas(), op=op)
+        return (yield from with_sides("solve", self, b, run, f"; trans={op}"))
 
     @collective("tw.linalg.LuFactor.det")
     def det(self) -> Collective[Any]:
@@ -196,7 +199,7 @@ def inv(
     the factors, and the inverse by block columns.
     """
     array = a.shape if isinstance(a, np.ndarray) else None
-    a = entered("inv", "a", a, context)
+    a = entered("inv", "a", (yield from as_matrix(a)), context)
     wish = {"grid": grid, "block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
     factor = yield from factored("inv", "lu", LuFactor, context, a, wish, memory)
     if factor.info:

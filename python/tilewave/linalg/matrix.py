@@ -15,7 +15,9 @@ from tilewave.dtypes import NAMES
 from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
 from tilewave.field.values import named, require_no_mask, whole_numbers
-from tilewave.linalg.layout import indices_of, layout_of
+from tilewave.linalg.layout import Layout, indices_of, layout_of
+from tilewave.linalg.moves import InEvenBlocks, Move, on_rank_0
+from tilewave.linalg.operators import Operators
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
     from tilewave.annotations import Array, Collective, Init
     from tilewave.context.context import Context
-    from tilewave.linalg.layout import Layout
 
 #: Those that BLAS knows.
 DTYPES = tuple(np.dtype(name) for name in ("float32", "float64", "complex64", "complex128"))
@@ -35,7 +36,7 @@ _DENSE, _NO_CONTEXT = 1, -1
 
 
 @holds_context
-class Matrix:
+class Matrix(Operators):
     """A matrix that is spread over the ranks of a context; `tilewave.linalg.matrix` makes it.
 
     Attributes
@@ -55,7 +56,6 @@ class Matrix:
     layout: Layout
     report: Any
 
-    __array_ufunc__ = None  # NumPy's functions of arrays refuse it
     _source = ""  # of what it was made, where ranks must agree on that
 
     def __init__(
@@ -176,11 +176,146 @@ class Matrix:
         """What must be equal on all ranks: that it is the same matrix, too."""
         return f"matrix {self._number}, {self._text()}"
 
-    def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> Array:
-        raise TypeError("a distributed matrix is no NumPy array; allowed: A.local, this rank's part, and A.gather()")
+    @property
+    def T(self) -> Transposed:
+        """Transposed: Aᵀ, without a copy."""
+        return Transposed(self, "T")
+
+    @property
+    def H(self) -> Transposed:
+        """Transposed: Aᴴ, transposed and conjugate, without a copy."""
+        return Transposed(self, "C")
+
+    def __iadd__(self, other: Any) -> Matrix:
+        return self._combined(np.add, self, other, out=self)
+
+    def __isub__(self, other: Any) -> Matrix:
+        return self._combined(np.subtract, self, other, out=self)
+
+    def __imul__(self, other: Any) -> Matrix:
+        return self._combined(np.multiply, self, other, out=self)
+
+    def __itruediv__(self, other: Any) -> Matrix:
+        return self._combined(np.divide, self, other, out=self)
+
+    def __setitem__(self, given: Any, value: Any) -> None:
+        """Set elements by global index to a number or an array that every rank has; collective.
+
+        Raises
+        ------
+        ConfigError
+            On every rank: as in reading; for values of another shape, or that differ between ranks.
+        """
+        self._put(self, given, value)
+
+    @collective("tw.linalg.Matrix.astype")
+    def astype(self, dtype: npt.DTypeLike) -> Collective[Matrix]:
+        """A copy in another dtype, in the same layout; collective.
+
+        Parameters
+        ----------
+        dtype : dtype
+            float32, float64, complex64 or complex128; of a complex matrix a complex one.
+
+        Returns
+        -------
+        Matrix
+        """
+        dtype = _dtype_of("astype", dtype)
+        _require_real(self.dtype, dtype)
+        made = Matrix(self.context, self.shape, dtype, self.layout)
+        yield f"{self._identity()}, {dtype}"
+        made.local[...] = self.local
+        return made
 
     def __repr__(self) -> str:
         return f"<tilewave.linalg.Matrix {self.shape} {self.dtype}, {self.layout}>"
+
+
+@holds_context
+class Transposed(Operators):
+    """Aᵀ or Aᴴ of a `Matrix`, as ``A.T`` and ``A.H`` give it, in ``@`` without a copy; elsewhere it is moved first.
+
+    Attributes
+    ----------
+    matrix : Matrix
+    op : str
+        "T": transposed; "C": conjugate, too. Of real matrices always "T".
+    shape, dtype, context
+    """
+
+    matrix: Matrix
+    op: str
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    context: Context
+
+    def __init__(self, matrix: Matrix, op: str) -> None:
+        self.matrix, self.op = matrix, op if matrix.dtype.kind == "c" else "T"
+        self.shape, self.dtype, self.context = matrix.shape[::-1], matrix.dtype, matrix.context
+
+    @property
+    def T(self) -> Matrix:
+        """Matrix: A itself; of Aᴴ its conjugate, a new one, which is collective."""
+        return self.matrix if self.op == "T" else self.matrix.conj()
+
+    @property
+    def H(self) -> Matrix:
+        """Matrix: A itself; of Aᵀ its conjugate, as `T`."""
+        return self.matrix if self.op == "C" or self.dtype.kind != "c" else self.matrix.conj()
+
+    def gather(self) -> Array | None:
+        """The whole array on rank 0, None elsewhere; collective.
+
+        Returns
+        -------
+        numpy.ndarray or None
+        """
+        found = self.matrix.gather()
+        return found if found is None else found.T.conj() if self.op == "C" else found.T
+
+    @collective("tw.linalg.Transposed.redistribute")
+    def redistribute(
+        self,
+        layout: str | Layout | None = None,
+        block: int | Sequence[int] | None = None,
+        grid: Sequence[int] | None = None,
+    ) -> Collective[Matrix]:
+        """A matrix of its own; collective.
+
+        Parameters
+        ----------
+        layout, block, grid
+            As in `matrix`. Default: "columns" of what lies by rows and so on, so that nothing travels.
+
+        Returns
+        -------
+        Matrix
+        """
+        return (yield from self._moved(layout, block, grid))
+
+    def _moved(self, layout=None, block=None, grid=None):
+        context = self.context
+        if layout is None:
+            of = self.matrix.layout
+            name = {"rows": "columns", "columns": "rows"}.get(of.name, of.name)
+            layout = Layout(name, of.block[::-1], of.grid[::-1])
+        layout = layout_of("redistribute", self.shape, context.size, layout, block, grid)
+        made = Matrix(context, self.shape, self.dtype, layout)
+        move = Move(context, self.matrix._blocks.transposed(), made._blocks, self.dtype)
+        yield f"{self.matrix._identity()}, {self.op}, to {layout}"
+        move(self.matrix.local.T, made.local)
+        if self.op == "C":
+            np.conjugate(made.local, out=made.local)
+        return made
+
+    def __repr__(self) -> str:
+        return f"<tilewave.linalg.Transposed {self.shape} {self.dtype}, {self.op} of {self.matrix!r}>"
+
+
+def as_matrix(given):
+    """What is given, but of a transposed matrix one of its own; a part of a collective call."""
+    return (yield from given._moved()) if isinstance(given, Transposed) else given
 
 
 @collective("tw.linalg.matrix")
@@ -237,7 +372,7 @@ def matrix(
         made._local[...] = 0 if init is None else init
     elif kind == ARRAY:
         made.local[...] = init[np.ix_(made.rows, made.columns)]
-    source = _InEvenBlocks(init, dtype) if kind == FIELD else None
+    source = InEvenBlocks(init, dtype) if kind == FIELD else None
     move = Move(context, source.blocks, made._blocks, dtype) if source else None
     text = f"shape {shape}, dtype {dtype}, {layout}"
     yield text + (
@@ -265,12 +400,7 @@ def _given(shape, dtype, init):
     shape = extents
     if dtype is None:
         dtype = init.dtype if isinstance(init, np.ndarray | Field) else "f8"
-    try:
-        dtype = np.dtype(dtype)
-    except TypeError:
-        dtype = np.dtype(object)
-    if dtype not in DTYPES:
-        raise ConfigError(f"matrix: dtype: given {dtype}; allowed: {', '.join(map(str, DTYPES))}")
+    dtype = _dtype_of("matrix", dtype)
     if kind == FIELD and init.shape != shape:
         raise ConfigError(f"matrix: init: given a field of shape {init.shape}; allowed: {shape}")
     if kind == FIELD:
@@ -293,6 +423,16 @@ def _given(shape, dtype, init):
     if math.prod(max(n, 1) for n in shape) * dtype.itemsize > 2**60:
         raise ConfigError(f"matrix: shape: given {shape}; allowed: at most 2**60 bytes")
     return shape, dtype, init, kind
+
+
+def _dtype_of(call, given):
+    try:
+        dtype = np.dtype(given)
+    except TypeError:
+        dtype = np.dtype(object)
+    if dtype not in DTYPES:
+        raise ConfigError(f"{call}: dtype: given {dtype}; allowed: {', '.join(map(str, DTYPES))}")
+    return dtype
 
 
 def require_no_factor(call, name, given):
@@ -347,65 +487,3 @@ def _agree_on_init(made, init, kind):
             )
         )
     return -high == ARRAY != low
-
-
-def on_rank_0(shape):
-    """The blocks of a matrix that lies on rank 0 alone."""
-    rows, columns = (_core.linalg.Axis(n, 1, 0) for n in shape)
-    return _core.linalg.BlockCyclic(rows, columns, False)
-
-
-class _InEvenBlocks:
-    """A field's elements as a matrix can be moved from: in even blocks, without halos, of a dtype.
-
-    Attributes
-    ----------
-    blocks : BlockCyclic
-    """
-
-    def __init__(self, field, dtype):
-        storage = field._whole("matrix: init")
-        self.field, layout = field, storage.layout
-        even = _core.Layout(layout.shape, layout.grid)
-        rows, columns = (_core.linalg.Axis(n, parts, 0) for n, parts in zip(layout.shape, layout.grid, strict=True))
-        self.blocks = _core.linalg.BlockCyclic(rows, columns, False)
-        self._to = None  # where they are moved to first
-        if not layout.same_blocks(even):
-            self._to = even
-            self.field = Field(field.context, field.shape, field.dtype, storage=storage.copy())
-        low, high = even.owned(field.context.rank) if field.context.rank < even.ranks else ((0, 0), (0, 0))
-        extents = tuple(max(h - l, 0) for l, h in zip(low, high, strict=True))
-        self._cast = np.empty(extents, dtype) if dtype != field.dtype else None
-
-    def elements(self):
-        """This rank's; collective, after an agreement."""
-        if self._to is not None:
-            self.field.context._moves(self.field._storage.relayout, self._to)
-        found = self.field._view(0)
-        if self._cast is None:
-            return found
-        self._cast[...] = found
-        return self._cast
-
-
-def _place(array):
-    """Address, and items from row to row and from column to column, of an array."""
-    steps = [stride // array.itemsize for stride in array.strides]
-    # Along a dimension of one element NumPy may say anything.
-    if array.flags.f_contiguous:
-        steps = [1, max(1, array.shape[0])]
-    elif array.flags.c_contiguous:
-        steps = [max(1, array.shape[1]), 1]
-    return array.__array_interface__["data"][0], *steps
-
-
-class Move:
-    """A move of a matrix from one layout to another, with all memory that it takes; making it is local."""
-
-    def __init__(self, context, before, after, dtype):
-        self._context, self._item = context, dtype.itemsize
-        self._core = _core.linalg.ReadyMove(context._core, before, after, dtype.itemsize)
-
-    def __call__(self, source, target):
-        """Move the elements; collective, after an agreement."""
-        self._context._moves(self._core.run, _place(source), _place(target), self._item)

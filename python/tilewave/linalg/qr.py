@@ -16,7 +16,7 @@ from tilewave.linalg.checks import require_one_of, transpose_of
 from tilewave.linalg.factors import FactorReport, factored, with_sides
 from tilewave.linalg.layout import by_block_columns, of_factor
 from tilewave.linalg.least_squares import solved_by_qr
-from tilewave.linalg.matrix import Matrix
+from tilewave.linalg.matrix import Matrix, as_matrix
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -155,7 +155,7 @@ class QrFactor(Matrix):
                 f"solve: the factor of a matrix of shape {self.shape} was given; allowed: at least as many rows as "
                 "columns, or lstsq, which finds the least x"
             )
-        b, shape = entered_sides("solve", b, self)
+        b, shape = entered_sides("solve", (yield from as_matrix(b)), self)
         made = yield from solved_by_qr("solve", self, b, cond)
         return (yield from left(made, shape))
 

@@ -71,12 +71,15 @@ void copy_matrix(Dtype type, const BlasMatrix& from, const BlasMatrix& to) {
     with_type(type, [&](auto zero) { copy_items<decltype(zero)>(from, to); });
 }
 
-void interchange_rows(Dtype type, const BlasMatrix& m, std::span<const std::int64_t> others) {
+void interchange_rows(Dtype type, const BlasMatrix& m, std::span<const std::int64_t> others, bool last_first) {
     // By type: a loop over items of any size takes six times as long.
     with_type(type, [&](auto zero) {
         for (std::int64_t j = 0; j < m.columns; ++j) {
             auto* column = reinterpret_cast<decltype(zero)*>(m.data) + j * m.column_step;
-            for (std::size_t i = 0; i < others.size(); ++i) std::swap(column[i], column[others[i]]);
+            for (std::size_t k = 0; k < others.size(); ++k) {
+                const std::size_t i = last_first ? others.size() - 1 - k : k;
+                std::swap(column[i], column[others[i]]);
+            }
         }
     });
 }

@@ -37,7 +37,7 @@ void with_type(Dtype type, F f) {
 /// to = from, or its conjugate; of any steps.
 void copy_matrix(Dtype type, const BlasMatrix& from, const BlasMatrix& to);
 
-/// Row i with row others[i], one after another, of a matrix by columns.
-void interchange_rows(Dtype type, const BlasMatrix& m, std::span<const std::int64_t> others);
+/// Row i with row others[i], one after another or the last first, of a matrix by columns.
+void interchange_rows(Dtype type, const BlasMatrix& m, std::span<const std::int64_t> others, bool last_first = false);
 
 }  // namespace tilewave

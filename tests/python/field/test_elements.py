@@ -82,7 +82,7 @@ def test_wrong_subscripts_are_index_errors_on_every_rank(at):
     def body(context):
         field = tw.field((5, 6), context=context)
         for call in (lambda: field[at], lambda: field.__setitem__(at, 1)):
-            with pytest.raises(SubscriptError, match="subscript of a field: ") as caught:
+            with pytest.raises(SubscriptError, match="subscript: ") as caught:
                 call()
             assert isinstance(caught.value, IndexError) and caught.value.agreed
 

@@ -1,0 +1,141 @@
+"""Operators of matrices and of their transposed, as methods; `tilewave.linalg.arithmetic` says what they do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tilewave.not_numpy import NotNumPy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from tilewave.annotations import Array, Number
+    from tilewave.linalg.matrix import Matrix
+
+#: Eigenvalues and singular values are not computed.
+MISSING = ("eig", "eigh", "eigvals", "eigvalsh", "eig_banded", "svd", "svdvals", "pinv", "schur", "expm", "matrix_rank")
+INSTEAD = (
+    "no eigenvalues or singular values are computed here; for small matrices scipy.linalg on rank 0, with A.gather(); "
+    "for large ones ELPA, ScaLAPACK or SLATE with A.to_scalapack(); for least squares of any rank "
+    "tilewave.linalg.lstsq"
+)
+#: What there is in place of NumPy's functions.
+WAYS = {
+    **dict.fromkeys(MISSING, INSTEAD),
+    **{name: f"tilewave.linalg.{name}" for name in ("solve", "inv", "det", "slogdet", "cond", "norm", "lstsq", "qr")},
+    "cholesky": "tilewave.linalg.cholesky",
+    "dot": "A @ B",
+    "transpose": "A.T",
+    "absolute": "tilewave.linalg.norm, and A.local, this rank's part",
+}
+
+
+class Operators(NotNumPy):
+    """Arithmetic, elements and parts of a `Matrix`, or of its transposed.
+
+    A matrix and a matrix give a matrix, element by element except for ``@``. Vectors are NumPy arrays, the same on
+    every rank. All is collective.
+    """
+
+    _what = "a matrix"
+    _otherwise = "A.local, this rank's part, and A.gather(), the whole array on rank 0"
+    # Set by `tilewave.linalg.arithmetic`, which makes matrices.
+    _combined: Callable[..., Matrix]
+    _multiplied: Callable[..., Any]
+    _taken: Callable[..., Any]
+    _put: Callable[..., None]
+    _diagonal: Callable[..., Array]
+
+    @classmethod
+    def _ways(cls) -> dict[str, str]:
+        return WAYS
+
+    def __matmul__(self, other: Any) -> Any:
+        return self._multiplied(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return self._multiplied(other, self)
+
+    def __add__(self, other: Any) -> Matrix:
+        return self._combined(np.add, self, other)
+
+    def __radd__(self, other: Any) -> Matrix:
+        return self._combined(np.add, other, self)
+
+    def __sub__(self, other: Any) -> Matrix:
+        return self._combined(np.subtract, self, other)
+
+    def __rsub__(self, other: Any) -> Matrix:
+        return self._combined(np.subtract, other, self)
+
+    def __mul__(self, other: Any) -> Matrix:
+        return self._combined(np.multiply, self, other)
+
+    def __rmul__(self, other: Any) -> Matrix:
+        return self._combined(np.multiply, other, self)
+
+    def __truediv__(self, other: Any) -> Matrix:
+        return self._combined(np.divide, self, other)
+
+    def __rtruediv__(self, other: Any) -> Matrix:
+        return self._combined(np.divide, other, self)
+
+    def __neg__(self) -> Matrix:
+        return self._combined(np.negative, self)
+
+    def conj(self) -> Matrix:
+        """The conjugate, element by element; collective.
+
+        Returns
+        -------
+        Matrix
+        """
+        return self._combined(np.conjugate, self)
+
+    def __getitem__(self, given: Any) -> Any:
+        """Elements by global index; collective.
+
+        Parameters
+        ----------
+        given : int, slice, Ellipsis or pair of them
+            NumPy's basic indexing, the same on every rank.
+
+        Returns
+        -------
+        NumPy scalar, numpy.ndarray or Matrix
+            ``A[i, j]`` is a number and ``A[i, :]`` a vector, on every rank. ``A[i0:i1, j0:j1]`` is a new matrix, spread
+            as this one: nothing is gathered.
+
+        Raises
+        ------
+        ConfigError
+            On every rank, and an IndexError as well: for an index out of range or of another kind.
+        """
+        return self._taken(self, given)
+
+    def diagonal(self, offset: int = 0) -> Array:
+        """The diagonal as a vector; collective.
+
+        Parameters
+        ----------
+        offset : int
+            So many columns to the right of the main diagonal; below it where it is negative.
+
+        Returns
+        -------
+        numpy.ndarray
+            The same on every rank.
+        """
+        return self._diagonal(self, offset)
+
+    def trace(self) -> Number:
+        """The sum of the diagonal, on every rank; collective.
+
+        Returns
+        -------
+        NumPy scalar
+        """
+        return self.diagonal().sum()

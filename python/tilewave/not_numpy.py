@@ -1,0 +1,50 @@
+"""What NumPy's functions are refused with by arrays that lie on all ranks: the way to write it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+#: Operators of NumPy's functions, as classes have them: of the left operand, and of the right one.
+OPERATORS = {
+    "add": ("__add__", "__radd__"),
+    "subtract": ("__sub__", "__rsub__"),
+    "multiply": ("__mul__", "__rmul__"),
+    "divide": ("__truediv__", "__rtruediv__"),
+    "matmul": ("__matmul__", "__rmatmul__"),
+}
+
+
+class NotNumPy:
+    """A class whose objects are no NumPy arrays; it has `_what`, and `_ways`, where functions are found by name."""
+
+    _what = ""
+    _otherwise = ""
+
+    @classmethod
+    def _ways(cls) -> Mapping[str, str]:
+        """What there is in place of NumPy's functions, by their names; in addition to methods of that name."""
+        return {}
+
+    @classmethod
+    def _refused(cls, name: str) -> TypeError:
+        """The error for a function of NumPy."""
+        last = name.rsplit(".", 1)[-1]
+        way = cls._ways().get(last) or (f"its method {last}()" if hasattr(cls, last) else cls._otherwise)
+        return TypeError(f"{name}: {cls._what} lies on all ranks and is no NumPy array; allowed: {way}")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise self._refused("numpy.asarray")
+
+    def __array_function__(self, function: Any, types: Any, arguments: Any, keywords: Any) -> Any:
+        raise self._refused(f"{function.__module__}.{function.__name__}")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        left, right = OPERATORS.get(ufunc.__name__, ("", ""))
+        if left and method == "__call__" and not keywords and hasattr(type(self), left):
+            first = isinstance(inputs[0], NotNumPy)
+            return getattr(inputs[0], left)(inputs[1]) if first else getattr(inputs[1], right)(inputs[0])
+        raise self._refused(f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
