@@ -1,6 +1,7 @@
 """Benchmarks: ``tilewave bench NAME [--json FILE] [--quick]``."""
 
 from bench.bodies import bodies
+from bench.cards import cards
 from bench.costs import costs
 from bench.executor import executor
 from bench.factors import cholesky, lu, qr
@@ -24,6 +25,7 @@ from bench.wolfmann import wolfmann
 
 NAMES = {
     "bodies": bodies,
+    "cards": cards,
     "cholesky": cholesky,
     "costs": costs,
     "executor": executor,

@@ -66,11 +66,11 @@ def cluster_tool(benchmark):
     return module
 
 
-def on_hosts(cluster, netmod=None):
+def on_hosts(cluster, netmod=None, env=None):
     """A runner for `on_ranks`."""
 
     def start(argv, ranks):
-        done = cluster.run(argv, ranks=ranks, netmod=netmod, timeout=1800)
+        done = cluster.run(argv, ranks=ranks, netmod=netmod, env=env, timeout=1800)
         print(done.stdout + done.stderr, end="", file=sys.stderr)
         return done.returncode
 

@@ -6,7 +6,7 @@
 //   up to Link::eager_bytes, or where the network needs no polls, it leaves with its post and is there message_s later;
 //   a larger one is first asked for: it leaves at a poll of the sender that follows a poll of the receiver that
 //   follows both posts. A rank polls without end while a lane waits, and every poll period while one computes.
-// It then takes message_s, more where other messages use the same host's link, or the same rank's CPU. On a network of
+// It then takes message_s, more where other messages use the same host's card, or the same rank's CPU. On a network of
 // known topology it flows over the links of its route instead, at the rate that the other messages there leave it.
 #pragma once
 #include <algorithm>
@@ -90,6 +90,7 @@ private:
         std::vector<TileWork*> works;        // by work; null for tasks
         std::vector<std::int32_t> meetings;  // that wait for a poll
         double copies_until = 0;             // of messages from its host
+        std::int32_t card = 0;               // that its messages to other hosts take
         bool helped = false;                 // by a lane that only waits, and moves messages meanwhile
     };
     // CPUs of fewer than the lanes on them; those that compute have equal parts.
@@ -104,8 +105,9 @@ private:
         std::int32_t send = -1;  // -1: it has arrived
         double fixed_s = 0;      // from the end of its flow to its arrival
     };
-    struct Host {
-        double out_until = -never, in_until = -never;  // its links are busy with what has been posted
+    // Of a host, where the network's topology is not known.
+    struct Card {
+        double out_until = -never, in_until = -never;  // busy with what has been posted
     };
 
     void check() const;
@@ -178,7 +180,7 @@ private:
     std::vector<Thread> threads_;    // of ranks with more lanes than threads
     std::vector<PartsCount> parts_;  // by lane; what lanes do that take turns counts for the first of their thread
     std::vector<Rank> ranks_;
-    std::vector<Host> hosts_;
+    std::vector<Card> cards_;
     std::optional<Flows> flows_;    // where the network's topology is known
     std::vector<Carried> carried_;  // by flow
     std::vector<Cpus> cpus_;

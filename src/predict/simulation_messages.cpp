@@ -169,7 +169,7 @@ void Simulation::push_ends() {
     for (const std::int32_t flow : flows_->changed()) push(flows_->end_of(flow), -1 - flow);
 }
 
-// When a message that leaves now is there. In the order of their leaving, messages have a host's link to themselves,
+// When a message that leaves now is there. In the order of their leaving, messages have a host's card to themselves,
 // and what it may send ahead of its rate; those within a host, the receiving rank's CPU.
 double Simulation::arrival(const Half& s, double now) {
     const Link& l = link(s);
@@ -181,7 +181,7 @@ double Simulation::arrival(const Half& s, double now) {
         until = begin + bytes * l.busy_byte_s;
         return begin + l.message_s(bytes);
     }
-    Host &out = hosts_[from], &in = hosts_[to];
+    Card &out = cards_[ranks_[s.rank].card], &in = cards_[ranks_[s.m->peer].card];
     const double burst = burst_bytes_ * l.byte_s, moving = bytes * l.byte_s;
     out.out_until = std::max(out.out_until, now - burst) + moving;
     // The bytes come in as they go out, or as those before them make room.

@@ -172,7 +172,12 @@ void Simulation::set_up_messages() {
             for (std::size_t r = 0; r < schedules_.size(); ++r) host_[r] = machine_.host_of[r];
         flows_.emplace(machine_.network, machine_.other_host.byte_s);
     }
-    hosts_.resize(std::max<std::size_t>(static_cast<std::size_t>(hosts.count()), 1));
+    const auto cards = static_cast<std::int32_t>(machine_.network.cards);
+    std::vector<std::int32_t> on_host(std::max<std::size_t>(static_cast<std::size_t>(hosts.count()), 1));
+    cards_.resize(on_host.size() * static_cast<std::size_t>(cards));
+    if (!flows_)
+        for (std::size_t r = 0; r < schedules_.size(); ++r)
+            ranks_[r].card = host_[r] * cards + on_host[host_[r]]++ % cards;
     std::size_t messages = 0;
     for (std::size_t r = 0; r < schedules_.size(); ++r) {
         ranks_[r].first_half = static_cast<std::int32_t>(messages);

@@ -11,7 +11,7 @@ namespace tilewave {
 
 namespace {
 
-constexpr std::array<const char*, 5> names{"", "switch", "fat tree", "torus", "dragonfly"};
+constexpr std::array<const char*, 5> names{"hosts", "switch", "fat tree", "torus", "dragonfly"};
 constexpr std::int64_t most_nodes = std::int64_t{1} << 24, most_cards = 64;
 constexpr std::size_t most_levels = 8;
 
@@ -148,7 +148,8 @@ std::string name_of(NetworkShape topology) {
 
 NetworkShape topology_of(const std::string& name) {
     const auto at = std::find(names.begin(), names.end(), name);
-    if (at == names.end()) throw ConfigError("topology is '" + name + "'; allowed: switch, fat tree, torus, dragonfly");
+    if (at == names.end())
+        throw ConfigError("topology is '" + name + "'; allowed: hosts, switch, fat tree, torus, dragonfly");
     return static_cast<NetworkShape>(at - names.begin());
 }
 
@@ -168,10 +169,15 @@ void Network::route(std::int64_t from, std::int64_t to, double stream_byte_s, st
 }
 
 std::optional<std::string> Network::wrong() const {
-    if (topology == NetworkShape::unknown) return std::nullopt;
     const auto given = [](const std::string& what, const auto& value, const std::string& allowed) {
         return what + " is " + concat(value) + "; allowed: " + allowed;
     };
+    if (cards < 1 || cards > most_cards) return given("cards", cards, concat("1 to ", most_cards));
+    if (topology == NetworkShape::unknown) {
+        const bool more = !extents.empty() || !up.empty() || one_way || !link_byte_s.empty() || card_byte_s != 0;
+        return more || hop_s != 0 ? std::optional("topology is 'hosts'; allowed with it: cards, nothing else")
+                                  : std::nullopt;
+    }
     const std::size_t counts = extents.size();
     const bool fine = topology == NetworkShape::single_switch ? counts == 1
                       : topology == NetworkShape::dragonfly   ? counts == 3
@@ -206,7 +212,6 @@ std::optional<std::string> Network::wrong() const {
         if (!(link_byte_s[k] > 0 && link_byte_s[k] <= 1))
             return given(concat("link_byte_s[", k, "]"), link_byte_s[k], "seconds above 0, at most 1");
     if (!(card_byte_s >= 0 && card_byte_s <= 1)) return given("card_byte_s", card_byte_s, "seconds from 0 to 1");
-    if (cards < 1 || cards > most_cards) return given("cards", cards, concat("1 to ", most_cards));
     if (!(hop_s >= 0 && hop_s <= 1)) return given("hop_s", hop_s, "seconds from 0 to 1");
     return std::nullopt;
 }

@@ -1,6 +1,7 @@
 """Hosts that two links join: what `tilewave run` sets, and that bytes of each message take both."""
 
 import json
+from pathlib import Path
 
 import pytest
 from launches import TILEWAVE, ended
@@ -58,6 +59,16 @@ def test_messages_take_all_cards(tmp_path, cluster_tool, cluster_name, links, gi
         assert len(sent) == links and sum(sent) >= BYTES, (size, sent)
         carried = [count > 0.4 * sum(sent) for count in sent]
         assert sum(carried) == parts, (size, sent)
+
+
+def test_the_benchmark_has_all_cases(tmp_path, cluster_tool, monkeypatch):
+    from bench.cards import cards
+
+    monkeypatch.chdir(Path(__file__).resolve().parents[2])
+    cards(json_path=tmp_path / "rows.json", quick=True, args=["--ranks", "4"])
+    rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
+    cases = {"spread, 0.1 MB a rank", "halo, faces of 64x64", "product, n = 64"}
+    assert {row["case"] for row in rows} == cases and len(rows) == 12 and all(row["value"] > 0 for row in rows)
 
 
 def test_wrong_numbers_of_links_are_refused(cluster_tool):

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from tilewave.launch.cards import rails
+
 pytestmark = pytest.mark.cluster
 LINE_BYTES_S = 119.7e6  # payload of 1 Gb/s Ethernet under TCP
 PROGRAM = """
@@ -27,21 +29,26 @@ if not context._machine:
 """
 
 
-def measured(box, folder, budget_s, ranks):
+def measured(box, folder, budget_s, ranks, env=None):
     script = folder / "program.py"
     script.write_text(PROGRAM)
-    done = box.run([sys.executable, str(script), str(budget_s), str(folder / "machine.json")], ranks=ranks, timeout=100)
+    done = box.run(
+        [sys.executable, str(script), str(budget_s), str(folder / "machine.json")], ranks=ranks, env=env, timeout=100
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads((folder / "machine.json").read_text())
 
 
-@pytest.mark.parametrize("rate, gigabits", [("100mbit", 0.1), ("1gbit", 1.0)])
-def test_bandwidth_is_the_line_rate(tmp_path, cluster_tool, cluster_name, rate, gigabits):
-    truth, errors = gigabits * LINE_BYTES_S, []
-    with cluster_tool.Cluster(hosts=2, rate=rate, name=cluster_name) as box:
+@pytest.mark.parametrize("rate, gigabits, links", [("100mbit", 0.1, 1), ("1gbit", 1.0, 1), ("100mbit", 0.2, 2)])
+def test_bandwidth_is_the_line_rate(tmp_path, cluster_tool, cluster_name, rate, gigabits, links):
+    """With two links, of both together: then one message is as fast as all of a host."""
+    truth, errors, ranks = gigabits * LINE_BYTES_S, [], 2 * links
+    cards = {f"eth{k}": 10000 for k in range(links)}
+    with cluster_tool.Cluster(hosts=2, rate=rate, name=cluster_name, links=links) as box:
         for budget_s in (3, 10, 10):  # others at work on this machine disturb one, perhaps two
-            found = measured(box, tmp_path, budget_s, ranks=2)
-            assert found["host_of"] == [0, 1] and found["same_host"] is None
+            found = measured(box, tmp_path, budget_s, ranks, rails(cards, {}))
+            assert found["host_of"] == sorted([0, 1] * links) and (found["same_host"] is None) == (ranks == 2)
+            assert found["conditions"]["cards"] == [cards, cards] and found["network"] is None
             errors.append(1 / found["other_host"]["byte_s"] / truth - 1)
             if abs(errors[-1]) <= 0.03:
                 break

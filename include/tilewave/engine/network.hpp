@@ -7,7 +7,7 @@
 
 namespace tilewave {
 
-/// How the switches of a network are joined.
+/// How the switches of a network are joined. unknown: messages share only the cards of each host.
 enum class NetworkShape : std::uint8_t { unknown, single_switch, fat_tree, torus, dragonfly };
 
 // The numbers of a network, each declared once: X(type, name, default, documentation).
@@ -27,13 +27,13 @@ enum class NetworkShape : std::uint8_t { unknown, single_switch, fat_tree, torus
     X(double, card_byte_s, 0, \
       "Seconds a byte of a node's card, in each direction; 0: as other_host.byte_s.") \
     X(std::int64_t, cards, 1, \
-      "Cards of a node; a message takes the one that its peer's number says.") \
+      "Cards of a node, of which a message takes one: that which its peer's number says; hosts: its rank's place on its " \
+      "host. Cards that share each message are one.") \
     X(double, hop_s, 0, \
       "Seconds of latency of each link between switches, in addition to other_host.latency_s.")
 // clang-format on
 
-/// Nodes, cards, switches and their links: see TILEWAVE_NETWORK_NUMBERS. Without a topology, messages share only the
-/// link of each host.
+/// Nodes, cards, switches and their links: see TILEWAVE_NETWORK_NUMBERS.
 struct Network {
     NetworkShape topology = NetworkShape::unknown;
 #define TILEWAVE_NUMBER(type, name, otherwise, text) type name = otherwise;
@@ -56,7 +56,7 @@ struct Network {
     std::optional<std::string> wrong() const;
 };
 
-/// "switch", "fat tree", "torus", "dragonfly"; "" without.
+/// "hosts" of the unknown one, "switch", "fat tree", "torus", "dragonfly".
 std::string name_of(NetworkShape topology);
 /// @pre a name of the above (ConfigError)
 NetworkShape topology_of(const std::string& name);

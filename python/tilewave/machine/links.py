@@ -175,6 +175,25 @@ def _stream(session, end_s, pair):
     return byte, max(float(ahead), 0.0), tuple(map(fit.summary, posts))
 
 
+def cards(session, end_s, pair, host_of, byte_s):
+    """How many ranks of a host send to another host at full rate at once, where `byte_s` is that of one: cards, or
+    streams of one card that no single one fills.
+    """
+    hosts = [[rank for rank, host in enumerate(host_of) if host == host_of[one]] for one in pair]
+    pairs = list(zip(*hosts, strict=False))
+    if len(pairs) == 1:
+        return 1
+    place = seat(session, next((both for both in pairs if session.context.rank in both), pair))
+    samples = {4: [], MOST_STREAM: []}
+    while not samples[4] or (len(samples[4]) < 40 and session.now_s < end_s):
+        for count, found in samples.items():
+            every = session.run(_core.measure.stream, *place, STREAM_BYTES, count, 1)
+            found.append(max(every[sender][0][0] for sender, _ in pairs))
+    together = fit.slope(*((count * STREAM_BYTES, found) for count, found in samples.items())).value
+    full = len(pairs) * byte_s / together if together > 0 else 1
+    return min(max(int(full + 0.3), 1), len(pairs))
+
+
 def _eager(session, pair, byte_s):
     """The bytes of the largest message that leaves though the receiver has not asked for it."""
 

@@ -114,12 +114,13 @@ class Machine(Value):
     Attributes
     ----------
     conditions : dict
-        hosts (of each rank), threads, CPUs, MPI library, settings, date, version.
+        hosts (of each rank), threads, CPUs, network cards of each host (Mbit/s), MPI library, settings, date, version.
     NUMBERS
     same_host, other_host : Link or None
         None where the launch has no such neighbours.
     network : Network or None
-        What messages between hosts share, for predictions; None: only the link of each host.
+        What messages between hosts share, for predictions; None: the one card of each host, or cards that share each
+        message.
     copy_byte_s : Curve
         Seconds to copy one byte between an array and a buffer, over the number of contiguous bytes.
     memory : list of Curve

@@ -7,13 +7,14 @@ from tilewave import _core, notices, units
 from tilewave.allgather import allgather
 from tilewave.machine import busy, known
 from tilewave.machine.machine import Machine
+from tilewave.machine.network import Network
 from tilewave.machine.numbers import NUMBERS
 from tilewave.version import version
 
 #: Below the 30 and 3 s that are promised: the last experiment may take longer than planned.
 BUDGET_S = {False: 22.0, True: 2.2}
-#: Of it, for what lanes and memory of one rank cost; messages between ranks take the rest.
-HAND_OVER, STEP, COPIES, MEMORY, SPEEDS = 0.02, 0.01, 0.04, 0.15, 0.04
+#: Of it, for what lanes, memory and ranks of a host at once cost; messages between two ranks take the rest.
+HAND_OVER, STEP, COPIES, MEMORY, SPEEDS, CARDS = 0.02, 0.01, 0.04, 0.15, 0.04, 0.03
 #: A machine is measured without being asked for once runs have taken so many times as long as that takes.
 WORTH = 10
 
@@ -64,6 +65,11 @@ def _experiments(session):
     for done, (kind, pair) in enumerate(kinds.items()):
         part = (1.0 - session.used()) / (len(kinds) - done)
         links[kind] = measure_links.link(session, part, kind, pair, spread)
+    network = None
+    if "other_host" in kinds:
+        byte_s = links["other_host"].byte_s
+        cards = measure_links.cards(session, session.until(CARDS), kinds["other_host"], host_of, byte_s)
+        network = Network("hosts", cards=cards) if cards > 1 else None
     if kinds:
         kind = "other_host" if "other_host" in kinds else "same_host"
         numbers["poll_s"] = session.note(spread, "poll_s", measure_links.poll(session, 0.01, kinds[kind]))
@@ -78,7 +84,15 @@ def _experiments(session):
     if "busy" in conditions:  # by other programs, which slow some ranks more than others
         speeds = []
     return Machine(
-        conditions, **numbers, copy_byte_s=copies, memory=memory, host_of=host_of, speeds=speeds, spread=spread, **links
+        conditions,
+        **numbers,
+        copy_byte_s=copies,
+        memory=memory,
+        host_of=host_of,
+        speeds=speeds,
+        network=network,
+        spread=spread,
+        **links,
     )
 
 

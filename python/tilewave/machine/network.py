@@ -23,7 +23,7 @@ class Network(Value):
     Attributes
     ----------
     topology : str
-        "switch", "fat tree", "torus" or "dragonfly".
+        "switch", "fat tree", "torus" or "dragonfly"; "hosts": messages share only the cards of each host.
     NUMBERS
     """
 
@@ -31,7 +31,7 @@ class Network(Value):
 
     @property
     def nodes(self) -> int:
-        """How many there are."""
+        """How many there are; 1 of "hosts", which does not say."""
         return self._to_core().nodes()
 
     def _to_core(self):
@@ -51,6 +51,8 @@ class Network(Value):
         return core
 
     def __str__(self) -> str:
+        if self.topology == "hosts":
+            return f"hosts: {units.count(self.cards, 'card')} each, of which a rank's messages take one"
         shape = " x ".join(map(str, self.extents))
         links = ", ".join(units.rate(byte_s) for byte_s in self.link_byte_s)
         return f"{self.topology} {shape}: {units.count(self.nodes, 'node')}" + (f", links of {links}" if links else "")

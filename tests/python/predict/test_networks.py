@@ -134,6 +134,37 @@ def test_two_large_messages_share_a_card(synchronous):
     assert found[0, 0][1] == found[1, 0][1] == pytest.approx(10)
 
 
+@pytest.mark.parametrize("cards, last_s", [(1, 32), (2, 17), (3, 17)])
+def test_ranks_of_a_host_share_its_cards(cards, last_s):
+    """Two ranks send 30 bytes each to two of another host: 15 s a message on a card; latency 2 s."""
+    m = machine([0, 1, 0, 1], send_s=0, receive_s=0)
+    m.network = tw.Network("hosts", cards=cards)._to_core()
+    ranks = []
+    for r in range(4):
+        sends = r % 2 == 0
+        message = (sends, r + 1 if sends else r - 1, r // 2, 30, False)
+        ranks.append(schedule(r, 4, [[SEND if sends else RECEIVE, WAIT]], [message]))
+    found = ends(predict(ranks, m))
+    assert sorted(found[r, 0][1] for r in (1, 3)) == [17, last_s]
+
+
+def test_both_ways_of_a_card_and_messages_of_one_rank():
+    """Two messages of a rank take one card, and two ranks' messages into one rank its card."""
+    m = machine([0, 1, 0], send_s=0, receive_s=0)
+    m.network = tw.Network("hosts", cards=2)._to_core()
+    two = [("post_recv", 0), ("post_recv", 1), ("wait", 0), ("wait", 1)]
+    ranks = [schedule(r, 3, [[SEND, WAIT]], [(True, 1, r, 30, False)]) for r in (0, 2)]
+    ranks.insert(1, schedule(1, 3, [two], [(False, 0, 0, 30, False), (False, 2, 2, 30, False)]))
+    assert ends(predict(ranks, m))[1, 0][3] == 32
+    out = [("post_send", 0), ("post_send", 1), ("wait", 0), ("wait", 1)]
+    pair = [
+        schedule(0, 2, [out], [(True, 1, tag, 30, False) for tag in (0, 1)]),
+        schedule(1, 2, [two], [(False, 0, tag, 30, False) for tag in (0, 1)]),
+    ]
+    m.host_of = [0, 1]
+    assert ends(predict(pair, m))[1, 0][3] == 32
+
+
 @pytest.mark.parametrize(
     "network, hosts, words",
     [
