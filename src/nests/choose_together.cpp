@@ -57,27 +57,25 @@ public:
           begin_s_(clock_()) {}
 
     std::optional<ChosenPlan> run() {
-        std::exception_ptr error;
-        try {
+        here([&] {
             if (call_) prepare();
-        } catch (...) {
-            error = std::current_exception();
-        }
+        });
         std::vector<std::int64_t> least{-in_units(known_.spent_s), known_.settled, in_units(known_.run_s),
                                         in_units(call_ ? call_->ran_s : 0)};
-        const bool all = agree_on_rates(context_, !call_ || error != nullptr, rates_, least);
-        if (error) std::rethrow_exception(error);
+        const bool all = agree_on_rates(context_, !call_ || failed_, rates_, least);
+        if (failed_) std::rethrow_exception(failed_);
         if (!all) return std::nullopt;
         known_.spent_s = in_seconds(-least[0]);
         known_.settled = least[1] != 0;
         known_.run_s = in_seconds(least[2]);
         ran_s_ = in_seconds(least[3]);
-        read_stored();
+        if (!read_stored()) return std::nullopt;
         spending_.before_s = known_.spent_s;
         spending_.settled = known_.settled;
         if (!measure_first()) return std::nullopt;
         std::optional<Best> best;
         if (!measure_more(best)) return std::nullopt;
+        if (failed_) std::rethrow_exception(failed_);
         if (!best) best = best_brought(Unmeasured::left_out);
         remember(*best);
         return chosen(std::move(*best));
@@ -85,6 +83,29 @@ public:
 
 private:
     using Experiment = std::pair<std::size_t, std::shared_ptr<SampledNest>>;  // of which contender
+
+    // Does what may fail on this rank alone; its error waits for the next agreement.
+    template <class Local>
+    void here(Local local) {
+        if (!failed_) try {
+                local();
+            } catch (...) {
+                failed_ = std::current_exception();
+            }
+    }
+    // That agreement, in which numbers become the least of all ranks'. False where another rank has failed. Collective.
+    bool agreed(std::vector<std::int64_t>& least) {
+        least.push_back(!failed_);
+        allreduce_min(context_.transport(), least);
+        if (failed_) std::rethrow_exception(failed_);
+        const bool all = least.back() != 0;
+        least.pop_back();
+        return all;
+    }
+    bool agreed() {
+        std::vector<std::int64_t> nothing;
+        return agreed(nothing);
+    }
 
     // Seconds of this rank, what compiling took aside.
     double spent_s() const { return clock_() - begin_s_ - compiling_s_; }
@@ -202,18 +223,24 @@ private:
         }
     }
 
-    // From disk, where nothing is known. Collective.
-    void read_stored() {
+    // From disk, where nothing is known. False where another rank has failed. Collective.
+    bool read_stored() {
         RateStore& store = context_.component<RateStore>();
-        const bool stores = !store.launch.value_or("").empty();
-        for (std::size_t c = 0; c < contenders_.size() && stores; ++c) {
-            const std::string digest = contenders_[c].first->digest();
-            keys_.push_back(digest.empty() ? digest : digest + "\n" + body_key(contenders_[c]));
+        if (store.launch.value_or("").empty()) return true;
+        here([&] {
+            for (const Contender& c : contenders_) {
+                const std::string digest = c.first->digest();
+                keys_.push_back(digest.empty() ? digest : digest + "\n" + body_key(c));
+            }
+        });
+        if (!agreed()) return false;
+        for (std::size_t c = 0; c < contenders_.size(); ++c) {
             if (!rates_of(c).empty()) continue;
             const BodyRates body = store.read(context_, keys_.back());
             rates_of(c) = body.rates;
             take(contenders_[c], body);
         }
+        return true;
     }
 
     // To disk and into memory.
@@ -237,8 +264,16 @@ private:
         }
     }
 
-    // What an alternative lacks so that nothing can be said of it. False where some rank was interrupted. Collective.
+    // What an alternative lacks so that nothing can be said of it. False where some rank was interrupted or has
+    // failed. Collective.
     bool measure_first() {
+        std::vector<Experiment> all;
+        here([&] { all = lacking(); });
+        if (!agreed()) return false;
+        // Half of the budget is for what the best plan then lacks.
+        return all.empty() || measure(all, left_s() / (2 * static_cast<double>(all.size())) - beyond_s_);
+    }
+    std::vector<Experiment> lacking() {
         std::vector<Experiment> all;
         const std::int64_t passed = std::min(array_bytes(), 2 * machine_.shared_cache_bytes);
         beyond_s_ = sampled_byte_s * static_cast<double>(std::min(passed, most_displaced));
@@ -264,42 +299,33 @@ private:
         for (std::size_t c = 0; c < contenders_.size(); ++c)
             for (const auto& other : contenders_[c].others)
                 if (lacks(c, other)) all.emplace_back(c, other);
-        // Half of the budget is for what the best plan then lacks.
-        return all.empty() || measure(all, left_s() / (2 * static_cast<double>(all.size())) - beyond_s_);
+        return all;
     }
 
-    // False where some rank was interrupted. Collective.
+    // False where some rank was interrupted or has failed. Collective.
     bool measure(const std::vector<Experiment>& some, double each_s) {
-        if (some.empty()) return true;
         std::vector<RateExperiment> all;
-        double total_s = 0;
-        for (const auto& [c, nest] : some) {
-            const Contender& of = contenders_[c];
-            // A small nest is not measured for much longer than it runs.
-            const double run_s = 10 * Machine().point_s * points(of);
-            const double most_s = std::min(rate_budget_s, std::max(least_rate_budget_s, run_s));
-            const bool window = of.alternative.problem.window.along >= 0;  // whose tiles are large
-            const double budget_s = std::min(most_s, std::max(each_s, window ? least_rate_budget_s : least_sample_s));
-            total_s += budget_s;
-            all.push_back({&nest->plan(), !of.alternative.on_one_rank || context_.rank() == 0,
-                           [&nest = *nest](double seconds) { return nest.sample(seconds); }, budget_s});
-        }
-        for (std::size_t i = 0; i < some.size() && some.size() > 1; ++i)
-            if (all[i].takes_part) compiled([&] { return some[i].second->start(), true; });
-        for (std::size_t i = 0; i < some.size(); ++i) try {
-                if (all[i].takes_part) compiled([&] { return some[i].second->compile(), true; });
-            } catch (const std::exception&) {  // sample() says so, on all ranks
-            }
+        here([&] { all = experiments(some, each_s); });
+        if (!agreed()) return false;
         const bool small = array_bytes() < machine_.shared_cache_bytes / 4;
         const bool twice = all.size() > 1 && (thorough() || (small && all[0].budget_s >= 2 * least_sample_s));
         const std::optional<Measured> found = measure_rates(context_, all, twice ? 2 : 1, [&] { return spent_s(); });
         if (!found) return false;
+        double total_s = 0;
+        for (const RateExperiment& e : all) total_s += e.budget_s;
+        spending_.samples += static_cast<int>(some.size());
+        beyond_s_ = std::max(found->spent_s - spending_.spent_s - total_s, 0.0) / static_cast<double>(some.size());
+        spending_.spent_s = found->spent_s;
+        here([&] { take(some, *found); });
+        return true;
+    }
+    // What was measured takes the place of what is stored, with the numbers that are surer. Local.
+    void take(const std::vector<Experiment>& some, const Measured& found) {
         for (std::size_t i = 0; i < some.size(); ++i) {
             const std::size_t c = some[i].first;
             RateList& rates = rates_of(c);
             const SweepProblem& problem = contenders_[c].alternative.problem;
-            MeasuredRate now = found->rates[i];
-            // It takes the place of what is stored, with the numbers that are surer.
+            MeasuredRate now = found.rates[i];
             std::erase_if(rates, [&](const MeasuredRate& m) {
                 if (!is_stored(m) || !rate_is_measured(problem, now.plan, machine_, {&m, 1})) return false;
                 if (m.spread < now.spread) now.rate = m.rate, now.spread = m.spread;
@@ -309,22 +335,41 @@ private:
             now.extents = extents_of(problem);
             rates.push_back(std::move(now));
         }
-        spending_.samples += static_cast<int>(some.size());
-        beyond_s_ = std::max(found->spent_s - spending_.spent_s - total_s, 0.0) / static_cast<double>(some.size());
-        spending_.spent_s = found->spent_s;
-        return true;
+    }
+    std::vector<RateExperiment> experiments(const std::vector<Experiment>& some, double each_s) {
+        std::vector<RateExperiment> all;
+        for (const auto& [c, nest] : some) {
+            const Contender& of = contenders_[c];
+            // A small nest is not measured for much longer than it runs.
+            const double run_s = 10 * Machine().point_s * points(of);
+            const double most_s = std::min(rate_budget_s, std::max(least_rate_budget_s, run_s));
+            const bool window = of.alternative.problem.window.along >= 0;  // whose tiles are large
+            all.push_back({&nest->plan(), !of.alternative.on_one_rank || context_.rank() == 0,
+                           [&nest = *nest](double seconds) { return nest.sample(seconds); },
+                           std::min(most_s, std::max(each_s, window ? least_rate_budget_s : least_sample_s))});
+        }
+        for (std::size_t i = 0; i < some.size() && some.size() > 1; ++i)
+            if (all[i].takes_part) compiled([&] { return some[i].second->start(), true; });
+        for (std::size_t i = 0; i < some.size(); ++i) try {
+                if (all[i].takes_part) compiled([&] { return some[i].second->compile(), true; });
+            } catch (const std::exception&) {  // sample() says so, on all ranks
+            }
+        return all;
     }
 
     // What the best plan lacks, again and again; `best`: the plan, if tiles like its are measured, else nothing. False
-    // where some rank was interrupted. Collective.
+    // where some rank was interrupted or has failed. Collective.
     bool measure_more(std::optional<Best>& best) {
         if (planning() == Planning::quick || (!known_.settled && left_s() < least_sample_s)) return true;
         for (int round = 0; round < most_more_rates; ++round) {
-            bool again = false;
-            std::optional<Experiment> next = next_to_measure(best, again);
-            if (known_.settled && !again) next.reset();  // what is hoped by rates of other arrays came later
+            std::optional<Experiment> next;
+            here([&] {
+                bool again = false;
+                next = next_to_measure(best, again);
+                if (known_.settled && !again) next.reset();  // what is hoped by rates of other arrays came later
+            });
             std::vector<std::int64_t> least{next.has_value(), -in_units(spent_s())};
-            allreduce_min(context_.transport(), least);
+            if (!agreed(least)) return false;
             spending_.spent_s = in_seconds(-least[1]);
             if (least[0] == 0) {
                 spending_.settled = true;
@@ -343,27 +388,22 @@ private:
     }
 
     // The best plan, if tiles like its have not been measured, or (`again`) by another process and beside other work;
-    // `best`: the same plan, if they have, or a plan of a short run. Nothing where that fails: the last choice says
-    // why. Local.
+    // `best`: the same plan, if they have, or a plan of a short run. Local.
     std::optional<Experiment> next_to_measure(std::optional<Best>& best, bool& again) {
         best.reset();
-        try {
-            Best found = best_brought(Unmeasured::hoped);
-            hoped_ = found.choice.ranked[0];
-            const std::size_t at = found.at;
-            const bool is_brief = brief(found), measured = found.choice.measured;
-            known_.run_s = hoped_->time_s * call_->blocks;
-            again = measured && !is_brief && is_stored(found.choice.nearest) &&
-                    found.choice.nearest.spread > context_.component<RateStore>().renewed_spread;
-            if (measured)
-                best = std::move(found);
-            else if (is_brief)
-                best = best_brought(Unmeasured::as_nearest);
-            if ((measured || is_brief) && !again) return std::nullopt;
-            return Experiment{at, made(contenders_[at], hoped_->plan)};
-        } catch (const std::exception&) {
-            return std::nullopt;
-        }
+        Best found = best_brought(Unmeasured::hoped);
+        hoped_ = found.choice.ranked[0];
+        const std::size_t at = found.at;
+        const bool is_brief = brief(found), measured = found.choice.measured;
+        known_.run_s = hoped_->time_s * call_->blocks;
+        again = measured && !is_brief && is_stored(found.choice.nearest) &&
+                found.choice.nearest.spread > context_.component<RateStore>().renewed_spread;
+        if (measured)
+            best = std::move(found);
+        else if (is_brief)
+            best = best_brought(Unmeasured::as_nearest);
+        if ((measured || is_brief) && !again) return std::nullopt;
+        return Experiment{at, made(contenders_[at], hoped_->plan)};
     }
 
     bool brief(const Best& b) const { return b.choice.ranked[0].time_s * call_->blocks < least_run_s; }
@@ -448,6 +488,7 @@ private:
     PlannedCall known_;
     Spending spending_;
     std::optional<Candidate> hoped_;
+    std::exception_ptr failed_;  // of this rank, which the others do not know yet
 };
 
 }  // namespace

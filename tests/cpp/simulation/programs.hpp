@@ -464,9 +464,8 @@ private:
             const std::uint64_t its = seed_ * 64 + static_cast<std::uint64_t>(k);
             ProgramRank at{context, Dice(its), Dice(its * 8 + static_cast<std::uint64_t>(context.rank())), memory};
             if (context.rank() == 0) names_ += concat(family.name, "\n");
-            // What a rank lacks in a call of its own is its own error. Plans of nests are chosen in many steps between
-            // messages, in which a rank must not lack memory yet.
-            const bool spared = family.call == call_sends || family.call == call_nests;
+            // What a rank lacks in a call of its own is its own error.
+            const bool spared = family.call == call_sends;
             simulation_.spare(context.rank(), fault_ == SimulatedRanks::Fault::memory && spared);
             std::string outcome = outcome_of([&] { family.call(at); });
             memory_grant() = {};
