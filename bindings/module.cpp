@@ -47,9 +47,9 @@ NB_MODULE(_core, m) {
     limits["simd_rows"] = tilewave::max_simd_rows;
     limits["error_sites"] = tilewave::error_sites;
     m.attr("limits") = limits;
-    nb::list dtypes;  // (NumPy's name, whether arrays of nests have it)
+    nb::list dtypes;
     for (const tilewave::Dtype d : tilewave::all_dtypes)
-        dtypes.append(nb::make_tuple(tilewave::to_string(d), tilewave::in_nests(d)));
+        dtypes.append(tilewave::to_string(d));
     m.attr("dtypes") = nb::tuple(dtypes);
     nb::dict paths;  // what each fast path does, by name
 #define TILEWAVE_PATH(name, text) paths[#name] = text;

@@ -7,19 +7,22 @@
 
 namespace tilewave {
 
-// X(name, C++ type, NumPy's name, format of Python's buffers, whether arrays of nests have it)
+// X(name, C++ type, NumPy's name, format of Python's buffers)
 // clang-format off
 #define TILEWAVE_DTYPES(X) \
-    X(b1, bool, "bool", "?", false) \
-    X(i1, std::int8_t, "int8", "b", true) \
-    X(i2, std::int16_t, "int16", "h", true) \
-    X(i4, std::int32_t, "int32", "i", true) \
-    X(i8, std::int64_t, "int64", "l", true) \
-    X(u1, std::uint8_t, "uint8", "B", true) \
-    X(f4, float, "float32", "f", true) \
-    X(f8, double, "float64", "d", true) \
-    X(c8, std::complex<float>, "complex64", "Zf", true) \
-    X(c16, std::complex<double>, "complex128", "Zd", true)
+    X(b1, bool, "bool", "?") \
+    X(i1, std::int8_t, "int8", "b") \
+    X(i2, std::int16_t, "int16", "h") \
+    X(i4, std::int32_t, "int32", "i") \
+    X(i8, std::int64_t, "int64", "l") \
+    X(u1, std::uint8_t, "uint8", "B") \
+    X(u2, std::uint16_t, "uint16", "H") \
+    X(u4, std::uint32_t, "uint32", "I") \
+    X(u8, std::uint64_t, "uint64", "L") \
+    X(f4, float, "float32", "f") \
+    X(f8, double, "float64", "d") \
+    X(c8, std::complex<float>, "complex64", "Zf") \
+    X(c16, std::complex<double>, "complex128", "Zd")
 // clang-format on
 
 #define TILEWAVE_DTYPE(name, ...) name,
@@ -43,21 +46,13 @@ const char* to_string(Dtype type);
 /// How Python's buffer protocol names the type.
 const char* buffer_format(Dtype type);
 
-/// Whether arrays of nests may have the type. Patterns move all types.
-constexpr bool in_nests(Dtype type) {
-#define TILEWAVE_DTYPE(name, type, numpy, format, nests) nests,
-    constexpr bool allowed[] = {TILEWAVE_DTYPES(TILEWAVE_DTYPE)};
-#undef TILEWAVE_DTYPE
-    return allowed[static_cast<int>(type)];
-}
-
 constexpr bool is_complex(Dtype type) {
     return type == Dtype::c8 || type == Dtype::c16;
 }
 
-/// Whether values of the type are reduced to one number: those of arrays of nests; complex ones by their parts.
+/// Whether values of the type are reduced to one number; complex ones are by their parts.
 constexpr bool in_reductions(Dtype type) {
-    return in_nests(type) && !is_complex(type);
+    return !is_complex(type);
 }
 
 /// The Dtype of a C++ type.
@@ -73,7 +68,7 @@ consteval Dtype dtype_of() {
 /// f of a zero of the C++ type, for the types for which in_reductions() holds.
 template <class F>
 void with_real_type(Dtype type, F f) {
-#define TILEWAVE_DTYPE(name, number, numpy, format, nests) \
+#define TILEWAVE_DTYPE(name, number, ...) \
     if constexpr (in_reductions(Dtype::name))              \
         if (type == Dtype::name) return f(number{});
     TILEWAVE_DTYPES(TILEWAVE_DTYPE)

@@ -6,11 +6,9 @@ import numpy as np
 
 from tilewave import _core
 
-#: Those that patterns move, with their names: `numpy.dtype.name` takes microseconds.
-NAMES = {np.dtype(name): name for name, _ in _core.dtypes}
+#: Those of fields, nests and patterns, with their names: `numpy.dtype.name` takes microseconds.
+NAMES = {np.dtype(name): name for name in _core.dtypes}
 ALL = tuple(NAMES)
-#: Those of fields and of a nest's arrays.
-IN_NESTS = tuple(np.dtype(name) for name, in_nests in _core.dtypes if in_nests)
 
 
 def is_masked(value):

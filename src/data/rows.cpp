@@ -89,6 +89,9 @@ CombineRow combine_real(Dtype type) {
         case Dtype::i1: return combine<std::conditional_t<ordered, std::int8_t, std::uint8_t>, Op>;
         case Dtype::i2: return combine<std::conditional_t<ordered, std::int16_t, std::uint16_t>, Op>;
         case Dtype::u1: return combine<std::uint8_t, Op>;
+        case Dtype::u2: return combine<std::uint16_t, Op>;
+        case Dtype::u4: return combine<std::uint32_t, Op>;
+        case Dtype::u8: return combine<std::uint64_t, Op>;
         case Dtype::b1: return ordered ? combine<std::uint8_t, Op> : nullptr;
         default: return nullptr;
     }

@@ -73,6 +73,9 @@ MPI_Datatype mpi_type(Dtype type) {
         case Dtype::b1: return MPI_UINT8_T;
         case Dtype::i1: return MPI_INT8_T;
         case Dtype::i2: return MPI_INT16_T;
+        case Dtype::u2: return MPI_UINT16_T;
+        case Dtype::u4: return MPI_UINT32_T;
+        case Dtype::u8: return MPI_UINT64_T;
     }
     fail<MpiError>("unknown dtype");
 }

@@ -6,7 +6,7 @@ import random
 import numpy as np
 
 UNDER_MPIEXEC = "TILEWAVE_MPI_CHILD" in os.environ  # ranks that are threads have no MPI
-DTYPES = ("f4", "f8", "c8", "c16", "i4", "i8", "u1", "i1", "i2", "?")
+DTYPES = ("f4", "f8", "c8", "c16", "i4", "i8", "u1", "i1", "i2", "?", "u2", "u4", "u8")
 GUARD = 0xA5
 
 

@@ -79,7 +79,7 @@ def watched(text):
 def random_array(dice, generator, shape, dtype):
     """Values near each other, or of all sizes, or few different ones."""
     if np.dtype(dtype).kind != "f":
-        span = dice.choice([(0, 3), (0, 120), (0, 250)]) if dtype == "u1" else dice.choice([(-2, 3), (-1000, 1000)])
+        span = dice.choice([(0, 3), (0, 120), (0, 250)]) if dtype[0] == "u" else dice.choice([(-2, 3), (-1000, 1000)])
         return generator.integers(*span, shape).astype(dtype)
     values = generator.standard_normal(shape)
     kind = dice.randrange(3)
@@ -162,7 +162,7 @@ def random_case(seed):
     """One nest, its arrays, and all reductions of its values; what differs, as texts."""
     dice, generator = random.Random(seed), np.random.default_rng(seed)
     name = dice.choice([*BODIES])
-    nest, dtype = NESTS[name], dice.choice(["f4", "f8", "i4", "i8", "u1"])
+    nest, dtype = NESTS[name], dice.choice(["f4", "f8", "i4", "i8", "u1", "u2", "u4", "u8"])
     dims = len(nest.indices) - (name == "steps")
     shape = tuple(dice.choice([1, 2, 3, 5, 9, 17, 40] if dims < 3 else [2, 3, 7, 12]) for _ in range(dims))
     start = {array: random_array(dice, generator, shape, dtype) for array in nest.arrays}
@@ -267,7 +267,7 @@ def test_rows_that_are_longer_than_the_memory_of_their_values(name, shape):
     assert report.results["at"] == np.unravel_index(found.argmax(), shape)
 
 
-@pytest.mark.parametrize("dtypes", ["f4", "f8", "i4", "i8", "u1", "f4 i8", "u1 f8"])
+@pytest.mark.parametrize("dtypes", ["f4", "f8", "i4", "i8", "u1", "f4 i8", "u1 f8", "u2", "u8", "?", "? f4"])
 def test_fields(dtypes):
     """Whole fields, also where two are divided in different ways and lie in different orders."""
     one, other = (dtypes.split() * 2)[:2]
@@ -288,7 +288,8 @@ def test_fields(dtypes):
         assert same(tw.norm(u, 1), wanted_of("norm1", pairs))
         assert same(tw.norm(u, ord=np.inf), wanted_of("norminf", pairs))
         assert tw.max(u) == x.max() and tw.argmin(u) == np.unravel_index(x.argmin(), shape)
-        assert tw.sum(u).dtype == tw.dot(u, u).dtype == np.dtype("f8" if one[0] == "f" else "i8")
+        kind = np.dtype("f8" if one[0] == "f" else "u8" if one == "u8" else "i8")
+        assert tw.sum(u).dtype == tw.dot(u, u).dtype == kind
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])

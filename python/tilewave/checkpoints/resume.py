@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tilewave.checkpoints import folders, plain
 from tilewave.checkpoints.checkpoint import _folder, begin_clock, even_blocks
 from tilewave.context.collective import collective, ready
-from tilewave.dtypes import IN_NESTS
+from tilewave.dtypes import ALL
 from tilewave.errors import ConfigError
 from tilewave.field import zarr3
 from tilewave.field.create import make
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tilewave.annotations import Collective, FilePath
     from tilewave.context.context import Context
 
-_DTYPES = {dtype.name: dtype for dtype in IN_NESTS}
+_DTYPES = {dtype.name: dtype for dtype in ALL}
 
 
 @collective("tw.resume", whole=True)
@@ -156,7 +156,7 @@ def _fill(field, name, item, folder, manifest):
             def checked(chunk, data, array=array):
                 folders.checked(f"{array}/{chunk}", data, manifest)
 
-            stored = zarr3.Stored(os.path.join(folder, array), node, IN_NESTS, checked)
+            stored = zarr3.Stored(os.path.join(folder, array), node, ALL, checked)
             field._view(back)[...] = stored[field.owned]
 
 

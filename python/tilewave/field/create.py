@@ -13,7 +13,7 @@ import numpy as np
 from tilewave import _core, units
 from tilewave.context.checksum import checksum
 from tilewave.context.collective import collective
-from tilewave.dtypes import IN_NESTS
+from tilewave.dtypes import ALL
 from tilewave.errors import ConfigError, is_integer, shown
 from tilewave.field import npy, zarr3
 from tilewave.field.blocks import cuts_of
@@ -61,8 +61,7 @@ def field(
         One to four extents. An array without `init`, on every rank, or on rank 0 with None on the others, or a field:
         the new field gets its shape, dtype and values.
     dtype : dtype, optional
-        Default: float64, or the array's. Allowed:
-        float32, float64, complex64, complex128, int8, int16, int32, int64 or uint8.
+        Default: float64, or the array's. Allowed: bool, float32/64, complex64/128, (u)int8/16/32/64.
     init : function, array, field, number or None
         A function of the global indices, called with index arrays where it takes them, else point
         by point; or the whole array, on every rank, or on rank 0 with None on the others; or a field of this shape, or
@@ -346,7 +345,7 @@ def load(path: FilePath, *, context: Context | None = None) -> Collective[Field]
     path = npy.path_of("load", path)
     if path.endswith((".pvti", ".vti")):
         raise ConfigError(f"load: {path!r} is for ParaView; allowed: .npy files and Zarr folders")
-    whole = zarr3.opened(path, IN_NESTS) if os.path.isdir(path) else npy.opened(path, IN_NESTS)
+    whole = zarr3.opened(path, ALL) if os.path.isdir(path) else npy.opened(path, ALL)
     made = make(context, whole.shape, whole.dtype.newbyteorder("="))
     yield f"path {path!r}, shape {whole.shape}, dtype {whole.dtype}"
     yield problem_of(lambda: zarr3.read_into(made._view(0), whole, made.owned, path)) or "read"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tilewave.context.collective import text_of
-from tilewave.dtypes import IN_NESTS, is_masked
+from tilewave.dtypes import ALL, is_masked
 from tilewave.errors import ConfigError, shown
 from tilewave.field.index import SubscriptError, is_of_subscript
 
@@ -163,8 +163,8 @@ def dtype_of(dtype):
         result = np.dtype(dtype)
     except TypeError:
         result = None
-    if result is None or result not in IN_NESTS:  # NumPy finds None equal to float64
-        raise ConfigError(f"field: dtype {shown(dtype)} was given; allowed: {', '.join(d.name for d in IN_NESTS)}")
+    if result is None or result not in ALL:  # NumPy finds None equal to float64
+        raise ConfigError(f"field: dtype {shown(dtype)} was given; allowed: {', '.join(d.name for d in ALL)}")
     return result
 
 

@@ -37,7 +37,7 @@ class Writer:
         origin = [at - step / 2 for at, step in zip(origin, spacing)]  # elements are in the middle of cells
         self._place = f'Origin="{_numbers(origin, 0.0)}" Spacing="{_numbers(spacing, 1.0)}"'
         part = np.dtype(f"f{field.dtype.itemsize // 2}") if field.dtype.kind == "c" else field.dtype
-        kind = {"i": "Int", "u": "UInt", "f": "Float"}[part.kind] + str(8 * part.itemsize)
+        kind = {"b": "UInt", "i": "Int", "u": "UInt", "f": "Float"}[part.kind] + str(8 * part.itemsize)
         name = quoteattr(os.path.basename(path).removesuffix(ENDING))
         self._scalars = f"Scalars={name}"
         self._array = f'type="{kind}" Name={name}'

@@ -15,7 +15,7 @@ from tilewave.kernel.tables.row_check import is_near
 from tilewave.kernel.tables.tables import Tables
 from tilewave.kernel.types.emitting import CountedLoop, element, greatest, least
 from tilewave.kernel.types.python_math import BEYOND
-from tilewave.kernel.types.values import I8, I64, POINTER, Typed, Value, ir_type
+from tilewave.kernel.types.values import I8, I64, POINTER, Typed, Value, bools_of, in_memory, ir_type
 from tilewave.nest.batch import BOUNDS, WHERE, before
 from tilewave.nest.types import INT, scalar
 
@@ -36,16 +36,16 @@ class BatchRows:
     """
 
     def __init__(self, nest, dtypes, slots, constants, name, choices):
-        self.nest, self.dtypes, self.slots, self.constants = nest, dtypes, slots, constants
+        self.nest, self.dtypes, self.slots, self.constants = nest, in_memory(dtypes), slots, constants
         self.module = ir.Module("tilewave")
         kind = ir.FunctionType(I64, [POINTER, POINTER, I64, POINTER, POINTER, POINTER])
         self.row = ir.Function(self.module, kind, name)
         self.pointers, self.step, self.count, self.index, self.direction, self.env = self.row.args
         self.build = ir.IRBuilder(self.row.append_basic_block("entry"))
-        self.e = Emitter(self.build, choices.fastmath)
+        self.e = Emitter(self.build, choices.fastmath, bools_of(dtypes))
         self.e.line, self.e.leave = nest.line, self._leave
         self.parallel = ParallelAccesses(self.module)
-        self.tables = Tables(self.e, nest, dtypes, self.parallel.mark)
+        self.tables = Tables(self.e, nest, self.dtypes, self.parallel.mark)
         self.lanes = nest.lanes
         self.memory = self.only = self.place = None
         #: Places of the body that leave the loops at once.

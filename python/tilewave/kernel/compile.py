@@ -57,7 +57,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from tilewave import _core
-from tilewave.dtypes import IN_NESTS
+from tilewave.dtypes import ALL
 from tilewave.errors import ConfigError, is_integer
 from tilewave.kernel import cache as kernel_cache
 from tilewave.kernel import environment, kernel_code, processor
@@ -258,7 +258,7 @@ def _recipe(
     ----------
     nest : Nest
     dtype_of : dict
-        From array name to dtype: int8, int16, int32, int64, uint8, float32, float64, complex64 or complex128.
+        From array name to dtype: one of `tilewave.dtypes.ALL`.
     scalars : dict, optional
         Values of the scalars. Only their types are compiled in, and for a Python int the range
         that it is in (`body.scalars.RANGES`).
@@ -379,10 +379,10 @@ def _checked_dtypes(nest, dtype_of):
         if name not in dtype_of:
             raise ConfigError(f"nest {nest.name!r} needs the dtype of its array {name!r}")
         dtype = np.dtype(dtype_of[name])
-        if dtype not in IN_NESTS or not dtype.isnative:
+        if dtype not in ALL or not dtype.isnative:
             raise ConfigError(
                 f"array {name!r} of nest {nest.name!r} has dtype {dtype}; "
-                f"allowed: {', '.join(each.name for each in IN_NESTS)}"
+                f"allowed: {', '.join(each.name for each in ALL)}"
             )
         checked[name] = dtype
     return checked | {value.name: value.dtype for value in nest.values if value.dtype is not None}

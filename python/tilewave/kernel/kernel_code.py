@@ -23,7 +23,7 @@ from tilewave.kernel.tables.looked_up_rows import LookedUpRows
 from tilewave.kernel.tables.row_check import lookups_are_inside, lookups_to_check
 from tilewave.kernel.tables.tables import Tables
 from tilewave.kernel.types.emitting import element
-from tilewave.kernel.types.values import I1, I8, I64, POINTER, Typed, Value, ir_type
+from tilewave.kernel.types.values import I1, I8, I64, POINTER, Typed, Value, bools_of, in_memory, ir_type
 from tilewave.nest.batch import BatchNest
 from tilewave.nest.types import INT, scalar
 
@@ -126,7 +126,7 @@ class _Frame:
     def __init__(
         self, nest, dtypes, slots, constants, choices, width=1, into=None, name="tilewave_points", permutation=None
     ):
-        self.nest, self.dtypes, self.slots, self.constants = nest, dtypes, slots, constants
+        self.nest, self.dtypes, self.slots, self.constants = nest, in_memory(dtypes), slots, constants
         self.choices, self.permutation = choices, permutation
         self.independent, self.width, self.same_row = choices.independent, width, choices.same_row
         self.module = ir.Module("tilewave") if into is None else into
@@ -139,9 +139,9 @@ class _Frame:
         self.pointers, self.step, self.count, self.index, self.direction, self.env, self.ahead = self.row.args[:7]
         self.live = self.row.args[7] if into is not None else None
         self.build_at = ir.IRBuilder(self.row.append_basic_block("entry"))
-        self.e = Emitter(self.build_at, choices.fastmath)
+        self.e = Emitter(self.build_at, choices.fastmath, bools_of(dtypes))
         self.parallel = ParallelAccesses(self.module) if choices.independent else None
-        self.tables = Tables(self.e, nest, dtypes, self.marked)
+        self.tables = Tables(self.e, nest, self.dtypes, self.marked)
         self.steps = dict(zip((place.key for place in nest.places), choices.steps, strict=True))
         self.bests, self.updates = Bests(self, choices.bests), Updates(self)
         self.first_table_slot = room_of(slots)

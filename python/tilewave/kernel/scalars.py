@@ -71,7 +71,8 @@ class Slot:
         if self.type.is_complex:
             packed.view(np.float64)[position : position + 2] = value.real, value.imag
         else:
-            (packed.view(np.float64) if self.type.is_float else packed)[position] = value
+            kind = np.float64 if self.type.is_float else np.uint64 if self.type.dtype.kind == "u" else np.int64
+            packed.view(kind)[position] = value
 
     def __str__(self):
         return f"{self.type}{f' in {self.low}..{self.high}' if self.type == INT else ''}"

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tilewave.dtypes import IN_NESTS
-from tilewave.nest.types import SUPPORTED
+from tilewave.dtypes import ALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +26,7 @@ NUMPY_UNARY = (
 NUMPY_BINARY = ("arctan2 hypot minimum maximum fmin fmax copysign power remainder fmod").split()
 
 #: Type constructors.
-NUMPY_TYPES = [dtype.name for dtype in IN_NESTS]
+NUMPY_TYPES = [dtype.name for dtype in ALL]
 
 #: Functions of the math module with one argument.
 MATH_UNARY = (
@@ -113,7 +112,7 @@ MISSING = object()
 def is_constant(value):
     """Whether a body may use this object as a constant number."""
     if isinstance(value, np.generic):
-        return value.dtype in SUPPORTED
+        return value.dtype in ALL
     return type(value) in (bool, int, float, complex)
 
 

@@ -11,11 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewave.dtypes import IN_NESTS
+from tilewave.dtypes import ALL
 
 PYTHON, SCALAR, ARRAY0 = "Python", "NumPy", "0-d array"
-
-SUPPORTED = (np.dtype(bool), *IN_NESTS)
 
 OPERATORS = {
     "+": operator.add,
@@ -112,7 +110,7 @@ def type_of(value):
     if type(value) in _PYTHON:
         return _PYTHON[type(value)]
     if isinstance(value, np.generic | np.ndarray):
-        if value.dtype not in SUPPORTED:
+        if value.dtype not in ALL:
             raise Unsupported(f"a result of dtype {value.dtype.name}")
         return Type(ARRAY0 if isinstance(value, np.ndarray) else SCALAR, value.dtype)
     raise Unsupported(f"a {type(value).__name__} result")

@@ -3,11 +3,12 @@
 import numpy as np
 
 from tilewave import units
-from tilewave.dtypes import IN_NESTS, is_masked
+from tilewave.dtypes import ALL, is_masked
 from tilewave.errors import ConfigError
 from tilewave.field.create import Scratch
 from tilewave.field.field import Field
 from tilewave.field.views import is_stale_view
+from tilewave.nest.nest import Nest
 from tilewave.nest.views import elements_of
 from tilewave.plan.fixed import refuse_choices
 
@@ -29,6 +30,25 @@ def split_arguments(nest, arguments):
     if missing := [name for name in nest.arrays if name not in arrays]:
         raise ConfigError(f"run: nest {nest.name!r} needs its array {missing[0]!r}")
     return arrays, scalars
+
+
+def as_numbers(nest, arguments, copies=False):
+    """The arguments with integers in place of bytes and of letters that a nest only reads: views of the same memory.
+    With `copies`, also those of arrays in another byte order than the processor's.
+    """
+    if not isinstance(nest, Nest):
+        return arguments
+    made = dict(arguments)
+    for name in (set(nest.arrays) - set(nest.written)) & made.keys():
+        value = made[name]
+        if isinstance(value, bytes | bytearray):
+            made[name] = np.frombuffer(value, np.uint8)
+        elif isinstance(value, np.ndarray):
+            if copies and not value.dtype.isnative and value.dtype.kind in "iufcU":
+                value = value.astype(value.dtype.newbyteorder("="))
+            letter = value.dtype.isnative and {"S1": "u1", "U1": "u4"}.get(value.dtype.str.lstrip("|<>"))
+            made[name] = value.view(letter) if letter else value
+    return made
 
 
 def fields_for_scratch(nest, arrays, context, steps):
@@ -73,12 +93,10 @@ def check_arrays(nest, arrays, context):
     """
     for name, value in arrays.items():
         if not isinstance(value, (Field, np.ndarray)) or is_masked(value):
-            raise ConfigError(f"array {name!r}: given {type(value).__name__}; allowed: a field or a NumPy array")
-        if value.dtype not in IN_NESTS:
-            raise ConfigError(
-                f"array {name!r} has dtype {value.dtype}; allowed: "
-                f"{', '.join(d.name for d in IN_NESTS)}, in native byte order"
-            )
+            also = "" if name in nest.written else "; bytes, where only read"
+            raise ConfigError(f"array {name!r}: given {type(value).__name__}; allowed: a field or a NumPy array{also}")
+        if value.dtype not in ALL:
+            raise ConfigError(f"array {name!r} has dtype {value.dtype}; allowed: {_allowed(nest, name)}")
         if isinstance(value, np.ndarray) and is_stale_view(value):
             raise ConfigError(
                 f"array {name!r} is a view of a field from before a run moved the field's values elsewhere; "
@@ -121,6 +139,14 @@ def check_arrays(nest, arrays, context):
                 raise ConfigError(
                     f"arrays {other!r} and {name!r} share memory; an array that is written must be given once"
                 )
+
+
+def _allowed(nest, name):
+    """The dtypes of an array of a nest, for a message."""
+    names = f"{', '.join(d.name for d in ALL)}, in native byte order"
+    if name in nest.written:
+        return names
+    return f"{names} (`run` takes others for arrays that are only read), and S1, U1, whose letters are read as numbers"
 
 
 def _check_fields_once(arrays):

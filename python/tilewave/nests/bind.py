@@ -18,6 +18,7 @@ from tilewave.kernel.scalars import Slot
 from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
+from tilewave.nests.arguments import as_numbers
 from tilewave.nests.bound_variant import NAME, Variant
 from tilewave.nests.layout_of_others import with_layout_of_others
 from tilewave.nests.prepare import prepare
@@ -127,7 +128,7 @@ class Bound(PreparedCalls):
     ) -> None:
         self.nest, self.context, self.record = nest, context, False
         self._loops, self._steps, self._fastmath, self._reduce = loops, loops.steps, fastmath, reduce
-        self._arguments, (self._plan, self._choices) = arguments, fixed_by(plan, planning)
+        self._arguments, (self._plan, self._choices) = as_numbers(nest, arguments), fixed_by(plan, planning)
         self._planning = self._choices.pop("planning", USUAL)
         self._as_others = {}  # choices of its plan, as nests that were bound before have them
         self._variants = LruCache(MOST_VARIANTS)

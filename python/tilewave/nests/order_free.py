@@ -98,9 +98,9 @@ def _exact(nest, updates, dtypes, scalars, captured):
 def _order_does_not_matter(update, types, dtypes):
     """Values of the array's own type wrap, whatever comes first. Of a wider type the largest and the smallest may be
     taken: an element of a signed array refuses what it cannot hold."""
-    if update.op == "last":
-        return True
     dtype = dtypes[update.array]
+    if update.op == "last" or dtype.kind == "b":
+        return dtype.kind != "b"
     if not types or any(kind.is_float or kind.is_complex for kind in types):
         return False
     if all(not kind.is_python and kind.dtype == dtype for kind in types):

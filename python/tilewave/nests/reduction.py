@@ -299,7 +299,9 @@ def result_dtype(r, dtypes):
     if r.kind in ("sum", "dot") and any(dtype.kind == "c" for dtype in dtypes):
         return np.dtype("c16")
     if r.kind in ("sum", "dot", "norm"):
-        return np.dtype("f8" if r.kind == "norm" or any(dtype.kind == "f" for dtype in dtypes) else "i8")
+        if r.kind == "norm" or any(dtype.kind == "f" for dtype in dtypes):
+            return np.dtype("f8")
+        return np.dtype("u8" if np.dtype("u8") in dtypes else "i8")
     return dtypes[0]
 
 

@@ -9,6 +9,7 @@ from tilewave.context.collective import collective
 from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
+from tilewave.nests.arguments import as_numbers
 from tilewave.nests.execute import report_arguments, run_bound
 from tilewave.nests.order_free import combine
 from tilewave.nests.points import agreed_points, recorded_by_lanes
@@ -175,6 +176,7 @@ def run(
     points = None
     if with_points:
         points = yield from agreed_points(inject, record, (nest,), arguments, steps)
+    arguments = as_numbers(nest, arguments, copies=True)
     ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce, planning=planning)
     if points is not None:
         ready.points = points.of(nest, by_lanes)
@@ -226,6 +228,7 @@ def plan(
     same nest with the same arrays then takes this plan.
     """
     loops = Loops(over, reverse, steps, periodic=periodic, any_order=not reduce)
+    arguments = as_numbers(nest, arguments, copies=True)
     ready = yield from prepare(nest, context, loops, plan, False, arguments, reduce, planning=planning)
     if context._dry_run is not None:
         context._dry_run.calls.add(f"nest {nest.name}, not run", 0.0, ready.plan, ready.arrays.values())

@@ -43,7 +43,7 @@ def broadcast(
     ----------
     M : numpy.ndarray or number
         rows x cols, the same shape and dtype on every rank, unit column stride, any row stride; read on the root,
-        written elsewhere. float32/64, complex64/128, int8/16/32/64, uint8 or bool. Also arrays of other dimensions
+        written elsewhere. bool, float32/64, complex64/128, (u)int8/16/32/64. Also arrays of other dimensions
         and numbers, as `tilewave.patterns` says; of a number, each rank gives one of the same type.
     root : int
     algorithm : {"auto", "tree", "ring", "rounds", "direct", "mpi"}

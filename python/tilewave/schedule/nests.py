@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilewave import _core
-from tilewave.dtypes import IN_NESTS
+from tilewave.dtypes import ALL
 from tilewave.errors import ConfigError, shown
 from tilewave.kernel.compile import compile_kernel
 from tilewave.nest.bounds import Loops
@@ -118,7 +118,7 @@ def work_of(nest, arrays, over, scalars):
             raise ConfigError(
                 f"nest {nest.name!r}: array {array.name!r} was given as {other!r} and {name!r}; allowed: under one name"
             )
-        if array.dtype not in IN_NESTS:
+        if array.dtype not in ALL:
             raise ConfigError(f"nest {nest.name!r}: array {array.name!r} has dtype {array.dtype}; nests have others")
     for view in nest.views:
         if view.axes != nest.indices or view.scaled:

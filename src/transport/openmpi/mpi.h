@@ -33,7 +33,8 @@ struct ompi_predefined_object;
 extern ompi_predefined_object ompi_mpi_comm_world, ompi_mpi_comm_self, ompi_mpi_comm_null, ompi_request_null,
     ompi_mpi_info_null, ompi_mpi_errors_return, ompi_mpi_op_sum, ompi_mpi_op_prod, ompi_mpi_op_min, ompi_mpi_op_max,
     ompi_mpi_byte, ompi_mpi_float, ompi_mpi_double, ompi_mpi_c_float_complex, ompi_mpi_c_double_complex,
-    ompi_mpi_uint8_t, ompi_mpi_int8_t, ompi_mpi_int16_t, ompi_mpi_int32_t, ompi_mpi_int64_t;
+    ompi_mpi_uint8_t, ompi_mpi_uint16_t, ompi_mpi_uint32_t, ompi_mpi_uint64_t, ompi_mpi_int8_t, ompi_mpi_int16_t,
+    ompi_mpi_int32_t, ompi_mpi_int64_t;
 #define MPI_COMM_WORLD reinterpret_cast<MPI_Comm>(&ompi_mpi_comm_world)
 #define MPI_COMM_SELF reinterpret_cast<MPI_Comm>(&ompi_mpi_comm_self)
 #define MPI_COMM_NULL reinterpret_cast<MPI_Comm>(&ompi_mpi_comm_null)
@@ -52,6 +53,9 @@ extern ompi_predefined_object ompi_mpi_comm_world, ompi_mpi_comm_self, ompi_mpi_
 #define MPI_UINT8_T reinterpret_cast<MPI_Datatype>(&ompi_mpi_uint8_t)
 #define MPI_INT8_T reinterpret_cast<MPI_Datatype>(&ompi_mpi_int8_t)
 #define MPI_INT16_T reinterpret_cast<MPI_Datatype>(&ompi_mpi_int16_t)
+#define MPI_UINT16_T reinterpret_cast<MPI_Datatype>(&ompi_mpi_uint16_t)
+#define MPI_UINT32_T reinterpret_cast<MPI_Datatype>(&ompi_mpi_uint32_t)
+#define MPI_UINT64_T reinterpret_cast<MPI_Datatype>(&ompi_mpi_uint64_t)
 #define MPI_INT32_T reinterpret_cast<MPI_Datatype>(&ompi_mpi_int32_t)
 #define MPI_INT64_T reinterpret_cast<MPI_Datatype>(&ompi_mpi_int64_t)
 #define MPI_IN_PLACE reinterpret_cast<void*>(1)

@@ -13,7 +13,7 @@ from random_paths import random_paths
 import tilewave as tw
 from tilewave import _core
 
-DTYPES = ("f4", "f8", "c8", "c16", "i1", "i2", "i4", "i8", "u1")
+DTYPES = ("f4", "f8", "c8", "c16", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 FIRST = int(os.environ.get("TILEWAVE_SEED", 0))
 SEEDS = range(FIRST, FIRST + 5)
 

@@ -14,7 +14,7 @@ import tilewave as tw
 from tilewave import _core, files
 from tilewave.field import zarr3
 
-DTYPES = "f4 f8 c8 c16 i1 i2 i4 i8 u1".split()
+DTYPES = "f4 f8 c8 c16 i1 i2 i4 i8 u1 u2 u4 u8 ?".split()
 
 
 def files_of(folder):
@@ -203,7 +203,7 @@ DAMAGE = {
     "a negative shape": (changed(shape=[-4, 3]), "one to four extents"),
     "five dimensions": (changed(shape=[1] * 5), "one to four extents"),
     "no dimension": (changed(shape=[]), "one to four extents"),
-    "bool": (changed(data_type="bool"), "it holds bool; allowed: int8"),
+    "float16": (changed(data_type="float16"), "it holds float16; allowed: bool, int8"),
     "a dtype of a list": (changed(data_type=["f8"]), "lacks what an array has"),
     "chunks of 0": (changed(chunk_grid=codec("regular", chunk_shape=[0, 3])), "its chunks are"),
     "another grid": (changed(chunk_grid=codec("rectilinear", chunk_shape=[4, 3])), "its chunks are"),

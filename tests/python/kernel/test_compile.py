@@ -164,7 +164,7 @@ def test_random_body(tmp_path, seed):
     """TILEWAVE_SEED and TILEWAVE_RANDOM_BODIES choose other and more bodies."""
     try:
         choose = random.Random(seed)
-        small = "i1", "i2", "u1"
+        small = "i1", "i2", "u1", "u2", "u4", "u8"
         kinds = choose.choice((("f4", "f8"), ("f4", "f8", "i4", "i8"), small, DTYPES))
         found, text = random_nest(tmp_path, seed, ints=kinds == small)
         dtypes = {name: choose.choice(kinds) for name in "ABC"}

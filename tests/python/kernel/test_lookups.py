@@ -97,7 +97,7 @@ def arguments(nest, tables, dice, rng):
             continue
         shape = [extents[index] for index in nest.axes[name]]
         if name in "abg":
-            dtypes[name] = np.dtype(dice.choice(("i1", "u1", "i2", "i4", "i8")))
+            dtypes[name] = np.dtype(dice.choice(("i1", "u1", "i2", "i4", "i8", "u2", "u4", "u8", "?")))
             arrays[name] = rng.integers(max(low, 0) if dtypes[name].kind == "u" else low, high, shape).astype(
                 dtypes[name]
             )

@@ -20,7 +20,7 @@ SEEDS = range(500)  # those that tests/mpi/test_random_nests.py runs without --l
 KINDS = {
     *(f"{n} indices" for n in (1, 2, 3, 4)), *(f"{n} statements" for n in (1, 2, 3)),
     *(f"{n} written arrays" for n in (1, 2, 3)), "one dtype", "several dtypes",
-    *(f"{what} {dtype}" for what in ("dtype", "written dtype") for dtype in "f4 f8 i4 i8 i1 i2 u1".split()),
+    *(f"{what} {dtype}" for what in ("dtype", "written dtype") for dtype in "f4 f8 i4 i8 i1 i2 u1 u2 u4 u8".split()),
     "time: earlier time steps", "reads an earlier time step", "reads an earlier time step beside the point",
     "history given", "reads ahead", "reads behind with a positive component", "write at an offset",
     "written array of lower rank", "input of one axis", "input of lower rank", "transposed input",

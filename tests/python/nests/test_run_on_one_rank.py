@@ -170,7 +170,7 @@ def test_shapes_that_are_none_or_overflow(shape):
 
 
 def test_a_dtype_that_is_none_of_numpys():
-    with pytest.raises(tw.ConfigError, match="'rubbish' was given; allowed: int8"):
+    with pytest.raises(tw.ConfigError, match="'rubbish' was given; allowed: bool, int8"):
         tw.field((3,), "rubbish")
 
 

@@ -96,7 +96,7 @@ def gather_sum(b, **choices):
     [
         (lambda b: b.array("A", 3, combine="mean"), "combine: given 'mean'"),
         (lambda b: b.array("A", 3, "c16", combine="min"), "combine: given 'min' for complex128"),
-        (lambda b: b.array("A", 3, "u8", combine="sum"), "combine: given 'sum' for uint64"),
+        (lambda b: b.array("A", 3, "?", combine="sum"), "combine: given 'sum' for bool"),
         (lambda b: (x := gather_sum(b)) and b.result(x[1][:], x[0], [0, 2], number=1), "ranks: given .0, 2."),
         (lambda b: (x := gather_sum(b)) and b.result(x[1][:], x[0], [], number=1), "ranks: given .."),
         (

@@ -18,7 +18,7 @@ from tilewave.nest.nest import nest
 warnings.filterwarnings("ignore", category=RuntimeWarning)
 
 
-DTYPES = ("f4", "f8", "i4", "i8", "i1", "i2", "u1")
+DTYPES = ("f4", "f8", "i4", "i8", "i1", "i2", "u1", "u2", "u4", "u8")
 PAIRS = list(itertools.product(DTYPES, DTYPES))
 OPERATORS = ("+", "-", "*", "/", "//", "%", "<", "<=", ">", ">=", "==", "!=")
 BITS = ("&", "|", "^", "<<", ">>")
@@ -43,9 +43,11 @@ def special(dtype):
     dtype = np.dtype(dtype)
     with np.errstate(all="ignore"):
         if dtype.kind in "iu":
-            extra = [2**63 - 1, -(2**63), 2**53 + 1, 2**24 + 1]
+            extra = [2**63 - 1, -(2**63), 2**53 + 1, 2**24 + 1, 2**16 - 1, 2**32 - 1, 2**63, 2**64 - 1]
             inside = np.iinfo(dtype)
             return np.array([n for n in INTS + extra if inside.min <= n <= inside.max], dtype)
+        if dtype.kind == "b":
+            return np.array([False, True])
         return np.concatenate([np.array(FLOATS, dtype), random_array(np.random.default_rng(7), 40, dtype, special=0)])
 
 

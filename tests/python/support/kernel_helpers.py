@@ -144,11 +144,13 @@ def bits(array):
 def random_array(rng, shape, dtype, special=0.08):
     """Random numbers of mixed sizes; floats with some NaNs, infinities and zeros of both signs."""
     dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return rng.random(shape) < 0.5
     if dtype.kind in "iu":
-        small = rng.integers(-9 if dtype.kind == "i" else 0, 10, shape)
+        small = rng.integers(-9 if dtype.kind == "i" else 0, 10, shape, dtype)
         info = np.iinfo(dtype)
-        large = rng.integers(info.min, info.max, shape, endpoint=True)
-        return np.where(rng.random(shape) < 0.3, large, small).astype(dtype)
+        large = rng.integers(info.min, info.max, shape, dtype, endpoint=True)
+        return np.where(rng.random(shape) < 0.3, large, small)
     values = rng.normal(size=shape) * 10.0 ** rng.integers(-3, 4, shape)
     values = np.where(rng.random(shape) < 0.3, np.round(values), values)
     odd = rng.choice([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0], shape)

@@ -7,7 +7,7 @@ import random
 import numpy as np
 from tilewave.nest.parse import parse
 
-FLOATS, INTS = ("f4", "f8"), ("i4", "i8", "i1", "i2", "u1")
+FLOATS, INTS = ("f4", "f8"), ("i4", "i8", "i1", "i2", "u1", "u2", "u4", "u8")
 WEIGHTS = {1: ("0.9",), 2: ("0.5", "0.4"), 3: ("0.4", "0.3", "0.25")}  # sums below 1: values stay finite
 TABLE_EXTENT = 50  # more than any loop, so that index + constant stays inside, counted from either end
 
@@ -272,7 +272,7 @@ class Writer:
             return f"{pad}{target} {self.pick('++-')}= {value}\n"
         if is_float and not array.is_float:  # NumPy leaves open what a float out of range becomes
             self.kinds.add("float into int")
-            low, high = ("0.0", "200.0") if array.dtype == "u1" else ("-100.0", "100.0")
+            low, high = ("0.0", "200.0") if array.dtype[0] == "u" else ("-100.0", "100.0")
             value = self.pick((f"min(max({value}, {low}), {high})", f"np.minimum(np.maximum({value}, {low}), {high})"))
         elif not array.is_float and self.narrows(array):  # NumPy raises where the value does not fit
             value = f"({value}) % 101"

@@ -61,8 +61,8 @@ class Emitter:
         Takes the calls of outside functions in the loops of a strip.
     """
 
-    def __init__(self, builder, fastmath):
-        self.builder = builder
+    def __init__(self, builder, fastmath, bools=frozenset()):
+        self.builder, self.bools = builder, bools
         self.fastmath = fastmath
         self.flags = FAST if fastmath else ()
         self.sites = []

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from tilewave.kernel.emit.functions import call
 from tilewave.kernel.emit.reduced_values import TRUE, joined, store_values, watched_names
 from tilewave.kernel.types import arithmetic
-from tilewave.kernel.types.casts import assign
-from tilewave.kernel.types.values import Typed, Value, constant
+from tilewave.kernel.types.casts import assign, truth
+from tilewave.kernel.types.values import I8, Typed, Value, constant
 from tilewave.nest.helpers import MOST_CALLS, helper_of
 from tilewave.nest.names import Scope
 from tilewave.nest.subscript import subscripts_of
@@ -74,7 +74,7 @@ class Body:
     """
 
     def __init__(self, emitter, nest, constants, names, reads, cells, lookup):
-        self.e = emitter
+        self.e, self._bools = emitter, emitter.bools
         self.source = nest.source
         self._updates = nest.updates
         self.tables = [table for table in nest.tables if table not in self._updates]
@@ -206,10 +206,13 @@ class Body:
         if place[0] in self._updates:
             self._nest.types[place[0]].update(option.type for option in value.options)
         kind = self.state.cells[place].type
-        stored = self._guarded(
-            target,
-            lambda: self.e.dispatch(lambda typed: Value([Typed(kind, assign(self.e, typed, kind.dtype))]), value),
-        )
+
+        def element(typed):
+            if place[0] in self._bools:
+                return Value([Typed(kind, self.e.builder.zext(truth(self.e, typed), I8))])
+            return Value([Typed(kind, assign(self.e, typed, kind.dtype))])
+
+        stored = self._guarded(target, lambda: self.e.dispatch(element, value))
         self.state = replace(
             self.state, cells={**self.state.cells, place: stored.only}, stored=self.state.stored | {place}
         )
@@ -324,9 +327,16 @@ class Body:
     def _read(self, node):
         if node.value.id in self.tables:
             subscripts = [self.expression(part) for part in subscripts_of(node)]
-            return self.lookup(node, subscripts)
+            return self._element(node.value.id, self.lookup(node, subscripts))
         place = self._place_of(node)
-        return Value([self.state.cells[place]]) if place in self.state.cells else self.reads[place]
+        value = Value([self.state.cells[place]]) if place in self.state.cells else self.reads[place]
+        return self._element(place[0], value)
+
+    def _element(self, array, value):
+        """An element as NumPy has it: kernels see those of bool arrays as bytes."""
+        if array not in self._bools:
+            return value
+        return self.e.dispatch(lambda typed: Value([Typed(scalar(bool), truth(self.e, typed))]), value)
 
     def _compare(self, left, operators, operands):
         """A chain of comparisons: stops at the first that is false."""

@@ -2,6 +2,7 @@
 
 import operator
 
+import numpy as np
 from llvmlite import ir
 
 from tilewave.kernel.types import complex_numbers
@@ -18,6 +19,7 @@ from tilewave.kernel.types.python_math import (
 from tilewave.kernel.types.values import I1, INT64_MAX, Typed, Value, constant, ir_type
 from tilewave.nest.types import ARRAY0, BOOL, COMPLEX, FLOAT, INT, OPERATORS, Unsupported, infer, scalar
 
+UINT64 = np.dtype("uint64")
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
 
@@ -167,9 +169,21 @@ def _compare(e, symbol, left, right):
             if dtype.kind in "iu"
             else dtype.kind == "b"
         )
+        signed = [each for each in (left, right) if each.type.dtype.kind == "i"]
+        if len(signed) == 1 and UINT64 in (left.type.dtype, right.type.dtype) and (beyond or signed[0].type != INT):
+            return _compare_signs(e, symbol, left, right)
         if beyond:
             dtype = INT.dtype  # NumPy compares with any Python int, also out of bounds
     return _compare_ir(e, symbol, dtype, promote(e, left, dtype), promote(e, right, dtype))
+
+
+def _compare_signs(e, symbol, left, right):
+    """A comparison of a uint64 with a signed integer, exact as NumPy's."""
+    build, compare = e.builder, OPERATORS[symbol]
+    first, second = (cast(e, each.ir, each.type.dtype, INT.dtype) for each in (left, right))
+    sign, result = (first, compare(-1, 0)) if left.type.dtype.kind == "i" else (second, compare(0, -1))
+    negative = build.icmp_signed("<", sign, constant(INT.dtype, 0))
+    return build.select(negative, I1(int(result)), build.icmp_unsigned(symbol, first, second))
 
 
 def _compare_ir(e, symbol, dtype, left, right):

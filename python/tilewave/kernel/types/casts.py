@@ -10,7 +10,7 @@ import platform
 from llvmlite import ir
 
 from tilewave.kernel.types import complex_numbers
-from tilewave.kernel.types.values import I1, I32, I64, Typed, Value, constant, ir_type
+from tilewave.kernel.types.values import I1, I32, I64, INT64_MAX, INT64_MIN, Typed, Value, constant, ir_type
 from tilewave.nest.types import ARRAY0, BOOL, COMPLEX, FLOAT, INT, Unsupported, int_range
 
 #: Ints up to this bound are doubles exactly.
@@ -86,10 +86,18 @@ def _float_to_int(e, value, source, target):
     Processors have no conversion to 8 and 16 bits: NumPy keeps the low bits of one to 32.
     """
     build = e.builder
+    signed = target.kind == "i"
     if target.itemsize < 4:
-        word = _float_to_word(e, value, source, I32, signed=target.kind == "i")
-        return build.trunc(word, ir_type(target))
-    return _float_to_word(e, value, source, ir_type(target), signed=True)
+        return build.trunc(_float_to_word(e, value, source, I32, signed), ir_type(target))
+    if signed or not X86:
+        return _float_to_word(e, value, source, ir_type(target), signed)
+    # Nor has x86 one to unsigned numbers: the low bits of one to 64, and what is beyond without the highest bit.
+    word = _float_to_word(e, value, source, I64, signed=True)
+    if target.itemsize == 4:
+        return build.trunc(word, I32)
+    half = constant(source, 2.0**63)
+    rest = _float_to_word(e, build.fsub(value, half), source, I64, signed=True)
+    return build.select(build.fcmp_ordered(">=", value, half), build.xor(rest, I64(INT64_MIN)), word)
 
 
 def _float_to_word(e, value, source, kind, signed):
@@ -121,16 +129,13 @@ def check_range(e, typed, dtype):
         return constant(dtype, 0)
     if typed.const is not None:
         return constant(dtype, typed.const)
-    if dtype.itemsize == 8:
-        return typed.ir
     if not fits(typed, dtype):
         low, high = int_range(dtype)
-        outside = e.builder.or_(
-            e.builder.icmp_signed("<", typed.ir, I64(low)),
-            e.builder.icmp_signed(">", typed.ir, I64(high)),
-        )
+        outside = e.builder.icmp_signed("<", typed.ir, I64(low))
+        if high < INT64_MAX:
+            outside = e.builder.or_(outside, e.builder.icmp_signed(">", typed.ir, I64(high)))
         e.fail_if(outside, "OverflowError", f"Python integer out of bounds for {dtype.name}")
-    return _trunc(e.builder, typed.ir, ir_type(dtype))
+    return typed.ir if dtype.itemsize == 8 else _trunc(e.builder, typed.ir, ir_type(dtype))
 
 
 def promote(e, typed, dtype):
@@ -186,6 +191,9 @@ def to_int(e, typed, what="int(x)"):
     if typed.type == INT:
         return typed
     low, high = (0, 1) if typed.type.is_bool else int_range(typed.type.dtype)
+    if high > INT64_MAX:
+        high = INT64_MAX
+        e.fail_if(e.builder.icmp_signed("<", typed.ir, I64(0)), "OverflowError", f"{what} of a number beyond 64 bits")
     return Typed(INT, cast(e, typed.ir, typed.type.dtype, INT.dtype), low=low, high=high)
 
 
@@ -216,7 +224,7 @@ def exact_double(e, typed):
 def construct(e, typed, dtype):
     """``np.float32(x)`` and its kin, as an LLVM value."""
     if typed.type.is_python and dtype.kind in "iu":
-        return check_range(e, to_int(e, typed, f"np.{dtype.name}(x)"), dtype)
+        return _whole(e, typed, dtype, f"np.{dtype.name}(x)")
     return promote(e, typed, dtype)
 
 
@@ -228,7 +236,20 @@ def assign(e, typed, dtype):
         return cast(e, typed.ir, typed.type.dtype, dtype)
     if typed.type.dtype == dtype and not typed.type.is_python:
         return typed.ir
-    return check_range(e, to_int(e, typed, "assignment to an integer array"), dtype)
+    return _whole(e, typed, dtype, "assignment to an integer array")
+
+
+def _whole(e, typed, dtype, what):
+    """A number as one of an integer dtype, with Python's errors."""
+    if typed.type != FLOAT or typed.const is not None or int_range(dtype)[1] <= INT64_MAX:
+        return check_range(e, to_int(e, typed, what), dtype)
+    e.fail_if(e.builder.fcmp_unordered("uno", typed.ir, typed.ir), "ValueError", "cannot convert float NaN to integer")
+    inside = e.builder.and_(
+        e.builder.fcmp_ordered(">", typed.ir, constant("float64", -1)),
+        e.builder.fcmp_ordered("<", typed.ir, constant("float64", 2.0**64)),
+    )
+    e.fail_if(e.builder.not_(inside), "OverflowError", f"{what} of a number out of bounds for {dtype.name}")
+    return _float_to_int(e, typed.ir, FLOAT.dtype, dtype)
 
 
 def fold(e, function, *operands):

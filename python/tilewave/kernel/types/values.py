@@ -27,6 +27,16 @@ def ir_type(dtype):
     return I1 if dtype.kind == "b" else (_FLOATS if dtype.kind == "f" else _INTEGERS)[dtype.itemsize]
 
 
+def in_memory(dtypes):
+    """The dtypes of elements as kernels load and store them: those of bool arrays are bytes."""
+    return {name: np.dtype("u1") if np.dtype(each).kind == "b" else each for name, each in dtypes.items()}
+
+
+def bools_of(dtypes):
+    """The arrays whose elements are bools."""
+    return frozenset(name for name, each in dtypes.items() if np.dtype(each).kind == "b")
+
+
 def worst(dtype, op):
     """What no value is worse than, of "max" and "min"; else 0."""
     if not op:
