@@ -48,8 +48,7 @@ NB_MODULE(_core, m) {
     limits["error_sites"] = tilewave::error_sites;
     m.attr("limits") = limits;
     nb::list dtypes;
-    for (const tilewave::Dtype d : tilewave::all_dtypes)
-        dtypes.append(tilewave::to_string(d));
+    for (const tilewave::Dtype d : tilewave::all_dtypes) dtypes.append(tilewave::to_string(d));
     m.attr("dtypes") = nb::tuple(dtypes);
     nb::dict paths;  // what each fast path does, by name
 #define TILEWAVE_PATH(name, text) paths[#name] = text;
