@@ -68,8 +68,8 @@ consteval Dtype dtype_of() {
 /// f of a zero of the C++ type, for the types for which in_reductions() holds.
 template <class F>
 void with_real_type(Dtype type, F f) {
-#define TILEWAVE_DTYPE(name, number, ...) \
-    if constexpr (in_reductions(Dtype::name))              \
+#define TILEWAVE_DTYPE(name, number, ...)     \
+    if constexpr (in_reductions(Dtype::name)) \
         if (type == Dtype::name) return f(number{});
     TILEWAVE_DTYPES(TILEWAVE_DTYPE)
 #undef TILEWAVE_DTYPE
