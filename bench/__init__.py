@@ -11,6 +11,7 @@ from bench.hiding import hiding
 from bench.matmul import matmul
 from bench.multigrid import multigrid
 from bench.nests import nests
+from bench.papers import papers
 from bench.partitions import partitions
 from bench.paths import paths
 from bench.patterns import patterns
@@ -18,10 +19,8 @@ from bench.planning import planning
 from bench.several import several
 from bench.simulate import simulate
 from bench.stencils import stencils
-from bench.sweep import sweep
 from bench.transport import transport
 from bench.unequal import unequal
-from bench.wolfmann import wolfmann
 
 NAMES = {
     "bodies": bodies,
@@ -36,6 +35,7 @@ NAMES = {
     "matmul": matmul,
     "multigrid": multigrid,
     "nests": nests,
+    "papers": papers,
     "partitions": partitions,
     "paths": paths,
     "patterns": patterns,
@@ -44,8 +44,6 @@ NAMES = {
     "several": several,
     "simulate": simulate,
     "stencils": stencils,
-    "sweep": sweep,
     "transport": transport,
     "unequal": unequal,
-    "wolfmann": wolfmann,
 }

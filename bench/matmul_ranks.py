@@ -1,4 +1,4 @@
-"""What the ranks of `bench matmul` and `bench wolfmann` do: products in turn with those of other libraries."""
+"""What the ranks of `bench matmul` and `bench papers` do: products in turn with those of other libraries."""
 
 import sys
 

@@ -1,6 +1,7 @@
 """The site: Sphinx over the Markdown of this folder, the docstrings, the headers' comments and the examples."""
 
 import inspect
+import json
 import os
 import pydoc
 import re
@@ -12,9 +13,11 @@ from numpydoc.xref import DEFAULT_LINKS
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-sys.path[:0] = [str(ROOT / "tools"), str(DOCS)]
+sys.path[:0] = [str(ROOT / "tools"), str(DOCS), str(ROOT)]
 import cpp_api  # noqa: E402
 from pictures import Pictures, order_of_examples  # noqa: E402
+
+from bench.papers import draw  # noqa: E402
 
 project = "Tilewave"
 author = "the Tilewave authors"
@@ -175,5 +178,7 @@ def setup(app):
     app.connect("autodoc-process-signature", signature)
     app.connect("missing-reference", plain_name)
     cpp_api.write(DOCS / "api" / "cpp")
+    for found in (DOCS / "papers").glob("*.json"):
+        draw(json.loads(found.read_text()), found.parent)
     os.environ["TILEWAVE_PIN"] = "off"
     app.connect("source-read", read_page)

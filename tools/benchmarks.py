@@ -19,16 +19,15 @@ MOST_LINES = 280
 TABLES = {
     "First calls": ("first",),
     "Nests": ("nests", "costs", "bodies", "several", "transport"),
-    "Sweeps and plans": ("executor", "sweep", "hiding", "plan"),
+    "Sweeps and plans": ("executor", "hiding", "plan"),
     "Stencils, halos, multigrid": ("stencils", "halo", "partitions", "multigrid", "unequal"),
     "Patterns": ("patterns", "cards"),
-    "Dense linear algebra": ("matmul", "factors", "wolfmann"),
+    "Dense linear algebra": ("matmul", "factors"),
 }
 # What a benchmark shows, and in what its ratio is.
 TITLES = {
     "first": "First calls: the ratio is the contender's time / ours; the limit is the runs alone / the calls",
     "executor": "Executor: what a step costs; the ratio is target / ours",
-    "sweep": "Sweep: the four schedules; the ratio is to one rank with one lane, the limit is 2",
     "hiding": "Hiding: communication behind computation over 1 Gb/s; the limit is the ideal time / ours",
     "nests": "Nests: the ratio is the contender's time / ours; the limit is memory, or lanes with nothing in common",
     "costs": "Functions, updates, norms, sums, receivers: the ratio is NumPy's, Numba's or the nest's without / ours",
@@ -44,14 +43,12 @@ TITLES = {
     "cards": "Hosts that two links join: the ratio is the time over one link / over both",
     "matmul": "Matrix products: the ratio is the contender's time / ours; the limit is max(compute, wire)",
     "factors": "LU, Cholesky, QR: the ratio is the contender's time / ours; the limit is max(compute, wire)",
-    "wolfmann": "The table of wolfmann2010: the ratio is the plain wavefront's time / ours",
     "plan": "Plans: regret is the plan's time / the best by brute force; error is predicted against measured",
 }
 KEEP = {
     "plan": r"regret|error",
     "matmul": r"^auto|median",
     "factors": r"median",
-    "wolfmann": r"median",
     "hiding": r"overlap ratio",
     "first": r"^tilewave$",
     "nests": r"memory of fields",
@@ -65,7 +62,6 @@ ONLY = {
     "bodies": (r"", r"^tilewave$"),
     "several": (r"1000", r"^tilewave, chain$"),
     "transport": (r"", r"^tilewave$"),
-    "sweep": (r"hyperplane overlapping", r""),
     "stencils": (r"", r"^tilewave \("),
     "halo": (r"128.* axis (\d, width 1, 1|[02], width 4, 4)", r"^tilewave$"),
     "partitions": (r"[48]@1gbit.*c16", r"^the plan against"),
@@ -84,7 +80,6 @@ ONLY = {
         r"^tilewave, auto$|auto is the fastest|^prediction error, median",
     ),
     "factors": (r"2@1gbit, n = 2000|(LU|Cholesky), 2@1gbit, n = 4000", r"^tilewave, against (MKL|HPL)$"),
-    "wolfmann": (r"Ethernet|table", r"^pending$|^prediction error, median"),
     "executor": (r"2 MPI ranks, beyond|8x8, 2 ranks|^predict, 64 ranks$", r""),
 }
 # What is asked of speed, and the command that shows it.
@@ -107,6 +102,7 @@ HEAD = """<!-- written by tools/benchmarks.py from docs/benchmarks/*.json: do no
 Contenders take turns in one run. A figure is the median, its spread the largest minus the smallest value. A ratio above
 1 says that Tilewave is faster. Nothing is computed from figures of two machines. Above a table is the command
 that renews it: on an idle machine, in the environment of `make demo`, then `make docs`. Hosts need root and iproute2.
+The experiments of the papers have [pages of their own](papers/index.md).
 
 Contenders are outside the project, in folders that TILEWAVE_CONTENDERS names, with colons between. A virtual
 environment each for `pip install devito mpi4py mpich dtaidistance` and for `pip install ghex` (built from source with

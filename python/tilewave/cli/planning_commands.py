@@ -54,19 +54,39 @@ def plan(
 def simulate(
     script: str = SCRIPT,
     args: list[str] | None = ARGS,
-    ranks: int = typer.Option(1, "-n", "--ranks", help="Number of ranks to simulate."),
+    ranks: str = typer.Option(
+        "1", "-n", "--ranks", help="Number of ranks to simulate; several with commas give a table of their scaling."
+    ),
     threads: int | None = PLAN_THREADS,
     machine: str | None = MACHINE,
     rounds: int | None = ROUNDS,
+    kind: str = typer.Option(
+        "strong", "--scaling", help="strong: the script has the same work on all ranks; weak: each rank has as much."
+    ),
+    file: Path | None = typer.Option(None, "-o", help="Picture of the scaling: a .png, .svg or .pdf file."),
 ):
     """Say what SCRIPT would take on a cluster that need not be there, with the messages of all ranks on its network;
     options come before SCRIPT.
 
-    As `tilewave plan`, and each plan is then simulated with all ranks, where there is memory for them.
+    As `tilewave plan`, and each plan is then simulated with all ranks, where there is memory for them. With several
+    numbers of ranks: how the predicted time scales.
     """
-    from tilewave.cli import plan_script
+    from tilewave import ConfigError
+    from tilewave.cli import plan_script, scaling
 
-    typer.echo(plan_script.text(_planned(script, args, ranks, threads, machine, rounds, all_ranks=True)))
+    try:
+        counts = scaling.rank_counts(ranks)
+        scaling.check(kind, file, counts)
+    except ConfigError as error:
+        fail(error)
+    found = [_planned(script, args, count, threads, machine, rounds, all_ranks=True) for count in counts]
+    if len(found) == 1:
+        typer.echo(plan_script.text(found[0]))
+        return
+    typer.echo(scaling.text(found, kind))
+    if file is not None:
+        scaling.draw(found, kind, Path(script).name, file)
+        typer.echo(f"picture: {file}")
 
 
 def _planned(script, args, ranks, threads, machine, rounds, all_ranks=False):

@@ -7,6 +7,9 @@ import pytest
 import tilewave as tw
 
 from bench import NAMES
+from bench.papers import PAPERS, page
+
+DOCS = Path(__file__).resolve().parents[3] / "docs" / "papers"
 
 KEYS = {"case", "contender", "value", "unit", "spread", "ratio_to_contender", "fraction_of_limit"}
 
@@ -27,7 +30,7 @@ HERE = {"args": ["--where", "2x1"]}
         ("patterns", {}), ("plan", HERE),
         pytest.param("qr", HERE, marks=pytest.mark.skipif(not hasattr(tw.linalg, "qr"), reason="no QR factors")),
         ("several", {"args": ["--where", "1x1,2x1"]}), ("stencils", {"args": ["--where", "1x1,2x1"]}),
-        ("sweep", {}), ("transport", HERE),
+        ("transport", HERE),
     ],
 )
 def test_quick(name, more, tmp_path, capsys):
@@ -36,6 +39,20 @@ def test_quick(name, more, tmp_path, capsys):
     assert data["bench"] == name and data["machine"]["cpus"] >= 1
     assert data["rows"] and all(set(r) == KEYS and r["value"] >= 0 for r in data["rows"])
     assert "median" in capsys.readouterr().out
+
+
+def test_papers(tmp_path):
+    """Predicted only: findings, pages and pictures of each paper, and the site's pages are those of their findings."""
+    NAMES["papers"](quick=True, args=["-o", str(tmp_path)])
+    for name in PAPERS:
+        found = json.loads((tmp_path / f"{name}.json").read_text())
+        figures = [tmp_path / f"{name}-{one['name']}.png" for one in found["figures"]]
+        assert figures and all(figure.stat().st_size > 10000 for figure in figures)
+        predicted = [row[2] for table in found["tables"] for row in table["rows"] if row[2] is not None]
+        assert len(predicted) > 10 and found["why"] and found["left_out"]
+        assert page.text(found) == (tmp_path / f"{name}.md").read_text()
+        stored = DOCS / f"{name}.json"
+        assert page.text(json.loads(stored.read_text())) == stored.with_suffix(".md").read_text()
 
 
 def test_unknown_case():
