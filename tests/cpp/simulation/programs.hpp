@@ -365,6 +365,7 @@ public:
         : seed_(seed), dice_(seed * 2 + faulty), ranks_(static_cast<int>(dice_(1, 8))), simulation_(seed, ranks_) {
         calls_ = dice_(1, 4);
         outcomes_.resize(static_cast<std::size_t>(ranks_));
+        memory_.resize(outcomes_.size());
         using Fault = SimulatedRanks::Fault;
         if (faulty) {
             fault_ = static_cast<Fault>(dice_(0, 4));
@@ -453,8 +454,8 @@ private:
 
     void program(Context& context) {
         Dice order(seed_);
-        std::vector<std::shared_ptr<void>> memory;
-        auto& outcomes = outcomes_[static_cast<std::size_t>(context.rank())];
+        const auto rank = static_cast<std::size_t>(context.rank());
+        auto& outcomes = outcomes_[rank];
         for (std::int64_t k = 0; k < calls_; ++k) {
             if (k == leaves_before_ && context.rank() == victim_) {
                 if (dice_(0, 1)) context.end();
@@ -462,7 +463,7 @@ private:
             }
             const auto& family = families[static_cast<std::size_t>(order(0, std::ssize(families) - 1))];
             const std::uint64_t its = seed_ * 64 + static_cast<std::uint64_t>(k);
-            ProgramRank at{context, Dice(its), Dice(its * 8 + static_cast<std::uint64_t>(context.rank())), memory};
+            ProgramRank at{context, Dice(its), Dice(its * 8 + rank), memory_[rank]};
             if (context.rank() == 0) names_ += concat(family.name, "\n");
             // What a rank lacks in a call of its own is its own error.
             const bool spared = family.call == call_sends;
@@ -482,7 +483,8 @@ private:
     std::int64_t calls_ = 0, leaves_before_ = -1;
     SimulatedRanks::Fault fault_ = SimulatedRanks::Fault::none;
     int victim_ = -1;
-    std::vector<std::vector<std::string>> outcomes_;  // by rank
+    std::vector<std::vector<std::string>> outcomes_;            // by rank
+    std::vector<std::vector<std::shared_ptr<void>>> memory_{};  // by rank: others may still send to one that has ended
     std::vector<std::string> errors_;
     std::string names_;
     SimulatedRanks simulation_;
