@@ -220,6 +220,7 @@ void bind_panels(nb::module_& m) {
         .def_ro("memory_bytes", &FactorPlan::memory_bytes)
         .def_ro("sent_bytes", &FactorPlan::sent_bytes)
         .def_ro("least_sent_bytes", &FactorPlan::least_sent_bytes)
+        .def_rw("moving_s", &FactorPlan::moving_s)
         .def_prop_ro("predicted_s", [](const FactorPlan& p) { return predicted(p.predicted_s); })
         .def("__str__", &FactorPlan::text);
     options.def(nb::init<>())
@@ -315,6 +316,7 @@ void bind_factor_calls(nb::module_& m) {
         .def_ro("plan", &FactorReport::plan)
         .def_ro("moved", &FactorReport::moved)
         .def_ro("memory_bytes", &FactorReport::memory_bytes)
+        .def_ro("sample", &FactorReport::sample)
         .def_ro("prediction", &FactorReport::prediction);
     nb::class_<FactorStorage>(m, "FactorStorage", "What became of a matrix, by block columns.")
         .def_ro("matrix", &FactorStorage::matrix)

@@ -148,7 +148,8 @@ struct FactorReport : ScheduleReport {
     std::string moved;  ///< "a", "b", "ab": what was redistributed first
     /// Memory of this rank beyond arguments and results: panels in flight, copies of what is redistributed.
     std::int64_t memory_bytes = 0;
-    std::function<Prediction()> prediction;  ///< as of a product
+    std::function<Prediction()> prediction;  ///< as of a product; of a sample its time alone
+    std::string sample = {};                 ///< what the prediction simulates; empty: all
 };
 
 /// What became of a matrix, by block columns or in square blocks on the grid of the plan.

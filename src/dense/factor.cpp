@@ -8,6 +8,7 @@
 #include "dense/elements.hpp"
 #include "dense/matrix_run.hpp"
 #include "measure/task_rates.hpp"
+#include "plan/panels/tuning.hpp"
 
 namespace tilewave {
 
@@ -66,7 +67,7 @@ FactorStorage Factorization::run(const RankedPlans<FactorPlan>& ranked, bool in_
         MatrixStorage triangles(context(), {one_block, layout.columns}, a_.type());
         std::fill_n(triangles.data(), triangles.bytes(), std::byte{0});
         FactorPlan used = plan;
-        used.predicted_s = -1;  // of the factorization alone
+        used.predicted_s = -1, used.moving_s = 0;  // of the factorization alone
         made.emplace(FactorStorage{stays && in_place ? a_.shared(layout) : MatrixStorage(context(), layout, a_.type()),
                                    std::move(triangles),
                                    0,
@@ -83,6 +84,12 @@ FactorStorage Factorization::run(const RankedPlans<FactorPlan>& ranked, bool in_
     std::vector<Binding> matrices{made->matrix.binding()};
     if (qr) matrices.push_back(made->triangles.binding());
     made->report = ready->run(matrices, stays ? "" : "a");
+    made->report.sample = sample_of(problem_, plan, tuning::most_alone_steps).text(plan);
+    if (context().rank() == 0)
+        made->report.prediction = [problem = problem_, plan, machine = context().machine(),
+                                   rates = measured_panels(library_, a_.type(), problem_)] {
+            return panels_prediction(problem, plan, machine, rates(plan), true, tuning::most_alone_steps);
+        };
     if (problem_.work == PanelWork::cholesky) clear_above_diagonal(made->matrix);
     made->info = ready->info();
     made->pivots = ready->pivots();

@@ -197,7 +197,7 @@ std::vector<OperationRate> factor_task_rates(const std::shared_ptr<const Blas>& 
     std::vector<OperationRate> rates(factor_task_count, OperationRate{1e-6, 1e-10});
     for (std::size_t operation = 0; operation < by_operation.size(); ++operation) {
         std::vector<Found>& all = by_operation[operation];
-        if (all.empty()) continue;
+        if (all.empty() || operation == columns_left_out) continue;
         std::ranges::sort(all, {}, [](const Found& f) { return f.task->amount; });
         const auto from = [&](double amount) {
             return std::ranges::lower_bound(all, amount, {}, [](const Found& f) { return f.task->amount; });
@@ -221,8 +221,7 @@ PanelRates measured_panels(std::shared_ptr<const Blas> blas, Dtype type, const P
     return [blas = std::move(blas), type, problem, known = std::make_shared<Known>()](const FactorPlan& plan) {
         auto& found = (*known)[{plan.grid[0], plan.block, plan.algorithm, plan.chunk_bytes}];
         if (found.empty())
-            found = factor_task_rates(blas, type, std::vector{panel_schedule(problem, plan, 0)},
-                                      static_cast<int>(plan.grid[0]));
+            found = factor_task_rates(blas, type, timed_schedules(problem, plan), static_cast<int>(plan.grid[0]));
         return found;
     };
 }

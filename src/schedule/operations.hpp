@@ -33,6 +33,7 @@ struct TriangularSystem {
 /// of the tile on the diagonal; qr_reflect applies their product Q, qr_reflect_adjoint Q^H. On a column of ranks:
 /// qr_first multiplies a column with all of the panel, qr_next takes its reflector and does so with the next column,
 /// qr_last takes the last, qr_sum joins what ranks have; qr_project is V^H C, qr_turn T^H of it, qr_subtract C - V X.
+/// columns_left_out stands for columns of a panel in parts of schedules that only predictions play; amount: columns.
 /// From solve_first on: a panel of a triangular system, by TriangularSystem::number().
 enum FactorTask : std::int32_t {
     cholesky_panel,
@@ -65,6 +66,7 @@ enum FactorTask : std::int32_t {
     qr_project,
     qr_turn,
     qr_subtract,
+    columns_left_out,
     solve_first
 };
 inline constexpr std::int32_t factor_task_count = solve_first + TriangularSystem::count;

@@ -98,6 +98,7 @@ struct FactorPlan {
     /// elements, Cholesky half of it (kwasniewski2021). 0: not known.
     std::int64_t least_sent_bytes = 0;
     double predicted_s = -1;  ///< -1: nothing was compared
+    double moving_s = 0;      ///< predicted, of redistributing the matrix first
     std::string text() const;
 };
 #undef TILEWAVE_CHOICE

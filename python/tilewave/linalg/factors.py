@@ -125,7 +125,9 @@ def factor_of(make, a, core, plan):
     made = make(context, a.shape, a.dtype, of_factor(a.shape, plan), core.matrix)
     made._factor, made.info = core, core.info
     made.report = FactorReport._of(context, plan, core.report, make.__name__.removesuffix("Factor").lower())
-    made._plan = dataclasses.replace(plan, predicted_s=None, compared=(), messages="")  # of the factorization alone
+    made._plan = dataclasses.replace(
+        plan, predicted_s=None, moving_s=0.0, compared=(), messages=""
+    )  # of the factorization alone
     return made
 
 

@@ -121,7 +121,7 @@ def lu(
     a : Matrix or numpy.ndarray
         Square, in any layout; an array is the same on every rank.
     grid : (int, int), optional
-        Ranks along the rows and the columns of the matrix; of more than one row blocks are square. Default: one row.
+        Ranks along the rows and the columns of the matrix; of more than one row blocks are square. Default: predicted.
     block : int, optional
         Columns of a panel. Default: those of a's blocks where a is by cyclic blocks of columns, unless more than 128
         blocks have fewer than 32 columns; else predicted.

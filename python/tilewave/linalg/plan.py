@@ -93,7 +93,7 @@ class _PlanOfMatrices:
         if ranked.shown is None:
             best, *_ = plans = ranked.plans
             known_of = {name: getattr(best, name) for name, *_ in cls._declared} | cls._more(best)
-            compared = () if best.predicted_s is None else tuple((p.predicted_s, p.memory_bytes, str(p)) for p in plans)
+            compared = () if best.predicted_s is None else tuple(cls._compared_with(plan) for plan in plans)
             more = {"compared": compared, "messages": known.messages(context), "ranks": context.size}
             ranked.shown = cls(memory_bytes=best.memory_bytes, predicted_s=best.predicted_s, **known_of, **more)
         return ranked.shown
@@ -102,6 +102,11 @@ class _PlanOfMatrices:
     def _more(cls, plan):
         """What else a plan of the core says."""
         return {}
+
+    @staticmethod
+    def _compared_with(plan):
+        """(seconds, bytes, text) of a plan of the core."""
+        return plan.predicted_s, plan.memory_bytes, str(plan)
 
     def _choices(self):
         return {name: getattr(self, name) for name, *_ in self._declared}
@@ -218,6 +223,8 @@ class FactorPlan(_PlanOfMatrices):
         elements, of Cholesky half of it (kwasniewski2021). M is its part of the matrix and its panels. 0: not known.
     predicted_s : float or None
         None where nothing was compared.
+    moving_s : float
+        Predicted, of redistributing the matrix first; not in `predicted_s`, but in what plans are compared by.
     """
 
     _declared, _values = _core.linalg.factor_choices, _core.linalg.factor_values
@@ -226,13 +233,23 @@ class FactorPlan(_PlanOfMatrices):
     sent_bytes: int = 0
     least_sent_bytes: int = 0
     predicted_s: float | None = None
+    moving_s: float = 0.0
     compared: tuple[Any, ...] = ()
     messages: str = ""
     ranks: int = 0
 
     @classmethod
     def _more(cls, plan):
-        return {"sent_bytes": plan.sent_bytes, "least_sent_bytes": plan.least_sent_bytes}
+        return {name: getattr(plan, name) for name in ("sent_bytes", "least_sent_bytes", "moving_s")}
+
+    @staticmethod
+    def _compared_with(plan):
+        return plan.predicted_s + plan.moving_s, plan.memory_bytes, str(plan)
+
+    def _core(self):
+        made = super()._core()
+        made.moving_s = self.moving_s
+        return made
 
     def _lines_of_compared(self):
         line = f"rank 0 sends {units.size(self.sent_bytes)}"
@@ -257,7 +274,7 @@ class WithPrediction(WithComparison):
         time_s, parts = done.time_s, None
         if context._dry_run is not None:
             time_s = done.prediction().time_s
-            context._dry_run.calls.add(name, time_s, plan)
+            context._dry_run.calls.add(name, time_s, plan, sample=getattr(done, "sample", ""))
         elif context.rank == 0:
             parts = Parts.of(done.parts)
         return time_s, parts, Timeline(done.timeline, name), done.prediction

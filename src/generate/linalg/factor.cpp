@@ -6,6 +6,15 @@
 
 namespace tilewave {
 
+namespace {
+
+RankGroup part_of_row(RankGroup row, const FactorPart& part) {
+    if (part.columns == 0) return row;
+    return {part.columns, row.me - part.first_column, row.rank(part.first_column), row.step};
+}
+
+}  // namespace
+
 void require_blocks(const BlockCyclic& a, int ranks, bool square) {
     const bool blocks = a.columns.block >= 1 && (a.rows.parts == 1 || a.rows.block == a.columns.block);
     if ((square && a.rows.extent != a.columns.extent) || !blocks || a.ranks() > ranks)
@@ -38,12 +47,15 @@ RightLooking::RightLooking(const BlockCyclic& layout, std::int64_t item_bytes, c
       choices_(choices),
       tiles_(tiles_of(layout, more, layout.rows.parts)),
       n_(tiles_.tile_rows()),
+      begin_(choices.part.first_step),
+      end_(choices.part.steps > 0 ? std::min(tiles_.panels(), begin_ + choices.part.steps) : tiles_.panels()),
       grid_(layout.columns.parts),
       row_(layout.row_of(rank)),
       me_(layout.column_of(rank)),
       buffers_(std::max(2, panels_ahead(choices.lookahead, tiles_.panels()) + (choices.wavefront ? 2 : 1))),
       list_(rank, ranks, choices.lanes + (choices.wavefront ? 1 : 0)),
-      ring_(list_, tiles_, choices.tree, grid_row(layout, rank), buffers_, factor_panels, choices.chunk_bytes) {
+      ring_(list_, tiles_, choices.tree, part_of_row(grid_row(layout, rank), choices.part), buffers_, factor_panels,
+            choices.chunk_bytes) {
     if (choices.wavefront && layout.rows.parts > 1)
         throw ConfigError(concat("a wavefront on ", layout.rows.parts, " x ", layout.columns.parts,
                                  " ranks; allowed: one row of ranks, or a broadcast"));
@@ -106,17 +118,41 @@ std::vector<Box> RightLooking::chunks(std::int64_t k) const {
 }
 
 Schedule RightLooking::run() {
-    return choices_.wavefront ? run_waves() : run_ahead();
+    if (choices_.part.steps < 0) {
+        if (has_column(begin_)) factor(begin_);
+        return renumbered(list_.finish());
+    }
+    return renumbered(choices_.wavefront ? run_waves() : run_ahead());
+}
+
+Schedule RightLooking::renumbered(Schedule s) const {
+    const FactorPart& part = choices_.part;
+    if (part.columns == 0) return s;
+    const auto number = [&](int rank) {
+        return layout_.row_of(rank) * part.columns + layout_.column_of(rank) - part.first_column;
+    };
+    s.rank = number(s.rank);
+    s.ranks = layout_.rows.parts * part.columns;
+    for (Message& m : s.messages) m.peer = number(m.peer);
+    return s;
+}
+
+std::int64_t RightLooking::after_column(std::int64_t c, std::int64_t count, std::int64_t number) {
+    const std::int64_t made = choices_.part.panel_columns;
+    if (made == 0 || made >= count) return c + 1;
+    const std::int64_t next = ((c * made + count - 1) / count + 1) * count / made;
+    if (next > c + 1) list_.task(0, number, columns_left_out, {}, {}, static_cast<double>(next - c - 1));
+    return next;
 }
 
 Schedule RightLooking::run_ahead() {
-    const std::int64_t panels = me_ < 0 ? 0 : tiles_.panels(), columns = tiles_.block_columns();
+    const std::int64_t panels = me_ < 0 ? 0 : end_, columns = tiles_.block_columns();
     std::vector<std::int32_t> done(choices_.lanes, 0);
-    for (std::int64_t k = 0; k < std::min<std::int64_t>(panels, buffers_); ++k) {
+    for (std::int64_t k = begin_; k < std::min<std::int64_t>(panels, begin_ + buffers_); ++k) {
         open(k);
-        if (k == 0 && has_column(0)) make(0);
+        if (k == begin_ && has_column(k)) make(k);
     }
-    for (std::int64_t k = 0; k < panels; ++k) {
+    for (std::int64_t k = begin_; k < panels; ++k) {
         ring_.arrive(k);
         const std::int32_t panel_there = choices_.lanes > 1 ? list_.signal(0) : 0;
         const bool next = k + 1 < panels;

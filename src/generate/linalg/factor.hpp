@@ -105,12 +105,17 @@ protected:
     BlockCyclic layout_;
     FactorChoices choices_;
     PanelTiles tiles_, across_;
-    std::int64_t n_;  // tile rows
+    std::int64_t n_;            // tile rows
+    std::int64_t begin_, end_;  // the steps
     int grid_, row_, me_, buffers_;
     TaskList list_;
     std::int32_t array_across_ = -1;
     /// Messages between ranks of a column have tags of kind 0 where they go down, of others in classes of factors.
     static constexpr int tag_kinds = 3;
+
+    /// The column that a column of ranks makes after column c of so many: the next one but in a part, where a task
+    /// stands for those between.
+    std::int64_t after_column(std::int64_t c, std::int64_t count, std::int64_t number);
 
 private:
     Schedule run_ahead();
@@ -144,12 +149,16 @@ private:
     std::int64_t last_tile() const { return tiles_.tile_rows() + tiles_.more; }
     std::vector<Box> chunks(std::int64_t k) const;
     int owner(std::int64_t k) const { return layout_.columns.part_of({tiles_.lo(k)}); }
-    void start(std::int64_t k, bool held = false) { ring_.start(k, owner(k), chunks(k), held); }
+    void start(std::int64_t k, bool held = false) {
+        ring_.start(k, owner(k) - choices_.part.first_column, chunks(k), held);
+    }
     void make(std::int64_t k) {
         factor(k);
         start(k);
     }
 
+    // Ranks are numbered as in the part.
+    Schedule renumbered(Schedule s) const;
     // Posts the sends of a part of step k, or its receives.
     void post_down(std::int64_t k, Part part, bool sends);
     // The messages of a step: those that come from others are expected.

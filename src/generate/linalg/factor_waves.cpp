@@ -10,14 +10,14 @@ namespace tilewave {
 
 // Waits until panel k is used up by all lanes and sent: its buffer is free.
 void RightLooking::release(const Waves& waves, std::int64_t k) {
-    if (k < 0 || k >= tiles_.panels()) return;
+    if (k < begin_ || k >= end_) return;
     for (int lane = 1; lane <= choices_.lanes; ++lane) list_.add(0, Op::await, lane, waves.done[k][lane - 1]);
     ring_.finish(k);
 }
 
 // Posts the receives of the panels before `until`.
 void RightLooking::expect(Waves& waves, std::int64_t until) {
-    for (; waves.expected < std::min(until, tiles_.panels()); ++waves.expected) {
+    for (; waves.expected < std::min(until, end_); ++waves.expected) {
         if (owner(waves.expected) == me_) continue;
         release(waves, waves.expected - buffers_);
         start(waves.expected);
@@ -70,7 +70,7 @@ void RightLooking::update_next_panel(Waves& waves, std::int64_t k, TileRange par
 // it, part by part; the others with `flush`, by all tiles from `pending` on.
 void RightLooking::update_others(Waves& waves, std::int64_t k, TileRange part, std::int64_t pending, bool flush,
                                  std::int32_t arrived) {
-    const std::int64_t first = k + 1 < tiles_.panels() ? k + 2 : k + 1;
+    const std::int64_t first = k + 1 < end_ ? k + 2 : k + 1;
     for (int lane = 1; lane <= choices_.lanes; ++lane) {
         list_.add(lane, Op::await, 0, arrived);
         for (std::int64_t j = first; j < tiles_.block_columns(); ++j) {
@@ -88,12 +88,13 @@ void RightLooking::update_others(Waves& waves, std::int64_t k, TileRange part, s
 // Lane 0 receives, hands on and makes panels; it also updates the block column that is the next panel. Lanes from 1 on
 // update the others.
 Schedule RightLooking::run_waves() {
-    const std::int64_t panels = me_ < 0 ? 0 : tiles_.panels();
+    const std::int64_t panels = me_ < 0 ? 0 : end_;
     const double tile_flops = 2.0 * static_cast<double>(tiles_.block * tiles_.block * tiles_.block);
     Waves waves;
     waves.done.resize(panels);
-    if (panels > 0 && owner(0) == me_) make_until(waves, 0, last_tile(), true);
-    for (std::int64_t k = 0; k < panels; ++k) {
+    waves.expected = begin_;
+    if (panels > 0 && owner(begin_) == me_) make_until(waves, begin_, last_tile(), true);
+    for (std::int64_t k = begin_; k < panels; ++k) {
         const bool makes_next = k + 1 < panels && owner(k + 1) == me_;
         // Chunks of the panel after the next one arrive while those of the next one are made.
         expect(waves, k + (makes_next && by_tiles() && buffers_ > 2 ? 3 : 2));
@@ -118,7 +119,7 @@ Schedule RightLooking::run_waves() {
             waves.done[k].push_back(list_.signal(lane));
         }
     }
-    for (std::int64_t k = std::max<std::int64_t>(0, panels - buffers_); k < panels; ++k) release(waves, k);
+    for (std::int64_t k = std::max(begin_, panels - buffers_); k < panels; ++k) release(waves, k);
     return list_.finish();
 }
 

@@ -4,6 +4,14 @@
 
 namespace tilewave {
 
+/// A part of a factor, for predictions: some steps on some columns of the grid, whose ranks are numbered anew, row by
+/// row. Of a panel that a column of ranks makes, some columns; tasks stand for those left out.
+struct FactorPart {
+    std::int64_t first_step = 0, steps = 0;  ///< 0 steps: all; -1: the first panel alone
+    int first_column = 0, columns = 0;       ///< 0 columns: all
+    std::int64_t panel_columns = 0;          ///< 0: all
+};
+
 struct FactorChoices {
     bool wavefront = false;  ///< of factors: block columns wait for the chunks of a panel one by one
     BroadcastTree tree = BroadcastTree::ring;
@@ -11,6 +19,7 @@ struct FactorChoices {
     int lanes = 1;
     std::int64_t chunk_bytes = 256 << 10;
     double task_flops = 5e7;
+    FactorPart part = {};
 };
 
 /// A = L L^H in place, of the lower triangle. A panel has the tiles below the diagonal.

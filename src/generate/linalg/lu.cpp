@@ -39,7 +39,7 @@ private:
         const Region pivots{factor_panels, ahead(k)};
         const bool has = has_rows(k, n_);
         const Region rows = of_matrix(k, k, n_);
-        for (std::int64_t c = 0; c <= width; ++c) {
+        for (std::int64_t c = 0, next; c <= width; c = next) {
             std::vector<Region> reads, writes{pivots};
             if (c > 0) {
                 reads = rounds_->values(first + c - 1, last);
@@ -62,6 +62,7 @@ private:
                                static_cast<double>(2 * width), {k, k, c});
                 rounds_->exchange(first + c, round);
             }
+            next = c < width ? after_column(c, width, number(k, (c + 1) * rounds_->works())) : c + 1;
         }
     }
 

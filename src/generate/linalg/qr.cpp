@@ -54,7 +54,7 @@ private:
         const auto [t0, t1] = travels(k);
         const Region rows = of_matrix(k, k, n_);
         const double flops = 4.0 * static_cast<double>(has ? rows.box.extent(0) * width : 1);
-        for (std::int64_t c = 0; c <= count; ++c) {
+        for (std::int64_t c = 0, next; c <= count; c = next) {
             const std::int64_t base = c * rounds_->works();
             std::vector<Region> reads, writes{behind(k)};
             if (c > 0) {
@@ -77,6 +77,7 @@ private:
                                {rounds_->value(first + c, round)}, static_cast<double>(2 * width), {k, k, c});
                 rounds_->exchange(first + c, round);
             }
+            next = c < count ? after_column(c, count, number(k, base + rounds_->works())) : c + 1;
         }
     }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -36,17 +37,38 @@ std::int64_t moving_panels(const Schedule& s) {
     return bytes;
 }
 
+// Grids of about all ranks, rows at most as columns where the matrix is not taller; and the one on which it lies.
 std::vector<Index> grids_of(const std::string& call, const PanelProblem& p, const FactorOptions& wish) {
-    if (!wish.grid) return {Index{1, p.ranks}};
-    const Index& g = *wish.grid;
-    if (g.n != 2 || g[0] < 1 || g[1] < 1 || g[0] > p.ranks || g[1] > p.ranks || g[0] * g[1] > p.ranks)
-        throw ConfigError(concat(call, ": grid: given ", g, "; allowed: two integers >= 1, (rows, columns), at most ",
-                                 p.ranks, " ranks in all"));
-    if (g[0] > 1 && wish.algorithm == FactorAlgorithm::wavefront)
-        throw ConfigError(concat(call, ": grid: given ", g,
-                                 " with algorithm 'wavefront'; allowed: one row of ranks, or "
-                                 "'broadcast'"));
-    return {g};
+    const bool wavefront = wish.algorithm == FactorAlgorithm::wavefront;
+    if (wish.grid) {
+        const Index& g = *wish.grid;
+        if (g.n != 2 || g[0] < 1 || g[1] < 1 || g[0] > p.ranks || g[1] > p.ranks || g[0] * g[1] > p.ranks)
+            throw ConfigError(concat(call, ": grid: given ", g,
+                                     "; allowed: two integers >= 1, (rows, columns), at most ", p.ranks,
+                                     " ranks in all"));
+        if (g[0] > 1 && wavefront)
+            throw ConfigError(concat(call, ": grid: given ", g,
+                                     " with algorithm 'wavefront'; allowed: one row of ranks, or "
+                                     "'broadcast'"));
+        return {g};
+    }
+    const Axis &rows = p.matrix.rows, &columns = p.matrix.columns;
+    if (wavefront || p.work == PanelWork::solve || columns.extent == 0) return {Index{1, p.ranks}};
+    std::vector<Index> all;
+    if (p.ranks <= tuning::most_ranks_in_a_row) all.push_back(Index{1, p.ranks});
+    const std::int64_t tall = std::max<std::int64_t>(1, rows.extent / columns.extent);
+    for (std::int64_t r = 2; r <= p.ranks && r * r <= tall * p.ranks; ++r) {
+        const std::int64_t c = p.ranks / r;
+        // Divisors; next to the square also what leaves few ranks idle.
+        const bool whole = r * c == p.ranks, nearly = c <= r + 1 && r * c >= (1 - tuning::most_idle) * p.ranks;
+        const bool many = p.ranks > tuning::most_ranks_of_blocks && 2 * c > tuning::most_panels;
+        if ((whole || nearly) && !many) all.push_back(Index{r, c});
+    }
+    const Index given{rows.parts, columns.parts};
+    if (rows.block > 0 && rows.block == columns.block && rows.parts > 1 && std::ranges::count(all, given) == 0)
+        all.push_back(given);
+    if (all.empty()) all.push_back(Index{1, p.ranks});
+    return all;
 }
 
 std::vector<std::int64_t> blocks_of(const PanelProblem& p, const Index& grid, const FactorOptions& wish) {
@@ -69,35 +91,13 @@ std::vector<std::int64_t> blocks_of(const PanelProblem& p, const Index& grid, co
         all.push_back(std::clamp<std::int64_t>((n + 2 * ranks - 1) / (2 * ranks), 1, tuning::usual_block));
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
-    return all;
+    if (p.ranks <= tuning::most_ranks_of_blocks || wish.memory_bytes) return all;
+    const auto wider = std::ranges::upper_bound(all, tuning::usual_block);
+    return {wider == all.begin() ? all.front() : *(wider - 1)};
 }
 
-// Plans whose tasks are counted.
-struct Counted {
-    FactorPlan plan;
-    std::int64_t tasks = 0;  // of all ranks, about
-    bool same_kind(const Counted& other) const {
-        return plan.block == other.plan.block && plan.algorithm == other.plan.algorithm && plan.grid == other.plan.grid;
-    }
-};
-
-// Leaves out what takes too long to simulate: of the kinds with most tasks all plans but the first, then these kinds.
-void limit_tasks(std::vector<Counted>& all) {
-    const auto total = [&] {
-        std::int64_t sum = 0;
-        for (const Counted& c : all) sum += c.tasks;
-        return sum;
-    };
-    std::vector<Counted> kinds;  // the first plan of each, those with most tasks first
-    for (const Counted& c : all)
-        if (std::ranges::none_of(kinds, [&](const Counted& kind) { return kind.same_kind(c); })) kinds.push_back(c);
-    std::ranges::stable_sort(kinds, std::greater(), &Counted::tasks);
-    for (const bool whole : {false, true})
-        for (const Counted& kind : kinds) {
-            if (total() <= tuning::most_played_tasks || all.size() == 1) return;
-            bool keeps = !whole || std::ranges::all_of(all, [&](const Counted& c) { return c.same_kind(kind); });
-            std::erase_if(all, [&](const Counted& c) { return c.same_kind(kind) && !std::exchange(keeps, false); });
-        }
+bool same_kind(const FactorPlan& a, const FactorPlan& b) {
+    return a.block == b.block && a.algorithm == b.algorithm && a.grid == b.grid;
 }
 
 // Bytes that a rank sends.
@@ -106,6 +106,28 @@ std::int64_t sent_by(const Schedule& s) {
     for (const Message& m : s.messages)
         if (m.send) bytes += m.bytes;
     return bytes;
+}
+
+// Of rank 0; of very many steps about, by three parts of them.
+std::int64_t sent_by_rank_0(const PanelProblem& p, const FactorPlan& plan) {
+    const std::int64_t panels = std::min(p.matrix.rows.extent, p.matrix.columns.extent) / plan.block,
+                       steps = std::min<std::int64_t>(plan.grid[1], tuning::panels_counted);
+    if (p.work == PanelWork::solve || panels < 6 * tuning::panels_counted) return sent_by(panel_schedule(p, plan, 0));
+    std::int64_t sum = 0;  // by Simpson's rule
+    for (const std::int64_t i : {0, 1, 2})
+        sum += (i == 1 ? 4 : 1) * sent_by(panel_schedule(p, plan, 0, {(panels - steps) * i / 2, steps}));
+    return sum * panels / (6 * steps);
+}
+
+// Seconds in which each rank sends and receives its part of the matrix, on its way to where the factor lies.
+double moving_s(const PanelProblem& p, const FactorPlan& plan, const Machine& machine) {
+    if (p.ranks == 1 || panel_layout(p, plan).same(p.matrix)) return 0;
+    const bool hosts = !machine.shares_host(0, p.ranks - 1);
+    const Link& link = hosts ? machine.other_host : machine.same_host;
+    double sharing = 0;
+    for (int rank = 0; hosts && rank < p.ranks; ++rank) sharing += machine.shares_host(0, rank) ? 1 : 0;
+    const double bytes = static_cast<double>(p.matrix.rows.extent * p.matrix.columns.extent * p.item_bytes) / p.ranks;
+    return bytes * link.byte_s * std::max(1.0, sharing) + (p.ranks - 1) * (link.send_s + link.receive_s);
 }
 
 std::int64_t least_sent(const PanelProblem& p, const FactorPlan& plan) {
@@ -124,7 +146,7 @@ std::string FactorPlan::text() const {
            (waves ? "" : std::string(" by ") + choice_names<BroadcastTree>[static_cast<std::size_t>(tree)]) +
            (grid[0] > 1 ? concat(" on ", grid[0], " x ", grid[1], " ranks") : "") + ", panels of " +
            std::to_string(block) + " in chunks of " + std::to_string(chunk_bytes >> 10) + " KiB, " +
-           std::to_string(lookahead) + " ahead";
+           std::to_string(lookahead) + " ahead" + (moving_s > 0 ? ", redistributed first" : "");
 }
 
 BlockCyclic panel_layout(const PanelProblem& p, const FactorPlan& plan) {
@@ -133,9 +155,10 @@ BlockCyclic panel_layout(const PanelProblem& p, const FactorPlan& plan) {
             {p.matrix.columns.extent, static_cast<int>(plan.grid[1]), plan.block}};
 }
 
-Schedule panel_schedule(const PanelProblem& p, const FactorPlan& plan, int rank) {
+Schedule panel_schedule(const PanelProblem& p, const FactorPlan& plan, int rank, const FactorPart& part) {
     const BlockCyclic layout = panel_layout(p, plan);
-    const FactorChoices choices = choices_of(plan, p.threads);
+    FactorChoices choices = choices_of(plan, p.threads);
+    choices.part = part;
     switch (p.work) {
         case PanelWork::cholesky: return cholesky(layout, p.item_bytes, choices, rank, p.ranks);
         case PanelWork::lu: return lu(layout, p.item_bytes, choices, rank, p.ranks);
@@ -146,10 +169,11 @@ Schedule panel_schedule(const PanelProblem& p, const FactorPlan& plan, int rank)
 
 std::vector<FactorPlan> panel_plans(const std::string& call, const PanelProblem& p, const FactorOptions& wish) {
     check_choices(call, wish);
+    const bool many = p.ranks > tuning::most_ranks_of_blocks && !wish.memory_bytes;
     const bool solve = p.work == PanelWork::solve, chosen = wish.algorithm && wish.block && wish.lookahead;
-    std::vector<Counted> all;
+    std::vector<FactorPlan> all;
     struct Known {
-        std::int64_t memory = 0, sent = 0, tasks = 0;
+        std::int64_t memory = -1, sent = 0;
     };
     std::map<std::tuple<std::int64_t, FactorAlgorithm, std::int64_t, int, BroadcastTree>, Known> known;
     const std::vector<std::int64_t> chunks =
@@ -159,15 +183,12 @@ std::vector<FactorPlan> panel_plans(const std::string& call, const PanelProblem&
         for (const std::int64_t chunk : chunks) {
             plan.chunk_bytes = chunk;
             Known& found = known[{plan.grid[0], plan.algorithm, plan.block, plan.lookahead, plan.tree}];
-            if (found.tasks == 0) {
-                const Schedule one = panel_schedule(p, plan, 0);
-                found = {moving_panels(one), sent_by(one), static_cast<std::int64_t>(one.works.size()) * p.ranks + 1};
-            }
+            if (found.memory < 0) found = {moving_panels(panel_schedule(p, plan, 0, {0, 1})), sent_by_rank_0(p, plan)};
             plan.memory_bytes = found.memory;
             plan.sent_bytes = found.sent;
             plan.least_sent_bytes = least_sent(p, plan);
-            all.push_back({plan, found.tasks});
-            if (solve || chosen || p.ranks == 1) break;  // the largest alone: where nothing is free either
+            all.push_back(plan);
+            if (solve || chosen || many || p.ranks == 1) break;  // the largest alone: where nothing is free either
         }
     };
     for (const Index& grid : grids_of(call, p, wish))
@@ -178,6 +199,7 @@ std::vector<FactorPlan> panel_plans(const std::string& call, const PanelProblem&
             if (wish.algorithm ? *wish.algorithm != algorithm : wavefront && !waves) continue;
             std::vector<int> aheads(tuning::panel_lookaheads.begin(), tuning::panel_lookaheads.end());
             if (wish.memory_bytes) aheads.insert(aheads.begin(), 0);
+            if (many) aheads.pop_back();
             if (p.ranks == 1) aheads.resize(1);
             if (wish.lookahead) aheads = {*wish.lookahead};
             for (const std::int64_t block : blocks_of(p, grid, wish))
@@ -195,18 +217,15 @@ std::vector<FactorPlan> panel_plans(const std::string& call, const PanelProblem&
                     }
                 }
         }
-    std::int64_t least = all.front().plan.memory_bytes;
-    for (const Counted& c : all) least = std::min(least, c.plan.memory_bytes);
+    std::int64_t least = all.front().memory_bytes;
+    for (const FactorPlan& plan : all) least = std::min(least, plan.memory_bytes);
     if (wish.memory_bytes)
-        std::erase_if(all, [&](const Counted& c) { return c.plan.memory_bytes > *wish.memory_bytes; });
+        std::erase_if(all, [&](const FactorPlan& plan) { return plan.memory_bytes > *wish.memory_bytes; });
     if (all.empty())
         throw ConfigError(call + ": memory: given " + std::to_string(*wish.memory_bytes) +
                           " bytes; allowed: at least " + std::to_string(least) +
                           ", what the smallest plan of these choices needs beyond the matrices");
-    limit_tasks(all);
-    std::vector<FactorPlan> plans;
-    for (const Counted& c : all) plans.push_back(c.plan);
-    return plans;
+    return all;
 }
 
 std::vector<FactorPlan> played_panels(const PanelProblem& p, std::vector<FactorPlan> plans, const Machine& machine,
@@ -215,20 +234,40 @@ std::vector<FactorPlan> played_panels(const PanelProblem& p, std::vector<FactorP
         plans.resize(1);
         return plans;
     }
-    for (FactorPlan& plan : plans) {
-        std::vector<Schedule> parts;
-        for (int rank = 0; rank < p.ranks; ++rank) parts.push_back(panel_schedule(p, plan, rank));
-        PredictOptions options;
-        options.record = false;
-        options.threads = p.threads;
-        plan.predicted_s = predict(parts, machine, Rates({KernelRate()}, rates(plan)), options).time_s;
+    const auto counted = [](const FactorPlan& plan) {
+        const double time_s = plan.predicted_s + plan.moving_s;
+        return plan.algorithm == FactorAlgorithm::wavefront ? time_s / tuning::clearly : time_s;
+    };
+    const auto simulate = [&](FactorPlan& plan) {
+        if (plan.predicted_s >= 0) return;
+        plan.moving_s = moving_s(p, plan, machine);
+        plan.predicted_s = panels_prediction(p, plan, machine, rates(plan), false, tuning::most_plan_steps).time_s;
+    };
+    std::vector<FactorPlan> kinds;
+    std::vector<double> steps;  // of a plan of each kind
+    double all = 0;
+    for (const FactorPlan& plan : plans) {
+        if (std::ranges::none_of(kinds, [&](const FactorPlan& kind) { return same_kind(kind, plan); })) {
+            kinds.push_back(plan);
+            steps.push_back(simulated_steps(p, plan, tuning::most_plan_steps));
+        }
+        all += steps.back();
     }
-    std::stable_sort(plans.begin(), plans.end(), [](const FactorPlan& a, const FactorPlan& b) {
-        const auto counted = [](const FactorPlan& plan) {
-            return plan.algorithm == FactorAlgorithm::wavefront ? plan.predicted_s / tuning::clearly : plan.predicted_s;
-        };
-        return counted(a) < counted(b);
-    });
+    if (all > tuning::most_plans_steps) {
+        while (kinds.size() > 1 && std::accumulate(steps.begin(), steps.end(), 0.0) > tuning::most_alone_steps) {
+            const auto most = std::ranges::max_element(steps);
+            kinds.erase(kinds.begin() + (most - steps.begin()));
+            steps.erase(most);
+        }
+        if (steps.size() == 1 && steps.front() > tuning::most_alone_steps) return kinds;
+        std::ranges::for_each(kinds, simulate);
+        std::ranges::stable_sort(kinds, {}, counted);
+        std::erase_if(plans, [&](const FactorPlan& plan) { return !same_kind(kinds.front(), plan); });
+        plans.erase(plans.begin());
+        plans.insert(plans.begin(), kinds.begin(), kinds.end());
+    }
+    std::ranges::for_each(plans, simulate);
+    std::ranges::stable_sort(plans, {}, counted);
     return plans;
 }
 

@@ -28,7 +28,7 @@ struct PanelProblem {
 /// Where the matrix lies while it is worked on.
 BlockCyclic panel_layout(const PanelProblem& problem, const FactorPlan& plan);
 FactorChoices choices_of(const FactorPlan& plan, int threads);
-Schedule panel_schedule(const PanelProblem& problem, const FactorPlan& plan, int rank);
+Schedule panel_schedule(const PanelProblem& problem, const FactorPlan& plan, int rank, const FactorPart& part = {});
 
 /// All plans that keep to a wish, with their memory; nothing is simulated.
 /// @pre as check_choices(); a memory that one of them keeps within (ConfigError, which begins with `call`)
@@ -37,7 +37,32 @@ std::vector<FactorPlan> panel_plans(const std::string& call, const PanelProblem&
 /// The rates of all operations, by number, for the schedules of a plan.
 using PanelRates = std::function<std::vector<OperationRate>(const FactorPlan&)>;
 
-/// The plans simulated, the fastest first; one plan alone as it is.
+/// What is simulated of a factor with very many steps: some of its steps at three places, on some columns of the grid.
+struct PanelSample {
+    std::vector<std::int64_t> first = {};  ///< steps; none: all of the factor is simulated
+    std::int64_t steps = 0, panel_columns = 0;
+    int columns = 0;
+    double cost = 0;  ///< steps of lanes that are simulated
+
+    FactorPart part(const FactorPlan& plan, std::int64_t at, std::int64_t count) const;
+    /// What was simulated; empty: all.
+    std::string text(const FactorPlan& plan) const;
+};
+/// `most_steps`: of the lists of all lanes that are simulated at once, about.
+PanelSample sample_of(const PanelProblem& problem, const FactorPlan& plan, double most_steps);
+/// Steps of lanes that panels_prediction() simulates, about.
+double simulated_steps(const PanelProblem& problem, const FactorPlan& plan, double most_steps);
+/// Seconds by a sample: what a step takes at its places, by Simpson's rule.
+double sampled_s(const PanelProblem& problem, const FactorPlan& plan, const PanelSample& sample, const Machine& machine,
+                 std::vector<OperationRate> rates);
+/// What a plan takes; of a sample the seconds alone.
+Prediction panels_prediction(const PanelProblem& problem, const FactorPlan& plan, const Machine& machine,
+                             const std::vector<OperationRate>& rates, bool record, double most_steps);
+/// Schedules of rank 0 with all kinds and sizes of tasks; of very many steps those of a sample.
+std::vector<Schedule> timed_schedules(const PanelProblem& problem, const FactorPlan& plan);
+
+/// The plans simulated, the fastest first; one plan alone as it is. Of very many steps first one plan of each grid,
+/// algorithm and block, then all of the best of these; others are left out.
 std::vector<FactorPlan> played_panels(const PanelProblem& problem, std::vector<FactorPlan> plans,
                                       const Machine& machine, const PanelRates& rates);
 

@@ -19,8 +19,21 @@ inline constexpr std::array<std::int64_t, 2> small_blocks{1, 8};
 /// A layout's block columns that are narrower than all of these stay where there are at most so many: each costs a
 /// message to every rank and a task on every other one.
 inline constexpr std::int64_t most_narrow_panels = 128;
-/// Tasks of all plans that are simulated, of all ranks: about a second.
-inline constexpr std::int64_t most_played_tasks = 1'000'000;
+/// Steps of all lanes that are simulated for one of several plans, for all of them, and for a plan alone: of more than
+/// these a sample is. A second has 2 to 4 million.
+inline constexpr double most_plan_steps = 3e5, most_plans_steps = 3e6, most_alone_steps = 4e6;
+/// Of a sample: columns of the grid, panels of a factor over steps, columns of a panel.
+inline constexpr std::int64_t least_columns_played = 4, most_columns_played = 16, least_panels_sampled = 4;
+inline constexpr std::array<std::int64_t, 2> panel_columns{2, 8};
+/// Panels of which what a rank sends is counted, at each of three places.
+inline constexpr std::int64_t panels_counted = 64;
+/// Steps of a rank in which tasks are looked for that are timed.
+inline constexpr double most_timed_steps = 2e5;
+/// Of more ranks only the usual block and chunk are tried, and columns of the grid of which half as many panels have
+/// at most so many; of more than the third number no row of ranks.
+inline constexpr int most_ranks_of_blocks = 256, most_panels = 8192, most_ranks_in_a_row = 4096;
+/// Ranks that a grid may leave idle, as a part.
+inline constexpr double most_idle = 0.15;
 inline constexpr std::array<int, 3> panel_lookaheads{1, 2, 3};
 /// A plan with more lanes than threads must be predicted clearly faster: predictions are no better than 5 %.
 inline constexpr double clearly = 0.95;

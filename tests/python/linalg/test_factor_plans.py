@@ -35,11 +35,14 @@ def test_plans_compare_ways_depths_and_blocks(kind, ranks):
     plan = results[0]
     assert all(other == plan for other in results)
     texts = [text for _, _, text in plan.compared]
-    assert next(time for time, _, _ in plan.compared) == plan.predicted_s > 0
+    assert next(time for time, _, _ in plan.compared) == plan.predicted_s + plan.moving_s
+    assert plan.predicted_s > 0 and (plan.moving_s > 0) == (ranks > 1)  # by rows before
     assert len(set(texts)) == len(texts) and texts[0] in plan.explain() and texts[0] == str(plan).split(";")[0]
     first = plan.explain().splitlines()[0]
     assert first.endswith(f", because this is predicted to be the fastest of {len(texts)} plans.")
     assert first.startswith("One rank computes all") == (ranks == 1)
+    assert any("on 2 x 2 ranks" in text for text in texts) == (ranks == 4)
+    texts = [text.removesuffix(", redistributed first") for text in texts]
     if ranks > 1:
         assert {text.split()[0].strip(",") for text in texts} == {"broadcast", "wavefront"}
         assert {text.split(", ")[-1] for text in texts} == {"1 ahead", "2 ahead", "3 ahead"}
@@ -164,12 +167,21 @@ def test_block_columns_that_are_narrow_and_many_do_not_stay():
     assert results == [[(False, ("a",)), (True, ()), (True, ())]] * 2
 
 
-def test_plans_of_too_many_tasks_are_not_all_played():
-    """Of each way the first remains: playing takes no longer than what is planned."""
+@pytest.mark.parametrize("kind", KINDS)
+def test_of_plans_with_many_steps_those_of_the_best_kind_are_all_played(kind):
+    """One of each grid, algorithm and block first; their times are samples'."""
     axis = linalg.Axis
-    layout = linalg.BlockCyclic(axis(560, 2, 280), axis(560, 1, 560))
-    problem = linalg.PanelProblem("lu", layout, 8, 2, 1)
-    few, many = (problem.plans("lu", options(lookahead=1, block=block)) for block in (112, 1))
-    assert len(few) == 4  # two ways, two sizes of chunks
-    assert 1 <= len(many) <= 2 and len({plan.algorithm for plan in many}) == len(many)
-    assert all(plan.lookahead == 1 and plan.chunk_bytes == few[0].chunk_bytes for plan in many)
+    layout = linalg.BlockCyclic(axis(16000, 64, 250), axis(16000, 1, 16000))
+    problem = linalg.PanelProblem(kind, layout, 8, 64, 1)
+    plans = problem.plans(kind, options(lookahead=1))
+    played = problem.played(blas(), "float64", plans, _core.Machine())
+
+    def key(plan):
+        return plan.grid, plan.algorithm, plan.block
+
+    assert {key(plan) for plan in played} <= {key(plan) for plan in plans} and len(played) < len(plans)
+    assert {plan.grid for plan in played} == {(1, 64), (2, 32), (4, 16), (8, 8)}
+    counts = {k: sum(key(plan) == k for plan in played) for k in map(key, played)}
+    best = max(counts, key=counts.get)
+    assert counts.pop(best) == sum(key(plan) == best for plan in plans) > 1 and set(counts.values()) == {1}
+    assert all(plan.predicted_s > 0 for plan in played)
