@@ -7,11 +7,16 @@ the part that it has. Contenders, where they are installed: MKL's and Debian's p
 three block sizes and of the grids in trials beforehand (what takes more than --limit seconds there is left out, with a
 row that says so); of LU also HPL, the best of twelve settings, after the turns of the others (it is a program, and its
 time has the solution of one system in it); NumPy on one core.
+
+``--predict RANKS,...`` runs nothing: it predicts factors of --size (default 20,000) rows on so many ranks of the
+fat-tree machine, on the best grid beside one row of ranks.
 """
 
 import argparse
 import functools
+import itertools
 import statistics
+import time
 
 from bench import hpl
 from bench.cluster import places
@@ -33,7 +38,12 @@ def factors(kind, json_path=None, quick=False, args=()):
     parser = argparse.ArgumentParser(prog=f"tilewave bench {kind}", description=__doc__.splitlines()[0])
     options_of(parser)
     parser.add_argument("--limit", type=float, default=10.0, help="seconds that a contender may take (default 10)")
+    parser.add_argument("--predict", metavar="RANKS,...", help="predict for so many ranks of the fat tree, run nothing")
     options = parser.parse_args(list(args))
+    if options.predict:
+        cases = itertools.product(options.size or [20000], map(int, options.predict.split(",")))
+        publish(kind, [line for n, ranks in cases for line in predictions(kind, n, ranks)], json_path)
+        return
     if not hasattr(tw.linalg, kind):
         raise SystemExit(f"bench {kind}: this version has no tilewave.linalg.{kind}")
     arguments = {
@@ -62,6 +72,28 @@ def factors(kind, json_path=None, quick=False, args=()):
     if errors:
         rows.append(row(f"{len(errors)} runs", "prediction error, median (target 8)", [statistics.median(errors)], "%"))
     publish(kind, rows, json_path)
+
+
+def predictions(kind, n, ranks):
+    """Rows of the best grid by prediction and of one row of ranks, on the fat tree."""
+    import tilewave as tw
+    from tilewave import _core
+    from tilewave.linalg.blas import blas
+
+    matrix = _core.linalg.BlockCyclic(_core.linalg.Axis(n, ranks, -(-n // ranks)), _core.linalg.Axis(n, 1, n))
+    problem = _core.linalg.PanelProblem(kind, matrix, 8, ranks, 1)
+    machine = tw.Machine.load("fat-tree")._to_core()
+    machine.host_of = list(range(ranks))
+    best_s, rows = {}, []
+    for grid in (None, (1, ranks)):
+        options = _core.linalg.FactorOptions()
+        options.grid = grid
+        begin = time.perf_counter()
+        plan = problem.played(blas(), "float64", problem.plans(kind, options), machine)[0]
+        planned_s, best_s[grid] = time.perf_counter() - begin, plan.predicted_s
+        name = f"grid {'x'.join(map(str, plan.grid))}, block {plan.block}, planned in {planned_s:.1f} s"
+        rows.append((f"predicted, n = {n}, {ranks} ranks", name, [plan.predicted_s], "s"))
+    return [row(*rows[0], ratio_to_contender=best_s[1, ranks] / best_s[None]), row(*rows[1])]
 
 
 lu, cholesky, qr = (functools.partial(factors, kind) for kind in ROUTINES)

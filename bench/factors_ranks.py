@@ -42,25 +42,23 @@ def _log_of_diagonal(context, rows, columns, local):
 
 
 def _ours(context, kind, n, values, logs):
-    """By block columns, as many as a first call takes that is free to choose: the user's matrix lies so, too."""
+    """On the grid and in the blocks that a first call takes, free to choose: the user's matrix lies so, too."""
     call, made = getattr(tw.linalg, kind), []
     free = tw.linalg.matrix((n, n), init=values, layout="columns", context=context)
-    block = call(free, context=context).report.plan.block
-    a = tw.linalg.matrix((n, n), init=values, layout="columns", block=block, context=context)
+    first = call(free, context=context)
+    grid, a = first.report.plan.grid, tw.linalg.matrix((n, n), init=values, layout=first.layout, context=context)
     values = a.local.copy()
 
     def ready():
         a.local[...] = values
 
     def run():
-        made[:] = [call(a, overwrite_a=True, context=context)]
+        made[:] = [call(a, grid=grid, overwrite_a=True, context=context)]
 
     def check():
         logs.append(_log_of_diagonal(context, made[0].rows, made[0].columns, made[0].local))
 
-    return [
-        Turn("tilewave", run, (1, context.size), ready=ready, check=check, plan=lambda: planned(made[0].report.plan))
-    ]
+    return [Turn("tilewave", run, grid, ready=ready, check=check, plan=lambda: planned(made[0].report.plan))]
 
 
 def _theirs(context, kind, n, name, library, block, grid, logs):

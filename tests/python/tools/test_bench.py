@@ -55,6 +55,20 @@ def test_papers(tmp_path):
         assert page.text(json.loads(stored.read_text())) == stored.with_suffix(".md").read_text()
 
 
+@pytest.mark.parametrize("kind", ["cholesky", "lu", "qr"])
+def test_factors_are_predicted_for_ranks_that_are_not_here(kind, tmp_path):
+    path = tmp_path / "rows.json"
+    NAMES[kind](path, args=["--predict", "4,9", "--size", "600"])
+    rows = json.loads(path.read_text())["rows"]
+    assert [r["case"] for r in rows] == [f"predicted, n = 600, {ranks} ranks" for ranks in (4, 4, 9, 9)]
+    assert all(r["value"] > 0 for r in rows)
+    assert [r["contender"].split(",")[0] for r in rows[1::2]] == ["grid 1x4", "grid 1x9"]
+    for ranks, free, in_a_row in zip((4, 9), rows[::2], rows[1::2], strict=True):
+        p, q = map(int, free["contender"].split(",")[0].removeprefix("grid ").split("x"))
+        assert p <= q and 0.85 * ranks <= p * q <= ranks
+        assert free["ratio_to_contender"] == pytest.approx(in_a_row["value"] / free["value"]) and free["value"] > 0
+
+
 def test_unknown_case():
     with pytest.raises(SystemExit, match="no case 'blok'; there are: arrays"):
         NAMES["nests"](args=["--case", "blok"])
