@@ -58,7 +58,22 @@ JOIN_GROUP = (
     f"mount -t {'cgroup2' if SECOND else 'cgroup -o cpu'} cgroup /sys/fs/cgroup && "
     'echo $$ > "/sys/fs/cgroup/{name}-$1/cgroup.procs"'
 )
-PERIOD_US, LEAST_QUOTA_US = 2000, 1000  # so short that messages of a host with half a CPU are not late by much
+PERIOD_US, LEAST_QUOTA_US = 20000, 1000
+# Takes a part of a CPU, in slices of 1 ms, so that what is left is like a slower CPU: a control group stops a host for
+# as long as a tick of the kernel, 4 ms, at once; shorter slices leave cold caches. Real-time, as others would share the
+# CPU with it. Arguments: part, CPU.
+TAKE_CPU = """
+import os, sys, time
+part, cpu, slice_s = float(sys.argv[1]), int(sys.argv[2]), 1e-3
+os.sched_setaffinity(0, {cpu})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+end = time.perf_counter()
+while True:
+    end = max(end + slice_s, time.perf_counter())
+    while time.perf_counter() < end - (1 - part) * slice_s:
+        pass
+    time.sleep(max(end - time.perf_counter(), 0))
+"""
 
 
 class ClusterError(RuntimeError):
@@ -139,7 +154,8 @@ class Cluster:
     name : str
         Prefix of the namespaces. Clusters of different names do not see each other.
     cpus : sequence of float, optional
-        CPU seconds a second that each host may use, as 0.5; by default there is no limit.
+        CPU seconds a second that each host may use, as 0.5; by default there is no limit. Where each host has CPUs to
+        itself and real-time processes are allowed, a host computes in slices of 1 ms, like one with slower CPUs.
     links : int
         Links of each host, 1 to 4, each of `rate` and with a switch and a subnet of its own.
     """
@@ -237,6 +253,15 @@ class Cluster:
         except OSError as error:
             raise ClusterError(f"no limit of CPU time can be made here: {error}") from None
 
+    def _taking(self, hosts):
+        """Commands that take the parts of CPUs that hosts may not use; none where hosts share CPUs."""
+        sets = cpu_sets(hosts)
+        for h, allowed in enumerate(self.cpus[:hosts] if self.cpus and len(set(sets)) == hosts else (), 1):
+            cpus = sets[h - 1].split(",")
+            part = 1 - 0.99 * allowed / len(cpus)  # a little more, so that the control group never stops the host
+            for cpu in cpus if allowed < len(cpus) else ():
+                yield "ip", "netns", "exec", f"{self.name}-{h}", sys.executable, "-c", TAKE_CPU, str(part), cpu
+
     def down(self):
         """End everything that runs in the cluster and remove it; nothing to remove is fine."""
         self.kill()
@@ -324,6 +349,11 @@ class Cluster:
         pipe = subprocess.PIPE if capture else None
         with self._lock(), tempfile.TemporaryDirectory(prefix=f"{self.name}-run.") as folder:
             self.kill()  # rests of a run whose cluster.py was killed
+            null = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            taking = [
+                subprocess.Popen(words, **null, preexec_fn=_die_with_parent)  # noqa: PLW1509 - takes no lock
+                for words in self._taking(hosts)
+            ]
             script = Path(folder, "launcher")
             script.write_text(self.launcher(hosts))
             script.chmod(0o755)
@@ -362,7 +392,8 @@ class Cluster:
                 raise
             finally:
                 self.kill()
-                process.wait()
+                for each in (process, *taking):
+                    each.wait()
         return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 

@@ -51,6 +51,7 @@ def test_a_host_with_half_a_cpu_has_half_the_points(tmp_path, cluster_tool, clus
     try:
         with cluster_tool.Cluster(2, "1gbit", name=cluster_name, cpus=(1, 0.5)) as box:
             done = box.run([sys.executable, str(script), str(tmp_path / "found.json")], timeout=100)
+            assert box.pids() == set()  # nor what has taken half of the CPU
     except cluster_tool.ClusterError as error:
         if "no limit of CPU time" in str(error):
             pytest.skip(str(error))
@@ -63,6 +64,14 @@ def test_a_host_with_half_a_cpu_has_half_the_points(tmp_path, cluster_tool, clus
         (weights, why), (even, _) = found[name]["plans"]
         assert (weights, even) == ([100, 50], []) and found[name]["points"] == points and found[name]["equal"]
         assert "points in proportion to 100 : 50" in why and "even blocks are predicted to take" in why
+
+
+def test_what_hosts_may_not_use_is_taken_from_each_of_their_cpus(cluster_tool, monkeypatch):
+    monkeypatch.setattr(cluster_tool, "cpu_sets", lambda hosts: ["0,1", "2,3"] if hosts == 2 else ["0,1,2,3"] * hosts)
+    taken = [command[3:4] + command[-2:] for command in cluster_tool.Cluster(2, cpus=(2, 0.5))._taking(2)]
+    assert [(host, cpu) for host, _, cpu in taken] == [("tw-2", "2"), ("tw-2", "3")]
+    assert all(0.75 < float(part) < 0.76 for _, part, _ in taken)
+    assert not [*cluster_tool.Cluster(3, cpus=(1, 1, 0.5))._taking(3)] and not [*cluster_tool.Cluster(2)._taking(2)]
 
 
 def test_wrong_limits_are_refused(cluster_tool):
