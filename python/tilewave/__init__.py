@@ -11,6 +11,7 @@ from tilewave.errors import ConfigError, InternalError, KernelError, MpiError, R
 from tilewave.field.blocks import Blocks
 from tilewave.field.create import field, load, scratch
 from tilewave.field.exchange import Exchange, exchange
+from tilewave.field.expression import where
 from tilewave.field.field import Field
 from tilewave.launch.function import launch
 from tilewave.machine.machine import Machine
@@ -20,6 +21,7 @@ from tilewave.nest.nest import Nest, nest, nest_from
 from tilewave.nests.bind import Bound, bind
 from tilewave.nests.chain import Chain, chain
 from tilewave.nests.chain_report import ChainReport
+from tilewave.nests.expressions import set_operators
 from tilewave.nests.measuring import measure
 from tilewave.nests.reduction import argmax, argmin, dot, max, min, norm, sum
 from tilewave.nests.report import Report
@@ -94,8 +96,10 @@ __all__ = [
     "set_default",
     "size",
     "theory",
+    "where",
 ]  # max, min, print and sum would hide Python's
 
+set_operators()
 doors([sys.modules[__name__], patterns], more=["max", "min", "print", "sum"])
 
 #: Loaded when they are first asked for: packages, checkpoints, and what builds and shows schedules.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
@@ -21,6 +23,7 @@ OPERATORS = {
 class NotNumPy:
     """A class whose objects are no NumPy arrays; it has `_what`, and `_ways`, where functions are found by name."""
 
+    shape: tuple[int, ...]
     _what = ""
     _otherwise = ""
 
@@ -40,6 +43,8 @@ class NotNumPy:
         raise self._refused("numpy.asarray")
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, keywords: Any) -> Any:
+        if function is np.ndim or function is np.shape:
+            return len(self.shape) if function is np.ndim else self.shape
         raise self._refused(f"{function.__module__}.{function.__name__}")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:

@@ -17,8 +17,10 @@ from tilewave.dtypes import ALL
 from tilewave.errors import ConfigError, is_integer, shown
 from tilewave.field import npy, zarr3
 from tilewave.field.blocks import cuts_of
+from tilewave.field.boundary import checked
 from tilewave.field.exchange import halo_of
 from tilewave.field.field import Field
+from tilewave.field.part import Part
 from tilewave.field.time_buffer import TimeBuffer
 from tilewave.field.values import dtype_of, fill, named, problem_of, require_no_mask, shape_of
 from tilewave.nest.dependences import MOST_HISTORY
@@ -49,6 +51,7 @@ def field(
     history: int | Sequence[Init] = 0,
     halo: int | Sequence[int | tuple[int, int]] | None = None,
     periodic: Sequence[int | str] | None = None,
+    boundary: str | complex | None = None,
     grid: Sequence[int] | None = None,
     blocks: Blocks | None = None,
     context: Context | None = None,
@@ -84,6 +87,9 @@ def field(
     periodic : tuple of int or str
         The axes along which the halo wraps around: their numbers, or "i", "j", "k", "l". No width is larger than the
         axis.
+    boundary : "reflect", "edge" or number
+        The halo reaches beyond the ends of the other axes, too: `exchange` fills it as `numpy.pad` does, reflected,
+        with the outermost element, or with the number.
     grid : tuple of int
         Ranks along each axis of a field with a halo. Default: the blocks with the least surface.
     blocks : Blocks, optional
@@ -124,6 +130,11 @@ def field(
                 "field: blocks= was given together with keep='window', history= or halo=; allowed: a field without"
             )
         around = halo_of(halo, periodic, grid, shape)
+        if boundary is not None:
+            if halo is None:
+                raise ConfigError(f"field: boundary={shown(boundary)} was given without halo=; allowed: with it")
+            ends = tuple(axis for axis, wraps in enumerate(around[2]) if not wraps)
+            around = (*around[:2], (1,) * len(shape), around[3])
         if around and (keep == "window" or before):
             raise ConfigError(
                 "field: halo= or grid= was given together with keep='window' or history=; allowed: another field "
@@ -139,6 +150,9 @@ def field(
             init = init.copy()  # for runs to come
         made = Field(context, shape, dtype, keep, init) if keep == "window" else make(context, shape, dtype, around)
         made._cuts = cuts
+        if boundary is not None:
+            made._ends = ends
+            made._boundary = checked("field", boundary, made)
         unfilled = context._dry_run is not None and context._dry_run.calls.leaves_unfilled(made)
         if kind == FUNCTION and keep == "all" and not unfilled:
             fill(made._view(0), made.owned, init)
@@ -155,6 +169,7 @@ def field(
         f"shape {shape}, dtype {dtype}, keep {keep}, history {len(before)} {len(starts)}"
         + (of_window if keep == "window" else "")
         + (", halo {} {}, periodic {}, grid {}".format(*around) if around else "")
+        + ("" if boundary is None else f", boundary {made._boundary!r} {made._ends}")
         + (f", blocks {cuts}" if cuts else "")
         + (f", of fields {copies}" if copies else "")
     )
@@ -164,6 +179,9 @@ def field(
     if before:
         _give_history(made, len(before), starts)
     return made
+
+
+Part._field = staticmethod(field)
 
 
 def _give_history(made, count, starts):

@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING
 
 from tilewave import _core, units
 from tilewave.context import collective, interrupts
-from tilewave.errors import ConfigError, is_integer
+from tilewave.errors import ConfigError, is_integer, shown
+from tilewave.field.boundary import checked, fill_ends
 from tilewave.field.field import Field
+from tilewave.field.values import problem_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tilewave.context.context import Context
 
 NAMES = "ijkl"  # of axes, as loop indices are called
@@ -89,8 +93,11 @@ class Exchange:
         Staging memory on this rank.
     """
 
-    def __init__(self, fields: list[Field], context: Context, core: _core.HaloUpdate) -> None:
+    def __init__(
+        self, fields: Sequence[Field], context: Context, core: _core.HaloUpdate, boundary: str | complex | None = None
+    ) -> None:
         self._fields, self._context, self._core = fields, context, core
+        self._ends = [(each, each._boundary if boundary is None else boundary) for each in fields if each._ends]
         self._run = core.run  # looked up once: of small halos that is much of the time
 
     @property
@@ -106,7 +113,10 @@ class Exchange:
         ConfigError, MpiError
             As `wait`.
         """
-        return self._context._together(self._core.test)
+        over = self._context._together(self._core.test)
+        if over:
+            self._fill()
+        return over
 
     @interrupts.keeps
     def wait(self) -> None:
@@ -118,6 +128,11 @@ class Exchange:
             The same on every rank.
         """
         self._context._together(self._core.wait)
+        self._fill()
+
+    def _fill(self):
+        for field, boundary in self._ends:
+            fill_ends(field, boundary)
 
     @interrupts.keeps
     def start(self) -> None:
@@ -135,11 +150,18 @@ class Exchange:
     def run(self) -> None:
         """`start` and `wait` in one."""
         self._context._together(self._run)
+        if self._ends:
+            self._fill()
 
 
 @interrupts.keeps
 def exchange(
-    *fields: Field, corners: bool = True, wait: bool = True, start: bool = True, context: Context | None = None
+    *fields: Field,
+    corners: bool = True,
+    wait: bool = True,
+    start: bool = True,
+    boundary: str | complex | None = None,
+    context: Context | None = None,
 ) -> Exchange | None:
     """Give the halos of fields the values of the points' owners; collective.
 
@@ -154,6 +176,9 @@ def exchange(
         False: return at once, for computing while messages travel.
     start : bool
         False: only prepare; `Exchange.run` and `Exchange.start` then cost no comparison of arguments.
+    boundary : "reflect", "edge" or number, optional
+        What the halo beyond the ends of the array gets, in place of what the fields were made with; of fields made with
+        ``boundary=``.
     context : Context, optional
         Only that of the fields is allowed.
 
@@ -185,8 +210,9 @@ def exchange(
         or corners.__class__ is not bool
         or wait.__class__ is not bool
         or start.__class__ is not bool
+        or boundary is not None
     ):
-        context, error = _looked_at(fields, corners, wait, start, context)
+        context, error = _looked_at(fields, corners, wait, start, boundary, context)
         storages = [storage for storage in storages if storage is not None]
     else:
         context = fields[0].context
@@ -194,17 +220,22 @@ def exchange(
     if not lock.acquire(False):
         error = str(collective.wait_for_turn(context, "tw.exchange") or "") or error
     axes = 1 if corners is False else MOST_AXES
+    name = "tw.exchange" if boundary is None else f"tw.exchange, boundary={shown(boundary)}"  # ranks compare it
     try:
         if wait is not False and start is not False:  # whatever they are: all ranks get the error
-            return context._together(_core.run_exchange, context._core, storages, axes, error, "tw.exchange")
-        given = context._core, storages, axes, error, "tw.exchange", start is False
+            context._together(_core.run_exchange, context._core, storages, axes, error, name)
+            for field in fields:
+                if field._ends:
+                    fill_ends(field, field._boundary if boundary is None else boundary)
+            return None
+        given = context._core, storages, axes, error, name, start is False
         core = context._together(_core.start_exchange, *given)
     finally:
         lock.release()
-    return Exchange(fields, context, core)
+    return Exchange(fields, context, core, boundary)
 
 
-def _looked_at(fields, corners, wait, start, context):
+def _looked_at(fields, corners, wait, start, boundary, context):
     """The context of a call that is not as most are, and what is wrong with it as text, empty for nothing."""
     context, problem = collective.find(context, fields, {})
     text = str(problem) if problem else ""
@@ -217,4 +248,12 @@ def _looked_at(fields, corners, wait, start, context):
         elif field._storage is None:
             what = "was closed" if field.closed else "keeps a rolling window only"
             text = text or f"exchange: field {position} of shape {field.shape} {what}; allowed: fields with halos, open"
+        elif boundary is not None and field._boundary is None:
+            text = text or (
+                f"exchange: field {position} of shape {field.shape} has no halo beyond its ends; allowed: fields "
+                "made with halo= and boundary="
+            )
+        elif boundary is not None:
+            problem = problem_of(lambda given=field: checked("exchange", boundary, given))
+            text = text or str(problem or "")
     return context, collective.plain(text)

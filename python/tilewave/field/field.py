@@ -12,7 +12,9 @@ from tilewave import _core
 from tilewave.context import interrupts
 from tilewave.context.collective import collective, holds_context, where
 from tilewave.errors import ConfigError, is_integer, shown
+from tilewave.field.expression import Arithmetic
 from tilewave.field.index import Selection, pack, unpack
+from tilewave.field.part import Part
 from tilewave.field.saving import labels, save
 from tilewave.field.time_buffer import TimeBuffer
 from tilewave.field.values import as_elements, as_index_error, digest, fill, fits, named
@@ -21,17 +23,15 @@ from tilewave.field.wanted_layouts import WantedLayouts
 from tilewave.patterns.calls import spread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
-
-    import numpy.typing as npt
 
     from tilewave.annotations import Array, Collective, FilePath, Number
     from tilewave.context.context import Context
 
 
 @holds_context
-class Field:
+class Field(Arithmetic):
     """An array spread over the ranks in blocks; make it with `field`.
 
     Attributes
@@ -67,6 +67,8 @@ class Field:
         self._init = init  # of a rolling window: what elements are before each run
         self._wanted_layouts = WantedLayouts()  # of the nests that are bound with it
         self._cuts = None  # for each axis how it is cut; None: into even blocks
+        self._ends, self._boundary = (), None  # axes with a halo beyond the ends of the array, and what is there
+        self._changes = 0  # by assignments and operators, for expressions that were written before
         self._number = 0  # of those that a context's ranks made together, from 1; 0: one rank's alone
         self._storage = storage or (_core.FieldStorage(context._core, shape, dtype.itemsize) if keep == "all" else None)
         self._views = weakref.WeakSet()  # the memory that someone sees through `local`, now or as it was before
@@ -153,7 +155,8 @@ class Field:
     @property
     def periodic(self) -> tuple[int, ...]:
         """The axes along which the halo wraps around, as numbers."""
-        return tuple(axis for axis, wraps in enumerate(self._whole("periodic").home.wraps) if wraps)
+        wraps = self._whole("periodic").home.wraps
+        return tuple(axis for axis, wrap in enumerate(wraps) if wrap and axis not in self._ends)
 
     def _must_be_home(self, what):
         if not self._storage.at_home:
@@ -264,7 +267,11 @@ class Field:
         result = np.empty(selection.counts, self.dtype)
         yield f"field {self._number}, {selection.key}"
         found = unpack(selection, result, spread(part, context=self.context))
-        return found[()] if selection.scalar else found
+        if selection.scalar:
+            return found[()]
+        found = found.view(Part)
+        found._context = self.context
+        return found
 
     @collective("tw.Field.__setitem__")
     def _set(self, given, value):
@@ -279,6 +286,7 @@ class Field:
             values.reshape(values.shape[max(0, values.ndim - len(selection.shape)) :]), selection.shape
         ).reshape(selection.counts)
         self._view(0)[here] = whole[there]
+        self._changes += 1
 
     @interrupts.keeps
     def __getitem__(self, given: Any) -> Any:
@@ -315,8 +323,9 @@ class Field:
         ----------
         given : int, slice, Ellipsis or tuple of them
             As in reading.
-        value : number or array
-            Equal on every rank; broadcast and converted as NumPy's assignment does.
+        value : number, array, field or expression of fields
+            Equal on every rank; broadcast and converted as NumPy's assignment does. Fields and expressions of them, for
+            ``u[...]``, are computed by one nest.
 
         Raises
         ------
@@ -327,7 +336,20 @@ class Field:
         -----
         Collective: one round of small messages; each rank sets what it owns.
         """
-        as_index_error(lambda: self._set(given, value))
+        if isinstance(value, Arithmetic):
+            parts = given if isinstance(given, tuple) else (given,)
+            if not all(each is Ellipsis or isinstance(each, slice) and each == slice(None) for each in parts):
+                raise ConfigError(
+                    "field[...] = : an expression of fields was given for a part of a field; allowed: field[...] = for "
+                    "all of it, or a nest with over="
+                )
+            self._assigned(self, value)
+        else:
+            as_index_error(lambda: self._set(given, value))
+
+    def _become(self, value):
+        self._assigned(self, value, True)
+        return self
 
     @collective("tw.Field.copy")
     def copy(self) -> Collective[Field]:
@@ -350,7 +372,7 @@ class Field:
         Collective: one round of small messages, and a copy of each rank's part.
         """
         made = Field(self.context, self.shape, self.dtype, storage=self._whole("copy").copy())
-        made._cuts = self._cuts
+        made._cuts, made._ends, made._boundary = self._cuts, self._ends, self._boundary
         yield f"field {self._number}"
         made._count()
         return made
@@ -393,6 +415,7 @@ class Field:
             text = digest(values)
         yield f"field {self._number}, {text}"
         local[...] = values
+        self._changes += 1
 
     @interrupts.keeps
     def save(
@@ -467,26 +490,6 @@ class Field:
 
     def __len__(self) -> int:
         return self.shape[0]
-
-    def __bool__(self) -> bool:
-        raise TypeError(
-            "the truth value of a field is not defined; allowed: `field is not None`, or a comparison of numbers that "
-            "all ranks have"
-        )
-
-    def __iter__(self) -> Iterator[Any]:
-        raise TypeError(
-            "a field cannot be iterated over: each element would be a message; allowed: field.local, this rank's "
-            "part, or field.gather()"
-        )
-
-    def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> Array:
-        raise TypeError(
-            "a field lies on all ranks and is no NumPy array; allowed: field.local, this rank's part without a copy; "
-            "field.gather(), the whole array on rank 0; field[...], on every rank"
-        )
-
-    __array_ufunc__ = None  # NumPy's functions of arrays refuse it
 
     def __repr__(self) -> str:
         if self.closed:

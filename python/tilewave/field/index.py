@@ -135,7 +135,7 @@ def _whole(entry, axis, extent):
     if number is None:
         raise SubscriptError(
             f"{SUBSCRIPT}{type(entry).__name__} was given for dimension {axis}; allowed: an integer, a slice, or "
-            "Ellipsis"
+            "Ellipsis; u[...] = tilewave.where(condition, x, u) for a condition"
         )
     if not -extent <= number < extent:
         raise SubscriptError(f"{SUBSCRIPT}index {number} is out of bounds for dimension {axis} with extent {extent}")

@@ -1,0 +1,312 @@
+"""Expressions of fields, element by element: formulas that one nest computes where they are assigned or reduced."""
+
+from __future__ import annotations
+
+import numbers
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tilewave.errors import ConfigError
+from tilewave.nest.names import FUNCTIONS
+from tilewave.not_numpy import NotNumPy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, TypeAlias
+
+    from tilewave.context.context import Context
+    from tilewave.field.field import Field
+
+    Operator: TypeAlias = Callable[[Any, Any], Any]
+
+#: What a body writes for NumPy's functions; ``np.name(...)`` for others.
+TEXTS = {
+    np.add: "{} + {}",
+    np.subtract: "{} - {}",
+    np.multiply: "{} * {}",
+    np.divide: "{} / {}",
+    np.floor_divide: "{} // {}",
+    np.remainder: "{} % {}",
+    np.power: "{} ** {}",
+    np.bitwise_and: "{} & {}",
+    np.bitwise_or: "{} | {}",
+    np.bitwise_xor: "{} ^ {}",
+    np.invert: "~{}",
+    np.negative: "-{}",
+    np.absolute: "abs({})",
+    np.less: "{} < {}",
+    np.less_equal: "{} <= {}",
+    np.greater: "{} > {}",
+    np.greater_equal: "{} >= {}",
+    np.equal: "{} == {}",
+    np.not_equal: "{} != {}",
+    np.where: "np.where({}, {}, {})",
+}
+#: What there is in place of NumPy's functions.
+WAYS = {
+    "dot": "tilewave.dot(u, v)",
+    "vdot": "tilewave.dot(np.conj(u), v)",
+    "inner": "tilewave.dot(u, v)",
+    "norm": "tilewave.norm(u)",
+    "where": "tilewave.where(condition, u, v)",
+    "amax": "u.max()",
+    "amin": "u.min()",
+    "sum": "u.sum()",
+    "pad": "tilewave.exchange(u, boundary=...), of a field with halo= and boundary=",
+    "roll": "a nest that reads u[i-1, j], with periodic=",
+    "gradient": "a nest that reads u[i+1, j] and u[i-1, j]",
+}
+
+
+def _operator(ufunc: Callable[..., Any], swapped: bool = False) -> Callable[[Any, Any], Any]:
+    if swapped:
+        return lambda self, other: Expression(ufunc, (other, self))
+    return lambda self, other: Expression(ufunc, (self, other))
+
+
+def _in_place(ufunc: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    return lambda self, other: self._become(Expression(ufunc, (self, other)))
+
+
+class Arithmetic(NotNumPy):
+    """What fields and expressions of fields have in common with NumPy's arrays."""
+
+    context: Context
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    _what = "a field"
+    _otherwise = (
+        "a nest; field.local, this rank's part without a copy; field.gather(), the whole array on rank 0; "
+        "field[...], on every rank"
+    )
+    # Set by `tilewave.nests.expressions`, which makes nests.
+    _assigned: Callable[[Any, Any], None]
+    _copied: Callable[[Any], Field]
+    _reduced: Callable[[str, Any, Any], Any]
+
+    __add__: Operator = _operator(np.add)
+    __radd__: Operator = _operator(np.add, True)
+    __sub__: Operator = _operator(np.subtract)
+    __rsub__: Operator = _operator(np.subtract, True)
+    __mul__: Operator = _operator(np.multiply)
+    __rmul__: Operator = _operator(np.multiply, True)
+    __truediv__: Operator = _operator(np.divide)
+    __rtruediv__: Operator = _operator(np.divide, True)
+    __floordiv__: Operator = _operator(np.floor_divide)
+    __rfloordiv__: Operator = _operator(np.floor_divide, True)
+    __mod__: Operator = _operator(np.remainder)
+    __rmod__: Operator = _operator(np.remainder, True)
+    __pow__: Operator = _operator(np.power)
+    __rpow__: Operator = _operator(np.power, True)
+    __and__: Operator = _operator(np.bitwise_and)
+    __rand__: Operator = _operator(np.bitwise_and, True)
+    __or__: Operator = _operator(np.bitwise_or)
+    __ror__: Operator = _operator(np.bitwise_or, True)
+    __xor__: Operator = _operator(np.bitwise_xor)
+    __rxor__: Operator = _operator(np.bitwise_xor, True)
+    __lt__: Operator = _operator(np.less)
+    __le__: Operator = _operator(np.less_equal)
+    __gt__: Operator = _operator(np.greater)
+    __ge__: Operator = _operator(np.greater_equal)
+    __eq__: Operator = _operator(np.equal)  # type: ignore[assignment]
+    __ne__: Operator = _operator(np.not_equal)  # type: ignore[assignment]
+
+    __iadd__: Operator = _in_place(np.add)
+    __isub__: Operator = _in_place(np.subtract)
+    __imul__: Operator = _in_place(np.multiply)
+    __itruediv__: Operator = _in_place(np.divide)
+
+    def _become(self, value: Expression) -> Any:
+        """What `+=` gives."""
+        return value
+
+    def __hash__(self) -> int:
+        return object.__hash__(self)
+
+    def __neg__(self) -> Expression:
+        return Expression(np.negative, (self,))
+
+    def __abs__(self) -> Expression:
+        return Expression(np.absolute, (self,))
+
+    def __invert__(self) -> Expression:
+        return Expression(np.invert, (self,))
+
+    @classmethod
+    def _ways(cls) -> dict[str, str]:
+        return WAYS
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        if method == "__call__" and not keywords and ufunc.nout == 1 and (ufunc in TEXTS or ufunc in FUNCTIONS):
+            return Expression(ufunc, inputs)
+        raise self._refused(f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            "the truth value of a field is not defined; allowed: `field is not None`, or (u > 0).any(), .all()"
+        )
+
+    def __iter__(self) -> Any:
+        raise TypeError(
+            "a field cannot be iterated over: each element would be a message; allowed: field.local, this rank's "
+            "part, or field.gather()"
+        )
+
+    def sum(self, axis: int | Sequence[int] | None = None) -> Any:
+        """The sum of all elements, or along axes; collective.
+
+        Parameters
+        ----------
+        axis : int or tuple of int, optional
+            Default: all.
+
+        Returns
+        -------
+        NumPy scalar or Field
+            Without `axis` a number on every rank, as `tilewave.sum` gives it: exact, rounded once. With it a field of
+            the other dimensions, of int64, float64 or complex128: sums of floats have twice the precision and are
+            rounded once, the same bits on any ranks.
+        """
+        return self._reduced("sum", self, axis)
+
+    def mean(self, axis: int | Sequence[int] | None = None) -> Any:
+        """The mean, float64 or complex128: as `sum`, divided by the number of elements; collective."""
+        return self._reduced("mean", self, axis)
+
+    def min(self, axis: int | Sequence[int] | None = None) -> Any:
+        """The smallest element, NaN if any is; or along axes, as `sum`; collective."""
+        return self._reduced("min", self, axis)
+
+    def max(self, axis: int | Sequence[int] | None = None) -> Any:
+        """The largest element, as `min`; collective."""
+        return self._reduced("max", self, axis)
+
+    def argmin(self, axis: int | None = None) -> Any:
+        """Where the smallest element is, the first of equals; collective.
+
+        Parameters
+        ----------
+        axis : int, optional
+            Default: of all.
+
+        Returns
+        -------
+        tuple of int, or Field
+            Subscripts, ``u[u.argmin()]``; with `axis` a field of int64 of the other dimensions, as NumPy's.
+        """
+        return self._reduced("argmin", self, axis)
+
+    def argmax(self, axis: int | None = None) -> Any:
+        """Where the largest element is, as `argmin`; collective."""
+        return self._reduced("argmax", self, axis)
+
+    def any(self, axis: int | Sequence[int] | None = None) -> Any:
+        """Whether any element is not 0; with `axis` a field of bools; collective."""
+        return self._reduced("any", self, axis)
+
+    def all(self, axis: int | Sequence[int] | None = None) -> Any:
+        """Whether no element is 0, as `any`; collective."""
+        return self._reduced("all", self, axis)
+
+
+class Expression(Arithmetic):
+    """A formula of fields, numbers and arrays, element by element, such as ``2 * u + v``; it has no values.
+
+    One nest computes it where it is assigned (``w[...] = 2 * u + v``, ``w += u * v``), reduced (``(u * v).sum()``) or
+    copied into a new field. Operands that have changed since it was written are refused then.
+
+    Attributes
+    ----------
+    function : callable
+        NumPy's.
+    operands : tuple
+    shape, dtype, ndim, context
+    """
+
+    function: Callable[..., Any]
+    operands: tuple[Any, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    ndim: int
+    context: Context
+
+    def __init__(self, function: Callable[..., Any], operands: Sequence[Any]) -> None:
+        self.function, self.operands = function, tuple(map(_operand, operands))
+        shaped = [x for x in self.operands if not isinstance(x, numbers.Number | np.generic)]
+        name = getattr(function, "__name__", str(function))
+        try:
+            self.shape = np.broadcast_shapes(*(x.shape for x in shaped))
+            samples = [np.ones(1, x.dtype) if hasattr(x, "shape") and x.shape else x for x in self.operands]
+            with np.errstate(all="ignore"):
+                self.dtype = function(*samples).dtype
+        except (TypeError, ValueError, OverflowError) as problem:
+            raise ConfigError(f"{name} of fields: {type(problem).__name__}: {problem}") from None
+        for x in shaped:
+            if isinstance(x, Arithmetic) and x.shape != self.shape[len(self.shape) - len(x.shape) :]:
+                raise ConfigError(
+                    f"{name}: a field of shape {x.shape} was given with shape {self.shape}; allowed: fields of one "
+                    "shape, of its last dimensions, and arrays that broadcast to it"
+                )
+        self.ndim = len(self.shape)
+        fields = [x for x in self.operands if isinstance(x, Arithmetic)]
+        self.context = fields[0].context
+        self._seen = [(x, x._changes) for x in fields if not isinstance(x, Expression)]
+
+    def check(self) -> None:
+        """Refuse operands that have changed."""
+        for field, changes in self._seen:
+            if field._changes != changes:
+                raise ConfigError(
+                    f"an expression reads a field of shape {field.shape} that has been changed since it was written: "
+                    "it has no values; allowed: e = (...).copy(), a field, or writing the expression again"
+                )
+
+    def copy(self) -> Field:
+        """A new field with the values of the expression; collective.
+
+        Returns
+        -------
+        Field
+            Of the expression's shape and dtype.
+        """
+        return self._copied(self)
+
+    def __getitem__(self, given: Any) -> Any:
+        raise TypeError("an expression of fields has no values; allowed: (...).copy()[...], or its operands' elements")
+
+    def __repr__(self) -> str:
+        return f"<tilewave expression {self.shape} {self.dtype}>"
+
+
+def _operand(given: Any) -> Any:
+    if isinstance(given, Arithmetic):
+        return given
+    if isinstance(given, list | tuple):
+        given = np.asarray(given)
+    if isinstance(given, np.ndarray):
+        return given if given.ndim else given[()]
+    if isinstance(given, numbers.Number | np.generic):
+        return given
+    raise ConfigError(
+        f"{type(given).__name__} was given with a field; allowed: fields, expressions of them, numbers, NumPy arrays "
+        "that are the same on every rank"
+    )
+
+
+def where(condition: Any, x: Any, y: Any) -> Expression:
+    """``x`` where the condition holds, else ``y``, element by element: an expression, as ``2 * u`` is.
+
+    Parameters
+    ----------
+    condition, x, y : Field, expression of fields, number or array
+        At least one of them of fields.
+
+    Returns
+    -------
+    Expression
+        To be assigned, ``u[...] = tw.where(v > 0, v, 0)``, reduced or copied.
+    """
+    if not any(isinstance(each, Arithmetic) for each in (condition, x, y)):
+        raise ConfigError("where: no field was given; allowed: at least one, or numpy.where")
+    return Expression(np.where, (condition, x, y))
