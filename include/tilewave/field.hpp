@@ -31,7 +31,7 @@ struct Halo {
 class FieldStorage {
 public:
     /// Uninitialised row-major storage in the default layout (even blocks over default_grid).
-    /// @pre 1 to 4 dimensions, extents >= 0, item_bytes >= 1 (ConfigError)
+    /// @pre 1 to max_dims dimensions, extents >= 0, item_bytes >= 1 (ConfigError)
     FieldStorage(Context& context, Index shape, std::int64_t item_bytes);
     /// With halos, which are zero at first.
     /// @pre as above; halo's members have a component for each dimension, or none (ConfigError)

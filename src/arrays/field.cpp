@@ -22,7 +22,8 @@ namespace {
 void check_shape(const Index& shape, std::int64_t item_bytes) {
     if (shape.n < 1 || item_bytes < 1)
         throw ConfigError("a field of shape " + to_string(shape) + " and " + std::to_string(item_bytes) +
-                          " bytes an item was asked for; 1 to 4 dimensions and at least 1 byte are allowed");
+                          " bytes an item was asked for; 1 to " + std::to_string(max_dims) +
+                          " dimensions and at least 1 byte are allowed");
     for (auto n : shape)
         if (n < 0) throw ConfigError("a field of shape " + to_string(shape) + " was asked for; extents must be >= 0");
     // Sizes and strides are int64 everywhere after this.

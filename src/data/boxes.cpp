@@ -165,15 +165,20 @@ Dims::Dims(std::byte* to_first, const Index& to_stride, const std::byte* from_fi
     for (int k = top + 1; k <= n; ++k) dims[k] = {};
 }
 
-// copy(to, from) for each index of the three outermost dimensions that are left.
+// copy(to, from) for each index of the dimensions but the first two.
+template <int outermost = max_dims, class Copy>
+void for_each_outer(const Dims& box, std::byte* to, const std::byte* from, const Copy& copy) {
+    if constexpr (outermost == 1) {
+        copy(to, from);
+    } else {
+        const Dim& dim = box.dims[outermost];
+        for (std::int64_t x = 0; x < dim.extent; ++x)
+            for_each_outer<outermost - 1>(box, to + x * dim.to_stride, from + x * dim.from_stride, copy);
+    }
+}
 template <class Copy>
 void for_each_outer(const Dims& box, const Copy& copy) {
-    const auto& [run, row, k, j, i] = box.dims;
-    for (std::int64_t x = 0; x < i.extent; ++x)
-        for (std::int64_t y = 0; y < j.extent; ++y)
-            for (std::int64_t z = 0; z < k.extent; ++z)
-                copy(box.to + x * i.to_stride + y * j.to_stride + z * k.to_stride,
-                     box.from + x * i.from_stride + y * j.from_stride + z * k.from_stride);
+    for_each_outer(box, box.to, box.from, copy);
 }
 
 // The shear by which items at `row` and `column` strides are next to each other along columns:

@@ -88,7 +88,7 @@ std::int64_t Cut::block_at(std::int64_t parts, std::int64_t at) const {
 Layout::Layout(Index shape_, Index grid_, Index lo, Index hi) : shape(shape_), grid(grid_), halo_lo(lo), halo_hi(hi) {
     if (shape.n < 1 || grid.n != shape.n || lo.n != shape.n || hi.n != shape.n)
         throw ConfigError("layout: shape " + to_string(shape) + ", grid " + to_string(grid) +
-                          " and halo widths must have equal dimensions, 1 to 4");
+                          " and halo widths must have equal dimensions, 1 to " + std::to_string(max_dims));
     for (int k = 0; k < shape.n; ++k) {
         if (shape[k] < 0 || grid[k] < 1 || lo[k] < 0 || hi[k] < 0)
             throw ConfigError("layout: shape " + to_string(shape) + " and halo widths must be >= 0 and grid " +

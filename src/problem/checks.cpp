@@ -82,7 +82,7 @@ void check_access(const SweepProblem& problem, const Access& p) {
 }  // namespace
 
 void SweepProblem::validate() const {
-    if (shape.n < 1) throw ConfigError("a nest needs 1 to 4 dimensions, not 0");
+    if (shape.n < 1) throw ConfigError("a nest needs 1 to " + std::to_string(max_dims) + " dimensions, not 0");
     if (space.dims() != shape.n)
         throw ConfigError(concat("the space ", space, " must have the dimensions of the shape ", shape));
     if (arrays.empty() || accesses.empty()) throw ConfigError("a nest needs an array, which its points write or read");

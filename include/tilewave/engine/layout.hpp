@@ -66,7 +66,7 @@ struct Layout {
     std::array<Cut, max_dims> cuts = {};  ///< by dimension; by default even blocks
     bool beside_nothing = false;          ///< empty blocks have halos, too: their ranks may compute there
 
-    /// @pre shape, grid and halos have equal dims, 1 to 4 (ConfigError)
+    /// @pre shape, grid and halos have equal dims, 1 to max_dims (ConfigError)
     /// @pre every extent >= 0, every grid entry >= 1, every halo >= 0 (ConfigError)
     Layout(Index shape, Index grid, Index halo_lo, Index halo_hi);
     /// The same with blocks that follow even blocks of `of` points, `scale` to 1.

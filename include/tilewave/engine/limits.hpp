@@ -5,7 +5,7 @@
 namespace tilewave {
 
 /// The most loops of a nest and dimensions of an array.
-inline constexpr int max_dims = 4;
+inline constexpr int max_dims = 6;
 
 /// The most places that a kernel reads and writes at a point, with its tables and the results of its reductions.
 inline constexpr int max_places = 192;

@@ -152,7 +152,7 @@ struct SweepProblem {
     Box box_of(int a, const Box& elements) const;
     /// The bounds in z coordinates: points of the box that violate one are not computed.
     std::vector<Bound> conditions() const;
-    /// @pre shape and space of 1 to 4 dimensions (ConfigError)
+    /// @pre shape and space of 1 to max_dims dimensions (ConfigError)
     /// @pre at most max_places accesses, one that writes, those that write first (ConfigError)
     /// @pre no written array is replicated; every access names an array, stays inside it (ConfigError)
     /// @pre an array that lacks a loop index and is written is accessed at one place (ConfigError)

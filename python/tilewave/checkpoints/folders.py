@@ -6,7 +6,7 @@ import json
 import os
 import re
 
-from tilewave import entries, files
+from tilewave import _core, entries, files
 from tilewave.field import zarr3
 from tilewave.field.chunks import checksum_of
 
@@ -17,7 +17,7 @@ KEPT = 2  # checkpoints, the newest
 FORMAT = "tilewave checkpoint 1"
 _NAME = re.compile(r"(\d{8,})-step-\d+")
 
-_EXTENTS = entries.of_list(entries.LONG, 1, 4, tuple)
+_EXTENTS = entries.of_list(entries.LONG, 1, _core.limits["dims"], tuple)
 _PAIRS = entries.of_list(entries.of_list([entries.LONG] * 2, make=tuple), 1, 4)
 _ARRAY = entries.of_object(
     {

@@ -61,7 +61,7 @@ def field(
     Parameters
     ----------
     shape : sequence of int, or array
-        One to four extents. An array without `init`, on every rank, or on rank 0 with None on the others, or a field:
+        One to six extents. An array without `init`, on every rank, or on rank 0 with None on the others, or a field:
         the new field gets its shape, dtype and values.
     dtype : dtype, optional
         Default: float64, or the array's. Allowed: bool, float32/64, complex64/128, (u)int8/16/32/64.
@@ -353,7 +353,7 @@ def load(path: FilePath, *, context: Context | None = None) -> Collective[Field]
     Raises
     ------
     ConfigError
-        On every rank: when any cannot read the file, or it holds no array of one to four dimensions and a field's
+        On every rank: when any cannot read the file, or it holds no array of one to six dimensions and a field's
         dtype.
 
     Notes

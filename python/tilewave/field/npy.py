@@ -10,7 +10,7 @@ import tokenize
 
 import numpy as np
 
-from tilewave import files
+from tilewave import _core, files
 from tilewave.errors import ConfigError, shown
 from tilewave.field.values import problem_of
 from tilewave.nest.parse import one_at_a_time
@@ -131,8 +131,8 @@ def opened(path, dtypes):
             raise ConfigError(f"load: {path!r} is no .npy file that can be read: {problem}") from None
         if dtype.newbyteorder("=") not in dtypes:
             raise ConfigError(f"load: {path!r} holds {dtype}; allowed: {', '.join(each.name for each in dtypes)}")
-        if not 1 <= len(shape) <= 4 or any(isinstance(n, bool) or n < 0 for n in shape):
-            raise ConfigError(f"load: {path!r} holds an array of shape {shape}; allowed: one to four extents >= 0")
+        if not 1 <= len(shape) <= _core.limits["dims"] or any(isinstance(n, bool) or n < 0 for n in shape):
+            raise ConfigError(f"load: {path!r} holds an array of shape {shape}; allowed: one to six extents >= 0")
         wanted = first + math.prod(shape) * dtype.itemsize
         if status.st_size < wanted:
             raise ConfigError(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tilewave import _core
 from tilewave.context.collective import text_of
 from tilewave.dtypes import ALL, is_masked
 from tilewave.errors import ConfigError, shown
@@ -136,9 +137,9 @@ def named(what, problem):
 def shape_of(shape):
     result = whole_numbers(shape)
     if result is None:
-        raise ConfigError(f"field: shape {shown(shape)} was given; allowed: one to four integers")
-    if not 1 <= len(result) <= 4 or any(n < 0 for n in result):
-        raise ConfigError(f"field: shape {result} was given; allowed: one to four extents >= 0")
+        raise ConfigError(f"field: shape {shown(shape)} was given; allowed: one to six integers")
+    if not 1 <= len(result) <= _core.limits["dims"] or any(n < 0 for n in result):
+        raise ConfigError(f"field: shape {result} was given; allowed: one to six extents >= 0")
     return result
 
 

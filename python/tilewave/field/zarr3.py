@@ -207,8 +207,8 @@ class Stored:
 
     def _take(self, node, dtypes):
         self.shape = whole_numbers(node["shape"])
-        if self.shape is None or not 1 <= len(self.shape) <= 4 or min(self.shape) < 0:
-            raise DamagedError(f"it holds an array of shape {node['shape']}; allowed: one to four extents >= 0")
+        if self.shape is None or not 1 <= len(self.shape) <= _core.limits["dims"] or min(self.shape) < 0:
+            raise DamagedError(f"it holds an array of shape {node['shape']}; allowed: one to six extents >= 0")
         names = {dtype.name: dtype for dtype in dtypes}
         if node["data_type"] not in names:
             raise DamagedError(f"it holds {node['data_type']}; allowed: {', '.join(names)}")

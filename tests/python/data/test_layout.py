@@ -122,7 +122,7 @@ def test_the_default_grid_has_the_least_surface(fixed):
 @pytest.mark.parametrize(
     "call, words",
     [
-        (lambda: _core.Layout((), ()), "must have equal dimensions, 1 to 4"),
+        (lambda: _core.Layout((), ()), "must have equal dimensions, 1 to 6"),
         (lambda: _core.Layout((2, 3), (1,)), "shape (2, 3), grid (1) and halo widths must have equal dimensions"),
         (lambda: _core.Layout((2,), (1,), (0, 0), (0,)), "must have equal dimensions"),
         (lambda: _core.Layout((-1,), (1,)), "layout: shape (-1) and halo widths must be >= 0"),

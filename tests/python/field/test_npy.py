@@ -78,7 +78,7 @@ def test_a_file_has_no_name_before_it_is_whole(tmp_path):
         (lambda p: np.save(p, np.zeros(4, "u2")), "holds uint16; allowed: float32, float64, int16"),
         (lambda p: np.save(p, np.array([None, {}])), "holds object"),
         (lambda p: np.save(p, np.float64(1)), "shape ()"),
-        (lambda p: np.save(p, np.zeros((1, 1, 1, 1, 1))), "one to four"),
+        (lambda p: np.save(p, np.zeros((1,) * 7)), "one to six"),
         (
             lambda p: (np.save(p, np.zeros(100)), os.truncate(p, 500)),
             "is cut short: it has 500 bytes, an array of shape",

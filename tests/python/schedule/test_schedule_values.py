@@ -268,7 +268,7 @@ def build(steps, ranks=2):
         (lambda b: b.array("A", 4)[1.5], "subscript 1.5 was given"),
         (lambda b: b.array("check", 4), "given 'check'"),
         (lambda b: (b.array("A", 4), b.array("A", 4)), "array 'A' is declared twice"),
-        (lambda b: b.array("A", (1, 2, 3, 4, 5)), "1 to 4 extents"),
+        (lambda b: b.array("A", (1, 2, 3, 4, 5, 6, 7)), "1 to 6 extents"),
         (lambda b: b.array("A", 4, object), "dtype object"),
         (lambda b: b.array("A", 4 + b.rank), "rank 1 declares other arrays than rank 0"),
         (lambda b: b.send(b.rank, b.array("A", 4)[:]), "gave peer 0; allowed: another of the 2 ranks"),
