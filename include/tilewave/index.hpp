@@ -94,7 +94,7 @@ struct IndexMatrix {
     int n = 0;
 
     IndexMatrix() = default;
-    /// @pre as many rows as columns, 1 to 4 (ConfigError)
+    /// @pre as many rows as columns, 1 to max_dims (ConfigError)
     explicit IndexMatrix(const std::vector<Index>& rows);
     static IndexMatrix identity(int n);
 

@@ -86,8 +86,8 @@ std::string to_string(const Box& box) {
 IndexMatrix::IndexMatrix(const std::vector<Index>& rows) : n(static_cast<int>(rows.size())) {
     if (rows.empty() || rows.size() > max_dims ||
         std::any_of(rows.begin(), rows.end(), [&](const Index& r) { return r.n != n; }))
-        throw ConfigError("a matrix of " + std::to_string(rows.size()) +
-                          " rows was given; 1 to 4 rows of as many entries are allowed");
+        throw ConfigError("a matrix of " + std::to_string(rows.size()) + " rows was given; 1 to " +
+                          std::to_string(max_dims) + " rows of as many entries are allowed");
     std::copy(rows.begin(), rows.end(), row.begin());
 }
 

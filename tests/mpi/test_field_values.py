@@ -130,10 +130,10 @@ def test_what_cannot_be_loaded(context, folder):
     if context.rank == 0:
         np.save(f"{folder}/short.npy", np.zeros(100))
         os.truncate(f"{folder}/short.npy", 600)
-        np.save(f"{folder}/u2.npy", np.zeros(3, "u2"))
+        np.save(f"{folder}/f2.npy", np.zeros(3, "f2"))
         np.save(f"{folder}/fine.npy", np.zeros(3))
     context.agree()
-    refusals = (("short", "is cut short"), ("u2", "holds uint16; allowed: .*float32"), ("none", "No such file"))
+    refusals = (("short", "is cut short"), ("f2", "holds float16; allowed: .*float32"), ("none", "No such file"))
     for name, words in refusals:
         agreed(context, tw.ConfigError, words, lambda: tw.load(f"{folder}/{name}.npy"))
     if last:

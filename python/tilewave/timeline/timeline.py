@@ -52,7 +52,7 @@ EVENT = np.dtype(
         ("tag", "i4"),
         ("send", "i4"),
         ("slice", "i4"),
-        ("tile", "i4", 4),
+        ("tile", "i4", _core.limits["dims"]),
         ("wave", "i8"),
         ("bytes", "i8"),
         ("begin_s", "f8"),

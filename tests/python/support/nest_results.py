@@ -135,7 +135,7 @@ def recording(nest, values):
 def reduced(kind, values, dtype):
     """One number out of (subscripts, value) pairs, in plain Python."""
     if kind == "sum":
-        return float_sum([float(v) for _, v in values]) if dtype.kind == "f" else integer_sum(values)
+        return float_sum([float(v) for _, v in values]) if dtype.kind == "f" else integer_sum(values, dtype)
     if not values:
         return None
     best = None
@@ -152,8 +152,10 @@ def better(kind, a, b):
     return a > b if kind.endswith("max") else a < b
 
 
-def integer_sum(values):
+def integer_sum(values, dtype):
     total = sum(int(v) for _, v in values) % 2**64
+    if dtype == np.uint64:
+        return np.uint64(total)
     return np.int64(total - 2**64 if total >= 2**63 else total)
 
 
