@@ -84,11 +84,14 @@ private:
         std::int64_t& tiles = tiles_;
         tiles = plan_.slices;
         for (int k = 0; k < problem_.dims(); ++k) tiles *= cells(problem_, plan_, k) * plan_.grid[k];
+        double messages = chunks_of_faces(static_cast<double>(tiles));
+        if (all_ranks_ || messages < 8 * static_cast<double>(tiles)) messages = 0;  // tiles say enough
         const std::int64_t enough = all_ranks_ ? most_tiles_of_all_ranks : most_tiles;
         auto reduce = [&](int k, bool cut, std::int64_t full, std::int64_t most, std::int64_t fewer) {
             const bool too_many_ranks = cut && !all_ranks_ && plan_.ranks() > most_ranks_played;
-            if ((tiles <= enough && !too_many_ranks) || full <= most) return;
+            if ((tiles <= enough && messages <= most_chunks && !too_many_ranks) || full <= most) return;
             axes_.push_back({k, cut, full, most, most - fewer});
+            messages *= static_cast<double>(most) / static_cast<double>(full);
             tiles = std::max<std::int64_t>(tiles / full, 1) * most;
         };
         if (problem_.sequential) return;
@@ -100,13 +103,20 @@ private:
         auto whole = [&](int k) { return even && plan_.grid[k] == 1 && problem_.loops.keeps(k); };
         auto fewer_tiles = [&](int k) {
             const std::int64_t together = k == 0 ? plan_.temporal_block : 1;
-            std::int64_t most = steps_played;
+            std::int64_t most = messages > most_chunks ? few_steps_played : steps_played;
             // Of all ranks as many steps as there is room for.
             if (all_ranks_)
                 most = std::clamp(enough / std::max<std::int64_t>(tiles / cells(problem_, plan_, k), 1), least_steps,
                                   most_steps);
             most = std::max<std::int64_t>({most / together * together, 2 * plan_.factors[k], 2 * together});
             if (whole(k)) reduce(k, false, cells(problem_, plan_, k), most, together > 1 ? together : most / 3);
+        };
+        // Of the blocks of many ranks, with faces as much smaller. Pipelines of a sweep would fill otherwise.
+        const auto smaller_blocks = [&](int k) {
+            const std::int64_t most = std::max<std::int64_t>(tiles_of_blocks, 2 * plan_.factors[k]);
+            if (plan_.generator == GeneratorKind::stencil && even && plan_.grid[k] > 1 && problem_.loops.keeps(k) &&
+                equal && problem_.weights.empty() && tiles > many_tiles)
+                reduce(k, false, cells(problem_, plan_, k), most, most / 2);
         };
         const auto fewer_ranks = [&] {
             for (int k = 0; k < problem_.dims(); ++k)
@@ -118,6 +128,22 @@ private:
         for (int k = 0; k < problem_.dims(); ++k)
             if (k != m) fewer_tiles(k);
         if (all_ranks_) fewer_ranks();
+        for (int k = 0; k < problem_.dims() && !all_ranks_; ++k) smaller_blocks(k);
+    }
+
+    // About how many messages so many tiles have: their faces at borders of ranks, in chunks.
+    double chunks_of_faces(double tiles) const {
+        double found = 0;
+        for (int k = 0; k < problem_.dims(); ++k) {
+            if (plan_.grid[k] == 1) continue;
+            auto bytes = static_cast<double>(problem_.arrays.front().item_bytes);
+            for (int l = 0; l < problem_.dims(); ++l)
+                if (l != k) bytes *= static_cast<double>(plan_.tile[l]);
+            const double chunks =
+                std::max(bytes / static_cast<double>(std::max<std::int64_t>(plan_.chunk_bytes, 1)), 1.0);
+            found += tiles / static_cast<double>(cells(problem_, plan_, k)) * chunks;
+        }
+        return found;
     }
 
     std::string sample() const {
@@ -157,7 +183,7 @@ private:
                 }
                 p.bounds.clear();
             } else {
-                const std::int64_t points = counts[i] * plan.tile[a.k];
+                const std::int64_t points = counts[i] * plan.tile[a.k] * plan.grid[a.k];
                 shorten(p, a.k, p.shape[a.k] - (p.space.extent(a.k) - std::min(points, p.space.extent(a.k))));
             }
         }

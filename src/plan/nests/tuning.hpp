@@ -48,6 +48,13 @@ inline constexpr std::int64_t too_many_tiles = 300000;
 inline constexpr std::int64_t ranks_played = 5;
 /// Time steps, or tiles along the mapping dimension, that are simulated where there are more.
 inline constexpr std::int64_t steps_played = 12;
+/// Chunks of faces, of all ranks together, from which on it is so few steps: a chunk takes about 1 us, and faces of
+/// many chunks have no pipeline of steps.
+inline constexpr double most_chunks = 40000;
+inline constexpr std::int64_t few_steps_played = 6;
+/// Tiles of all ranks together from which on each rank has fewer along the dimensions that ranks cut, and how many
+/// then: a simulation of 16,000 takes about 0.1 s.
+inline constexpr std::int64_t many_tiles = 16000, tiles_of_blocks = 8;
 /// Where all ranks are simulated: their tiles together, of which each takes about 2 KB with its messages, and tiles
 /// along a dimension.
 inline constexpr std::int64_t most_tiles_of_all_ranks = 600000, least_steps = 3, most_steps = 12;

@@ -82,3 +82,21 @@ def test_lanes_side_by_side_take_steps_of_time_together_where_these_were_measure
     rates = [_core.MeasuredRate(apart, slow, False), _core.MeasuredRate(in_time, fast, False)]
     taken = _core.choose_plan(p, 1, request(threads), m, rates).ranked[0]
     assert taken.plan.temporal_block > 1 and taken.plan.factors[0] == 1 and taken.plan.lanes == threads, taken.plan
+
+
+@pytest.mark.parametrize(
+    "extents, tile, what",
+    [((256, 256, 256), (4, 4, 254), "4 and 8 of 16 tiles along loop 2"),  # many tiles
+     ((6000, 6000, 6000), (1500, 1500, 5998), "4 and 6 of 16 tiles along loop 1")],  # many chunks of faces
+)
+def test_blocks_that_are_too_large_to_be_simulated_are_predicted_from_smaller_ones(extents, tile, what):
+    """As the simulation of all ranks, which has more of them, says."""
+    problem, plan = heat(*extents, steps=16), _core.Plan()
+    plan.generator, plan.grid, plan.factors, plan.tile = "stencil", (1, 4, 4, 1), (1, 1, 1, 1), (1, *tile)
+    hosts = _core.Machine()
+    hosts.host_of = list(range(16))
+    some, all_ranks = (
+        _core.evaluate(problem, plan, hosts, _core.KernelRate(1e-9, 0, 0), all_ranks=whole) for whole in (False, True)
+    )
+    assert what in some.sample and all_ranks.sample == "all ranks"
+    assert some.time_s == pytest.approx(all_ranks.time_s, rel=0.1)
