@@ -177,7 +177,7 @@ TEST(IndexMatrix, RefusesWhatIsNoChangeOfCoordinates) {
     EXPECT_THROW(inverse(IndexMatrix({{2, 0}, {0, 1}})), ConfigError);
     EXPECT_THROW(IndexMatrix({{1, 2}}), ConfigError);
     EXPECT_THROW(IndexMatrix(std::vector<Index>{}), ConfigError);
-    EXPECT_THROW(Index({1, 2, 3, 4, 5}), ConfigError);
+    EXPECT_THROW(Index({1, 2, 3, 4, 5, 6, 7}), ConfigError);
     EXPECT_TRUE(lexicographically_positive({0, 1, -5}));
     EXPECT_FALSE(lexicographically_positive({0, -1, 5}));
     EXPECT_FALSE(lexicographically_positive({0, 0}));

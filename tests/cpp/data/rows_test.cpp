@@ -42,17 +42,15 @@ struct Side {
 };
 
 void copy_items(Side& to, const Side& from, const Index& extents, Int item_bytes) {
-    Index m = extents;
-    for (int k = m.n; k < max_dims; ++k) m[k] = 1;
-    for (Int i = 0; i < m[0]; ++i)
-        for (Int j = 0; j < m[1]; ++j)
-            for (Int k = 0; k < m[2]; ++k)
-                for (Int l = 0; l < m[3]; ++l) {
-                    Int a = to.offset, b = from.offset;
-                    const Int at[] = {i, j, k, l};
-                    for (int d = 0; d < extents.n; ++d) a += at[d] * to.stride[d], b += at[d] * from.stride[d];
-                    std::memcpy(to.memory.data() + a, from.memory.data() + b, item_bytes);
-                }
+    Int points = 1;
+    for (const Int extent : extents.span()) points *= extent;
+    Index at = Index::filled(extents.n, 0);
+    for (Int point = 0; point < points; ++point) {
+        Int a = to.offset, b = from.offset;
+        for (int d = 0; d < extents.n; ++d) a += at[d] * to.stride[d], b += at[d] * from.stride[d];
+        std::memcpy(to.memory.data() + a, from.memory.data() + b, item_bytes);
+        for (int d = extents.n - 1; d >= 0 && ++at[d] == extents[d]; --d) at[d] = 0;
+    }
 }
 
 // Every byte of the target's memory is compared, so that one beside the box is seen as well.
