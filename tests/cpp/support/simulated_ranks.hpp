@@ -58,15 +58,18 @@ public:
         auto errors = Fibers::run(
             ranks_,
             [&](int rank) {
-                {
-                    Context context(std::make_unique<Endpoint>(*this, rank), 1);
-                    context.options().heartbeat = [this, rank](double part) { return beat(rank, part); };
-                    box(rank).calls = 0;
-                    body(context);
-                }
-                note('E', rank);
-                box(rank).ended_s =
-                    std::min(box(rank).ended_s, now_s_);  // what a failed transport holds is never freed
+                struct End {  // what a failed transport holds is never freed
+                    SimulatedRanks* all;
+                    int rank;
+                    ~End() {
+                        all->note('E', rank);
+                        all->box(rank).ended_s = std::min(all->box(rank).ended_s, all->now_s_);
+                    }
+                } const end{this, rank};
+                Context context(std::make_unique<Endpoint>(*this, rank), 1);
+                context.options().heartbeat = [this, rank](double part) { return beat(rank, part); };
+                box(rank).calls = 0;
+                body(context);
             },
             [&](const std::vector<int>& left) { return next(left); });
         return errors;
