@@ -236,7 +236,7 @@ private:
         if (!agreed()) return false;
         for (std::size_t c = 0; c < contenders_.size(); ++c) {
             if (!rates_of(c).empty()) continue;
-            const BodyRates body = store.read(context_, keys_.back());
+            const BodyRates body = store.read(context_, keys_[c]);
             rates_of(c) = body.rates;
             take(contenders_[c], body);
         }
