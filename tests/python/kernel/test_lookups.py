@@ -173,7 +173,7 @@ def test_tables_of_every_dtype_and_size(way, dtype, shape):
     ):
         limits = np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype)
         values = (
-            rng.integers(limits.min, limits.max, shape, endpoint=True)
+            rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
             if large and dtype.kind in "iu"
             else rng.integers(0, 127, shape) * 0.5
         )

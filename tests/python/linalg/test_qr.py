@@ -67,7 +67,8 @@ def random_least_squares(seed, n=None, largest=30):
     def body(context):
         a = tw.linalg.matrix(whole, context=context, **layouts[0])
         sides = tw.linalg.matrix(b, context=context, **layouts[1])
-        x = tw.linalg.lstsq(a, sides, **keys)
+        # By the default, graded rows of single precision may lack some of their rank.
+        x = tw.linalg.lstsq(a, sides, cond=np.finfo(dtype).eps / 100, **keys)
         again = tw.linalg.qr(a, **keys).solve(sides).gather() if shape[0] >= shape[1] else None
         return x.gather(), x.residues, x.rank, x.layout.name, again, a.gather()
 
