@@ -12,7 +12,7 @@ from tilewave.kernel.types import complex_numbers
 from tilewave.kernel.types.arithmetic import absolute, binary, int_compare, int_power, is_true, numpy_binary
 from tilewave.kernel.types.casts import boolean, cast, check_range, construct, fold, promote, to_float, to_int
 from tilewave.kernel.types.python_math import finite, infinite, math_call, math_pow, modular_power, python_round
-from tilewave.kernel.types.values import I1, Typed, Value, constant, ir_type
+from tilewave.kernel.types.values import I1, INT64_MAX, Typed, Value, constant, ir_type
 from tilewave.nest import names
 from tilewave.nest.types import BOOL, COMPLEX, FLOAT, INT, Unsupported, infer, int_range, scalar
 
@@ -197,6 +197,8 @@ def _dropped_where_useless(e, bound, side, element, dtype):
     beyond = (lambda x: x >= limit) if side else (lambda x: x <= limit)
     if bound.const is not None:
         return constant(dtype, widest) if beyond(bound.const) else check_range(e, bound, dtype)
+    if limit > INT64_MAX:  # beyond every Python int of a kernel
+        return check_range(e, bound, dtype)
     build, kind = e.builder, ir_type("int64")
     useless = build.icmp_signed(">=" if side else "<=", bound.ir, ir.Constant(kind, limit))
     used = build.select(useless, ir.Constant(kind, widest), bound.ir)
