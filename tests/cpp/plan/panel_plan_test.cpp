@@ -30,7 +30,7 @@ double whole_s(const PanelProblem& p, const FactorPlan& plan, const std::vector<
 TEST(PanelPlans, SomeStepsSayWhatAllTake) {
     int sampled = 0;
     std::vector<double> apart;
-    for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    for (std::uint64_t seed = 1; seed <= 15; ++seed) {
         SCOPED_TRACE(seed);
         Dice dice(seed);
         const auto work = static_cast<PanelWork>(dice(0, 2));
@@ -54,7 +54,7 @@ TEST(PanelPlans, SomeStepsSayWhatAllTake) {
         apart.push_back(std::abs(std::log(some / all)));
         EXPECT_LT(apart.back(), std::log(1.15)) << plan.text() << ": " << sample.text(plan);
     }
-    EXPECT_GT(sampled, 15);
+    EXPECT_GT(sampled, 7);
     std::ranges::sort(apart);
     EXPECT_LT(apart[apart.size() / 2], std::log(1.05));
 }
@@ -62,7 +62,7 @@ TEST(PanelPlans, SomeStepsSayWhatAllTake) {
 TEST(PanelPlans, TheGridThatIsTakenIsAboutTheFastest) {
     for (const PanelWork work : {PanelWork::cholesky, PanelWork::lu, PanelWork::qr}) {
         SCOPED_TRACE(static_cast<int>(work));
-        const std::int64_t n = 6144;
+        const std::int64_t n = 4096;
         const PanelProblem p{work, {{n, 64, n / 64}, {n, 1, n}}, 8, 64, 1};
         const std::vector<OperationRate> rates = rates_of(1e-10);
         const auto plans = played_panels(p, panel_plans("factor", p, {}), four_ranks_a_host(64),
