@@ -50,13 +50,24 @@ WAYS = {
     "inner": "tilewave.dot(u, v)",
     "norm": "tilewave.norm(u)",
     "where": "tilewave.where(condition, u, v)",
-    "amax": "u.max()",
-    "amin": "u.min()",
-    "sum": "u.sum()",
+    "var": "(abs(u - u.mean()) ** 2).mean()",
+    "std": "np.sqrt((abs(u - u.mean()) ** 2).mean())",
+    "clip": "np.clip(u, low, high)",
+    "round": "np.round(u * 10) / 10 for one decimal",
+    "T": "a nest that writes v[j, i] = u[i, j]",
+    "transpose": "a nest that writes v[j, i] = u[i, j]",
+    "cumsum": "a nest that writes s[i] = s[i-1] + u[i]",
+    "allclose": "(abs(u - v) <= tolerance).all()",
+    "array_equal": "(u == v).all()",
+    "zeros_like": "tilewave.field(u.shape, u.dtype)",
+    "diff": "a nest that reads u[i+1] and u[i]",
     "pad": "tilewave.exchange(u, boundary=...), of a field with halo= and boundary=",
     "roll": "a nest that reads u[i-1, j], with periodic=",
     "gradient": "a nest that reads u[i+1, j] and u[i-1, j]",
 }
+#: NumPy's functions that are methods here, too.
+METHODS = {np.sum: "sum", np.mean: "mean", np.any: "any", np.all: "all"}
+METHODS |= {each: name for name in ("min", "max") for each in (getattr(np, name), getattr(np, f"a{name}"))}
 
 
 def _operator(ufunc: Callable[..., Any], swapped: bool = False) -> Callable[[Any, Any], Any]:
@@ -142,6 +153,20 @@ class Arithmetic(NotNumPy):
             return Expression(ufunc, inputs)
         raise self._refused(f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
 
+    def __array_function__(self, function: Any, types: Any, arguments: Any, keywords: Any) -> Any:
+        if function in METHODS and arguments and not keywords.keys() - {"axis"}:
+            return getattr(arguments[0], METHODS[function])(*arguments[1:], **keywords)
+        if function in FUNCTIONS and not keywords and len(arguments) == FUNCTIONS[function][1]:
+            return Expression(function, arguments)
+        return super().__array_function__(function, types, arguments, keywords)
+
+    if not TYPE_CHECKING:  # type checkers report unknown names
+
+        def __getattr__(self, name):
+            if name.startswith("_") or not hasattr(np.ndarray, name):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise AttributeError(str(self._refused(f"numpy.ndarray.{name}")))
+
     def __bool__(self) -> bool:
         raise TypeError(
             "the truth value of a field is not defined; allowed: `field is not None`, or (u > 0).any(), .all()"
@@ -152,6 +177,10 @@ class Arithmetic(NotNumPy):
             "a field cannot be iterated over: each element would be a message; allowed: field.local, this rank's "
             "part, or field.gather()"
         )
+
+    def astype(self, dtype: Any) -> Expression:
+        """The elements as another dtype, converted as NumPy converts: an expression, as ``2 * u`` is."""
+        return Expression(np.dtype(dtype).type, (self,))
 
     def sum(self, axis: int | Sequence[int] | None = None) -> Any:
         """The sum of all elements, or along axes; collective.
@@ -271,6 +300,10 @@ class Expression(Arithmetic):
             Of the expression's shape and dtype.
         """
         return self._copied(self)
+
+    def gather(self) -> Any:
+        """The values of the expression on rank 0, None elsewhere: `copy`, and `Field.gather` of it; collective."""
+        return self.copy().gather()
 
     def __getitem__(self, given: Any) -> Any:
         raise TypeError("an expression of fields has no values; allowed: (...).copy()[...], or its operands' elements")

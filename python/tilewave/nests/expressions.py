@@ -109,11 +109,11 @@ def reduced(kind, value, axis):
         return reduced("sum", value, None) / np.float64(size) if size else np.float64(np.nan)
     if axis is not None and kind.startswith("arg"):
         return reduced(kind, value, None)[0]  # of one dimension
-    if isinstance(value, Field):
-        return getattr(reduction, kind)(value)
+    wanted = {"any": "max", "all": "min"}.get(kind, kind)
+    if isinstance(value, Field) and (value.size or kind == wanted):
+        return getattr(reduction, wanted)(value)
     body = _Body(value.ndim)
     text = body.value(value)
-    wanted = {"any": "max", "all": "min"}.get(kind, kind)
     found = body.run(kind, value.context, reduce={"found": getattr(reduction, wanted)(text)}).results["found"]
     if found is None and kind not in ("any", "all"):
         raise ConfigError(f"{kind}: an expression of shape {value.shape} has no elements")

@@ -210,8 +210,9 @@ def test_expressions_have_no_values():
         (lambda: np.fft.fft(v), "numpy.fft.fft: a field lies on all ranks"),
         (lambda: np.dot(u, v), r"allowed: tilewave.dot\(u, v\)"),
         (lambda: np.cumsum(v), "allowed: a nest"),
-        (lambda: np.where(v > 0, v, 0), "allowed: tilewave.where"),
-        (lambda: np.mean(v), r"its method mean\(\)"),
+        (lambda: np.argmin(v), r"its method argmin\(\)"),
+        (lambda: np.sum(v, keepdims=True), r"its method sum\(\)"),
+        (lambda: np.round(v, 1), r"np.round\(u \* 10\)"),
         (lambda: np.frexp(v), "numpy.frexp"),
         (lambda: np.add.reduce(v), "numpy.add.reduce"),
         (lambda: np.asarray(v + 1), "numpy.asarray"),
@@ -220,8 +221,36 @@ def test_expressions_have_no_values():
     ):
         with pytest.raises(TypeError, match=text):
             wrong()
+    for name, way in (("T", r"v\[j, i\]"), ("std", "np.sqrt"), ("reshape", r"field.gather\(\)")):
+        with pytest.raises(AttributeError, match=f"numpy.ndarray.{name}: .* allowed: .*{way}"):
+            getattr(v, name)
+    assert not hasattr(v, "no_such_thing")
     refused_on_all(2, lambda c: tw.field((4,), context=c) + tw.field((5,), context=c), "broadcast")
     assert (tw.field((0, 3)) + 1).sum() == 0 and not (tw.field((0, 3)) > 1).any() and (tw.field((0, 3)) > 1).all()
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_numpys_functions_and_conversions(ranks, seed):
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(2, 6, 5)) * 3
+    flags = rng.random((6, 5)) < rng.choice([0, 0.5, 1])
+
+    def body(context):
+        u, v, m = (tw.field(x, context=context) for x in (a, b, flags))
+        for found, wanted in (
+            (np.where(m, u, v), np.where(flags, a, b)),
+            (np.where(m, u, 0) + 1, np.where(flags, a, 0) + 1),
+            (np.clip(u, -1, v), np.clip(a, -1, b)),
+            (u.astype("i4"), a.astype("i4")),
+            ((u * v).astype(np.float32), (a * b).astype("f4")),
+        ):
+            gathered = found.gather()
+            assert gathered is None or np.array_equal(gathered, wanted) and gathered.dtype == wanted.dtype
+        assert np.max(u) == a.max() and np.amin(u + v) == (a + b).min() and np.any(m) == m.any() == flags.any()
+        assert m.all() == flags.all() and np.all(m | ~m) and np.sum(u) == math.fsum(a.flat)
+        assert np.array_equal(np.max(u, axis=0)[...], a.max(0)) and np.array_equal(m.any(1)[...], flags.any(1))
+
+    results_of(ranks, 1, body)
 
 
 @pytest.mark.parametrize("ranks", [1, 3])
