@@ -39,6 +39,13 @@ class NotNumPy:
         way = cls._ways().get(last) or (f"its method {last}()" if hasattr(cls, last) else cls._otherwise)
         return TypeError(f"{name}: {cls._what} lies on all ranks and is no NumPy array; allowed: {way}")
 
+    if not TYPE_CHECKING:  # type checkers report unknown names
+
+        def __getattr__(self, name):
+            if name.startswith("_") or not hasattr(np.ndarray, name):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise AttributeError(str(self._refused(f"numpy.ndarray.{name}")))
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise self._refused("numpy.asarray")
 

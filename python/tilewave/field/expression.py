@@ -160,13 +160,6 @@ class Arithmetic(NotNumPy):
             return Expression(function, arguments)
         return super().__array_function__(function, types, arguments, keywords)
 
-    if not TYPE_CHECKING:  # type checkers report unknown names
-
-        def __getattr__(self, name):
-            if name.startswith("_") or not hasattr(np.ndarray, name):
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            raise AttributeError(str(self._refused(f"numpy.ndarray.{name}")))
-
     def __bool__(self) -> bool:
         raise TypeError(
             "the truth value of a field is not defined; allowed: `field is not None`, or (u > 0).any(), .all()"

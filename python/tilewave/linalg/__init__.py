@@ -14,7 +14,7 @@ from tilewave.linalg.lu import LuFactor, inv, lu
 from tilewave.linalg.matmul import matmul, plan_matmul
 from tilewave.linalg.matrix import Matrix, matrix
 from tilewave.linalg.norm import norm
-from tilewave.linalg.operators import INSTEAD, MISSING
+from tilewave.linalg.operators import WAYS
 from tilewave.linalg.plan import FactorPlan, MatmulPlan, MatmulReport
 from tilewave.linalg.qr import QrFactor, qr
 from tilewave.tracebacks import doors
@@ -54,6 +54,6 @@ doors([sys.modules[__name__]])
 
 def __getattr__(name: str) -> Any:
     """What NumPy and SciPy have in addition: the error says what to use."""
-    if name in MISSING:
-        raise AttributeError(f"tilewave.linalg.{name}: {INSTEAD}")
+    if name in WAYS:
+        raise AttributeError(f"tilewave.linalg.{name} is not there; allowed: {WAYS[name]}")
     raise AttributeError(f"module 'tilewave.linalg' has no attribute {name!r}")

@@ -186,6 +186,10 @@ class Matrix(Operators):
         """Transposed: Aᴴ, transposed and conjugate, without a copy."""
         return Transposed(self, "C")
 
+    def copy(self) -> Matrix:
+        """Another matrix with the same elements, in the same layout; collective."""
+        return self.astype(self.dtype)
+
     def __iadd__(self, other: Any) -> Matrix:
         return self._combined(np.add, self, other, out=self)
 
@@ -333,10 +337,11 @@ def matrix(
 
     Parameters
     ----------
-    shape : sequence of int, or numpy.ndarray
-        Rows and columns. An array, on every rank, without `init`: the matrix gets its shape, dtype and values.
+    shape : sequence of int, numpy.ndarray or Field
+        Rows and columns. An array, on every rank, or a field, without `init`: the matrix gets its shape, dtype and
+        values.
     dtype : dtype, optional
-        float32, float64, complex64 or complex128. Default: float64, or the array's or field's.
+        float32, float64, complex64 or complex128. Default: float64, or the array's or field's; of integers float64.
     init : function, array, Field, number or None
         A function of the global indices, called with index arrays where it takes them, else element by element; the
         whole array, on every rank, or on rank 0 with None on the others; a field of two dimensions; a number for all
@@ -390,7 +395,7 @@ def matrix(
 
 def _given(shape, dtype, init):
     """Shape, dtype, init and its kind, as they are to be taken; raises ConfigError."""
-    if isinstance(shape, np.ndarray) and init is None:
+    if isinstance(shape, np.ndarray | Field) and init is None:
         shape, init = shape.shape, shape
     require_no_mask("matrix: init", init)
     kind = NOTHING if init is None else FUNCTION if callable(init) else FIELD if isinstance(init, Field) else ARRAY
@@ -399,7 +404,8 @@ def _given(shape, dtype, init):
         raise ConfigError(f"matrix: shape: given {shown(shape)}; allowed: two integers >= 0")
     shape = extents
     if dtype is None:
-        dtype = init.dtype if isinstance(init, np.ndarray | Field) else "f8"
+        given = init.dtype if isinstance(init, np.ndarray | Field) else np.dtype("f8")
+        dtype = np.dtype("f8") if given.kind in "biu" else given.newbyteorder("=")
     dtype = _dtype_of("matrix", dtype)
     if kind == FIELD and init.shape != shape:
         raise ConfigError(f"matrix: init: given a field of shape {init.shape}; allowed: {shape}")

@@ -29,6 +29,11 @@ WAYS = {
     "cholesky": "tilewave.linalg.cholesky",
     "dot": "A @ B",
     "transpose": "A.T",
+    **dict.fromkeys(("lu_factor", "lu_solve"), "F = tilewave.linalg.lu(A), and F.solve(b)"),
+    **dict.fromkeys(("cho_factor", "cho_solve"), "F = tilewave.linalg.cholesky(A), and F.solve(b)"),
+    **dict.fromkeys(("eye", "identity"), "tilewave.linalg.matrix((n, n), init=lambda i, j: 1.0 * (i == j))"),
+    "diag": "A.diagonal()",
+    "sum": "np.ones(rows) @ A @ np.ones(columns)",
     "absolute": "tilewave.linalg.norm, and A.local, this rank's part",
 }
 
@@ -40,6 +45,7 @@ class Operators(NotNumPy):
     every rank. All is collective.
     """
 
+    ndim = 2
     _what = "a matrix"
     _otherwise = "A.local, this rank's part, and A.gather(), the whole array on rank 0"
     # Set by `tilewave.linalg.arithmetic`, which makes matrices.
@@ -85,6 +91,11 @@ class Operators(NotNumPy):
 
     def __neg__(self) -> Matrix:
         return self._combined(np.negative, self)
+
+    def __eq__(self, other: object) -> Any:
+        raise TypeError("comparing matrices is not supported; allowed: tilewave.linalg.norm(A - B, 'max') == 0, A is B")
+
+    __hash__ = object.__hash__
 
     def conj(self) -> Matrix:
         """The conjugate, element by element; collective.

@@ -153,9 +153,11 @@ def test_columns_of_1e_12_are_solved_and_denormals_are_scaled():
 
 def test_what_is_not_there():
     for name in ("eig", "eigh", "eigvals", "svd"):
-        with pytest.raises(AttributeError, match=f"{name}: no eigenvalues or singular values are computed here"):
+        with pytest.raises(AttributeError, match=f"{name} is not there; allowed: no eigenvalues or singular values"):
             getattr(tw.linalg, name)
         assert not hasattr(tw.linalg, name)
+    with pytest.raises(AttributeError, match=r"lu_factor is not there; allowed: F = tilewave.linalg.lu\(A\)"):
+        _ = tw.linalg.lu_factor
     refused_on_all(2, lambda c: tw.linalg.norm(tw.linalg.matrix((3, 3), context=c), 2), "singular values are not")
     refused_on_all(2, lambda c: tw.linalg.cond(tw.linalg.matrix((3, 3), context=c), 2), "singular values are not")
     A = tw.linalg.matrix((3, 3))
@@ -169,3 +171,25 @@ def test_what_is_not_there():
     ):
         with pytest.raises(TypeError, match=text):
             call()
+    with pytest.raises(AttributeError, match="numpy.ndarray.dot: a matrix lies on all ranks .* allowed: A @ B"):
+        _ = A.dot
+    with pytest.raises(TypeError, match="comparing matrices"):
+        _ = A == A.copy()
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_matrices_of_integers_and_fields_and_copies(ranks):
+    a = np.arange(42).reshape(6, 7) % 11
+
+    def body(context):
+        for given in (a, a > 4, a.astype(">f8"), tw.field(a, context=context), a.astype("f4")):
+            A = tw.linalg.matrix(given, context=context)
+            B = A.copy()
+            A += 1
+            wanted = given.astype(B.dtype) if isinstance(given, np.ndarray) else a
+            assert B.dtype == ("f4" if given.dtype == "f4" else "f8") and B.ndim == 2
+            for matrix, elements in ((B, wanted), (A, wanted + 1)):
+                gathered = matrix.gather()
+                assert gathered is None or np.array_equal(gathered, elements)
+
+    results_of(ranks, 1, body)
