@@ -95,7 +95,8 @@ class Operators(NotNumPy):
     def __eq__(self, other: object) -> Any:
         raise TypeError("comparing matrices is not supported; allowed: tilewave.linalg.norm(A - B, 'max') == 0, A is B")
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        return object.__hash__(self)
 
     def conj(self) -> Matrix:
         """The conjugate, element by element; collective.
