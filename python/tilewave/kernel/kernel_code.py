@@ -25,6 +25,7 @@ from tilewave.kernel.tables.tables import Tables
 from tilewave.kernel.types.emitting import element
 from tilewave.kernel.types.values import I1, I8, I64, POINTER, Typed, Value, bools_of, in_memory, ir_type
 from tilewave.nest.batch import BatchNest
+from tilewave.nest.inner import extent_name
 from tilewave.nest.types import INT, scalar
 
 #: Bound of a loop index that a body uses as a number; it keeps index arithmetic within 64 bits.
@@ -93,7 +94,7 @@ def build_row(nest, dtypes, slots, constants, choices, vector_bytes, lane_bytes,
     wide = together and width > 1 and not choices.long_rows and not without(choices.off, "wide_rows")
     if choices.independent and row.vectors and wide and not row.frame.strips and not row.frame.updates:
         return _Frame(nest, dtypes, slots, constants, choices, width, permutation=permutation).build()
-    if choices.staggered and not choices.independent and can_jam(row.frame):
+    if choices.staggered and not choices.independent and not nest.inner and can_jam(row.frame):
         _add_several_rows(row, nest, dtypes, slots, constants, choices, lane_bytes, ahead_bytes)
     return row
 
@@ -165,9 +166,9 @@ class _Frame:
         build.ret(I64(0))
         build.position_at_end(start)
         self.open()
-        ready = self.independent and not self.updates
+        ready = self.independent and not self.updates and not self.nest.inner
         lookups = lookups_to_check(self.nest, self.dtypes, self.slots) if ready else None
-        if not without(self.choices.off, "strips") and not self.updates:
+        if not without(self.choices.off, "strips") and not self.updates and not self.nest.inner:
             self.strips = Strips.of(self, self._trial)
         rows = self._looked_up_rows(lookups) if ready and not self.strips else None
         if without(self.choices.off, "row_check"):
@@ -384,8 +385,22 @@ class _Frame:
         reads = {key: Value([value]) for key, value in values.items() if key not in cells}
         if self.e.strips:
             self.e.strips.begin_point()
-        self.body = Body(self.e, self.nest, self.constants, self.point_names(), reads, cells, self.tables.lookup)
+        self.body = Body(self.e, self.nest, self.constants, self.point_names(), reads, cells, self.lookup)
         self.body.translate()
+
+    def lookup(self, node, subscripts):
+        """The element of a table, or of a written array along a loop inside the body."""
+        along = self.nest.parameters.wholes.get(node)
+        if along is None:
+            return self.tables.lookup(node, subscripts)
+        key, build, names = self.nest.place_of(node), self.build_at, self.body.names
+        size, step = self.dtypes[key[0]].itemsize, self.steps[key]
+        (d,) = along  # the one that rows go along
+        extent, here = names[extent_name(key[0], d)].only.ir, names[key[2][d]].only.ir
+        index = self.tables.inside(key[0], d, subscripts[d], extent)
+        stride = self.byte_steps[key] if step is None else I64(step * size)
+        place = build.gep(self.address(key), [build.mul(build.sub(index, here), stride)], source_etype=I8)
+        return Value([Typed(scalar(self.dtypes[key[0]]), build.load(place, typ=ir_type(self.dtypes[key[0]])))])
 
     def unused(self):
         """Places whose value nothing in the function uses."""

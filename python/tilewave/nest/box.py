@@ -1,6 +1,9 @@
 """The loops' bounds: all points for which every access is inside its array."""
 
+import ast
+
 from tilewave.errors import ConfigError
+from tilewave.nest.subscript import linear_form, subscripts_of
 
 
 def iteration_box(nest, shapes):
@@ -13,6 +16,10 @@ def iteration_box(nest, shapes):
                 -offset if low is None else max(low, -offset),
                 extent - offset if high is None else min(high, extent - offset),
             )
+    for array, axis, name, scale, constant in nest.bounding:
+        low, high = bounds[name]
+        first, end = -(constant // scale), (int(shapes[array][axis]) - 1 - constant) // scale + 1
+        bounds[name] = (first if low is None else max(low, first), end if high is None else min(high, end))
     for name, (low, _) in bounds.items():
         if low is None:
             raise ConfigError(
@@ -20,6 +27,32 @@ def iteration_box(nest, shapes):
                 f"allowed: every loop index in the subscripts of some array"
             )
     return tuple((low, max(low, high)) for low, high in bounds.values())
+
+
+def bounding_lookups(source, parameters):
+    """(array, dimension, loop index, factor, constant) of the subscripts, of one loop index, of arrays that are read
+    along loops inside the body: these are kept within the array, as subscripts of other arrays are.
+    """
+    found = []
+    lookups = [
+        node
+        for node in source.nodes
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in parameters.tables
+    ]
+
+    def is_along(node):
+        return any(isinstance(each, ast.Name) and each.id in source.inner_names for each in ast.walk(node.slice))
+
+    along = {node.value.id for node in lookups if is_along(node)}
+    for node in lookups:
+        if node.value.id not in along:
+            continue
+        for axis, part in enumerate(subscripts_of(node)):
+            form = linear_form(part)
+            names = [name for name, factor in form[0].items() if factor] if form else []
+            if len(names) == 1 and names[0] in parameters.indices and form[0][names[0]] > 0:
+                found.append((node.value.id, axis, names[0], form[0][names[0]], form[1]))
+    return tuple(dict.fromkeys(found))
 
 
 def cut_short(nest, shapes, ranges):

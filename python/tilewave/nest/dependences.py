@@ -34,6 +34,8 @@ class Place:
     phases : tuple of (int, int)
         Of A[2*i+1] ((2, 1),): the place is of every second element, from element 1 on, and its offsets count these.
         One a subscript; empty where no subscript multiplies its index.
+    whole : frozenset of str
+        The loop indices in place of which loops inside the body go: all elements along them are read.
     """
 
     array: str
@@ -43,6 +45,7 @@ class Place:
     read: bool
     always: bool
     phases: tuple[tuple[int, int], ...] = ()
+    whole: frozenset[str] = frozenset()
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -117,6 +120,7 @@ def places_of(body):
             place in body.needed or place not in body.stores or place not in body.always,
             place in body.always,
             place[3],
+            frozenset(body.wholes.get(place, ())),
         )
         for place in (*in_order(body.stores), *in_order(read))
     )
@@ -159,12 +163,13 @@ def _vector(first, later, indices):
     None where there are none.
     """
     known = {name: one - two for name, one, two in zip(first.axes, first.offsets, later.offsets, strict=True)}
+    known |= dict.fromkeys(first.whole | later.whole)
     vector = [known.get(name) for name in indices]
     leading = next((entry for entry in vector if entry != 0), 0)
     if leading == 0 or leading is not None and leading < 0:
         return None
     missing = [k for k, entry in enumerate(vector) if entry is None]
-    if len(missing) == 1 and not any(known.values()):
+    if len(missing) == 1 and not any(known.values()) and not first.whole | later.whole:
         vector[missing[0]] = 1
     return tuple(vector)
 

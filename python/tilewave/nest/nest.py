@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilewave.errors import ConfigError, of_program
-from tilewave.nest.box import iteration_box
+from tilewave.nest.box import bounding_lookups, iteration_box
 from tilewave.nest.captured import Captured
 from tilewave.nest.dependences import dependences_of, places_of, time_index, views_of
+from tilewave.nest.inner import is_inner, kind_of
 from tilewave.nest.names import MISSING, Scope, is_constant
 from tilewave.nest.parse import parse
 from tilewave.nest.reference import run_body
@@ -182,6 +183,9 @@ class Nest:
     known_updates: dict[str, Any] | None
     known_order_free: dict[Any, Any]
     reads_history: bool
+    inner: list[ast.Call]
+    extents: tuple[tuple[str, int], ...]
+    bounding: tuple[tuple[Any, ...], ...]
 
     name: str
     function: Callable[..., Any]
@@ -223,6 +227,9 @@ class Nest:
             name for name in self.arrays if any(place.array == name for place in self.places if place.written)
         )
         self.dependences = dependences_of(self.source, body, self.places, self.parameters)
+        # Loops inside the body, the extents that it computes with, and what bounds the loops around it.
+        self.inner = [node for node in self.source.nodes if is_inner(node)]
+        self.extents, self.bounding = tuple(body.extents), bounding_lookups(self.source, self.parameters)
         self._unwritten_keys = None
         # Locals and places that every path which does not raise assigns.
         self.certain = body.certain
@@ -243,6 +250,7 @@ class Nest:
             if place.array in self.written and self.axes[place.array][0] == self.time
         )
         self.numbers = names_outside(self.source.tree.body, self.tables) & {*self.indices}
+        self.numbers |= {index for place in self.places for index in place.whole}
         defaults = inspect.signature(function).parameters
         self.scalars = {name: defaults[name].default for name in self.parameters.scalars}
 
@@ -373,7 +381,7 @@ class Nest:
         text += [f"{key}={what}" for key, what in sorted(texts.items())]
         for scope, node in body.watched:
             function, exception = scope.function(node), scope.exception(node)
-            text.append(f"{ast.unparse(node)}:{function[0] if function else exception}")
+            text.append(f"{ast.unparse(node)}:{function[0] if function else exception or kind_of(scope, node)}")
         for path, each in body.called.items():
             text += [path, ast.dump(each.source.tree.args), *map(ast.dump, each.helper.body)]
             text += [f"{name}={_describe(value)}" for name, value in each.helper.defaults.items()]
@@ -423,7 +431,8 @@ class Nest:
             For a wrong rank, and an index that no array bounds.
         """
         if not isinstance(shapes, dict):
-            shapes = dict.fromkeys((view.array for view in self.views), shapes)
+            bounding = (array for array, *_ in self.bounding)
+            shapes = dict.fromkeys((*(view.array for view in self.views), *bounding), shapes)
         return iteration_box(self, shapes)
 
     def reference(

@@ -183,7 +183,7 @@ class _Text:
 
     def __init__(self, expression):
         self.what, self.tree = expression.what, expression.nest.source.tree
-        self.local_names, self.accesses = expression.nest.source.local_names, {}
+        self.local_names, self.inner_names, self.accesses = expression.nest.source.local_names, set(), {}
         self.file, self._line = expression.nest.source.file, expression.nest.line
 
     def line(self, node):

@@ -80,7 +80,14 @@ class Source:
     @functools.cached_property
     def local_names(self):
         """The names that the body assigns."""
-        return {node.id for node in self.nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        stored = {node.id for node in self.nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        return stored - self.inner_names
+
+    @functools.cached_property
+    def inner_names(self):
+        """The names of the loops inside the body: the targets of its generators."""
+        loops = [node for node in self.nodes if isinstance(node, ast.comprehension)]
+        return {node.target.id for node in loops if isinstance(node.target, ast.Name)}
 
     def line(self, node):
         """Line of a node in its file, from 1."""

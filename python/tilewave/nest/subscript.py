@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tilewave import units
 from tilewave.nest.affine import NotAffine, affine_form
+from tilewave.nest.inner import extent_of
 
 ALLOWED = (
     "index + integer constant (i, i+1, i-2, 1+i), also of a positive multiple of the index (2*i, 2*i+1), each index at "
@@ -25,7 +26,8 @@ class Parameters:
     """The parameters of a nest by their roles, each in the order of the parameter list.
 
     ``orders`` has for each array that is no table the loop indices in its subscripts, once for each order that they
-    come in: several where it is only read. ``ranks`` has the number of subscripts of every array.
+    come in: several where it is only read. ``ranks`` has the number of subscripts of every array. ``wholes`` has the
+    reads of written arrays along loops inside the body: for each node its dimensions that these loops go along.
     """
 
     arrays: tuple
@@ -34,6 +36,7 @@ class Parameters:
     tables: tuple
     orders: dict
     ranks: dict
+    wholes: dict
 
     def example(self, array):
         """How an array is subscripted, for messages."""
@@ -74,6 +77,7 @@ def read_parameters(source):
         tuple(name for name in arrays if name in roles.tables),
         {name: tuple(roles.orders[name]) for name in arrays if name in roles.orders},
         roles.ranks,
+        roles.wholes,
     )
 
 
@@ -82,20 +86,30 @@ class _Roles:
 
     def __init__(self, source, plain, scalars):
         self.source, self.plain, self.scalars = source, plain, scalars
-        self.locals = source.local_names
-        subscripts = [node for node in source.nodes if isinstance(node, ast.Subscript)]
+        self.locals = source.local_names | source.inner_names
+        subscripts = [node for node in source.nodes if isinstance(node, ast.Subscript) and not extent_of(node)]
         subscripts.sort(key=lambda node: (node.lineno, node.col_offset))
         self.ranks, self.indices, self.tables = {}, set(), {}
         self.orders = {}  # of each array its orders, in those of the source
         self.scales = {}  # of each written array the factors of its indices
+        self.wholes = {}
+        for node in source.nodes:
+            if isinstance(node, ast.comprehension) and {*_names_in(node.target)} & {*plain, *scalars}:
+                raise source.error(node.target, "a parameter of the nest as a loop inside its body", "another name")
         self._names_in = {node: _names_in(node.slice) for node in subscripts}
         for node in subscripts:
             self._array(node)
         for node in subscripts:
             self._names(node)
+        written = {node.value.id for node in subscripts if isinstance(node.ctx, ast.Store)}
+        inner = source.inner_names
+        whole = [node for node in subscripts if node.value.id in written and inner & {*self._names_in[node]}]
+        subscripts = [node for node in subscripts if node not in whole]
+        self.lookups = {node.value.id for node in subscripts if inner & {*self._names_in[node]}}
         for node in subscripts:
             self._kind(node)
-        written = {node.value.id for node in subscripts if isinstance(node.ctx, ast.Store)}
+        for node in whole:
+            self._whole(node)
         for node in subscripts:
             if node.value.id in written & self.orders.keys():
                 self._order_of_written(node)
@@ -144,7 +158,7 @@ class _Roles:
 
     def _kind(self, node):
         name = node.value.id
-        if self._is_lookup(node):
+        if name in self.lookups or self._is_lookup(node):
             self.tables.setdefault(name, node)
         else:
             self.orders.setdefault(name, {})[read_access(self.source, node)[0]] = True
@@ -154,6 +168,28 @@ class _Roles:
                 f"array {name!r} is looked up as a table in one place and subscripted by loop indices in another",
                 "one of the two (an array that is only read can be given twice, under two names)",
             )
+
+    def _whole(self, node):
+        """Note a read of a written array along loops inside the body: as of the element at the point, there."""
+        name, inner = node.value.id, self.source.inner_names
+        axes = next(iter(self.orders.get(name, ())), None)
+        used = [
+            None if inner & {*_names_in(part)} else _linear(self.source, node, part) for part in subscripts_of(node)
+        ]
+        along = tuple(d for d, each in enumerate(used) if each is None)
+        outside = axes and [each is None or each[0] == axis for each, axis in zip(used, axes, strict=True)]
+        indices = [each for each in self.plain if each in self.indices]
+        last = axes and [axes[d] for d in along] == indices[-1:]
+        if not last or not all(outside) or any(each and each[2] > 1 for each in used):
+            raise self.source.error(
+                node,
+                f"array {name!r} is written, and read along a loop inside the body that is not in place of the last "
+                f"loop index, {indices[-1]!r}, alone: not supported",
+                f"as it is written, {name}[{', '.join(axes or indices)}], at integer distances, with the loop inside "
+                f"the body in place of {indices[-1]!r}; the loops of the nest in another order",
+            )
+        self.source.accesses[node] = axes, tuple(each[1] if each else 0 for each in used), ()
+        self.wholes[node] = along
 
     def _order_of_written(self, node):
         """Refuse a second order, or an index that is repeated: no vector tells how points then depend on each other."""
@@ -269,6 +305,6 @@ def names_outside(statements, tables):
         node = waiting.pop()
         if isinstance(node, ast.Name):
             used.add(node.id)
-        if not isinstance(node, ast.Subscript) or node.value.id in tables:
+        if not isinstance(node, ast.Subscript) or extent_of(node) or node.value.id in tables:
             waiting.extend(ast.iter_child_nodes(node))
     return used

@@ -5,6 +5,7 @@ import types
 
 from tilewave import units
 from tilewave.nest.helpers import MOST_CALLS, helper_of, without_docstring
+from tilewave.nest.inner import ALLOWED, extent_of, is_inner, kind_of
 from tilewave.nest.language import (
     ALLOWED_EXPRESSIONS,
     ALLOWED_STATEMENTS,
@@ -54,10 +55,12 @@ class BodyChecker:
         self.parameters = parameters
         self.strict = strict
         self.reads, self.stores, self.needed, self.always = {}, {}, {}, set()
+        self.wholes = {}  # from each place that is read along loops inside the body to the loop indices in their place
         self.certain = frozenset()
         self.constants = {}
         self.outside = {}
         self.called = {}
+        self.extents = {}  # (array, dimension) that it computes with
         self._locals = source.local_names
 
     @property
@@ -221,11 +224,16 @@ class BodyChecker:
 
     def _load(self, node, assigned):
         """An element that is read, of an array or a table."""
-        if node.value.id in self.parameters.tables:
+        if node.value.id in self.parameters.tables or node in self.parameters.wholes:
             for part in subscripts_of(node):
                 self._expression(part, assigned)
-            return
+            if node.value.id in self.parameters.tables:
+                return
         place = place_of(self.source, node)
+        if along := self.parameters.wholes.get(node):
+            self.wholes.setdefault(place, set()).update(place[2][d] for d in along)
+            self.extents.update(dict.fromkeys((node.value.id, d) for d in along))
+            assigned = assigned - {place}
         self.reads.setdefault(place, node)
         if place not in assigned:
             self.needed.setdefault(place, node)
@@ -268,6 +276,8 @@ class BodyChecker:
                 raise self.refuse(node, f"a constant of type {type(node.value).__name__}", "int, float, bool, complex")
         elif isinstance(node, ast.Name):
             self._name(node, assigned)
+        elif extent := extent_of(node):
+            self._extent(node, extent)
         elif isinstance(node, ast.Subscript):
             self._load(node, assigned)
         elif isinstance(node, ast.Attribute):
@@ -297,6 +307,39 @@ class BodyChecker:
             if not isinstance(operator, COMPARISONS):
                 raise self.refuse(node, f"comparison {type(operator).__name__}", "< <= > >= == !=")
 
+    def _extent(self, node, extent):
+        array, dimension = extent
+        if array not in self.parameters.tables or not 0 <= dimension < self.parameters.ranks[array]:
+            raise self.refuse(
+                node,
+                f"`{self.source.text_of(node)}`",
+                "len(T) and T.shape[0] of an array that is only read, along a loop inside the body or as a table; or "
+                "a scalar with the extent",
+            )
+        self.extents[extent] = True
+
+    def _inner(self, node, assigned):
+        """A loop inside the body."""
+        generator, text = node.args[0], ast.unparse(node.func)
+        self.outside.setdefault(text, node.func)
+        missing = self.scope.resolve(node.func) is MISSING and not self.strict
+        if node.keywords or self._is_of_body(text) or not missing and kind_of(self.scope, node.func) is None:
+            raise self.refuse(node, f"calling {text} of a generator" + " with keywords" * bool(node.keywords), ALLOWED)
+        for loop in generator.generators:
+            target, bounds = loop.target, loop.iter
+            if not isinstance(target, ast.Name) or self._is_of_body(target.id) or target.id in assigned:
+                raise self.source.error(target, "this is no free name for a loop inside the body", ALLOWED)
+            ranged = isinstance(bounds, ast.Call) and not self._is_of_body(ast.unparse(bounds.func))
+            if not ranged or self.scope.resolve(bounds.func) is not range or bounds.keywords or len(bounds.args) > 2:
+                raise self.refuse(bounds, "looping over this", ALLOWED)
+            self.outside.setdefault(ast.unparse(bounds.func), bounds.func)
+            for bound in bounds.args:
+                self._expression(bound, assigned)
+            assigned = assigned | {target.id}
+            for condition in loop.ifs:
+                self._expression(condition, assigned)
+        self._expression(generator.elt, assigned)
+
     def _name(self, node, assigned):
         if node.id in self.parameters.arrays:
             raise self.source.error(
@@ -304,7 +347,7 @@ class BodyChecker:
             )
         if node.id in self.parameters.indices or node.id in self.parameters.scalars:
             return
-        if node.id not in self._locals:
+        if node.id not in self._locals and node.id not in self.source.inner_names:
             self._outer_name(node)
         elif node.id not in assigned:
             raise self.source.error(
@@ -394,6 +437,9 @@ class BodyChecker:
             )
 
     def _call(self, node, assigned, unpacked=False):
+        if is_inner(node):
+            self._inner(node, assigned)
+            return
         text = ast.unparse(node.func)
         shadowed = self._is_of_body(text)
         self.outside.setdefault(text, node.func)
@@ -423,7 +469,7 @@ class HelperChecker(BodyChecker):
     """Checks a function that a body calls: numbers in, numbers out."""
 
     def __init__(self, helper, path, caller):
-        super().__init__(helper.source, helper.scope, Parameters((), (), (), (), {}, {}), caller.strict)
+        super().__init__(helper.source, helper.scope, Parameters((), (), (), (), {}, {}, {}), caller.strict)
         self.helper, self.path = helper, path
         self.stack = (*getattr(caller, "stack", ()), helper)
         self.called = caller.called  # of all that are called

@@ -115,8 +115,6 @@ def check_arrays(nest, arrays, context):
                 "allowed: a field with keep='all'"
             )
     for name in nest.tables:
-        if not isinstance(arrays[name], np.ndarray):
-            raise ConfigError(f"table {name!r}: given a field; allowed: a NumPy array, the same on every rank")
         if arrays[name].ndim != nest.table_rank(name):
             raise ConfigError(
                 f"table {name!r} has shape {arrays[name].shape}, the nest gives it "

@@ -44,7 +44,7 @@ class Batch:
 
 def batch_of(nest, context, arrays, scalars, captured, loops, planned):
     """The `Batch` of a call; None where it is none. `planned`: loops that a given plan is of, or 0."""
-    if _core.without(context._off, "batches") or not nest.written:
+    if _core.without(context._off, "batches") or not nest.written or nest.inner:
         return None
     windows = {name for name in nest.written if isinstance(arrays[name], Field) and arrays[name].keep == "window"}
     in_order = any(None in dependence.vector for dependence in nest.dependences)

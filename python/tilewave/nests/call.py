@@ -10,6 +10,7 @@ from tilewave.errors import ConfigError
 from tilewave.field.field import Field
 from tilewave.kernel.compile import kernel_key
 from tilewave.nest.bounds import Loops
+from tilewave.nest.inner import extents_of
 from tilewave.nest.nest import Nest
 from tilewave.nests import reductions
 from tilewave.nests.arguments import check_arrays, fields_for_scratch, split_arguments
@@ -107,7 +108,7 @@ def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduc
     }  # no subclass
     scalars = nest.bind_scalars(scalars)
     dtypes = {name: arrays[name].dtype for name in nest.arrays}
-    captured = nest.captured().values
+    captured = {**nest.captured().values, **extents_of(nest, arrays)}
     if loops.any_order and not halos and loops.steps is None and not loops.periodic:
         if batch := batch_of(nest, context, arrays, scalars, captured, loops, _extents_given(plan, choices)):
             nest, arrays, loops = batch.nest, batch.arrays, batch.loops

@@ -145,7 +145,10 @@ def with_names(nest):
 
 def _times_and_shapes(nest, arrays, steps):
     """The arrays for which the first loop index is time, and the shapes of all that are no tables."""
-    return arrays_in_time(nest, arrays, steps), {view.array: arrays[view.array].shape for view in nest.views}
+    return arrays_in_time(nest, arrays, steps), {
+        name: arrays[name].shape
+        for name in (*(view.array for view in nest.views), *(name for name, *_ in nest.bounding))
+    }
 
 
 def check_steps(nest, arrays, steps):
@@ -245,6 +248,9 @@ def _why_sequential(nest, in_time):
     for dependence in nest.dependences:
         if None in dependence.vector and dependence.array not in in_time:
             return str(dependence)
+    for place in nest.places:
+        if place.whole:
+            return f"{nest.text_of(place)} along a loop inside the body"
     return ""
 
 
@@ -343,7 +349,7 @@ def _offset_in_time(nest, place, offset, signs, wraps):
         offset = [0, *offset[1:]]
     if place.written or offset[0] == 1:
         return offset, 1
-    if offset[0] < 0:
+    if offset[0] < 0 or place.whole:
         return offset, 2 - offset[0]
     if wraps:
         return offset, 2 if any(offset[1:]) else 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import types
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
@@ -12,9 +13,10 @@ from tilewave.context import interrupts
 from tilewave.context.collective import collective, where
 from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
+from tilewave.nest.inner import OF_TERMS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any, ParamSpec
 
     P = ParamSpec("P")
@@ -115,6 +117,8 @@ def _of_names_or_fields(function: Callable[P, Any]) -> Callable[P, Any]:
     @interrupts.keeps
     def call(*arguments, **keywords):
         names = [*arguments, *keywords.values()]
+        if kind in OF_TERMS and names and isinstance(names[0], types.GeneratorType):
+            return OF_TERMS[kind](*arguments, **keywords)
         if not names or not isinstance(names[0], str):
             return of_fields(*arguments, **keywords)
         given = _bound(function, arguments, keywords)
@@ -124,6 +128,7 @@ def _of_names_or_fields(function: Callable[P, Any]) -> Callable[P, Any]:
                 raise ConfigError(f"{kind}: given a name and {type(text).__name__}; allowed: two names, or two fields")
         return Reduction(kind, *given.values(), **({"ord": order} if kind == "norm" else {}))
 
+    call.of_terms = kind if kind in OF_TERMS else None
     return call
 
 
@@ -163,18 +168,18 @@ def _checked_ord(order):
 @overload
 def max(array: str) -> Reduction: ...
 @overload
-def max(array: Field) -> Any: ...
+def max(array: Field | Iterator[Any]) -> Any: ...
 @_of_names_or_fields
-def max(array: str | Field) -> Any:
+def max(array: str | Field | Iterator[Any]) -> Any:
     """The largest value: ``tw.run(..., reduce={"best": tw.max("H")})``, or at once for a field.
 
     Parameters
     ----------
-    array : str or Field
+    array : str, Field or generator
         A str: an array of the nest that `run` is given, a local of its body, or an expression of these, ``"abs(d)"``;
         of all points, while they are computed. An array stands for the element that a point writes, or else reads at
         the point. Where some paths through the body do not assign the local or element, points that took another path
-        do not count. A field: of its elements now.
+        do not count. A field: of its elements now. A generator, in a body: of its terms, as Python's `max`.
 
     Returns
     -------
@@ -199,9 +204,9 @@ def max(array: str | Field) -> Any:
 @overload
 def min(array: str) -> Reduction: ...
 @overload
-def min(array: Field) -> Any: ...
+def min(array: Field | Iterator[Any]) -> Any: ...
 @_of_names_or_fields
-def min(array: str | Field) -> Any:
+def min(array: str | Field | Iterator[Any]) -> Any:
     """The smallest value; as `max`."""
     return {"array": array}
 
@@ -210,11 +215,14 @@ def min(array: str | Field) -> Any:
 def argmax(array: str) -> Reduction: ...
 @overload
 def argmax(array: Field) -> tuple[int, ...]: ...
+@overload
+def argmax(array: Iterator[Any]) -> int: ...
 @_of_names_or_fields
-def argmax(array: str | Field) -> Any:
+def argmax(array: str | Field | Iterator[Any]) -> Any:
     """The subscripts of the largest value, a tuple; of equals the lexicographically first; as `max`.
 
-    Those of the array's element; the loop indices of the point for a local and for an expression.
+    Those of the array's element; the loop indices of the point for a local and for an expression. Of a generator, in a
+    body, the number of the first largest term, from 0.
     """
     return {"array": array}
 
@@ -223,8 +231,10 @@ def argmax(array: str | Field) -> Any:
 def argmin(array: str) -> Reduction: ...
 @overload
 def argmin(array: Field) -> tuple[int, ...]: ...
+@overload
+def argmin(array: Iterator[Any]) -> int: ...
 @_of_names_or_fields
-def argmin(array: str | Field) -> Any:
+def argmin(array: str | Field | Iterator[Any]) -> Any:
     """The subscripts of the smallest value, a tuple; of equals the lexicographically first; as `argmax`."""
     return {"array": array}
 
@@ -232,13 +242,14 @@ def argmin(array: str | Field) -> Any:
 @overload
 def sum(array: str) -> Reduction: ...
 @overload
-def sum(array: Field) -> Any: ...
+def sum(array: Field | Iterator[Any]) -> Any: ...
 @_of_names_or_fields
-def sum(array: str | Field) -> Any:
+def sum(array: str | Field | Iterator[Any]) -> Any:
     """The sum; as `max`. That of nothing is 0.
 
     Of integers and booleans as int64, modulo 2**64. Of floats as float64: the exact sum, rounded once, as `math.fsum`
-    gives; so it is the same for any plan and number of ranks. Of complex values as complex128, each part exact and
+    gives; so it is the same for any plan and number of ranks. Of a generator, in a body, the terms are added one after
+    another. Of complex values as complex128, each part exact and
     rounded once.
     """
     return {"array": array}

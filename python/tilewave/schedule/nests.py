@@ -105,6 +105,8 @@ def work_of(nest, arrays, over, scalars):
     """(core's work, what it calls, ranges of the loops) of a nest on arrays of a builder."""
     if not isinstance(nest, Nest):
         raise ConfigError(f"nest: given {shown(nest)}; allowed: a function under @tilewave.nest")
+    if nest.inner:
+        _refuse(nest, "a loop inside the body")
     if nest.tables:
         _refuse(nest, f"table {nest.tables[0]!r}")
     if wrong := sorted(set(nest.arrays) ^ arrays.keys()):

@@ -4,11 +4,13 @@ import ast
 from dataclasses import dataclass, field, replace
 
 from tilewave.kernel.emit.functions import call
+from tilewave.kernel.emit.inner_loop import InnerLoop
 from tilewave.kernel.emit.reduced_values import TRUE, joined, store_values, watched_names
 from tilewave.kernel.types import arithmetic
 from tilewave.kernel.types.casts import assign, truth
 from tilewave.kernel.types.values import I8, Typed, Value, constant
 from tilewave.nest.helpers import MOST_CALLS, helper_of
+from tilewave.nest.inner import extent_name, extent_of, is_inner, kind_of
 from tilewave.nest.names import Scope
 from tilewave.nest.subscript import subscripts_of
 from tilewave.nest.types import ARRAY0, BOOL, COMPLEX, FLOAT, INT, Unsupported, scalar, type_of
@@ -290,6 +292,10 @@ class Body:
             return call(self.e, f".{node.attr}", [self.expression(node.value)])
         if isinstance(node, ast.Name | ast.Attribute):
             return self._name(node)
+        if extent := extent_of(node):
+            return self.names[extent_name(*extent)]
+        if is_inner(node):
+            return InnerLoop(self, kind_of(self.scope, node.func), node.args[0]).value()
         if isinstance(node, ast.Subscript):
             return self._read(node)
         if isinstance(node, ast.BinOp):
@@ -325,8 +331,10 @@ class Body:
         return f"{self._path}:{text}" if self._path else text
 
     def _read(self, node):
-        if node.value.id in self.tables:
-            subscripts = [self.expression(part) for part in subscripts_of(node)]
+        if node.value.id in self.tables or node in self._nest.parameters.wholes:
+            along = self._nest.parameters.wholes.get(node)
+            parts = enumerate(subscripts_of(node))
+            subscripts = [self.expression(part) if along is None or d in along else None for d, part in parts]
             return self._element(node.value.id, self.lookup(node, subscripts))
         place = self._place_of(node)
         value = Value([self.state.cells[place]]) if place in self.state.cells else self.reads[place]

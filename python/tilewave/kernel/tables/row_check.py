@@ -24,6 +24,8 @@ NEAR = 2**31
 def lookups_to_check(nest, dtypes, slots):
     """(table, axis, subscript) of every lookup; None where one cannot be computed before the loop."""
     found = []
+    if nest.inner:
+        return None
     for node in (part for statement in nest.source.tree.body for part in ast.walk(statement)):
         if not isinstance(node, ast.Subscript) or node.value.id not in nest.tables:
             continue

@@ -63,11 +63,10 @@ class Tables:
         base, extents, strides = self.known[table]
         if self.e.deferred:
             return self._lookup_near(table, subscripts)
-        indices = [self._integer(table, value) for value in subscripts]
         if self.checked:
-            inside = [self._wrapped(table, axis, index, extents[axis]) for axis, index in enumerate(indices)]
+            inside = [self.inside(table, axis, value, extents[axis]) for axis, value in enumerate(subscripts)]
         else:
-            inside = [build.trunc(index.ir, I32) for index in indices]
+            inside = [build.trunc(self._integer(table, value).ir, I32) for value in subscripts]
             strides = [build.trunc(stride, I32) for stride in strides]
         products = [build.mul(*pair) for pair in zip(inside, strides, strict=True)]
         distance = functools.reduce(build.add, products)
@@ -117,8 +116,9 @@ class Tables:
 
         return self.e.dispatch(convert, value).only
 
-    def _wrapped(self, table, axis, index, extent):
-        build = self.e.builder
+    def inside(self, table, axis, value, extent):
+        """A subscript as a number of 64 bits within an extent; IndexError where it is outside."""
+        build, index = self.e.builder, self._integer(table, value)
         value = index.ir
         if index.low < 0:
             negative = build.icmp_signed("<", value, I64(0))

@@ -1,0 +1,93 @@
+"""Loops inside bodies over ranks: what the plain loops compute, bit for bit."""
+
+import numpy as np
+import pytest
+from inner_bodies import InnerNest
+
+import tilewave as tw
+from tilewave.errors import ConfigError, KernelError
+
+pytestmark = pytest.mark.ranks([1, 2, 3, 4, 6])
+
+
+def same_bits(a, b):
+    """Whether two arrays are equal bit for bit; of a NaN neither sign nor payload count."""
+    nan = (a != a) & (b != b)
+    return np.array_equal(np.where(nan, 0, a).view(f"u{a.itemsize}"), np.where(nan, 0, b).view(f"u{a.itemsize}"))
+
+
+REFUSED = {
+    "max(V[q, t] + T[q, s] for q in range(4))": "in place of the last loop index, 's', alone",
+    "max(V[t-1, q] + T[q, s] for q in T)": "looping over this is not supported",
+    "max(V[t-1, q] + T[q, s] for q in range(0, 4, 2))": "looping over this is not supported",
+    "max((V[t-1, q] for q in range(4)), default=0)": "of a generator with keywords",
+    "any(V[t-1, q] > T[q, s] for q in range(4))": "calling any of a generator is not supported",
+    "max(V[t-1, s] + T[s, s] for s in range(4))": "a parameter of the nest as a loop",
+    "max(V[t-1, q] + T[q, s] for q in range(len(V)))": "or a scalar with the extent",
+    "max(V[t-1, q] + T[q, s] for q in range(4)) + q": "'q' may be read before it is assigned",
+    "max(V[t-1, q] + T[q, s] for q in range(0.5))": "a Python float as a bound of a range",
+    "max(V[t-1, q] + T[q, s] if q > 1 else 0 for q in range(4))": "terms of several types",
+}
+
+
+@pytest.mark.ranks([1, 2])
+@pytest.mark.parametrize("value", REFUSED)
+def test_refused_bodies(value):
+    V = tw.field((3, 4), "f8", init=1.0)
+    with pytest.raises(ConfigError, match=REFUSED[value].replace("(", "[(]")):
+        tw.run(
+            tw.nest_from(f"def body(V, T, t, s): V[t, s] = {value} + 0 * T[s, s]", {"tw": tw}), V=V, T=np.ones((4, 4))
+        )
+
+
+def test_beyond_the_arrays():
+    V = tw.field((3, 3), "f8", init=1.0)
+    body = tw.nest_from("def body(V, T, t, s): V[t, s] = max(V[t-1, q] + T[q, s] for q in range(len(T)))")
+    with pytest.raises(KernelError, match="index out of bounds for axis 1 of V"):
+        tw.run(body, V=V, T=np.ones((4, 4)))
+
+
+def test_loops_end_where_lookups_do():
+    y = tw.field((9,), "f8")
+    body = tw.nest_from("def body(y, A, i): y[i] = sum(A[i-1, q] for q in range(A.shape[1])) + A[i-1, 0]")
+    report = tw.run(body, y=y, A=np.ones((5, 3)))
+    assert report.points == 5
+    whole = y.gather()
+    assert whole is None or whole.tolist() == [0, 4, 4, 4, 4, 4, 0, 0, 0]
+
+
+@pytest.mark.ranks([1])
+def test_forward_substitution():
+    def solve(x, L, b, i):
+        x[i] = (b[i] - sum(L[i, q] * x[q] for q in range(i))) / L[i, i]
+
+    rng = np.random.default_rng(3)
+    L, b = np.tril(rng.random((20, 20))) + np.eye(20), rng.random(20)
+    x, plain = np.zeros(20), np.zeros(20)
+    tw.run(tw.nest(solve), x=x, L=L, b=b)
+    tw.nest(solve).reference(((0, 20),), {"x": plain, "L": L, "b": b})
+    assert np.array_equal(x, plain) and np.allclose(L @ x, b)
+
+
+@pytest.mark.ranks([1, 2, 3, 4, 6])
+@pytest.mark.mpi(ranks=[1, 2, 3])
+@pytest.mark.parametrize("shape", ["rows", "table", "steps"])
+@pytest.mark.parametrize("seed", range(40))
+def test_random_bodies(seed, shape):
+    rng = np.random.default_rng([seed, len(shape)])
+    case = InnerNest(rng, shape)
+    fields = set(rng.choice([*case.arrays], rng.integers(0, len(case.arrays))).tolist()) | {case.written}
+    given = {
+        name: tw.field(value.shape, value.dtype, init=value) if name in fields else value
+        for name, value in case.arrays.items()
+    }
+    arguments = {"steps": case.steps} if shape == "steps" else {}
+    try:
+        expected = case.expected()
+    except ValueError:
+        with pytest.raises(KernelError, match="without terms"):
+            tw.run(case.nest, n=case.size, **given, **arguments)
+        return
+    tw.run(case.nest, n=case.size, **given, **arguments)
+    whole = given[case.written].gather()
+    assert whole is None or same_bits(whole, expected), (seed, case.text)
