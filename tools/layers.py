@@ -27,6 +27,7 @@ FOLDERS = {
     "generate/chain": "",
     "generate/pattern": "pattern",
     "generate/linalg": "",
+    "generate/pivot": "",
     "plan/nests": "",
     "plan/panels": "",
     "plan/products": "",

@@ -162,6 +162,8 @@ def _vector(first, later, indices):
 
     None where there are none.
     """
+    if first.axes != later.axes:  # row k and column k of a pivot: any later point
+        return (None,) * len(indices)
     known = {name: one - two for name, one, two in zip(first.axes, first.offsets, later.offsets, strict=True)}
     known |= dict.fromkeys(first.whole | later.whole)
     vector = [known.get(name) for name in indices]

@@ -48,10 +48,12 @@ def nest(function: Callable[..., Any]) -> Nest:
 
     Names that are subscripted are arrays, names used in subscripts are loop indices, nested in the order of the
     parameter list; keyword-only parameters are scalars. Subscripts are ``index + integer constant``; an array of lower
-    rank has some of the indices. An array that is only read may be subscripted in several orders (``V[i] * V[j]``,
-    ``S[i, j] + S[j, i]``, ``S[i, i]``), or be a table, looked up by integers that are computed (``S[a[i], b[j-1]]``).
-    Numbers defined outside the body (at module level or in an enclosing function) are constants: the values that they
-    have when the nest is run. Another value is cheap, but for exponents and what else decides the code.
+    rank has some of the indices. What three loops k, i, j write at ``D[i, j]`` may be read at ``D[i, k]``, ``D[k, j]``
+    and ``D[k, k]``, too: k is the pivot of shortest paths, or of elimination. An array that is only read may be
+    subscripted in several orders (``V[i] * V[j]``, ``S[i, j] + S[j, i]``, ``S[i, i]``), or be a table, looked up by
+    integers that are computed (``S[a[i], b[j-1]]``). Numbers defined outside the body (at module level or in an
+    enclosing function) are constants: the values that they have when the nest is run. Another value is cheap, but for
+    exponents and what else decides the code.
 
     Parameters
     ----------
@@ -164,6 +166,8 @@ class Nest:
         Between points that touch one element; print them to see kind, accesses and line.
     numbers : set of str
         The loop indices that the body computes with.
+    pivot : str or None
+        The first of three loop indices k, i, j where step k reads row k or column k of what it writes at [i, j].
     time : str or None
         The first loop index, if the body uses it as time steps are used: every array that is
         written or has it is subscripted first with it, at -6 to +1, and written at +1 only.
@@ -199,6 +203,7 @@ class Nest:
     places: tuple[Place, ...]
     dependences: tuple[Dependence, ...]
     numbers: set[str]
+    pivot: str | None
     time: str | None
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -220,12 +225,17 @@ class Nest:
         self.arrays = self.parameters.arrays
         self.indices = self.parameters.indices
         self.tables = self.parameters.tables
-        self.axes = {name: orders[0] for name, orders in self.parameters.orders.items() if len(orders) == 1}
+        self.pivot = self.parameters.pivot
         self.places = places_of(body)
         self.views = views_of(self.places, self.arrays)
         self.written = tuple(
             name for name in self.arrays if any(place.array == name for place in self.places if place.written)
         )
+        self.axes = {
+            name: orders[0]
+            for name, orders in self.parameters.orders.items()
+            if len(orders) == 1 or name in self.written
+        }
         self.dependences = dependences_of(self.source, body, self.places, self.parameters)
         # Loops inside the body, the extents that it computes with, and what bounds the loops around it.
         self.inner = [node for node in self.source.nodes if is_inner(node)]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from tilewave import units
 from tilewave.nest.affine import NotAffine, affine_form
 from tilewave.nest.inner import extent_of
+from tilewave.nest.pivot import pivot_of
 
 ALLOWED = (
     "index + integer constant (i, i+1, i-2, 1+i), also of a positive multiple of the index (2*i, 2*i+1), each index at "
@@ -26,8 +27,9 @@ class Parameters:
     """The parameters of a nest by their roles, each in the order of the parameter list.
 
     ``orders`` has for each array that is no table the loop indices in its subscripts, once for each order that they
-    come in: several where it is only read. ``ranks`` has the number of subscripts of every array. ``wholes`` has the
-    reads of written arrays along loops inside the body: for each node its dimensions that these loops go along.
+    come in: several where it is only read, or where loop `pivot` reads its row and its column of what is written.
+    ``ranks`` has the number of subscripts of every array. ``wholes`` has the reads of written arrays along loops inside
+    the body: for each node its dimensions that these loops go along.
     """
 
     arrays: tuple
@@ -37,6 +39,7 @@ class Parameters:
     orders: dict
     ranks: dict
     wholes: dict
+    pivot: str | None = None
 
     def example(self, array):
         """How an array is subscripted, for messages."""
@@ -78,6 +81,7 @@ def read_parameters(source):
         {name: tuple(roles.orders[name]) for name in arrays if name in roles.orders},
         roles.ranks,
         roles.wholes,
+        roles.pivot,
     )
 
 
@@ -110,9 +114,12 @@ class _Roles:
             self._kind(node)
         for node in whole:
             self._whole(node)
-        for node in subscripts:
-            if node.value.id in written & self.orders.keys():
-                self._order_of_written(node)
+        of_written = {n: read_access(source, n) for n in subscripts if n.value.id in written & self.orders.keys()}
+        indices = [name for name in plain if name in self.indices]
+        plainly = not whole and not written - self.orders.keys()
+        self.pivot = pivot_of(source, indices, self.orders, of_written) if plainly else None
+        for node in of_written if not self.pivot else ():
+            self._order_of_written(node)
 
     def _array(self, node):
         if not isinstance(node.value, ast.Name):
@@ -211,8 +218,8 @@ class _Roles:
                 f"{', '.join(known)} before: transposed access of an array that is written is not supported",
                 f"the same indices in the same order in every access of {name!r}. Where its values from before the run "
                 f"are meant, a copy of {name!r} may be given as another array, which may be read in any order; the "
-                "copy does not see what the run writes. Where values that the run writes are meant, a run for each "
-                "step of the outermost loop may be given rows and columns as arrays",
+                "copy does not see what the run writes. Where values that the run writes are meant, a nest of three "
+                "loops k, i, j that writes at [i, j] may read row k and column k: [k, j], [i, k], [k, k]",
             )
         for index in axes:
             if axes.count(index) > 1:

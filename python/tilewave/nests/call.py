@@ -100,6 +100,11 @@ def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduc
     """The arguments as they are; local."""
     if not isinstance(nest, Nest):
         raise ConfigError(f"run: given {type(nest).__name__}; allowed: a function under @tilewave.nest")
+    if nest.pivot:
+        raise ConfigError(
+            f"nest {nest.name!r} reads row {nest.pivot} and column {nest.pivot} of what it writes; allowed with such a "
+            "pivot: tw.run of one nest, tw.plan, tw.schedule"
+        )
     arrays, scalars = split_arguments(nest, arguments)
     arrays = fields_for_scratch(nest, arrays, context, loops.steps)
     check_arrays(nest, arrays, context)

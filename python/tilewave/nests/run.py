@@ -9,6 +9,7 @@ from tilewave.context.collective import collective
 from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
+from tilewave.nests import pivot
 from tilewave.nests.arguments import as_numbers
 from tilewave.nests.execute import report_arguments, run_bound
 from tilewave.nests.order_free import combine
@@ -177,6 +178,10 @@ def run(
     if with_points:
         points = yield from agreed_points(inject, record, (nest,), arguments, steps)
     arguments = as_numbers(nest, arguments, copies=True)
+    if isinstance(nest, Nest) and nest.pivot:
+        call = pivot.checked(nest, context, loops, plan, fastmath, arguments, reduce, points)
+        yield call.description
+        return (yield from pivot.run_pivot(call, begun))
     ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce, planning=planning)
     if points is not None:
         ready.points = points.of(nest, by_lanes)
@@ -229,6 +234,10 @@ def plan(
     """
     loops = Loops(over, reverse, steps, periodic=periodic, any_order=not reduce)
     arguments = as_numbers(nest, arguments, copies=True)
+    if isinstance(nest, Nest) and nest.pivot:
+        call = pivot.checked(nest, context, loops, plan, False, arguments, reduce)
+        yield call.description
+        return call.plan
     ready = yield from prepare(nest, context, loops, plan, False, arguments, reduce, planning=planning)
     if context._dry_run is not None:
         context._dry_run.calls.add(f"nest {nest.name}, not run", 0.0, ready.plan, ready.arrays.values())

@@ -115,10 +115,14 @@ class Plan(Value):
 
     def _in_effect(self):
         """The names of the choices that do something in this plan."""
+        if "pivot" in self.notes:
+            return ["grid", "tile", "factors"]
         return in_effect({name: getattr(self, name) for name in CHOICES}, self.notes.get("extents", ()))
 
     def _short(self):
         """These choices in a line."""
+        if "pivot" in self.notes:
+            return f"{self.tile[0]} steps a panel, {self.tile[1]} rows a task"
         return short({name: getattr(self, name) for name in CHOICES}, self.notes.get("extents", ()))
 
     def _number(self):

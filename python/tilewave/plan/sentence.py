@@ -33,6 +33,12 @@ def _of_lanes(plan, ranks):
 def _of_tiles(plan, ranks):
     """What a lane computes at a time, and what messages do meanwhile."""
     several, block = ranks > 1, plan.temporal_block
+    if pivot := plan.notes.get("pivot"):
+        travels = ", whose rows travel meanwhile" if several else ""
+        return (
+            f"rows and columns {pivot} are kept for {plan.tile[0]} steps at a time, from which all others do these "
+            f"steps at once; the next panel is made first{travels}"
+        )
     meanwhile = ""
     if several:
         overlaps = plan.schedule == "overlapping"
@@ -60,7 +66,7 @@ def _one_tile(plan):
 def _because(plan):
     """Why this plan and no other; empty where nothing is known."""
     notes = plan.notes
-    if not notes:
+    if not notes or "pivot" in notes:
         return ""
     if notes.get("given_whole"):
         return ", because this plan was given"

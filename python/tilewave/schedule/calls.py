@@ -9,7 +9,9 @@ from tilewave.context.collective import collective
 from tilewave.errors import ConfigError, is_integer
 from tilewave.machine.machine import Machine
 from tilewave.nest.bounds import Loops
+from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
+from tilewave.nests import pivot
 from tilewave.nests.prepare import prepare
 from tilewave.schedule.rates import kernel_rates, task_rates
 from tilewave.schedule.running import repetitions
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 
     from tilewave.annotations import Choices, Collective, Over
     from tilewave.context.context import Context
-    from tilewave.nest.nest import Nest
     from tilewave.nests.chain import Chain
     from tilewave.plan.plan import Plan
 
@@ -78,6 +79,10 @@ def schedule(
             return schedule_of_chain(ready, context.size)
     else:
         loops = Loops(over, reverse, steps, periodic=periodic)
+        if isinstance(nest, Nest) and nest.pivot:
+            call = pivot.checked(nest, context, loops, plan, False, arguments)
+            yield call.description
+            return schedule_of_pivot(call)
         ready = yield from prepare(nest, context, loops, plan, False, arguments, None, planning=planning)
     return schedule_of(ready, 1 if ready.on_one_rank else context.size)
 
@@ -95,6 +100,15 @@ def schedule_of(ready, ranks):
             cores = {rank: _core.repeated_block(problem, core) for rank, core in cores.items()}
     rates = [ready.rate.rate] if ready.rate else None
     return Schedule(cores, arrays, rates=rates, note=note)
+
+
+def schedule_of_pivot(call):
+    """The schedule of a nest with a pivot, of all ranks; local."""
+    dtypes = {name: call.arrays[name].dtype for name in call.nest.written}
+    pivots = [place.array for place in call.nest.places if place.axes != call.nest.indices[1:]]
+    arrays = [(name, None, dtype) for name, dtype in dtypes.items()]
+    arrays += [(f"kept rows of {name}", None, dtype) for name, dtype in dtypes.items() if name in pivots]
+    return Schedule(call.schedules(), arrays, ["panel", "update"])
 
 
 def schedule_of_chain(chain, ranks):

@@ -1,0 +1,71 @@
+// Nests with a pivot: loops k, i, j whose step k reads row k and column k of what it writes.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "tilewave/engine/layout.hpp"
+#include "tilewave/engine/schedule.hpp"
+
+namespace tilewave {
+
+/// Loops k, i, j, and the matrices that are written at [i, j].
+struct PivotProblem {
+    struct Matrix {
+        std::int64_t item_bytes = 0;
+        bool pivots = false;  ///< read at [k, j], [i, k] or [k, k], too
+    };
+    Box space;                           ///< holds all points
+    std::vector<Bound> bounds;           ///< which points of it to compute
+    std::array<bool, 3> down{};          ///< loops that run downwards
+    std::int64_t rows = 0, columns = 0;  ///< of all matrices
+    std::vector<Matrix> matrices;
+
+    /// Whether a step may change its own row k: else the row's values of before and after the step are the same.
+    bool changes_row() const;
+    /// Whether no point of a box is to be computed, or every point of it.
+    bool none_in(const Box& box) const;
+    bool all_in(const Box& box) const;
+    /// Points to compute.
+    std::int64_t points() const;
+    /// The columns of row (k, i) to compute, within [lo, hi).
+    std::pair<std::int64_t, std::int64_t> clipped(std::int64_t k, std::int64_t i, std::int64_t lo,
+                                                  std::int64_t hi) const;
+};
+
+/// How the steps of a problem are cut.
+struct PivotPlan {
+    std::int64_t block = 32;  ///< steps for which a panel of rows is carried ahead of the others
+    std::int64_t rows = 64;   ///< rows of a task, at most
+    int lanes = 1;
+};
+
+/// Steps [lo, hi), whose rows one rank has.
+struct PivotBlock {
+    std::int64_t lo = 0, hi = 0;
+    int owner = 0;
+    std::int64_t steps() const { return hi - lo; }
+};
+
+/// The tasks of a schedule, as TaskWork::operation numbers them.
+enum PivotTask : std::int32_t { pivot_panel, pivot_update };
+
+/// Who has which rows: even blocks of rows.
+Layout pivot_layout(const PivotProblem& problem, int ranks);
+/// The steps in their order, in blocks.
+std::vector<PivotBlock> pivot_blocks(const PivotProblem& problem, const PivotPlan& plan, int ranks);
+
+/// One rank's schedule. For each block of steps the owner of its rows carries them through these steps (the panel) and
+/// keeps each row k as it is before and after step k. The kept rows travel to all ranks, down a tree. Then the other
+/// rows do all steps of the block from the kept rows alone, without another message. The owner of the next panel
+/// updates its rows first and makes that panel, which travels while the others compute (look-ahead).
+///
+/// Arrays: the matrices; then for each one with pivots its kept rows: [block, row, column], first those before their
+/// steps, then, where steps change them, those after. `coord` of a task: (block, first row).
+/// @pre ranks >= 1, plan.block, plan.rows, plan.lanes >= 1
+Schedule pivot_schedule(const PivotProblem& problem, const PivotPlan& plan, int rank, int ranks);
+
+/// Columns of kept rows: their bytes are an odd number of cache lines, so that rows do not meet in a cache's set.
+std::int64_t kept_columns(const PivotProblem& problem, std::int64_t item_bytes);
+
+}  // namespace tilewave

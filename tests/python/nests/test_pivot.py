@@ -1,0 +1,135 @@
+"""Nests with a pivot: row k and column k of what a step writes. Plain loops, bit for bit, on ranks of one process."""
+
+import numpy as np
+import pytest
+
+import tilewave as tw
+from local_ranks import refused_on_all, results_of
+from pivots import random_problem
+
+CASES = 10
+
+
+@tw.nest
+def paths(D, k, i, j):
+    D[i, j] = min(D[i, j], D[i, k] + D[k, j])
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_random_pivots(seed, ranks, threads):
+    for number in range(CASES):
+        problem = random_problem(seed + number)
+        results = results_of(ranks, threads, lambda context, p=problem: p.run(context, threads))
+        problem.check(results[0][0])
+
+
+def test_numpy_arrays_in_any_order_of_memory(seed):
+    for order in ("C", "F", "reversed", "unaligned"):
+        D = np.random.default_rng(seed).random((150, 130)) - 0.01
+        expected = D.copy()
+        paths.reference([(0, 130), (0, 150), (0, 130)], {"D": expected})
+        given = np.asfortranarray(D) if order == "F" else D[::-1, ::-1].copy()[::-1, ::-1] if order == "reversed" else D
+        if order == "unaligned":
+            given = np.frombuffer(bytearray(D.nbytes + 1), np.uint8)[1:].view("f8").reshape(D.shape)
+            given[...] = D
+        tw.run(paths, D=given)
+        assert np.array_equal(given, expected), order
+
+
+def test_old_and_new_rows_differ():
+    """A negative cycle changes row and column k in step k itself."""
+    D = np.array([[1.0, 5.0, 9.0], [2.0, -3.0, 4.0], [7.0, 1.0, -2.0]])
+    expected = D.copy()
+    paths.reference([(0, 3)] * 3, {"D": expected})
+    once = np.minimum.reduce([D, *(D[:, [k]] + D[[k], :] for k in range(3))])
+    assert not np.array_equal(expected, once)
+    tw.run(paths, D=D)
+    assert np.array_equal(D, expected)
+
+
+def test_rows_that_bounds_leave_alone_are_kept_once():
+    call = {"over": {"i": ("k+1", 64), "j": ("k+1", 64)}}
+    kept = [tw.run(paths, D=np.ones((64, 64)), **more).buffer_bytes for more in ({}, call)]
+    assert kept[1] == kept[0] // 2
+
+
+def test_errors_name_the_point():
+    @tw.nest
+    def strict(A, k, i, j):
+        if A[k, k] == 0.0:
+            raise ZeroDivisionError("singular")
+        A[i, j] = A[i, j] - A[i, k] / A[k, k] * A[k, j]
+
+    def body(context):
+        A = tw.field(
+            (9, 9),
+            "f8",
+            init=np.diag([1.0] * 4 + [0.0] * 5),
+            context=context,
+        )
+        with pytest.raises(
+            tw.KernelError, match=r"'strict' raised ZeroDivisionError\('singular'\) at k=\d+, i=\d+, j="
+        ):
+            tw.run(strict, A=A, over={"i": ("k+1", 9), "j": ("k+1", 9)})
+
+    results_of(3, 1, body)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A[i, j] = 1.0\n    A[i, j] = A[i, k]",
+        "if A[i, j] > 0.0:\n        A[i, j] = 1.0\n    x = A[k, j]\n    A[i, j] = x",
+    ],
+)
+def test_pivots_are_read_before_the_element_is_written(text):
+    with pytest.raises(tw.ConfigError, match="is read behind an assignment to 'A'"):
+        tw.nest_from(f"def late(A, k, i, j):\n    {text}")
+
+
+@pytest.mark.parametrize(
+    ("head", "text"),
+    [
+        ("A, i, k, j", "A[i, j] = A[i, k] + A[k, j]"),  # k is not the outermost loop
+        ("A, k, i, j", "A[i, j] = A[i, k+1] + A[k, j]"),
+        ("A, k, i, j", "A[i, k] = A[i, j]"),
+        ("A, k, i, j", "A[i, j] = A[j, i] + A[k, j]"),
+    ],
+)
+def test_others_are_no_pivots(head, text):
+    with pytest.raises(tw.ConfigError, match="transposed access"):
+        tw.nest_from(f"def other({head}):\n    {text}")
+
+
+def test_what_a_pivot_is_not_run_with():
+    def refused(text, **given):
+        refused_on_all(2, lambda c: tw.run(paths, D=tw.field((5, 5), "f8", context=c), context=c, **given), text)
+
+    refused("reduce= was given", reduce={"x": tw.max("D")})
+    refused("periodic= was given", periodic=("i",))
+    refused("plan: lookahead was given", plan={"lookahead": 2})
+    refused("plan: tile: given (1, 2)", plan={"tile": (1, 2)})
+    refused("threads: given 9", plan={"threads": 9})
+    refused_on_all(
+        2, lambda c: tw.bind(paths, D=tw.field((5, 5), "f8", context=c), context=c), "allowed with such a pivot"
+    )
+
+
+def test_the_pivot_is_part_of_both_axes():
+    @tw.nest
+    def columns(A, k, i, j):
+        A[i, j] = A[i, j] + A[i, k]
+
+    with pytest.raises(tw.ConfigError, match=r"runs over \(0, 7\), .* over={'k': \(0, 4\)}"):
+        tw.run(columns, A=np.ones((4, 7)))
+
+
+def test_plan_and_schedule():
+    D = np.ones((70, 70))
+    plan = tw.plan(paths, D=D)
+    report = tw.run(paths, D=D, plan=plan)
+    assert report.plan == plan and report.points == 70**3 and report.loops["k"] == (0, 70)
+    assert "kept for 32 steps" in str(report) and "kept for 32 steps" in plan.explain()
+    schedule = tw.schedule(paths, D=D, plan=plan)
+    assert schedule.functions == ("panel", "update") and tw.check(schedule) is None
