@@ -23,7 +23,8 @@ UNARY = (ast.USub, ast.UAdd, ast.Not, ast.Invert)
 #: What a body may consist of.
 ALLOWED_STATEMENTS = (
     "assignments to array elements and to local scalars, also of several at once (a, b = b, a; a = b = x), augmented "
-    "and annotated assignments, if/elif/else, assert, raise inside an if, pass"
+    "and annotated assignments, if/elif/else, assert, raise inside an if, pass; for a loop max, min or sum of a "
+    "generator, s = sum(x[k] for k in range(n))"
 )
 ALLOWED_EXPRESSIONS = (
     f"numbers, loop indices, scalars, array elements, {SYMBOLS} ~, comparisons, and/or/not, "

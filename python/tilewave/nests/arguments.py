@@ -1,5 +1,7 @@
 """The arguments of a call: sorted into arrays and scalars, and checked one by one and against each other."""
 
+import sys
+
 import numpy as np
 
 from tilewave import units
@@ -33,7 +35,7 @@ def split_arguments(nest, arguments):
 
 
 def as_numbers(nest, arguments, copies=False):
-    """The arguments with integers in place of bytes and of letters that a nest only reads: views of the same memory.
+    """The arguments with integers in place of bytes and letters that a nest only reads: views of the same memory.
     With `copies`, also those of arrays in another byte order than the processor's.
     """
     if not isinstance(nest, Nest):
@@ -41,7 +43,10 @@ def as_numbers(nest, arguments, copies=False):
     made = dict(arguments)
     for name in (set(nest.arrays) - set(nest.written)) & made.keys():
         value = made[name]
-        if isinstance(value, bytes | bytearray):
+        if isinstance(value, str):
+            value = value.encode("utf-32-le" if sys.byteorder == "little" else "utf-32-be")
+            made[name] = np.frombuffer(value, np.uint32)
+        elif isinstance(value, bytes | bytearray):
             made[name] = np.frombuffer(value, np.uint8)
         elif isinstance(value, np.ndarray):
             if copies and not value.dtype.isnative and value.dtype.kind in "iufcU":
@@ -93,7 +98,7 @@ def check_arrays(nest, arrays, context):
     """
     for name, value in arrays.items():
         if not isinstance(value, (Field, np.ndarray)) or is_masked(value):
-            also = "" if name in nest.written else "; bytes, where only read"
+            also = "" if name in nest.written else "; bytes and str, where only read"
             raise ConfigError(f"array {name!r}: given {type(value).__name__}; allowed: a field or a NumPy array{also}")
         if value.dtype not in ALL:
             raise ConfigError(f"array {name!r} has dtype {value.dtype}; allowed: {_allowed(nest, name)}")

@@ -115,7 +115,7 @@ def test_letters_are_read_as_their_numbers():
     for i, j in itertools.product(range(1, len(a)), range(1, len(b))):
         wanted[i, j] = max(wanted[i - 1, j], wanted[i, j - 1], wanted[i - 1, j - 1] + (a[i] == b[j]))
     letters = np.array(list(b.decode()))
-    for one, other in ((a, b), (bytearray(a), np.frombuffer(b, "S1")), (np.frombuffer(a, "S1"), b)):
+    for one, other in ((a, b), (bytearray(a), np.frombuffer(b, "S1")), (np.frombuffer(a, "S1"), b), (a.decode(), letters)):
         H = np.zeros(wanted.shape, "i4")
         tw.run(matches, H=H, a=one, b=other)
         assert np.array_equal(H, wanted)
@@ -124,8 +124,8 @@ def test_letters_are_read_as_their_numbers():
     assert np.array_equal(H, wanted)
     with pytest.raises(ConfigError, match="dtype <U2"):
         tw.run(matches, H=H, a=np.array(["GA", "TT"]), b=letters)
-    with pytest.raises(ConfigError, match="given str"):
-        tw.run(matches, H=H, a="GATTACA", b=letters)
+    with pytest.raises(ConfigError, match="given list; allowed: .*; bytes and str, where only read"):
+        tw.run(matches, H=H, a=list("GATTACA"), b=letters)
 
 
 @tw.nest
