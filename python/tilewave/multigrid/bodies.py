@@ -53,10 +53,11 @@ def of_level(what, dims, varies):
 
 
 @functools.cache
-def take(dims):
-    """The cells of f are what was given."""
+def take(dims, masked=False):
+    """The cells of f are what was given; those without material 0."""
     inside = _at(dims, {d: f"{INDICES[d]} + 1" for d in range(dims)})
-    return _made("take", ["f", "given"], dims, [f"f[{inside}] = given[{_at(dims)}]"])
+    value = f"given[{_at(dims)}] if m[{inside}] > 0 else 0.0" if masked else f"given[{_at(dims)}]"
+    return _made("take", ["f", "given", *("m" * masked)], dims, [f"f[{inside}] = {value}"])
 
 
 @functools.cache
@@ -132,19 +133,26 @@ def weight_names(transfers):
 
 
 @functools.cache
-def correct_equally(transfers):
-    """The coarse cell's value in all of its finer ones: the transpose of `restrict`, but for a factor."""
+def correct_equally(transfers, masked):
+    """The coarse cell's value in all of its finer ones: the transpose of `restrict`, but for a factor.
+
+    Masked: in those with material, where m is 1.
+    """
     dims, lines = len(transfers), []
     for sides in _children(transfers):
         masks = [d for d, side in enumerate(sides) if side == "high" and transfers[d] == "odd"]
         factor = "".join(f"m{'xyz'[d]}[{INDICES[d]}] * " for d in masks)
-        lines.append(f"u[{_child(dims, sides)}] += {factor}e[{_at(dims)}]")
+        lines.append(f"u[{_child(dims, sides)}] += {factor}{_material(dims, sides, masked)}e[{_at(dims)}]")
     names = [f"m{'xyz'[d]}" for d, t in enumerate(transfers) if t == "odd"]
-    return _made("correct", ["u", "e", *names], dims, lines)
+    return _made("correct", ["u", "e", *names, *("m" * masked)], dims, lines)
+
+
+def _material(dims, sides, masked):
+    return f"m[{_child(dims, sides)}] * " if masked else ""
 
 
 @functools.cache
-def correct(transfers):
+def correct(transfers, masked):
     """Linear along each axis from the coarse cell and its neighbour there."""
     dims, lines = len(transfers), []
     for sides in _children(transfers):
@@ -156,9 +164,10 @@ def correct(transfers):
             parts.append(f"{side[0]}{'xyz'[d]}[{INDICES[d]}] * (e[{_at(dims, {d: neighbour})}] - e[{_at(dims)}])")
             if side == "high" and transfers[d] == "odd":
                 factor += f"m{'xyz'[d]}[{INDICES[d]}] * "
+        factor += _material(dims, sides, masked)
         lines.append(f"u[{_child(dims, sides)}] += {factor}({' + '.join(parts)})")
     names = [name for along in weight_names(transfers) for name in along]
-    return _made("correct", ["u", "e", *names], dims, lines)
+    return _made("correct", ["u", "e", *names, *("m" * masked)], dims, lines)
 
 
 @functools.cache

@@ -38,8 +38,8 @@ def variable_faces(k, spacing, boundary, axis):
 
 
 def _harmonic(a, b):
-    """The harmonic mean, also of numbers whose product is no double."""
-    return 2 * a * (b / (a + b))
+    """The harmonic mean, also of numbers whose product is no double; 0 beside a cell of 0."""
+    return 2 * a * (b / np.where(b > 0, a + b, 1.0))
 
 
 def everywhere(along, axis, shape):
@@ -112,13 +112,17 @@ def coarser_cells(values, fine, coarse, but=None):
 
 
 def diagonal(faces, sigma):
-    """What each cell's value is multiplied by: its faces and sigma; 1 around the cells."""
+    """What each cell's value is multiplied by: its faces and sigma; 1 around the cells.
+
+    Where that is 0, there is no material, or one cell alone: some other number leaves 0 what is 0.
+    """
     total = np.ones(sigma.shape, sigma.dtype)
     inside = tuple(slice(1, -1) for _ in sigma.shape)
     total[inside] = sigma[inside]
     for axis, along in enumerate(faces):
         above = tuple(slice(2, None) if d == axis else slice(1, -1) for d in range(sigma.ndim))
         total[inside] += along[inside] + along[above]
+    total[total == 0] = np.abs(total).max()
     return total
 
 

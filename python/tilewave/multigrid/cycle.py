@@ -36,7 +36,8 @@ class Cycle:
         Whether the coefficient may jump: then corrections are equal in all of a coarse cell, as a linear one does not
         follow the solution where it bends.
     singular : bool
-        Whether constants solve the equations without a right side.
+        Whether the operator has no inverse: constants solve the equations without a right side, or cells have no
+        material.
     context : Context
     grid : tuple of int, or None
         The process grid; None: by prediction.
@@ -193,7 +194,8 @@ class Cycle:
         fine, coarse = self.levels[level : level + 2]
         equal = self.jumps and not linear
         key = "correct", level, equal
-        if self._regular(level) and not equal:
+        masked = bool(fine.material)
+        if self._regular(level) and not equal and not masked:
             nest = bodies.correct_regularly(self.dims)
             return self.bound(key, nest, u=fine.u, e=coarse.u, **_regular_weights(coarse.cells.axes))
         transfers, weights = self._transfers(level), {}
@@ -201,11 +203,11 @@ class Cycle:
             if names:
                 weights |= dict(zip(names, (*a.weights(b), a.complete(b)), strict=False))
         if equal:
-            nest = bodies.correct_equally(transfers)
+            nest = bodies.correct_equally(transfers, masked)
             weights = {name: value for name, value in weights.items() if name in nest.arrays}
         else:
-            nest = bodies.correct(transfers)
-        return self.bound(key, nest, u=fine.u, e=coarse.u, **weights)
+            nest = bodies.correct(transfers, masked)
+        return self.bound(key, nest, u=fine.u, e=coarse.u, **weights, **fine.material)
 
 
 def _regular_weights(axes):

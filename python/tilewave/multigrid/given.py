@@ -68,13 +68,17 @@ def read_boundary(boundary, dims):
 
 
 def read_coefficient(k, shape):
-    """A number above 0, or an array of them."""
+    """A number above 0, or an array of numbers, some of them above 0 and the other ones 0."""
     if isinstance(k, numbers.Real):
         return number("k", k, 0.0, above=True)
     values = _of_cells("k", k, shape, "fiu", "real numbers")
-    wrong = ~(np.isfinite(values) & (values > 0))
-    if wrong.any():
-        raise ConfigError(f"multigrid: k has the value {values[wrong][0]:.3g}; allowed: finite numbers above 0")
+    wrong = ~(np.isfinite(values) & (values >= 0))
+    if wrong.any() or not values.any():
+        wrong = wrong if wrong.any() else ~wrong
+        raise ConfigError(
+            f"multigrid: k has the value {values[wrong][0]:.3g}; allowed: finite numbers, above 0 where there is "
+            "material, which has at least one cell, and 0 elsewhere"
+        )
     return values.astype(float)
 
 
@@ -102,7 +106,7 @@ def check_range(k, spacings, sigma, free):
     free : bool
         Whether the boundary fixes no values: sigma then does it alone.
     """
-    values = np.array([np.min(k), np.max(k)])
+    values = np.array([np.min(k, where=np.greater(k, 0), initial=np.max(k)), np.max(k)])
     with np.errstate(over="ignore", under="ignore"):
         couplings = np.concatenate([values / h / h for h in spacings])
         most = np.max(np.abs(sigma))

@@ -33,11 +33,14 @@ class Cells:
         By axis the conductance of faces: along the axis alone, or where it varies of all faces normal to it.
     sigma : float, complex or numpy.ndarray
         An array where the faces are, with an element around the cells.
+    material : numpy.ndarray, optional
+        As sigma: 1 for cells with material, 0 for others. None: all have.
     """
 
     axes: list
     faces: list
     sigma: object
+    material: object = None
 
     def __post_init__(self):
         # The only cell of a periodic axis has nothing to exchange with itself: a sweep would bind it to its old value.
@@ -76,7 +79,10 @@ class Cells:
             return Cells(axes, [coarser_line(*each) for each in lines], self.sigma)
         here = self.as_varying()
         faces = [coarser_faces(along, d, here.axes, axes) for d, along in enumerate(here.faces)]
-        return Cells(axes, faces, coarser_cells(here.sigma, here.axes, axes))
+        material = self.material
+        if material is not None:
+            material = (coarser_cells(material, here.axes, axes) > 0).astype(float)
+        return Cells(axes, faces, coarser_cells(here.sigma, here.axes, axes), material)
 
     def matrix(self):
         """The operator."""
@@ -93,7 +99,8 @@ def finest(shape, spacings, boundary, k, sigma):
         return Cells(axes, faces, sigma)
     k = np.broadcast_to(k, shape)
     faces = [variable_faces(k, h, sides, d) for d, (h, sides) in enumerate(zip(spacings, boundary, strict=True))]
-    return Cells(axes, faces, np.pad(np.broadcast_to(sigma, shape), 1))
+    material = None if k.all() else np.pad((k > 0).astype(float), 1)
+    return Cells(axes, faces, np.pad(np.where(k > 0, sigma, 0.0), 1), material)
 
 
 def all_grids(cells):
@@ -106,7 +113,10 @@ def all_grids(cells):
 
 @dataclass
 class Level:
-    """One grid with its fields, which have one element around the cells; `arrays` couple the cells, by name."""
+    """One grid with its fields, which have one element around the cells; `arrays` couple the cells, by name.
+
+    `material` has the array m of nests that leave cells without material alone, if there are any.
+    """
 
     cells: Cells
     arrays: dict
@@ -114,6 +124,7 @@ class Level:
     f: Field
     r: Field
     blocks: object
+    material: dict
 
     @property
     def shape(self):
@@ -133,4 +144,6 @@ def make_level(cells, dtype, blocks, context):
     if cells.varies:
         arrays["d"] = diagonal(cells.faces, cells.sigma)
         arrays = {name: field(values, blocks=blocks, context=context) for name, values in arrays.items()}
-    return Level(cells, arrays, *(make_field(cells.shape, dtype, blocks, context) for _ in range(3)), blocks)
+    material = {} if cells.material is None else {"m": field(cells.material, blocks=blocks, context=context)}
+    fields = (make_field(cells.shape, dtype, blocks, context) for _ in range(3))
+    return Level(cells, arrays, *fields, blocks, material)

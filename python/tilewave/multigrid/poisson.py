@@ -15,6 +15,7 @@ from tilewave.multigrid.conjugate import ConjugateGradients
 from tilewave.multigrid.cycle import CYCLES, SMOOTHERS, Cycle
 from tilewave.multigrid.history import History
 from tilewave.multigrid.levels import all_grids, finest, make_level
+from tilewave.multigrid.material import MOST_SUM, Material
 from tilewave.multigrid.sharing import blocks_of, grid_of
 from tilewave.nests import reduction
 from tilewave.nests.chain import chain
@@ -37,8 +38,6 @@ TOL = {"cycles": 1e-8, "cg": 1e-8, "fmg": 1.0}
 WORTHWHILE = 0.5
 #: Before and after a coarser grid, each: more are no better than more cycles.
 MOST_SWEEPS = 100
-#: Without fixed values and sigma, the sum of f over the cells in terms of its 2-norm and the root of their number.
-MOST_SUM = 1e-10
 #: Doubles that every rank has for each place along an axis: lengths of cells and faces on all grids.
 LINES = 8
 #: Of the 2-norm of f, if it is not 0: squares of residuals that are 1e-15 of it are doubles, too.
@@ -63,8 +62,9 @@ class Poisson:
         ``"dirichlet"`` (u = 0 on the face; the default), ``"neumann"`` (no flux) or ``"periodic"``, for all, for each
         axis, or as a pair for the two sides of an axis; an axis is periodic on both sides.
     k : float, array or callable, optional
-        Coefficient, above 0: a number, an array of `shape` that is equal on all ranks, or a function of arrays of
-        cell indices. Between cells it is the harmonic mean.
+        Coefficient: a number above 0, an array of `shape` that is equal on all ranks, or a function of arrays of
+        cell indices. Between cells it is the harmonic mean. Where it is 0 there is no material: nothing flows through
+        the faces of such cells, their `f` and `x0` are ignored, and their solution is 0.
     sigma : float, complex, array or callable, optional
         As `k`, with a real part of at least 0. Where it is complex, so are `f` and the solution.
     cycle : {"V", "F", "W"}, optional
@@ -121,16 +121,17 @@ class Poisson:
         checked, text = _checked(*equation, **method, context=context)
         yield text  # noqa: PLE0100 - `collective` runs it to its end
         self.context = context
-        self.shape, boundary, k, sigma, cycle, smoother, pre, post, grid, grids = checked
+        self.shape, boundary, k, sigma, cycle, smoother, pre, post, grid, grids, self._material = checked
         kind = sigma.dtype.kind if isinstance(sigma, np.ndarray) else "c" if isinstance(sigma, complex) else "f"
         self.dtype = np.dtype("c16" if kind == "c" else "f8")
-        self._singular = _free(boundary) and not np.any(sigma)
+        self._singular = self._material is None and _free(boundary) and not np.any(sigma)
         self._real_matrix = not np.any(np.imag(sigma))
         blocks = blocks_of([cells.shape for cells in grids], self.context.size, grid)
         each = zip(grids, blocks, strict=True)
         self._levels = [make_level(cells, self.dtype, block, self.context) for cells, block in each]
         jumps = isinstance(k, np.ndarray)
-        self._cycle = Cycle(self._levels, cycle, smoother, pre, post, jumps, self._singular, self.context, grid)
+        singular = self._singular or self._material is not None
+        self._cycle = Cycle(self._levels, cycle, smoother, pre, post, jumps, singular, self.context, grid)
         self.history, self._chains = None, {}
 
     @property
@@ -184,7 +185,8 @@ class Poisson:
 
         Notes
         -----
-        Collective. Without fixed values and sigma, of all solutions the one whose mean is 0.
+        Collective. Without fixed values and sigma, of all solutions the one whose mean is 0; where cells without
+        material enclose regions, the same of each region by itself.
         """
         most = max_cycles
         (f, x0, tol, max_cycles, method), text = self._checked_call(f, x0, tol, max_cycles, method)
@@ -193,7 +195,7 @@ class Poisson:
             return self._planned(f, tol, max_cycles, method)
         if self.history is None:
             dims, (u, into) = len(self.shape), (self._levels[0].u, self._levels[0].f)
-            taken = bodies.take(dims), {"f": into, "given": f}
+            taken = bodies.take(dims, bool(self._mask)), {"f": into, "given": f, **self._mask}
             self._cycle.start_compiling(
                 [taken, (bodies.hand_over(dims), {"x": f, "u": u, "shift": self.dtype.type(0).item()})]
             )
@@ -341,7 +343,7 @@ class Poisson:
         return (f, x0, tol, max_cycles, method), f"x0 {x0 is not None}, tol {tol}, at most {max_cycles}, {method}"
 
     def _take(self, into, values):
-        run(bodies.take(len(self.shape)), f=into, given=values, **self._cycle.on)
+        run(bodies.take(len(self.shape), bool(self._mask)), f=into, given=values, **self._mask, **self._cycle.on)
 
     def _take_right_side(self, f):
         """Its 2-norm."""
@@ -360,6 +362,8 @@ class Poisson:
                 f"multigrid: the mean of f is {total / cells:.3g}, and the boundary fixes no values; "
                 "allowed: a mean of 0, sigma > 0, or a boundary that is dirichlet somewhere"
             )
+        if self._material is not None:
+            self._material.require_mean_0(into[...][tuple(slice(1, -1) for _ in self.shape)])
         return size
 
     def _planned(self, f, tol, most, method):
@@ -382,6 +386,10 @@ class Poisson:
         return self._handed_over(self._levels[0].u)
 
     @property
+    def _mask(self):
+        return self._levels[0].material
+
+    @property
     def _zero(self):
         return self.dtype.type(0).item()
 
@@ -391,13 +399,16 @@ class Poisson:
         return float(report.results["norm"])
 
     def _handed_over(self, u):
-        """The cells of u as a new field; of mean 0 where the boundary fixes no values."""
+        """The cells of u as a new field; of mean 0 where neither the boundary nor sigma fixes values."""
         x = field(self.shape, self.dtype, context=self.context)
         cells = {"x": x, "u": u, **self._cycle.on}
         run(bodies.hand_over(len(self.shape)), **cells, shift=self.dtype.type(0).item())
         if self._singular:
             mean = reduction.sum(x).item() / math.prod(self.shape)
             run(bodies.hand_over(len(self.shape)), **cells, shift=mean)
+        if self._material is not None and len(self._material.counts) > 1:
+            whole = x[...]
+            x = field(whole - self._material.means(whole)[self._material.regions], context=self.context)
         return x
 
 
@@ -428,7 +439,11 @@ def _checked(shape, spacing, boundary, k, sigma, *, cycle, smoother, pre, post, 
     _require_room(shape, context)
     spacings, boundary = given.read_spacing(spacing, shape), given.read_boundary(boundary, len(shape))
     k, sigma = given.read_coefficient(k, shape), given.read_sigma(sigma, shape)
-    given.check_range(k, spacings, sigma, _free(boundary))
+    material = None
+    if isinstance(k, np.ndarray) and not k.all():
+        lost = k.max() / min(spacings) ** 2
+        material = Material(k, boundary, np.broadcast_to(sigma, shape), lost)
+    given.check_range(k, spacings, sigma, _free(boundary) and material is None)
     cycle, smoother = given.one_of("cycle", cycle, CYCLES), given.one_of("smoother", smoother, SMOOTHERS)
     pre, post = given.count("pre", pre, MOST_SWEEPS), given.count("post", post, MOST_SWEEPS)
     if pre + post == 0:
@@ -437,4 +452,4 @@ def _checked(shape, spacing, boundary, k, sigma, *, cycle, smoother, pre, post, 
     grids = all_grids(finest(shape, spacings, boundary, k, sigma))
     text = f"{shape} {spacings} {boundary} {given.text_of(k)} {given.text_of(sigma)} {cycle} {smoother} "
     text += f"{pre} {post} {grid}"
-    return (shape, boundary, k, sigma, cycle, smoother, pre, post, grid, grids), text
+    return (shape, boundary, k, sigma, cycle, smoother, pre, post, grid, grids, material), text

@@ -25,7 +25,8 @@ def poisson_matrix(shape, spacing=None, boundary="dirichlet", k=1.0, sigma=0.0):
                         continue
                     other[axis] %= shape[axis]
                 there = tuple(other)
-                flow = 2 * k[cell] * k[there] / (k[cell] + k[there]) / h[axis] ** 2
+                mean = 2 * k[cell] * k[there] / (k[cell] + k[there]) if k[cell] and k[there] else 0.0
+                flow = mean / h[axis] ** 2
                 matrix[here, here] += flow
                 matrix[here, numbers[there]] -= flow
     return matrix
