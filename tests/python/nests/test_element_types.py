@@ -115,7 +115,8 @@ def test_letters_are_read_as_their_numbers():
     for i, j in itertools.product(range(1, len(a)), range(1, len(b))):
         wanted[i, j] = max(wanted[i - 1, j], wanted[i, j - 1], wanted[i - 1, j - 1] + (a[i] == b[j]))
     letters = np.array(list(b.decode()))
-    for one, other in ((a, b), (bytearray(a), np.frombuffer(b, "S1")), (np.frombuffer(a, "S1"), b), (a.decode(), letters)):
+    given = ((a, b), (bytearray(a), np.frombuffer(b, "S1")), (np.frombuffer(a, "S1"), b), (a.decode(), letters))
+    for one, other in given:
         H = np.zeros(wanted.shape, "i4")
         tw.run(matches, H=H, a=one, b=other)
         assert np.array_equal(H, wanted)
