@@ -67,18 +67,40 @@ void bind_prepared(nb::module_& m) {
             [](std::uintptr_t initial, bool same, nb::object) { return PlainArray{nullptr, 0, {}, initial, same}; },
             "initial"_a, "same"_a, "owner"_a = nb::none(), nb::keep_alive<0, 3>());
     // What is given must live as long.
+    nb::class_<OffGrid>(m, "OffGrid", "Points between those of the grid, which a run visits after each time step.")
+        .def(
+            "__init__",
+            [](OffGrid* at, const std::string& type, int dims, int width, std::int64_t points, std::uintptr_t first,
+               std::uintptr_t weights, bool moves, std::uintptr_t values, bool adds) {
+                new (at) OffGrid(
+                    {real_dtype(type, true), dims, width, points, reinterpret_cast<const std::int64_t*>(first),
+                     reinterpret_cast<const double*>(weights), moves, reinterpret_cast<std::byte*>(values), adds});
+            },
+            "type"_a, "dims"_a, "width"_a, "points"_a, "first"_a, "weights"_a, "moves"_a, "values"_a, "adds"_a)
+        .def(
+            "visit",
+            [](OffGrid& o, std::int64_t step, std::uintptr_t data, const Index& stride_bytes, const Box& owned) {
+                o.visit(step, {reinterpret_cast<std::byte*>(data), stride_bytes, owned.lo, owned}, 0);
+            },
+            "step"_a, "data"_a, "stride_bytes"_a, "owned"_a)
+        .def("products", [](OffGrid& o) {
+            const std::vector<ProductOfSum> found = o.products();
+            return nb::bytes(reinterpret_cast<const char*>(found.data()), found.size() * sizeof(ProductOfSum));
+        });
     nb::class_<StepPoints>(m, "StepPoints", "Elements of an array that a run changes or records after each time step.")
         .def(
             "__init__",
             [](StepPoints* at, int array, std::uintptr_t subscripts, std::size_t count, std::uintptr_t values,
-               const std::optional<std::string>& add, bool by_lanes) {
+               const std::optional<std::string>& add, bool by_lanes, OffGrid* off_grid) {
                 new (at) StepPoints{array,
                                     {reinterpret_cast<const std::int64_t*>(subscripts), count},
                                     reinterpret_cast<std::byte*>(values),
                                     add ? combine_row(Reduction::sum, real_dtype(*add, true)) : nullptr,
-                                    by_lanes};
+                                    by_lanes,
+                                    off_grid};
             },
-            "array"_a, "subscripts"_a, "count"_a, "values"_a, "add"_a.none(), "by_lanes"_a);
+            "array"_a, "subscripts"_a, "count"_a, "values"_a, "add"_a.none(), "by_lanes"_a = false,
+            "off_grid"_a.none() = nb::none());
     nb::class_<PreparedSweep>(m, "PreparedSweep", "A sweep ready to run, any number of times.")
         .def(nb::init<Context&, SweepProblem, Plan>(), "context"_a, "problem"_a, "plan"_a, nb::keep_alive<1, 2>())
         .def_prop_ro("plan", &PreparedSweep::plan)

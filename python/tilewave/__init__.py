@@ -23,6 +23,7 @@ from tilewave.nests.chain import Chain, chain
 from tilewave.nests.chain_report import ChainReport
 from tilewave.nests.expressions import set_operators
 from tilewave.nests.measuring import measure
+from tilewave.nests.off_grid import OffGrid
 from tilewave.nests.reduction import argmax, argmin, dot, max, min, norm, sum
 from tilewave.nests.report import Report
 from tilewave.nests.run import plan, run
@@ -57,6 +58,7 @@ __all__ = [
     "MpiError",
     "Nest",
     "Network",
+    "OffGrid",
     "Plan",
     "RankError",
     "Report",

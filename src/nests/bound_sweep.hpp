@@ -81,6 +81,7 @@ private:
     void bind(std::size_t a);
     std::optional<Index> writer(const StepPoints& points, std::int64_t k) const;
     std::optional<StepRecorder> recorder() const;
+    LocalPart part(int array, std::int64_t before_last) const;
     std::byte* element(const StepPoints& points, std::int64_t k, std::int64_t before_last) const;
     void visit_points(std::int64_t step, std::int64_t steps);
     void record_unwritten(std::int64_t steps);

@@ -1,30 +1,41 @@
 // Sources and receivers of a run: between time steps, or by the lanes that compute them.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "nests/bound_sweep.hpp"
 
 namespace tilewave {
 
-// Where element k of the points lies in the buffer of the time step so many steps before the last one; null where
-// another rank has it.
-std::byte* BoundSweep::element(const StepPoints& points, std::int64_t k, std::int64_t before_last) const {
-    const Operand& o = operands_[points.array];
+// What this rank has of an array in the buffer of the time step so many steps before the last one.
+LocalPart BoundSweep::part(int array, std::int64_t before_last) const {
+    const Operand& o = operands_[array];
     FieldStorage* const field = o.array.field;
     const Binding first = field ? field->binding() : o.own;
     const int dims = first.stride_bytes.n;
-    const Index at = points.at(k, dims), from = field ? field->storage().lo : Index::filled(dims, 0);
-    if (field ? !field->owned().contains(at) : context_.rank() > 0) return nullptr;
-    std::int64_t offset =
-        floor_mod(before_last, o.time_buffers) * o.order.items * sweep_.problem_.arrays[points.array].item_bytes;
-    for (int d = 0; d < dims; ++d) offset += (at[d] - from[d]) * first.stride_bytes[d];
-    return first.data + offset;
+    const Index zero = Index::filled(dims, 0);
+    const std::int64_t all = context_.rank() > 0 ? 0 : std::numeric_limits<std::int64_t>::max();
+    const std::int64_t bytes = o.order.items * sweep_.problem_.arrays[array].item_bytes;
+    return {first.data + floor_mod(before_last, o.time_buffers) * bytes, first.stride_bytes,
+            field ? field->storage().lo : zero, field ? field->owned() : Box{zero, Index::filled(dims, all)}};
+}
+
+// Element k of the points in that buffer; null where another rank has it.
+std::byte* BoundSweep::element(const StepPoints& points, std::int64_t k, std::int64_t before_last) const {
+    const LocalPart here = part(points.array, before_last);
+    const Index at = points.at(k, here.from.n);
+    return here.owned.contains(at) ? here.at(at) : nullptr;
 }
 
 // Adds and records at the points after time step `step` of `steps`, each a block.
 void BoundSweep::visit_points(std::int64_t step, std::int64_t steps) {
     for (const StepPoints& points : points_) {
         if (points.by_lanes) continue;
+        if (points.off_grid) {
+            const LocalPart now = part(points.array, steps - 1 - step), next = part(points.array, steps - 2 - step);
+            points.off_grid->visit(first_step_ + step, now, step + 1 < steps ? next.data - now.data : 0);
+            continue;
+        }
         const NestArray& n = sweep_.problem_.arrays[points.array];
         const std::int64_t count = points.count(n.axes.n);
         std::byte* value = points.values + (first_step_ + step) * count * n.item_bytes;

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "data/rows.hpp"
+#include "nests/off_grid.hpp"
 
 namespace tilewave {
 
@@ -16,6 +17,7 @@ struct StepPoints {
     /// Each value is recorded by the lane and rank that compute it, when they do, and lanes do not meet for it.
     /// @pre recorded, of an array with time buffers; no bound of the loops depends on time
     bool by_lanes = false;
+    OffGrid* off_grid = nullptr;  ///< instead of `subscripts`, `values` and `add`
 
     std::int64_t count(int dims) const { return static_cast<std::int64_t>(subscripts.size()) / dims; }
     Index at(std::int64_t k, int dims) const {

@@ -7,6 +7,7 @@ from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
 from tilewave.field.values import digest, require_no_mask
 from tilewave.nest.nest import Nest
+from tilewave.nests.off_grid import OffGrid, OffGridRun, local_part
 from tilewave.patterns.allreduces import allreduce
 
 
@@ -41,8 +42,8 @@ class Points:
                 f"steps: given {shown(steps)}; allowed for several nests, and with inject= or record=: an integer >= 0"
             )
         self.recorded = {}
-        self._visited = []  # (places of a written array, a row of values a time step, whether they are added)
-        self._constant = []  # (places of another array, a row a time step)
+        self._visited, self._constant = [], []  # points of written arrays, of others
+        self._recording = []
         written = {name for nest in nests for name in nest.written}
         for name, given in _checked_dict("inject", inject, "(points, values)").items():
             array = _array_of("inject", name, arguments, nests)
@@ -50,21 +51,20 @@ class Points:
                 raise ConfigError(f"inject: array {name!r} is not written by the nest; allowed: one that is")
             if not isinstance(given, tuple | list) or len(given) != 2:
                 raise ConfigError(f"inject: {name!r} was given {type(given).__name__}; allowed: (points, values)")
-            places = _Places("inject", name, array, given[0])
-            self._visited.append((places, _checked_values(name, array, given[1], (steps, len(places))), True))
+            places = _places("inject", name, array, given[0], steps)
+            places.begin(_checked_values(name, array, given[1], places.shape))
+            self._visited.append(places)
         for name, points in _checked_dict("record", record, "points").items():
             array = _array_of("record", name, arguments, nests)
-            places = _Places("record", name, array, points)
-            self.recorded[name] = np.zeros((steps, len(places)), array.dtype)
-            if name in written:
-                self._visited.append((places, self.recorded[name], False))
-            else:
-                self._constant.append((places, self.recorded[name]))
+            places = _places("record", name, array, points, steps)
+            self.recorded[name] = np.zeros(places.shape, array.dtype)
+            places.begin(self.recorded[name])
+            self._recording.append(places)
+            (self._visited if name in written else self._constant).append(places)
 
     def __str__(self):
         """What must be equal on all ranks."""
-        visited = [f"{places} {digest(values) if adds else 'recorded'}" for places, values, adds in self._visited]
-        return f"points {visited}, constant {[str(places) for places, _ in self._constant]}"
+        return f"points {[str(places) for places in self._visited + self._constant]}"
 
     def __bool__(self):
         """Whether anything is to be done between time steps."""
@@ -72,37 +72,32 @@ class Points:
 
     def of(self, nest, by_lanes):
         """The core's points, which a run of the nest in single time steps visits after each, or its lanes record."""
-        views, found = [view.array for view in nest.views], []
-        for places, rows, adds in self._visited:
-            at, add = places.points, rows.dtype.name if adds else None
-            array = views.index(places.name)
-            found.append(_core.StepPoints(array, at.ctypes.data, at.size, rows.ctypes.data, add, by_lanes))
-        return found
+        views = [view.array for view in nest.views]
+        return [places.of(views.index(places.name), by_lanes) for places in self._visited]
 
     def visit(self, step, rank):
         """Add and record after a time step, while nothing runs; local."""
-        for places, rows, adds in self._visited:
-            local, here, at = places.of(rank)
-            if adds:
-                np.add.at(local, at, rows[step, here])
-            else:
-                rows[step, here] = local[at]
+        for places in self._visited:
+            places.visit(step, rank)
 
     def finish(self, context):
         """Give every rank what all have recorded; collective."""
-        for places, rows in self._constant:
-            local, here, at = places.of(context.rank)
-            rows[:, here] = local[at]
-        for rows in self.recorded.values():
-            if context.size > 1 and rows.size:
-                bits = rows.view(f"i{min(rows.itemsize, 8)}")  # each is of one rank, and 0 elsewhere: sums are exact
+        for places in self._constant:
+            for step in range(places.shape[0]):
+                places.visit(step, context.rank)
+        for places in self._recording:
+            if context.size > 1 and places.rows.size:
+                bits = places.rows.view(f"i{min(places.rows.itemsize, 8)}")  # of one rank, 0 elsewhere: sums are exact
                 allreduce(bits, out=bits, context=context)
+                places.finish(context)
 
 
-def recorded_by_lanes(nest, over, inject, arguments):
-    """Whether lanes can record values while they compute, in blocks of time steps: nothing is added, no bound may
-    depend on time, and each point writes one element of a whole array without time.
+def recorded_by_lanes(nest, over, inject, record, arguments):
+    """Whether lanes can record values while they compute, in blocks of time steps: nothing is added, points are of the
+    grid, no bound may depend on time, and each point writes one element of a whole array without time.
     """
+    if isinstance(record, dict) and any(isinstance(points, OffGrid) for points in record.values()):
+        return False
     if inject is not None or not isinstance(nest, Nest) or nest.time is None or any(p.phases for p in nest.places):
         return False
     bounds = over if isinstance(over, dict) else {None: None} if over else {}
@@ -128,11 +123,15 @@ def agreed_points(*given):
     return points
 
 
-class _Places:
-    """Points of an array."""
+def _places(what, name, array, points, steps):
+    return (OffGridRun if isinstance(points, OffGrid) else _Places)(what, name, array, points, steps)
 
-    def __init__(self, what, name, array, points):
-        self.name, self._array, self._ranges, self._here = name, array, None, None
+
+class _Places:
+    """Points of an array in a run: (steps, points) values that are added, or recorded in `rows`."""
+
+    def __init__(self, what, name, array, points, steps):
+        self.name, self._array, self._adds, self._ranges = name, array, what == "inject", None
         try:
             found = np.asarray(points)
             if found.size == 0:
@@ -145,7 +144,7 @@ class _Places:
         if not right:
             raise ConfigError(
                 f"{what}: the points of {name!r} are no integers of shape (points, {array.ndim}); allowed: the "
-                "subscripts of elements, one row a point"
+                "subscripts of elements, one row a point, or tilewave.OffGrid"
             )
         self.points = np.ascontiguousarray(found, np.int64)
         outside = ((self.points < 0) | (self.points >= np.array(array.shape))).any(axis=1)
@@ -154,25 +153,35 @@ class _Places:
                 f"{what}: point {tuple(self.points[outside][0].tolist())} is outside array {name!r} of shape "
                 f"{tuple(array.shape)}"
             )
-
-    def __len__(self):
-        return len(self.points)
+        self.shape = steps, len(self.points)
 
     def __str__(self):
-        return f"{self.name} {self.points.shape} {digest(self.points)}"
+        values = digest(self.rows) if self._adds else "recorded"
+        return f"{self.name} {self.points.shape} {digest(self.points)} {values}"
 
-    def of(self, rank):
-        """The part of the array that this rank has, the numbers of its points there, and their subscripts in the part;
-        of a NumPy array rank 0 has all.
-        """
-        local, ranges = self._array, tuple(slice(0, n if rank == 0 else 0) for n in self._array.shape)
-        if isinstance(local, Field):
-            local, ranges = local._view(0), local.owned
+    def begin(self, rows):
+        """Values of the array's dtype."""
+        self.rows = rows
+
+    def of(self, array, by_lanes):
+        """The core's points of a nest's array."""
+        at, add = self.points, self.rows.dtype.name if self._adds else None
+        return _core.StepPoints(array, at.ctypes.data, at.size, self.rows.ctypes.data, add, by_lanes)
+
+    def visit(self, step, rank):
+        """Add or record after a time step, while nothing runs; local."""
+        local, ranges = local_part(self._array, rank)
         if ranges != self._ranges:  # else the field has not moved since
             low, high = (np.array([getattr(s, end) for s in ranges], np.int64) for end in ("start", "stop"))
-            here = np.flatnonzero(((self.points >= low) & (self.points < high)).all(axis=1))
-            self._ranges, self._here = ranges, (here, tuple((self.points[here] - low).T))
-        return local, *self._here
+            self._here = np.flatnonzero(((self.points >= low) & (self.points < high)).all(axis=1))
+            self._at, self._ranges = tuple((self.points[self._here] - low).T), ranges
+        if self._adds:
+            np.add.at(local, self._at, self.rows[step, self._here])
+        else:
+            self.rows[step, self._here] = local[self._at]
+
+    def finish(self, context):
+        """Nothing: each value is of one rank."""
 
 
 def _checked_dict(what, given, value):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tilewave.annotations import Choices, Collective, Over
     from tilewave.context.context import Context
     from tilewave.nests.chain_report import ChainReport
+    from tilewave.nests.off_grid import OffGrid
     from tilewave.nests.reduction import Reduction
     from tilewave.plan.plan import Plan
 
@@ -44,8 +45,8 @@ def run(
     planning: str = "auto",
     fastmath: bool = False,
     reduce: Mapping[str, Reduction] | None = None,
-    inject: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
-    record: Mapping[str, npt.ArrayLike] | None = None,
+    inject: Mapping[str, tuple[npt.ArrayLike | OffGrid, npt.ArrayLike]] | None = None,
+    record: Mapping[str, npt.ArrayLike | OffGrid] | None = None,
     **arguments: Any,
 ) -> Report: ...
 
@@ -62,8 +63,8 @@ def run(
     plan: Choices | None = None,
     planning: str = "auto",
     fastmath: bool = False,
-    inject: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
-    record: Mapping[str, npt.ArrayLike] | None = None,
+    inject: Mapping[str, tuple[npt.ArrayLike | OffGrid, npt.ArrayLike]] | None = None,
+    record: Mapping[str, npt.ArrayLike | OffGrid] | None = None,
     **arguments: Any,
 ) -> ChainReport: ...
 
@@ -82,8 +83,8 @@ def run(
     planning: str = "auto",
     fastmath: bool = False,
     reduce: Mapping[str, Reduction] | None = None,
-    inject: Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
-    record: Mapping[str, npt.ArrayLike] | None = None,
+    inject: Mapping[str, tuple[npt.ArrayLike | OffGrid, npt.ArrayLike]] | None = None,
+    record: Mapping[str, npt.ArrayLike | OffGrid] | None = None,
     **arguments: Any,
 ) -> Collective[Report | ChainReport]:
     """Run a nest: what its plain loops would compute, over ranks and threads; collective.
@@ -126,10 +127,10 @@ def run(
     inject : dict, optional
         With `steps`, from names of written arrays to ``(points, values)``: after each time step t ``values[t, k]`` is
         added to the element ``points[k]``, point after point. Points have a row of subscripts each; values have shape
-        ``(steps, len(points))``.
+        ``(steps, len(points))``. Points may be an `OffGrid`.
     record : dict, optional
         With `steps`, from names of arrays to points whose values are recorded after each time step and what `inject`
-        adds: the report's ``recorded``, of shape ``(steps, len(points))``, on every rank.
+        adds: the report's ``recorded``, of shape ``(steps, len(points))``, on every rank. Points may be an `OffGrid`.
     **arguments
         The nest's arrays (fields; NumPy arrays where only read, the same on each rank, or on one
         rank, then written in place; `scratch` for what the nest needs for itself), and its scalars.
@@ -159,7 +160,7 @@ def run(
     """
     begun = time.perf_counter()
     with_points = inject is not None or record is not None
-    by_lanes = with_points and recorded_by_lanes(nest, over, inject, arguments)
+    by_lanes = with_points and recorded_by_lanes(nest, over, inject, record, arguments)
     loops = Loops(
         over,
         reverse,

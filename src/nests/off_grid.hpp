@@ -1,0 +1,63 @@
+// Sources and receivers between the points of the grid.
+#pragma once
+#include <complex>
+#include <utility>
+#include <vector>
+
+#include "tilewave/dtype.hpp"
+#include "tilewave/index.hpp"
+
+namespace tilewave {
+
+/// The elements of an array that one rank has, in a box of the memory that it has.
+struct LocalPart {
+    std::byte* data = nullptr;  ///< of element `from`
+    Index stride_bytes, from;
+    Box owned;
+
+    std::byte* at(const Index& x) const {
+        std::int64_t offset = 0;
+        for (int d = 0; d < x.n; ++d) offset += (x[d] - from[d]) * stride_bytes[d];
+        return data + offset;
+    }
+};
+
+/// A product of a sum that has products of several ranks.
+struct ProductOfSum {
+    std::int64_t sum, neighbour;  ///< step * points + point; in row-major order
+    std::complex<double> product;
+};
+
+/// Points between those of the grid: `width` neighbours along each axis, each with the product of its axes' weights.
+/// Everything is computed as double (complex: by parts), neighbours in row-major order, and rounded where it is stored.
+class OffGrid {
+public:
+    struct Given {
+        Dtype type;
+        int dims, width;
+        std::int64_t points;
+        const std::int64_t* first;  ///< subscripts of the first neighbours: (points, dims), if they move a step each
+        const double* weights;      ///< (points, dims, width), as `first`; a neighbour with a weight of 0 is left out
+        bool moves;
+        std::byte* values;  ///< a row a time step, an item a point
+        bool adds;          ///< else values are recorded
+    };
+
+    /// @pre float or complex; what is pointed to lives as long
+    explicit OffGrid(const Given& given) : given_(given) {}
+
+    /// Adds or records after a time step what this rank can. What is added is copied so many bytes further, if not 0.
+    void visit(std::int64_t step, const LocalPart& part, std::int64_t next_bytes);
+
+    /// This rank's products of sums that other ranks have products of, in order; they are handed over.
+    std::vector<ProductOfSum> products() { return std::exchange(products_, {}); }
+
+private:
+    template <class T>
+    void visit_as(std::int64_t step, const LocalPart& part, std::int64_t next_bytes);
+
+    Given given_;
+    std::vector<ProductOfSum> products_;
+};
+
+}  // namespace tilewave
