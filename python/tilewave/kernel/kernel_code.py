@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from tilewave._core import without
+from tilewave.kernel import processor
 from tilewave.kernel.batch_rows import BatchRows
 from tilewave.kernel.emit.emitter import SITES, Emitter
 from tilewave.kernel.emit.statements import Body
 from tilewave.kernel.environment import ByteTables
 from tilewave.kernel.rows.bests import Bests
+from tilewave.kernel.rows.inner_rows import InnerRows
 from tilewave.kernel.rows.jammed_rows import ROWS_TOGETHER, can_jam, jam_function, jam_points
 from tilewave.kernel.rows.jammed_rows import rows_function as jammed_rows_function
 from tilewave.kernel.rows.simd_rows import least_points, rows_of, simd_rows_function
@@ -92,7 +94,14 @@ def build_row(nest, dtypes, slots, constants, choices, vector_bytes, lane_bytes,
         return row  # LLVM makes vectors of the parts
     width = vector_points(dtypes.values(), vector_bytes)
     wide = together and width > 1 and not choices.long_rows and not without(choices.off, "wide_rows")
-    if choices.independent and row.vectors and wide and not row.frame.strips and not row.frame.updates:
+    if (
+        choices.independent
+        and row.vectors
+        and wide
+        and not nest.inner
+        and not row.frame.strips
+        and not row.frame.updates
+    ):
         return _Frame(nest, dtypes, slots, constants, choices, width, permutation=permutation).build()
     if choices.staggered and not choices.independent and not nest.inner and can_jam(row.frame):
         _add_several_rows(row, nest, dtypes, slots, constants, choices, lane_bytes, ahead_bytes)
@@ -149,7 +158,8 @@ class _Frame:
         arrays = sorted({place.array for place in nest.places})
         marked = choices.separate and not choices.independent and len(arrays) > 1
         self.separate = SeparateArrays(self.module, arrays) if marked else None
-        self.point = I64(0)
+        self.point, self.scope = I64(0), nest.scope
+        self.leaves = 0  # places where points may raise
         self.body = self.strips = None
 
     def build(self):
@@ -187,6 +197,8 @@ class _Frame:
             build.position_at_end(usual)
         if self.updates:
             self.split(self.updates.apart(), self._updating_loop)
+        if inner := None if without(self.choices.off, "wide_rows") else InnerRows.of(self):
+            inner.emit_all(vector_points(self.dtypes.values(), processor.vector_bytes()))
         carried = self.carried_places()
         certain = {key: writer for key, writer in carried.items() if self.steps[key] == 0}
         if len(certain) < len(carried):
@@ -365,7 +377,7 @@ class _Frame:
         """Whether all points of a row read one element that none of them writes."""
         return self.independent and not place.written and self.steps[place.key] == 0
 
-    def translate(self, known):
+    def translate(self, known, inner=None):
         """Load every element that the body may read, then compute the point.
 
         All places of a point are inside their arrays and distinct elements, so loads stand before
@@ -386,6 +398,7 @@ class _Frame:
         if self.e.strips:
             self.e.strips.begin_point()
         self.body = Body(self.e, self.nest, self.constants, self.point_names(), reads, cells, self.lookup)
+        self.body.known = inner or {}
         self.body.translate()
 
     def lookup(self, node, subscripts):
@@ -393,14 +406,18 @@ class _Frame:
         along = self.nest.parameters.wholes.get(node)
         if along is None:
             return self.tables.lookup(node, subscripts)
-        key, build, names = self.nest.place_of(node), self.build_at, self.body.names
-        size, step = self.dtypes[key[0]].itemsize, self.steps[key]
+        key, build = self.nest.place_of(node), self.build_at
         (d,) = along  # the one that rows go along
-        extent, here = names[extent_name(key[0], d)].only.ir, names[key[2][d]].only.ir
-        index = self.tables.inside(key[0], d, subscripts[d], extent)
-        stride = self.byte_steps[key] if step is None else I64(step * size)
-        place = build.gep(self.address(key), [build.mul(build.sub(index, here), stride)], source_etype=I8)
+        index = self.tables.inside(key[0], d, subscripts[d], self.names[extent_name(key[0], d)].only.ir)
+        distance = build.mul(build.sub(index, self.first[key[2][d]][0]), self.whole_stride(key))
+        place = build.gep(self.places[key], [distance], source_etype=I8)
         return Value([Typed(scalar(self.dtypes[key[0]]), build.load(place, typ=ir_type(self.dtypes[key[0]])))])
+
+    def whole_stride(self, key):
+        """Bytes from element to element along the rows, of a place that is read along a loop inside the body."""
+        step, (_, change) = self.steps[key], self.first[self.nest.indices[-1]]
+        stride = self.byte_steps[key] if step is None else I64(step * self.dtypes[key[0]].itemsize)
+        return self.build_at.mul(stride, change)
 
     def unused(self):
         """Places whose value nothing in the function uses."""
@@ -445,6 +462,7 @@ class _Frame:
 
     def _leave(self, site):
         """What a raising point does: keep what it stored, return where and why."""
+        self.leaves += 1
         if self.body is not None:
             self.write_back(key for key in self.stored() if key in self.body.state.stored)
         code = self.build_at.mul(self.point, I64(SITES))

@@ -12,7 +12,7 @@ class InnerNest:
 
     def __init__(self, rng, shape):
         self.shape = shape
-        self.n, self.m = int(rng.integers(1, 9)), int(rng.integers(1, 40))
+        self.n, self.m = int(rng.integers(1, 9)), int(rng.choice([rng.integers(1, 40), rng.integers(60, 150)]))
         self.last = "j" if shape == "rows" else "s"
         draw = lambda *of: of[rng.integers(len(of))]
         self.dtype = np.dtype(draw("f4", "f8", "i4", "i8", "i2"))

@@ -12,6 +12,20 @@ from tilewave.nest.types import INT, Unsupported, infer
 LIMIT = 2**30
 
 
+def sum_type(term):
+    """The type of a sum of terms of a type, which begins with Python's 0."""
+    kind = infer(operator.add, INT, term)
+    if infer(operator.add, kind, term) != kind:
+        raise Unsupported(f"a sum whose type changes from term to term, {kind} and {term}")
+    return kind
+
+
+def first_sum(e, kind, term):
+    """Of one term: the sum of 0 and -0.0 is 0.0."""
+    zero = Typed(kind, constant(kind.dtype, 0))
+    return arithmetic.binary(e, "+", Value([zero]), Value([term])).only
+
+
 class InnerLoop:
     """The value of `kind` ("max", "min", "sum", "argmax", "argmin") of a generator's terms, in a `Body`."""
 
@@ -31,7 +45,7 @@ class InnerLoop:
         none = self.build.icmp_signed("==", self._load("count"), I64(0))
         self.e.fail_if(none, "ValueError", f"{self.kind} of a generator without terms")
         if self.kind.startswith("arg"):
-            return Value([Typed(INT, self._load("place"), low=0, high=LIMIT)])
+            return Value([Typed(INT, self._load("place"), low=0, high=2 * LIMIT - 1)])
         return Value([Typed(self.type, self._load("best"))])
 
     def _sum(self):
@@ -105,10 +119,7 @@ class InnerLoop:
 
     def _add(self, term):
         """Terms are added to Python's 0, which takes the type of the first sum."""
-        kind = infer(operator.add, INT, term.type)
-        if infer(operator.add, kind, term.type) != kind:
-            raise Unsupported(f"a sum whose type changes from term to term, {kind} and {term.type}")
-        self.type = kind
+        self.type = kind = sum_type(term.type)
         self._cell("sum", ir_type(kind.dtype), constant(kind.dtype, 0))
         total = arithmetic.binary(self.e, "+", Value([Typed(kind, self._load("sum"))]), Value([term]))
         self._store("sum", total.only.ir)

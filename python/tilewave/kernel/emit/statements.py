@@ -92,6 +92,8 @@ class Body:
         self._calls = 0
         self._place_of = nest.place_of
         self._nest, self._watched = nest, watched_names(nest)
+        self.look_up = None  # of terms that several points take together: gives the element of a lookup's node
+        self.known = {}  # by the id of a loop inside the body: its value
 
     def translate(self):
         """Emit the body; ``state`` is then the path that falls off its end, None if none does."""
@@ -294,6 +296,8 @@ class Body:
             return self._name(node)
         if extent := extent_of(node):
             return self.names[extent_name(*extent)]
+        if id(node) in self.known:
+            return self.known[id(node)]
         if is_inner(node):
             return InnerLoop(self, kind_of(self.scope, node.func), node.args[0]).value()
         if isinstance(node, ast.Subscript):
@@ -332,6 +336,8 @@ class Body:
 
     def _read(self, node):
         if node.value.id in self.tables or node in self._nest.parameters.wholes:
+            if self.look_up:
+                return self._element(node.value.id, self.look_up(node))
             along = self._nest.parameters.wholes.get(node)
             parts = enumerate(subscripts_of(node))
             subscripts = [self.expression(part) if along is None or d in along else None for d, part in parts]
