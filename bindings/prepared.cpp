@@ -12,6 +12,7 @@ struct PlainArray {
     Index strides;
     std::uintptr_t initial = 0;  // of a rolling-window array
     bool same = true;
+    bool mirrored = false;  // time, its first dimension, runs backwards
 };
 
 std::vector<RunArray> run_arrays(const std::vector<PlainArray*>& arrays) {
@@ -20,7 +21,8 @@ std::vector<RunArray> run_arrays(const std::vector<PlainArray*>& arrays) {
         all.push_back({a->field,
                        {reinterpret_cast<std::byte*>(a->address), a->strides},
                        reinterpret_cast<const std::byte*>(a->initial),
-                       a->same});
+                       a->same,
+                       a->mirrored});
     return all;
 }
 
@@ -60,6 +62,7 @@ void bind_prepared(nb::module_& m) {
                 new (a) PlainArray{nullptr, address, strides};
             },
             "address"_a, "strides"_a, "owner"_a = nb::none(), nb::keep_alive<1, 4>())
+        .def_rw("mirrored", &PlainArray::mirrored)
         // Of a rolling-window array: the address of the values of elements that no point computes, one value for all or
         // one each.
         .def_static(

@@ -89,9 +89,10 @@ void BoundSweep::bind(std::size_t a) {
             : o.converted ? o.converted->binding()
                           : o.array.whole;
     o.version = o.array.field ? o.array.field->version() : 1;
-    o.binding = sweep_.to_loops(array, o.own, held(sweep_.problem_, sweep_.plan_, array, context_.rank()).lo);
+    o.binding =
+        sweep_.to_loops(array, o.own, held(sweep_.problem_, sweep_.plan_, array, context_.rank()).lo, o.array.mirrored);
     for (int d = 0; d < n.axes.n; ++d)
-        if (n.axes[d] == 0) time_bytes_[a] = o.own.stride_bytes[d];
+        if (n.axes[d] == 0) time_bytes_[a] = o.array.mirrored ? -o.own.stride_bytes[d] : o.own.stride_bytes[d];
     o.binding.data += first_step_ * time_bytes_[a];
     if (n.time_buffers > 0) o.binding.stride_bytes[0] = o.order.items * n.item_bytes;
 }
@@ -118,7 +119,8 @@ void BoundSweep::touch_first(std::size_t a, std::byte* data, int buffers) {
     if (n.scale.n > 0 || !touch_matters(context_, bytes * buffers)) return;
     Binding memory{data + o.order.first * n.item_bytes, o.order.stride};
     for (auto& s : memory.stride_bytes.v) s *= n.item_bytes;
-    memory = sweep_.to_loops(array, memory, held(sweep_.problem_, sweep_.plan_, array, context_.rank()).lo);
+    memory = sweep_.to_loops(array, memory, held(sweep_.problem_, sweep_.plan_, array, context_.rank()).lo,
+                             o.array.mirrored);
     FirstTouch::by_tiles(sweep_.schedule_, array, memory, data, bytes, page_of(bytes * buffers))
         .make(context_.lanes(), data, buffers);
 }

@@ -108,7 +108,7 @@ std::vector<std::int64_t> PreparedSweep::steps_by(const Index& along, std::span<
             memory.stride_bytes = memory_order(problem_, plan_, p.array, context_.rank()).stride;
             for (auto& s : memory.stride_bytes.v) s *= n.item_bytes;
         }
-        const Binding b = to_loops(p.array, memory, first);
+        const Binding b = to_loops(p.array, memory, first, array.mirrored);
         std::int64_t step = 0;
         for (int k = n.time_buffers > 0 ? 1 : 0; k < along.n; ++k) step += along[k] * b.stride_bytes[k];
         steps.push_back(step);

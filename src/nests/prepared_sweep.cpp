@@ -164,7 +164,7 @@ Binding PreparedSweep::in_field(int a, FieldStorage& field) const {
 }
 
 // From an array's dimensions to z coordinates: the address of the schedule's storage.lo.
-Binding PreparedSweep::to_loops(int a, const Binding& memory, const Index& first) const {
+Binding PreparedSweep::to_loops(int a, const Binding& memory, const Index& first, bool mirrored) const {
     const NestArray& n = problem_.arrays[a];
     const Box& storage = schedule_.arrays[a].storage;
     const Index shift = problem_.shift(a);
@@ -172,8 +172,9 @@ Binding PreparedSweep::to_loops(int a, const Binding& memory, const Index& first
     std::int64_t at = 0;
     for (int d = 0; d < n.axes.n; ++d) {
         const int k = static_cast<int>(n.axes[d]);
-        x_stride[k] += memory.stride_bytes[d];
-        at += memory.stride_bytes[d] * (shift[k] - first[d]);
+        const bool back = mirrored && k == 0;
+        x_stride[k] += back ? -memory.stride_bytes[d] : memory.stride_bytes[d];
+        at += memory.stride_bytes[d] * ((back ? n.shape[d] - 1 - shift[k] : shift[k]) - first[d]);
     }
     Binding b;
     b.stride_bytes = x_stride * inverse(problem_.loops);

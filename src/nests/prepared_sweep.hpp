@@ -35,6 +35,8 @@ struct RunArray {
     /// for all, or one for each of PreparedSweep::initial().
     const std::byte* initial = nullptr;
     bool same = true;
+    /// Time, loop index 0, is its first dimension and runs backwards: the loops count from the last element.
+    bool mirrored = false;
 };
 
 /// A sweep ready to run, any number of times: the schedule is made once. Of a problem whose loop index 0 is time, what
@@ -126,7 +128,7 @@ private:
     bool copied(int a, const RunArray& array) const;
     std::vector<std::int64_t> steps_by(const Index& along, std::span<const RunArray> arrays) const;
     Binding in_field(int a, FieldStorage& field) const;
-    Binding to_loops(int a, const Binding& memory, const Index& first) const;
+    Binding to_loops(int a, const Binding& memory, const Index& first, bool mirrored) const;
 
     Context& context_;
     SweepProblem problem_;

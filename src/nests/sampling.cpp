@@ -54,7 +54,7 @@ SampleMemory PreparedSweep::sample_memory(std::span<const RunArray> arrays) cons
             memory.data = s.memory.back().get() + before;
         }
         if (n.replicated && copied(a, given)) fill(memory, storage.lo, storage, n.item_bytes, s.values.back().data());
-        s.bindings.push_back(to_loops(a, memory, storage.lo));
+        s.bindings.push_back(to_loops(a, memory, storage.lo, given.mirrored));
         if (n.time_buffers > 0) s.bindings.back().stride_bytes[0] = time_buffer_bytes;
         // Memory that does not hold the box of z coordinates is filled by the array's dimensions.
         bool whole_loops = true;

@@ -26,6 +26,7 @@ def test_random_stencils(seed, together):
         steps=case.steps,
         periodic=case.periodic,
         over=case.over or None,
+        reverse=case.reverse,
         context=context,
         plan=choices,
     )

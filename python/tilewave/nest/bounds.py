@@ -140,6 +140,32 @@ def bounds_key(indices, name, pair):
     return text(pair)
 
 
+def changed_over(indices, over, index, factor, constant):
+    """`over` with ``factor * index + constant`` in place of an index in the bounds of others.
+
+    Raises
+    ------
+    ConfigError
+        For a bound that is not affine.
+    """
+
+    def changed(k, bound):
+        if isinstance(bound, tuple | list):
+            return tuple(changed(k, each) for each in bound)
+        form = _read(indices, k, bound)
+        if not (times := form.terms.pop(index, 0)):
+            return bound
+        terms = {**form.terms, index: factor * times}
+        return " + ".join([*(f"{c} * {name}" for name, c in terms.items()), str(form.constant + constant * times)])
+
+    if not isinstance(over, dict):
+        return over
+    return {
+        name: changed(indices.index(name), pair) if name in indices and name != index else pair
+        for name, pair in over.items()
+    }
+
+
 # Reading bounds.
 
 
@@ -351,6 +377,7 @@ class Loops:
     #: Arrays that another nest has written in the time step: their values of time t + 1 are there, to be changed.
     again: frozenset[str] = frozenset()
     periodic: tuple[str, ...] = ()  # names of the indices along which subscripts wrap
+    backwards: int | None = None  # the number of time steps, where the nest is one whose time ran backwards
     stepwise: bool = False  # something happens between time steps: each is run by itself
     any_order: bool = False  # updates whose order does not matter may be made in any
     inner: tuple[Any, ...] = ()  # of a batch, the (index, low, high) of the loops within its points

@@ -176,11 +176,12 @@ def _vector(first, later, indices):
     return tuple(vector)
 
 
-def time_index(places, indices):
+def time_index(places, indices, back=False):
     """The first loop index, if the body uses it as time steps are used, else None.
 
     Every array that is written, or that has this index at all, must have it as its first subscript,
-    at offsets from -MOST_HISTORY to 1, and be written at 1 only.
+    at offsets from -MOST_HISTORY to 1, and be written at 1 only. With `back`, for time that runs backwards, offsets
+    count the other way.
     """
     time = indices[0]
     for place in places:
@@ -188,6 +189,7 @@ def time_index(places, indices):
             continue
         if place.phases and place.phases[0] != (1, 0):
             return None
-        if place.axes[0] != time or not (1 if place.written else -MOST_HISTORY) <= place.offsets[0] <= 1:
+        offset = -place.offsets[0] if back else place.offsets[0]
+        if place.axes[0] != time or not (1 if place.written else -MOST_HISTORY) <= offset <= 1:
             return None
     return time

@@ -190,6 +190,9 @@ class Nest:
     inner: list[ast.Call]
     extents: tuple[tuple[str, int], ...]
     bounding: tuple[tuple[Any, ...], ...]
+    #: Whether its time is that of another nest, backwards.
+    backwards: bool
+    mirrored: Nest | None
 
     name: str
     function: Callable[..., Any]
@@ -207,8 +210,12 @@ class Nest:
     time: str | None
 
     def __init__(self, function: Callable[..., Any]) -> None:
+        self.backwards = False
+        self._read(function, Source(function))
+
+    def _read(self, function, source):
         #: The source text with file, lines and columns.
-        self.source = Source(function)
+        self.source = source
         self.function = function
         self.name = self.__name__ = function.__name__
         self.__doc__ = function.__doc__
@@ -253,6 +260,8 @@ class Nest:
         self.updates = {}
         self.known_updates, self.known_order_free, self.known_batches = None, {}, {}
         self.time = time_index(self.places, self.indices)
+        # What `tilewave.nest.changed` has made of it for time that runs backwards.
+        self.mirrored = None
         # Whether it reads time steps before the current one, as u[t-1] is.
         self.reads_history = self.time is not None and any(
             place.offsets[0] < 0
@@ -262,7 +271,7 @@ class Nest:
         self.numbers = names_outside(self.source.tree.body, self.tables) & {*self.indices}
         self.numbers |= {index for place in self.places for index in place.whole}
         defaults = inspect.signature(function).parameters
-        self.scalars = {name: defaults[name].default for name in self.parameters.scalars}
+        self.scalars = {name: defaults[name].default for name in self.parameters.scalars if name in defaults}
 
     def __reduce__(self) -> Any:
         """By name where its module has it; else with its function, whose text the process that reads it must know."""

@@ -7,6 +7,7 @@ import __future__
 
 import ast
 import contextlib
+import copy
 import functools
 import inspect
 import linecache
@@ -88,6 +89,14 @@ class Source:
         """The names of the loops inside the body: the targets of its generators."""
         loops = [node for node in self.nodes if isinstance(node, ast.comprehension)]
         return {node.target.id for node in loops if isinstance(node.target, ast.Name)}
+
+    def with_tree(self, tree):
+        """The same text with another syntax tree, whose nodes have the lines and columns of this one's."""
+        other = copy.copy(self)
+        other.__dict__.pop("local_names", None)
+        other.tree, other.accesses = tree, {}
+        other.nodes = [node for statement in tree.body for node in ast.walk(statement)]
+        return other
 
     def line(self, node):
         """Line of a node in its file, from 1."""

@@ -10,6 +10,7 @@ from tilewave.field.field import Field
 from tilewave.field.values import values_at
 from tilewave.nest.batch import ONCE
 from tilewave.nest.bounds import Loops
+from tilewave.nest.changed import scalars_of
 from tilewave.nests.kernel_maker import core_kernel, unreduced_kernel
 from tilewave.nests.operands import copied, operands_of, tables_of
 from tilewave.nests.reductions import Reductions
@@ -90,7 +91,8 @@ class BoundNest:
         """The same for these arrays and scalars, among others, which are like those that it was made for; local."""
         nest = self.problem.nest
         arrays = {name: arguments[name] for name in nest.arrays}
-        scalars = nest.bind_scalars({name: arguments[name] for name in nest.scalars if name in arguments})
+        scalars = {name: arguments[name] for name in nest.scalars if name in arguments}
+        scalars = nest.bind_scalars({**scalars, **scalars_of(nest, self.loops)})
         ready = dataclasses.replace(self, arrays=arrays, values={**self.values, **scalars})
         ready.operands, ready.copies = operands_of(nest, arrays, self.initial)
         ready.take_current_values()
@@ -107,6 +109,9 @@ class BoundNest:
         ranges = dict(zip(self.problem.nest.indices, self.problem.bounds.box, strict=True))
         if self.steps is not None:
             ranges[self.problem.nest.time] = (0, self.steps)
+        if self.loops.backwards is not None:
+            low, high = ranges[self.problem.nest.time]
+            ranges[self.problem.nest.time] = (self.loops.backwards - high + 1, self.loops.backwards - low + 1)
         ranges.pop(ONCE, None)
         return ranges | {index: (low, high) for index, low, high in self.loops.inner}
 

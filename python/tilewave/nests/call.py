@@ -10,6 +10,7 @@ from tilewave.errors import ConfigError
 from tilewave.field.field import Field
 from tilewave.kernel.compile import kernel_key
 from tilewave.nest.bounds import Loops
+from tilewave.nest.changed import check_backwards, forwards, scalars_of
 from tilewave.nest.inner import extents_of
 from tilewave.nest.nest import Nest
 from tilewave.nests import reductions
@@ -106,12 +107,14 @@ def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduc
             "pivot: tw.run of one nest, tw.plan, tw.schedule"
         )
     arrays, scalars = split_arguments(nest, arguments)
+    nest, loops = forwards(nest, loops)
     arrays = fields_for_scratch(nest, arrays, context, loops.steps)
     check_arrays(nest, arrays, context)
     arrays = {
         name: np.asarray(value) if isinstance(value, np.ndarray) else value for name, value in arrays.items()
     }  # no subclass
-    scalars = nest.bind_scalars(scalars)
+    check_backwards(nest, arrays, loops, reduce)
+    scalars = nest.bind_scalars({**scalars, **scalars_of(nest, loops)})
     dtypes = {name: arrays[name].dtype for name in nest.arrays}
     captured = {**nest.captured().values, **extents_of(nest, arrays)}
     if loops.any_order and not halos and loops.steps is None and not loops.periodic:
@@ -184,7 +187,8 @@ def description_of(given, problem):
     )
     return (
         f"nest {nest.name!r} {nest.signature()[:12]}, loops {problem.bounds.box} {problem.bounds.constraints} "
-        f"downwards {problem.downwards} steps {given.loops.steps} periodic {given.loops.periodic}, "
+        f"downwards {problem.downwards} backwards {given.loops.backwards} steps {given.loops.steps} "
+        f"periodic {given.loops.periodic}, "
         f"{', '.join(f'{n}: {dtypes[n]} {arrays[n].shape} {_kind(given, given.whole[n])}' for n in nest.arrays)}, "
         f"scalars {values or 'none'}, "
         f"fastmath {given.fastmath}, {plan}, reductions {given.reduce!r}"

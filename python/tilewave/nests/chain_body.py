@@ -10,6 +10,7 @@ from tilewave import _core
 from tilewave.context.collective import collective, where
 from tilewave.errors import ERRORS, ConfigError
 from tilewave.field.field import Field
+from tilewave.nest.changed import has_time
 from tilewave.nests.bound_variant import Variant
 from tilewave.nests.layout_of_others import has_others
 from tilewave.plan.plan import CHOICES, request_of
@@ -260,6 +261,9 @@ def why_no_schedule(bounds, readies):
         if ready.on_one_rank:
             return f"{who} is computed by one rank"
         windows = [n for n, a in ready.arrays.items() if isinstance(a, Field) and a.keep == "window"]
+        nest = ready.problem.nest
+        if timed := [v.array for v in nest.views if has_time(nest, v, ready.arrays[v.array])]:
+            return f"{who} has time as a dimension of {timed[0]!r}, and time runs backwards"
         if windows:
             return f"{who} keeps a rolling window only of {windows[0]!r}"
         if ready.replicated:
@@ -269,7 +273,6 @@ def why_no_schedule(bounds, readies):
             return f"{who} looks up table {changing[0]!r}, which the chain writes"
         if ready.kernel.copies_tables:
             return f"{who} has tables that are copied for each run"
-        nest = ready.problem.nest
         turned = [v.array for v in nest.views if nest.axes.get(v.array) != v.indices]
         if turned := [n for n in turned if memory_of(ready.arrays[n]) in written]:
             return f"{who} reads array {turned[0]!r} in several orders, and the chain writes it"

@@ -252,6 +252,8 @@ def _stored(window, context):
 def _place(ready, nest, point):
     """Loop indices by name."""
     place = dict(zip(nest.indices, point, strict=True))
+    if ready.loops.backwards is not None:
+        place[nest.time] = ready.loops.backwards - place[nest.time]
     if ready.loops.inner:
         place.pop(ONCE, None)
         place |= dict(zip(nest.inner, ready.tables[WHERE].tolist(), strict=True))

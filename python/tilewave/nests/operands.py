@@ -8,6 +8,7 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.field.field import Field
+from tilewave.nest.changed import has_time
 from tilewave.nest.order_free import nothing
 
 
@@ -85,6 +86,8 @@ def operands_of(nest, arrays, initial):
                 copies.append((value, copy))
             value = copy
         operands.append(_core.RunArray(*view.last(value.ndim).memory(value), value))
+    for view, operand in zip(nest.views, operands, strict=True):
+        operand.mirrored = has_time(nest, view, arrays[view.array])
     return operands, copies
 
 

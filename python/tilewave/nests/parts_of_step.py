@@ -8,6 +8,7 @@ from tilewave.errors import ConfigError
 from tilewave.field.create import Scratch
 from tilewave.field.field import Field
 from tilewave.nest.bounds import Loops, loop_directions
+from tilewave.nest.changed import check_backwards, forwards
 from tilewave.nest.nest import Nest
 from tilewave.nests.problem import check_steps, depth_of, lacking_time, make_problem
 from tilewave.plan.fixed import refuse_choices
@@ -79,6 +80,14 @@ def loops_of(nests, loops):
 def parts_of(nests, loops, arguments):
     """What each nest is given; checked."""
     periodic = loops.periodic
+    changed = []
+    for nest, over, reverse in loops_of(nests, loops):
+        changed.append(forwards(nest, dataclasses.replace(loops, over=over, reverse=reverse)))
+    if any(nest.backwards != changed[0][0].backwards for nest, _ in changed):
+        raise ConfigError(
+            f"reverse={loops.reverse!r}: time runs backwards in some nests only; allowed: in all nests of a time step"
+        )
+    nests = tuple(nest for nest, _ in changed)
     for nest in nests:
         if nest.time is None:
             raise ConfigError(
@@ -100,7 +109,7 @@ def parts_of(nests, loops, arguments):
         raise ConfigError(f"periodic: given {periodic!r}; allowed: a tuple of indices of the nests")
     written, parts = set(), []
     everywhere = {name for nest in nests for name in nest.written}
-    for nest, bounds, down in loops_of(nests, loops):
+    for nest, own in changed:
         given = {name: value for name, value in arguments.items() if name in nest.arrays or name in nest.scalars}
         if missing := [name for name in nest.arrays if name not in given]:
             raise ConfigError(f"run: nest {nest.name!r} needs its array {missing[0]!r}")
@@ -109,7 +118,9 @@ def parts_of(nests, loops, arguments):
         _check_reads(nest, in_time & everywhere, written)
         again = frozenset(name for name in nest.written if name in written and name in in_time)
         wraps = tuple(name for name in periodic if name in nest.indices)
-        parts.append(Part(nest, Loops(bounds, down, 1, again, wraps, stepwise=True), given))
+        check_backwards(nest, given, own, None)
+        own = dataclasses.replace(own, steps=1, again=again, periodic=wraps, stepwise=True)
+        parts.append(Part(nest, own, given))
         written |= set(nest.written)
     return parts
 

@@ -75,10 +75,9 @@ def make_problem(nest, arrays, loops, *, halos=None, reduced=None, off=0):
     box = box_of_loops(nest, arrays, steps, periodic)
     bounds = loop_bounds(nest.indices, box, over)
     downwards = tuple(d < 0 for d in loop_directions(nest.indices, loops.reverse))
-    if in_time and (downwards[0] or bounds.ranges[0] != loop_bounds(nest.indices, box).ranges[0]):
+    if in_time and bounds.ranges[0] != loop_bounds(nest.indices, box).ranges[0]:
         raise ConfigError(
-            f"nest {nest.name!r}: time, index {nest.time!r}, runs from 0 to steps; "
-            "it cannot be narrowed by over= or reversed"
+            f"nest {nest.name!r}: time, index {nest.time!r}, runs over all steps; it cannot be narrowed by over="
         )
     sequential = _why_sequential(nest, in_time)
     spread = tuple(
@@ -194,7 +193,8 @@ def arrays_in_time(nest, arrays, steps):
     if nest.time is None:
         raise ConfigError(
             f"steps={steps!r}: nest {nest.name!r} has no time; its first index must be the first subscript "
-            f"of what it writes, at +1, and at -{MOST_HISTORY} to +1 in what it reads"
+            f"of what it writes, at +1, and at -{MOST_HISTORY} to +1 in what it reads; for time that runs backwards, "
+            "with reverse=, the other way round"
         )
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or not 0 <= steps <= MOST_TIME_STEPS:
         raise ConfigError(f"steps: given {shown(steps)}; allowed: an integer >= 0, up to 2**40")

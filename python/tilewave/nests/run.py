@@ -102,7 +102,8 @@ def run(
         affine expression of outer indices, ``{"j": ("i", "2*i+3")}`` or ``lambda i: i``, or a list of
         bounds, which all hold.
     reverse : tuple of str
-        Loop indices that run downwards; the loops stay nested in the order of the indices.
+        Loop indices that run downwards; the loops stay nested in the order of the indices. Time runs from `steps` down
+        to 1: the nest writes at t-1, and arrays with time as a dimension have steps + 1 elements there.
     steps : int, optional
         Time steps, for a nest whose arrays are subscripted first with time, from -6 to +1, and have no
         such dimension: time step t+1 begins as a copy of time step t; the arrays end as the last time step.
@@ -125,7 +126,7 @@ def run(
         tilewave.argmax("H"), "residual": tilewave.norm("d")}``: of arrays, of locals of the body, and of expressions
         of these; found while they are computed, in the report's ``results``. A nest with it need not write any array.
     inject : dict, optional
-        With `steps`, from names of written arrays to ``(points, values)``: after each time step t ``values[t, k]`` is
+        With `steps`, from names of written arrays to ``(points, values)``: after time step number t ``values[t, k]`` is
         added to the element ``points[k]``, point after point. Points have a row of subscripts each; values have shape
         ``(steps, len(points))``. Points may be an `OffGrid`.
     record : dict, optional

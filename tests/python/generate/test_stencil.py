@@ -25,6 +25,7 @@ def run_case(case):
             "steps": case.steps,
             "periodic": case.periodic,
             "over": case.over or None,
+            "reverse": case.reverse,
             "context": context,
             "plan": case.choices,
         }

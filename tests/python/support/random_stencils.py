@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import math
 import random
+import re
 
 import numpy as np
 
@@ -31,16 +32,19 @@ class StencilCase:
     lanes: int
     choices: dict
     halo: tuple | None = None  # of the fields, for kernels of one's own
+    reverse: tuple = ()
 
     def __str__(self):
         return (
             f"seed {self.seed}: {self.text!r} on {self.shape} {self.dtype}, periodic {self.periodic}, "
             f"over {self.over}, "
-            f"{self.steps} steps, {self.ranks} ranks, {self.lanes} lanes, halo {self.halo}, {self.choices}"
+            f"{self.steps} steps, {self.ranks} ranks, {self.lanes} lanes, halo {self.halo}, "
+            f"reverse {self.reverse}, {self.choices}"
         )
 
     def nest(self):
-        return tw.nest_from(self.text)
+        back = {"t+1": "t-1", "t-1": "t+1"} if self.reverse else {}  # the same, in time that runs backwards
+        return tw.nest_from(re.sub("t[+-]1", lambda found: back.get(found[0], found[0]), self.text))
 
     def start(self):
         """The arrays by name, before the run."""
@@ -147,6 +151,8 @@ def stencil_case(seed, periodic=None, most_dims=3):
         if high - low > 2 and rng.random() < 0.2:
             case.over[name] = (low + 1, high - rng.randint(0, 1))
     random_plan(rng, case)
+    if random.Random(f"backwards {seed}").random() < 0.25:
+        case.reverse = ("t",)
     if rng.random() < 0.2:
         case.halo = tuple(rng.choice((0, 1, (1, 2), 3)) for _ in names)
     if rng.random() < 0.1:

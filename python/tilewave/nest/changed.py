@@ -1,0 +1,131 @@
+"""Nests with another loop index in place of one of a body, and the loops of a call with it."""
+
+import ast
+import copy
+import dataclasses
+
+import numpy as np
+
+from tilewave.errors import ConfigError
+from tilewave.nest.bounds import changed_over
+from tilewave.nest.dependences import MOST_HISTORY, time_index
+from tilewave.nest.nest import Nest
+from tilewave.nest.subscript import linear_form, subscripts_of
+
+#: The scalar with the number of time steps, where time runs backwards; no name of Python's.
+STEPS = "time steps"
+
+
+class ChangedNest(Nest):
+    """A nest with another syntax tree, whose nodes keep their places in the file.
+
+    Parameters
+    ----------
+    nest : Nest
+    tree : ast.FunctionDef
+    backwards : bool
+        Whether the tree has ``steps - t`` in place of time.
+    """
+
+    def __init__(self, nest, tree, backwards=False):
+        self.backwards = backwards
+        self._read(nest.function, nest.source.with_tree(ast.fix_missing_locations(tree)))
+
+
+def forwards(nest, loops):
+    """The nest and loops of a call whose time runs backwards as others whose time runs forwards: t stands for the
+    number of time steps less t. What is given, where time does not run backwards.
+
+    Raises
+    ------
+    ConfigError
+        For a nest that is not for such time steps.
+    """
+    steps = loops.steps
+    if not (isinstance(nest, Nest) and isinstance(loops.reverse, tuple | list) and nest.indices[0] in loops.reverse):
+        return nest, loops
+    if isinstance(steps, bool) or not isinstance(steps, int | np.integer):
+        return nest, loops
+    time = nest.indices[0]
+    if nest.mirrored is None:
+        if time_index(nest.places, nest.indices, back=True) is None:
+            raise ConfigError(
+                f"steps={steps}, reverse={tuple(loops.reverse)!r}: nest {nest.name!r} has no time that runs backwards; "
+                f"its first index must be the first subscript of what it writes, at -1, at -1 to +{MOST_HISTORY} in "
+                "what it reads"
+            )
+        nest.mirrored = ChangedNest(nest, _Mirrored(nest).visit(copy.deepcopy(nest.source.tree)), backwards=True)
+        if time in nest.numbers:
+            nest.mirrored.scalars[STEPS] = 0
+    over = changed_over(nest.indices, loops.over, time, -1, int(steps)) if loops.over else loops.over
+    reverse = tuple(index for index in loops.reverse if index != time)
+    return nest.mirrored, dataclasses.replace(loops, over=over, reverse=reverse, backwards=int(steps))
+
+
+class _Mirrored(ast.NodeTransformer):
+    """Puts ``steps - t`` in place of time t, but counts the elements along it backwards, too: t + c becomes t - c."""
+
+    def __init__(self, nest):
+        self._nest, self._time = nest, nest.indices[0]
+
+    def visit_Subscript(self, node):
+        if not isinstance(node.value, ast.Name) or node.value.id in self._nest.tables:
+            return self.generic_visit(node)
+        first = subscripts_of(node)[0]
+        form = linear_form(first)
+        if form is None or self._time not in form[0]:
+            return self.generic_visit(node)
+        other = ast.BinOp(ast.Name(self._time, ast.Load()), ast.Add(), ast.Constant(-form[1]))
+        ast.copy_location(other, first)
+        if isinstance(node.slice, ast.Tuple):
+            node.slice.elts[0] = other
+        else:
+            node.slice = other
+        return node
+
+    def visit_Name(self, node):
+        if node.id != self._time:
+            return node
+        other = ast.BinOp(ast.Name(STEPS, ast.Load()), ast.Sub(), ast.Name(self._time, ast.Load()))
+        return ast.copy_location(other, node)
+
+    def visit_arguments(self, node):
+        if self._time in self._nest.numbers:
+            node.kwonlyargs.append(ast.arg(STEPS))
+            node.kw_defaults.append(None)
+        return node
+
+
+def scalars_of(nest, loops):
+    """Those of a changed nest that no caller gives."""
+    return {STEPS: loops.backwards} if STEPS in nest.scalars else {}
+
+
+def has_time(nest, view, array):
+    """Whether time runs backwards along the first dimension of an array."""
+    return nest.backwards and view.axes[0] == nest.time and array.ndim == len(view.axes)
+
+
+def check_backwards(nest, arrays, loops, reduce):
+    """Refuse what a run whose time runs backwards cannot have.
+
+    Raises
+    ------
+    ConfigError
+    """
+    if not nest.backwards:
+        return
+    if reduce:
+        raise ConfigError(
+            "reduce= was given, and time runs backwards; allowed: tilewave.sum(field), max, min and norm after the run"
+        )
+    for view in nest.views:
+        array = arrays[view.array]
+        if not has_time(nest, view, array):
+            continue
+        if array.shape[0] != loops.backwards + 1 or getattr(array, "keep", "all") != "all":
+            raise ConfigError(
+                f"array {view.array!r} has shape {array.shape}, and time {nest.time!r}, its first dimension, runs "
+                f"backwards over {loops.backwards} steps; allowed: a NumPy array, or a field with keep='all', with "
+                f"steps + 1 elements there, {loops.backwards + 1}"
+            )

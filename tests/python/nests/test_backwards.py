@@ -1,0 +1,214 @@
+"""Time that runs backwards: plain loops over arrays with all time steps, the last first, bit for bit."""
+
+import random
+
+import numpy as np
+import pytest
+from local_ranks import refused_on_all, results_of
+
+import tilewave as tw
+
+RANKS = pytest.mark.parametrize("ranks, threads", [(1, 2), (2, 1), (3, 1), (4, 1), (6, 1)])
+N, DEEP = 11, 3  # extents; time steps that are read after the one at hand
+
+
+@tw.nest
+def adjoint(v, u, image, t, i, j, *, c=0.2):
+    v[t-1, i, j] = 2 * v[t, i, j] - v[t+1, i, j] + c * (v[t, i-1, j] + v[t, i, j+1] - 2 * v[t, i, j]) + 0.01 * t
+    image[t-1, i, j] = image[t, i, j] + u[t-1, i, j] * v[t, i, j]
+
+
+def random_nest(rng):
+    """The text of a body in 2-D, and what runs it beside its arrays."""
+    terms = []
+    for _ in range(rng.randint(1, 5)):
+        name, later = rng.choice([("u", rng.randint(0, DEEP)), ("u", 0), ("w", rng.choice((-1, 0))), ("f", None)])
+        near = rng.choice((0, 1)) if later in (None, 0, -1) or rng.random() < 0.3 else 0
+        at = ", ".join(f"{n}{rng.randint(-near, near):+d}" for n in "ij")
+        terms.append(f"{rng.randint(2, 9)} * {name}[{at if later is None else f't{later:+d}, {at}'}]")
+    if rng.random() < 0.3:
+        terms.append("t * i")
+    if rng.random() < 0.3:
+        terms.append("u[t-1, i, j-1]")
+    lines = [f"    u[t-1, i, j] = w[t, i, j] + f[i, j] + {' + '.join(terms)}"]
+    if rng.random() < 0.3:
+        lines.append("    s[t-1, i, j] = s[t, i, j] + u[t-1, i, j]")
+    over = rng.choice([None, None, {"i": (2, 9), "j": (1, ("i", 8))}, {"i": (1, ("t", 8)), "j": (2, 9)}])
+    if over and "t" in str(over) and any(f"t{k:+d}, i{a}" in lines[0] for k in (1, 2, 3) for a in ("+1", "-1")):
+        over = None
+    reverse = rng.choice([("t",), ("t",), ("t", "j"), ("i", "t")])
+    arrays = "u, w, f, s" if len(lines) > 1 else "u, w, f"
+    return f"def body({arrays}, t, i, j):\n" + "\n".join(lines), over, reverse
+
+
+def looped(nest, arrays, history, over, reverse, steps):
+    """The arrays after the loops, of integers."""
+    shape = (N, N)
+    whole = {name: array for name, array in arrays.items() if array.ndim == 3 or name == "f"}
+    u = np.empty((steps + 1 + DEEP, *shape), "i8")
+    u[steps:] = [arrays["u"], *history, *[arrays["u"]] * (DEEP - len(history))]
+    whole = {"u": u, **{name: array.copy() for name, array in whole.items()}}
+    places = [(axis, offset) for place in nest.places for axis, offset in zip(place.axes, place.offsets, strict=True)]
+    order = list(nest.arrays)
+    for t in range(steps, 0, -1):
+        u[t - 1] = u[t]
+        ends = {n: [max(-o for a, o in places if a == n), min(N - o for a, o in places if a == n)] for n in "ij"}
+        for i in _range("i", ends, over, reverse, t=t):
+            for j in _range("j", ends, over, reverse, t=t, i=i):
+                nest.function(*(whole[name] for name in order), t, i, j)
+    return {"u": u[0]} | ({"s": whole["s"]} if "s" in whole else {})
+
+
+def _range(name, ends, over, reverse, **outer):
+    low, high = ends[name]
+    if over and name in over:
+        first, end = over[name]
+        low, high = first, min(eval(str(each), {}, outer) for each in (end if isinstance(end, tuple) else (end,)))
+    values = range(low, high)
+    return values[::-1] if name in reverse else values
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_random_nests(number, seed):
+    rng = random.Random(seed + number)
+    text, over, reverse = random_nest(rng)
+    nest, steps, ranks = tw.nest_from(text), rng.randint(1, 7), rng.choice((1, 2, 3, 4, 6))
+    numbers = np.random.default_rng(seed + number)
+    shapes = {"u": (N, N), "w": (steps + 1, N, N), "f": (N, N), "s": (steps + 1, N, N)}
+    arrays = {name: numbers.integers(-9, 9, shapes[name]) for name in nest.arrays}
+    history = [numbers.integers(-9, 9, (N, N)) for _ in range(rng.randint(0, DEEP))]
+    expected = looped(nest, arrays, history, over, reverse, steps)
+    as_arrays = {"w", "f"} if rng.random() < 0.3 else set()
+
+    def body(context):
+        given = {
+            name: array
+            if name in as_arrays
+            else tw.field(
+                array.shape, "i8", array, context=context, **({"history": history} if name == "u" and history else {})
+            )
+            for name, array in arrays.items()
+        }
+        tw.run(nest, **given, over=over, reverse=reverse, steps=steps, context=context)
+        return {name: given[name].gather() for name in expected}
+
+    found = results_of(ranks, rng.choice((1, 2)), body)[0]
+    for name, value in expected.items():
+        assert np.array_equal(found[name], value), f"{text}\n{over}, {reverse}, {steps} steps, {ranks} ranks: {name}"
+
+
+@RANKS
+@pytest.mark.parametrize("steps", [1, 4, 70])
+def test_adjoint_with_a_forward_wave(ranks, threads, steps):
+    numbers = np.random.default_rng(2)
+    shape = (9, 8)
+    v, later, u = numbers.random(shape), numbers.random(shape), numbers.random((steps + 1, *shape))
+    V, images = np.empty((steps + 2, *shape)), np.zeros((steps + 1, *shape))
+    V[steps:] = v, later
+    for t in range(steps, 0, -1):
+        V[t - 1] = V[t]
+        for i in range(1, 9):
+            for j in range(7):
+                adjoint.function(V, u, images, t, i, j)
+
+    def body(context):
+        fields = [tw.field(a.shape, "f8", a, context=context) for a in (u, np.zeros_like(u))]
+        waves = tw.field(shape, "f8", v, history=[later], context=context)
+        given = {"v": waves, "u": fields[0], "image": fields[1]}
+        report = tw.run(adjoint, **given, steps=steps, reverse=("t",), context=context, plan={"threads": threads})
+        assert f"t in range(1, {steps + 1})" in str(report)
+        return waves.gather(), waves.buffer(-1).gather(), fields[1].gather()
+
+    found = results_of(ranks, threads, body)[0]
+    for one, other in zip(found, (V[0], V[1], images), strict=True):
+        assert one.tobytes() == other.tobytes()
+
+
+@RANKS
+def test_sources_and_receivers_in_the_order_of_the_run(ranks, threads):
+    back = tw.nest_from("def back(u, t, i):\n    u[t-1, i] = u[t, i-1] + u[t, i+1] + 2 * u[t+1, i] + t\n")
+    start, steps = np.random.default_rng(3).integers(-9, 9, 17), 6
+    values = np.arange(12).reshape(6, 2)
+    u, later, recorded = start.copy(), start.copy(), []
+    for row, t in enumerate(range(steps, 0, -1)):
+        new = u.copy()
+        new[1:-1] = u[:-2] + u[2:] + 2 * later[1:-1] + t
+        np.add.at(new, [3, 0], values[row])
+        u, later = new, u
+        recorded.append(new[[3, 8]])
+
+    def body(context):
+        f = tw.field((17,), "i8", start, context=context)
+        how = {"steps": steps, "reverse": ("t",), "context": context}
+        report = tw.run(back, u=f, **how, inject={"u": ([3, 0], values)}, record={"u": [3, 8]})
+        g = tw.field((17,), "i8", start, context=context)
+        tw.run(back, u=g, **how)
+        bound = tw.bind(back, u=tw.field((17,), "i8", start, context=context), **how)
+        bound.run()
+        assert np.array_equal(bound._arguments["u"][...], g[...])
+        return f.gather(), report.recorded["u"]
+
+    for whole, rows in results_of(ranks, threads, body):
+        assert whole is None or np.array_equal(whole, u)
+        assert np.array_equal(rows, recorded)
+
+
+@RANKS
+def test_several_nests_and_chains(ranks, threads):
+    electric = tw.nest_from("def electric(E, H, t, i):\n    E[t-1, i] = E[t, i] + H[t, i] - H[t, i-1]\n")
+    magnetic = tw.nest_from("def magnetic(H, E, w, t, i):\n    H[t-1, i] = H[t, i] + E[t-1, i+1] - w[t, i] * t\n")
+    numbers, steps, n = np.random.default_rng(4), 5, 14
+    E, H, w = numbers.integers(-9, 9, n), numbers.integers(-9, 9, n), numbers.integers(-9, 9, (steps + 1, n))
+    e, h = E.copy(), H.copy()
+    for t in range(steps, 0, -1):
+        e[1:] = e[1:] + h[1:] - h[:-1]
+        h[:-1] += e[1:] - w[t, :-1] * t
+
+    def body(context):
+        def fields():
+            return [tw.field(a.shape, "i8", a, context=context) for a in (E, H, w)]
+
+        first, second, third = fields()
+        arrays = {"E": first, "H": second, "w": third}
+        for _ in range(2):  # the second call is a cached one
+            first[...], second[...] = E, H
+            tw.run((electric, magnetic), **arrays, steps=steps, reverse=("t",), context=context)
+        also, beside, saved = fields()
+        how = {"reverse": ("t",), "context": context}
+        with pytest.raises(tw.ConfigError, match="some nests only"):
+            other = tw.nest_from("def other(E, s, i):\n    E[s+1, i] = E[s, i]\n")
+            tw.run((electric, other), E=first, H=second, steps=2, **how)
+        chain = tw.chain([tw.bind(electric, E=also, H=beside, steps=1, **how)] * 2)
+        chain.run(times=2)
+        del saved
+        return first.gather(), second.gather(), also.gather()
+
+    found = results_of(ranks, threads, body)[0]
+    assert np.array_equal(found[0], e) and np.array_equal(found[1], h)
+    assert np.array_equal(found[2][1:], E[1:] + 4 * (H[1:] - H[:-1])) and found[2][0] == E[0]
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_what_is_refused(ranks):
+    forth = tw.nest_from("def forth(u, t, i):\n    u[t+1, i] = u[t, i-1]\n")
+    back = tw.nest_from("def back(u, w, t, i):\n    u[t-1, i] = u[t, i] + w[t, i]\n")
+
+    def given(context, steps=4):
+        return {"w": tw.field((5, 7), "f8", context=context), "steps": steps, "context": context}
+
+    def field(context):
+        return tw.field((7,), "f8", context=context)
+
+    refused_on_all(
+        ranks, lambda c: tw.run(forth, u=field(c), steps=4, reverse=("t",), context=c), "no time that runs backwards"
+    )
+    refused_on_all(ranks, lambda c: tw.run(back, u=field(c), **given(c)), "for time that runs backwards")
+    refused_on_all(ranks, lambda c: tw.run(back, u=field(c), reverse=["t"], **given(c, 3)), "elements there, 4")
+    refused_on_all(
+        ranks,
+        lambda c: tw.run(back, u=field(c), reverse=["t"], reduce={"s": tw.sum("u")}, **given(c)),
+        "time runs backwards",
+    )
+    raising = tw.nest_from("def raising(u, t, i):\n    u[t-1, i] = u[t, i]\n    assert t != 2\n")
+    with pytest.raises(tw.KernelError, match=r"t=2, i=0"):
+        tw.run(raising, u=np.zeros(1), steps=4, reverse=("t",))
