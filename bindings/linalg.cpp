@@ -44,12 +44,17 @@ Binding binding_of(const MatrixPlace& place, std::int64_t item) {
 
 void bind_layouts(nb::module_& m) {
     nb::class_<Axis>(m, "Axis", "One dimension of a matrix on parts of a grid: blocks go round the parts.")
-        .def(nb::init<std::int64_t, int, std::int64_t>(), "extent"_a, "parts"_a, "block"_a)
+        .def(nb::init<std::int64_t, int, std::int64_t, const Weights&>(), "extent"_a, "parts"_a, "block"_a,
+             "weights"_a = Weights())
         .def_ro("extent", &Axis::extent)
         .def_ro("parts", &Axis::parts)
         .def_ro("block", &Axis::block)
         .def("global_of", [](const Axis& a, int part, std::int64_t l) { return a.global_of(part, {l}).at; })
         .def("count", &Axis::count)
+        .def("before", [](const Axis& a, int part, std::int64_t g) { return a.before(part, {g}); })
+        .def_prop_ro("period", &Axis::period)
+        .def("blocks_of", &Axis::blocks_of, "part"_a, "Those that a part has, of the blocks of a period.")
+        .def("resized", &Axis::resized, "extent"_a)
         .def("first", &Axis::first)
         .def("same", &Axis::same);
     nb::class_<BlockCyclic>(m, "BlockCyclic", "A matrix on a grid of ranks.")
@@ -67,6 +72,8 @@ void bind_layouts(nb::module_& m) {
         .def("column_of", &BlockCyclic::column_of)
         .def("owned", &BlockCyclic::owned)
         .def("transposed", &BlockCyclic::transposed)
+        .def("in_proportion", &BlockCyclic::in_proportion, "weights"_a)
+        .def_prop_ro("weights", &BlockCyclic::weights)
         .def("same", &BlockCyclic::same);
 }
 
@@ -167,6 +174,7 @@ void bind_product_plans(nb::module_& m) {
     m.attr("product_values") = nb::tuple(values);
     plan.def(nb::init<>())
         .def_rw("moved", &ProductPlan::moved)
+        .def_rw("in_proportion", &ProductPlan::in_proportion)
         .def_ro("memory_bytes", &ProductPlan::memory_bytes)
         .def_prop_ro("predicted_s", [](const ProductPlan& p) { return predicted(p.predicted_s); })
         .def("__str__", &ProductPlan::text);
@@ -179,7 +187,8 @@ void bind_product_plans(nb::module_& m) {
         .def_prop_rw(
             "op_b", [](const ProductOptions& o) { return static_cast<int>(o.op_b); },
             [](ProductOptions& o, char op) { o.op_b = transpose_named(op); })
-        .def_rw("memory", &ProductOptions::memory_bytes, nb::arg().none());
+        .def_rw("memory", &ProductOptions::memory_bytes, nb::arg().none())
+        .def_rw("weights", &ProductOptions::weights, nb::arg().none());
     bind_ranked<ProductPlan>(m, "RankedProducts");
     nb::class_<ProductReport, ScheduleReport>(m, "ProductReport", "How a product went.")
         .def_ro("plan", &ProductReport::plan)
@@ -192,6 +201,7 @@ void bind_product_plans(nb::module_& m) {
              nb::keep_alive<1, 5>())
         .def_prop_ro("text", &Multiplication::text)
         .def_prop_ro("compares", &Multiplication::compares)
+        .def_prop_ro("weights", &Multiplication::weights)
         .def_prop_ro("flops", &Multiplication::flops)
         .def("ranked", &Multiplication::ranked, Release(), "Collective.")
         .def("run", &Multiplication::run, "ranked"_a, Release(), "Collective.");
@@ -221,10 +231,12 @@ void bind_panels(nb::module_& m) {
         .def_ro("sent_bytes", &FactorPlan::sent_bytes)
         .def_ro("least_sent_bytes", &FactorPlan::least_sent_bytes)
         .def_rw("moving_s", &FactorPlan::moving_s)
+        .def_rw("in_proportion", &FactorPlan::in_proportion)
         .def_prop_ro("predicted_s", [](const FactorPlan& p) { return predicted(p.predicted_s); })
         .def("__str__", &FactorPlan::text);
     options.def(nb::init<>())
         .def_rw("memory", &FactorOptions::memory_bytes, nb::arg().none())
+        .def_rw("weights", &FactorOptions::weights, nb::arg().none())
         .def("__str__", [](const FactorOptions& o) { return text_of(o); });
     nb::class_<PanelProblem>(m, "PanelProblem", "A factorization or a triangular solve.")
         .def(
@@ -330,6 +342,7 @@ void bind_factor_calls(nb::module_& m) {
     nb::class_<PanelCall>(m, "PanelCall", "A factorization or a triangular solve; making it is local.")
         .def_prop_ro("text", &PanelCall::text)
         .def_prop_ro("compares", &PanelCall::compares)
+        .def_prop_ro("weights", &PanelCall::weights)
         .def("ranked", &PanelCall::ranked, Release(), "Collective.");
     nb::class_<Factorization, PanelCall>(m, "Factorization", "A factorization with all plans that keep to a choice.")
         .def(

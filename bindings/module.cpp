@@ -4,6 +4,7 @@
 
 #include "tilewave/dtype.hpp"
 #include "tilewave/engine/fast_paths.hpp"
+#include "tilewave/engine/layout.hpp"
 #include "tilewave/engine/limits.hpp"
 #include "tilewave/error.hpp"
 
@@ -46,6 +47,7 @@ NB_MODULE(_core, m) {
     limits["places"] = tilewave::max_places;
     limits["lanes"] = tilewave::max_lanes;
     limits["simd_rows"] = tilewave::max_simd_rows;
+    limits["weight"] = tilewave::most_weight;
     limits["error_sites"] = tilewave::error_sites;
     m.attr("limits") = limits;
     nb::list dtypes;

@@ -44,6 +44,8 @@ public:
 
     Context& context() const { return *context_; }
     const BlockCyclic& layout() const { return layout_; }
+    /// In proportion to which all ranks have blocks; empty: they do not, or it is not on all of them.
+    Weights weights() const;
     Dtype type() const { return type_; }
     std::int64_t rows() const { return owned_.extent(0); }     ///< of this rank
     std::int64_t columns() const { return owned_.extent(1); }  ///< of this rank

@@ -173,8 +173,8 @@ std::pair<std::complex<double>, std::int64_t> determinant_of(const FactorStorage
 }
 
 BlockCyclic rows_of(const BlockCyclic& layout, std::int64_t rows) {
-    const int parts = layout.rows.parts;
-    return {{rows, parts, parts > 1 ? layout.rows.block : 0}, layout.columns, layout.ranks_by_column};
+    const Axis one{rows, 1, 0};
+    return {layout.rows.parts > 1 ? layout.rows.resized(rows) : one, layout.columns, layout.ranks_by_column};
 }
 
 }  // namespace tilewave

@@ -14,14 +14,16 @@ namespace tilewave {
 
 PanelCall::PanelCall(const std::string& name, const MatrixStorage& a, const PanelProblem& problem,
                      const FactorOptions& options, std::shared_ptr<const Blas> library)
-    : name_(name),
-      a_(a),
-      problem_(problem),
-      options_(options),
-      library_(std::move(library)),
-      plans_(panel_plans(name, problem, options)) {}
+    : name_(name), a_(a), problem_(problem), options_(options), library_(std::move(library)) {
+    problem_.weights = options.weights.value_or(a.weights());
+    plans_ = panel_plans(name, problem_, options);
+}
 
-std::shared_ptr<RankedPlans<FactorPlan>> PanelCall::ranked() const {
+std::shared_ptr<RankedPlans<FactorPlan>> PanelCall::ranked() {
+    if (compares() && !options_.weights && problem_.weights.empty()) {
+        problem_.weights = context().machine().weights(problem_.ranks, problem_.threads);
+        if (!problem_.weights.empty()) plans_ = panel_plans(name_, problem_, options_);
+    }
     const auto size = [](const BlockCyclic& b) {
         return std::to_string(b.rows.extent) + " x " + std::to_string(b.columns.extent);
     };
@@ -35,7 +37,8 @@ std::shared_ptr<RankedPlans<FactorPlan>> PanelCall::ranked() const {
             for (const FactorPlan& plan : plans) rates(plan);
         },
         [&](std::vector<FactorPlan> plans, const Machine& machine) {
-            return played_panels(problem_, std::move(plans), machine, rates);
+            return played_panels(problem_, std::move(plans), machine,
+                                 [&](const FactorPlan& plan) { return on_fastest(rates(plan), machine); });
         });
 }
 
@@ -77,7 +80,8 @@ FactorStorage Factorization::run(const RankedPlans<FactorPlan>& ranked, bool in_
         if (!(stays && in_place))
             move.emplace(context(), MatrixMove(a_.layout(), layout, problem_.item_bytes, context().size()));
         const auto schedule_of = [problem = problem_, plan](int rank) { return panel_schedule(problem, plan, rank); };
-        ready.emplace(context(), PanelWorks{plan, schedule_of, library_, a_.type()},
+        const RowPart rows{Axis(1, layout.rows.parts, 1, layout.rows.weights()), layout.row_of(context().rank())};
+        ready.emplace(context(), PanelWorks{plan, schedule_of, library_, a_.type(), rows},
                       problem_.work == PanelWork::lu ? Gives::pivots : Gives::info, layout.rows.extent);
     });
     if (move) move->run(a_.binding(), made->matrix.binding());
@@ -88,7 +92,8 @@ FactorStorage Factorization::run(const RankedPlans<FactorPlan>& ranked, bool in_
     if (context().rank() == 0)
         made->report.prediction = [problem = problem_, plan, machine = context().machine(),
                                    rates = measured_panels(library_, a_.type(), problem_)] {
-            return panels_prediction(problem, plan, machine, rates(plan), true, tuning::most_alone_steps);
+            return panels_prediction(problem, plan, machine, on_fastest(rates(plan), machine), true,
+                                     tuning::most_alone_steps);
         };
     if (problem_.work == PanelWork::cholesky) clear_above_diagonal(made->matrix);
     made->info = ready->info();

@@ -72,11 +72,19 @@ Binding MatrixStorage::binding() const {
     return {memory_.get(), {item, std::max<std::int64_t>(1, rows()) * item}};
 }
 
+Weights MatrixStorage::weights() const {
+    return layout_.ranks() == context_->size() ? layout_.weights() : Weights();
+}
+
 std::string MatrixStorage::text() const {
     const auto& [r, c] = std::pair{layout_.rows, layout_.columns};
+    const Weights of_rows = r.weights(), of_columns = c.weights();
+    const std::string weights =
+        of_rows.empty() && of_columns.empty() ? "" : ", weights " + to_string(of_rows) + " x " + to_string(of_columns);
     const auto by = [](auto a, auto b) { return std::to_string(a) + " x " + std::to_string(b); };
     return "a matrix of " + by(r.extent, c.extent) + " " + to_string(type_) + " on " + by(r.parts, c.parts) +
-           " ranks, blocks of " + by(r.block, c.block) + (layout_.ranks_by_column ? ", ranks by columns" : "");
+           " ranks, blocks of " + by(r.block, c.block) + weights +
+           (layout_.ranks_by_column ? ", ranks by columns" : "");
 }
 
 MatrixStorage MatrixStorage::redistributed(const BlockCyclic& layout) const {

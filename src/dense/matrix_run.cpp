@@ -16,6 +16,11 @@ ScheduleReport MatrixRun::run(const std::vector<Binding>& matrices) {
     return report;
 }
 
+std::vector<OperationRate> on_fastest(std::vector<OperationRate> rates, const Machine& machine) {
+    for (OperationRate& rate : rates) rate.call_s *= machine.speed(0), rate.amount_s *= machine.speed(0);
+    return rates;
+}
+
 std::function<Prediction()> prediction_of(
     Context& context, std::function<Schedule(int rank)> schedule_of,
     std::function<std::vector<OperationRate>(const std::vector<Schedule>&)> rates) {
@@ -26,17 +31,9 @@ std::function<Prediction()> prediction_of(
         for (int rank = 0; rank < ranks; ++rank) parts.push_back(schedule_of(rank));
         PredictOptions options;
         options.threads = threads;
-        return predict(parts, machine, Rates({KernelRate()}, rates(parts)), options);
+        return predict(parts, machine, Rates({KernelRate()}, on_fastest(rates(parts), machine)), options);
     };
 }
-
-namespace {
-
-RowPart row_part(const Context& context, const FactorPlan& plan) {
-    return {static_cast<int>(plan.grid[0]), context.rank() / static_cast<int>(plan.grid[1])};
-}
-
-}  // namespace
 
 FactorRun::FactorRun(Context& context, PanelWorks works, Gives gives, std::int64_t rows,
                      std::shared_ptr<MovingMemory> moving)
@@ -46,8 +43,8 @@ FactorRun::FactorRun(Context& context, PanelWorks works, Gives gives, std::int64
       found_(std::make_shared<FactorInfo>()),
       pivots_(gives == Gives::pivots ? static_cast<std::size_t>(rows) : 0),
       room_(2 * pivots_.size()),
-      run_(context, works_.schedule_of(context.rank()),
-           factor_tasks(works_.library, works_.type, found_, row_part(context, works_.plan)), std::move(moving)) {}
+      run_(context, works_.schedule_of(context.rank()), factor_tasks(works_.library, works_.type, found_, works_.rows),
+           std::move(moving)) {}
 
 FactorReport FactorRun::run(const std::vector<Binding>& matrices, const std::string& moved, std::int64_t copies_bytes) {
     found_->forget();

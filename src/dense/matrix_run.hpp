@@ -37,6 +37,9 @@ private:
     ReadySchedule ready_;
 };
 
+/// Rates as the fastest CPU of a machine would have them, of those that rank 0 has measured.
+std::vector<OperationRate> on_fastest(std::vector<OperationRate> rates, const Machine& machine);
+
 /// What a schedule is predicted to take; simulated when it is called. Empty on other ranks than 0. `rates`: of its
 /// operations, from the schedules of all ranks.
 std::function<Prediction()> prediction_of(
@@ -49,6 +52,7 @@ struct PanelWorks {
     std::function<Schedule(int rank)> schedule_of;
     std::shared_ptr<const Blas> library;
     Dtype type = Dtype::f8;
+    RowPart rows = {};  ///< of a factorization
 };
 
 /// A factorization or a solve with all that it takes beyond the matrices. Ranks agree between making it and run().

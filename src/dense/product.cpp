@@ -60,6 +60,7 @@ Multiplication::Multiplication(const std::string& name, const MatrixStorage& a, 
             name + ": c of shape " + to_string(Index{c.layout().rows.extent, c.layout().columns.extent}) +
                 " was given for a product of " + by(left.rows.extent, right.columns.extent) +
                 "; allowed: equal shapes");
+    request_.weights = options.weights.value_or(Weights());
     plans_ = product_plans(name, request_);
 }
 
@@ -69,7 +70,11 @@ double Multiplication::flops() const {
            static_cast<double>(request_.b.blocks.columns.extent) * static_cast<double>(a.columns.extent);
 }
 
-std::shared_ptr<RankedPlans<ProductPlan>> Multiplication::ranked() const {
+std::shared_ptr<RankedPlans<ProductPlan>> Multiplication::ranked() {
+    if (compares() && !options_.weights && c_.layout().weights().empty()) {
+        request_.weights = c_.context().machine().weights(request_.ranks, request_.threads);
+        if (!request_.weights.empty()) plans_ = product_plans(name_, request_);
+    }
     const std::string of = a_.text() + ", " + b_.text() + ", " + c_.text() + ", op " +
                            std::to_string(static_cast<int>(options_.op_a)) +
                            std::to_string(static_cast<int>(options_.op_b)) + ", " + tilewave::text_of(options_) +
@@ -81,7 +86,10 @@ std::shared_ptr<RankedPlans<ProductPlan>> Multiplication::ranked() const {
             measure_products(name_, request_, plans, c_.context().rank(), rates);
         },
         [&](std::vector<ProductPlan> plans, const Machine& machine) {
-            return played_products(name_, request_, std::move(plans), machine, rates);
+            return played_products(name_, request_, std::move(plans), machine,
+                                   [&](const ProductCase& one, const std::vector<Schedule>& parts) {
+                                       return on_fastest(rates(one, parts), machine);
+                                   });
         });
 }
 

@@ -25,8 +25,10 @@ public:
     /// Whether there is a choice, so that the machine's numbers matter.
     bool compares() const { return plans_.size() > 1; }
     double flops() const;
-    /// Its plans, the fastest first. Collective.
-    std::shared_ptr<RankedPlans<ProductPlan>> ranked() const;
+    /// Of plans in proportion.
+    const Weights& weights() const { return request_.weights; }
+    /// Its plans, the fastest first; with weights of the machine where nobody gave any. Collective, before run().
+    std::shared_ptr<RankedPlans<ProductPlan>> ranked();
     /// By the first of them. Collective.
     /// @throws as run_schedule(); Interrupted
     ProductReport run(const RankedPlans<ProductPlan>& ranked) const;

@@ -32,17 +32,13 @@ MatrixMove move_of(const MatrixStorage& like, const BlockCyclic& from, const Blo
 
 }  // namespace
 
-BlockCyclic even_columns(std::int64_t rows, std::int64_t columns, int ranks) {
-    return by_block_columns(rows, columns, ranks, std::max<std::int64_t>(1, ceil_div(columns, ranks)));
-}
-
 SidesRun::SidesRun(const FactorStorage& factor, const MatrixStorage* given, MatrixStorage made,
                    std::shared_ptr<const Blas> library, const std::optional<BlockCyclic>& working)
     : factor_(factor), given_(given), library_(std::move(library)), made_(std::move(made)) {
     Context& context = made_.context();
     const BlockCyclic& layout = made_.layout();
-    const BlockCyclic works =
-        working.value_or(even_columns(factor.matrix.layout().rows.extent, layout.columns.extent, context.size()));
+    const BlockCyclic works = working.value_or(even_columns(factor.matrix.layout().rows.extent, layout.columns.extent,
+                                                            context.size(), factor.matrix.weights()));
     if (!works.same(layout)) copy_.emplace(context, works, made_.type());
     if (given) in_.emplace(context, move_of(made_, given->layout(), rows_of(works, given->layout().rows.extent)));
     if (copy_) out_.emplace(context, move_of(made_, rows_of(works, layout.rows.extent), layout));
@@ -120,9 +116,9 @@ std::unique_ptr<SidesRun> solving(FactorKind kind, const FactorStorage& f, const
 std::unique_ptr<SidesRun> inverting(const FactorStorage& f, const MatrixStorage& like,
                                     std::shared_ptr<const Blas> library) {
     const std::int64_t n = like.layout().rows.extent;
-    auto made =
-        std::make_unique<SidesRun>(f, nullptr, MatrixStorage(like.context(), like.layout(), like.type()),
-                                   std::move(library), by_block_columns(n, n, like.context().size(), f.plan.block));
+    auto made = std::make_unique<SidesRun>(
+        f, nullptr, MatrixStorage(like.context(), like.layout(), like.type()), std::move(library),
+        by_block_columns(n, n, like.context().size(), f.plan.block).in_proportion(f.matrix.weights()));
     made->solve({false, Transpose::none, true});
     made->solve({true, Transpose::none, false});
     return made;

@@ -54,9 +54,6 @@ private:
     bool rows_last_ = false;
 };
 
-/// Right-hand sides by columns, as even as can be.
-BlockCyclic even_columns(std::int64_t rows, std::int64_t columns, int ranks);
-
 /// x of op(A) x = b by a factor of LU, or of A x = b by Cholesky's. Local.
 /// @pre as solve() (ConfigError)
 std::unique_ptr<SidesRun> solving(FactorKind kind, const FactorStorage& factor, const MatrixStorage& b,

@@ -138,7 +138,7 @@ double time_task(const std::shared_ptr<const Blas>& blas, Dtype type, const Sche
         for (const Region& region : task.reads) call.reads.push_back(samples.find(turn, region).view());
         for (const Region& region : task.writes) call.writes.push_back(samples.find(turn, region).view());
         const std::vector<TaskFunction> tasks =
-            factor_tasks(blas, type, std::make_shared<FactorInfo>(), {row_parts, 0});
+            factor_tasks(blas, type, std::make_shared<FactorInfo>(), {Axis(1, row_parts, 1), 0});
         const double begin = cpu_s();
         tasks[task.operation](call);
         seconds.push_back(cpu_s() - begin);

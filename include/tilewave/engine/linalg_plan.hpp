@@ -70,12 +70,17 @@ struct ProductOptions {
     Transpose op_a = Transpose::none, op_b = Transpose::none;
     TILEWAVE_PRODUCT_CHOICES(TILEWAVE_CHOICE)
     std::optional<std::int64_t> memory_bytes = {};  ///< that each rank may use beyond the three matrices
+    /// In proportion to which ranks have parts of C; empty: as C lies.
+    std::optional<Weights> weights = {};
 };
 
 /// How a factorization or a triangular solve goes; what is not given is predicted.
 struct FactorOptions {
     TILEWAVE_FACTOR_CHOICES(TILEWAVE_CHOICE)
     std::optional<std::int64_t> memory_bytes = {};  ///< that each rank may use beyond the matrices
+    /// In proportion to which ranks have blocks; empty: parts take turns. Not given: as the matrix lies, else those of
+    /// the machine where that is predicted faster.
+    std::optional<Weights> weights = {};
 };
 #undef TILEWAVE_CHOICE
 
@@ -84,6 +89,7 @@ struct FactorOptions {
 struct ProductPlan {
     TILEWAVE_PRODUCT_CHOICES(TILEWAVE_CHOICE)
     std::array<bool, 3> moved{};    ///< of A, B and C: redistributed first
+    bool in_proportion = false;     ///< ranks have parts of C in proportion to their weights
     std::int64_t memory_bytes = 0;  ///< of the rank that needs most, beyond the matrices: panels and copies
     double predicted_s = -1;        ///< -1: nothing was compared
     std::string text() const;
@@ -92,6 +98,7 @@ struct ProductPlan {
 /// The choices of a factorization.
 struct FactorPlan {
     TILEWAVE_FACTOR_CHOICES(TILEWAVE_CHOICE)
+    bool in_proportion = false;     ///< ranks have blocks in proportion to their weights
     std::int64_t memory_bytes = 0;  ///< of a rank beyond the matrices: panels in flight
     std::int64_t sent_bytes = 0;    ///< by rank 0
     /// What each of P ranks with memory for M elements must send at least, to leading order: LU 2 n^3 / (3 P sqrt(M))
@@ -106,8 +113,9 @@ struct FactorPlan {
 /// "lookahead=2, panel=3": the choices that are given, without alpha, beta and op.
 std::string text_of(const ProductOptions& options);
 std::string text_of(const FactorOptions& options);
-/// @pre what is given is no less than the least value of the choice (ConfigError, which begins with `call`)
-void check_choices(const std::string& call, const ProductOptions& options);
-void check_choices(const std::string& call, const FactorOptions& options);
+/// @pre what is given is no less than the least value of the choice, with a weight from 1 to most_weight for each of
+/// `ranks` ranks (ConfigError, which begins with `call`)
+void check_choices(const std::string& call, const ProductOptions& options, int ranks);
+void check_choices(const std::string& call, const FactorOptions& options, int ranks);
 
 }  // namespace tilewave

@@ -127,7 +127,8 @@ def _described(name, value):
         item = {"kind": "matrix", "shape": value.shape, "dtype": value.dtype.name}
         item |= {"history": 0, "halo": None, "periodic": (), "blocks": None, "layout": None}
         if isinstance(value, Matrix):
-            return item | {"layout": (value.layout.name, value.layout.block, value.layout.grid)}
+            more = {"weights": value.layout.weights} if value.layout.weights else {}
+            return item | more | {"layout": (value.layout.name, value.layout.block, value.layout.grid)}
         storage = value._whole(f"checkpoint: {name}")
         more = {"history": value.history, "halo": value.halo, "blocks": value._cuts}
         return item | more | {"kind": "field", "periodic": value.periodic if storage.has_halo else ()}

@@ -19,17 +19,18 @@ _NAME = re.compile(r"(\d{8,})-step-\d+")
 
 _EXTENTS = entries.of_list(entries.LONG, 1, _core.limits["dims"], tuple)
 _PAIRS = entries.of_list(entries.of_list([entries.LONG] * 2, make=tuple), 1, 4)
+_FIELDS_OF_ARRAY = {
+    "kind": entries.one_of(("field", "matrix")),
+    "shape": _EXTENTS,
+    "dtype": entries.text,
+    "history": entries.INT,
+    "halo": entries.or_null(_PAIRS),
+    "periodic": entries.of_list(entries.INT),
+    "blocks": entries.or_null(entries.of_list(entries.of_list([entries.LONG] * 5, make=tuple), 1, 4, tuple)),
+    "layout": entries.or_null(entries.of_list([entries.text, _EXTENTS, _EXTENTS])),
+}
 _ARRAY = entries.of_object(
-    {
-        "kind": entries.one_of(("field", "matrix")),
-        "shape": _EXTENTS,
-        "dtype": entries.text,
-        "history": entries.INT,
-        "halo": entries.or_null(_PAIRS),
-        "periodic": entries.of_list(entries.INT),
-        "blocks": entries.or_null(entries.of_list(entries.of_list([entries.LONG] * 5, make=tuple), 1, 4, tuple)),
-        "layout": entries.or_null(entries.of_list([entries.text, _EXTENTS, _EXTENTS])),
-    }
+    _FIELDS_OF_ARRAY | {"weights": entries.of_list(entries.LONG, make=tuple)}, needed=_FIELDS_OF_ARRAY
 )
 _PLAIN = entries.of_object({"kind": entries.one_of(("plain",)), "begin": entries.LONG, "bytes": entries.LONG})
 

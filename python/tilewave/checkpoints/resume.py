@@ -166,14 +166,16 @@ def _as_matrix(field, item):
 
     def room():
         name, block, grid = item["layout"]
+        weights = item.get("weights", ())
+        weights = weights if len(weights) == context.size else None
         if name == "cyclic":
             grid = grid if math.prod(grid) == context.size else None
-            layout = layout_of("resume", field.shape, context.size, name, block, grid)
+            layout = layout_of("resume", field.shape, context.size, name, block, grid, weights)
         else:
             axis = 0 if name == "rows" else 1
             even = max(1, -(-field.shape[axis] // grid[axis]))  # one block a rank, as it will be on this many
             block = None if block[axis] == even else block
-            layout = layout_of("resume", field.shape, context.size, name, block, None)
+            layout = layout_of("resume", field.shape, context.size, name, block, None, weights)
         matrix = Matrix(context, field.shape, field.dtype, layout)
         return matrix, Move(context, even_blocks(field), matrix._blocks, field.dtype)
 

@@ -219,19 +219,22 @@ def _part(a, rows, columns):
         context,
         shape,
         a.dtype,
-        a.layout if name == "cyclic" else layout_of("part", shape, context.size, name, None, None),
+        a.layout
+        if name == "cyclic"
+        else layout_of("part", shape, context.size, name, None, None, a.layout._weights_of(context.size)),
     )
     yield f"part of {a._identity()}, {runs}"
     if not all(shape):
         return made
     starts, axes, part = [], [], a.local
     for k, (first, step, count) in enumerate(runs):
-        axis = a._blocks.columns if k else a._blocks.rows
+        axis, at = ((a._blocks.rows, a._blocks.row_of), (a._blocks.columns, a._blocks.column_of))[k]
         low, high = sorted((first, first + step * (count - 1)))
-        start = low if axis.parts == 1 else low // (axis.block * axis.parts) * axis.block * axis.parts
-        axes.append(_core.linalg.Axis(high + 1 - start, axis.parts, axis.block))
+        period = 1 if axis.parts == 1 else axis.block * axis.period
+        start = low // period * period
+        axes.append(axis.resized(high + 1 - start))
         starts.append(start)
-        part = part[(slice(None),) * k + (slice(start // axis.parts, None),)]
+        part = part[(slice(None),) * k + (slice(axis.before(max(0, at(context.rank)), start), None),)]
     for k, (first, step, count) in enumerate(runs):
         if axes[k].parts > 1:
             other = axes[1 - k].extent

@@ -95,6 +95,7 @@ def cholesky(
     lookahead: int | None = None,
     tree: str | None = None,
     algorithm: str = "auto",
+    weights: Sequence[int] | None = None,
     memory: int | None = None,
     check: bool = True,
     overwrite_a: bool = False,
@@ -106,7 +107,7 @@ def cholesky(
     ----------
     a : Matrix or numpy.ndarray
         Square, in any layout; an array is the same on every rank. Only its lower triangle is read.
-    grid, block, lookahead, tree, algorithm, memory
+    grid, block, lookahead, tree, algorithm, weights, memory
         As in `lu`.
     check : bool
         Raise `NotPositiveDefinite` where there is no factor. Without, ``L.info`` says so.
@@ -134,6 +135,7 @@ def cholesky(
     """
     require_bool("cholesky", "check", check)
     wish = {"grid": grid, "block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
+    wish["weights"] = weights
     given = context, a, wish, memory, f"check={check}", overwrite_a
     made = yield from factored("cholesky", "cholesky", CholeskyFactor, *given)
     if made.info and check:

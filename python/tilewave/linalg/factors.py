@@ -113,7 +113,7 @@ def factored(name, kind, make, context, a, wish, memory, text="", overwrite=Fals
     yield f"{a._identity()}; {call.text}; overwrite_a={overwrite}{text and '; '}{text}"
     plans = yield from ranked(context, call)
     core = context._together(call.run, plans, overwrite or a is not given)
-    made = factor_of(make, a, core, FactorPlan._of(plans, context))
+    made = factor_of(make, a, core, FactorPlan._of(plans, context, call))
     if overwrite and a._blocks.same(made._blocks):
         made._local = a.local
     return made

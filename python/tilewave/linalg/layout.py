@@ -9,11 +9,14 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.errors import ConfigError, shown
+from tilewave.field.values import whole_numbers
 
 LAYOUTS = ("rows", "columns", "cyclic")
 #: Rows and columns of a block of a two-dimensional layout where none is given: panels of so many columns run near the
 #: full speed of a BLAS, and leave enough blocks for each rank of a matrix of 1000 rows.
 BLOCK = 128
+#: Blocks for each rank, on average, where rows or columns are in proportion and no block is given.
+BLOCKS_IN_PROPORTION = 32
 #: As in BLAS and ScaLAPACK, whose integers have 32 bits.
 LARGEST_BLOCK = 2**31 - 1
 
@@ -30,24 +33,33 @@ class Layout:
         Rows and columns of a block.
     grid : tuple of int
         Ranks along the rows and along the columns; rank numbers go along the columns first.
+    weights : tuple of int
+        In proportion to which ranks have blocks; empty: they take turns.
     """
 
     name: str
     block: tuple[int, int]
     grid: tuple[int, int]
+    weights: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.name}, block {self.block}, grid {self.grid}"
+        weights = f", weights {self.weights}" if self.weights else ""
+        return f"{self.name}, block {self.block}, grid {self.grid}{weights}"
 
     def _core(self, shape):
-        return _core.linalg.BlockCyclic(*map(_core.linalg.Axis, shape, self.grid, self.block), False)
+        turns = _core.linalg.BlockCyclic(*map(_core.linalg.Axis, shape, self.grid, self.block), False)
+        return turns.in_proportion(self.weights)
+
+    def _weights_of(self, ranks):
+        """Weights where there is one for each of so many ranks, else None."""
+        return self.weights if len(self.weights) == ranks else None
 
 
-def layout_of(what, shape, ranks, name, block, grid):
+def layout_of(what, shape, ranks, name, block, grid, weights=None):
     """The layout that a call asks for; raises ConfigError."""
     if isinstance(name, Layout):
-        if block is not None or grid is not None:
-            raise ConfigError(f"{what}: block or grid was given with a whole layout; allowed: one of them")
+        if block is not None or grid is not None or weights is not None:
+            raise ConfigError(f"{what}: block, grid or weights was given with a whole layout; allowed: one of them")
         if math.prod(name.grid) > ranks:
             raise ConfigError(f"{what}: a layout on a grid of {name.grid} was given; allowed: at most {ranks} ranks")
         # The default block of one-dimensional layouts depends on the shape: what is meant is one block a rank.
@@ -57,13 +69,28 @@ def layout_of(what, shape, ranks, name, block, grid):
     if grid is not None and name != "cyclic":
         raise ConfigError(f"{what}: grid: given for layout {name!r}, which has one dimension; allowed: layout='cyclic'")
     grid = {"rows": (ranks, 1), "columns": (1, ranks)}.get(name) or _grid(what, grid, ranks)
-    one = [max(1, -(-n // parts)) for n, parts in zip(shape, grid, strict=True)]
+    weights = _weights(what, weights, ranks)
+    each = BLOCKS_IN_PROPORTION if weights else 1
+    one = [max(1, -(-n // (parts * each if parts > 1 else 1))) for n, parts in zip(shape, grid, strict=True)]
     if block is None:
         block = one if name != "cyclic" else [BLOCK, BLOCK]
     else:
         both = _block(what, block)
         block = {"rows": (both[0], one[1]), "columns": (one[0], both[1])}.get(name, both)
-    return Layout(name, tuple(block), grid)
+    return Layout(name, tuple(block), grid, weights)
+
+
+def _weights(what, given, ranks):
+    """Those of unequal ranks; empty: ranks have as much."""
+    if given is None:
+        return ()
+    found, most = whole_numbers(given), _core.limits["weight"]
+    if found is None or len(found) not in (0, ranks) or any(not 1 <= weight <= most for weight in found):
+        raise ConfigError(
+            f"{what}: weights: given {shown(given)}; allowed: for each of {ranks} ranks an integer from 1 to {most}, "
+            "or none"
+        )
+    return found if len(set(found)) > 1 else ()
 
 
 def _block(what, block):
@@ -96,18 +123,22 @@ def indices_of(axis, part):
     local = np.arange(axis.count(part))
     if axis.block == 0:
         return local + axis.first(part)
-    return (local // axis.block * axis.parts + part) * axis.block + local % axis.block
+    block, blocks = local // axis.block, np.array(axis.blocks_of(part))
+    period, at = np.divmod(block, len(blocks))
+    return (period * axis.period + blocks[at]) * axis.block + local % axis.block
 
 
-def by_block_columns(shape, block, ranks):
+def by_block_columns(shape, block, ranks, weights=()):
     """Blocks of columns that go round the ranks."""
-    return Layout("columns", (max(1, shape[0]), block), (1, ranks))
+    return Layout("columns", (max(1, shape[0]), block), (1, ranks), weights)
 
 
 def of_factor(shape, plan):
     """The layout of a factor."""
     rows, columns = plan.grid
-    return by_block_columns(shape, plan.block, columns) if rows == 1 else Layout("cyclic", (plan.block,) * 2, plan.grid)
+    if rows == 1:
+        return by_block_columns(shape, plan.block, columns, plan.weights)
+    return Layout("cyclic", (plan.block,) * 2, plan.grid, plan.weights)
 
 
 def even_columns(shape, ranks):

@@ -11,7 +11,7 @@ from tilewave.errors import ConfigError
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_sides
 from tilewave.linalg.factors import FactorReport, refused
-from tilewave.linalg.layout import even_columns, indices_of, layout_of
+from tilewave.linalg.layout import indices_of, layout_of
 from tilewave.linalg.matrix import Matrix
 
 
@@ -64,18 +64,18 @@ def solved_by_qr(call, factor, b, cond, wide=False, held=0):
     made.report = tuple(FactorReport._of(context, factor._plan, each) for each in found.reports)
     made.rank, made.residues = n, np.zeros(0, _real(b.dtype))
     if m > n and not wide:
-        made.residues = yield from residues_of(context, found.sides.array(), (m, count), n)
+        made.residues = yield from residues_of(context, found.sides.array(), found.sides.layout, n)
     return made
 
 
-def residues_of(context, local, shape, n):
+def residues_of(context, local, blocks, n):
     """By right-hand side, on every rank: the sum of squares of what no x takes away. A part of a collective call."""
 
     def make():
         rest = local[n:]
         sums = np.einsum("ij,ij->j", rest.real, rest.real) + np.einsum("ij,ij->j", rest.imag, rest.imag)
-        columns = even_columns(shape, context.size)._core(shape).columns
-        return (indices_of(columns, context.rank).tolist(), sums.tolist()), np.zeros(shape[1], _real(local.dtype))
+        columns = indices_of(blocks.columns, context.rank).tolist()
+        return (columns, sums.tolist()), np.zeros(blocks.columns.extent, _real(local.dtype))
 
     sums, found = yield from ready("residues", make)
     for columns, values in allgather(context, sums):
@@ -91,4 +91,5 @@ def layout_like(layout, shape, ranks):
     """The layout of a matrix of another number of rows: as those of that name are, with their blocks of columns."""
     if layout.name == "cyclic":
         return layout
-    return layout_of("lstsq", shape, ranks, layout.name, layout.block if layout.name == "columns" else None, None)
+    block = layout.block if layout.name == "columns" else None
+    return layout_of("lstsq", shape, ranks, layout.name, block, None, layout._weights_of(ranks))

@@ -115,7 +115,7 @@ def _least(context, a, b, bound, given, known=False):
         a = Matrix(context, a.shape[::-1], a.dtype, layout, storage)
     plans = yield from ranked(context, call)
     core = context._together(call.run, plans, False)
-    factor = factor_of(QrFactor, a, core, FactorPlan._of(plans, context))
+    factor = factor_of(QrFactor, a, core, FactorPlan._of(plans, context, call))
     if not known:
         sizes = np.abs(diagonal(factor, 0))
         if sizes.size and sizes.min() <= SAFE * bound * sizes.max():
@@ -149,7 +149,7 @@ def _least_by_pivots(factor, b, bound, given, wide):
     x = x.redistribute(layout_like(b.layout, x.shape, context.size))
     x.rank, x.residues, x.report = rank, np.zeros(0, np.finfo(b.dtype).dtype), report
     if rank == n < m and not wide:
-        x.residues = yield from residues_of(context, turned.local, (m, count), n)
+        x.residues = yield from residues_of(context, turned.local, turned._blocks, n)
     return x
 
 
@@ -237,5 +237,5 @@ def solve_triangular(
         )
         raise refused(context, SingularMatrix, info, text)
     plans = yield from ranked(context, call)
-    made = made_of(b, FactorPlan._of(plans, context), *context._together(call.run, plans))
+    made = made_of(b, FactorPlan._of(plans, context, call), *context._together(call.run, plans))
     return (yield from left(made, array))

@@ -110,6 +110,7 @@ def lu(
     lookahead: int | None = None,
     tree: str | None = None,
     algorithm: str = "auto",
+    weights: Sequence[int] | None = None,
     memory: int | None = None,
     overwrite_a: bool = False,
     context: Context | None = None,
@@ -132,6 +133,9 @@ def lu(
     algorithm : str
         "broadcast": a panel is used when all of it is there; "wavefront": it goes around the ring, and each chunk is
         used as it comes, whatever the rank waits for; "auto": what is predicted fastest.
+    weights : sequence of int, optional
+        For each rank an integer: ranks have blocks in proportion; empty: they take turns. Default: as those of a, else
+        the machine's speeds, where that is predicted faster.
     memory : int, optional
         Bytes that each rank may use beyond the matrices, for panels in flight. Default: as much as the fastest plan
         needs.
@@ -156,6 +160,7 @@ def lu(
     Collective. The owner of the next panel updates, factors and sends it before the rest is updated (look-ahead).
     """
     wish = {"grid": grid, "block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
+    wish["weights"] = weights
     return (yield from factored("lu", "lu", LuFactor, context, a, wish, memory, overwrite=overwrite_a))
 
 

@@ -15,6 +15,8 @@ from tilewave.linalg.matrix import Matrix, require_no_factor
 from tilewave.linalg.plan import MatmulPlan, MatmulReport, options_of, ranked
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tilewave.annotations import Collective, Number
     from tilewave.context.context import Context
 
@@ -34,6 +36,7 @@ def matmul(
     panel: int | None = None,
     tree: str | None = None,
     pending: bool | None = None,
+    weights: Sequence[int] | None = None,
     memory: int | None = None,
     layout: str | Layout | None = None,
     plan: MatmulPlan | None = None,
@@ -63,6 +66,9 @@ def matmul(
         Of broadcasts: "ring" or "least_rounds". Default: predicted.
     pending : bool, optional
         Of "wavefront": a pending block for every other rank, a lane each. Default: predicted.
+    weights : sequence of int, optional
+        For each rank an integer: the product is computed with parts of C in proportion, for which A or B and C are
+        redistributed; empty: as C lies. Default: those of the machine's speeds, where that is predicted faster.
     memory : int, optional
         Bytes that each rank may use beyond the three matrices. Default: as much as the fastest plan needs.
     layout : str or Layout, optional
@@ -88,12 +94,13 @@ def matmul(
     Collective. NaN and infinity spread as in BLAS. Rates of the BLAS are measured at first use of a shape.
     """
     choices = {"algorithm": algorithm, "tree": tree, "lookahead": lookahead, "panel": panel, "pending": pending}
+    choices["weights"] = weights
     options = options_of("matmul", MatmulPlan, choices if plan is None else _of_plan(plan, choices), memory)
     call, c = _asked(context, (a, b, c), options, alpha, beta, trans_a, trans_b, layout)
     yield call.text
     plans = yield from ranked(context, call.core)
     done = context._together(call.core.run, plans)
-    plan = MatmulPlan._of(plans, context)
+    plan = MatmulPlan._of(plans, context, call.core)
     time_s, *how = MatmulReport._how(context, "matmul", plan, done)
     c.report = MatmulReport(plan, time_s, call.core.flops / max(time_s, 1e-9), *how)
     return c
@@ -113,6 +120,7 @@ def plan_matmul(
     panel: int | None = None,
     tree: str | None = None,
     pending: bool | None = None,
+    weights: Sequence[int] | None = None,
     memory: int | None = None,
     layout: str | Layout | None = None,
     context: Context | None = None,
@@ -121,7 +129,7 @@ def plan_matmul(
 
     Parameters
     ----------
-    a, b, c, beta, trans_a, trans_b, algorithm, lookahead, panel, tree, pending, memory, layout, context
+    a, b, c, beta, trans_a, trans_b, algorithm, lookahead, panel, tree, pending, weights, memory, layout, context
         As in `matmul`.
 
     Returns
@@ -135,10 +143,11 @@ def plan_matmul(
         On every rank, as `matmul`.
     """
     choices = {"algorithm": algorithm, "tree": tree, "lookahead": lookahead, "panel": panel, "pending": pending}
+    choices["weights"] = weights
     options = options_of("matmul", MatmulPlan, choices, memory)
     call, _ = _asked(context, (a, b, c), options, 1.0, beta, trans_a, trans_b, layout)
     yield call.text
-    return MatmulPlan._of((yield from ranked(context, call.core)), context)
+    return MatmulPlan._of((yield from ranked(context, call.core)), context, call.core)
 
 
 class _Call(NamedTuple):
@@ -166,7 +175,7 @@ def _asked(context, matrices, options, alpha, beta, trans_a, trans_b, layout):
         of_a, of_b = (m._blocks if op == "N" else m._blocks.transposed() for m, op in ((a, op_a), (b, op_b)))
         shape = of_a.rows.extent, of_b.columns.extent
         if layout is None:
-            layout = _natural(of_a, of_b, shape, context.size)
+            layout = _natural(of_a, of_b, shape, context.size, a.layout.weights, b.layout.weights)
         else:
             layout = layout_of("matmul", shape, context.size, layout, None, None)
         c = Matrix(context, shape, a.dtype, layout)
@@ -184,18 +193,19 @@ def _of_plan(plan, given):
         raise ConfigError(f"matmul: plan: given {type(plan).__name__}; allowed: what plan_matmul gave, None")
     if more := [name for name, value in given.items() if value not in (None, "auto")]:
         raise ConfigError(f"matmul: plan was given with {', '.join(more)}; allowed: one of them")
-    return plan._choices()
+    return plan._choices() | {"weights": plan.weights}
 
 
-def _natural(a, b, shape, ranks):
-    """The layout of a new C: A's rows and B's columns on A's or B's grid."""
+def _natural(a, b, shape, ranks, of_a, of_b):
+    """The layout of a new C: A's rows and B's columns on A's or B's grid, by the weights of either."""
     grid = (a.rows.parts, a.columns.parts)
     if ranks > 1 and min(grid) > 1 and not a.ranks_by_column:
         same = (b.rows.parts, b.columns.parts) == grid and not b.ranks_by_column
         column = (b if same else a).columns
-        return Layout("cyclic", (a.rows.block or 1, column.block or 1), grid)
+        return Layout("cyclic", (a.rows.block or 1, column.block or 1), grid, of_a)
     if a.rows.parts == 1 and b.rows.parts == 1 and b.columns.parts > 1:
-        return Layout("columns", (max(1, shape[0]), b.columns.block), (1, b.columns.parts))
+        return Layout("columns", (max(1, shape[0]), b.columns.block), (1, b.columns.parts), of_b)
     if a.rows.parts > 1 and a.columns.parts == 1:
-        return Layout("rows", (a.rows.block, max(1, shape[1])), (a.rows.parts, 1))
-    return layout_of("matmul", shape, ranks, "rows", None, None)
+        return Layout("rows", (a.rows.block, max(1, shape[1])), (a.rows.parts, 1), of_a)
+    weights = next((each for each in (of_a, of_b) if len(each) == ranks), None)
+    return layout_of("matmul", shape, ranks, "rows", None, None, weights)

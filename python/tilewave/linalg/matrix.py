@@ -44,7 +44,7 @@ class Matrix(Operators):
     shape : tuple of int
     dtype : numpy.dtype
     layout : Layout
-        How it is spread: its name, block and grid.
+        How it is spread: its name, block, grid and weights.
     context : Context
     report : MatmulReport or None
         Of the product that has made it.
@@ -107,13 +107,17 @@ class Matrix(Operators):
 
     @collective("tw.linalg.Matrix.redistribute")
     def redistribute(
-        self, layout: str | Layout = "rows", block: int | Sequence[int] | None = None, grid: Sequence[int] | None = None
+        self,
+        layout: str | Layout = "rows",
+        block: int | Sequence[int] | None = None,
+        grid: Sequence[int] | None = None,
+        weights: Sequence[int] | None = None,
     ) -> Collective[Matrix]:
         """A copy in another layout; collective.
 
         Parameters
         ----------
-        layout, block, grid
+        layout, block, grid, weights
             As in `tilewave.linalg.matrix`; or the `layout` of another matrix.
 
         Returns
@@ -130,7 +134,7 @@ class Matrix(Operators):
         Each element moves once; memory beyond the two matrices is four pieces of 1 MiB, or of a column where that is
         more.
         """
-        layout = layout_of("redistribute", self.shape, self.context.size, layout, block, grid)
+        layout = layout_of("redistribute", self.shape, self.context.size, layout, block, grid, weights)
         made = Matrix(self.context, self.shape, self.dtype, layout)
         move = Move(self.context, self._blocks, made._blocks, self.dtype)
         yield f"{self._identity()}, to {layout}"
@@ -156,8 +160,13 @@ class Matrix(Operators):
         Raises
         ------
         ConfigError
-            For extents or a context beyond 32 bits.
+            For extents or a context beyond 32 bits; of a layout with weights, which ScaLAPACK does not know.
         """
+        if self.layout.weights:
+            raise ConfigError(
+                f"to_scalapack: given a matrix with weights {self.layout.weights}; allowed: blocks in turns, as those "
+                "of A.redistribute()"
+            )
         leading = max(1, self.local.shape[0])
         numbers = [_DENSE, blacs_context, *self.shape, *self.layout.block, 0, 0, leading]
         try:
@@ -284,27 +293,28 @@ class Transposed(Operators):
         layout: str | Layout | None = None,
         block: int | Sequence[int] | None = None,
         grid: Sequence[int] | None = None,
+        weights: Sequence[int] | None = None,
     ) -> Collective[Matrix]:
         """A matrix of its own; collective.
 
         Parameters
         ----------
-        layout, block, grid
+        layout, block, grid, weights
             As in `matrix`. Default: "columns" of what lies by rows and so on, so that nothing travels.
 
         Returns
         -------
         Matrix
         """
-        return (yield from self._moved(layout, block, grid))
+        return (yield from self._moved(layout, block, grid, weights))
 
-    def _moved(self, layout=None, block=None, grid=None):
+    def _moved(self, layout=None, block=None, grid=None, weights=None):
         context = self.context
         if layout is None:
             of = self.matrix.layout
             name = {"rows": "columns", "columns": "rows"}.get(of.name, of.name)
-            layout = Layout(name, of.block[::-1], of.grid[::-1])
-        layout = layout_of("redistribute", self.shape, context.size, layout, block, grid)
+            layout = Layout(name, of.block[::-1], of.grid[::-1], of.weights)
+        layout = layout_of("redistribute", self.shape, context.size, layout, block, grid, weights)
         made = Matrix(context, self.shape, self.dtype, layout)
         move = Move(context, self.matrix._blocks.transposed(), made._blocks, self.dtype)
         yield f"{self.matrix._identity()}, {self.op}, to {layout}"
@@ -331,6 +341,7 @@ def matrix(
     layout: str | Layout = "rows",
     block: int | Sequence[int] | None = None,
     grid: Sequence[int] | None = None,
+    weights: Sequence[int] | None = None,
     context: Context | None = None,
 ) -> Collective[Matrix]:
     """Make a distributed matrix; collective.
@@ -350,9 +361,13 @@ def matrix(
         "rows": blocks of rows go round the ranks, "columns": blocks of columns, "cyclic": both, on a grid of ranks; or
         the `layout` of another matrix.
     block : int or (int, int), optional
-        Rows and columns of a block. Default: of one-dimensional layouts, one block a rank; of "cyclic", 128.
+        Rows and columns of a block. Default: of one-dimensional layouts, one block a rank, with weights about 32; of
+        "cyclic", 128.
     grid : (int, int), optional
         Of "cyclic": ranks along the rows and the columns. Default: all ranks, as near to a square as can be.
+    weights : sequence of int, optional
+        For each rank an integer from 1 on: ranks have blocks in proportion; on a grid its rows and columns have them in
+        proportion to the sums of their ranks. Default, and where all are equal: ranks have as many.
     context : Context, optional
 
     Returns
@@ -369,7 +384,7 @@ def matrix(
     Collective. Arrays that every rank gives are compared by a checksum.
     """
     shape, dtype, init, kind = _given(shape, dtype, init)
-    layout = layout_of("matrix", shape, context.size, layout, block, grid)
+    layout = layout_of("matrix", shape, context.size, layout, block, grid, weights)
     made = Matrix(context, shape, dtype, layout)
     if kind == FUNCTION:
         _fill(made, init)

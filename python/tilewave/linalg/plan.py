@@ -12,6 +12,7 @@ from tilewave.errors import ConfigError, shown
 from tilewave.field.values import whole_numbers
 from tilewave.linalg.checks import require_integer, require_one_of
 from tilewave.machine import known, measure
+from tilewave.plan.sentence import weights_of
 from tilewave.timeline.parts import Parts, Predicted, Simulated, WithComparison
 from tilewave.timeline.timeline import Timeline
 from tilewave.value import with_declared
@@ -38,6 +39,10 @@ def options_of(call, kind, given, memory):
     for (name, default, *_), values in zip(kind._declared, kind._values, strict=True):
         if name in given and (value := _checked(call, name, given[name], default, values)) is not None:
             setattr(options, name, value)
+    weights = given.get("weights")
+    options.weights = None if weights is None else whole_numbers(weights)
+    if weights is not None and options.weights is None:
+        raise ConfigError(f"{call}: weights: given {shown(weights)}; allowed: for each rank an integer, or none")
     require_integer(call, "memory", memory, 0)
     options.memory = None if memory is None else int(memory)
     return options
@@ -83,18 +88,20 @@ class _PlanOfMatrices:
         compared: tuple[Any, ...]
         messages: str
         ranks: int
+        weights: tuple[int, ...]
 
         def __init__(self, *choices: Any, **more: Any) -> None: ...
         def __getattr__(self, name: str) -> Any: ...
 
     @classmethod
-    def _of(cls, ranked, context):
-        """Of the core's plans, the fastest first; made once."""
+    def _of(cls, ranked, context, call):
+        """Of the core's plans of a call, the fastest first; made once."""
         if ranked.shown is None:
             best, *_ = plans = ranked.plans
             known_of = {name: getattr(best, name) for name, *_ in cls._declared} | cls._more(best)
             compared = () if best.predicted_s is None else tuple(cls._compared_with(plan) for plan in plans)
             more = {"compared": compared, "messages": known.messages(context), "ranks": context.size}
+            more["weights"] = call.weights if best.in_proportion else ()
             ranked.shown = cls(memory_bytes=best.memory_bytes, predicted_s=best.predicted_s, **known_of, **more)
         return ranked.shown
 
@@ -115,6 +122,7 @@ class _PlanOfMatrices:
         made = self._made()
         for name, value in self._choices().items():
             setattr(made, name, value)
+        made.in_proportion = bool(self.weights)
         return made
 
     def explain(self) -> str:
@@ -131,7 +139,8 @@ class _PlanOfMatrices:
         how = "one rank computes all" if self.ranks == 1 else self._how()
         count = len(self.compared)
         why = f", because this is predicted to be the fastest of {count} plans" if count > 1 else ""
-        return f"{how[:1].upper()}{how[1:]}{why}."
+        weights = f"; ranks have blocks in proportion to {weights_of(self.weights)}" if self.weights else ""
+        return f"{how[:1].upper()}{how[1:]}{weights}{why}."
 
     def _sent(self):
         """How a panel is sent to all ranks that need it."""
@@ -172,6 +181,8 @@ class MatmulPlan(_PlanOfMatrices):
         Of the rank that needs most, beyond the three matrices: panels, and copies of what is redistributed.
     predicted_s : float or None
         None where nothing was compared.
+    weights : tuple of int
+        In proportion to which ranks have parts of C; empty: as C lies.
     """
 
     _declared, _values = _core.linalg.product_choices, _core.linalg.product_values
@@ -182,6 +193,7 @@ class MatmulPlan(_PlanOfMatrices):
     compared: tuple[Any, ...] = ()
     messages: str = ""
     ranks: int = 0
+    weights: tuple[int, ...] = ()
 
     def _how(self):
         if self.algorithm == "wavefront":
@@ -225,6 +237,8 @@ class FactorPlan(_PlanOfMatrices):
         None where nothing was compared.
     moving_s : float
         Predicted, of redistributing the matrix first; not in `predicted_s`, but in what plans are compared by.
+    weights : tuple of int
+        In proportion to which ranks have blocks; empty: they take turns.
     """
 
     _declared, _values = _core.linalg.factor_choices, _core.linalg.factor_values
@@ -237,6 +251,7 @@ class FactorPlan(_PlanOfMatrices):
     compared: tuple[Any, ...] = ()
     messages: str = ""
     ranks: int = 0
+    weights: tuple[int, ...] = ()
 
     @classmethod
     def _more(cls, plan):

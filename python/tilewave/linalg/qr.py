@@ -68,7 +68,8 @@ class QrFactor(Matrix):
         m, n = self.shape
         mode = mode or self.mode
         shape = (m, m if mode == "full" else min(m, n))
-        layout = by_block_columns(shape, self.layout.block[1], self.context.size)
+        ranks = self.context.size
+        layout = by_block_columns(shape, self.layout.block[1], ranks, self.layout._weights_of(ranks) or ())
         made = Matrix(self.context, shape, self.dtype, layout)
         run = _core.linalg.forming(self._factor, made._storage, blas())
         yield f"{self._identity()}; mode {mode}"
@@ -170,6 +171,7 @@ def qr(
     lookahead: int | None = None,
     tree: str | None = None,
     algorithm: str = "auto",
+    weights: Sequence[int] | None = None,
     memory: int | None = None,
     overwrite_a: bool = False,
     context: Context | None = None,
@@ -183,7 +185,7 @@ def qr(
     mode : str
         What the factors unpack to: "economic", ``Q, R = qr(a)`` with as many columns of Q as the lesser side of a has;
         "full", with a square Q; "r", ``R, = qr(a, mode="r")``.
-    grid, block, lookahead, tree, algorithm, memory
+    grid, block, lookahead, tree, algorithm, weights, memory
         As in `lu`.
     overwrite_a : bool
         Factor in the memory of `a`, a Matrix that has the factor's layout: both then have the factor's elements. Of
@@ -208,6 +210,7 @@ def qr(
     """
     require_one_of("qr", "mode", "None" if mode is None else mode, MODES)
     wish = {"grid": grid, "block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
+    wish["weights"] = weights
     given = context, a, wish, memory, f"mode {mode}", overwrite_a
     made = yield from factored("qr", "qr", QrFactor, *given)
     made.mode = mode

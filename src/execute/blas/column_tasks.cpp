@@ -14,16 +14,18 @@ namespace {
 struct LocalRows {
     RowPart rows;
     std::int64_t k = 0, block = 1;
-    std::int64_t before() const { return k <= rows.part ? 0 : (k - rows.part + rows.parts - 1) / rows.parts; }
+    std::int64_t before(std::int64_t tile) const { return rows.tiles.before(rows.part, {tile}); }
     std::int64_t global(std::int64_t l) const {
-        return (rows.part + (before() + l / block) * rows.parts) * block + l % block;
+        return rows.tiles.global_of(rows.part, {before(k) + l / block}).at * block + l % block;
     }
+    bool has(std::int64_t tile) const { return rows.tiles.part_of({tile}) == rows.part; }
     // -1: another rank has it, or it is beyond `count` rows.
     std::int64_t local(std::int64_t g, std::int64_t count) const {
-        const std::int64_t tile = g / block, l = (tile / rows.parts - before()) * block + g % block;
-        return g >= 0 && tile % rows.parts == rows.part && l >= 0 && l < count ? l : -1;
+        if (g < 0 || !has(g / block)) return -1;
+        const std::int64_t l = (before(g / block) - before(k)) * block + g % block;
+        return l >= 0 && l < count ? l : -1;
     }
-    bool has_diagonal() const { return k % rows.parts == rows.part; }
+    bool has_diagonal() const { return has(k); }
 };
 
 // As LAPACK compares complex numbers.

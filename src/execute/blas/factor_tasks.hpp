@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "execute/blas/library.hpp"
+#include "tilewave/engine/block_cyclic.hpp"
 #include "tilewave/engine/task.hpp"
 
 namespace tilewave {
@@ -43,9 +44,10 @@ private:
     std::vector<std::pair<std::int64_t, std::int64_t>> pivots_;
 };
 
-/// Which tile rows a rank has: every `parts`-th from `part` on.
+/// Which tile rows a rank has: those of a part.
 struct RowPart {
-    int parts = 1, part = 0;
+    Axis tiles = Axis(1, 1, 1);  ///< of any extent
+    int part = 0;
 };
 
 /// The operations of FactorTask, and of TriangularSystem behind them. After a pivot has failed, panels travel

@@ -15,7 +15,7 @@ private:
     std::pair<std::int64_t, std::int64_t> travels(std::int64_t k) const override { return {k + 1, n_}; }
 
     void factor(std::int64_t k) override {
-        if (tiles_.parts > 1) {
+        if (tiles_.parts() > 1) {
             if (has_row(k)) {
                 factor_top(k);
                 send_down(k, of_the_panel);
@@ -37,24 +37,25 @@ private:
     bool by_tiles() const override { return true; }
 
     // The factored diagonal tile, as the tiles below it are made with.
-    Region top(std::int64_t k) const { return tiles_.parts > 1 ? of_across(k, n_) : of_matrix(k, k, k + 1); }
+    Region top(std::int64_t k) const { return tiles_.parts() > 1 ? of_across(k, n_) : of_matrix(k, k, k + 1); }
 
     void factor_top(std::int64_t k) override {
         const Region tile = of_matrix(k, k, k + 1);
         const double width = static_cast<double>(tile.box.extent(1));
         std::vector<Region> writes{tile};
-        if (tiles_.parts > 1) writes.push_back(top(k));
+        if (tiles_.parts() > 1) writes.push_back(top(k));
         list_.task(0, number(k, 0), cholesky_top, {tile}, std::move(writes), width * width * width / 3, {k, k});
     }
 
     void factor_below(std::int64_t k, std::int64_t t0, std::int64_t t1) override {
         const Region below = of_matrix(k, t0, t1);
-        list_.task(0, number(k, 1 + t0 + (tiles_.parts > 1 ? row_ : 0)), cholesky_below, {top(k), below},
-                   {below, of_panel(k, t0, t1)}, static_cast<double>(below.box.points() * tiles_.width(k)), {k, k, t0});
+        const std::int64_t first = tiles_.tile(row_, tiles_.before(row_, t0));  // another one in each row of ranks
+        list_.task(0, number(k, 1 + first), cholesky_below, {top(k), below}, {below, of_panel(k, t0, t1)},
+                   static_cast<double>(below.box.points() * tiles_.width(k)), {k, k, t0});
     }
 
     // Tile j of the panel goes down the column of ranks that has block column j, from where it meets the diagonal.
-    int root_of(std::int64_t, std::int64_t j) const override { return static_cast<int>(j % tiles_.parts); }
+    int root_of(std::int64_t, std::int64_t j) const override { return tiles_.part_of(j); }
     void bring(std::int64_t k, Part part) override {
         const auto [j0, j1] = columns_of(k, part);
         for (std::int64_t j = j0; j < j1; ++j)
@@ -68,7 +69,7 @@ private:
 
     // Block column j without what panel k contributes, in groups of tiles of about task_flops.
     void update(int lane, std::int64_t k, std::int64_t j, std::int64_t t0, std::int64_t t1, bool looks) override {
-        const Region across = tiles_.parts > 1 ? of_across(k, j) : of_panel(k, j, j + 1);
+        const Region across = tiles_.parts() > 1 ? of_across(k, j) : of_panel(k, j, j + 1);
         for_tile_groups(j, std::max(j, t0), t1, [&](std::int64_t t, std::int64_t end) {
             const Region part = of_matrix(j, t, end);
             list_.task(lane, number(k, 1 + 2 * n_ + j * n_ + t), cholesky_update, {of_panel(k, t, end), across, part},

@@ -31,7 +31,9 @@ Array by_columns(std::int64_t item_bytes, const Box& owned) {
 }
 
 PanelTiles tiles_of(const BlockCyclic& layout, std::int64_t more, int parts) {
-    return {layout.rows.extent, layout.columns.extent, layout.columns.block, more, parts};
+    const std::int64_t rows = layout.rows.extent, block = layout.columns.block;
+    return {rows, layout.columns.extent, block, more,
+            Axis((rows + block - 1) / block, parts, 1, parts > 1 ? layout.rows.weights() : Weights())};
 }
 
 Box triangles_of(const BlockCyclic& layout, int rank) {
@@ -49,7 +51,6 @@ RightLooking::RightLooking(const BlockCyclic& layout, std::int64_t item_bytes, c
       n_(tiles_.tile_rows()),
       begin_(choices.part.first_step),
       end_(choices.part.steps > 0 ? std::min(tiles_.panels(), begin_ + choices.part.steps) : tiles_.panels()),
-      grid_(layout.columns.parts),
       row_(layout.row_of(rank)),
       me_(layout.column_of(rank)),
       buffers_(std::max(2, panels_ahead(choices.lookahead, tiles_.panels()) + (choices.wavefront ? 2 : 1))),
@@ -61,7 +62,7 @@ RightLooking::RightLooking(const BlockCyclic& layout, std::int64_t item_bytes, c
                                  " ranks; allowed: one row of ranks, or a broadcast"));
     list_.schedule().arrays = {by_columns(item_bytes, layout.owned(rank)), tiles_.array(item_bytes, buffers_, row_)};
     if (layout.rows.parts == 1) return;
-    across_ = {layout.columns.extent, layout.rows.extent, tiles_.block, 1, grid_};
+    across_ = tiles_of(layout.transposed(), 1, layout.columns.parts);
     array_across_ = 2;
     list_.schedule().arrays.push_back(across_.array(item_bytes, buffers_, me_));
     down_.emplace(list_, across_, choices.tree, grid_column(layout, rank), 3 * buffers_, array_across_,
@@ -80,7 +81,7 @@ void RightLooking::post_down(std::int64_t k, Part part, bool sends) {
     int number = 0;
     for (std::int64_t at = across_.before(me_, j0), last = at; at < end; at = last) {
         const auto root = [&](std::int64_t i) {
-            return part == of_the_panel ? RightLooking::root_of(k, 0) : root_of(k, me_ + i * grid_);
+            return part == of_the_panel ? RightLooking::root_of(k, 0) : root_of(k, across_.tile(me_, i));
         };
         while (last < end && root(last) == root(at)) ++last;
         const std::vector<Box> chunks = down_->chunks(k, first + at, first + last);

@@ -51,7 +51,7 @@ protected:
     /// After all of a step, in lane 0.
     virtual void end_of(std::int64_t) {}
     /// The row of ranks that has the tile for block column j.
-    virtual int root_of(std::int64_t k, std::int64_t) const { return static_cast<int>(k % tiles_.parts); }
+    virtual int root_of(std::int64_t k, std::int64_t) const { return tiles_.part_of(k); }
     /// Block column j on the right of panel k, as far as tiles [t0, t1) of the panel go beyond those before. `looks`:
     /// hand_on() between its tasks.
     virtual void update(int lane, std::int64_t k, std::int64_t j, std::int64_t t0, std::int64_t t1, bool looks) = 0;
@@ -75,7 +75,7 @@ protected:
     }
     /// Whether the ranks of a block column, or of a block row, are this one's column or row.
     bool has_column(std::int64_t j) const { return owner(j) == me_; }
-    bool has_row(std::int64_t t) const { return t % tiles_.parts == row_; }
+    bool has_row(std::int64_t t) const { return tiles_.part_of(t) == row_; }
     bool has_rows(std::int64_t t0, std::int64_t t1) const { return tiles_.before(row_, t0) < tiles_.before(row_, t1); }
     /// Of what goes down a column of ranks, the tile for block column j; of number n_ the one for the panel's ranks.
     Region of_across(std::int64_t k, std::int64_t j) const {
@@ -99,7 +99,7 @@ protected:
         const auto step = units_of_task(2.0 * static_cast<double>(tiles_.block * tiles_.block * tiles_.width(j)));
         const std::int64_t first = tiles_.before(row_, t0), end = tiles_.before(row_, t1);
         for (std::int64_t at = first; at < end; at += step)
-            f(row_ + at * tiles_.parts, std::min(t1, row_ + (at + step) * tiles_.parts));
+            f(tiles_.tile(row_, at), at + step < end ? tiles_.tile(row_, at + step) : t1);
     }
 
     BlockCyclic layout_;
@@ -107,7 +107,7 @@ protected:
     PanelTiles tiles_, across_;
     std::int64_t n_;            // tile rows
     std::int64_t begin_, end_;  // the steps
-    int grid_, row_, me_, buffers_;
+    int row_, me_, buffers_;
     TaskList list_;
     std::int32_t array_across_ = -1;
     /// Messages between ranks of a column have tags of kind 0 where they go down, of others in classes of factors.
@@ -145,7 +145,9 @@ private:
     void update_others(Waves& waves, std::int64_t k, TileRange part, std::int64_t pending, bool flush,
                        std::int32_t arrived);
     // A block column always has the same lane: its updates stay in order.
-    bool updates(int lane, std::int64_t j) const { return has_column(j) && (j / grid_) % choices_.lanes == lane; }
+    bool updates(int lane, std::int64_t j) const {
+        return has_column(j) && layout_.columns.local_of({tiles_.lo(j)}).at / tiles_.block % choices_.lanes == lane;
+    }
     std::int64_t last_tile() const { return tiles_.tile_rows() + tiles_.more; }
     std::vector<Box> chunks(std::int64_t k) const;
     int owner(std::int64_t k) const { return layout_.columns.part_of({tiles_.lo(k)}); }

@@ -13,7 +13,7 @@ FactorOnColumns::FactorOnColumns(const BlockCyclic& layout, std::int64_t item_by
 
 Region FactorOnColumns::under(const Box& chunk, std::int64_t j, std::int64_t t0, std::int64_t t1) const {
     Region columns = of_matrix(j, t0, t1);
-    columns.box.hi[1] = of_matrix(j + (chunk.extent(1) - 1) * grid_, t0, t1).box.hi[1];
+    columns.box.hi[1] = of_matrix(across_.tile(me_, across_.before(me_, j) + chunk.extent(1) - 1), t0, t1).box.hi[1];
     return columns;
 }
 
@@ -27,8 +27,8 @@ void FactorOnColumns::pass(std::int64_t k, Part part, std::vector<std::pair<std:
     std::vector<Chunk> chunks;
     for (const auto& [j0, j1] : columns)
         for (const Box& tiles : across_.pieces(k, across_.place(me_, j0), across_.place(me_, j1), items))
-            chunks.push_back({tiles, me_ + (tiles.lo[1] - across_.first(me_)) * grid_, -1});
-    const int p = tiles_.parts, root = static_cast<int>(k % p), at = (row_ - root + p) % p;
+            chunks.push_back({tiles, across_.tile(me_, tiles.lo[1] - across_.first(me_)), -1});
+    const int p = tiles_.parts(), root = tiles_.part_of(k), at = (row_ - root + p) % p;
     const auto post = [&](bool send, Chunk& chunk) {
         const std::int64_t slot =
             (&chunk - chunks.data()) * 2 * buffers_ + 2 * (k % buffers_) + (part == of_the_others);

@@ -16,10 +16,10 @@ protected:
     FactorOnColumns(const BlockCyclic& layout, std::int64_t item_bytes, const FactorChoices& choices, int rank,
                     int ranks, std::int64_t more, std::int64_t items_more);
 
-    bool several_rows() const { return tiles_.parts > 1; }
+    bool several_rows() const { return tiles_.parts() > 1; }
     /// Numbers of a panel's works, and of what becomes of passing tiles.
     std::int64_t panel_numbers() const { return several_rows() ? (tiles_.block + 1) * rounds_->works() : 1; }
-    std::int64_t passing_numbers() const { return (tiles_.parts + 2) * tiles_.block_columns(); }
+    std::int64_t passing_numbers() const { return (tiles_.parts() + 2) * tiles_.block_columns(); }
 
     /// What one rank does with passing tiles: where they begin, at each rank, and where they end. `chunk`: of the array
     /// that passes, the tiles for this column's block columns from j on; `within`: the number of the work.

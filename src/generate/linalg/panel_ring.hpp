@@ -21,25 +21,26 @@ RankGroup grid_row(const BlockCyclic& layout, int rank);
 RankGroup grid_column(const BlockCyclic& layout, int rank);
 
 /// How a matrix is cut into tiles; panel k is block column k, with the tiles from the diagonal down. Tile rows go round
-/// the parts of a grid. Its array is [panel, place, row, column]: whole tiles lie together, short ones have room to
-/// spare. The places of a part lie together, in the order of its tiles, and behind them its `more` places.
+/// the parts of a grid, as `dealt` says. Its array is [panel, place, row, column]: whole tiles lie together, short ones
+/// have room to spare. The places of a part lie together, in the order of its tiles, and behind them its `more` places.
 struct PanelTiles {
     std::int64_t rows = 0, columns = 0, block = 1;
-    std::int64_t more = 0;  ///< places of each part in addition to those of the matrix
-    int parts = 1;
-    std::int64_t tile_rows() const { return (rows + block - 1) / block; }
+    std::int64_t more = 0;       ///< places of each part in addition to those of the matrix
+    Axis dealt = Axis(0, 1, 1);  ///< tile rows, in blocks of one
+    int parts() const { return dealt.parts; }
+    std::int64_t tile_rows() const { return dealt.extent; }
     std::int64_t block_columns() const { return (columns + block - 1) / block; }
     /// Block columns that hold a part of the diagonal.
     std::int64_t panels() const { return std::min(tile_rows(), block_columns()); }
+    /// The part that has a tile; and tile i of a part.
+    int part_of(std::int64_t t) const { return dealt.part_of({t}); }
+    std::int64_t tile(int part, std::int64_t i) const { return dealt.global_of(part, {i}).at; }
     /// Tiles of a part, and its first place.
-    std::int64_t count(int part) const { return (tile_rows() - part + parts - 1) / parts; }
-    std::int64_t first(int part) const {
-        return part * (tile_rows() / parts + more) + std::min<std::int64_t>(part, tile_rows() % parts);
-    }
+    std::int64_t count(int part) const { return dealt.count(part); }
+    std::int64_t first(int part) const { return part * more + dealt.first(part); }
     /// Tiles of a part before tile t. Tile number tile_rows() + e stands for the e-th of its further places.
     std::int64_t before(int part, std::int64_t t) const {
-        if (t >= tile_rows()) return count(part) + t - tile_rows();
-        return t <= part ? 0 : (t - part + parts - 1) / parts;
+        return t >= tile_rows() ? count(part) + t - tile_rows() : dealt.before(part, {t});
     }
     std::int64_t place(int part, std::int64_t t) const { return first(part) + before(part, t); }
     std::int64_t lo(std::int64_t t) const { return t * block; }

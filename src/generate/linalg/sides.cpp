@@ -83,7 +83,7 @@ private:
     std::int64_t last_row(std::int64_t t1) const { return tiles_.hi(std::min(t1, tiles_.tile_rows()) - 1); }
 
     // The row of ranks that has a tile; the triangles are those of row 0.
-    int row_of(std::int64_t t) const { return t < tiles_.tile_rows() ? static_cast<int>(t % layout_.rows.parts) : 0; }
+    int row_of(std::int64_t t) const { return t < tiles_.tile_rows() ? layout_.rows.part_of({tiles_.lo(t)}) : 0; }
 
     // Tiles [t0, t1) of one rank, copied in one task: a run of the matrix that it has.
     void copy(std::int64_t s, std::int64_t t0, std::int64_t t1, FactorTask operation) {

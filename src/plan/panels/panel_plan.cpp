@@ -27,6 +27,17 @@ FactorChoices choices_of(const FactorPlan& plan, int threads) {
 
 namespace {
 
+// The first of the ranks that have most of a matrix.
+int rank_with_most(const BlockCyclic& layout) {
+    const auto most = [](const Axis& axis) {
+        int best = 0;
+        for (int part = 1; part < axis.parts; ++part)
+            if (axis.count(part) > axis.count(best)) best = part;
+        return best;
+    };
+    return layout.rank_of(most(layout.rows), most(layout.columns));
+}
+
 // Arrays in which panels travel.
 std::int64_t moving_panels(const Schedule& s) {
     std::int64_t bytes = 0;
@@ -97,7 +108,7 @@ std::vector<std::int64_t> blocks_of(const PanelProblem& p, const Index& grid, co
 }
 
 bool same_kind(const FactorPlan& a, const FactorPlan& b) {
-    return a.block == b.block && a.algorithm == b.algorithm && a.grid == b.grid;
+    return a.block == b.block && a.algorithm == b.algorithm && a.grid == b.grid && a.in_proportion == b.in_proportion;
 }
 
 // Bytes that a rank sends.
@@ -144,15 +155,23 @@ std::string FactorPlan::text() const {
     const bool waves = algorithm == FactorAlgorithm::wavefront;
     return std::string(choice_names<FactorAlgorithm>[static_cast<std::size_t>(waves)]) +
            (waves ? "" : std::string(" by ") + choice_names<BroadcastTree>[static_cast<std::size_t>(tree)]) +
-           (grid[0] > 1 ? concat(" on ", grid[0], " x ", grid[1], " ranks") : "") + ", panels of " +
-           std::to_string(block) + " in chunks of " + std::to_string(chunk_bytes >> 10) + " KiB, " +
-           std::to_string(lookahead) + " ahead" + (moving_s > 0 ? ", redistributed first" : "");
+           (grid[0] > 1 ? concat(" on ", grid[0], " x ", grid[1], " ranks") : "") +
+           (in_proportion ? ", blocks in proportion" : "") + ", panels of " + std::to_string(block) + " in chunks of " +
+           std::to_string(chunk_bytes >> 10) + " KiB, " + std::to_string(lookahead) + " ahead" +
+           (moving_s > 0 ? ", redistributed first" : "");
 }
 
 BlockCyclic panel_layout(const PanelProblem& p, const FactorPlan& plan) {
     const auto rows = static_cast<int>(plan.grid[0]);
-    return {{p.matrix.rows.extent, rows, rows > 1 ? plan.block : 0},
-            {p.matrix.columns.extent, static_cast<int>(plan.grid[1]), plan.block}};
+    const BlockCyclic even{{p.matrix.rows.extent, rows, rows > 1 ? plan.block : 0},
+                           {p.matrix.columns.extent, static_cast<int>(plan.grid[1]), plan.block}};
+    return plan.in_proportion ? even.in_proportion(p.weights) : even;
+}
+
+BlockCyclic even_columns(std::int64_t rows, std::int64_t columns, int ranks, const Weights& weights) {
+    const std::int64_t parts = weights.empty() ? ranks : ranks * tuning::blocks_in_proportion;
+    const BlockCyclic even{{rows, 1, 0}, {columns, ranks, std::max<std::int64_t>(1, (columns + parts - 1) / parts)}};
+    return even.in_proportion(weights);
 }
 
 Schedule panel_schedule(const PanelProblem& p, const FactorPlan& plan, int rank, const FactorPart& part) {
@@ -163,27 +182,37 @@ Schedule panel_schedule(const PanelProblem& p, const FactorPlan& plan, int rank,
         case PanelWork::cholesky: return cholesky(layout, p.item_bytes, choices, rank, p.ranks);
         case PanelWork::lu: return lu(layout, p.item_bytes, choices, rank, p.ranks);
         case PanelWork::qr: return qr(layout, p.item_bytes, choices, rank, p.ranks);
-        default: return triangular_solve(layout, p.sides, p.item_bytes, p.system, choices, rank, p.ranks);
+        default: {
+            const BlockCyclic sides =
+                plan.in_proportion ? even_columns(p.sides.rows.extent, p.sides.columns.extent, p.ranks, p.weights)
+                                   : p.sides;
+            return triangular_solve(layout, sides, p.item_bytes, p.system, choices, rank, p.ranks);
+        }
     }
 }
 
 std::vector<FactorPlan> panel_plans(const std::string& call, const PanelProblem& p, const FactorOptions& wish) {
-    check_choices(call, wish);
+    check_choices(call, wish, p.ranks);
     const bool many = p.ranks > tuning::most_ranks_of_blocks && !wish.memory_bytes;
     const bool solve = p.work == PanelWork::solve, chosen = wish.algorithm && wish.block && wish.lookahead;
+    // As the caller or the matrix says; those of the machine are compared with even blocks.
+    const bool always = !p.weights.empty() && (wish.weights || !p.matrix.weights().empty());
     std::vector<FactorPlan> all;
     struct Known {
         std::int64_t memory = -1, sent = 0;
     };
-    std::map<std::tuple<std::int64_t, FactorAlgorithm, std::int64_t, int, BroadcastTree>, Known> known;
+    std::map<std::tuple<std::int64_t, FactorAlgorithm, std::int64_t, int, BroadcastTree, bool>, Known> known;
     const std::vector<std::int64_t> chunks =
         wish.chunk_bytes ? std::vector{*wish.chunk_bytes}
                          : std::vector(tuning::panel_chunks_bytes.begin(), tuning::panel_chunks_bytes.end());
     const auto add = [&](FactorPlan plan) {
         for (const std::int64_t chunk : chunks) {
             plan.chunk_bytes = chunk;
-            Known& found = known[{plan.grid[0], plan.algorithm, plan.block, plan.lookahead, plan.tree}];
-            if (found.memory < 0) found = {moving_panels(panel_schedule(p, plan, 0, {0, 1})), sent_by_rank_0(p, plan)};
+            Known& found =
+                known[{plan.grid[0], plan.algorithm, plan.block, plan.lookahead, plan.tree, plan.in_proportion}];
+            if (found.memory < 0)
+                found = {moving_panels(panel_schedule(p, plan, rank_with_most(panel_layout(p, plan)), {0, 1})),
+                         sent_by_rank_0(p, plan)};
             plan.memory_bytes = found.memory;
             plan.sent_bytes = found.sent;
             plan.least_sent_bytes = least_sent(p, plan);
@@ -213,7 +242,11 @@ std::vector<FactorPlan> panel_plans(const std::string& call, const PanelProblem&
                         plan.tree = tree;
                         plan.lookahead = ahead;
                         plan.block = block;
-                        add(plan);
+                        for (const bool in_proportion : {false, true}) {
+                            plan.in_proportion = in_proportion;
+                            if (in_proportion ? p.weights.empty() : always) continue;
+                            add(plan);
+                        }
                     }
                 }
         }

@@ -23,10 +23,13 @@ struct PanelProblem {
     int ranks = 1, threads = 1;
     BlockCyclic sides = {{0, 1, 0}, {0, 1, 0}};  ///< of a solve, by columns
     TriangularSystem system = {};                ///< of a solve
+    Weights weights = {};                        ///< of plans in proportion; empty: there are none
 };
 
 /// Where the matrix lies while it is worked on.
 BlockCyclic panel_layout(const PanelProblem& problem, const FactorPlan& plan);
+/// Right-hand sides by columns, as even as can be, or as nearly in proportion.
+BlockCyclic even_columns(std::int64_t rows, std::int64_t columns, int ranks, const Weights& weights = {});
 FactorChoices choices_of(const FactorPlan& plan, int threads);
 Schedule panel_schedule(const PanelProblem& problem, const FactorPlan& plan, int rank, const FactorPart& part = {});
 

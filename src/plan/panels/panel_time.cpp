@@ -36,7 +36,9 @@ Cost cost_of(const PanelProblem& p, const FactorPlan& plan) {
     if (p.work == PanelWork::solve || panels_of(p, plan) == 0)
         return {0, static_cast<double>(lane_steps(p, plan, {}) * p.ranks)};
     const auto k = static_cast<double>(panels_of(p, plan)), ranks = static_cast<double>(plan.grid[0] * plan.grid[1]);
-    FactorPart part{0, 2, 0, static_cast<int>(std::min<std::int64_t>(2, plan.grid[1])), 1};
+    // In proportion, panels one after another may lie on any columns of the grid.
+    FactorPart part{0, 2, 0,
+                    static_cast<int>(plan.in_proportion ? plan.grid[1] : std::min<std::int64_t>(2, plan.grid[1])), 1};
     Cost cost;
     cost.step = static_cast<double>(lane_steps(p, plan, part)) / 2;
     cost.whole = ranks * k * cost.step;
@@ -82,7 +84,7 @@ double column_s(const PanelProblem& p, const FactorPlan& plan, FactorPart part, 
                 std::vector<OperationRate> rates) {
     rates[columns_left_out] = {0, 0};
     part.steps = -1;
-    part.first_column = static_cast<int>(part.first_step % plan.grid[1]);
+    part.first_column = panel_layout(p, plan).columns.part_of({part.first_step * plan.block});
     part.columns = 1;
     double time_s[2];
     for (const int i : {0, 1}) {
@@ -107,6 +109,7 @@ PanelSample sample_of(const PanelProblem& p, const FactorPlan& plan, double most
                        least = tuning::least_columns_played;
     sample.columns =
         static_cast<int>(std::min(q, std::clamp(static_cast<std::int64_t>(columns), least, std::max(least, most))));
+    if (plan.in_proportion) sample.columns = static_cast<int>(q);
     sample.steps = sample.columns < q ? sample.columns : 2 * q;
     sample.cost = 4.5 * cost.step * static_cast<double>(plan.grid[0] * sample.columns * sample.steps);
     if (tuning::least_panels_sampled * sample.steps > panels) {  // all steps

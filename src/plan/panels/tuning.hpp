@@ -19,6 +19,8 @@ inline constexpr std::array<std::int64_t, 2> small_blocks{1, 8};
 /// A layout's block columns that are narrower than all of these stay where there are at most so many: each costs a
 /// message to every rank and a task on every other one.
 inline constexpr std::int64_t most_narrow_panels = 128;
+/// Blocks for each rank, on average, of what may have any blocks in proportion: weights are met to 1 or 2 %.
+inline constexpr std::int64_t blocks_in_proportion = 32;
 /// Steps of all lanes that are simulated for one of several plans, for all of them, and for a plan alone: of more than
 /// these a sample is. A second has 2 to 4 million.
 inline constexpr double most_plan_steps = 3e5, most_plans_steps = 3e6, most_alone_steps = 4e6;

@@ -26,12 +26,21 @@ ProductOperand in_blocks(const ProductOperand& operand, const BlockCyclic& block
     return made;
 }
 
-bool two_dimensions(const BlockCyclic& c) {
-    return c.rows.parts > 1 && c.columns.parts > 1;
-}
-
 std::int64_t ceil_of(std::int64_t n, std::int64_t by) {
     return std::max<std::int64_t>(1, (n + by - 1) / by);
+}
+
+// The same grid with parts in proportion, of blocks that are small enough for that.
+BlockCyclic dealt(const BlockCyclic& blocks, const Weights& weights) {
+    const auto fine = [](const Axis& a) {
+        const std::int64_t most = ceil_of(a.extent, a.parts * tuning::blocks_in_proportion);
+        return Axis(a.extent, a.parts, a.block == 0 ? most : std::min(a.block, most));
+    };
+    return BlockCyclic{fine(blocks.rows), fine(blocks.columns), blocks.ranks_by_column}.in_proportion(weights);
+}
+
+bool two_dimensions(const BlockCyclic& c) {
+    return c.rows.parts > 1 && c.columns.parts > 1;
 }
 
 // An axis on so many parts: as it is where it lies so, else in the blocks of another one.
@@ -136,6 +145,9 @@ std::vector<ProductPlan> combinations(const ProductRequest& r) {
         std::vector<ProductPlan> plans(1);
         plans.front().algorithm = algorithm;
         plans = with_each(plans, &ProductPlan::wide_blocks, wides);
+        if (!r.weights.empty())
+            plans = with_each(plans, &ProductPlan::in_proportion,
+                              r.wish.weights ? std::vector{true} : std::vector{false, true});
         plans = with_each(plans, &ProductPlan::panel, panels_of(r, waves));
         plans = with_each(plans, &ProductPlan::tree, trees);
         plans = with_each(plans, &ProductPlan::pending, pendings);
@@ -147,14 +159,16 @@ std::vector<ProductPlan> combinations(const ProductRequest& r) {
     return all;
 }
 
-// The ranks at the ends of a grid and next to them, in order; all where they are few. Others have as much as one of
-// these.
+// The ranks at the ends of a grid and next to them, in order; all where they are few, or have unequal parts. Others
+// have as much as one of these.
 std::vector<int> ends_of(const BlockCyclic& blocks, int ranks) {
     std::vector<int> all;
+    const bool equal = blocks.weights().empty();
     const auto inside = [](int at, int parts) { return at > 1 && at < parts - 2; };
     for (int rank = 0; rank < ranks; ++rank) {
-        const bool left_out = ranks > most_ranks_played && (inside(blocks.row_of(rank), blocks.rows.parts) ||
-                                                            inside(blocks.column_of(rank), blocks.columns.parts));
+        const bool left_out =
+            ranks > most_ranks_played && equal &&
+            (inside(blocks.row_of(rank), blocks.rows.parts) || inside(blocks.column_of(rank), blocks.columns.parts));
         if (!left_out) all.push_back(rank);
     }
     return all;
@@ -180,9 +194,12 @@ Fewer on_fewer(const ProductRequest& r, double part) {
                        k = shorter(r.a.blocks.columns, r.b.blocks.rows);
     const auto cut = [&](ProductOperand operand, std::int64_t rows, std::int64_t columns) {
         BlockCyclic& b = operand.blocks;
-        b = {{rows, parts_of(b.rows.parts), b.rows.block},
-             {columns, parts_of(b.columns.parts), b.columns.block},
-             b.ranks_by_column};
+        const auto some = [&](const Axis& a, std::int64_t extent) {
+            Weights weights = a.weights();
+            if (!weights.empty()) weights.resize(parts_of(a.parts));
+            return Axis(extent, parts_of(a.parts), a.block, weights);
+        };
+        b = {some(b.rows, rows), some(b.columns, columns), b.ranks_by_column};
         return operand;
     };
     Fewer fewer{r, part, {}};
@@ -193,6 +210,10 @@ Fewer on_fewer(const ProductRequest& r, double part) {
     fewer.request.ranks = std::max({some.ranks(), fewer.request.a.blocks.ranks(), fewer.request.b.blocks.ranks()});
     for (int rank = 0; rank < fewer.request.ranks; ++rank)
         fewer.ranks.push_back(rank < some.ranks() ? all.rank_of(some.row_of(rank), some.column_of(rank)) : rank);
+    if (!r.weights.empty()) {
+        fewer.request.weights.clear();
+        for (const int rank : fewer.ranks) fewer.request.weights.push_back(r.weights[rank]);
+    }
     const bool tall = all.rows.parts >= all.columns.parts;
     fewer.part = tall ? static_cast<double>(some.rows.parts) / all.rows.parts
                       : static_cast<double>(some.columns.parts) / all.columns.parts;
@@ -265,6 +286,7 @@ std::string ProductPlan::text() const {
     std::string text = name_of(algorithm), names;
     if (algorithm != ProductAlgorithm::wavefront) text += " by " + name_of(tree);
     text += ", panels of " + std::to_string(panel) + ", tasks of " + task + " Mflop, ";
+    if (in_proportion) text += "C in proportion, ";
     text += pending ? "a pending block for every other rank" : std::to_string(lookahead) + " ahead";
     for (std::size_t i = 0; i < 3; ++i)
         if (moved[i]) names += (names.empty() ? "" : " and ") + std::string(1, "ABC"[i]);
@@ -310,6 +332,7 @@ ProductCase product_case(const std::string& call, const ProductRequest& r, const
         c = in_blocks(c, {{c.blocks.rows.extent, r.ranks, ceil_of(c.blocks.rows.extent, r.ranks)},
                           {c.blocks.columns.extent, 1, 0},
                           false});
+    if (plan.in_proportion) c = in_blocks(c, dealt(c.blocks, r.weights));
     const BlockCyclic &a0 = given[0].blocks, &b0 = given[1].blocks;
     const bool keeps_common = b0.rows.parts == c.blocks.rows.parts && b0.columns.parts == 1;
     const bool panels_of_b =
@@ -335,12 +358,12 @@ ProductCase product_case(const std::string& call, const ProductRequest& r, const
 }
 
 std::vector<ProductPlan> product_plans(const std::string& call, const ProductRequest& r) {
-    check_choices(call, r.wish);
+    check_choices(call, r.wish, r.ranks);
     std::vector<ProductPlan> all = combinations(r);
     for (ProductPlan& plan : all) {
         const ProductCase one = product_case(call, r, plan);
         plan.moved = one.moved;
-        for (const int rank : ends_of(r.c.blocks, r.ranks))
+        for (const int rank : ends_of(one.operands[2].blocks, r.ranks))
             plan.memory_bytes = std::max(plan.memory_bytes, one.copies_bytes(rank) + moving_bytes(one.schedule(rank)));
     }
     if (!r.wish.memory_bytes) return all;
@@ -356,9 +379,10 @@ std::vector<ProductPlan> product_plans(const std::string& call, const ProductReq
 
 void measure_products(const std::string& call, const ProductRequest& r, const std::vector<ProductPlan>& plans, int rank,
                       const ProductRates& rates) {
-    std::set<std::tuple<ProductAlgorithm, std::int64_t, double, bool>> seen;  // panels ahead change no task
+    std::set<std::tuple<ProductAlgorithm, std::int64_t, double, bool, bool>> seen;  // panels ahead change no task
     for (const ProductPlan& plan : plans) {
-        if (!seen.insert({plan.algorithm, plan.panel, plan.task_flops, plan.wide_blocks}).second) continue;
+        if (!seen.insert({plan.algorithm, plan.panel, plan.task_flops, plan.wide_blocks, plan.in_proportion}).second)
+            continue;
         const ProductCase one = product_case(call, r, plan);
         rates(one, {one.schedule(rank)});
     }

@@ -33,7 +33,8 @@ struct ProductRequest {
     Dtype type = Dtype::f8;
     bool adds = false;  ///< to what C holds
     int ranks = 1, threads = 1;
-    ProductOptions wish;  ///< without alpha, beta and op
+    ProductOptions wish;   ///< without alpha, beta and op
+    Weights weights = {};  ///< of plans in proportion; empty: there are none
 };
 
 /// A product with one set of choices.

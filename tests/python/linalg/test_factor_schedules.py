@@ -19,6 +19,10 @@ def random_choices(rng, wavefront):
     return choices
 
 
+def some_weights(rng, parts):
+    return [rng.randint(1, 5) for _ in range(parts)] if rng.random() < 0.3 else []
+
+
 def random_system(rng):
     return linalg.TriangularSystem(rng.random() < 0.5, rng.choice("NTC"), rng.random() < 0.5)
 
@@ -37,10 +41,13 @@ def test_schedules_are_proved_and_predicted(seed):
         square, shape = (
             linalg.BlockCyclic(linalg.Axis(high, rows, block), linalg.Axis(n, columns, block), order) for high in (n, m)
         )
-        of_sides = linalg.Axis(rng.choice([0, 1, 2, 7, 80]), ranks, rng.choice([1, 2, 40]))
+        if rng.random() < 0.5:
+            weights = [rng.randint(1, 5) for _ in range(used)]
+            square, shape = square.in_proportion(weights), shape.in_proportion(weights)
+        of_sides = linalg.Axis(rng.choice([0, 1, 2, 7, 80]), ranks, rng.choice([1, 2, 40]), some_weights(rng, ranks))
         sides, others = (linalg.BlockCyclic(linalg.Axis(high, 1, 0), of_sides, False) for high in (n, m))
         identity = linalg.BlockCyclic(
-            linalg.Axis(m, 1, 0), linalg.Axis(rng.choice([m, min(m, n)]), ranks, block), False
+            linalg.Axis(m, 1, 0), linalg.Axis(rng.choice([m, min(m, n)]), ranks, block, some_weights(rng, ranks)), False
         )
         for make in (
             lambda *at: linalg.cholesky(square, 8, choices, *at),

@@ -33,6 +33,10 @@ def test_layouts_move_and_gather(seed):
             assert np.array_equal(made.local, whole[np.ix_(made.rows, made.columns)])
             moved = made.redistribute(**after)
             assert np.array_equal(moved.local, whole[np.ix_(moved.rows, moved.columns)])
+            if moved.layout.weights:
+                with pytest.raises(tw.ConfigError, match="to_scalapack: given a matrix with weights"):
+                    moved.to_scalapack()
+                moved = moved.redistribute(moved.layout.name)
             descriptor, local = moved.to_scalapack()
             rows, columns = moved.layout.grid
             if context.rank < rows * columns:

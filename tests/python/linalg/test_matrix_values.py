@@ -145,7 +145,7 @@ def test_a_layout_of_another_matrix_stands_for_itself():
     layout = layout_of("call", (10, 12), 4, "cyclic", (2, 3), (2, 2))
     assert layout_of("call", (7, 7), 4, layout, None, None) is layout
     for block, grid in ((2, None), (None, (2, 2))):
-        with pytest.raises(tw.ConfigError, match="block or grid was given with a whole layout"):
+        with pytest.raises(tw.ConfigError, match="block, grid or weights was given with a whole layout"):
             layout_of("call", (10, 12), 4, layout, block, grid)
     with pytest.raises(tw.ConfigError, match=r"a layout on a grid of \(2, 2\) was given; allowed: at most 3 ranks"):
         layout_of("call", (10, 12), 3, layout, None, None)

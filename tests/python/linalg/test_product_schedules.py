@@ -9,7 +9,9 @@ linalg = _core.linalg
 
 
 def axes(rng, n, parts):
-    return linalg.Axis(n, parts, rng.choice([0, 1, 2, 3, 5]))
+    block = rng.choice([0, 1, 2, 3, 5])
+    weights = [rng.randint(1, 5) for _ in range(parts)] if block and rng.random() < 0.4 else []
+    return linalg.Axis(n, parts, block, weights)
 
 
 def random_problem(rng, ranks):

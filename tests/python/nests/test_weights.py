@@ -1,17 +1,16 @@
 """Ranks that are not equally fast: blocks in proportion to weights, given or chosen, and the same results."""
 
-import dataclasses
 import itertools
 import math
 import random
 
 import numpy as np
 import pytest
-from local_ranks import refused_on_all, results_of
+from local_ranks import refused_on_all, results_of, with_speeds
 
 import tilewave as tw
 from tilewave import _core
-from tilewave.machine import host, known
+from tilewave.machine import host
 
 
 @tw.nest
@@ -155,11 +154,6 @@ def test_saved_fields_are_read_by_other_numbers_of_ranks(tmp_path):
     results_of(3, 1, save)
     for whole in results_of(2, 1, load)[0]:
         assert np.array_equal(whole, relaxed(START))
-
-
-def with_speeds(context, speeds):
-    machine = known.Machine._from_core(known.startup_machine(context), known.conditions(context))
-    known.use(context, dataclasses.replace(machine, speeds=speeds))
 
 
 @pytest.mark.parametrize("slow, unequal", [(0.5, True), (0.8, True), (0.9, False), (1.0, False)])

@@ -1,10 +1,12 @@
 """Ranks as threads of one process, for tests that need many runs and no launch."""
 
+import dataclasses
 import threading
 
 from tilewave import _core
 from tilewave.context.context import Context
 from tilewave.errors import ConfigError
+from tilewave.machine import known
 
 LONG_S = 40  # what runs into it has hung
 
@@ -45,6 +47,12 @@ def refused_on_all(ranks, body, text):
     _, errors = on_ranks(ranks, 1, body)
     assert all(isinstance(error, ConfigError) and text in str(error) for error in errors), errors
     assert len(set(map(str, errors))) == 1, errors
+
+
+def with_speeds(context, speeds):
+    """Make a context know how fast its ranks' CPUs are."""
+    machine = known.Machine._from_core(known.startup_machine(context), known.conditions(context))
+    known.use(context, dataclasses.replace(machine, speeds=speeds))
 
 
 def together(*works):

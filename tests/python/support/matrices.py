@@ -23,7 +23,14 @@ def layout(rng, ranks, largest=5):
         given["block"] = tuple(int(b) for b in rng.integers(1, largest + 1, 2))
     elif rng.random() < 0.6:
         given["block"] = int(rng.integers(1, largest + 1))
+    if rng.random() < 0.4:
+        given["weights"] = weights(rng, ranks)
     return given
+
+
+def weights(rng, ranks):
+    """Weights of ranks: small ones, and such that no period of blocks fits them."""
+    return tuple(int(weight) for weight in rng.integers(1, [3, 6, 1000000][rng.integers(3)], ranks))
 
 
 def applied(x, trans):

@@ -101,7 +101,7 @@ def test_release_files_agree():
     assert re.search(rf"^## {re.escape(version)} ", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     theory = "\n".join(page.read_text() for page in (ROOT / "docs" / "theory").glob("*.md"))
     keys = set(re.findall(r"^- \*\*([a-z]+\d{4})\*\*:", theory, re.MULTILINE))
-    assert len(keys) == 5 and keys == set(re.findall(r"# ([a-z]+\d{4}):", citation))
+    assert len(keys) == 6 and keys == set(re.findall(r"# ([a-z]+\d{4}):", citation))
 
 
 def tool(name):
