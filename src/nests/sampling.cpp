@@ -83,6 +83,7 @@ std::vector<RateSample> PreparedSweep::sample(std::span<const RunArray> arrays, 
                             element_bytes(problem_, plan_));
     };
     auto [problem, plan] = sample_case(problem_, plan_, context_.rank());
+    problem.window = {};  // as in the run: the plan of the smaller problem might have one
     if (problem.shape == problem_.shape && plan.tile == plan_.tile) return sampled(*this);
     return sampled(PreparedSweep(context_, std::move(problem), std::move(plan)));
 }

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 pytestmark = pytest.mark.mpi(ranks=[1, 2, 3])
+PROGRAMS = "sor least_cost eikonal alignment transport pairs gaussian_process flow migration shortest_paths".split()
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
@@ -78,7 +79,7 @@ def test_patterns(monkeypatch, folder):
         assert (folder / "modes.png").stat().st_size > 20000
 
 
-@pytest.mark.parametrize("name", ["sor", "least_cost", "eikonal", "alignment", "transport"])
+@pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.sample(1)
 def test_general_nests(monkeypatch, folder, name):
     run(monkeypatch, f"{name}.py", "--small", "--output", folder / f"{name}.png")

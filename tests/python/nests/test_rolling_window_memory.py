@@ -107,3 +107,17 @@ def plain_b(nest, shape, arrays):
     arrays = {name: array.copy() for name, array in arrays.items()}
     plain_loops(nest, loop_bounds(nest.indices, nest.iteration_box(dict.fromkeys(nest.arrays, shape))), arrays)
     return arrays["B"]
+
+
+@tw.nest
+def columns(M, i, j, p):
+    M[i, j, p] = max(M[i-1, j-1, p], M[i, j-1, p]) + 1
+
+
+def test_a_window_that_only_the_sample_of_a_plan_could_have():
+    """Tiles that cut a third loop store the array whole; so does the smaller problem on which such tiles are timed."""
+    n, p = 128, 10_000
+    M = tw.field((n, n, p), "i2", keep="window")
+    report = tw.run(columns, M=M, reduce={"sum": tw.sum("M")}, plan={"tile": (n - 1, n - 2, 512)})
+    assert report.stored == ("M",)
+    assert report.results["sum"] == p * (n - 1) * sum(range(1, n))  # M[i, j, p] = j

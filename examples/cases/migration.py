@@ -1,0 +1,192 @@
+"""Reverse-time migration with checkpoints
+=======================================
+
+A picture of what lies under the ground, from the echoes of a few shots.
+
+``tilewave run -n 2 examples/cases/migration.py [--cells 160] [--shots 3] [--output demo/migration.png]``
+
+For each shot the wave runs forwards in a smooth model, and what the receivers recorded runs backwards in time. Where
+both are at the same place at the same time there is a reflector: the image is the sum of their products. The backward
+run needs the forward wave from its end to its beginning. Storing all of it takes too much memory, so copies are kept
+every ``BLOCK`` steps (a field's copy has its history, too), and each block is computed again from its copy.
+
+Checks: the image of one shot on a small grid against plain loops under Numba that store the whole wave; the image's
+strongest layer against the true depth of the reflectors.
+On one core (AMD EPYC): 0.58 billion points a second, 0.80 on two; plain loops under Numba 0.08, Devito's loops, 900
+steps in one call, 2.0 on one core.
+"""
+import argparse
+import time
+from pathlib import Path
+
+import numba
+import numpy as np
+import tilewave as tw
+
+BLOCK, EVERY = 60, 4  # steps from copy to copy; steps from one product to the next
+SPACING, STEP, DEPTH = 10.0, 0.0015, 4  # metres, seconds, cells from the surface to sources and receivers
+
+
+# Fourth order in space. c: (velocity * step / spacing)². g: 1 inside, less towards the edges, which absorb.
+@tw.nest
+def wave(u, c, g, t, i, j):
+    around = 16 * (u[t, i-1, j] + u[t, i+1, j] + u[t, i, j-1] + u[t, i, j+1]) - (
+        u[t, i-2, j] + u[t, i+2, j] + u[t, i, j-2] + u[t, i, j+2]) - 60 * u[t, i, j]
+    u[t+1, i, j] = g[i, j] * (2 * u[t, i, j] - g[i, j] * u[t-1, i, j] + c[i, j] * around / 12)
+
+
+def models(n):
+    """Velocities of three layers, and a smooth version."""
+    x, z = np.meshgrid(np.arange(n) / n, np.arange(n) / n, indexing="ij")
+    true = np.where(z > 0.7, 3000.0, np.where(z > 0.4 + 0.08 * np.sin(5 * x), 2500.0, 2000.0))
+    return true, 2000.0 + 500 * np.clip(4 * z - 1.2, 0, 1)
+
+
+def ricker(steps, frequency=15.0):
+    """The wavelet of a shot."""
+    a = (np.pi * frequency * (np.arange(steps) * STEP - 1.2 / frequency)) ** 2
+    return ((1 - 2 * a) * np.exp(-a)).astype("f4")
+
+
+def absorbing(n, width):
+    """1, and less within `width` of the edges."""
+    inside = np.minimum(np.minimum(np.arange(n), np.arange(n)[::-1]), width) / width
+    return np.exp(-((0.3 * (1 - np.minimum(inside[:, None], inside))) ** 2)).astype("f4")
+
+
+def factor(velocity):
+    return ((velocity * STEP / SPACING) ** 2).astype("f4")
+
+
+class Survey:
+    """Shots over n x n cells, with receivers along the surface."""
+
+    def __init__(self, n, steps):
+        self.shape, self.steps, self.g = (n, n), steps, tw.field(absorbing(n, n // 8))
+        self.receivers = [(i, DEPTH) for i in range(2, n - 2, 2)]
+        self.wavelet = ricker(steps)[:, None]
+        self.points, self.seconds = 0, 0.0
+
+    def advance(self, u, c, steps, **others):
+        report = tw.run(wave, u=u, c=c, g=self.g, steps=steps, **others)
+        self.points, self.seconds = self.points + report.points, self.seconds + report.measured.time_s
+        return report.recorded.get("u") if "record" in others else None
+
+    def shoot(self, c, source):
+        """What the receivers record."""
+        u = tw.field(self.shape, "f4", history=1)
+        return self.advance(u, c, self.steps, inject={"u": ([source], self.wavelet)}, record={"u": self.receivers})
+
+    def migrate(self, c, source, data):
+        """The sum of the products of the wave and of the data that run backwards."""
+        def forward(u, first, steps):
+            self.advance(u, c, steps, inject={"u": ([source], self.wavelet[first:first + steps])})
+
+        u, image = tw.field(self.shape, "f4", history=1), tw.field(self.shape, "f4")
+        copies = []
+        for first in range(0, self.steps, BLOCK):
+            copies.append(u.copy())
+            forward(u, first, BLOCK)
+        back, reversed_data = tw.field(self.shape, "f4", history=1), np.ascontiguousarray(data[::-1])
+        for first in reversed(range(0, self.steps, BLOCK)):
+            u, stored = copies.pop(), []
+            for at in range(first, first + BLOCK, EVERY):
+                forward(u, at, EVERY)
+                stored.append(u.copy())
+            for at in reversed(range(first, first + BLOCK, EVERY)):
+                begin = self.steps - at - EVERY
+                image += stored.pop() * back  # the wave after step at + EVERY, and the data back to there
+                self.advance(back, c, EVERY, inject={"u": (self.receivers, reversed_data[begin:begin + EVERY])})
+        return image
+
+
+@numba.njit
+def plain_steps(u, c, g, points, values):
+    """All time steps of a wave, by plain loops: u[t + 1] and u[t] are those before the first."""
+    n, m = c.shape
+    for t in range(1, len(u) - 1):
+        for i in range(2, n - 2):
+            for j in range(2, m - 2):
+                around = 16 * (u[t, i-1, j] + u[t, i+1, j] + u[t, i, j-1] + u[t, i, j+1]) - (
+                    u[t, i-2, j] + u[t, i+2, j] + u[t, i, j-2] + u[t, i, j+2]) - 60 * u[t, i, j]
+                u[t+1, i, j] = g[i, j] * (2 * u[t, i, j] - g[i, j] * u[t-1, i, j] + c[i, j] * around / 12)
+        for k in range(len(points)):
+            u[t+1, points[k, 0], points[k, 1]] += values[t-1, k]
+
+
+def plain(survey, c, g, source, data):
+    """The image by plain loops that store both waves, and points a second."""
+    waves, seconds = [], 0.0
+    for points, values in ((np.array([source]), survey.wavelet), (np.array(survey.receivers), data[::-1].copy())):
+        plain_steps(np.zeros((3, *c.shape), "f4"), c, g, points, values)
+        u = np.zeros((survey.steps + 2, *c.shape), "f4")
+        begin = time.perf_counter()
+        plain_steps(u, c, g, points, values)
+        seconds += time.perf_counter() - begin
+        waves.append(u[1:])
+    at = np.arange(EVERY, survey.steps + 1, EVERY)
+    image = (waves[0][at].astype("f8") * waves[1][survey.steps - at]).sum(axis=0)
+    return image, 2 * survey.steps * c.size / seconds
+
+
+def draw(true, image, path):
+    from matplotlib.figure import Figure
+
+    figure, n = Figure(figsize=(11, 4.8), layout="constrained"), len(true)
+    left, right = figure.subplots(1, 2)
+    box = {"extent": (0, n * SPACING, n * SPACING, 0)}
+    figure.colorbar(left.imshow(true.T, cmap="viridis", **box), ax=left, label="m/s")
+    left.set(title="velocity", xlabel="x (m)", ylabel="depth (m)")
+    most = np.quantile(abs(image), 0.995)
+    right.imshow(image.T, cmap="Greys", vmin=-most, vmax=most, **box)
+    right.set(title="migrated image", xlabel="x (m)", ylabel="depth (m)")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+
+
+def sharpened(image):
+    """Its second derivative along depth, without the smooth part along the rays, and none near the surface."""
+    found = -np.gradient(np.gradient(image, axis=1), axis=1)
+    found[:, :len(image) // 6] = 0
+    return found
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--cells", type=int, default=160, help="along each side")
+    options.add_argument("--shots", type=int, default=3)
+    options.add_argument("--small", action="store_true", help="one shot over 80 x 80 cells")
+    options.add_argument("--output", type=Path, default=Path("demo/migration.png"))
+    given = options.parse_args()
+    n, shots = (80, 1) if given.small else (given.cells, given.shots)
+    steps = -(-int(4.5 * n) // BLOCK) * BLOCK
+    true, smooth = models(n)
+    survey, c_true, c_smooth = Survey(n, steps), tw.field(factor(true)), tw.field(factor(smooth))
+    image, first = tw.field((n, n)), None
+    for source in [(round(x), DEPTH) for x in np.linspace(n / 6, n - n / 6, shots + 2)[1:-1]]:
+        echoes = survey.shoot(c_true, source) - survey.shoot(c_smooth, source)  # without what came straight
+        part = survey.migrate(c_smooth, source, echoes)
+        first = first or (source, echoes, part.gather())
+        image += part
+    whole, g = image.gather(), survey.g.gather()
+    if tw.rank:
+        return
+    source, echoes, ours = first
+    expected, rate = plain(survey, factor(smooth), g, source, echoes)
+    print(f"{shots} shots, {steps} steps each, {n} x {n} cells: {survey.points / survey.seconds * 1e-6:.3g} million "
+          f"points a second; Numba {rate * 1e-6:.3g}")
+    difference = abs(ours - expected).max() / abs(expected).max()
+    print(f"largest difference from the image of plain loops: {difference:.1e} of the largest")
+    found = sharpened(whole)
+    middle = slice(n // 3, n - n // 3)
+    depth = abs(found[middle]).sum(axis=0).argmax()
+    layer = (true[middle] == 2000).sum(axis=1).mean()
+    print(f"strongest at depth {depth * SPACING:.0f} m, the first layer ends at {layer * SPACING:.0f} m")
+    draw(true, found, given.output)
+    print(f"picture: {given.output}")
+    if difference > 1e-4 or abs(depth - layer) > 0.1 * n:
+        raise SystemExit("the image is not that of plain loops, or not at the reflectors")
+
+
+if __name__ == "__main__":
+    main()
