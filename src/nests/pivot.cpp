@@ -22,6 +22,28 @@ struct Range {
     std::int64_t size() const { return std::max<std::int64_t>(0, hi - lo); }
 };
 
+template <std::size_t item>
+void copy_items(std::byte* to, std::int64_t to_stride, const std::byte* from, std::int64_t stride, std::int64_t count) {
+    for (std::int64_t n = 0; n < count; ++n) std::memcpy(to + n * to_stride, from + n * stride, item);
+}
+
+// Items in any strides.
+void copy_items(std::byte* to, std::int64_t to_stride, const std::byte* from, std::int64_t stride, std::int64_t count,
+                std::int64_t item) {
+    if (to_stride == item && stride == item)
+        std::memcpy(to, from, static_cast<std::size_t>(count * item));
+    else if (item == 8)
+        copy_items<8>(to, to_stride, from, stride, count);
+    else if (item == 4)
+        copy_items<4>(to, to_stride, from, stride, count);
+    else if (item == 16)
+        copy_items<16>(to, to_stride, from, stride, count);
+    else if (item == 2)
+        copy_items<2>(to, to_stride, from, stride, count);
+    else
+        copy_items<1>(to, to_stride, from, stride, count);
+}
+
 // What the tasks of a run share.
 struct PivotCalls {
     PivotProblem problem;
@@ -48,13 +70,14 @@ public:
         for (std::size_t m = 0; m < matrices; ++m) matrices_.push_back(call.writes[m]);
         const auto& lists = call.writes.size() > matrices ? call.writes : call.reads;
         for (std::size_t n = matrices; n < lists.size(); ++n) kept_.push_back(lists[n]);
-        block_ = block_of(call, lists);
+        const PivotBlock& block = c_.blocks[lists.back().box.lo[0]];
+        block_ = {block.lo, block.hi};
         for (const auto& m : p_.matrices)
             columns_.emplace_back(
                 static_cast<std::size_t>(m.pivots ? 2 * rows_.size() * block_.size() * m.item_bytes : 0));
         pointers_.resize(places_ + c_.body.kernel.tables.size());
         std::ranges::copy(c_.body.kernel.tables, pointers_.begin() + static_cast<std::ptrdiff_t>(places_));
-        step_.resize(places_), next_.resize(places_);
+        step_.resize(places_), next_.resize(places_), down_.resize(places_);
         const int turn = p_.down[0] ? -1 : 1;
         for (std::size_t q = 0; q < places_; ++q) set_steps(q, turn);
         strip_ = strip_bytes;
@@ -74,22 +97,17 @@ public:
     void update() { other_rows(block_, rows_); }
 
 private:
-    Range block_of(const TaskCall& call, const std::vector<RegionView>& lists) const {
-        // Without kept rows a panel of steps is known from the work's number alone.
-        const std::int64_t b = kept_.empty() ? call.number / (p_.rows + 1) : lists.back().box.lo[0];
-        return {c_.blocks[b].lo, c_.blocks[b].hi};
-    }
-
     void set_steps(std::size_t q, int turn) {
         const auto [what, a] = c_.body.places[q];
         if (what == PivotRead::operand) {
             const Index& stride = c_.body.operands[a].stride_bytes;
-            step_[q] = stride[2], next_[q] = turn * stride[0];
+            step_[q] = stride[2], next_[q] = turn * stride[0], down_[q] = stride[1];
             return;
         }
         const std::int64_t item = p_.matrices[a].item_bytes;
         step_[q] = what == PivotRead::point ? matrices_[a].stride_bytes[1] : what == PivotRead::row ? item : 0;
-        if (what == PivotRead::column) next_[q] = turn * item;
+        if (what == PivotRead::point) down_[q] = matrices_[a].stride_bytes[0];
+        if (what == PivotRead::column) next_[q] = turn * item, down_[q] = block_.size() * item;
         if (what == PivotRead::row) next_[q] = turn * kept_of(a).stride_bytes[1];
         if (what == PivotRead::corner) next_[q] = turn * (kept_of(a).stride_bytes[1] + item);
     }
@@ -121,19 +139,16 @@ private:
             const std::int64_t item = p_.matrices[m].item_bytes, stride = matrices_[m].stride_bytes[1];
             const int a = static_cast<int>(m);
             std::byte *to = row(a, k, columns.lo, after), *from = element(a, k, columns.lo);
-            if (stride == item) {
-                std::memcpy(to, from, static_cast<std::size_t>(columns.size() * item));
-                continue;
-            }
-            for (std::int64_t j = 0; j < columns.size(); ++j)
-                std::memcpy(to + j * item, from + j * stride, static_cast<std::size_t>(item));
+            copy_items(to, item, from, stride, columns.size(), item);
         }
     }
-    void keep_column(std::int64_t i, std::int64_t k, bool after) {
-        for (std::size_t m = 0; m < p_.matrices.size(); ++m)
-            if (const int a = static_cast<int>(m); p_.matrices[m].pivots)
-                std::memcpy(column(a, i, k, after), element(a, i, k),
-                            static_cast<std::size_t>(p_.matrices[m].item_bytes));
+    void keep_column(const Range& rows, std::int64_t k, bool after) {
+        for (std::size_t m = 0; m < p_.matrices.size(); ++m) {
+            if (!p_.matrices[m].pivots) continue;
+            const int a = static_cast<int>(m);
+            copy_items(column(a, rows.lo, k, after), block_.size() * p_.matrices[m].item_bytes, element(a, rows.lo, k),
+                       matrices_[m].stride_bytes[0], rows.size(), p_.matrices[m].item_bytes);
+        }
     }
 
     // Pointers of the places at a point; column k is past its step there or not.
@@ -172,12 +187,36 @@ private:
         if (code != 0) fail(code, k, i, lo);
     }
 
-    // Row i in step k, in the columns of the steps: keeps its element of column k.
-    void carry(std::int64_t i, std::int64_t k, const Range& steps) {
-        keep_column(i, k, false);
-        points(k, i, p_.down[2] ? Range{k, steps.hi} : Range{steps.lo, k + 1}, false);
-        keep_column(i, k, true);
-        points(k, i, p_.down[2] ? Range{steps.lo, k} : Range{k + 1, steps.hi}, true);
+    // Rows on one side of row k, or row k, within some columns that are all on one side of column k.
+    void all_rows(std::int64_t k, const Range& rows, const Range& columns, bool after_column) {
+        const Box box = intersect({{k, rows.lo, columns.lo}, {k + 1, rows.hi, columns.hi}}, p_.space);
+        if (p_.none_in(box)) return;
+        if (c_.body.kernel.rows && p_.all_in(box)) return several(box, {0, 1, 0}, down_, after_column);
+        for (std::int64_t i = rows.lo; i < rows.hi; ++i) points(k, i, columns, after_column);
+    }
+
+    // So many rows in one call, each a step or a row further on.
+    void several(const Box& box, const Index& turn, const std::vector<std::int64_t>& move, bool after_column) {
+        const std::int64_t k = turn[0] < 0 ? box.hi[0] - 1 : box.lo[0],
+                           count = turn[0] != 0 ? box.extent(0) : box.extent(1);
+        point_at(k, box.lo[1], box.lo[2], after_column);
+        while (std::ssize(spans_) < count) spans_.push_back({std::ssize(spans_), 0, 0});
+        for (std::int64_t n = 0; n < count; ++n) spans_[n].points = box.extent(2);
+        const std::int64_t index[3] = {k, box.lo[1], box.lo[2]}, along[3] = {0, 0, 1};
+        const Kernel& kernel = c_.body.kernel;
+        const std::int64_t code = kernel.rows(pointers_.data(), step_.data(), count, spans_.data(), move.data(), index,
+                                              along, turn.v.data(), kernel.env);
+        const std::int64_t row = code >> 32;
+        if (code != 0) fail(code & 0xffffffff, k + turn[0] * row, index[1] + turn[1] * row, index[2]);
+    }
+
+    // Rows in step k, in the columns of the steps: keeps their elements of column k.
+    void carry(const Range& rows, std::int64_t k, const Range& steps) {
+        if (rows.size() == 0) return;
+        keep_column(rows, k, false);
+        all_rows(k, rows, p_.down[2] ? Range{k, steps.hi} : Range{steps.lo, k + 1}, false);
+        keep_column(rows, k, true);
+        all_rows(k, rows, p_.down[2] ? Range{steps.lo, k} : Range{k + 1, steps.hi}, true);
     }
 
     // f(k) for the steps in their order.
@@ -197,47 +236,41 @@ private:
     void own_rows(const Range& steps) {
         in_order(steps, [&](std::int64_t k) {
             keep_row(k, steps, false);
-            carry(k, k, steps);
+            carry({k, k + 1}, k, steps);
             keep_row(k, steps, true);
-            for (std::int64_t i = steps.lo; i < steps.hi; ++i)
-                if (i != k) carry(i, k, steps);
+            carry({steps.lo, k}, k, steps);
+            carry({k + 1, steps.hi}, k, steps);
         });
         strips(steps, [&](const Range& strip, bool after) {
             in_order(steps, [&](std::int64_t k) {
                 keep_row(k, strip, false);
                 points(k, k, strip, after);
                 keep_row(k, strip, true);
-                for (std::int64_t i = steps.lo; i < steps.hi; ++i)
-                    if (i != k) points(k, i, strip, after);
+                all_rows(k, {steps.lo, k}, strip, after);
+                all_rows(k, {k + 1, steps.hi}, strip, after);
             });
         });
     }
 
-    // Rows besides those of the steps, from the kept ones.
+    // Rows before or behind those of the steps, from the kept ones.
     void other_rows(const Range& steps, const Range& rows) {
-        for (std::int64_t i = rows.lo; i < rows.hi; ++i) in_order(steps, [&](std::int64_t k) { carry(i, k, steps); });
-        strips(steps, [&](const Range& strip, bool after) {
-            for (std::int64_t i = rows.lo; i < rows.hi; ++i) all_steps(steps, i, strip, after);
-        });
+        in_order(steps, [&](std::int64_t k) { carry(rows, k, steps); });
+        strips(steps, [&](const Range& strip, bool after) { all_steps(steps, rows, strip, after); });
     }
 
-    // A row in all steps, within a strip.
-    void all_steps(const Range& steps, std::int64_t i, const Range& strip, bool after) {
-        const Box box = intersect({{steps.lo, i, strip.lo}, {steps.hi, i + 1, strip.hi}}, p_.space);
+    // Rows in all steps, within a strip.
+    void all_steps(const Range& steps, const Range& rows, const Range& strip, bool after) {
+        const Box box = intersect({{steps.lo, rows.lo, strip.lo}, {steps.hi, rows.hi, strip.hi}}, p_.space);
         if (p_.none_in(box)) return;
-        const Kernel& kernel = c_.body.kernel;
-        if (!kernel.rows || !p_.all_in(box)) {
-            in_order(steps, [&](std::int64_t k) { points(k, i, strip, after); });
-            return;
+        const bool together = c_.body.kernel.rows && p_.all_in(box);
+        Box row = box;
+        for (std::int64_t i = box.lo[1]; i < box.hi[1]; ++i) {
+            row.lo[1] = i, row.hi[1] = i + 1;
+            if (together)
+                several(row, {p_.down[0] ? -1 : 1, 0, 0}, next_, after);
+            else
+                in_order(steps, [&](std::int64_t k) { points(k, i, strip, after); });
         }
-        const std::int64_t k = p_.down[0] ? steps.hi - 1 : steps.lo, j = box.lo[2];
-        point_at(k, i, j, after);
-        while (std::ssize(spans_) < steps.size()) spans_.push_back({std::ssize(spans_), 0, 0});
-        for (Span& span : spans_) span.points = box.extent(2);
-        const std::int64_t index[3] = {k, i, j}, along[3] = {0, 0, 1}, turn[3] = {p_.down[0] ? -1 : 1, 0, 0};
-        const std::int64_t code = kernel.rows(pointers_.data(), step_.data(), steps.size(), spans_.data(), next_.data(),
-                                              index, along, turn, kernel.env);
-        if (code != 0) fail(code & 0xffffffff, k + turn[0] * (code >> 32), i, j);
     }
 
     const PivotCalls& c_;
@@ -247,7 +280,7 @@ private:
     std::vector<RegionView> matrices_, kept_;
     std::vector<std::vector<std::byte>> columns_;  // by matrix: [state][row][step]
     std::vector<char*> pointers_;
-    std::vector<std::int64_t> step_, next_;
+    std::vector<std::int64_t> step_, next_, down_;  // bytes from point to point, step to step, row to row
     std::vector<Span> spans_;
     std::int64_t strip_ = 0;  // points
 };

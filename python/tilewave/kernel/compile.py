@@ -251,6 +251,7 @@ def _recipe(
     shapes=None,
     off=0,
     separate=False,
+    in_place=False,
 ):
     """What a kernel of a nest's body is made from.
 
@@ -290,6 +291,8 @@ def _recipe(
         The fast paths that are switched off, `_core.paths_off`.
     separate : bool
         The caller vouches that no written array shares memory with another one.
+    in_place : bool
+        The rows of a call compute the same elements one after another, such as the steps of a pivot.
 
     Returns
     -------
@@ -309,6 +312,7 @@ def _recipe(
         layouts=layouts_of(nest, shapes or {}),
         off=off,
         separate=bool(separate),
+        in_place=processor.in_place_bytes() if in_place else 0,
     )
     signature = nest.code_signature() if captured else nest.signature()
     return _Recipe(nest, signature, nest.constants(), dtypes, slots, choices)

@@ -14,6 +14,7 @@ from tilewave.kernel.rows.bests import Bests
 from tilewave.kernel.rows.inner_rows import InnerRows
 from tilewave.kernel.rows.jammed_rows import ROWS_TOGETHER, can_jam, jam_function, jam_points
 from tilewave.kernel.rows.jammed_rows import rows_function as jammed_rows_function
+from tilewave.kernel.rows.rows_in_place import can_stay, in_place_function
 from tilewave.kernel.rows.simd_rows import least_points, rows_of, simd_rows_function
 from tilewave.kernel.rows.streams import Staggered, streams_of
 from tilewave.kernel.rows.strips import Strips
@@ -48,6 +49,8 @@ class Choices:
     ``bests``: of which places a row's largest or smallest value is returned.
     ``layouts``: of each table how its byte tables lie, None for one that has none.
     ``off``: the fast paths that are switched off. ``separate``: no written array shares memory with another one.
+    ``in_place``: what is written is in one place in all rows of a call, which compute it one after another,
+    in vectors of so many bytes; 0: it is not.
     """
 
     fastmath: bool
@@ -60,6 +63,7 @@ class Choices:
     layouts: tuple = ()
     off: int = 0
     separate: bool = False
+    in_place: int = 0
 
 
 @dataclass
@@ -88,6 +92,9 @@ def build_row(nest, dtypes, slots, constants, choices, vector_bytes, lane_bytes,
         batch.emit()
         return Row(batch.module, batch.e.sites, not batch.hard_exits and not batch.e.calls, False, batch)
     row = _Frame(nest, dtypes, slots, constants, choices, permutation=permutation).build()
+    if choices.in_place:
+        _add_rows_in_place(row, nest, dtypes, slots, constants, choices)
+        return row
     steps = dict(zip((place.key for place in nest.places), choices.steps, strict=True))
     together = all(steps[place.key] == 1 for place in nest.places if place.written)
     if any(dtype.kind == "c" for dtype in dtypes.values()) or any(slot.type.is_complex for slot in slots):
@@ -106,6 +113,17 @@ def build_row(nest, dtypes, slots, constants, choices, vector_bytes, lane_bytes,
     if choices.staggered and not choices.independent and not nest.inner and can_jam(row.frame):
         _add_several_rows(row, nest, dtypes, slots, constants, choices, lane_bytes, ahead_bytes)
     return row
+
+
+def _add_rows_in_place(row, nest, dtypes, slots, constants, choices):
+    """To the module of one row, the function of several that compute the same elements one after another."""
+    usual = without(choices.off, "wide_rows") or not row.vectors or not can_stay(row.frame)
+    if usual or any(dtype.kind == "c" for dtype in dtypes.values()):
+        rows_function(row.frame, ROWS)
+        return
+    frame = _Frame(nest, dtypes, slots, constants, choices, into=row.module, name="tilewave_in_place")
+    in_place_function(frame, choices.in_place)
+    jammed_rows_function(row.module, ROWS, len(nest.places), row.module.get_global(ROW), [(frame.row, 1, 2**30, 1)])
 
 
 def _add_several_rows(row, nest, dtypes, slots, constants, choices, lane_bytes, ahead_bytes):
@@ -211,7 +229,7 @@ class _Frame:
             self._points(certain)
         inside = inside if lookups or rows else len(self.e.sites)
         row_function(self, ROW)
-        if self.independent:
+        if self.independent and not self.choices.in_place:
             rows_function(self, ROWS)
         return Row(
             self.module,

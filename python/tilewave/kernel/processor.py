@@ -71,6 +71,12 @@ def vector_bytes():
 
 
 @functools.cache
+def in_place_bytes():
+    """Size of the vectors of rows that stay in registers (`rows_in_place`): AVX-512's own."""
+    return 64 if llvm.get_host_cpu_features().get("avx512f") else vector_bytes()
+
+
+@functools.cache
 def permutation():
     """The processor's permutation of bytes; None where no instruction for it is known here."""
     return best_permutation(llvm.get_host_cpu_features())

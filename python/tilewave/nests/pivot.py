@@ -12,21 +12,20 @@ from tilewave import _core
 from tilewave.context.lru_cache import LruCache
 from tilewave.errors import ConfigError, KernelError, is_integer, shown
 from tilewave.field.field import Field
-from tilewave.kernel.compile import layouts_of
+from tilewave.kernel.compile import compile_kernel
 from tilewave.nest.bounds import loop_bounds, loop_directions
 from tilewave.nests.arguments import check_arrays, split_arguments
 from tilewave.nests.execute import explain
-from tilewave.nests.kernel_maker import kernel_for
 from tilewave.nests.operands import copied, memory_in_c_order
-from tilewave.nests.reductions import Reductions
 from tilewave.nests.report import Report
 from tilewave.plan.fixed import fixed_by
 from tilewave.plan.plan import Plan
 
 #: Kernels that were used last.
-_kernels, _loading = LruCache(16), threading.Lock()
+_kernels, _lock = LruCache(16), threading.Lock()
 
-#: Steps of a block, rows of a task.
+#: Steps of a block, rows of a task. Shortest paths of 2000 nodes, one core of a Xeon, with blocks of 16, 32 and 64
+#: steps: doubles 0.85, 0.74 and 1.05 s, 32-bit integers 0.46, 0.38 and 0.44 s.
 BLOCK, ROWS = 32, 64
 
 #: How the core numbers what a place of the kernel reads.
@@ -267,17 +266,21 @@ def _kernel_of(call):
             step = dict(zip(place.view.indices, strides, strict=True)).get(j, 0)
         steps.append(step // item if abs(step) in (0, item) else None)
     tables = {name: np.ascontiguousarray(call.memory[name]) for name in nest.tables}
-    given = types.SimpleNamespace(
-        nest=nest,
-        reductions=Reductions(nest),
-        dtypes={name: value.dtype for name, value in call.arrays.items()},
-        scalars=call.scalars,
-        captured=call.captured,
+    kernel = compile_kernel(
+        nest,
+        {name: value.dtype for name, value in call.arrays.items()},
+        call.scalars,
         fastmath=call.fastmath,
-        tables=tables,
+        steps=steps,
+        independent=True,
+        long_rows=True,
+        captured=call.captured,
+        shapes={name: table.shape for name, table in tables.items()},
+        off=call.context._off,
+        separate=True,
+        in_place=True,
     )
-    layouts = layouts_of(nest, {name: table.shape for name, table in tables.items()})
-    kernel = kernel_for(given, (tuple(steps), True, True, (), (), None, layouts, call.context._off))
-    with _loading:
+    with _lock:  # one that was used before is loaded
+        kernel = _kernels.get(kernel.digest) or kernel
         _kernels[kernel.digest] = kernel
     return kernel, tables, kernel.pack({**call.scalars, **call.captured}, tables)

@@ -20,7 +20,8 @@ def paths(D, k, i, j):
 def test_random_pivots(seed, ranks, threads):
     for number in range(CASES):
         problem = random_problem(seed + number)
-        results = results_of(ranks, threads, lambda context, p=problem: p.run(context, threads))
+        without = "wide_rows" if number % 3 == 0 else None
+        results = results_of(ranks, threads, lambda context, p=problem: p.run(context, threads), without=without)
         problem.check(results[0][0])
 
 
