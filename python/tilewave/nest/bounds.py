@@ -3,13 +3,14 @@
 import inspect
 import math
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from tilewave.errors import ConfigError, shown
 from tilewave.nest.affine import Affine, NotAffine, read_affine
+from tilewave.nest.subscript import MOST_SCALE
 
 #: What bounds may reach over the loops: the core computes with 64 bits, and the sum of a few of them, along skewed
 #: loops, too.
@@ -140,6 +141,47 @@ def bounds_key(indices, name, pair):
     return text(pair)
 
 
+def read_strides(indices, over):
+    """From the names of indices to (lower bound, upper bound, stride), where one is given.
+
+    Raises
+    ------
+    ConfigError
+        For strides that are none.
+    """
+    found = {}
+    for name, bounds in over.items() if isinstance(over, dict) else ():
+        if not isinstance(bounds, tuple | list) or len(bounds) != 3:
+            continue
+        if type(bounds[2]) is not int or not 1 <= bounds[2] <= MOST_SCALE:
+            raise ConfigError(
+                f"over: bounds {bounds!r} of index {name!r} have the stride {shown(bounds[2])}; allowed: an int from 1 "
+                f"to {MOST_SCALE}; with reverse= the same points come last first"
+            )
+        found[name] = tuple(bounds)
+    _check_names(indices, found)
+    return found
+
+
+def text_of_bound(indices, name, bound):
+    """A lower bound of an index as a Python expression.
+
+    Raises
+    ------
+    ConfigError
+        For a bound that is not affine.
+    """
+    if isinstance(bound, tuple | list) and bound:
+        texts = [text_of_bound(indices, name, each) for each in bound]
+        return f"max({', '.join(texts)})" if len(texts) > 1 else texts[0]
+    form = _read(indices, indices.index(name), bound)
+    return f"({_text_of_form(form.terms, form.constant)})"
+
+
+def _text_of_form(terms, constant):
+    return " + ".join([*(f"{factor} * {name}" for name, factor in terms.items() if factor), str(constant)])
+
+
 def changed_over(indices, over, index, factor, constant):
     """`over` with ``factor * index + constant`` in place of an index in the bounds of others.
 
@@ -153,10 +195,9 @@ def changed_over(indices, over, index, factor, constant):
         if isinstance(bound, tuple | list):
             return tuple(changed(k, each) for each in bound)
         form = _read(indices, k, bound)
-        if not (times := form.terms.pop(index, 0)):
+        if not (times := form.terms.get(index, 0)):
             return bound
-        terms = {**form.terms, index: factor * times}
-        return " + ".join([*(f"{c} * {name}" for name, c in terms.items()), str(form.constant + constant * times)])
+        return _text_of_form({**form.terms, index: factor * times}, form.constant + constant * times)
 
     if not isinstance(over, dict):
         return over
@@ -177,9 +218,10 @@ def _read_range(indices, k, allowed, over):
     pair = over[name]
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise ConfigError(
-            f"over: bounds {pair!r} of index {name!r} are not supported; allowed: a pair (first, end), half-open"
+            f"over: bounds {pair!r} of index {name!r} are not supported; allowed: a pair (first, end), half-open, "
+            "or (first, end, stride)"
         )
-    _check_ints(name, pair, allowed)
+    check_ints(name, pair, allowed)
     sides = []
     for side in pair:
         several = side if isinstance(side, tuple | list) else (side,)
@@ -189,7 +231,7 @@ def _read_range(indices, k, allowed, over):
     return tuple(sides)
 
 
-def _check_ints(name, pair, allowed):
+def check_ints(name, pair, allowed):
     """Plain ints have to be inside, in order, whether or not points come of it."""
     low, high = allowed
     whole = [int(bound) for bound in pair if isinstance(bound, numbers.Integral)]
@@ -378,6 +420,8 @@ class Loops:
     again: frozenset[str] = frozenset()
     periodic: tuple[str, ...] = ()  # names of the indices along which subscripts wrap
     backwards: int | None = None  # the number of time steps, where the nest is one whose time ran backwards
+    #: From indices of a nest that stand for others, to (factor, constant): the others are factor * index + constant.
+    affine: dict[str, tuple[int, int]] = field(default_factory=dict)
     stepwise: bool = False  # something happens between time steps: each is run by itself
     any_order: bool = False  # updates whose order does not matter may be made in any
     inner: tuple[Any, ...] = ()  # of a batch, the (index, low, high) of the loops within its points

@@ -3,14 +3,20 @@
 import ast
 import copy
 import dataclasses
+import numbers
 
 import numpy as np
 
 from tilewave.errors import ConfigError
-from tilewave.nest.bounds import changed_over
+from tilewave.nest.bounds import changed_over, check_ints, read_strides, text_of_bound
+from tilewave.nest.box import iteration_box
 from tilewave.nest.dependences import MOST_HISTORY, time_index
 from tilewave.nest.nest import Nest
+from tilewave.nest.parse import parse
 from tilewave.nest.subscript import linear_form, subscripts_of
+
+#: Nests with other strides of one nest that are remembered.
+MOST_STRIDED = 16
 
 #: The scalar with the number of time steps, where time runs backwards; no name of Python's.
 STEPS = "time steps"
@@ -30,6 +36,7 @@ class ChangedNest(Nest):
     def __init__(self, nest, tree, backwards=False):
         self.backwards = backwards
         self._read(nest.function, nest.source.with_tree(ast.fix_missing_locations(tree)))
+        self.scalars |= {STEPS: 0} if STEPS in self.parameters.scalars else {}
 
 
 def forwards(nest, loops):
@@ -47,19 +54,98 @@ def forwards(nest, loops):
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer):
         return nest, loops
     time = nest.indices[0]
-    if nest.mirrored is None:
+    if "backwards" not in nest.changed:
         if time_index(nest.places, nest.indices, back=True) is None:
             raise ConfigError(
                 f"steps={steps}, reverse={tuple(loops.reverse)!r}: nest {nest.name!r} has no time that runs backwards; "
                 f"its first index must be the first subscript of what it writes, at -1, at -1 to +{MOST_HISTORY} in "
                 "what it reads"
             )
-        nest.mirrored = ChangedNest(nest, _Mirrored(nest).visit(copy.deepcopy(nest.source.tree)), backwards=True)
-        if time in nest.numbers:
-            nest.mirrored.scalars[STEPS] = 0
+        nest.changed["backwards"] = ChangedNest(
+            nest, _Mirrored(nest).visit(copy.deepcopy(nest.source.tree)), backwards=True
+        )
     over = changed_over(nest.indices, loops.over, time, -1, int(steps)) if loops.over else loops.over
     reverse = tuple(index for index in loops.reverse if index != time)
-    return nest.mirrored, dataclasses.replace(loops, over=over, reverse=reverse, backwards=int(steps))
+    return nest.changed["backwards"], dataclasses.replace(loops, over=over, reverse=reverse, backwards=int(steps))
+
+
+def strided(nest, loops, arrays, reduce):
+    """The nest and loops of a call with strides in `over` as others without. ``{"i": (1, n, 2)}`` puts ``2 * i + 1`` in
+    place of i; where time steps, periodic loops or bounds need all values of i, it puts ``if (i - 1) % 2 == 0:`` around
+    the body.
+
+    Raises
+    ------
+    ConfigError
+        For strides that are none.
+    """
+    strides = read_strides(nest.indices, loops.over) if isinstance(nest, Nest) else {}
+    if not strides:
+        return nest, loops
+    if reduce:
+        raise ConfigError(
+            f"reduce= was given, and over={loops.over!r} has strides; allowed: a condition in the body, "
+            "`if i % 2 == 1:`, and a local of it as the value"
+        )
+    over = {**loops.over, **{name: (low, high) for name, (low, high, _) in strides.items()}}
+    whole = loops.steps is not None or loops.periodic or not all(name in arrays for name in nest.arrays)
+    whole = whole or not all(isinstance(a, np.ndarray) or getattr(a, "keep", "") == "all" for a in arrays.values())
+    affine = {}
+    for name, (low, high, step) in strides.items():
+        if not all(isinstance(end, numbers.Integral) for end in (low, high)):
+            continue
+        if points := range(int(low), int(high), step):
+            over[name] = (points[0], points[-1] + 1)
+        if step > 1 and not whole:
+            box = iteration_box(nest, {view.array: arrays[view.array].shape for view in nest.views})
+            check_ints(name, over[name], box[nest.indices.index(name)])
+            affine[name] = step, int(low)
+            over = {**changed_over(nest.indices, over, name, step, int(low)), name: (0, len(points))}
+    conditions = tuple(
+        f"({name} - {text_of_bound(nest.indices, name, low)}) % {step} == 0"
+        for name, (low, _, step) in strides.items()
+        if step > 1 and name not in affine
+    )
+    key = tuple(affine.items()), conditions
+    if key not in nest.changed:
+        while len(nest.changed) >= MOST_STRIDED:
+            del nest.changed[next(iter(nest.changed))]
+        nest.changed[key] = _with_strides(nest, affine, conditions)
+    return nest.changed[key], dataclasses.replace(loops, over=over, affine=affine)
+
+
+def _with_strides(nest, affine, conditions):
+    tree = copy.deepcopy(nest.source.tree)
+    for condition in conditions:
+        first = 1 if ast.get_docstring(tree, clean=False) is not None and len(tree.body) > 1 else 0
+        test = parse(condition, mode="eval").body
+        for node in ast.walk(test):
+            ast.copy_location(node, tree.body[first])
+        tree.body[first:] = [ast.copy_location(ast.If(test, tree.body[first:], []), tree.body[first])]
+    return ChangedNest(nest, _Affine(affine).visit(tree), nest.backwards)
+
+
+class _Affine(ast.NodeTransformer):
+    """Puts ``factor * index + constant`` in place of indices."""
+
+    def __init__(self, affine):
+        self._affine = affine
+
+    def visit_Name(self, node):
+        if node.id not in self._affine:
+            return node
+        factor, constant = self._affine[node.id]
+        other = ast.BinOp(ast.Constant(factor), ast.Mult(), ast.Name(node.id, ast.Load()))
+        other = ast.BinOp(other, ast.Add(), ast.Constant(constant))
+        for each in ast.walk(other):
+            ast.copy_location(each, node)
+        return other
+
+
+def as_given(loops, index, value):
+    """A value of an index of a changed nest as the index of the nest that was given."""
+    factor, constant = loops.affine.get(index, (1, 0))
+    return factor * value + constant
 
 
 class _Mirrored(ast.NodeTransformer):

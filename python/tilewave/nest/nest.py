@@ -190,9 +190,8 @@ class Nest:
     inner: list[ast.Call]
     extents: tuple[tuple[str, int], ...]
     bounding: tuple[tuple[Any, ...], ...]
-    #: Whether its time is that of another nest, backwards.
     backwards: bool
-    mirrored: Nest | None
+    changed: dict[Any, Any]
 
     name: str
     function: Callable[..., Any]
@@ -260,8 +259,8 @@ class Nest:
         self.updates = {}
         self.known_updates, self.known_order_free, self.known_batches = None, {}, {}
         self.time = time_index(self.places, self.indices)
-        # What `tilewave.nest.changed` has made of it for time that runs backwards.
-        self.mirrored = None
+        # What `tilewave.nest.changed` has made of it.
+        self.changed = {}
         # Whether it reads time steps before the current one, as u[t-1] is.
         self.reads_history = self.time is not None and any(
             place.offsets[0] < 0

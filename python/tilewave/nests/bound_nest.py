@@ -10,7 +10,7 @@ from tilewave.field.field import Field
 from tilewave.field.values import values_at
 from tilewave.nest.batch import ONCE
 from tilewave.nest.bounds import Loops
-from tilewave.nest.changed import scalars_of
+from tilewave.nest.changed import as_given, scalars_of
 from tilewave.nests.kernel_maker import core_kernel, unreduced_kernel
 from tilewave.nests.operands import copied, operands_of, tables_of
 from tilewave.nests.reductions import Reductions
@@ -112,6 +112,10 @@ class BoundNest:
         if self.loops.backwards is not None:
             low, high = ranges[self.problem.nest.time]
             ranges[self.problem.nest.time] = (self.loops.backwards - high + 1, self.loops.backwards - low + 1)
+        for index in self.loops.affine:
+            low, high = (as_given(self.loops, index, end) for end in ranges[index])
+            step = self.loops.affine[index][0]
+            ranges[index] = (low, max(low, high - step + 1), step)
         ranges.pop(ONCE, None)
         return ranges | {index: (low, high) for index, low, high in self.loops.inner}
 

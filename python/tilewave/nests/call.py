@@ -10,7 +10,7 @@ from tilewave.errors import ConfigError
 from tilewave.field.field import Field
 from tilewave.kernel.compile import kernel_key
 from tilewave.nest.bounds import Loops
-from tilewave.nest.changed import check_backwards, forwards, scalars_of
+from tilewave.nest.changed import check_backwards, forwards, scalars_of, strided
 from tilewave.nest.inner import extents_of
 from tilewave.nest.nest import Nest
 from tilewave.nests import reductions
@@ -107,7 +107,7 @@ def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduc
             "pivot: tw.run of one nest, tw.plan, tw.schedule"
         )
     arrays, scalars = split_arguments(nest, arguments)
-    nest, loops = forwards(nest, loops)
+    nest, loops = strided(*forwards(nest, loops), arrays, reduce)
     arrays = fields_for_scratch(nest, arrays, context, loops.steps)
     check_arrays(nest, arrays, context)
     arrays = {

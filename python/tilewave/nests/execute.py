@@ -14,6 +14,7 @@ from tilewave.context.collective import where
 from tilewave.errors import ConfigError, KernelError
 from tilewave.field.create import field
 from tilewave.nest.batch import ONCE, WHERE
+from tilewave.nest.changed import as_given
 from tilewave.nests.memory_bound import moved_by
 from tilewave.nests.operands import memory_in_c_order, operands_of
 from tilewave.nests.problem import history_of
@@ -251,7 +252,7 @@ def _stored(window, context):
 
 def _place(ready, nest, point):
     """Loop indices by name."""
-    place = dict(zip(nest.indices, point, strict=True))
+    place = {index: as_given(ready.loops, index, at) for index, at in zip(nest.indices, point, strict=True)}
     if ready.loops.backwards is not None:
         place[nest.time] = ready.loops.backwards - place[nest.time]
     if ready.loops.inner:

@@ -66,7 +66,7 @@ def bound_of(moved, points, ranks, lanes_a_rank, machine, run_s):
 def moved_by(ready, points):
     """Bytes that a run of so many points moves at least, and the bytes of the elements that it touches."""
     problem, nest = ready.problem, ready.problem.nest
-    extents = {index: max(high - low, 0) for index, (low, high) in ready.ranges().items()}
+    extents = {index: len(range(*bounds)) for index, bounds in ready.ranges().items()}
     steps = max(extents[nest.time], 1) if problem.in_time else 1
     moved = elements = 0
     # By array: elements, and whether they are of one time step. Of several orders the one with most counts.

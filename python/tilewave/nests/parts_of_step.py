@@ -8,7 +8,7 @@ from tilewave.errors import ConfigError
 from tilewave.field.create import Scratch
 from tilewave.field.field import Field
 from tilewave.nest.bounds import Loops, loop_directions
-from tilewave.nest.changed import check_backwards, forwards
+from tilewave.nest.changed import check_backwards, forwards, strided
 from tilewave.nest.nest import Nest
 from tilewave.nests.problem import check_steps, depth_of, lacking_time, make_problem
 from tilewave.plan.fixed import refuse_choices
@@ -82,7 +82,8 @@ def parts_of(nests, loops, arguments):
     periodic = loops.periodic
     changed = []
     for nest, over, reverse in loops_of(nests, loops):
-        changed.append(forwards(nest, dataclasses.replace(loops, over=over, reverse=reverse)))
+        own = dataclasses.replace(loops, over=over, reverse=reverse)
+        changed.append(strided(*forwards(nest, own), {}, None))
     if any(nest.backwards != changed[0][0].backwards for nest, _ in changed):
         raise ConfigError(
             f"reverse={loops.reverse!r}: time runs backwards in some nests only; allowed: in all nests of a time step"

@@ -130,7 +130,7 @@ class Report(WithComparison):
     recorded : dict
         Of ``record=``: from the names of arrays to (time steps, points) values, on every rank.
     loops : dict
-        From each loop index to its range, half-open.
+        From each loop index to its range, half-open; with a stride, where it has one.
     cut : tuple of str
         Loops that are shorter than the written arrays allow because of the shape of one that is only read.
     stored : tuple of str
@@ -163,7 +163,7 @@ class Report(WithComparison):
     sequential: str
     results: dict[str, Any]
     recorded: dict[str, Array]
-    loops: dict[str, tuple[int, int]]
+    loops: dict[str, tuple[int, ...]]
     cut: tuple[str, ...]
     stored: tuple[str, ...]
     replicated: dict[str, int]
@@ -181,7 +181,7 @@ class Report(WithComparison):
         recorded: dict[str, Array] | None = None,
         steps: int | None = None,
         predicted: Predicted | None = None,
-        loops: dict[str, tuple[int, int]] | None = None,
+        loops: dict[str, tuple[int, ...]] | None = None,
         cut: tuple[str, ...] = (),
         after_s: float = 0.0,
         moved: tuple[int, int] = (0, 0),
@@ -259,7 +259,7 @@ class Report(WithComparison):
         yield "", sentence(p, "ran")
         yield "choices", p._short()
         if self.loops:
-            yield "loops", ", ".join(f"{index} in range({low}, {high})" for index, (low, high) in self.loops.items())
+            yield "loops", ", ".join(f"{index} in {range(*bounds)}" for index, bounds in self.loops.items())
         if self.cut:
             yield "cut short", "; ".join(self.cut)
         if self.sequential:

@@ -100,7 +100,7 @@ def run(
     over : dict, optional
         Half-open bounds by index name, ``{"i": (1, n)}``, that narrow the loops. A bound may be an
         affine expression of outer indices, ``{"j": ("i", "2*i+3")}`` or ``lambda i: i``, or a list of
-        bounds, which all hold.
+        bounds, which all hold. ``{"i": (1, n, 2)}``, with a stride, is ``range(1, n, 2)``.
     reverse : tuple of str
         Loop indices that run downwards; the loops stay nested in the order of the indices. Time runs from `steps` down
         to 1: the nest writes at t-1, and arrays with time as a dimension have steps + 1 elements there.

@@ -1,0 +1,142 @@
+"""Strides in over=: plain loops over every k-th index, bit for bit."""
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+from local_ranks import refused_on_all, results_of
+
+import tilewave as tw
+
+N = 13
+
+
+def random_nest(rng):
+    """The text of a body in two or three dimensions, with neighbours of what it writes."""
+    names = "ijk"[: rng.choice((2, 2, 3))]
+
+    def at():
+        return ", ".join(f"{n}{rng.randint(-2, 2):+d}" if rng.random() < 0.6 else n for n in names)
+
+    terms = [f"{rng.randint(2, 5)} * {rng.choice('AAB')}[{at()}]" for _ in range(rng.randint(1, 4))]
+    terms += rng.choice([[], [f"{names[0]} * {names[1]}"], ["C[i]"], ["B[" + ", ".join(f"2*{n}" for n in names) + "]"]])
+    body = f"A[{', '.join(names)}] = B[{', '.join(names)}] + C[i] + {' + '.join(terms)}"
+    return f"def body(A, B, C, {', '.join(names)}):\n    {body}\n", names
+
+
+def random_over(rng, names, box):
+    """Bounds with strides, some of outer indices."""
+    over = {}
+    for k, (name, (low, high)) in enumerate(zip(names, box, strict=True)):
+        step = rng.choice((1, 2, 2, 3, 5))
+        first, end = rng.randint(low, max(low, min(high, low + 2))), rng.randint(max(low, high - 2), high)
+        if k and rng.random() < 0.3:
+            first = rng.choice([(first, f"{names[k - 1]}"), (f"{names[k - 1]}+1", first)])
+        over[name] = (first, end, step) if rng.random() < 0.8 or isinstance(first, tuple) else (first, end)
+    return over
+
+
+def points(names, over, reverse, at=()):
+    """The points of the plain loops."""
+    if len(at) == len(names):
+        yield at
+        return
+    first, *rest = over[names[len(at)]]
+    known = dict(zip(names, at, strict=False))
+    first = max(eval(str(each), {}, known) for each in (first if isinstance(first, tuple) else (first,)))
+    values = range(first, *rest)
+    for x in values[::-1] if names[len(at)] in reverse else values:
+        yield from points(names, over, reverse, (*at, x))
+
+
+@pytest.mark.parametrize("number", range(16))
+def test_random_nests(number, seed):
+    rng = random.Random(seed + number)
+    text, names = random_nest(rng)
+    nest, numbers = tw.nest_from(text), np.random.default_rng(seed + number)
+    shape = (N,) * len(names)
+    start = {"A": numbers.integers(-9, 9, shape), "B": numbers.integers(-9, 9, shape), "C": numbers.integers(-9, 9, N)}
+    doubled = "2*" in text
+    box = nest.iteration_box({name: array.shape for name, array in start.items()})
+    over = random_over(rng, names, box)
+    reverse = tuple(n for n in names if rng.random() < 0.3)
+    ranks, expected = rng.choice((1, 2, 3, 4, 6)), {name: array.copy() for name, array in start.items()}
+    for point in points(names, over, reverse):
+        nest.function(expected["A"], expected["B"], expected["C"], *point)
+    as_arrays = rng.choice([set(), {"B", "C"}])
+
+    def body(context):
+        given = {n: a if n in as_arrays else tw.field(a.shape, "i8", a, context=context) for n, a in start.items()}
+        tw.run(nest, **given, over=over, reverse=reverse, context=context)
+        return given["A"].gather()
+
+    found = results_of(ranks, rng.choice((1, 2)), body)[0]
+    assert np.array_equal(found, expected["A"]), f"{text}{over}, reverse {reverse}, {ranks} ranks, {doubled=}"
+
+
+@pytest.mark.parametrize("ranks, threads", [(1, 2), (2, 1), (3, 1), (4, 1), (6, 1)])
+def test_red_and_black_in_a_chain(ranks, threads):
+    relax = tw.nest_from(
+        "def relax(u, i, j):\n    u[i, j] = u[i-1, j] + u[i+1, j] + u[i, j-1] + u[i, j+1] - 3 * u[i, j] + i\n"
+    )
+    n, start = 14, np.random.default_rng(5).integers(-9, 9, (14, 14))
+    colours = [{"i": (1 + a, n - 1, 2), "j": (1 + b, n - 1, 2)} for a, b in ((0, 0), (1, 1), (0, 1), (1, 0))]
+    expected = start.copy()
+    for over in colours * 3:
+        for i, j in itertools.product(range(*over["i"]), range(*over["j"])):
+            relax.function(expected, i, j)
+
+    def body(context):
+        u = tw.field((n, n), "i8", start, context=context)
+        chain = tw.chain([tw.bind(relax, u=u, over=over, context=context) for over in colours])
+        chain.run(times=3)
+        return u.gather()
+
+    assert np.array_equal(results_of(ranks, threads, body)[0], expected)
+
+
+@pytest.mark.parametrize("ranks, threads", [(1, 2), (2, 1), (3, 1), (4, 1), (6, 1)])
+@pytest.mark.parametrize("back", [False, True])
+def test_time_steps_and_periodic_loops(ranks, threads, back):
+    sign = -1 if back else 1
+    heat = tw.nest_from(f"def heat(u, t, i, j):\n    u[t{sign:+d}, i, j] = u[t, i-1, j] + u[t, i+1, j] + t * j\n")
+    start, steps, over = np.random.default_rng(6).integers(-9, 9, (11, 9)), 5, {"i": (1, 10, 2), "j": (2, 9, 3)}
+    expected, wrapped = start.copy(), start.copy()
+    for t in range(steps, 0, -1) if back else range(steps):
+        for periodic, u in ((False, expected), (True, wrapped)):
+            old = u.copy()
+            for i, j in itertools.product(range(*over["i"]), range(0 if periodic else 2, 9, 3)):
+                u[i, j] = old[i - 1, j] + old[i + 1, j] + t * j
+
+    def body(context):
+        how = {"steps": steps, "context": context, "reverse": ("t",) if back else ()}
+        u, v = (tw.field((11, 9), "i8", start, context=context) for _ in "uv")
+        report = tw.run(heat, u=u, over=over, record={"u": [(3, 5), (2, 2)]}, **how)
+        tw.run(heat, u=v, over={"i": (1, 10, 2), "j": (0, 9, 3)}, periodic=("j",), **how)
+        return u.gather(), v.gather(), report.recorded["u"][-1]
+
+    found = results_of(ranks, threads, body)[0]
+    assert np.array_equal(found[0], expected) and np.array_equal(found[1], wrapped)
+    assert np.array_equal(found[2], expected[[3, 2], [5, 2]])
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_what_is_said(ranks):
+    half = tw.nest_from("def half(A, i):\n    A[i] = A[i] / 2\n    assert i != 7\n")
+
+    def run(context, over, **more):
+        return tw.run(half, A=tw.field((10,), "f8", context=context), over=over, context=context, **more)
+
+    refused_on_all(ranks, lambda c: run(c, {"i": (1, 9, 0)}), "have the stride 0; allowed: an int from 1")
+    refused_on_all(ranks, lambda c: run(c, {"i": (1, 9, -1)}), "with reverse= the same points come last first")
+    refused_on_all(ranks, lambda c: run(c, {"i": (1, 12, 2)}), "(1, 12) of index 'i' reach outside")
+    refused_on_all(ranks, lambda c: run(c, {"k": (1, 9, 2)}), "no index 'k'")
+    refused_on_all(ranks, lambda c: run(c, {"i": (1, 9, 2)}, reduce={"s": tw.sum("A")}), "has strides")
+
+    def body(context):
+        assert "i in range(0, 9, 2)" in str(run(context, {"i": (0, 10, 2)}))
+        with pytest.raises(tw.KernelError, match="at i=7 on"):
+            run(context, {"i": (1, 10, 2)})
+
+    results_of(ranks, 1, body)
