@@ -392,6 +392,24 @@ void bind_factor_calls(nb::module_& m) {
         "kind"_a, "a"_a, "options"_a, Release(), "Collective.");
     m.def("adjoint_of", &adjoint_of, "a"_a, Release(), "Collective, after an agreement.");
     m.def("determinant_of", &determinant_of, "factor"_a, Release(), "Collective, after an agreement.");
+    m.def(
+        "diagonal_of",
+        [](const MatrixStorage& a, std::int64_t offset) {
+            const auto found = [&] {
+                const nb::gil_scoped_release release;
+                return diagonal_of(a, offset);
+            }();
+            return nb::bytes(reinterpret_cast<const char*>(found.data()), found.size() * sizeof(found[0]));
+        },
+        "a"_a, "offset"_a, "Numbers of complex128. Collective, after an agreement.");
+    m.def(
+        "norm_of",
+        [](const MatrixStorage& a, const std::string& kind) {
+            static constexpr const char* names[] = {"F", "1", "I", "M"};
+            return norm_of(a, static_cast<Norm>(std::ranges::find(names, kind) - std::begin(names)));
+        },
+        "a"_a, "kind"_a, Release(), "Collective, after an agreement.");
+    m.def("norm_of_inverse", &norm_of_inverse, "n"_a, "complex_numbers"_a, "solve"_a);
     nb::class_<LeastSquares>(m, "LeastSquares", "What least squares give.")
         .def_ro("info", &LeastSquares::info)
         .def_prop_ro("x", [](const LeastSquares& l) { return l.result.x.shared(); })

@@ -6,6 +6,7 @@
 #include <complex>
 #include <cstdint>
 #include <functional>
+#include <numbers>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -84,6 +85,9 @@ private:
     std::shared_ptr<std::byte[]> memory_;
 };
 
+/// The elements whose column is `offset` beyond their row, on every rank. Collective.
+std::vector<std::complex<double>> diagonal(const MatrixStorage& a, std::int64_t offset);
+
 /// A distributed matrix of T: float, double, or complex numbers of these.
 template <class T>
 class Matrix {
@@ -118,6 +122,53 @@ public:
             return reinterpret_cast<std::byte*>(whole.data());
         });
         return whole;
+    }
+    /// The elements whose column is `offset` beyond their row, on every rank. Collective.
+    std::vector<T> diagonal(std::int64_t offset = 0) const {
+        std::vector<T> found;
+        for (const std::complex<double>& each : tilewave::diagonal(storage_, offset))
+            if constexpr (std::is_floating_point_v<T>)
+                found.push_back(static_cast<T>(each.real()));
+            else
+                found.push_back(T(each));
+        return found;
+    }
+    /// The sum of the diagonal, on every rank. Collective.
+    T trace() const {
+        T sum{};
+        for (const T& each : diagonal()) sum += each;
+        return sum;
+    }
+
+    /// Each element becomes f(element, that of `other`), which is redistributed first where it lies elsewhere.
+    /// Collective.
+    /// @pre equal shapes (ConfigError on every rank)
+    template <class F>
+    Matrix& combine(const Matrix& other, F f) {
+        if (!other.storage_.layout().same(storage_.layout())) return combine(other.redistributed(storage_.layout()), f);
+        const T* const given = reinterpret_cast<const T*>(other.storage_.data());
+        std::transform(local(), local() + storage_.rows() * storage_.columns(), given, local(), f);
+        return *this;
+    }
+    Matrix& operator+=(const Matrix& other) { return combine(other, std::plus<T>()); }
+    Matrix& operator-=(const Matrix& other) { return combine(other, std::minus<T>()); }
+    /// Local.
+    Matrix& operator*=(T factor) {
+        for (T* at = local(); at != local() + storage_.rows() * storage_.columns(); ++at) *at *= factor;
+        return *this;
+    }
+    friend Matrix operator+(Matrix a, const Matrix& b) { return std::move(a += b); }
+    friend Matrix operator-(Matrix a, const Matrix& b) { return std::move(a -= b); }
+    friend Matrix operator-(Matrix a) { return std::move(a *= T(-1)); }
+    friend Matrix operator*(T factor, Matrix a) { return std::move(a *= factor); }
+    friend Matrix operator*(Matrix a, T factor) { return std::move(a *= factor); }
+    /// The product of matrices, by blocks of rows as even as can be. Collective.
+    friend Matrix operator*(const Matrix& a, const Matrix& b) {
+        Context& context = a.storage_.context();
+        Matrix c(context,
+                 by_block_rows(a.storage_.layout().rows.extent, b.storage_.layout().columns.extent, context.size()));
+        multiply(a, b, c);
+        return c;
     }
 
 private:
@@ -172,7 +223,9 @@ FactorStorage factor(FactorKind kind, const MatrixStorage& a, const FactorOption
 FactorStorage factor(FactorKind kind, MatrixStorage&& a, const FactorOptions& options);
 /// x of A x = b, in the layout of b: of Cholesky's and LU's factors. Collective.
 /// @pre b of as many rows, of the same type and context; info 0 (ConfigError on every rank)
-MatrixStorage solve(FactorKind kind, const FactorStorage& factor, const MatrixStorage& b);
+/// `op`: of op(A) x = b, of LU's.
+MatrixStorage solve(FactorKind kind, const FactorStorage& factor, const MatrixStorage& b,
+                    Transpose op = Transpose::none);
 /// The inverse of a matrix, in its layout. A system is solved faster and more accurately by its factors. Collective.
 /// @pre as factor(); no pivot that is 0 (ConfigError on every rank)
 MatrixStorage inverse(const MatrixStorage& a, const FactorOptions& options);
@@ -182,6 +235,15 @@ MatrixStorage apply(const FactorStorage& factor, const MatrixStorage& b, bool ad
 
 /// The determinant of the matrix of an LU factor: first 2^second, on every rank. Collective.
 std::pair<std::complex<double>, std::int64_t> determinant(const FactorStorage& factor);
+
+/// The root of the sum of squares; the largest sum of magnitudes of a column, of a row; the largest magnitude.
+enum class Norm : std::uint8_t { frobenius, one, infinity, max };
+/// A norm, on every rank; NaN if any element is. Collective.
+double norm(const MatrixStorage& a, Norm kind);
+/// An estimate of the condition number in the norm `one` or `infinity`, a lower bound: by a few solves with LU factors,
+/// as LAPACK's gecon; infinite for a singular matrix. Collective.
+/// @pre square; one of the two norms (ConfigError on every rank)
+double condition(const MatrixStorage& a, Norm kind, const FactorOptions& options);
 
 /// Which triangle of a matrix is meant, and how.
 struct Triangle {
@@ -208,6 +270,12 @@ struct CholeskyFactor {
     Matrix<T> solve(const Matrix<T>& b) const {
         return Matrix<T>(tilewave::solve(FactorKind::cholesky, factor, b.storage()));
     }
+    /// The logarithm of the determinant of A. Collective.
+    double logdet() const {
+        double sum = 0;
+        for (const auto& each : diagonal(factor.matrix, 0)) sum += std::log(each.real());
+        return 2 * sum;
+    }
 };
 /// P A = L U, both in one matrix as LAPACK has them.
 template <class T>
@@ -215,8 +283,9 @@ struct LuFactor {
     FactorStorage factor;
     /// LAPACK's info: 0, or the number from 1 of the first pivot that is 0.
     std::int64_t info() const { return factor.info; }
-    Matrix<T> solve(const Matrix<T>& b) const {
-        return Matrix<T>(tilewave::solve(FactorKind::lu, factor, b.storage()));
+    /// x of op(A) x = b.
+    Matrix<T> solve(const Matrix<T>& b, Transpose op = Transpose::none) const {
+        return Matrix<T>(tilewave::solve(FactorKind::lu, factor, b.storage(), op));
     }
     /// The determinant of A, infinite or 0 where it leaves the type's range. Collective.
     T det() const {
@@ -227,6 +296,18 @@ struct LuFactor {
         else
             return T(static_cast<typename T::value_type>(std::ldexp(value.real(), e)),
                      static_cast<typename T::value_type>(std::ldexp(value.imag(), e)));
+    }
+    /// (sign, logarithm of the magnitude) of the determinant, as NumPy's: the sign of a complex one has magnitude 1;
+    /// (0, -infinity) of a singular matrix. Collective.
+    std::pair<T, double> slogdet() const {
+        const auto [value, exponent] = determinant(factor);
+        const double size = std::abs(value);
+        const std::complex<double> sign = size == 0 ? 0 : value / size;
+        const double log = std::log(size) + static_cast<double>(exponent) * std::numbers::ln2;
+        if constexpr (std::is_floating_point_v<T>)
+            return {static_cast<T>(sign.real()), log};
+        else
+            return {T(sign), log};
     }
 };
 /// A = Q R: R in the upper triangle, below it the reflectors.
@@ -263,6 +344,20 @@ QrFactor<T> qr(const Matrix<T>& a, const FactorOptions& options = {}) {
 template <class T>
 QrFactor<T> qr(Matrix<T>&& a, const FactorOptions& options = {}) {
     return {factor(FactorKind::qr, std::move(a.storage()), options)};
+}
+/// x of A x = b. Collective.
+/// @pre square; no pivot that is 0 (ConfigError on every rank)
+template <class T>
+Matrix<T> solve(const Matrix<T>& a, const Matrix<T>& b, const FactorOptions& options = {}) {
+    return lu(a, options).solve(b);
+}
+template <class T>
+double norm(const Matrix<T>& a, Norm kind = Norm::frobenius) {
+    return norm(a.storage(), kind);
+}
+template <class T>
+double cond(const Matrix<T>& a, Norm kind = Norm::one, const FactorOptions& options = {}) {
+    return condition(a.storage(), kind, options);
 }
 template <class T>
 Matrix<T> solve_triangular(const Matrix<T>& a, const Matrix<T>& b, const Triangle& triangle = {},

@@ -85,8 +85,8 @@ FactorStorage factor(FactorKind kind, MatrixStorage&& a, const FactorOptions& op
     return factored(kind, a, options, true);
 }
 
-MatrixStorage solve(FactorKind kind, const FactorStorage& f, const MatrixStorage& b) {
-    return changed("solve", f, b, [&] { return solving(kind, f, b, blas()); });
+MatrixStorage solve(FactorKind kind, const FactorStorage& f, const MatrixStorage& b, Transpose op) {
+    return changed("solve", f, b, [&] { return solving(kind, f, b, blas(), op); });
 }
 
 MatrixStorage inverse(const MatrixStorage& a, const FactorOptions& options) {
@@ -108,6 +108,36 @@ std::pair<std::complex<double>, std::int64_t> determinant(const FactorStorage& f
         return f.matrix.text();
     });
     return determinant_of(f);
+}
+
+std::vector<std::complex<double>> diagonal(const MatrixStorage& a, std::int64_t offset) {
+    begin_call(a.context(), "diagonal", [&] { return a.text() + ", " + std::to_string(offset); });
+    return diagonal_of(a, offset);
+}
+
+double norm(const MatrixStorage& a, Norm kind) {
+    begin_call(a.context(), "norm", [&] { return a.text() + ", " + std::to_string(static_cast<int>(kind)); });
+    return norm_of(a, kind);
+}
+
+double condition(const MatrixStorage& a, Norm kind, const FactorOptions& options) {
+    const double size = norm(a, kind);
+    const FactorStorage f = factored(FactorKind::lu, a, options, false);
+    begin_call(a.context(), "cond", [&] {
+        require(kind == Norm::one || kind == Norm::infinity,
+                "cond: another norm was given; allowed: Norm::one, Norm::infinity; singular values are not computed");
+        return a.text();
+    });
+    if (f.info) return std::numeric_limits<double>::infinity();
+    if (!std::isfinite(size) || size == 0) return size;
+    const std::int64_t n = a.layout().rows.extent;
+    const auto solved = [&](const std::vector<std::complex<double>>& b, bool adjoint) {
+        MatrixStorage sides(a.context(), by_block_columns(n, 1, a.context().size()), a.type());
+        set_column(sides, b);
+        const Transpose op = adjoint == (kind == Norm::one) ? Transpose::adjoint : Transpose::none;
+        return column_of(solve(FactorKind::lu, f, sides, op));
+    };
+    return size * norm_of_inverse(n, is_complex(a.type()), solved);
 }
 
 MatrixStorage solve_triangular(const MatrixStorage& a, const MatrixStorage& b, const Triangle& triangle,

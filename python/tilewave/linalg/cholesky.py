@@ -14,12 +14,13 @@ from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_bool
 from tilewave.linalg.factors import factored, refused, with_sides
 from tilewave.linalg.matrix import Matrix
+from tilewave.linalg.operators import Operators
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypeVar
 
-    from tilewave.annotations import Array, Collective
+    from tilewave.annotations import Array, Collective, Number
     from tilewave.context.context import Context
 
     B = TypeVar("B", Matrix, Array)
@@ -85,10 +86,20 @@ class CholeskyFactor(Matrix):
         run = functools.partial(_core.linalg.solving, "cholesky", self._factor, blas=blas())
         return (yield from with_sides("solve", self, b, run))
 
+    def logdet(self) -> Number:
+        """The logarithm of the determinant of A, on every rank; collective.
+
+        Returns
+        -------
+        NumPy scalar
+        """
+        return 2 * np.log(self.diagonal().real).sum()
+
 
 @collective("tw.linalg.cholesky")
 def cholesky(
     a: Matrix,
+    lower: bool = True,
     *,
     grid: Sequence[int] | None = None,
     block: int | None = None,
@@ -106,7 +117,10 @@ def cholesky(
     Parameters
     ----------
     a : Matrix or numpy.ndarray
-        Square, in any layout; an array is the same on every rank. Only its lower triangle is read.
+        Square, in any layout; an array is the same on every rank. Only one triangle is read.
+    lower : bool
+        The lower triangle is read, else the upper one. The factor is L in either case; SciPy's of an upper triangle is
+        ``L.H``.
     grid, block, lookahead, tree, algorithm, weights, memory
         As in `lu`.
     check : bool
@@ -134,9 +148,12 @@ def cholesky(
     Collective. The owner of the next panel updates, factors and sends it before the rest is updated (look-ahead).
     """
     require_bool("cholesky", "check", check)
+    require_bool("cholesky", "lower", lower)
     wish = {"grid": grid, "block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
     wish["weights"] = weights
-    given = context, a, wish, memory, f"check={check}", overwrite_a
+    if not lower:
+        a = a.conj().T if isinstance(a, np.ndarray) else a.H if isinstance(a, Operators) else a
+    given = context, a, wish, memory, f"check={check}, lower={lower}", overwrite_a
     made = yield from factored("cholesky", "cholesky", CholeskyFactor, *given)
     if made.info and check:
         text = (

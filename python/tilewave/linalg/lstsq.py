@@ -56,7 +56,8 @@ def lstsq(
         as it is.
     cond : float, optional
         Singular values count as 0 up to this part of the largest one, as NumPy's rcond: in place of these, diagonal
-        elements of R with column pivoting. Default: the dtype's eps times the larger side of a.
+        elements of R with column pivoting. Default: the dtype's eps times the larger side of a. NumPy computes float32
+        in float64, with that eps: ``lstsq(a.astype("f8"), b.astype("f8"))`` is that.
     grid, block, lookahead, tree, algorithm, memory, context
         As in `qr`.
 

@@ -100,6 +100,22 @@ class LuFactor(Matrix):
             real, imaginary = (np.ldexp(part, max(min(exponent, 10**6), -(10**6))) for part in (found.real, found.imag))
             return self.dtype.type(complex(real, imaginary) if self.dtype.kind == "c" else real)
 
+    @collective("tw.linalg.LuFactor.slogdet")
+    def slogdet(self) -> Collective[tuple[Any, Any]]:
+        """Sign and logarithm of the determinant of A, on every rank; collective.
+
+        Returns
+        -------
+        (NumPy scalar, NumPy scalar)
+            As `tilewave.linalg.slogdet`.
+        """
+        yield self._identity()
+        found, exponent = self.context._together(_core.linalg.determinant_of, self._factor)
+        with np.errstate(all="ignore"):
+            size = np.abs(found)
+            sign, log = found / size if size else 0.0, np.log(size) + exponent * np.log(2)
+        return self.dtype.type(sign if self.dtype.kind == "c" else sign.real), np.finfo(self.dtype).dtype.type(log)
+
 
 @collective("tw.linalg.lu")
 def lu(

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tilewave import _core
 from tilewave.context.collective import collective
 from tilewave.errors import ConfigError, shown
 from tilewave.linalg.arrays import entered
 from tilewave.linalg.matrix import Matrix, as_matrix
-from tilewave.patterns.allreduces import allreduce
 
 if TYPE_CHECKING:
     from typing import Any
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 #: What `norm` is given, by the name of LAPACK's lange.
 ORDERS = {"fro": "F", None: "F", 1: "1", np.inf: "I", "max": "M"}
-#: Elements whose magnitudes are taken at once.
-MOST_AT_ONCE = 1 << 18
 
 
 @collective("tw.linalg.norm")
@@ -52,37 +50,6 @@ def norm(a: Matrix, ord: str | float | None = "fro", *, context: Context | None 
             f"norm: ord: given {shown(ord)}; allowed: 'fro', 1, numpy.inf, 'max'; singular values are not computed"
         )
     a = entered("norm", "a", (yield from as_matrix(a)), context)
-    context, local = a.context, a.local
-    real = np.finfo(a.dtype).dtype
-    sums = np.zeros({"1": a.shape[1], "I": a.shape[0]}.get(kind, 1), real)
     yield f"{a._identity()}, {kind}"
-    if kind in "MF":
-        for part in _magnitudes(local):
-            sums[0] = np.maximum(sums[0], part.max(initial=0))
-        largest = _all(sums, "max", context)[0]
-        if kind == "M" or not 0 < largest < np.inf:
-            return largest
-        total = np.array([sum(float(np.sum((part / largest) ** 2, dtype="f8")) for part in _magnitudes(local))], "f8")
-        return largest * real.type(np.sqrt(_all(total, "sum", context)[0]))
-    at = 0
-    with np.errstate(over="ignore", invalid="ignore"):
-        for part in _magnitudes(local):
-            if kind == "1":
-                sums[a.columns[at : at + part.shape[1]]] = part.sum(axis=0)
-            else:
-                sums[a.rows] += part.sum(axis=1)
-            at += part.shape[1]
-    return _all(sums, "sum", context).max(initial=0)
-
-
-def _magnitudes(local):
-    """The magnitudes of a rank's elements, some columns at once."""
-    step = max(1, MOST_AT_ONCE // max(1, local.shape[0]))
-    for at in range(0, local.shape[1], step):
-        yield np.abs(local[:, at : at + step])
-
-
-def _all(values, op, context):
-    if context.size > 1 and values.size:
-        allreduce(values, op, out=values, context=context)
-    return values
+    with np.errstate(over="ignore"):
+        return np.finfo(a.dtype).dtype.type(a.context._together(_core.linalg.norm_of, a._storage, kind))

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <complex>
+#include <limits>
 
 #include "support/blas.hpp"
 #include "support/ranks.hpp"
@@ -112,7 +113,108 @@ void products_and_factors(Context& context, double bound) {
     EXPECT_EQ(difference(tall.redistributed(by_block_columns(19, 7, ranks, 3)).gather(), tall.gather()), 0);
 }
 
+// What is computed without blocks, by its definition.
+template <class T>
+void arithmetic(Context& context, double bound) {
+    const int ranks = context.size();
+    const auto init = [](std::int64_t i, std::int64_t j) { return value<T>(i, j); };
+    const Matrix<T> a(context, by_block_rows(9, 13, ranks), init), b(context, by_block_columns(9, 13, ranks, 2), init),
+        c(context, by_block_columns(13, 9, ranks, 2), init);
+    const Matrix<T> sum = T(2) * a + b - b * T(0.5);  // in the layout of a
+    EXPECT_TRUE(sum.storage().layout().same(a.storage().layout()));
+    auto wanted = a.gather();
+    for (T& each : wanted) each *= T(2.5);
+    EXPECT_LT(difference(sum.gather(), wanted), bound);
+    EXPECT_LT(difference((-(a * c)).gather(), product((-a).gather(), c.gather(), 9, 13, 9)), bound);
+    for (const std::int64_t offset : {-9, -8, -2, 0, 3, 12, 13}) {
+        const std::int64_t below = std::max<std::int64_t>(0, -offset), right = std::max<std::int64_t>(0, offset);
+        std::vector<T> expected;
+        for (std::int64_t k = 0; k + below < 9 && k + right < 13; ++k) expected.push_back(init(k + below, k + right));
+        EXPECT_EQ(a.diagonal(offset), expected) << offset;
+        EXPECT_EQ(b.diagonal(offset), expected) << offset;
+    }
+    T trace{};
+    for (std::int64_t k = 0; k < 9; ++k) trace += init(k, k);
+    EXPECT_LT(std::abs(b.trace() - trace), bound);
+    double squares = 0, most = 0, columns = 0, rows = 0;
+    for (std::int64_t j = 0; j < 13; ++j) {
+        double column = 0;
+        for (std::int64_t i = 0; i < 9; ++i) {
+            column += std::abs(init(i, j));
+            squares += std::pow(std::abs(init(i, j)), 2);
+            most = std::max<double>(most, std::abs(init(i, j)));
+        }
+        columns = std::max(columns, column);
+    }
+    for (std::int64_t i = 0; i < 9; ++i) {
+        double row = 0;
+        for (std::int64_t j = 0; j < 13; ++j) row += std::abs(init(i, j));
+        rows = std::max(rows, row);
+    }
+    for (const Matrix<T>* each : {&a, &b}) {
+        EXPECT_NEAR(norm(*each), std::sqrt(squares), bound);
+        EXPECT_NEAR(norm(*each, Norm::one), columns, bound);
+        EXPECT_NEAR(norm(*each, Norm::infinity), rows, bound);
+        EXPECT_EQ(norm(*each, Norm::max), most);
+    }
+    EXPECT_TRUE(std::isnan(norm(Matrix<T>(context, by_block_rows(5, 3, ranks), [](std::int64_t i, std::int64_t j) {
+        return i == 4 && j == 1 ? std::nan("") : 1.0;
+    }))));
+}
+
+// Determinants and conditions of matrices whose inverses are known: triangles of ones, times a number.
+template <class T>
+void determinants(Context& context, double bound) {
+    const int ranks = context.size();
+    const Matrix<T> triangle(context, by_block_rows(400, 400, ranks), [](std::int64_t i, std::int64_t j) {
+        return i == j ? -8.0 : i == j + 1 ? 8.0 : 0.0;
+    });
+    const auto [sign, log] = lu(triangle).slogdet();  // the determinant is 2^1200
+    EXPECT_LT(std::abs(sign - T(1)), bound);
+    EXPECT_NEAR(log, 1200 * std::log(2.0), bound);
+    // The inverse is a lower triangle of -1/8: 400/8 is its largest column, and row.
+    EXPECT_NEAR(cond(triangle), 16.0 * 50, 1e3 * bound);
+    EXPECT_NEAR(cond(triangle, Norm::infinity), 16.0 * 50, 1e3 * bound);
+    const Matrix<T> definite(context, by_block_columns(50, 50, ranks), [](std::int64_t i, std::int64_t j) {
+        return 100.0 * static_cast<double>(1 + std::min(i, j));  // L of 10s: the determinant is 100^50
+    });
+    EXPECT_NEAR(cholesky(definite).logdet(), 50 * std::log(100.0), 10 * bound);
+    EXPECT_NEAR(lu(definite).slogdet().second, 50 * std::log(100.0), 10 * bound);
+    const Matrix<T> b(context, by_block_rows(50, 2, ranks),
+                      [](std::int64_t i, std::int64_t j) { return value<double>(i, j); });
+    EXPECT_LT(difference((definite * solve(definite, b)).gather(), b.gather()), 10 * bound);
+    const Matrix<T> sides = triangle.redistributed(by_block_columns(400, 400, ranks));
+    Matrix<T> turned(context, by_block_rows(400, 400, ranks));
+    multiply(triangle, lu(triangle).solve(sides, Transpose::transposed), turned, {.op_a = Transpose::transposed});
+    EXPECT_LT(difference(turned.gather(), triangle.gather()), bound);
+}
+
 }  // namespace
+
+TEST(Linalg, Arithmetic) {
+    if (!have_blas()) GTEST_SKIP() << "no BLAS; TILEWAVE_BLAS names one";
+    for (const int ranks : {1, 2, 3, 4, 6}) {
+        const auto errors = errors_on_ranks(ranks, [](Context& context) {
+            arithmetic<double>(context, 1e-11);
+            arithmetic<float>(context, 2e-4);
+            arithmetic<std::complex<double>>(context, 1e-11);
+            arithmetic<std::complex<float>>(context, 2e-4);
+        });
+        EXPECT_EQ(errors, std::vector<std::string>(static_cast<std::size_t>(ranks)));
+    }
+}
+
+TEST(Linalg, DeterminantsAndConditions) {
+    if (!have_blas()) GTEST_SKIP() << "no BLAS; TILEWAVE_BLAS names one";
+    for (const int ranks : {1, 3}) {
+        const auto errors = errors_on_ranks(ranks, [](Context& context) {
+            determinants<double>(context, 1e-9);
+            determinants<float>(context, 1e-2);
+            determinants<std::complex<double>>(context, 1e-9);
+        });
+        EXPECT_EQ(errors, std::vector<std::string>(static_cast<std::size_t>(ranks)));
+    }
+}
 
 TEST(Linalg, ProductsAndFactors) {
     if (!have_blas()) GTEST_SKIP() << "no BLAS; TILEWAVE_BLAS names one";
@@ -154,6 +256,15 @@ TEST(Linalg, WhatOneRankGetsWrongAllRanksThrow) {
         EXPECT_THROW(lstsq(zero, zero), ConfigError);
         EXPECT_THROW(inv(zero), ConfigError);
         EXPECT_EQ(factors.det(), 0);
+        EXPECT_EQ(factors.slogdet(), (std::pair{0.0, -std::numeric_limits<double>::infinity()}));
+        EXPECT_TRUE(std::isinf(cond(zero)));
+        EXPECT_THROW(cond(zero, Norm::max), ConfigError);
+        EXPECT_THROW(cond(tall), ConfigError);
+        EXPECT_THROW(solve(zero, zero), ConfigError);
+        EXPECT_THROW(zero + tall, ConfigError);
+        EXPECT_THROW(zero * tall, ConfigError);
+        EXPECT_THROW(norm(zero, context.rank() ? Norm::max : Norm::one), ConfigError);
+        EXPECT_THROW(zero.diagonal(context.rank()), ConfigError);
     });
     EXPECT_EQ(errors, std::vector<std::string>(2));
 }

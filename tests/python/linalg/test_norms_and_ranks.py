@@ -79,6 +79,10 @@ def test_what_is_known_of_a_matrix(ranks, seed):
             for given in (half[lower], tw.linalg.matrix(half[lower], context=context)):
                 found = tw.linalg.solve(given, b, lower, assume_a="pos", context=context)
                 assert np.allclose(found, wanted), seed
+                factor = tw.linalg.cholesky(given, lower, context=context)
+                whole = factor.gather()
+                assert whole is None or np.allclose(whole, np.linalg.cholesky(definite)), seed
+                assert np.isclose(factor.logdet(), np.linalg.slogdet(definite)[1]), seed
         for name in ("lower triangular", "upper triangular"):
             wanted = scipy.linalg.solve_triangular(x, b, lower=name.startswith("lower"))
             assert np.allclose(tw.linalg.solve(x, b, assume_a=name, context=context), wanted), seed
