@@ -266,3 +266,33 @@ def apply(dims, varies, hermitian):
         f"us = {conjugate} * s[{at}]",
     ]
     return _made("apply", [*"wufs", *names, *(["d"] if varies else [])], dims, lines, [] if varies else ["sigma"])
+
+
+# Minimal residuals.
+
+
+@functools.cache
+def begin_step(dims):
+    """The residual `given` is the first vector; directions and vectors before it begin as 0."""
+    at = _at(dims)
+    lines = [f"x[{at}] = u[{at}]", *(f"{name}[{at}] = given[{at}]" for name in "fr")]
+    return _made("begin", [*"xfrpqzbwu", "given"], dims, [*lines, *(f"{name}[{at}] = 0.0" for name in "pqzbw")])
+
+
+@functools.cache
+def step(dims):
+    """The solution by the vector before, and the next vector of w = A u; u begins as 0 for the preconditioner."""
+    at = _at(dims)
+    lines = [
+        f"direction = az * z[{at}] + ap * p[{at}] + aq * q[{at}]",
+        f"following = cw * w[{at}] + cf * f[{at}] + cb * b[{at}]",
+        f"q[{at}] = p[{at}]",
+        f"p[{at}] = direction",
+        f"x[{at}] += far * direction",
+        f"r[{at}] = keep * r[{at}] + add * f[{at}]",
+        f"b[{at}] = f[{at}]",
+        f"f[{at}] = following",
+        f"z[{at}] = u[{at}]",
+        f"u[{at}] = 0.0",
+    ]
+    return _made("step", list("xpqrbfzuw"), dims, lines, "az ap aq far keep add cw cf cb".split())

@@ -41,12 +41,15 @@ class Cycle:
     context : Context
     grid : tuple of int, or None
         The process grid; None: by prediction.
+    outer : dict, optional
+        What the operator that is solved for has in place of that of the finest grid's sweeps.
     """
 
-    def __init__(self, levels, kind, smoother, pre, post, jumps, singular, context, grid=None):
+    def __init__(self, levels, kind, smoother, pre, post, jumps, singular, context, grid=None, *, outer=None):
         self.levels, self.kind, self.smoother, self.pre, self.post = levels, kind, smoother, pre, post
         self.jumps, self.singular, self.context, self._bound, self._ends = jumps, singular, context, {}, {}
         self._bind, self._kernels = bind, []  # kernels that are compiled before they are bound
+        self._outer = outer or {}
         # All nests share their fields, and parts of fields as coarse grids have them lie plainly.
         self.on = {"context": context, "plan": {"storage": "plain"} | ({} if grid is None else {"grid": grid})}
         self.dims = len(levels[0].shape)
@@ -124,18 +127,20 @@ class Cycle:
             self._bound[key] = self._bind(nest, **self.on, **arguments)
         return self._bound[key]
 
-    def operator(self, level):
-        """The arrays and scalars of a level's nests."""
+    def operator(self, level, outer=False):
+        """The arrays and scalars of a level's nests; outer: of what is solved for."""
         grid = self.levels[level]
-        return grid.arrays if grid.cells.varies else {**grid.arrays, "sigma": grid.cells.sigma}
+        operator = grid.arrays if grid.cells.varies else {**grid.arrays, "sigma": grid.cells.sigma}
+        return {**operator, **self._outer} if outer else operator
 
     def _of_level(self, level, what, **arguments):
         scalars = tuple((name, value) for name, value in arguments.items() if name in ("colour", "weight", "reverse"))
         nest = bodies.of_level(what, self.dims, self.levels[level].cells.varies)
         names = {*nest.arrays, *nest.scalars}
-        operator = {name: value for name, value in self.operator(level).items() if name in names}
+        outer = bool(arguments.get("reduce"))  # norms are of what is solved for
+        operator = {name: value for name, value in self.operator(level, outer).items() if name in names}
         return self.bound(
-            (what, level, scalars, "reduce" in arguments and bool(arguments["reduce"])),
+            (what, level, scalars, outer),
             nest,
             **arguments,
             **operator,

@@ -83,16 +83,19 @@ def read_coefficient(k, shape):
 
 
 def read_sigma(sigma, shape):
-    """A float or a complex number whose real part is at least 0, or an array of them."""
+    """A float or a complex number, or an array of them; real parts below 0 only where all are real."""
     if isinstance(sigma, numbers.Real):
-        return number("sigma", sigma, 0.0)
-    allowed = "finite numbers whose real part is at least 0"
+        return number("sigma", sigma, -math.inf)
+    allowed = (
+        "finite numbers, real ones or such whose real parts are at least 0: minimal residuals, which solve for sigma "
+        "below 0, need a Hermitian operator"
+    )
     if isinstance(sigma, numbers.Complex):
-        if not (np.isfinite(sigma) and sigma.real >= 0):
+        if not (np.isfinite(sigma) and (sigma.real >= 0 or sigma.imag == 0)):
             raise ConfigError(f"multigrid: sigma: given {shown(sigma)}; allowed: {allowed}")
         return complex(sigma)
     values = _of_cells("sigma", sigma, shape, "fiuc", "numbers")
-    wrong = ~(np.isfinite(values) & (values.real >= 0))
+    wrong = ~(np.isfinite(values) & ((values.real >= 0) | (not values.imag.any())))
     if wrong.any():
         raise ConfigError(f"multigrid: sigma has the value {values[wrong][0]:.3g}; allowed: {allowed}")
     return values.astype(complex if values.dtype.kind == "c" else float)
@@ -154,7 +157,7 @@ def text_of(value):
 
 def number(name, value, least, above=False):
     """A finite number, at least or above `least`."""
-    allowed = f"a finite number {'>' if above else '>='} {least:g}"
+    allowed = "a finite number" + (f" {'>' if above else '>='} {least:g}" if least > -math.inf else "")
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
         raise ConfigError(f"multigrid: {name}: given {shown(value)}; allowed: {allowed}")
     if value < least or above and value == least:

@@ -11,11 +11,13 @@ from tilewave.context.collective import collective, holds_context, where
 from tilewave.errors import ConfigError
 from tilewave.field.create import field, make
 from tilewave.multigrid import bodies, given
+from tilewave.multigrid.coefficients import diagonal
 from tilewave.multigrid.conjugate import ConjugateGradients
 from tilewave.multigrid.cycle import CYCLES, SMOOTHERS, Cycle
 from tilewave.multigrid.history import History
 from tilewave.multigrid.levels import all_grids, finest, make_level
 from tilewave.multigrid.material import MOST_SUM, Material
+from tilewave.multigrid.residuals import MinimalResiduals
 from tilewave.multigrid.sharing import blocks_of, grid_of
 from tilewave.nests import reduction
 from tilewave.nests.chain import chain
@@ -31,9 +33,11 @@ if TYPE_CHECKING:
     from tilewave.field.field import Field
 
 #: Methods, with the cycles or iterations that they take at most where the call does not say.
-MOST = {"cycles": 100, "cg": 500, "fmg": 100}
+MOST = {"cycles": 100, "cg": 500, "fmg": 100, "minres": 500}
+#: Those whose preconditioner is a cycle, which has to be symmetric.
+KRYLOV = ("cg", "minres")
 #: The part of the norm of f at which they end; full multigrid, after its pass.
-TOL = {"cycles": 1e-8, "cg": 1e-8, "fmg": 1.0}
+TOL = {"cycles": 1e-8, "cg": 1e-8, "fmg": 1.0, "minres": 1e-8}
 #: Conjugate gradients that ended begin anew where they have reduced the residual to this part of it, at most.
 WORTHWHILE = 0.5
 #: Before and after a coarser grid, each: more are no better than more cycles.
@@ -66,7 +70,8 @@ class Poisson:
         cell indices. Between cells it is the harmonic mean. Where it is 0 there is no material: nothing flows through
         the faces of such cells, their `f` and `x0` are ignored, and their solution is 0.
     sigma : float, complex, array or callable, optional
-        As `k`, with a real part of at least 0. Where it is complex, so are `f` and the solution.
+        As `k`, also 0. Where it is complex, so are `f` and the solution, and its real part is at least 0. Where it is
+        real and below 0 somewhere (Helmholtz), a cycle is one of ``abs(sigma)``, the preconditioner of ``"minres"``.
     cycle : {"V", "F", "W"}, optional
     smoother : {"gauss-seidel", "red-black", "jacobi"}, optional
         Gauss-Seidel sweeps go forth before a coarser grid and back after it, in the order of the loops: the ranks work
@@ -92,7 +97,8 @@ class Poisson:
     Notes
     -----
     Collective. A cycle is one `tilewave.chain`. Memory: 4 fields of 8 bytes a cell, 16 if complex, and in 3-D a seventh
-    of that for coarser grids; 4 more where `k` or `sigma` varies in 3-D, and 4 more for conjugate gradients.
+    of that for coarser grids; 4 more where `k` or `sigma` varies in 3-D, 4 more for conjugate gradients, 7 for minimal
+    residuals.
     """
 
     context: Context
@@ -125,13 +131,14 @@ class Poisson:
         kind = sigma.dtype.kind if isinstance(sigma, np.ndarray) else "c" if isinstance(sigma, complex) else "f"
         self.dtype = np.dtype("c16" if kind == "c" else "f8")
         self._singular = self._material is None and _free(boundary) and not np.any(sigma)
-        self._real_matrix = not np.any(np.imag(sigma))
+        self._real_matrix, self._indefinite = not np.any(np.imag(sigma)), bool(np.any(np.real(sigma) < 0))
         blocks = blocks_of([cells.shape for cells in grids], self.context.size, grid)
         each = zip(grids, blocks, strict=True)
         self._levels = [make_level(cells, self.dtype, block, self.context) for cells, block in each]
-        jumps = isinstance(k, np.ndarray)
+        outer = self._outer(sigma) if self._indefinite else {}
+        jumps = isinstance(k, np.ndarray) or self._indefinite
         singular = self._singular or self._material is not None
-        self._cycle = Cycle(self._levels, cycle, smoother, pre, post, jumps, singular, self.context, grid)
+        self._cycle = Cycle(self._levels, cycle, smoother, pre, post, jumps, singular, self.context, grid, outer=outer)
         self.history, self._chains = None, {}
 
     @property
@@ -146,7 +153,7 @@ class Poisson:
         tol: float | None = None,
         x0: Field | Array | None = None,
         max_cycles: int | None = None,
-        method: str = "cycles",
+        method: str | None = None,
     ) -> Collective[Field]:
         """Solve for one right-hand side; collective.
 
@@ -162,7 +169,10 @@ class Poisson:
         max_cycles : int, optional
             Cycles or iterations, at most. Default: 100 cycles, 500 iterations; a warning says where these are not
             enough.
-        method : {"cycles", "cg", "fmg"}, optional
+        method : {"cycles", "cg", "fmg", "minres"}, optional
+            Default: ``"cycles"``, and where sigma is below 0 somewhere ``"minres"``, which nothing else solves:
+            minimal residuals with a cycle of ``abs(sigma)`` as the preconditioner, which needs what ``"cg"`` needs.
+            Iterations grow with the number of eigenvalues of -div(k grad u) around ``-sigma``.
             ``"fmg"``, full multigrid: the coarsest grid is solved; each finer grid starts from the interpolated
             solution and makes one cycle. This pass costs about one cycle and a half in 2-D, less in 3-D, and leaves an
             error of about the size of the discretisation's. Where `tol` is given, cycles follow.
@@ -216,10 +226,10 @@ class Poisson:
             norms.append(float(report.results["norm"]))
             time_s = report.measured.time_s
         if norms[-1] > end and max_cycles >= len(norms):
-            more = self._iterate if method == "cg" else self._run_cycles
+            more = self._iterate if method in KRYLOV else self._run_cycles
             found, seconds = more(f, norms[-1], end, max_cycles - len(norms) + 1)
             norms, time_s = norms + found, time_s + seconds
-            u = self._conjugate_gradients().x if method == "cg" else u
+            u = self._krylov().x if method in KRYLOV else u
         self.history = History(norms, bool(norms[-1] <= end), time_s, math.prod(self.shape))
         worse = not norms[-1] <= norms[0]
         if not self.history.converged and (most is None or worse) and self.context.rank == 0:
@@ -298,18 +308,28 @@ class Poisson:
         report = self._cycles().run(times=most, until={"norm": end})
         return [float(values["norm"]) for values in report.history], report.measured.time_s
 
-    def _conjugate_gradients(self):
-        if "cg" not in self._chains:
-            self._chains["cg"] = ConjugateGradients(self._cycle, not self._real_matrix)
-        return self._chains["cg"]
+    def _outer(self, sigma):
+        """What the finest grid's operator has in place of that of abs(sigma)."""
+        grid = self._levels[0]
+        if not grid.cells.varies:
+            return {"sigma": sigma}
+        values = diagonal(grid.cells.faces, grid.cells.sigma)
+        values -= 2 * np.pad(np.maximum(-np.broadcast_to(sigma, self.shape).real, 0.0), 1)
+        return {"d": field(values, blocks=grid.blocks, context=self.context)}
+
+    def _krylov(self):
+        if "krylov" not in self._chains:
+            made = MinimalResiduals(self._cycle) if self._indefinite else None
+            self._chains["krylov"] = made or ConjugateGradients(self._cycle, not self._real_matrix)
+        return self._chains["krylov"]
 
     def _iterate(self, f, start, end, most):
-        """Conjugate gradients from the finest grid's u: the norm after each, and seconds.
+        """Conjugate gradients or minimal residuals from the finest grid's u: the norm after each, and seconds.
 
         The residual that they keep is compared with that of their solution, from which they begin anew where it is
         larger, or where they came to nothing.
         """
-        solver, norms, time_s, before = self._conjugate_gradients(), [start], 0.0, start
+        solver, norms, time_s, before = self._krylov(), [start], 0.0, start
         while True:
             found, seconds = solver.run(norms[-1], end, most - len(norms) + 1)
             self._take(self._levels[0].f, f)
@@ -327,13 +347,20 @@ class Poisson:
     def _checked_call(self, f, x0, tol, max_cycles, method):
         f = given.of_shape("f", f, self.shape, self.dtype)
         x0 = x0 if x0 is None else given.of_shape("x0", x0, self.shape, self.dtype)
+        method = ("minres" if self._indefinite else "cycles") if method is None else method
         method, cycle = given.one_of("method", method, tuple(MOST)), self._cycle
+        if (method == "minres") != self._indefinite:
+            raise ConfigError(
+                f"multigrid: method {method!r} was given for sigma that is {'' if self._indefinite else 'not '}below 0 "
+                f"somewhere; allowed: {'minres, the others diverge there' if self._indefinite else 'cycles, cg, fmg'}"
+            )
         tol = TOL[method] if tol is None else given.number("tol", tol, 0.0)
         max_cycles = MOST[method] if max_cycles is None else given.count("max_cycles", max_cycles)
-        if method == "cg" and (cycle.pre != cycle.post or cycle.kind == "F"):
+        if method in KRYLOV and (cycle.pre != cycle.post or cycle.kind == "F"):
             raise ConfigError(
-                f"multigrid: method 'cg' was given for {cycle.kind} cycles with pre={cycle.pre}, post={cycle.post}; "
-                "allowed: cycles that are symmetric, V and W with as many sweeps before as after a coarser grid"
+                f"multigrid: method {method!r} was given for {cycle.kind} cycles with pre={cycle.pre}, "
+                f"post={cycle.post}; allowed: cycles that are symmetric, V and W with as many sweeps before as after a "
+                "coarser grid"
             )
         if method == "fmg" and x0 is not None:
             raise ConfigError(
@@ -373,13 +400,12 @@ class Poisson:
         usual = math.ceil(math.log10(1 / tol)) if 0 < tol < 1 else 1
         count = min(decisions.rounds if decisions.rounds is not None else usual, most)
         decisions.made[where()] = (
-            f"`solve`: {count} {'iterations' if method == 'cg' else 'cycles'} are counted of at most {most}, each to "
+            f"`solve`: {count} {'iterations' if method in KRYLOV else 'cycles'} are counted of at most {most}, each to "
             "make the residual 10 times smaller"
         )
         time_s = self._full_multigrid().run().measured.time_s if method == "fmg" else 0.0
-        if method == "cg":
-            chain_of_one = self._conjugate_gradients().chain
-            time_s += chain_of_one.run(count, scalars={"alpha": self._zero, "beta": self._zero}).measured.time_s
+        if method in KRYLOV:
+            time_s += self._krylov().chain.run(count).measured.time_s
         elif method == "cycles" or tol > 0:
             time_s += self._cycles().run(times=count).measured.time_s
         self.history = History([math.nan], True, time_s, math.prod(self.shape))
@@ -388,10 +414,6 @@ class Poisson:
     @property
     def _mask(self):
         return self._levels[0].material
-
-    @property
-    def _zero(self):
-        return self.dtype.type(0).item()
 
     def _residual_norm(self):
         for nest in self._cycle.norm():
@@ -425,8 +447,8 @@ def _free(boundary):
 
 def _not_enough(history, method, tol, size):
     """The warning of a solution that is none within the tolerance."""
-    advice = "method='cg' where k varies strongly, or more max_cycles" if method != "cg" else "more max_cycles"
-    done = f"{history.cycles} {'iterations' if method == 'cg' else 'cycles'}"
+    advice = "more max_cycles" if method in KRYLOV else "method='cg' where k varies strongly, or more max_cycles"
+    done = f"{history.cycles} {'iterations' if method in KRYLOV else 'cycles'}"
     return (
         f"multigrid: after {done} the norm of the residual is {history.norms[-1] / size if size else math.inf:.3g} "
         f"of that of f, and tol={tol:g} was asked for; try {advice}, or a larger tol"
@@ -449,7 +471,8 @@ def _checked(shape, spacing, boundary, k, sigma, *, cycle, smoother, pre, post, 
     if pre + post == 0:
         raise ConfigError("multigrid: pre and post are both 0; allowed: at least one sweep")
     grid = grid_of(grid, len(shape), context.size)
-    grids = all_grids(finest(shape, spacings, boundary, k, sigma))
+    preconditioner = np.abs(sigma) if np.any(np.real(sigma) < 0) else sigma
+    grids = all_grids(finest(shape, spacings, boundary, k, preconditioner))
     text = f"{shape} {spacings} {boundary} {given.text_of(k)} {given.text_of(sigma)} {cycle} {smoother} "
     text += f"{pre} {post} {grid}"
     return (shape, boundary, k, sigma, cycle, smoother, pre, post, grid, grids, material), text
