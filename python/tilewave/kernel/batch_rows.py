@@ -13,6 +13,7 @@ from tilewave.kernel.rows.vectors import ParallelAccesses
 from tilewave.kernel.scalars import positions, room_of
 from tilewave.kernel.tables.row_check import is_near
 from tilewave.kernel.tables.tables import Tables
+from tilewave.kernel.types.division import floor_divmod
 from tilewave.kernel.types.emitting import CountedLoop, element, greatest, least
 from tilewave.kernel.types.python_math import BEYOND
 from tilewave.kernel.types.values import I8, I64, POINTER, Typed, Value, bools_of, in_memory, ir_type
@@ -148,7 +149,7 @@ class BatchRows:
             return element(self.build, table, at - 1)
 
         self.box = [(number(), number()) for _ in self.nest.inner]
-        self.forms = [tuple([(factors, number()) for factors in side] for side in sides) for sides in self.nest.ranges]
+        self.forms = [tuple([(*form, number()) for form in side] for side in sides) for sides in self.nest.ranges]
 
     # Elements.
 
@@ -362,12 +363,12 @@ class BatchRows:
         build, ends = self.build, []
         for side, better in zip(self.forms[len(xs)], (greatest, least), strict=True):
             values = []
-            for factors, constant in side:
+            for factors, divisor, constant in side:
                 value = constant
                 for factor, x in zip(factors, xs):
                     if factor:
                         value = build.add(value, build.mul(x, I64(factor)))
-                values.append(value)
+                values.append(value if divisor == 1 else floor_divmod(self.e, value, I64(divisor))[0])
             ends.append(functools.reduce(functools.partial(better, build), values))
         return ends
 

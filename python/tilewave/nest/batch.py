@@ -118,7 +118,7 @@ class BatchNest(DerivedNest):
         Outer loops.
     buffers : list of Buffer
     ranges : tuple
-        For each inner loop its lower and upper bounds, each as coefficients of the inner indices.
+        For each inner loop its lower and upper bounds, each as coefficients of the inner indices and a divisor.
     downwards : tuple of bool
         For each inner loop.
     lanes : int

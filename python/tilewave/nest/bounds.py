@@ -21,8 +21,8 @@ MOST_OUTER_POINTS = 10**6
 
 ALLOWED = (
     "an int, an affine expression of outer loop indices with integer coefficients "
-    '("2*i-3", lambda i: 2*i-3), or a list of these (the largest lower bound and the '
-    "smallest upper bound count)"
+    '("2*i-3", lambda i: 2*i-3), also over a positive int, rounded down ("2*i//3-1"), or a list of these (the largest '
+    "lower bound and the smallest upper bound count)"
 )
 
 
@@ -39,7 +39,7 @@ class Bounds:
     constraints : tuple of (tuple of int, int)
         ``(c, d)`` says ``sum(c[k] * x[k]) + d >= 0``; those that the box implies are left out.
     ranges : tuple
-        For each index its lower and its upper bounds, each as ``(coefficients, constant)``.
+        For each index its lower and its upper bounds, each as ``(coefficients, constant, divisor)``.
     """
 
     indices: tuple
@@ -74,8 +74,8 @@ def loop_bounds(indices, allowed, over=None):
         For each index the half-open range in which every access is inside its array: ``nest.iteration_box(shapes)``.
     over : dict, optional
         From index name to ``(lower, upper)``, half-open. A bound is an int, a string or a function
-        that is an affine expression of outer indices, or a list or tuple of such: of several lower
-        bounds the largest counts, of several upper bounds the smallest.
+        that is an affine expression of outer indices, or one over a positive int, rounded down; or a list or tuple
+        of such: of several lower bounds the largest counts, of several upper bounds the smallest.
 
     Returns
     -------
@@ -94,8 +94,8 @@ def loop_bounds(indices, allowed, over=None):
     _check_names(indices, over)
     box, suspects = [], []
     for k, (lower, upper) in enumerate(ranges):
-        low = max(_extremes(form, box)[0] for form in lower)
-        high = min(_extremes(form, box)[1] for form in upper)
+        low = max(_extremes(form, box)[0] // form[2] for form in lower)
+        high = min(_extremes(form, box)[1] // form[2] for form in upper)
         if low < allowed[k][0] or high > allowed[k][1]:
             suspects.append((k, low, high))
         low = min(max(low, allowed[k][0]), allowed[k][1])
@@ -135,7 +135,7 @@ def bounds_key(indices, name, pair):
     def text(bound):
         if callable(bound) and name in indices:
             form = _read(indices, indices.index(name), bound)
-            return f"{sorted(form.terms.items())} {form.constant}"
+            return f"{sorted(form.terms.items())} {form.constant} {form.divisor}"
         return f"({', '.join(map(text, bound))})" if isinstance(bound, tuple | list) else repr(bound)
 
     return text(pair)
@@ -175,11 +175,12 @@ def text_of_bound(indices, name, bound):
         texts = [text_of_bound(indices, name, each) for each in bound]
         return f"max({', '.join(texts)})" if len(texts) > 1 else texts[0]
     form = _read(indices, indices.index(name), bound)
-    return f"({_text_of_form(form.terms, form.constant)})"
+    return f"({_text_of_form(form)})"
 
 
-def _text_of_form(terms, constant):
-    return " + ".join([*(f"{factor} * {name}" for name, factor in terms.items() if factor), str(constant)])
+def _text_of_form(form):
+    text = " + ".join([*(f"{factor} * {name}" for name, factor in form.terms.items() if factor), str(form.constant)])
+    return text if form.divisor == 1 else f"({text}) // {form.divisor}"
 
 
 def changed_over(indices, over, index, factor, constant):
@@ -197,7 +198,8 @@ def changed_over(indices, over, index, factor, constant):
         form = _read(indices, k, bound)
         if not (times := form.terms.get(index, 0)):
             return bound
-        return _text_of_form({**form.terms, index: factor * times}, form.constant + constant * times)
+        terms = {**form.terms, index: factor * times}
+        return _text_of_form(Affine(terms, form.constant + constant * times, form.divisor))
 
     if not isinstance(over, dict):
         return over
@@ -269,19 +271,20 @@ def _text(bound):
     return f"{bound.__name__}{inspect.signature(bound)}" if inspect.isfunction(bound) else repr(bound)
 
 
-# Computing with forms: (coefficients, constant).
+# Computing with forms: (coefficients, constant, divisor); half-spaces have no divisor.
 
 
 def _form(indices, affine):
-    return tuple(affine.terms.get(name, 0) for name in indices), affine.constant
+    return tuple(affine.terms.get(name, 0) for name in indices), affine.constant, affine.divisor
 
 
 def _value(form, point):
-    return form[1] + sum(c * x for c, x in zip(form[0], point))  # a bound has no terms beyond its outer points
+    # A bound has no terms beyond its outer points.
+    return (form[1] + sum(c * x for c, x in zip(form[0], point))) // form[2]
 
 
 def _extremes(form, box):
-    """Least and largest value of a form over a half-open box that is not empty."""
+    """Least and largest value of a form, not divided, over a half-open box that is not empty."""
     low = high = form[1]
     for c, (first, end) in zip(form[0], box):
         last = max(end - 1, first)
@@ -291,10 +294,10 @@ def _extremes(form, box):
 
 def _half_spaces(k, lower, upper, rank):
     unit = tuple(int(n == k) for n in range(rank))
-    for coefficients, constant in lower:
-        yield tuple(u - c for u, c in zip(unit, coefficients)), -constant
-    for coefficients, constant in upper:
-        yield tuple(c - u for u, c in zip(unit, coefficients)), constant - 1
+    for coefficients, constant, divisor in lower:
+        yield tuple(divisor * u - c for u, c in zip(unit, coefficients)), divisor - 1 - constant
+    for coefficients, constant, divisor in upper:
+        yield tuple(c - divisor * u for u, c in zip(unit, coefficients)), constant - divisor
 
 
 def _small_enough(form, box, name, over):
@@ -372,7 +375,7 @@ def _outside(indices, ranges, allowed, suspects):
     affine = [any(any(form[0]) for side in bounds for form in side) for bounds in ranges]
     levels = [k for k in range(len(indices)) if used[k] or affine[k] or k in suspects]
     others = set(range(len(indices))) - set(levels)
-    if any(max(d for _, d in ranges[k][0]) >= min(d for _, d in ranges[k][1]) for k in others):
+    if any(max(d for _, d, _ in ranges[k][0]) >= min(d for _, d, _ in ranges[k][1]) for k in others):
         return None
     prefixes = np.zeros((1, len(indices)), np.int64)
     for k in levels:
@@ -402,11 +405,11 @@ def _outside(indices, ranges, allowed, suspects):
 
 def _values(form, points):
     """A form at many points; OverflowError where 64 bits might not do."""
-    coefficients, constant = form
+    coefficients, constant, divisor = form
     reach = np.abs(points).max(axis=0, initial=0)
-    if abs(constant) + sum(abs(c) * int(x) for c, x in zip(coefficients, reach)) >= 2**62:
+    if divisor + abs(constant) + sum(abs(c) * int(x) for c, x in zip(coefficients, reach)) >= 2**62:
         raise OverflowError
-    return points @ np.array(coefficients, np.int64) + constant
+    return (points @ np.array(coefficients, np.int64) + constant) // divisor
 
 
 @dataclass(frozen=True)

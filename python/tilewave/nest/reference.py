@@ -90,7 +90,7 @@ def _run_in_time(nest, bounds, arrays, scalars, reverse, steps, history):
 
 def _from_zero(steps, rank):
     zeros = (0,) * rank
-    return ((zeros, 0),), ((zeros, steps),)
+    return ((zeros, 0, 1),), ((zeros, steps, 1),)
 
 
 def run_body(nest, points, arrays, scalars):

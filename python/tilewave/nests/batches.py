@@ -66,7 +66,7 @@ def batch_of(nest, context, arrays, scalars, captured, loops, planned):
     lanes = 0 if memory is None else _lanes(context, arrays, buffers, nest.indices, bounds.box, count)
     if not lanes:
         return None
-    forms = tuple(tuple(tuple(factors for factors, _ in side) for side in sides) for sides in ranges)
+    forms = tuple(tuple(tuple((factors, d) for factors, _, d in side) for side in sides) for sides in ranges)
     downwards = tuple(index in down for index in nest.indices[count:])
     made = BatchNest(nest, count, buffers, forms, downwards, lanes)
     if planned not in (0, len(made.indices)) or not made.views:  # what has outer indices only bounds the loops
@@ -77,7 +77,7 @@ def batch_of(nest, context, arrays, scalars, captured, loops, planned):
         if found[before(name)] is None:
             return None
     inner_box = bounds.box[count:]
-    constants = [constant for sides in ranges for side in sides for _, constant in side]
+    constants = [constant for sides in ranges for side in sides for _, constant, _ in side]
     found[BOUNDS] = np.array([*itertools.chain(*inner_box), *constants], np.int64)
     found[WHERE] = np.zeros(len(made.inner), np.int64)
     if not _is_plain(nest, made, found, scalars, captured):
@@ -96,14 +96,14 @@ def batch_of(nest, context, arrays, scalars, captured, loops, planned):
 
 
 def _inner_ranges(bounds, count):
-    """For each inner loop its lower and upper bounds, (factors of inner indices, constant); None where they depend on
-    outer ones.
+    """For each inner loop its lower and upper bounds, (factors of inner indices, constant, divisor); None where they
+    depend on outer ones.
     """
     found = []
     for sides in bounds.ranges[count:]:
-        if any(any(factors[:count]) for side in sides for factors, _ in side):
+        if any(any(factors[:count]) for side in sides for factors, *_ in side):
             return None
-        found.append(tuple(tuple((tuple(factors[count:]), constant) for factors, constant in side) for side in sides))
+        found.append(tuple(tuple((tuple(factors[count:]), *rest) for factors, *rest in side) for side in sides))
     return found
 
 
@@ -113,11 +113,11 @@ def _points(box, ranges, outer=()):
     if level == len(box):
         return 1
     low, high = (
-        pick(constant + sum(c * x for c, x in zip(factors, outer)) for factors, constant in side)
+        pick((constant + sum(c * x for c, x in zip(factors, outer))) // d for factors, constant, d in side)
         for pick, side in zip((max, min), ranges[level], strict=True)
     )
     count = max(0, high - low)
-    if not any(any(factors) for sides in ranges[level + 1 :] for side in sides for factors, _ in side):
+    if not any(any(factors) for sides in ranges[level + 1 :] for side in sides for factors, *_ in side):
         for k in range(level + 1, len(box)):
             count *= max(0, box[k][1] - box[k][0])
         return count

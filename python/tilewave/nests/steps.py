@@ -61,7 +61,7 @@ def block_of(nest, arrays, loops, plan, choices):
 
 def _check_even(nest, bounds):
     """Refuse bounds that depend on time where each time step is run by itself."""
-    if any(coefficients[0] for pair in bounds.ranges for side in pair for coefficients, _ in side):
+    if any(coefficients[0] for pair in bounds.ranges for side in pair for coefficients, *_ in side):
         raise ConfigError(
             f"over: bounds of nest {nest.name!r} depend on time {nest.time!r}; allowed for several nests, and with "
             f"inject= or record=: bounds without {nest.time!r}"

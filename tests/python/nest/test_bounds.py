@@ -40,9 +40,12 @@ def random_bound(rng, outer, around):
         return rng.choice((value, np.int64(value), str(value))), lambda *x: value
     factors, constant = [rng.choice((0, 0, 1, 1, -1, 2)) for _ in outer], around + rng.randint(-3, 3)
     text = " + ".join([*(f"{c}*{name}" for c, name in zip(factors, outer)), str(constant)])
+    if rng.random() < 0.4:
+        d, shift = rng.choice((1, 2, 3, 6)), rng.randint(-2, 2)
+        text = rng.choice((f"({text})//{d} + {shift}", f"{shift} - ({text})//{d}", f"({text})//{d}//2 + {shift}"))
     by_function = rng.random() < 0.5
     given = eval(f"lambda {', '.join(outer)}: {text}") if by_function else text.replace("+ -", "- ")
-    return given, lambda *x: constant + sum(c * v for c, v in zip(factors, x))
+    return given, eval(f"lambda {', '.join(outer)}: {text}")
 
 
 def random_over(seed):
@@ -114,6 +117,9 @@ def test_forms_that_are_affine():
     for text, function in (
         ("i+1", lambda i: i + 1), ("-(i-5)", lambda i: 5 - i), ("3*(i-1)+2*i", lambda i: 5 * i - 3),
         ("i*2-i-i", lambda: 0), ("+i", lambda i, n=0: n + i), ("4-i", lambda i: np.int64(n) - i),
+        ("7*i//3-2", lambda i: (7 * i - 6) // 3), ("(4*i+3)//6", lambda i: (2 * i + 1) // np.int64(3)),
+        ("-(i//2)", lambda i: (1 - i) // 2), ("i//2//4", lambda i: i // 8), ("7//2+i", lambda i: i + 3),
+        ("0*(i//2)", lambda: 0), ("(-i)//1", lambda i: -i),
     ):
         given = [loop_bounds(IJ, [(0, 4), (-50, 50)], {"j": (-50, bound)}) for bound in (text, function)]
         assert given[0] == given[1]
@@ -196,7 +202,13 @@ def test_long_outer_loops_go_by_intervals():
         ("j", "'j' is no outer"),
         ("k", "'k' is no outer"),
         ("i*i", "a product of loop indices"),
-        ("i//2", "is more than"),
+        ("i//0", "a divisor that is no positive integer"),
+        ("i//-2", "a divisor that is no positive integer"),
+        ("5//i", "a divisor that is no positive integer"),
+        ("i//2.0", "2.0 is no int"),
+        ("2*(i//3)", "a multiple of a quotient"),
+        ("i//2 + i//3", "a sum of two quotients"),
+        ("i%2", "is more than + - * //"),
         ("1.5*i", "1.5 is no int"),
         ("i+", "SyntaxError"),
         ("", "SyntaxError"),
@@ -207,7 +219,11 @@ def test_long_outer_loops_go_by_intervals():
         (1.0, "1.0 is no int"),
         (None, "None is no int"),
         (lambda i: i * i, "a product"),
-        (lambda i: i // 2, "more than"),
+        (lambda i: i % 2, "more than"),
+        (lambda i: i // 0, "a divisor"),
+        (lambda i: 7 // i, "a divisor"),
+        (lambda i: i // 2 * 4, "a multiple of a quotient"),
+        (lambda i: i // 2 - i // 2, "a sum of two quotients"),
         (lambda i: min(i, 3), "more than"),
         (lambda i: np.minimum(i, 3), ""),
         (lambda i: 2.0 * i, "2.0 is no int"),

@@ -96,6 +96,9 @@ def _over(random, box, outer, inner):
     lows = dict(zip([*outer, *inner], box, strict=True))
     if len(inner) > 1 and random.random() < 0.7:
         (low, _), (first, end) = lows[inner[0]], lows[inner[1]]
+        if random.random() < 0.5:
+            m, n = random.integers(1, 6, 2)
+            return {inner[1]: ([first, f"(i-{low})*{m}//{n}+{first}-2"], [end, f"-((-i)*{m}//{n})+{first}+1"])}
         return {inner[1]: ([first, f"{inner[0]}-{low}+{first}-2"], [end, lambda i: i - low + first + 3])}
     name = inner[0]
     return {name: (lows[name][0], max(lows[name][0], lows[name][1] - 1))}
