@@ -10,8 +10,8 @@ from tilewave.nest.pivot import pivot_of
 
 ALLOWED = (
     "index + integer constant (i, i+1, i-2, 1+i), also of a positive multiple of the index (2*i, 2*i+1), each index at "
-    "most once where the array is written; or a table, looked up by array elements, scalars and locals (S[a[i], "
-    "b[j-1]], S[i-c])"
+    "most once where the array is written; or a table, which is only read, looked up by array elements, scalars and "
+    "locals (S[a[i], b[j-1]], S[i-c]), or with // and % (S[i//5, j])"
 )
 
 
@@ -157,8 +157,10 @@ class _Roles:
                 )
 
     def _is_lookup(self, node):
-        """Whether an element, a local or a scalar is among the subscripts, or no index."""
+        """Whether an element, a local, a scalar, // or % is among the subscripts, or no index."""
         indices = self.plain.keys() - self.ranks.keys()
+        if any(isinstance(part, ast.FloorDiv | ast.Mod) for part in ast.walk(node.slice)):
+            return True
         if set(self._names_in[node]) & (self.ranks.keys() | self.locals | set(self.scalars)):
             return True
         return not indices & set(self._names_in[node])

@@ -66,7 +66,8 @@ class BoundNest:
 
     def take_current_values(self):
         """Give the kernel the tables as they are now."""
-        self.tables = tables_of(self.kernel.nest, self.arrays)
+        whole = {name: table for name, table in (self.tables or {}).items() if name in self.replicated}
+        self.tables = tables_of(self.kernel.nest, {**self.arrays, **whole})
         packed = self.kernel.pack(self.values, self.tables)
         self.environment = packed, packed.ctypes.data
 

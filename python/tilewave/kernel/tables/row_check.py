@@ -3,7 +3,8 @@
 A check in every point would leave the loop in its middle, which keeps LLVM from computing several
 points at once. Subscripts that are elements of arrays that are only read, indices, scalars and
 constants are therefore looked at ahead: the greatest element of a row, as an unsigned number, tells
-whether all are in range, and the ends of a row do for what is linear in its points. Where a negative
+whether all are in range, and the ends of a row do for what is linear in its points, and for a quotient
+of that by a positive constant. Where a negative
 or wrong subscript is found, or a subscript is of another kind, the loop with its checks runs.
 """
 
@@ -14,7 +15,7 @@ from llvmlite import ir
 from tilewave.kernel.types.casts import cast
 from tilewave.kernel.types.emitting import CountedLoop
 from tilewave.kernel.types.values import I1, I64, ir_type
-from tilewave.nest.subscript import linear_form, subscripts_of
+from tilewave.nest.subscript import MOST_SCALE, linear_form, subscripts_of
 from tilewave.nest.types import INT
 
 #: Distances within tables of fewer bytes are computed with 32 bits.
@@ -44,8 +45,22 @@ def _kind(nest, dtypes, slots, part):
     if isinstance(part, ast.Name) and part.id in nest.scalars:
         kind = next(slot.type for slot in slots if slot.name == part.id)
         return "scalar" if kind.is_int else None
-    form = linear_form(part)
-    return "linear" if form is not None and form[0].keys() <= set(nest.indices) else None
+    form = linear_form(_divided(part)[0])
+    small = {slot.name for slot in slots if slot.type == INT and -NEAR <= slot.low and slot.high < NEAR}
+    known = {*nest.indices, *small.intersection(nest.scalars)}
+    return "linear" if form is not None and form[0].keys() <= known else None
+
+
+def _divided(part):
+    """(dividend, operator, divisor) of a quotient or remainder by a positive constant; else (itself, None, 1).
+
+    As unsigned numbers, quotients of negative ones by so small a divisor are greater than any extent.
+    """
+    if isinstance(part, ast.BinOp) and isinstance(part.op, ast.FloorDiv | ast.Mod):
+        divisor = linear_form(part.right)
+        if divisor and not divisor[0] and 1 <= divisor[1] <= MOST_SCALE:
+            return part.left, part.op, divisor[1]
+    return part, None, 1
 
 
 def lookups_are_inside(frame, lookups):
@@ -83,14 +98,17 @@ def _extremes(frame, part, greatest):
     if isinstance(part, ast.Name) and part.id in frame.nest.scalars:
         typed = frame.names[part.id].only
         return [cast(frame.e, typed.ir, typed.type.dtype, INT.dtype)]
+    part, operator, divisor = _divided(part)
+    if isinstance(operator, ast.Mod):
+        return [I64(divisor - 1)]
     build, (factors, offset) = frame.e.builder, linear_form(part)
     last = build.sub(frame.count, I64(1))
     ends = [I64(offset)] * 2
     for name, factor in factors.items():
-        start, change = frame.first[name]
+        start, change = frame.first[name] if name in frame.first else (frame.names[name].only.ir, I64(0))
         for k, value in enumerate((start, build.add(start, build.mul(last, change)))):
             ends[k] = build.add(ends[k], build.mul(value, I64(factor)))
-    return ends
+    return [build.udiv(end, I64(divisor)) for end in ends] if operator else ends
 
 
 def _greatest_elements(frame, places):
