@@ -62,6 +62,7 @@ def periodic_ranges(nest, shapes, periodic):
             if extent != first[1]:
                 raise ConfigError(
                     f"periodic: along {name!r} array {first[0]!r} has {first[1]} elements and {place.array!r} has "
-                    f"{extent}, so that a subscript that wraps in one leaves the other; allowed: equal extents"
+                    f"{extent}, so that a subscript that wraps in one leaves the other; allowed: equal extents; of n "
+                    "cells and their faces, n faces: face n is face 0"
                 )
     return {name: (0, extent) for name, (_, extent) in ranges.items()}

@@ -72,6 +72,7 @@ def test_ranges_are_the_extents_of_the_arrays():
         (ahead, {"u": (5,)}, ("i",), "is written at offset 1 along the periodic index 'i'; allowed: 0"),
         (diagonal, {"u": (5, 5), "v": (5, 5)}, ("i",), "the periodic index 'i' is in two subscripts"),
         (heat, {"u": (2, 5, 7), "v": (6, 7)}, ("i",), "along 'i' array 'u' has 5 elements and 'v' has 6"),
+        (heat, {"u": (2, 5, 7), "v": (6, 7)}, ("i",), "of n cells and their faces, n faces: face n is face 0"),
         (walls, {"u": (5, 7), "v": (5, 7), "w": (8,)}, ("j",), "array 'u' has 7 elements and 'w' has 8"),
     ],
 )

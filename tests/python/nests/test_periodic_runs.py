@@ -28,6 +28,39 @@ def arrays(shape=(7, 6)):
     return rng.integers(-9, 9, shape), rng.integers(-9, 9, shape), rng.integers(-2, 3, shape[0])
 
 
+@tw.nest
+def on_faces(f, p, i, j):
+    f[i, j] = f[i, j] + p[i, j] - p[i-1, j]
+
+
+@tw.nest
+def on_cells(p, f, i, j):
+    p[i, j] = p[i, j] + f[i+1, j] - 2 * f[i, j]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6])
+def test_cells_and_their_faces(ranks, seed):
+    """n faces do as n + 1 of which the last is a copy of the first."""
+    rng = np.random.default_rng(seed + ranks)
+    n, m, rounds = *rng.integers(1, 12, 2), 5
+    p, f = rng.integers(-9, 9, (n, m)), rng.integers(-9, 9, (n, m))
+    cells, faces = p.copy(), np.concatenate([f, f[:1]])
+    for _ in range(rounds):
+        faces[:n] += cells - np.roll(cells, 1, 0)
+        faces[n] = faces[0]
+        for i in range(n):
+            cells[i] += faces[i + 1] - 2 * faces[i]
+
+    def body(context):
+        given = {name: tw.field(a.shape, "i8", a, context=context) for name, a in (("p", p), ("f", f))}
+        for _ in range(rounds):
+            for nest in (on_faces, on_cells):
+                tw.run(nest, **given, periodic=("i",), context=context)
+        assert np.array_equal(given["p"][...], cells) and np.array_equal(given["f"][...], faces[:n])
+
+    results_of(ranks, 1, body)
+
+
 def test_numpy_arrays_in_place():
     u, w, V = arrays()
     expected = plain(u, w, V, 5)
