@@ -23,7 +23,8 @@ HERE = [name for name in PERMUTATIONS if FEATURES.get(name)]
 #: Subscripts that are told before the points, `a` and `b` being integers that are only read.
 TOLD = [
     "a[i-1]", "b[j-1]", "a[i]", "b[j]", "g[i, j]", "a[i-1] + 1", "3 * b[j] - a[i]", "a[i] & 3", "c", "1", "i % 3",
-    "j - i + c", "j // 3", "(j - i) // 2", "(2*j + c - 1) // 4", "k", "m % 5", "min(a[i], b[j])", "a[i] if i > j else b[j]", "both(a[i], b[j])",
+    "j - i + c", "j // 3", "(j - i) // 2", "(2*j + c - 1) // 4",
+    "k", "m % 5", "min(a[i], b[j])", "a[i] if i > j else b[j]", "both(a[i], b[j])",
 ]
 
 #: Others: each point checks them.
