@@ -150,7 +150,7 @@ TEST(HaloFields, WrongCallsAreErrorsOnEveryRank) {
             return [&, shape, halo] { Field<double> f(context, shape, halo, zero); };
         };
         expect(make({6, 6}, {{1}, {1, 1}, {}, {}}), "equal dimensions");
-        expect(make({6, 6}, {{1, 7}, {1, 1}, {0, 1}, {}}), "periodic axis 1");
+        expect(make({6, 0}, {{1, 7}, {1, 1}, {0, 1}, {}}), "periodic axis 1");
         expect(make({6, 6}, {{-1, 0}, {1, 1}, {}, {}}), "must be >= 0");
         expect(make({6, 6}, {{1, 0}, {1, 1}, {}, {2, 2}}), "process grid");
         expect(make({6, 6}, {{1, 0}, {1, std::int64_t{1} << 61}, {}, {}}), "2**60");

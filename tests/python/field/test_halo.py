@@ -37,7 +37,7 @@ class Case:
         self.shape = tuple(dice.randint(1, (14, 7, 5)[dims - 1]) for _ in range(dims))
         self.periodic = tuple(k for k in range(dims) if dice.random() < 0.5)
         self.halo = tuple(
-            tuple(dice.randint(0, min(3, n) if k in self.periodic else 3) for _ in "ba")
+            tuple(dice.randint(0, dice.choice((3, 2 * n + 1)) if k in self.periodic else 3) for _ in "ba")
             for k, n in enumerate(self.shape)
         )
         self.grid, self.dtype = grid, dice.choice(DTYPES)
@@ -125,6 +125,44 @@ def test_one_rank_sends_nothing_to_itself():
     results_of(1, 1, body)
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6])
+def test_halos_wider_than_a_periodic_axis(ranks):
+    whole = np.random.default_rng(ranks).random((3, 2))
+
+    def body(context):
+        u = tw.field(whole, halo=((7, 4), (1, 5)), periodic=(0, 1), context=context)
+        tw.exchange(u)
+        padded = np.pad(whole, ((7, 4), (1, 5)), mode="wrap")
+        if u.local.size:
+            box = tuple(slice(at + low, at + low + n) for at, low, n in zip(u.origin, (7, 1), u.local.shape))
+            assert np.array_equal(u.local, padded[box])
+        # Nests that wrap, and that do not, find the field with these halos.
+        expected = whole
+        for _ in range(3):
+            tw.run(shift, A=u, steps=2, periodic=("i", "j"), context=context)
+            tw.exchange(u)
+            for _ in range(2):
+                expected = np.roll(expected, 1, 0) + np.roll(expected, -1, 1)
+            assert np.array_equal(u[...], expected)
+            tw.run(relax, A=u, context=context)
+            expected = expected.copy()
+            for i, j in np.ndindex(2, 1):
+                expected[i + 1, j + 1] = expected[i, j + 1] + expected[i + 1, j]
+            assert np.array_equal(u[...], expected)
+
+    results_of(ranks, 1, body)
+
+
+def test_a_periodic_axis_without_points_has_no_halo():
+    with pytest.raises(tw.ConfigError, match="halo along periodic axis 1 of shape"):
+        tw.field((2, 0), halo=1, periodic=(1,))
+
+
+@tw.nest
+def shift(A, t, i, j):
+    A[t+1, i, j] = A[t, i-1, j] + A[t, i, j+1]
+
+
 @tw.nest
 def relax(A, i, j):
     A[i, j] = A[i-1, j] + A[i, j-1]
@@ -182,7 +220,6 @@ WRONG_FIELDS = {
     "widths of other dimensions": (dict(halo=(1, 1, 1)), "for 2 dimension"),
     "three widths": (dict(halo=((1, 2, 3), 1)), "a pair of widths"),
     "a fraction": (dict(halo=1.5), "halo=1.5"),
-    "wider than a periodic axis": (dict(halo=(1, 4), periodic=(1,)), "4 points along periodic axis 1"),
     "unknown axis": (dict(halo=1, periodic=("k",)), "1 or 'j'"),
     "axis out of range": (dict(halo=1, periodic=2), "periodic=2"),
     "periodic without halo": (dict(periodic=(0,)), "without halo="),
