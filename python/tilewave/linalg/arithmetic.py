@@ -13,9 +13,10 @@ from tilewave.context.collective import collective, ready
 from tilewave.errors import ConfigError, is_integer, shown
 from tilewave.field.index import Selection
 from tilewave.field.values import as_index_error, require_no_mask
+from tilewave.linalg.initial import DTYPES
 from tilewave.linalg.layout import layout_of
 from tilewave.linalg.matmul import matmul
-from tilewave.linalg.matrix import DTYPES, Matrix, Transposed, as_matrix, require_no_factor
+from tilewave.linalg.matrix import Matrix, Transposed, as_matrix, require_no_factor
 from tilewave.linalg.moves import Move
 from tilewave.linalg.operators import Operators
 from tilewave.patterns.allreduces import allreduce

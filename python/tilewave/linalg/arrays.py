@@ -6,8 +6,9 @@ from tilewave.context.checksum import checksum
 from tilewave.context.collective import ready
 from tilewave.errors import ConfigError
 from tilewave.field.values import require_no_mask
+from tilewave.linalg.initial import DTYPES
 from tilewave.linalg.layout import layout_of
-from tilewave.linalg.matrix import DTYPES, Matrix
+from tilewave.linalg.matrix import Matrix
 from tilewave.linalg.moves import Move, on_rank_0
 
 _ALLOWED = "a tilewave.linalg.Matrix, or a NumPy array that is the same on every rank"

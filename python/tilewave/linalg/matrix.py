@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tilewave import _core
-from tilewave.context.checksum import checksum
 from tilewave.context.collective import collective, holds_context, ready
 from tilewave.dtypes import NAMES
 from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
-from tilewave.field.values import named, require_no_mask, whole_numbers
+from tilewave.linalg.initial import (
+    ARRAY,
+    FIELD,
+    FUNCTION,
+    NOTHING,
+    NUMBER,
+    agree_on_init,
+    dtype_of,
+    fill,
+    read_given,
+    require_real,
+)
 from tilewave.linalg.layout import Layout, indices_of, layout_of
 from tilewave.linalg.moves import InEvenBlocks, Move, on_rank_0
 from tilewave.linalg.operators import Operators
@@ -28,9 +36,6 @@ if TYPE_CHECKING:
     from tilewave.annotations import Array, Collective, Init
     from tilewave.context.context import Context
 
-#: Those that BLAS knows.
-DTYPES = tuple(np.dtype(name) for name in ("float32", "float64", "complex64", "complex128"))
-NOTHING, NUMBER, FUNCTION, ARRAY, FIELD = range(5)  # kinds of init
 #: In descriptors of ScaLAPACK: a dense matrix; a BLACS context that is not known.
 _DENSE, _NO_CONTEXT = 1, -1
 
@@ -234,8 +239,8 @@ class Matrix(Operators):
         -------
         Matrix
         """
-        dtype = _dtype_of("astype", dtype)
-        _require_real(self.dtype, dtype)
+        dtype = dtype_of("astype", dtype)
+        require_real(self.dtype, dtype)
         made = Matrix(self.context, self.shape, dtype, self.layout)
         yield f"{self._identity()}, {dtype}"
         made.local[...] = self.local
@@ -383,11 +388,11 @@ def matrix(
     -----
     Collective. Arrays that every rank gives are compared by a checksum.
     """
-    shape, dtype, init, kind = _given(shape, dtype, init)
+    shape, dtype, init, kind = read_given(shape, dtype, init)
     layout = layout_of("matrix", shape, context.size, layout, block, grid, weights)
     made = Matrix(context, shape, dtype, layout)
     if kind == FUNCTION:
-        _fill(made, init)
+        fill(made, init)
     elif kind in (NUMBER, NOTHING):
         made._local[...] = 0 if init is None else init
     elif kind == ARRAY:
@@ -398,7 +403,7 @@ def matrix(
     yield text + (
         f", init field {init._number}" if kind == FIELD else f", number {init.item()!r}" if kind == NUMBER else ""
     )
-    on_rank_0_alone = _agree_on_init(made, init, kind)
+    on_rank_0_alone = agree_on_init(made, init, kind)
     if kind == FIELD:
         move(source.elements(), made.local)
     elif on_rank_0_alone:
@@ -408,54 +413,6 @@ def matrix(
     return made
 
 
-def _given(shape, dtype, init):
-    """Shape, dtype, init and its kind, as they are to be taken; raises ConfigError."""
-    if isinstance(shape, np.ndarray | Field) and init is None:
-        shape, init = shape.shape, shape
-    require_no_mask("matrix: init", init)
-    kind = NOTHING if init is None else FUNCTION if callable(init) else FIELD if isinstance(init, Field) else ARRAY
-    extents = whole_numbers(shape)
-    if extents is None or len(extents) != 2 or min(extents) < 0:
-        raise ConfigError(f"matrix: shape: given {shown(shape)}; allowed: two integers >= 0")
-    shape = extents
-    if dtype is None:
-        given = init.dtype if isinstance(init, np.ndarray | Field) else np.dtype("f8")
-        dtype = np.dtype("f8") if given.kind in "biu" else given.newbyteorder("=")
-    dtype = _dtype_of("matrix", dtype)
-    if kind == FIELD and init.shape != shape:
-        raise ConfigError(f"matrix: init: given a field of shape {init.shape}; allowed: {shape}")
-    if kind == FIELD:
-        _require_real(init.dtype, dtype)
-    if kind == ARRAY:
-        try:
-            init = np.asarray(init)
-            _require_real(init.dtype, dtype)
-            init = np.asarray(init, dtype=dtype)
-        except ConfigError:
-            raise
-        except (TypeError, ValueError, OverflowError) as problem:
-            raise named("matrix: init:", problem) from problem
-        if init.ndim == 0:
-            return shape, dtype, init[()], NUMBER
-        if init.shape != shape:
-            raise ConfigError(f"matrix: init: given an array of shape {init.shape}; allowed: {shape}")
-        if any(stride < 0 for stride in init.strides) or not (init.flags.c_contiguous or init.flags.f_contiguous):
-            init = np.ascontiguousarray(init)
-    if math.prod(max(n, 1) for n in shape) * dtype.itemsize > 2**60:
-        raise ConfigError(f"matrix: shape: given {shape}; allowed: at most 2**60 bytes")
-    return shape, dtype, init, kind
-
-
-def _dtype_of(call, given):
-    try:
-        dtype = np.dtype(given)
-    except TypeError:
-        dtype = np.dtype(object)
-    if dtype not in DTYPES:
-        raise ConfigError(f"{call}: dtype: given {dtype}; allowed: {', '.join(map(str, DTYPES))}")
-    return dtype
-
-
 def require_no_factor(call, name, given):
     """A factor whose elements something else overwrites would be one no more, and solve wrongly without a word."""
     if isinstance(given, Matrix) and hasattr(given, "_factor"):
@@ -463,48 +420,3 @@ def require_no_factor(call, name, given):
             f"{call}: {name}: given {type(given).__name__}, whose elements would be overwritten; allowed: a matrix "
             "that is no factor, as factor.redistribute(factor.layout)"
         )
-
-
-def _require_real(given, dtype):
-    """NumPy would leave out imaginary parts."""
-    if given.kind == "c" and dtype.kind != "c":
-        raise ConfigError(f"matrix: init: given {given} for {dtype}; allowed: real numbers, or a complex dtype")
-
-
-def _fill(made, init):
-    rows, columns = made.rows, made.columns
-    if made.local.size == 0:
-        return
-    try:
-        values = np.asarray(init(rows[:, None], columns[None, :]))
-        if values.dtype == object:
-            raise TypeError("init made objects of index arrays")
-        _require_real(values.dtype, made.dtype)
-        made.local[...] = values
-    except ConfigError:
-        raise
-    except Exception:
-        # Not a function of arrays: element by element. What still raises comes from init.
-        for (i, row), (j, column) in itertools.product(enumerate(rows.tolist()), enumerate(columns.tolist())):
-            try:
-                value = init(row, column)
-                if value is None:  # NumPy would store NaN
-                    raise TypeError(f"it returned None at {(row, column)}; allowed: a number")
-                made.local[i, j] = value
-            except Exception as problem:
-                raise named("matrix: init raised", problem) from problem
-
-
-def _agree_on_init(made, init, kind):
-    """Refuse on every rank what ranks have given differently; whether rank 0 alone has given an array."""
-    core, on_zero = made.context._core, made.context.rank == 0
-    number = int(checksum(init), 16) >> 2 if kind == ARRAY and made.context.size > 1 else 0
-    low, high, others, less, more = core.allreduce_min([kind, -kind, -(NOTHING if on_zero else kind), number, -number])
-    if not (low == -high and less == -more or -others == NOTHING and -high == ARRAY):
-        made.context.agree(
-            ConfigError(
-                "matrix: init has other values or kinds on some rank; allowed: the same on every rank, or an array on "
-                "rank 0 and None on the others"
-            )
-        )
-    return -high == ARRAY != low

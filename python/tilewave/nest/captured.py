@@ -4,6 +4,7 @@ values.
 
 import ast
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -124,3 +125,30 @@ def _outside_subscripts(node):
     if not isinstance(node, ast.Subscript):
         for child in ast.iter_child_nodes(node):
             yield from _outside_subscripts(child)
+
+
+@dataclass(frozen=True)
+class Outside:
+    """The objects that a body's outside names stood for, and what follows from them."""
+
+    watched: list  # (scope, node, object)
+    constants: dict
+    signature: str
+    captured: Captured
+    code_signature: str
+    lines: list
+
+
+def found_by(body):
+    """(scope, node, object) of what a checked body uses from outside, as it is now."""
+    return [(scope, node, scope.resolve(node)) for scope, node in body.watched]
+
+
+def has_changed(watched):
+    """Whether a name has come to mean another object."""
+    return any(scope.resolve(node) is not found for scope, node, found in watched)
+
+
+def describe(value):
+    """Type and exact value of a constant."""
+    return f"{type(value).__name__}:{value.hex() if isinstance(value, float) else value!r}"

@@ -12,14 +12,13 @@ import linecache
 import math
 import operator
 import textwrap
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tilewave.errors import ConfigError, of_program
 from tilewave.nest.box import bounding_lookups, iteration_box
-from tilewave.nest.captured import Captured
+from tilewave.nest.captured import Captured, Outside, describe, found_by, has_changed
 from tilewave.nest.dependences import dependences_of, places_of, time_index, views_of
 from tilewave.nest.inner import is_inner, kind_of
 from tilewave.nest.names import MISSING, Scope, is_constant
@@ -226,7 +225,7 @@ class Nest:
         self.parameters = read_parameters(self.source)
         self._refuse_reserved_names()
         body = self._check(strict=False)
-        self._known, self._first_check = None, (body, _found_by(body))
+        self._known, self._first_check = None, (body, found_by(body))
         self._nodes = {**body.reads, **body.stores}
         self.arrays = self.parameters.arrays
         self.indices = self.parameters.indices
@@ -362,23 +361,23 @@ class Nest:
     def _outside(self):
         """What the body uses from outside; looked at again when a name has come to mean another object."""
         known = self._known
-        if known is None or _has_changed(known.watched):
+        if known is None or has_changed(known.watched):
             body, watched = self._first_check
-            if _has_changed(watched) or any(found is MISSING for _, _, found in watched):
+            if has_changed(watched) or any(found is MISSING for _, _, found in watched):
                 body = self._check(strict=True)
-                watched = _found_by(body)
+                watched = found_by(body)
             nodes = itertools.chain.from_iterable(ast.walk(each.source.tree) for each in body.called.values())
             lines = [node.lineno for node in nodes if hasattr(node, "lineno")]
             # Others are those of functions.
             of_body = {text: value for text, value in body.constants.items() if ":" not in text}
             captured = Captured(self.source.tree.body, of_body)
-            texts = {text: _describe(value) for text, value in body.constants.items()}
+            texts = {text: describe(value) for text, value in body.constants.items()}
             free = {
                 text: what if text in captured.compiled or text not in of_body else type(of_body[text]).__name__
                 for text, what in texts.items()
             }
             dumps = [*map(ast.dump, (self.source.tree.args, *self.source.tree.body))]
-            known = self._known = _Outside(
+            known = self._known = Outside(
                 watched,
                 body.constants,
                 self._hash(body, dumps, texts),
@@ -402,7 +401,7 @@ class Nest:
             text.append(f"{ast.unparse(node)}:{function[0] if function else exception or kind_of(scope, node)}")
         for path, each in body.called.items():
             text += [path, ast.dump(each.source.tree.args), *map(ast.dump, each.helper.body)]
-            text += [f"{name}={_describe(value)}" for name, value in each.helper.defaults.items()]
+            text += [f"{name}={describe(value)}" for name, value in each.helper.defaults.items()]
         return hashlib.sha256("\n".join(text).encode()).hexdigest()
 
     def bind_scalars(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -488,30 +487,3 @@ class Nest:
             f"reads {texts(place for place in self.places if not place.written)}{tables}; "
             f"dependences {', '.join(vectors) or 'none'}{scalars}>"
         )
-
-
-@dataclass(frozen=True)
-class _Outside:
-    """The objects that a body's outside names stood for, and what follows from them."""
-
-    watched: list  # (scope, node, object)
-    constants: dict
-    signature: str
-    captured: Captured
-    code_signature: str
-    lines: list
-
-
-def _found_by(body):
-    """(scope, node, object) of what a checked body uses from outside, as it is now."""
-    return [(scope, node, scope.resolve(node)) for scope, node in body.watched]
-
-
-def _has_changed(watched):
-    """Whether a name has come to mean another object."""
-    return any(scope.resolve(node) is not found for scope, node, found in watched)
-
-
-def _describe(value):
-    """Type and exact value of a constant."""
-    return f"{type(value).__name__}:{value.hex() if isinstance(value, float) else value!r}"
