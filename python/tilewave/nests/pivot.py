@@ -87,7 +87,7 @@ def checked(nest, context, loops, plan, fastmath, arguments, reduce=None, points
         For what a nest with a pivot cannot be run with.
     """
     given = {"reduce": reduce, "steps": loops.steps, "periodic": loops.periodic, "inject, record": points}
-    if wrong := next((name for name, value in given.items() if value), None):
+    if wrong := next((name for name, value in given.items() if value or name == "steps" and value is not None), None):
         raise ConfigError(
             f"{wrong}= was given, and nest {nest.name!r} reads row {nest.pivot} and column {nest.pivot} of what it "
             "writes; allowed with such a pivot: over=, reverse=, plan=, fastmath="

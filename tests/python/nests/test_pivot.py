@@ -109,6 +109,7 @@ def test_what_a_pivot_is_not_run_with():
 
     refused("reduce= was given", reduce={"x": tw.max("D")})
     refused("periodic= was given", periodic=("i",))
+    refused("steps= was given", steps=0)
     refused("plan: lookahead was given", plan={"lookahead": 2})
     refused("plan: tile: given (1, 2)", plan={"tile": (1, 2)})
     refused("threads: given 9", plan={"threads": 9})
