@@ -4,6 +4,7 @@ Damage is done in a process of its own, as what is looked for may end it.
 """
 
 import contextlib
+import copy
 import json
 import math
 import os
@@ -155,9 +156,10 @@ def damage(data, rng):
         elif how == 5 and rng.random() < 0.1:
             where[key] = DEEP
         elif how == 7:
-            where[key] = rng.choice([value for value in VALUES if type(value) is type(where[key])] or VALUES)
+            same = [value for value in VALUES if type(value) is type(where[key])]
+            where[key] = copy.deepcopy(rng.choice(same or VALUES))
         else:
-            where[key] = rng.choice(VALUES)
+            where[key] = copy.deepcopy(rng.choice(VALUES))
         done.append((how, key))
     return done
 
