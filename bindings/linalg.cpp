@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <complex>
+#include <tuple>
+#include <vector>
 
 #include "arrays/matrix_move.hpp"
 #include "casters.hpp"
 #include "choices.hpp"
 #include "dense/elements.hpp"
+#include "dense/least_squares.hpp"
 #include "dense/product.hpp"
 #include "dense/sides.hpp"
 #include "execute/blas/factor_tasks.hpp"
@@ -97,6 +100,7 @@ template <class Plan>
 void bind_ranked(nb::module_& m, const char* name) {
     nb::class_<RankedPlans<Plan>>(m, name, "Plans, the fastest first.")
         .def_ro("plans", &RankedPlans<Plan>::plans)
+        .def_ro("weights", &RankedPlans<Plan>::weights)
         .def_prop_rw(
             "shown",
             [](const RankedPlans<Plan>& r) { return r.shown ? *static_cast<nb::object*>(r.shown.get()) : nb::none(); },
@@ -201,7 +205,6 @@ void bind_product_plans(nb::module_& m) {
              nb::keep_alive<1, 5>())
         .def_prop_ro("text", &Multiplication::text)
         .def_prop_ro("compares", &Multiplication::compares)
-        .def_prop_ro("weights", &Multiplication::weights)
         .def_prop_ro("flops", &Multiplication::flops)
         .def("ranked", &Multiplication::ranked, Release(), "Collective.")
         .def("run", &Multiplication::run, "ranked"_a, Release(), "Collective.");
@@ -315,6 +318,20 @@ FactorKind kind_named(const std::string& name) {
     return name == "cholesky" ? FactorKind::cholesky : name == "lu" ? FactorKind::lu : FactorKind::qr;
 }
 
+// The first element, the step and the number of elements.
+using Run = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
+
+Slice slice_of(const Run& run) {
+    const auto [first, step, count] = run;
+    return {first, first + step * count, step};
+}
+
+template <class F>
+auto without_gil(F f) {
+    const nb::gil_scoped_release release;
+    return f();
+}
+
 using Sides = std::pair<MatrixStorage, std::vector<FactorReport>>;
 
 Sides sides_of(SidesResult result) {
@@ -342,7 +359,6 @@ void bind_factor_calls(nb::module_& m) {
     nb::class_<PanelCall>(m, "PanelCall", "A factorization or a triangular solve; making it is local.")
         .def_prop_ro("text", &PanelCall::text)
         .def_prop_ro("compares", &PanelCall::compares)
-        .def_prop_ro("weights", &PanelCall::weights)
         .def("ranked", &PanelCall::ranked, Release(), "Collective.");
     nb::class_<Factorization, PanelCall>(m, "Factorization", "A factorization with all plans that keep to a choice.")
         .def(
@@ -390,18 +406,29 @@ void bind_factor_calls(nb::module_& m) {
             return factor(kind_named(kind), a, options);
         },
         "kind"_a, "a"_a, "options"_a, Release(), "Collective.");
-    m.def("adjoint_of", &adjoint_of, "a"_a, Release(), "Collective, after an agreement.");
     m.def("determinant_of", &determinant_of, "factor"_a, Release(), "Collective, after an agreement.");
+    // Numbers of complex128.
+    const auto bytes_of = [](const std::vector<std::complex<double>>& found) {
+        return nb::bytes(reinterpret_cast<const char*>(found.data()), found.size() * sizeof(found[0]));
+    };
     m.def(
         "diagonal_of",
-        [](const MatrixStorage& a, std::int64_t offset) {
-            const auto found = [&] {
-                const nb::gil_scoped_release release;
-                return diagonal_of(a, offset);
-            }();
-            return nb::bytes(reinterpret_cast<const char*>(found.data()), found.size() * sizeof(found[0]));
+        [bytes_of](const MatrixStorage& a, std::int64_t offset) {
+            return bytes_of(without_gil([&] { return diagonal_of(a, offset); }));
         },
         "a"_a, "offset"_a, "Numbers of complex128. Collective, after an agreement.");
+    m.def(
+        "elements_of",
+        [bytes_of](const MatrixStorage& a, const Run& rows, const Run& columns) {
+            return bytes_of(without_gil([&] { return elements_of(a, slice_of(rows), slice_of(columns)); }));
+        },
+        "a"_a, "rows"_a, "columns"_a, "Numbers of complex128. Collective, after an agreement.");
+    m.def(
+        "take_part",
+        [](const MatrixStorage& a, const Run& rows, const Run& columns, MatrixStorage& part) {
+            take_part(a, slice_of(rows), slice_of(columns), part);
+        },
+        "a"_a, "rows"_a, "columns"_a, "part"_a, Release(), "Collective, after an agreement.");
     m.def(
         "norm_of",
         [](const MatrixStorage& a, const std::string& kind) {
@@ -410,17 +437,28 @@ void bind_factor_calls(nb::module_& m) {
         },
         "a"_a, "kind"_a, Release(), "Collective, after an agreement.");
     m.def("norm_of_inverse", &norm_of_inverse, "n"_a, "complex_numbers"_a, "solve"_a);
-    nb::class_<LeastSquares>(m, "LeastSquares", "What least squares give.")
-        .def_ro("info", &LeastSquares::info)
-        .def_prop_ro("x", [](const LeastSquares& l) { return l.result.x.shared(); })
-        .def_prop_ro("reports", [](const LeastSquares& l) { return l.result.reports; })
-        .def_prop_ro("sides", [](const LeastSquares& l) { return l.sides.shared(); });
+    nb::class_<LeastSquaresFound>(m, "LeastSquares", "What least squares give.")
+        .def_ro("info", &LeastSquaresFound::info)
+        .def_ro("rank", &LeastSquaresFound::rank)
+        .def_ro("residues", &LeastSquaresFound::residues)
+        .def_ro("ranked", &LeastSquaresFound::ranked)
+        .def_prop_ro("x", [](const LeastSquaresFound& l) { return l.x.shared(); })
+        .def_prop_ro("reports", [](const LeastSquaresFound& l) { return l.reports; });
     nb::class_<LeastSquaresRun>(m, "LeastSquaresRun", "Least squares by a factor; making it is local.")
-        .def(nb::init<const std::string&, const FactorStorage&, const MatrixStorage&, const BlockCyclic&, double, bool,
-                      std::int64_t, Library>(),
-             "name"_a, "factor"_a, "b"_a, "layout_of_x"_a, "cond"_a, "wide"_a, "held_bytes"_a, "blas"_a,
-             nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>())
+        .def(
+            "__init__",
+            [](LeastSquaresRun* r, const std::string& name, const FactorStorage& f, const MatrixStorage& b,
+               const BlockCyclic& layout_of_x, double cond,
+               const Library& blas) { new (r) LeastSquaresRun(name, f, b, layout_of_x, cond, false, 0, blas); },
+            "name"_a, "factor"_a, "b"_a, "layout_of_x"_a, "cond"_a, "blas"_a, nb::keep_alive<1, 3>(),
+            nb::keep_alive<1, 4>())
         .def("run", &LeastSquaresRun::run, Release(), "Collective.");
+    nb::class_<LeastSquaresCall>(m, "LeastSquaresCall", "Least squares of any matrix; making it is local.")
+        .def(nb::init<const std::string&, const MatrixStorage&, const MatrixStorage&, const BlockCyclic&, double,
+                      const FactorOptions&, Library>(),
+             "name"_a, "a"_a, "b"_a, "layout_of_x"_a, "cond"_a, "options"_a, "blas"_a)
+        .def_prop_ro("compares", &LeastSquaresCall::compares)
+        .def("run", &LeastSquaresCall::run, Release(), "Collective.");
 }
 
 }  // namespace

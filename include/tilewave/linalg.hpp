@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <numbers>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -85,6 +86,23 @@ private:
     std::shared_ptr<std::byte[]> memory_;
 };
 
+/// Rows or columns: first, first + step, ... before `end`, which with a negative step is below them.
+struct Slice {
+    std::int64_t first = 0, end = 0, step = 1;
+
+    std::int64_t count() const;
+    /// @pre count() > 0
+    std::int64_t last() const { return first + step * (count() - 1); }
+    /// Which one of them an element is; -1: none.
+    std::int64_t place_of(std::int64_t element) const;
+};
+
+/// Some rows and columns as a matrix in blocks as those of `a`; nothing is gathered. Collective.
+/// @pre rows and columns that there are (ConfigError on every rank)
+MatrixStorage part(const MatrixStorage& a, const Slice& rows, const Slice& columns);
+/// Their elements, column by column, on every rank. Collective.
+/// @pre as part()
+std::vector<std::complex<double>> elements(const MatrixStorage& a, const Slice& rows, const Slice& columns);
 /// The elements whose column is `offset` beyond their row, on every rank. Collective.
 std::vector<std::complex<double>> diagonal(const MatrixStorage& a, std::int64_t offset);
 
@@ -123,16 +141,18 @@ public:
         });
         return whole;
     }
-    /// The elements whose column is `offset` beyond their row, on every rank. Collective.
-    std::vector<T> diagonal(std::int64_t offset = 0) const {
-        std::vector<T> found;
-        for (const std::complex<double>& each : tilewave::diagonal(storage_, offset))
-            if constexpr (std::is_floating_point_v<T>)
-                found.push_back(static_cast<T>(each.real()));
-            else
-                found.push_back(T(each));
-        return found;
+    /// A new matrix of some rows and columns, A.part({0, 9}, {3, n}), in blocks as those of this one. Collective.
+    /// @pre rows and columns that there are (ConfigError on every rank)
+    Matrix part(const Slice& rows, const Slice& columns) const {
+        return Matrix(tilewave::part(storage_, rows, columns));
     }
+    /// Their elements, column by column, on every rank. Collective.
+    /// @pre as part()
+    std::vector<T> elements(const Slice& rows, const Slice& columns) const {
+        return numbers(tilewave::elements(storage_, rows, columns));
+    }
+    /// The elements whose column is `offset` beyond their row, on every rank. Collective.
+    std::vector<T> diagonal(std::int64_t offset = 0) const { return numbers(tilewave::diagonal(storage_, offset)); }
     /// The sum of the diagonal, on every rank. Collective.
     T trace() const {
         T sum{};
@@ -172,6 +192,16 @@ public:
     }
 
 private:
+    static std::vector<T> numbers(const std::vector<std::complex<double>>& given) {
+        std::vector<T> found;
+        for (const std::complex<double>& each : given)
+            if constexpr (std::is_floating_point_v<T>)
+                found.push_back(static_cast<T>(each.real()));
+            else
+                found.push_back(T(each));
+        return found;
+    }
+
     MatrixStorage storage_;
 };
 
@@ -256,10 +286,25 @@ struct Triangle {
 /// wavefront (ConfigError on every rank)
 MatrixStorage solve_triangular(const MatrixStorage& a, const MatrixStorage& b, const Triangle& triangle = {},
                                const FactorOptions& options = {});
+/// What least squares give.
+struct LeastSquares {
+    MatrixStorage x;
+    std::int64_t rank = 0;
+    /// Of each right-hand side the squared norm of A x - b, on every rank; empty where A has no more rows than columns,
+    /// or not full rank.
+    std::vector<double> residues;
+    std::vector<FactorReport> reports;  ///< of the factorizations, then of the parts of the solution
+};
 /// x with the least norm of A x - b, by block columns, by a QR factor. Collective.
 /// @pre at least as many rows as columns; b of as many rows, of the same type and context; columns that do not depend
 /// on each other, beyond rounding (ConfigError on every rank)
-MatrixStorage least_squares(const FactorStorage& factor, const MatrixStorage& b);
+LeastSquares least_squares(const FactorStorage& factor, const MatrixStorage& b);
+/// The same of a matrix of any shape and rank; of several such x the least one. Diagonal elements of R with column
+/// pivoting count as 0 up to `cond` times the largest one; not given: the type's epsilon times the larger side. Where R
+/// of a QR without pivoting shows that `a` may not have full rank, R is factored again, column by column. Collective.
+/// @pre b of as many rows, of the same type and context; a finite cond >= 0; as factor() (ConfigError on every rank)
+LeastSquares least_squares(const MatrixStorage& a, const MatrixStorage& b, const FactorOptions& options,
+                           std::optional<double> cond);
 
 /// A = L L^H: L in the lower triangle, zeros above it.
 template <class T>
@@ -318,7 +363,7 @@ struct QrFactor {
         return Matrix<T>(tilewave::apply(factor, b.storage(), adjoint));
     }
     /// x with the least norm of A x - b, by block columns.
-    Matrix<T> solve(const Matrix<T>& b) const { return Matrix<T>(least_squares(factor, b.storage())); }
+    Matrix<T> solve(const Matrix<T>& b) const { return Matrix<T>(least_squares(factor, b.storage()).x); }
 };
 
 template <class T>
@@ -364,9 +409,19 @@ Matrix<T> solve_triangular(const Matrix<T>& a, const Matrix<T>& b, const Triangl
                            const FactorOptions& options = {}) {
     return Matrix<T>(solve_triangular(a.storage(), b.storage(), triangle, options));
 }
+/// The x of least squares.
 template <class T>
-Matrix<T> lstsq(const Matrix<T>& a, const Matrix<T>& b, const FactorOptions& options = {}) {
-    return qr(a, options).solve(b);
+struct LeastSquaresMatrix : Matrix<T> {
+    std::int64_t rank;             ///< of A
+    std::vector<double> residues;  ///< as of LeastSquares
+    std::vector<FactorReport> reports;
+};
+/// x with the least norm of A x - b, and of several such x the least one; see least_squares().
+template <class T>
+LeastSquaresMatrix<T> lstsq(const Matrix<T>& a, const Matrix<T>& b, const FactorOptions& options = {},
+                            std::optional<double> cond = {}) {
+    LeastSquares found = least_squares(a.storage(), b.storage(), options, cond);
+    return {Matrix<T>(std::move(found.x)), found.rank, std::move(found.residues), std::move(found.reports)};
 }
 template <class T>
 Matrix<T> inv(const Matrix<T>& a, const FactorOptions& options = {}) {

@@ -18,22 +18,6 @@ namespace tilewave {
 
 namespace {
 
-// f(items of a column, its number in the whole matrix) for each column of this rank.
-template <class F>
-void each_column(const MatrixStorage& m, F f) {
-    const auto of_type = [&](auto zero) {
-        using T = decltype(zero);
-        auto* const items = reinterpret_cast<T*>(const_cast<std::byte*>(m.data()));
-        for (std::int64_t j = 0; j < m.columns(); ++j) f(items + j * m.rows(), m.column({j}).at);
-    };
-    switch (m.type()) {
-        case Dtype::f4: return of_type(float{});
-        case Dtype::f8: return of_type(double{});
-        case Dtype::c8: return of_type(std::complex<float>{});
-        default: return of_type(std::complex<double>{});
-    }
-}
-
 // A row of the whole matrix, counted here; -1 where another rank has it, or none.
 std::int64_t row_here(const MatrixStorage& m, std::int64_t row) {
     const Axis& rows = m.layout().rows;
@@ -197,10 +181,14 @@ void set_column(MatrixStorage& m, const std::vector<std::complex<double>>& value
     });
 }
 
-std::vector<std::complex<double>> column_of(const MatrixStorage& m) {
-    std::vector<Bits> bits(static_cast<std::size_t>(m.layout().rows.extent));
-    each_column(m, [&](const auto* items, std::int64_t) {
-        for (std::int64_t i = 0; i < m.rows(); ++i) bits[static_cast<std::size_t>(m.row({i}).at)] = bits_of(items[i]);
+std::vector<std::complex<double>> elements_of(const MatrixStorage& m, const Slice& rows, const Slice& columns) {
+    const std::int64_t high = rows.count();
+    std::vector<Bits> bits(static_cast<std::size_t>(high * columns.count()));
+    each_column(m, [&](const auto* items, std::int64_t column) {
+        const std::int64_t at = columns.place_of(column);
+        for (std::int64_t i = 0; at >= 0 && i < high; ++i)
+            if (const std::int64_t row = row_here(m, rows.first + i * rows.step); row >= 0)
+                bits[static_cast<std::size_t>(i + at * high)] = bits_of(items[row]);
     });
     return everywhere(m.context(), std::move(bits));
 }

@@ -10,6 +10,24 @@
 
 namespace tilewave {
 
+/// f(zero of the type): what it gives.
+template <class F>
+auto for_type(Dtype type, F f) {
+    switch (type) {
+        case Dtype::f4: return f(float{});
+        case Dtype::f8: return f(double{});
+        case Dtype::c8: return f(std::complex<float>{});
+        default: return f(std::complex<double>{});
+    }
+}
+/// f(items of a column, its number in the whole matrix) for each column of this rank.
+template <class F>
+void each_column(const MatrixStorage& m, F f) {
+    for_type(m.type(), [&](auto zero) {
+        auto* const items = reinterpret_cast<decltype(zero)*>(const_cast<std::byte*>(m.data()));
+        for (std::int64_t j = 0; j < m.columns(); ++j) f(items + j * m.rows(), m.column({j}).at);
+    });
+}
 /// Ones on the diagonal, zeros elsewhere. Local.
 void set_identity(MatrixStorage& m);
 /// Zeros in the rows of this rank from `first` on. Local.
@@ -27,8 +45,11 @@ std::int64_t least_number(Context& context, std::int64_t here);
 std::vector<std::complex<double>> diagonal_of(const MatrixStorage& m, std::int64_t offset);
 /// The elements of a matrix of one column. Local.
 void set_column(MatrixStorage& m, const std::vector<std::complex<double>>& values);
-/// They, on every rank. Collective, after an agreement.
-std::vector<std::complex<double>> column_of(const MatrixStorage& m);
+/// Those of some rows and columns, column by column, on every rank. Collective, after an agreement.
+std::vector<std::complex<double>> elements_of(const MatrixStorage& m, const Slice& rows, const Slice& columns);
+/// The same rows and columns become those of `part`. Collective, after an agreement.
+/// @pre part of that shape, and of the type and context of m (not checked)
+void take_part(const MatrixStorage& m, const Slice& rows, const Slice& columns, MatrixStorage& part);
 /// A norm, on every rank; NaN if any element is. Collective, after an agreement.
 double norm_of(const MatrixStorage& m, Norm kind);
 /// An estimate of the 1-norm of the inverse of a matrix of n rows, by Hager's and Higham's method, as LAPACK's lacn2.

@@ -32,7 +32,7 @@ std::shared_ptr<RankedPlans<FactorPlan>> PanelCall::ranked() {
                            ", " + library_->path();
     const PanelRates rates = measured_panels(library_, a_.type(), problem_);
     return ranked_plans<FactorPlan>(
-        context(), of, plans_,
+        context(), of, plans_, problem_.weights,
         [&](const std::vector<FactorPlan>& plans) {
             for (const FactorPlan& plan : plans) rates(plan);
         },

@@ -22,8 +22,6 @@ public:
     std::string text() const { return tilewave::text_of(options_); }
     /// Whether there is a choice, so that the machine's numbers matter.
     bool compares() const { return plans_.size() > 1; }
-    /// Of plans in proportion.
-    const Weights& weights() const { return problem_.weights; }
     /// Its plans, the fastest first; with weights of the machine where nobody gave any. Collective, before run().
     std::shared_ptr<RankedPlans<FactorPlan>> ranked();
 

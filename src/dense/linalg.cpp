@@ -1,6 +1,7 @@
 // The front of C++ programs: what is checked on a rank alone, agreed on, and then done by the calls of this folder.
 #include "tilewave/linalg.hpp"
 
+#include <bit>
 #include <cstdlib>
 #include <limits>
 #include <mutex>
@@ -8,6 +9,7 @@
 
 #include "dense/elements.hpp"
 #include "dense/factor.hpp"
+#include "dense/least_squares.hpp"
 #include "dense/product.hpp"
 #include "dense/sides.hpp"
 
@@ -110,6 +112,45 @@ std::pair<std::complex<double>, std::int64_t> determinant(const FactorStorage& f
     return determinant_of(f);
 }
 
+namespace {
+
+void begin_part(const char* name, const MatrixStorage& a, const Slice& rows, const Slice& columns) {
+    begin_call(a.context(), name, [&] {
+        std::string text = a.text();
+        for (const auto& [slice, axis] : {std::pair{&rows, &a.layout().rows}, {&columns, &a.layout().columns}}) {
+            const std::string given = to_string(Index{slice->first, slice->end}) + " by " + std::to_string(slice->step);
+            const std::int64_t most = axis->extent;
+            require(slice->step != 0 && (slice->count() == 0 || (slice->first >= 0 && slice->first < most &&
+                                                                 slice->last() >= 0 && slice->last() < most)),
+                    std::string(name) + ": " + given +
+                        " was given; allowed: a step that is not 0, elements from 0 to " + std::to_string(most - 1));
+            text += ", " + given;
+        }
+        return text;
+    });
+}
+
+}  // namespace
+
+MatrixStorage part(const MatrixStorage& a, const Slice& rows, const Slice& columns) {
+    begin_part("part", a, rows, columns);
+    std::optional<MatrixStorage> made;
+    agree_after(a.context(), "ready", [&] {
+        const BlockCyclic& of = a.layout();
+        made.emplace(
+            a.context(),
+            BlockCyclic{of.rows.resized(rows.count()), of.columns.resized(columns.count()), of.ranks_by_column},
+            a.type());
+    });
+    take_part(a, rows, columns, *made);
+    return std::move(*made);
+}
+
+std::vector<std::complex<double>> elements(const MatrixStorage& a, const Slice& rows, const Slice& columns) {
+    begin_part("elements", a, rows, columns);
+    return elements_of(a, rows, columns);
+}
+
 std::vector<std::complex<double>> diagonal(const MatrixStorage& a, std::int64_t offset) {
     begin_call(a.context(), "diagonal", [&] { return a.text() + ", " + std::to_string(offset); });
     return diagonal_of(a, offset);
@@ -135,7 +176,7 @@ double condition(const MatrixStorage& a, Norm kind, const FactorOptions& options
         MatrixStorage sides(a.context(), by_block_columns(n, 1, a.context().size()), a.type());
         set_column(sides, b);
         const Transpose op = adjoint == (kind == Norm::one) ? Transpose::adjoint : Transpose::none;
-        return column_of(solve(FactorKind::lu, f, sides, op));
+        return elements_of(solve(FactorKind::lu, f, sides, op), {0, n}, {0, 1});
     };
     return size * norm_of_inverse(n, is_complex(a.type()), solved);
 }
@@ -152,23 +193,34 @@ MatrixStorage solve_triangular(const MatrixStorage& a, const MatrixStorage& b, c
     return call->run(*call->ranked()).x;
 }
 
-MatrixStorage least_squares(const FactorStorage& f, const MatrixStorage& b) {
-    const Axis rows = f.matrix.layout().rows, columns = f.matrix.layout().columns;
-    const double eps = f.matrix.type() == Dtype::f4 || f.matrix.type() == Dtype::c8
-                           ? std::numeric_limits<float>::epsilon()
-                           : std::numeric_limits<double>::epsilon();
+LeastSquares least_squares(const FactorStorage& f, const MatrixStorage& b) {
     std::optional<LeastSquaresRun> call;
     begin_call(f.matrix.context(), "lstsq", [&] {
-        require(rows.extent >= columns.extent,
-                "lstsq: " + f.matrix.text() + " was given; allowed: at least as many rows as columns");
-        const std::int64_t count = b.layout().columns.extent;
-        call.emplace("lstsq", f, b, even_columns(columns.extent, count, b.context().size()),
-                     eps * static_cast<double>(std::max<std::int64_t>(1, rows.extent)), false, 0, blas());
+        const std::int64_t m = f.matrix.layout().rows.extent, n = f.matrix.layout().columns.extent;
+        require(m >= n, "lstsq: " + f.matrix.text() + " was given; allowed: at least as many rows as columns");
+        call.emplace("lstsq", f, b, even_columns(n, b.layout().columns.extent, b.context().size()),
+                     least_cond(f.matrix), false, 0, blas());
         return f.matrix.text() + ", " + b.text();
     });
-    LeastSquares found = call->run();
+    LeastSquaresFound found = call->run();
     require_no_zero("lstsq", found.info);
-    return std::move(found.result.x);
+    return found;
+}
+
+LeastSquares least_squares(const MatrixStorage& a, const MatrixStorage& b, const FactorOptions& options,
+                           std::optional<double> cond) {
+    std::optional<LeastSquaresCall> call;
+    begin_call(a.context(), "lstsq", [&] {
+        const double bound = cond.value_or(least_cond(a));
+        require(bound >= 0 && std::isfinite(bound),
+                "lstsq: cond " + std::to_string(bound) + " was given; allowed: a number >= 0");
+        call.emplace("lstsq", a, b,
+                     even_columns(a.layout().columns.extent, b.layout().columns.extent, b.context().size()), bound,
+                     options, blas());
+        return a.text() + ", " + b.text() + ", " + text_of(options) + ", cond " +
+               std::to_string(std::bit_cast<std::int64_t>(bound));
+    });
+    return call->run();
 }
 
 }  // namespace tilewave

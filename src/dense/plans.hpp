@@ -42,6 +42,7 @@ inline void require_alike(const std::string& call, const std::string& name, cons
 template <class Plan>
 struct RankedPlans {
     std::vector<Plan> plans;
+    Weights weights;              ///< of plans in proportion
     std::shared_ptr<void> shown;  ///< what a front end has made of them
 };
 
@@ -53,7 +54,7 @@ using ChosenPlans = Recent<std::string, std::shared_ptr<RankedPlans<Plan>>, 64>;
 /// they depend on but for the machine. Collective, after an agreement.
 template <class Plan>
 std::shared_ptr<RankedPlans<Plan>> ranked_plans(
-    Context& context, const std::string& of, std::vector<Plan> plans,
+    Context& context, const std::string& of, std::vector<Plan> plans, const Weights& weights,
     const std::function<void(const std::vector<Plan>&)>& measure,
     const std::function<std::vector<Plan>(std::vector<Plan>, const Machine&)>& simulate) {
     static_assert(std::is_trivially_copyable_v<Plan>);
@@ -74,6 +75,7 @@ std::shared_ptr<RankedPlans<Plan>> ranked_plans(
     }
     auto made = std::make_shared<RankedPlans<Plan>>();
     made->plans = std::move(plans);
+    made->weights = weights;
     return chosen.store(key, std::move(made));
 }
 

@@ -81,7 +81,7 @@ std::shared_ptr<RankedPlans<ProductPlan>> Multiplication::ranked() {
                            (request_.adds ? ", adds" : "") + ", " + library_->path();
     const ProductRates rates = measured_products(library_, request_.type);
     return ranked_plans<ProductPlan>(
-        c_.context(), of, plans_,
+        c_.context(), of, plans_, request_.weights,
         [&](const std::vector<ProductPlan>& plans) {
             measure_products(name_, request_, plans, c_.context().rank(), rates);
         },

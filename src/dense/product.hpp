@@ -25,8 +25,6 @@ public:
     /// Whether there is a choice, so that the machine's numbers matter.
     bool compares() const { return plans_.size() > 1; }
     double flops() const;
-    /// Of plans in proportion.
-    const Weights& weights() const { return request_.weights; }
     /// Its plans, the fastest first; with weights of the machine where nobody gave any. Collective, before run().
     std::shared_ptr<RankedPlans<ProductPlan>> ranked();
     /// By the first of them. Collective.

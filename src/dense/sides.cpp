@@ -9,13 +9,13 @@
 
 namespace tilewave {
 
-namespace {
-
 void require_sides(const std::string& name, const FactorStorage& f, const MatrixStorage& b, std::int64_t rows) {
     require(&b.context() == &f.matrix.context() && b.type() == f.matrix.type() && b.layout().rows.extent == rows,
             name + ": b is " + b.text() + ", the factor " + f.matrix.text() + "; allowed: " + std::to_string(rows) +
                 " rows, one type and context");
 }
+
+namespace {
 
 // Panels that are used when all of them is there, however they came while the factor was made.
 FactorChoices choices_of_sides(const FactorPlan& plan, int threads) {
@@ -196,45 +196,6 @@ SidesResult TriangularSolution::run(const RankedPlans<FactorPlan>& ranked) const
     });
     if (move) move->run(a_.binding(), panels->matrix.binding());
     return ready->run(stays ? "" : "a", stays ? 0 : panels->matrix.bytes());
-}
-
-LeastSquaresRun::LeastSquaresRun(const std::string& name, const FactorStorage& f, const MatrixStorage& b,
-                                 const BlockCyclic& layout_of_x, double cond, bool wide, std::int64_t held_bytes,
-                                 const std::shared_ptr<const Blas>& library)
-    : factor_(f),
-      cond_(cond),
-      held_bytes_(held_bytes),
-      made_(b.context(), layout_of_x, b.type()),
-      run_(f, &b, made_.shared(), library) {
-    require_sides(name, f, b, wide ? f.matrix.layout().columns.extent : f.matrix.layout().rows.extent);
-    if (!wide) run_.apply({true, false});
-    run_.solve({true, wide ? Transpose::adjoint : Transpose::none, false});
-    if (wide) run_.apply({false, false});
-}
-
-LeastSquares LeastSquaresRun::run() {
-    LeastSquares found{first_dependent(factor_.matrix, cond_), {made_.shared(), {}}, run_.sides().shared()};
-    if (found.info == 0) found.result = run_.run("", held_bytes_);
-    return found;
-}
-
-MatrixStorage adjoint_of(const MatrixStorage& a) {
-    Context& context = a.context();
-    const BlockCyclic turned = a.layout().transposed(),
-                      layout = even_columns(turned.rows.extent, turned.columns.extent, context.size());
-    std::optional<MatrixStorage> made;
-    std::optional<ReadyMove> move;
-    agree_after(context, "ready", [&] {
-        made.emplace(context, layout, a.type());
-        move.emplace(context, move_of(a, turned, layout));
-    });
-    Binding from = a.binding();
-    std::swap(from.stride_bytes[0], from.stride_bytes[1]);
-    move->run(from, made->binding());
-    const BlasMatrix whole{made->data(), made->rows(), made->columns(), 1, made->rows()};
-    if (is_complex(a.type()))
-        copy_matrix(a.type(), {whole.data, whole.rows, whole.columns, 1, whole.rows, true}, whole);
-    return std::move(*made);
 }
 
 }  // namespace tilewave

@@ -1,4 +1,4 @@
-// What becomes of right-hand sides: solving with factors and triangles, applying reflectors, least squares.
+// What becomes of right-hand sides: solving with factors and triangles, applying reflectors.
 #pragma once
 #include <deque>
 #include <memory>
@@ -54,6 +54,8 @@ private:
     bool rows_last_ = false;
 };
 
+/// @pre b of so many rows, of the factor's type and context (ConfigError)
+void require_sides(const std::string& name, const FactorStorage& factor, const MatrixStorage& b, std::int64_t rows);
 /// x of op(A) x = b by a factor of LU, or of A x = b by Cholesky's. Local.
 /// @pre as solve() (ConfigError)
 std::unique_ptr<SidesRun> solving(FactorKind kind, const FactorStorage& factor, const MatrixStorage& b,
@@ -86,36 +88,5 @@ public:
 private:
     const MatrixStorage& b_;
 };
-
-/// What least squares give: x, where the matrix has full rank, and what is left of the sides below the n-th row.
-struct LeastSquares {
-    std::int64_t info = 0;  ///< LAPACK's, the number from 1 of the first column that depends on those before it
-    SidesResult result;
-    MatrixStorage sides;
-};
-
-/// x with the least norm of A x - b by a QR factor of A; `wide`: the least x of A x = b by one of A^H.
-class LeastSquaresRun {
-public:
-    /// `cond`: a column depends on those before it where its part beyond them has at most this part of its norm.
-    /// `held_bytes`: what the caller has beyond the factor, for the reports. Local.
-    /// @pre b of as many rows as A, of the factor's type and context; x of the solution's shape (ConfigError)
-    LeastSquaresRun(const std::string& name, const FactorStorage& factor, const MatrixStorage& b,
-                    const BlockCyclic& layout_of_x, double cond, bool wide, std::int64_t held_bytes,
-                    const std::shared_ptr<const Blas>& library);
-    /// Collective.
-    /// @throws as run_schedule(); Interrupted
-    LeastSquares run();
-
-private:
-    const FactorStorage& factor_;
-    double cond_;
-    std::int64_t held_bytes_;
-    MatrixStorage made_;
-    SidesRun run_;
-};
-
-/// The conjugate transposed of a matrix, by block columns. Collective, after an agreement.
-MatrixStorage adjoint_of(const MatrixStorage& a);
 
 }  // namespace tilewave

@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.context.checksum import checksum
-from tilewave.context.collective import collective, ready
+from tilewave.context.collective import collective
 from tilewave.errors import ConfigError, is_integer, shown
 from tilewave.field.index import Selection
 from tilewave.field.values import as_index_error, require_no_mask
@@ -29,14 +29,10 @@ SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "negativ
 MOST_CONVERTED = 1 << 20
 
 
-def everywhere(context, count, at, values):
-    """Elements that ranks have, each one of them, as an array on every rank; collective."""
-    whole = np.zeros(count, values.dtype)
-    whole[at] = values
-    if count and context.size > 1:
-        bits = whole.view(np.int32)  # the sum of an element's bits and zeros
-        allreduce(bits, "sum", out=bits, context=context)
-    return whole
+def as_array(found, dtype):
+    """Numbers that the core gives, as an array."""
+    found = np.frombuffer(found, "c16")
+    return (found if dtype.kind == "c" else found.real).astype(dtype)
 
 
 def converted(a, dtype):
@@ -199,72 +195,20 @@ def _taken(a, given):
         made = yield from _part(a, rows, columns)
         return Transposed(made, "C" if conjugate else "T") if turned else made
     yield f"{a._identity()}, {selection.key}, {turned}"
-    (at, i), (along, j) = _among(a.rows, *rows), _among(a.columns, *columns)
-    values = a.local[np.ix_(i, j)]
-    at, along, values = (along, at, values.T) if turned else (at, along, values)
-    vector = 1 if sliced[1] else 0  # the dimension that has more than one element
-    where = along if vector else at
-    found = everywhere(a.context, selection.counts[vector], where if values.size else where[:0], values.reshape(-1))
+    found = as_array(a.context._together(_core.linalg.elements_of, a._storage, rows, columns), a.dtype)
     found = found.conj() if conjugate else found
     return found[0] if selection.scalar else found.reshape(selection.shape)
 
 
 def _part(a, rows, columns):
-    """A new matrix of runs of rows and columns; a part of a collective call.
-
-    Where a dimension is spread, all of it that is needed is brought to one rank, where any run is a view. What moves is
-    the interval that holds the runs, of cyclic layouts with less than one round of blocks before it.
-    """
-    context, name, runs, shape = a.context, a.layout.name, (rows, columns), (rows[2], columns[2])
-    made = Matrix(
-        context,
-        shape,
-        a.dtype,
-        a.layout
-        if name == "cyclic"
-        else layout_of("part", shape, context.size, name, None, None, a.layout._weights_of(context.size)),
-    )
-    yield f"part of {a._identity()}, {runs}"
-    if not all(shape):
-        return made
-    starts, axes, part = [], [], a.local
-    for k, (first, step, count) in enumerate(runs):
-        axis, at = ((a._blocks.rows, a._blocks.row_of), (a._blocks.columns, a._blocks.column_of))[k]
-        low, high = sorted((first, first + step * (count - 1)))
-        period = 1 if axis.parts == 1 else axis.block * axis.period
-        start = low // period * period
-        axes.append(axis.resized(high + 1 - start))
-        starts.append(start)
-        part = part[(slice(None),) * k + (slice(axis.before(max(0, at(context.rank)), start), None),)]
-    for k, (first, step, count) in enumerate(runs):
-        if axes[k].parts > 1:
-            other = axes[1 - k].extent
-            after = [_core.linalg.Axis(other, context.size, max(1, -(-other // context.size)))] * 2
-            after[k] = _core.linalg.Axis(axes[k].extent, 1, axes[k].extent)
-            part = yield from _moved(context, part, axes, after)
-            axes = after
-        end = first - starts[k] + step * count
-        run = slice(first - starts[k], end if end >= 0 else None, step)
-        part = np.asfortranarray(part[(slice(None),) * k + (run,)]) if part.size else part
-        axes[k] = _core.linalg.Axis(count, 1, count)
-    made.local[...] = yield from _moved(context, part, axes, (made._blocks.rows, made._blocks.columns))
+    """A new matrix of runs of rows and columns; a part of a collective call."""
+    context, layout, shape = a.context, a.layout, (rows[2], columns[2])
+    if layout.name != "cyclic":
+        layout = layout_of("part", shape, context.size, layout.name, None, None, layout._weights_of(context.size))
+    made = Matrix(context, shape, a.dtype, layout)
+    yield f"part of {a._identity()}, {(rows, columns)}"
+    context._together(_core.linalg.take_part, a._storage, rows, columns, made._storage)
     return made
-
-
-def _moved(context, part, before, after):
-    """This rank's part in another layout; a part of a collective call."""
-    before, after = (_core.linalg.BlockCyclic(*axes, False) for axes in (before, after))
-    here = [
-        axis.count(at) if at >= 0 else 0
-        for axis, at in ((after.rows, after.row_of(context.rank)), (after.columns, after.column_of(context.rank)))
-    ]
-
-    def make():
-        return Move(context, before, after, part.dtype), np.empty(here, part.dtype, order="F")
-
-    move, moved = yield from ready("a part", make)
-    move(part, moved)
-    return moved
 
 
 def put(a, given, value):
@@ -300,8 +244,7 @@ def diagonal(a, offset):
     if isinstance(a, Transposed):
         a, offset = a.matrix, -offset
     yield f"{a._identity()}, {offset}"
-    found = np.frombuffer(a.context._together(_core.linalg.diagonal_of, a._storage, int(offset)), "c16")
-    found = (found if a.dtype.kind == "c" else found.real).astype(a.dtype)
+    found = as_array(a.context._together(_core.linalg.diagonal_of, a._storage, int(offset)), a.dtype)
     return found.conj() if conjugate else found
 
 

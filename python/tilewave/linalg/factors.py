@@ -113,7 +113,7 @@ def factored(name, kind, make, context, a, wish, memory, text="", overwrite=Fals
     yield f"{a._identity()}; {call.text}; overwrite_a={overwrite}{text and '; '}{text}"
     plans = yield from ranked(context, call)
     core = context._together(call.run, plans, overwrite or a is not given)
-    made = factor_of(make, a, core, FactorPlan._of(plans, context, call))
+    made = factor_of(make, a, core, FactorPlan._of(plans, context))
     if overwrite and a._blocks.same(made._blocks):
         made._local = a.local
     return made
@@ -125,10 +125,13 @@ def factor_of(make, a, core, plan):
     made = make(context, a.shape, a.dtype, of_factor(a.shape, plan), core.matrix)
     made._factor, made.info = core, core.info
     made.report = FactorReport._of(context, plan, core.report, make.__name__.removesuffix("Factor").lower())
-    made._plan = dataclasses.replace(
-        plan, predicted_s=None, moving_s=0.0, compared=(), messages=""
-    )  # of the factorization alone
+    made._plan = used_alone(plan)
     return made
+
+
+def used_alone(plan):
+    """The plan of a factorization, of what is done with the factor."""
+    return dataclasses.replace(plan, predicted_s=None, moving_s=0.0, compared=(), messages="")
 
 
 def with_sides(name, factor, b, make, text=""):

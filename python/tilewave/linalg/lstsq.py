@@ -7,19 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilewave import _core
-from tilewave.context.collective import collective, ready
-from tilewave.linalg.arithmetic import diagonal
+from tilewave.context.collective import collective
 from tilewave.linalg.arrays import dtype_for, entered, entered_sides, left
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_bool, require_matrix, require_sides, require_square, transpose_of
-from tilewave.linalg.factors import SingularMatrix, factor_of, made_of, refused
-from tilewave.linalg.layout import by_block_columns, even_columns
-from tilewave.linalg.least_squares import cond_of, layout_like, residues_of, solved_by_qr
+from tilewave.linalg.factors import FactorReport, SingularMatrix, made_of, refused, used_alone
+from tilewave.linalg.least_squares import cond_of, layout_like, matrix_of
 from tilewave.linalg.matrix import Matrix, as_matrix
-from tilewave.linalg.norm import norm
-from tilewave.linalg.pivoted import SAFE, scaled, times_power, with_pivots
-from tilewave.linalg.plan import FactorPlan, options_of, ranked
-from tilewave.linalg.qr import QrFactor
+from tilewave.linalg.plan import FactorPlan, looked_up, options_of, ranked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +26,7 @@ if TYPE_CHECKING:
     B = TypeVar("B", Matrix, Array)
 
 
-@collective("tw.linalg.lstsq", whole=True)
+@collective("tw.linalg.lstsq")
 def lstsq(
     a: Matrix,
     b: B,
@@ -86,72 +81,22 @@ def lstsq(
     require_sides("lstsq", a, b, a.shape[0])
     bound = cond_of("lstsq", cond, a.shape, a.dtype)
     wish = {"grid": grid, "block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
-    given = options_of("lstsq", FactorPlan, wish, memory), blas()
-    if a.shape[0] >= a.shape[1]:
-        _core.linalg.Factorization("lstsq", "qr", a._storage, *given)  # what is wrong with its choices
-    yield f"{a._identity()}; {given[0]}; b {b._identity()}, cond={cond}"
-    (a, up), (b, up_of_b) = (scaled(x, float(norm(x, "max"))) for x in (a, b))
-    x = yield from _least(context, a, b, bound, given)
-    if up or up_of_b:
-        times_power(x.local, up - up_of_b)
-        times_power(x.residues, -2 * up_of_b)
+    options, shape_of_x = options_of("lstsq", FactorPlan, wish, memory), (a.shape[1], b.shape[1])
+    layout = layout_like(b.layout, shape_of_x, context.size)
+    given = a._storage, b._storage, layout._core(shape_of_x), bound, options, blas()
+    call = _core.linalg.LeastSquaresCall("lstsq", *given)
+    yield f"{a._identity()}; {options}; b {b._identity()}, cond={cond}"
+    yield from looked_up(context, call)
+    found = context._together(call.run)
+    plans = [FactorPlan._of(each, context) for each in found.ranked]
+    solved = [(used_alone(plans[-1]), "solve")] * (len(found.reports) - len(plans))
+    ran = zip([*((plan, "qr") for plan in plans), *solved], found.reports, strict=True)
+    reports = [FactorReport._of(context, plan, done, name) for (plan, name), done in ran]
+    x = matrix_of(b, layout, shape_of_x, found, reports)
     if shape is None:
         return x
     residues = x.residues if len(shape) == 2 or x.residues.size == 0 else x.residues[0]
     return (yield from left(x, shape)), residues, x.rank, None
-
-
-def _least(context, a, b, bound, given, known=False):
-    """x of min |a x - b|, the least one; `known`: a has full rank. A part of a collective call."""
-    wide, storage, call = a.shape[0] < a.shape[1], a._storage, None
-
-    def make():
-        return _core.linalg.Factorization("lstsq", "qr", storage, *given)
-
-    if wide:
-        storage = context._together(_core.linalg.adjoint_of, storage)
-    call = yield from ready("the factorization", make)
-    if wide:
-        layout = even_columns(a.shape[::-1], context.size)
-        a = Matrix(context, a.shape[::-1], a.dtype, layout, storage)
-    plans = yield from ranked(context, call)
-    core = context._together(call.run, plans, False)
-    factor = factor_of(QrFactor, a, core, FactorPlan._of(plans, context, call))
-    if not known:
-        sizes = np.abs(diagonal(factor, 0))
-        if sizes.size and sizes.min() <= SAFE * bound * sizes.max():
-            return (yield from _least_by_pivots(factor, b, bound, given, wide))
-    x = yield from solved_by_qr("lstsq", factor, b, 0, wide, core.bytes + (a.local.nbytes if wide else 0))
-    x.report = (factor.report, *x.report)
-    return x
-
-
-def _least_by_pivots(factor, b, bound, given, wide):
-    """The same, of a matrix that may have any rank, by its factor R, or of a wide one that of its conjugate transposed.
-
-    A part of a collective call.
-    """
-    context, (m, n), count = factor.context, factor.shape, b.shape[1]
-    t = factor.r()
-    turned = b if wide else factor.apply(b, "C").redistribute(even_columns((m, count), context.size))
-    t, c = (t.H, b) if wide else (t, turned[:n, :])
-    w, d = with_pivots(t.redistribute("columns", 1), c.redistribute("columns", 1), bound)
-    rank, report = w.shape[0], (factor.report,)
-    x = Matrix(context, (n, count), b.dtype, by_block_columns((n, count), 1, context.size))
-    x.local[...] = 0
-    if rank:
-        solved = yield from _least(context, w, d, 0.0, given, True)
-        report += solved.report
-        x.local[...] = solved.redistribute(x.layout).local
-    if wide:
-        whole = Matrix(context, (m, count), b.dtype, by_block_columns((m, count), 1, context.size))
-        whole.local[:n], whole.local[n:] = x.local, 0
-        x = factor.apply(whole)
-    x = x.redistribute(layout_like(b.layout, x.shape, context.size))
-    x.rank, x.residues, x.report = rank, np.zeros(0, np.finfo(b.dtype).dtype), report
-    if rank == n < m and not wide:
-        x.residues = yield from residues_of(context, turned.local, turned._blocks, n)
-    return x
 
 
 def _entered(call, a, b, context):
@@ -238,5 +183,5 @@ def solve_triangular(
         )
         raise refused(context, SingularMatrix, info, text)
     plans = yield from ranked(context, call)
-    made = made_of(b, FactorPlan._of(plans, context, call), *context._together(call.run, plans))
+    made = made_of(b, FactorPlan._of(plans, context), *context._together(call.run, plans))
     return (yield from left(made, array))

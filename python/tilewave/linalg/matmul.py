@@ -100,7 +100,7 @@ def matmul(
     yield call.text
     plans = yield from ranked(context, call.core)
     done = context._together(call.core.run, plans)
-    plan = MatmulPlan._of(plans, context, call.core)
+    plan = MatmulPlan._of(plans, context)
     time_s, *how = MatmulReport._how(context, "matmul", plan, done)
     c.report = MatmulReport(plan, time_s, call.core.flops / max(time_s, 1e-9), *how)
     return c
@@ -147,7 +147,7 @@ def plan_matmul(
     options = options_of("matmul", MatmulPlan, choices, memory)
     call, _ = _asked(context, (a, b, c), options, 1.0, beta, trans_a, trans_b, layout)
     yield call.text
-    return MatmulPlan._of((yield from ranked(context, call.core)), context, call.core)
+    return MatmulPlan._of((yield from ranked(context, call.core)), context)
 
 
 class _Call(NamedTuple):

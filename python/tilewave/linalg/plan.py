@@ -72,10 +72,15 @@ def _checked(call, name, given, default, values):
     return None if given is None else float(given)
 
 
-def ranked(context, call):
-    """The core's plans of a call, the fastest first; a part of a collective call."""
+def looked_up(context, call):
+    """The machine's numbers, where the core compares plans of a call; a part of a collective call."""
     if context.size > 1 and call.compares:
         yield from measure.looked_up(context)
+
+
+def ranked(context, call):
+    """The core's plans of a call, the fastest first; a part of a collective call."""
+    yield from looked_up(context, call)
     return context._together(call.ranked)
 
 
@@ -94,14 +99,14 @@ class _PlanOfMatrices:
         def __getattr__(self, name: str) -> Any: ...
 
     @classmethod
-    def _of(cls, ranked, context, call):
+    def _of(cls, ranked, context):
         """Of the core's plans of a call, the fastest first; made once."""
         if ranked.shown is None:
             best, *_ = plans = ranked.plans
             known_of = {name: getattr(best, name) for name, *_ in cls._declared} | cls._more(best)
             compared = () if best.predicted_s is None else tuple(cls._compared_with(plan) for plan in plans)
             more = {"compared": compared, "messages": known.messages(context), "ranks": context.size}
-            more["weights"] = call.weights if best.in_proportion else ()
+            more["weights"] = ranked.weights if best.in_proportion else ()
             ranked.shown = cls(memory_bytes=best.memory_bytes, predicted_s=best.predicted_s, **known_of, **more)
         return ranked.shown
 
