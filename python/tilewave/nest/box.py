@@ -10,7 +10,9 @@ def iteration_box(nest, shapes):
     """See `Nest.iteration_box`."""
     bounds = dict.fromkeys(nest.indices, (None, None))
     for place in nest.places:
-        for name, offset, extent in zip(place.axes, place.offsets, _extents(nest, shapes, place), strict=True):
+        own = 1 if place.array in nest.rows else 0  # its rows are no time steps
+        used = [*zip(place.axes, place.offsets, _extents(nest, shapes, place), strict=True)]
+        for name, offset, extent in used[own:]:
             low, high = bounds[name]
             bounds[name] = (
                 -offset if low is None else max(low, -offset),

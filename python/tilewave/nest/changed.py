@@ -4,6 +4,7 @@ import ast
 import copy
 import dataclasses
 import numbers
+import threading
 
 import numpy as np
 
@@ -15,8 +16,10 @@ from tilewave.nest.nest import Nest
 from tilewave.nest.parse import parse
 from tilewave.nest.subscript import linear_form, subscripts_of
 
-#: Nests with other strides of one nest that are remembered.
-MOST_STRIDED = 16
+#: Nests made of one nest that are remembered.
+MOST_CHANGED = 16
+
+_making = threading.Lock()  # ranks may be threads of one process
 
 #: The scalar with the number of time steps, where time runs backwards; no name of Python's.
 STEPS = "time steps"
@@ -39,6 +42,16 @@ class ChangedNest(Nest):
         self.scalars |= {STEPS: 0} if STEPS in self.parameters.scalars else {}
 
 
+def remembered(nest, key, make):
+    """What was made of a nest before, or is made now: once, where ranks are threads of one process."""
+    with _making:
+        if key not in nest.changed:
+            while len(nest.changed) >= MOST_CHANGED:
+                del nest.changed[next(iter(nest.changed))]
+            nest.changed[key] = make()
+        return nest.changed[key]
+
+
 def forwards(nest, loops):
     """The nest and loops of a call whose time runs backwards as others whose time runs forwards: t stands for the
     number of time steps less t. What is given, where time does not run backwards.
@@ -54,19 +67,20 @@ def forwards(nest, loops):
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer):
         return nest, loops
     time = nest.indices[0]
-    if "backwards" not in nest.changed:
-        if time_index(nest.places, nest.indices, back=True) is None:
-            raise ConfigError(
-                f"steps={steps}, reverse={tuple(loops.reverse)!r}: nest {nest.name!r} has no time that runs backwards; "
-                f"its first index must be the first subscript of what it writes, at -1, at -1 to +{MOST_HISTORY} in "
-                "what it reads"
-            )
-        nest.changed["backwards"] = ChangedNest(
-            nest, _Mirrored(nest).visit(copy.deepcopy(nest.source.tree)), backwards=True
+    if time_index(nest.places, nest.indices, back=True) is None:
+        raise ConfigError(
+            f"steps={steps}, reverse={tuple(loops.reverse)!r}: nest {nest.name!r} has no time that runs backwards; "
+            f"its first index must be the first subscript of what it writes, at -1, at -1 to +{MOST_HISTORY} in "
+            "what it reads"
         )
+    changed = remembered(
+        nest,
+        "backwards",
+        lambda: ChangedNest(nest, _Mirrored(nest).visit(copy.deepcopy(nest.source.tree)), backwards=True),
+    )
     over = changed_over(nest.indices, loops.over, time, -1, int(steps)) if loops.over else loops.over
     reverse = tuple(index for index in loops.reverse if index != time)
-    return nest.changed["backwards"], dataclasses.replace(loops, over=over, reverse=reverse, backwards=int(steps))
+    return changed, dataclasses.replace(loops, over=over, reverse=reverse, backwards=int(steps))
 
 
 def strided(nest, loops, arrays, reduce):
@@ -107,11 +121,8 @@ def strided(nest, loops, arrays, reduce):
         if step > 1 and name not in affine
     )
     key = tuple(affine.items()), conditions
-    if key not in nest.changed:
-        while len(nest.changed) >= MOST_STRIDED:
-            del nest.changed[next(iter(nest.changed))]
-        nest.changed[key] = _with_strides(nest, affine, conditions)
-    return nest.changed[key], dataclasses.replace(loops, over=over, affine=affine)
+    changed = remembered(nest, key, lambda: _with_strides(nest, affine, conditions))
+    return changed, dataclasses.replace(loops, over=over, affine=affine)
 
 
 def _with_strides(nest, affine, conditions):

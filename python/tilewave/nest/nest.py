@@ -27,6 +27,7 @@ from tilewave.nest.reference import run_body
 from tilewave.nest.reserved import RESERVED
 from tilewave.nest.residues import never_written
 from tilewave.nest.source import Source
+from tilewave.nest.step_rows import check_time, step_rows
 from tilewave.nest.subscript import names_outside, place_of, read_parameters
 from tilewave.nest.syntax import BodyChecker
 
@@ -191,6 +192,7 @@ class Nest:
     bounding: tuple[tuple[Any, ...], ...]
     backwards: bool
     changed: dict[Any, Any]
+    rows: dict[str, ast.expr]
 
     name: str
     function: Callable[..., Any]
@@ -209,7 +211,11 @@ class Nest:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.backwards = False
-        self._read(function, Source(function))
+        source = Source(function)
+        rows, tree = step_rows(source)
+        self._read(function, source.with_tree(tree) if rows else source)
+        self.rows = rows
+        check_time(source, rows, any(time_index(self.places, self.indices, back) for back in (False, True)))
 
     def _read(self, function, source):
         #: The source text with file, lines and columns.
@@ -258,6 +264,8 @@ class Nest:
         self.updates = {}
         self.known_updates, self.known_order_free, self.known_batches = None, {}, {}
         self.time = time_index(self.places, self.indices)
+        # The first subscripts of arrays that it writes a row of for several time steps, which its tree has no more.
+        self.rows = {}
         # What `tilewave.nest.changed` has made of it.
         self.changed = {}
         # Whether it reads time steps before the current one, as u[t-1] is.

@@ -208,9 +208,8 @@ class BodyChecker:
             raise self.source.error(
                 node,
                 f"writing {array!r} at subscripts that are computed is not supported",
-                "index + integer constant in the subscripts of an array that is written; what every k-th of many time "
-                "steps leaves, A[t // k, i], is kept between runs of k steps: for each row, tilewave.run(..., steps=k) "
-                "and a copy()",
+                "index + integer constant in the subscripts of an array that is written; as the first of several a "
+                "quotient or remainder of the first loop index, A[t // k, i], in time steps",
             )
         place = place_of(self.source, node)
         axes = place[2]

@@ -13,6 +13,7 @@ from tilewave.nest.bounds import Loops
 from tilewave.nest.changed import check_backwards, forwards, scalars_of, strided
 from tilewave.nest.inner import extents_of
 from tilewave.nest.nest import Nest
+from tilewave.nest.step_rows import refuse_rows
 from tilewave.nests import reductions
 from tilewave.nests.arguments import check_arrays, fields_for_scratch, split_arguments
 from tilewave.nests.batches import batch_of
@@ -106,6 +107,7 @@ def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduc
             f"nest {nest.name!r} reads row {nest.pivot} and column {nest.pivot} of what it writes; allowed with such a "
             "pivot: tw.run of one nest, tw.plan, tw.schedule"
         )
+    refuse_rows(nest)
     arrays, scalars = split_arguments(nest, arguments)
     nest, loops = strided(*forwards(nest, loops), arrays, reduce)
     arrays = fields_for_scratch(nest, arrays, context, loops.steps)

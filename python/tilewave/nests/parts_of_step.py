@@ -10,6 +10,7 @@ from tilewave.field.field import Field
 from tilewave.nest.bounds import Loops, loop_directions
 from tilewave.nest.changed import check_backwards, forwards, strided
 from tilewave.nest.nest import Nest
+from tilewave.nest.step_rows import refuse_rows
 from tilewave.nests.problem import check_steps, depth_of, lacking_time, make_problem
 from tilewave.plan.fixed import refuse_choices
 
@@ -82,6 +83,7 @@ def parts_of(nests, loops, arguments):
     periodic = loops.periodic
     changed = []
     for nest, over, reverse in loops_of(nests, loops):
+        refuse_rows(nest)
         own = dataclasses.replace(loops, over=over, reverse=reverse)
         changed.append(strided(*forwards(nest, own), {}, None))
     if any(nest.backwards != changed[0][0].backwards for nest, _ in changed):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from typing import TYPE_CHECKING, overload
 
@@ -17,6 +18,7 @@ from tilewave.nests.points import agreed_points, recorded_by_lanes
 from tilewave.nests.prepare import prepare
 from tilewave.nests.report import Report
 from tilewave.nests.several import run_several
+from tilewave.nests.step_rows import StepRows, run_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -184,6 +186,9 @@ def run(
         call = pivot.checked(nest, context, loops, plan, fastmath, arguments, reduce, points)
         yield call.description
         return (yield from pivot.run_pivot(call, begun))
+    if getattr(nest, "rows", None):
+        call = yield from _with_rows(nest, context, loops, arguments, reduce, {**(inject or {}), **(record or {})})
+        return (yield from run_rows(call, plan, fastmath, planning, points, begun))
     ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce, planning=planning)
     if points is not None:
         ready.points = points.of(nest, by_lanes)
@@ -240,7 +245,24 @@ def plan(
         call = pivot.checked(nest, context, loops, plan, False, arguments, reduce)
         yield call.description
         return call.plan
-    ready = yield from prepare(nest, context, loops, plan, False, arguments, reduce, planning=planning)
+    if getattr(nest, "rows", None):
+        call = yield from _with_rows(nest, context, loops, arguments, reduce)
+        call.make_rows()
+        ready = yield from call.prepared(call.longest, plan, False, planning)
+        ready = dataclasses.replace(ready, plan=call.planned(ready))
+    else:
+        ready = yield from prepare(nest, context, loops, plan, False, arguments, reduce, planning=planning)
     if context._dry_run is not None:
         context._dry_run.calls.add(f"nest {nest.name}, not run", 0.0, ready.plan, ready.arrays.values())
     return ready.plan._copy()
+
+
+def _with_rows(nest, context, loops, arguments, reduce, points=None):
+    """The `StepRows` of a call, on which the ranks have agreed; part of the call."""
+    error = call = None
+    try:
+        call = StepRows(nest, context, loops, arguments, reduce, points)
+    except BaseException as problem:
+        error = problem
+    yield error or call.description
+    return call
