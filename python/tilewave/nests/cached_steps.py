@@ -76,10 +76,10 @@ def call_key(nests, context, loops, choices, fastmath, arguments, visits):
     if (state := state_of(arrays.values())) is None:
         return None
     each = []
-    for nest, over, reverse in loops_of(nests, loops):
+    for nest, own in loops_of(nests, loops):
         scalars = nest.bind_scalars({name: arguments[name] for name in nest.scalars if name in arguments})
         slots = [Slot.of(name, value) for name, value in scalars.items()]
-        each.append((nest.signature(), Loops(over, reverse, periodic=loops.periodic).key(nest), slots))
+        each.append((nest.signature(), Loops(own.over, own.reverse, periodic=own.periodic).key(nest), slots))
     fixed = [(name, type(value), value) for name, value in choices.items()]
     facts = each, fixed, fastmath, sorted(arguments), state, context._machine_number, context.threads, visits
     return nests, tuple(map(id, arrays.values())), repr(facts)

@@ -58,33 +58,37 @@ class Part:
 
 
 def loops_of(nests, loops):
-    """(nest, its `over`, its `reverse`) of each nest: of what is given for all of them, what is about its indices."""
+    """(nest, its loops) of each nest: of what is given for all of them, what is about its indices."""
     indices = [name for nest in nests for name in nest.indices]
     overs = loops.over if isinstance(loops.over, list | tuple) else [loops.over] * len(nests)
     reverses = loops.reverse if isinstance(loops.reverse, list) else [loops.reverse] * len(nests)
-    if len(overs) != len(nests) or len(reverses) != len(nests):
+    periodics = loops.periodic
+    if not isinstance(periodics, tuple | list) or not all(isinstance(each, tuple | list) for each in periodics or [""]):
+        periodics = [periodics] * len(nests)
+    if not len(overs) == len(reverses) == len(periodics) == len(nests):
         raise ConfigError(
-            f"over= or reverse= is a list of another length than there are nests, {len(nests)}; allowed: one for all, "
-            "or one a nest"
+            f"over=, reverse= or periodic= is a list of another length than there are nests, {len(nests)}; allowed: "
+            "one for all, or one a nest"
         )
     found = []
-    for nest, over, reverse in zip(nests, overs, reverses, strict=True):
+    for nest, over, reverse, periodic in zip(nests, overs, reverses, periodics, strict=True):
+        if not isinstance(periodic, tuple | list) or not all(name in indices for name in periodic):
+            raise ConfigError(f"periodic: given {periodic!r}; allowed: a tuple of indices of the nests, or one a nest")
         loop_directions(indices, reverse)
         if overs is not loops.over and isinstance(over, dict):
             over = {index: pair for index, pair in over.items() if index in nest.indices}
         if reverses is not loops.reverse:
             reverse = tuple(index for index in reverse if index in nest.indices)
-        found.append((nest, over, reverse))
+        periodic = tuple(index for index in periodic if index in nest.indices)
+        found.append((nest, dataclasses.replace(loops, over=over, reverse=reverse, periodic=periodic)))
     return found
 
 
 def parts_of(nests, loops, arguments):
     """What each nest is given; checked."""
-    periodic = loops.periodic
     changed = []
-    for nest, over, reverse in loops_of(nests, loops):
+    for nest, own in loops_of(nests, loops):
         refuse_rows(nest)
-        own = dataclasses.replace(loops, over=over, reverse=reverse)
         changed.append(strided(*forwards(nest, own), {}, None))
     if any(nest.backwards != changed[0][0].backwards for nest, _ in changed):
         raise ConfigError(
@@ -107,9 +111,6 @@ def parts_of(nests, loops, arguments):
             raise ConfigError(
                 f"array {name!r} keeps a rolling window only; allowed for several nests: fields with keep='all'"
             )
-    indices = [name for nest in nests for name in nest.indices]
-    if not isinstance(periodic, tuple | list) or not all(name in indices for name in periodic):
-        raise ConfigError(f"periodic: given {periodic!r}; allowed: a tuple of indices of the nests")
     written, parts = set(), []
     everywhere = {name for nest in nests for name in nest.written}
     for nest, own in changed:
@@ -120,9 +121,8 @@ def parts_of(nests, loops, arguments):
         check_steps(nest, {name: given[name] for name in nest.arrays}, int(loops.steps))
         _check_reads(nest, in_time & everywhere, written)
         again = frozenset(name for name in nest.written if name in written and name in in_time)
-        wraps = tuple(name for name in periodic if name in nest.indices)
         check_backwards(nest, given, own, None)
-        own = dataclasses.replace(own, steps=1, again=again, periodic=wraps, stepwise=True)
+        own = dataclasses.replace(own, steps=1, again=again, stepwise=True)
         parts.append(Part(nest, own, given))
         written |= set(nest.written)
     return parts

@@ -61,7 +61,7 @@ def run(
     over: Over | Sequence[Over | None] | None = None,
     reverse: Sequence[Any] = (),
     steps: int | None = None,
-    periodic: Sequence[str] = (),
+    periodic: Sequence[Any] = (),
     plan: Choices | None = None,
     planning: str = "auto",
     fastmath: bool = False,
@@ -80,7 +80,7 @@ def run(
     over: Over | Sequence[Over | None] | None = None,
     reverse: Sequence[Any] = (),
     steps: int | None = None,
-    periodic: Sequence[str] = (),
+    periodic: Sequence[Any] = (),
     plan: Plan | Choices | None = None,
     planning: str = "auto",
     fastmath: bool = False,
@@ -95,8 +95,8 @@ def run(
     ----------
     nest : Nest, or tuple of Nest
         Made with ``@tilewave.nest``. Several are run one after another in each of `steps` time steps: what one has
-        written for time step t+1 is there for the next. Arrays and scalars are shared by name; `over` may be a list
-        with one for each nest.
+        written for time step t+1 is there for the next. Arrays and scalars are shared by name; `over`, `reverse` and
+        `periodic` may be lists with one for each nest.
     context : Context, optional
         Default: the one of the fields; without any, all ranks of the launch.
     over : dict, optional
