@@ -120,8 +120,10 @@ def loop_directions(indices, reverse=()):
         When `reverse` is not a tuple or list of index names.
     """
     if not isinstance(reverse, tuple | list) or not all(isinstance(name, str) for name in reverse):
+        turning = f'; of rows that turn round: two nests in each time step, reverse=[(), ("{indices[-1]}",)]'
         raise ConfigError(
             f'reverse: given {shown(reverse)}; allowed: a tuple of index names, reverse=("{indices[0]}",)'
+            + turning * isinstance(reverse, dict)
         )
     for name in reverse:
         if name not in indices:
