@@ -76,7 +76,8 @@ public:
         std::optional<Best> best;
         if (!measure_more(best)) return std::nullopt;
         if (failed_) std::rethrow_exception(failed_);
-        if (!best) best = best_brought(Unmeasured::left_out);
+        // A launch elsewhere has more lanes than samples here have measured tiles for.
+        if (!best) best = best_brought(call_->lanes_here ? Unmeasured::as_nearest : Unmeasured::left_out);
         remember(*best);
         return chosen(std::move(*best));
     }
@@ -451,7 +452,7 @@ private:
             PlannerOptions options;
             options.unmeasured = unmeasured;
             const double steps = searched_steps_s * budget_s();
-            if (steps < static_cast<double>(options.most_steps))
+            if (!call_->lanes_here && steps < static_cast<double>(options.most_steps))
                 options.most_steps = std::max(least_searched_steps, static_cast<std::int64_t>(steps));
             return choose_plan(a.problem, ranks(c), a.request, machine_, rates, options);
         }

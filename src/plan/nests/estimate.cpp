@@ -182,17 +182,6 @@ int Estimate::best_slices(const Plan& plan) const {
     return tilewave::best_slices(problem_, plan, step(plan).tile_s, machine_.hand_over_s);
 }
 
-double Estimate::steps_played(const Plan& plan) const {
-    double tiles = plan.slices, ranks = 1, fewer = 1;
-    for (int k = 0; k < plan.tile.n; ++k) {
-        tiles *= static_cast<double>(
-            ceil_div(std::max<std::int64_t>(block(plan.grid, k), 1), std::max<std::int64_t>(plan.tile[k], 1)));
-        ranks *= static_cast<double>(std::min<std::int64_t>(plan.grid[k], 4));
-        if (plan.grid[k] > 4) fewer *= 2;  // simulated twice, for the slope
-    }
-    return std::min(tiles * ranks, 4000.0) * fewer * 8;
-}
-
 std::int64_t Estimate::largest_message(const Plan& plan) const {
     double most = 0;
     for (int k = 0; k < plan.tile.n; ++k)

@@ -25,8 +25,6 @@ public:
     /// The most points along the mapping dimension with which the working set stays within `bytes`; 0: there is none.
     std::int64_t cached_height(const Plan& plan, double bytes) const;
     int best_slices(const Plan& plan) const;
-    /// Steps of the schedules that evaluate() plays, about.
-    double steps_played(const Plan& plan) const;
     std::int64_t largest_message(const Plan& plan) const;
 
     bool unit(int k) const { return unit_[k]; }

@@ -60,11 +60,18 @@ public:
         find_axes();
     }
 
+    double steps() const {
+        if (tiles_ > most_played()) return 0;
+        auto steps = steps_of_a_tile * static_cast<double>(tiles_);
+        for (const SimulatedAxis& a : axes_) steps *= 1 + static_cast<double>(a.low) / static_cast<double>(a.high);
+        return steps;
+    }
+
     Candidate result() {
         Candidate c;
         c.plan = plan_;
         c.estimate_s = estimate_s(problem_, plan_, machine_, rate_);
-        if (tiles_ > (all_ranks_ ? most_tiles_of_all_ranks : too_many_tiles)) {
+        if (tiles_ > most_played()) {
             c.sample = "nothing, but estimated by a closed form";
             c.time_s = c.parts.total_s = c.parts.compute_s = c.estimate_s;
             c.memory_bytes = memory_of(nullptr);
@@ -80,6 +87,8 @@ public:
     }
 
 private:
+    std::int64_t most_played() const { return all_ranks_ ? most_tiles_of_all_ranks : too_many_tiles; }
+
     void find_axes() {
         std::int64_t& tiles = tiles_;
         tiles = plan_.slices;
@@ -248,6 +257,10 @@ private:
 };
 
 }  // namespace
+
+double simulated_steps(const SweepProblem& problem, const Plan& plan, const Machine& machine) {
+    return Evaluation(problem, plan, machine, {}, Simulated::some_ranks).steps();
+}
 
 Candidate evaluate(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate,
                    Simulated simulated) {

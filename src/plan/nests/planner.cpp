@@ -54,7 +54,7 @@ private:
         double time_s;
     };
     std::vector<Estimated> estimated(const std::vector<Plan>& plans);
-    void play(const Plan& plan);
+    void play(const Plan& plan, bool even_if_large = false);
     void play_best_of_each_kind();
     void search();
     // What a candidate takes, plans of some kinds as much longer as they must be better.
@@ -84,7 +84,7 @@ private:
     PlanRates rates_;
     Estimate estimate_;
     PlanCandidates candidates_;
-    std::vector<Candidate> played_;  // the plan by rules first
+    std::vector<Candidate> played_;  // the plan by rules first, if it is not too large
     std::set<std::string> seen_;     // that were simulated, or cannot be
     std::int64_t considered_ = 0;
     double steps_left_;
@@ -104,10 +104,10 @@ std::vector<Planner::Estimated> Planner::estimated(const std::vector<Plan>& plan
     return all;
 }
 
-void Planner::play(const Plan& plan) {
+void Planner::play(const Plan& plan, bool even_if_large) {
+    const double steps = simulated_steps(problem_, plan, machine_);
+    if (steps > steps_left_ && !even_if_large) return;
     if (!seen_.insert(plan.to_string()).second || !valid(plan)) return;
-    const double steps = estimate_.steps_played(plan);
-    if (!played_.empty() && steps > steps_left_) return;
     steps_left_ -= steps;
     played_.push_back(evaluate(problem_, plan, machine_, rates_.of(plan)));
 }
@@ -211,6 +211,7 @@ std::string reason(const Candidate& best, const Candidate& other) {
 Choice Planner::choose() {
     play(by_rules_);
     play_best_of_each_kind();
+    if (played_.empty()) play(by_rules_, true);
     search();
     Choice choice;
     choice.considered = considered_ + 1;

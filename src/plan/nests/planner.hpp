@@ -79,6 +79,10 @@ enum class Simulated {
 Candidate evaluate(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate,
                    Simulated simulated = Simulated::some_ranks);
 
+/// Steps of the schedules that evaluate() simulates of some ranks, about. Pure.
+/// @pre as evaluate, but is not checked
+double simulated_steps(const SweepProblem& problem, const Plan& plan, const Machine& machine);
+
 /// Seconds that a block of time steps takes longer behind another one than alone: less than 0 where ranks that are done
 /// go on while others still compute. From playing one repetition of a block and two, of fewer steps than `problem`
 /// has; 0 where these are too many to play.

@@ -46,6 +46,8 @@ inline constexpr std::int64_t most_tiles = 4000;
 inline constexpr std::int64_t too_many_tiles = 300000;
 /// Ranks that are simulated along a dimension that more ranks cut; then two fewer, as blocking ranks take turns.
 inline constexpr std::int64_t ranks_played = 5;
+/// Steps of a tile in a schedule, about.
+inline constexpr double steps_of_a_tile = 8;
 /// Time steps, or tiles along the mapping dimension, that are simulated where there are more.
 inline constexpr std::int64_t steps_played = 12;
 /// Chunks of faces, of all ranks together, from which on it is so few steps: a chunk takes about 1 us, and faces of

@@ -1,6 +1,7 @@
 """``tilewave plan``: the calls of a script are planned and not run, in this process, and leave no trace in it."""
 
 import json
+import math
 import sys
 import textwrap
 
@@ -320,6 +321,26 @@ def test_a_large_field_takes_no_memory_here(tmp_path):
     )
     found = planned(path, [], 2, 1)
     assert found.ended == "" and found.calls.peak_bytes >= 4 << 30
+
+
+MANY_LANES = """
+import tilewave as tw
+
+@tw.nest
+def heat(u, t, i, j, k):
+    u[t+1, i, j, k] = u[t, i, j, k] + 0.1 * (u[t, i-1, j, k] + u[t, i, j+1, k] + u[t, i, j, k-1] - 3 * u[t, i, j, k])
+
+tw.run(heat, u=tw.field((600, 600, 600)), steps=20)
+"""
+
+
+@pytest.mark.parametrize("ranks", [16, 40])
+def test_lanes_that_are_not_here_are_used(tmp_path, ranks):
+    """Samples here have not measured tiles for so many lanes; plans with few must not win for that."""
+    path = tmp_path / "lanes.py"
+    path.write_text(MANY_LANES)
+    plan = planned(path, [], ranks, 64, tw.Machine.load("fat-tree")).longest
+    assert math.prod(plan.factors) >= 16, plan.explain()
 
 
 @pytest.mark.parametrize(
