@@ -39,7 +39,7 @@ FOLDERS = {
     "measure": "",
     "run": "run_schedule",
     "arrays": "field halo",
-    "nests": "nest report",
+    "nests": "multigrid nest report",
     "patterns": "patterns",
     "dense": "linalg tilewave",
     "bindings": "",

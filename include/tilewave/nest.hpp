@@ -34,10 +34,14 @@ struct ArrayReads {
     Index shape;
     bool written;
     std::vector<Index> offsets;
+    Index scale = {}, residue = {};  ///< of a part of a field, whose shape is above; empty: it is all of it
 };
 
 /// The problem that a nest stands for. Written arrays come first in `arrays`. Pure.
-/// @pre all arrays have one shape, offsets as many components as there are loops (ConfigError)
+/// @pre all arrays have as many dimensions, with time steps and periodic loops one shape; offsets as many components as
+/// there are loops (ConfigError)
+/// @pre parts of a field have one scale >= 1 and residues that differ, from 0 to scale - 1; neither time steps, nor
+/// periodic loops, nor dependences that skew loops (ConfigError)
 /// @pre loops.over lies in the box for which every access stays inside the arrays (ConfigError)
 /// @pre loops.reverse names loop indices, not time; loops.steps >= 0 (ConfigError)
 /// @pre loops.periodic names loop indices, not time, and the points of a time step are independent of each other then
@@ -134,10 +138,25 @@ consteval auto reads(const int (&... offset)[D]) {
     return table;
 }
 
+/// Every so many elements of a field; made by every().
+template <class T>
+struct FieldPart {
+    Field<T>* field;
+    Index scale, residue;
+};
+/// Every scale-th element along each dimension, from `residue` on, as an array of a nest. Nests over a coarse grid read
+/// and write the field of a finer one so: at the point (i, j) a(0, -1) of every(u, {2, 2}, {1, 0}) is u's element
+/// (2 i + 1, 2 j - 2). A nest may have several parts of a field.
+template <class T>
+FieldPart<T> every(Field<T>& field, const Index& scale, const Index& residue) {
+    return {&field, scale, residue};
+}
+
 /// One array of a nest with its reads.
 template <auto Table, class T, bool Written>
 struct NestOperand {
     Field<T>* field;
+    Index scale = {}, residue = {};  // of a part of the field
 };
 /// An array that a nest writes at offset 0. It is read at the offsets of `Table` and, before the write, at offset 0. In
 /// a nest, written arrays come before arrays that are only read.
@@ -145,10 +164,18 @@ template <auto Table, class T>
 NestOperand<Table, T, true> writes(Field<T>& field) {
     return {&field};
 }
+template <auto Table, class T>
+NestOperand<Table, T, true> writes(const FieldPart<T>& part) {
+    return {part.field, part.scale, part.residue};
+}
 /// An array a nest only reads, at `Table`.
 template <auto Table, class T>
 NestOperand<Table, T, false> only_reads(Field<T>& field) {
     return {&field};
+}
+template <auto Table, class T>
+NestOperand<Table, T, false> only_reads(const FieldPart<T>& part) {
+    return {part.field, part.scale, part.residue};
 }
 
 /// What the body is given for one array: a(-1, 0) is the value at that offset from the point.
@@ -363,7 +390,8 @@ std::string body_name() {
 
 template <auto Table, class T, bool Written>
 ArrayReads array_reads(const NestOperand<Table, T, Written>& operand) {
-    ArrayReads a{&operand.field->storage(), sizeof(T), operand.field->shape(), Written, {}};
+    ArrayReads a{
+        &operand.field->storage(), sizeof(T), operand.field->shape(), Written, {}, operand.scale, operand.residue};
     for (const auto& row : Table) {
         Index o = Index::filled(static_cast<int>(row.size()), 0);
         for (int k = 0; k < o.n; ++k) o[k] = row[k];
@@ -395,7 +423,7 @@ ArrayReads array_reads(const NestOperand<Table, T, Written>& operand) {
 /// predicted with the body's rate, which is measured at the first call (about 0.1 s a rate); `request` is obeyed. Later
 /// calls with the same body, shapes and loops take the plan as it is. Collective. Costs making the schedule, then the
 /// work.
-/// @pre all fields have one shape, and each is given once (ConfigError)
+/// @pre each field, or part of one, is given once (ConfigError)
 /// @pre as nest_problem() and make_plan() (ConfigError)
 /// @throws ConfigError, KernelError (the body threw on some rank), MpiError; each on all ranks
 template <class Body, class... Operands>

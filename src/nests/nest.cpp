@@ -3,8 +3,9 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <limits>
 #include <optional>
-#include <set>
 
 #include "context/agreement.hpp"
 #include "measure/build_id.hpp"
@@ -38,11 +39,13 @@ Box largest_space(std::span<const ArrayReads> arrays, int first, int dims) {
     Box space{Index::filled(dims, 0), Index::filled(dims, 0)};
     for (int k = first; k < dims; ++k) space.hi[k] = arrays[0].shape[k - first];
     for (const ArrayReads& a : arrays)
-        for (const Index& o : a.offsets)
-            for (int k = first; k < dims; ++k) {
+        for (int k = first; k < dims; ++k) {
+            if (a.written) space.hi[k] = std::min(space.hi[k], a.shape[k - first]);
+            for (const Index& o : a.offsets) {
                 space.lo[k] = std::max(space.lo[k], -o[k]);
                 space.hi[k] = std::min(space.hi[k], a.shape[k - first] - o[k]);
             }
+        }
     for (int k = first; k < dims; ++k)
         space.hi[k] = std::max(space.hi[k], space.lo[k] = std::min(space.lo[k], arrays[0].shape[k - first]));
     return space;
@@ -84,7 +87,13 @@ private:
 // What a body does with arrays.
 std::string accesses_of(const SweepProblem& p) {
     std::string text;
-    for (const NestArray& a : p.arrays) text += ", array of " + std::to_string(a.item_bytes) + " bytes";
+    for (const NestArray& a : p.arrays) {
+        text += ", array of " + std::to_string(a.item_bytes) + " bytes";
+        if (a.aligned) text += ", shape " + to_string(a.shape);
+        if (a.scale.n)
+            text += ", every " + to_string(a.scale) + " from " + to_string(a.residue) + " of array " +
+                    std::to_string(a.field) + " of " + to_string(a.field_shape);
+    }
     for (const Access& a : p.accesses)
         text += (a.writes ? ", writes " : ", reads ") + std::to_string(a.array) + to_string(a.offset);
     return text;
@@ -106,7 +115,59 @@ std::string described(const SweepProblem& p, const NestLoops& loops, const PlanR
 
 }  // namespace
 
-SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> arrays) {
+namespace {
+
+bool of_one_field(const ArrayReads& a, const ArrayReads& b) {
+    return &a == &b || (a.field && a.field == b.field);
+}
+
+// The arrays with the shapes of parts in place of their fields'.
+std::vector<ArrayReads> checked_parts(std::span<const ArrayReads> given) {
+    std::vector<ArrayReads> arrays(given.begin(), given.end());
+    const int dims = given[0].shape.n;
+    for (ArrayReads& a : arrays) {
+        if (a.shape.n != dims)
+            throw ConfigError("the arrays of a nest have different shapes: " + to_string(given[0].shape) + " and " +
+                              to_string(a.shape) + "; allowed: as many dimensions");
+        bool wrong = a.scale.n != 0 && (a.scale.n != dims || a.residue.n != dims);
+        for (int k = 0; k < a.scale.n && !wrong; ++k) {
+            wrong = a.scale[k] < 1 || a.residue[k] < 0 || a.residue[k] >= a.scale[k];
+            if (!wrong) a.shape[k] = std::max<std::int64_t>(0, a.shape[k] - a.residue[k] + a.scale[k] - 1) / a.scale[k];
+        }
+        if (wrong)
+            throw ConfigError("every: scale " + to_string(a.scale) + " and residue " + to_string(a.residue) +
+                              " were given; allowed: for each of " + std::to_string(dims) +
+                              " dimensions a scale >= 1, and a residue from 0 to scale - 1");
+    }
+    for (std::size_t i = 0; i < given.size(); ++i)
+        for (std::size_t j = 0; j < i; ++j)
+            if (of_one_field(given[i], given[j]) &&
+                (given[i].scale.n == 0 || given[i].scale != given[j].scale || given[i].residue == given[j].residue))
+                throw ConfigError(
+                    "a field is given for two arrays of a nest; list all its reads at one of them, or give parts of "
+                    "it with one scale and residues that differ");
+    return arrays;
+}
+
+// Ranks own the points of the shortest array that is no part of a field and has elements for all points, else those of
+// the first that is written, so that only the others move.
+Index extents_of_points(std::span<const ArrayReads> arrays, const SweepProblem& p) {
+    const Access& first = p.accesses[0];
+    Index extents = arrays[first.array].shape;
+    for (int k = 0; k < extents.n; ++k) {
+        std::int64_t least = std::numeric_limits<std::int64_t>::max();
+        for (const ArrayReads& a : arrays)
+            if (a.scale.n == 0 && p.space.lo[k] + first.offset[k] >= 0 && p.space.hi[k] + first.offset[k] <= a.shape[k])
+                least = std::min(least, a.shape[k]);
+        if (least < std::numeric_limits<std::int64_t>::max()) extents[k] = least;
+    }
+    return extents;
+}
+
+}  // namespace
+
+SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> given) {
+    const std::vector<ArrayReads> arrays = checked_parts(given);
     SweepProblem p;
     const bool in_time = loops.steps.has_value();
     const int first = in_time, dims = arrays[0].shape.n + first;
@@ -128,13 +189,13 @@ SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> ar
     }
     if (in_time && *loops.steps < 0)
         throw ConfigError("steps: " + std::to_string(*loops.steps) + " was given; allowed: 0 and more");
-    std::set<const FieldStorage*> fields;
+    bool of_points = false;  // arrays of several shapes, or parts of fields
     for (const ArrayReads& a : arrays) {
-        if (a.shape != arrays[0].shape)
-            throw ConfigError("the arrays of a nest have different shapes: " + to_string(arrays[0].shape) + " and " +
-                              to_string(a.shape) + "; they must be equal");
-        if (a.field && !fields.insert(a.field).second)
-            throw ConfigError("a field is given for two arrays of a nest; list all its reads at one of them");
+        of_points = of_points || a.shape != arrays[0].shape || a.scale.n;
+        if (of_points && (in_time || p.wraps()))
+            throw ConfigError("the arrays of a nest have different shapes, or are parts of fields: " +
+                              to_string(arrays[0].shape) + " and " + to_string(a.shape) +
+                              "; with time steps or periodic loops they must be equal, and whole fields");
         for (const Index& o : a.offsets)
             if (o.n != dims)
                 throw ConfigError("offset " + to_string(o) + " was given; allowed: " + std::to_string(dims) +
@@ -198,9 +259,18 @@ SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> ar
             p.space.hi[k] = hi;
         }
     }
+    if (of_points) p.shape = extents_of_points(arrays, p);
     const int most = *std::max_element(time_buffers.begin(), time_buffers.end());
     for (std::size_t b = 0; b < arrays.size(); ++b) {
         NestArray n{arrays[b].item_bytes};
+        if (of_points) {
+            n.shape = arrays[b].shape;
+            n.aligned = true;
+        }
+        if (arrays[b].scale.n) {
+            n.scale = arrays[b].scale, n.residue = arrays[b].residue, n.field_shape = given[b].shape;
+            for (n.field = 0; !of_one_field(given[n.field], given[b]);) ++n.field;
+        }
         if (in_time) {
             n.shape = arrays[b].shape;
             n.axes = Index::filled(dims - 1, 0);
@@ -212,6 +282,11 @@ SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> ar
     std::vector<bool> downwards;
     for (const int sign : signs) downwards.push_back(sign < 0);
     p.normalize_loops(downwards);
+    for (int k = 0; k < dims && p.has_parts_of_fields(); ++k)
+        if (!p.loops.keeps(k))
+            throw ConfigError(
+                "a part of a field was given for a nest whose dependences skew its loops; allowed: dependences with no "
+                "component below 0");
     if (p.wraps())
         if (const std::string why = why_no_stencil(p); !why.empty())
             throw ConfigError("periodic was given for a nest of which " + why +

@@ -11,6 +11,7 @@
 #include "support/blas.hpp"
 #include "support/ranks.hpp"
 #include "tilewave/linalg.hpp"
+#include "tilewave/multigrid.hpp"
 #include "tilewave/tilewave.hpp"
 
 namespace tilewave {

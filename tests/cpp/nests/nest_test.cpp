@@ -215,6 +215,44 @@ TEST_P(Nests, PeriodicLoops) {
     });
 }
 
+TEST_P(Nests, PartsOfFieldsAndOtherExtents) {
+    const auto [ranks, threads] = GetParam();
+    static constexpr auto point = reads({0, 0});
+    static constexpr auto west = reads({0, -1}, {0, 0});
+    std::mt19937 random(20261128);
+    for (int turn = 0; turn < 3; ++turn) {
+        const std::int64_t rows = 3 + static_cast<std::int64_t>(random() % 12),
+                           columns = 3 + static_cast<std::int64_t>(random() % 12);
+        const std::int64_t high = 2 * rows + static_cast<std::int64_t>(random() % 2),
+                           wide = 3 * columns - static_cast<std::int64_t>(random() % 2);
+        // A coarse grid takes from a finer one at (2 i, 3 j - 1) and (2 i + 1, 3 j), and gives to two others.
+        Grid coarse(rows, columns), fine(high, wide);
+        for (std::int64_t i = 0; i < rows; ++i)
+            for (std::int64_t j = 1; j < columns; ++j) {
+                coarse(i, j) += fine(2 * i, 3 * j - 1) - 0.5 * fine(2 * i + 1, 3 * j);
+            }
+        for (std::int64_t i = 0; i < rows; ++i)
+            for (std::int64_t j = 0; 3 * j + 1 < wide && j < columns; ++j) {
+                fine(2 * i, 3 * j) += coarse(i, j);
+                fine(2 * i + 1, 3 * j + 1) -= coarse(i, j);
+            }
+        on_ranks(ranks, threads, [&](Context& context) {
+            Field<double> c = field(context, rows, columns), f = field(context, high, wide);
+            run(
+                context, {}, [](auto x, auto a, auto b) { return x(0, 0) + a(0, -1) - 0.5 * b(0, 0); },
+                writes<point>(c), only_reads<west>(every(f, {2, 3}, {0, 2})),
+                only_reads<point>(every(f, {2, 3}, {1, 0})));
+            expect_equal(context, c, coarse, "from parts of a field");
+            BoundNest nest = bind(
+                context, {}, {},
+                [](auto a, auto b, auto x) { return std::tuple(a(0, 0) + x(0, 0), b(0, 0) - x(0, 0)); },
+                writes<point>(every(f, {2, 3}, {0, 0})), writes<point>(every(f, {2, 3}, {1, 1})), only_reads<point>(c));
+            nest.run();
+            expect_equal(context, f, fine, "into parts of a field");
+        });
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(OnRanks, Nests,
                          ::testing::Values(std::pair{1, 1}, std::pair{1, 2}, std::pair{2, 1}, std::pair{3, 2},
                                            std::pair{4, 1}));
@@ -246,6 +284,16 @@ TEST(NestProblem, WhatIsWrongIsRefused) {
     ArrayReads other = f;
     other.shape = {10, 11};
     refused({.steps = 3}, {u, other}, "different shapes");
+    ArrayReads part = f;
+    part.scale = {2, 2}, part.residue = {0, 0};
+    refused({.steps = 3}, {u, part}, "parts of fields");
+    ArrayReads skews{nullptr, 8, {10, 12}, true, {{-1, 1}}}, plain{nullptr, 8, {10, 12}, false, {{0, 0}}};
+    plain.scale = {2, 2}, plain.residue = {0, 1};
+    refused({}, {skews, plain}, "skew its loops");
+    plain.residue = {0, 2};
+    refused({}, {skews, plain}, "a residue from 0 to scale - 1");
+    plain.shape = {10};
+    refused({}, {skews, plain}, "as many dimensions");
     ArrayReads unwritten = u;
     unwritten.written = false;
     unwritten.offsets = {{0, 0, 0}};

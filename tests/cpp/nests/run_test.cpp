@@ -262,14 +262,16 @@ TEST(Nest, ABodyThatThrowsOnOneRankEndsOnAll) {
     }
 }
 
-TEST(Nest, ShapesThatDifferAreRefused) {
+TEST(Nest, ShapesThatDifferInPeriodicLoopsAreRefused) {
     static constexpr auto west = reads({0, -1});
     std::atomic<int> caught{0};
     on_ranks(2, 1, false, [&](Context& context) {
         Field<double> a(context, {6, 8}, [](const Index&) { return 1.0; });
         Field<double> b(context, {6, 9}, [](const Index&) { return 1.0; });
         try {
-            run(context, {}, [](auto x, auto y) { return x(0, -1) + y(0, -1); }, writes<west>(a), only_reads<west>(b));
+            run(
+                context, {.periodic = {0}}, {}, [](auto x, auto y) { return x(0, -1) + y(0, -1); }, writes<west>(a),
+                only_reads<west>(b));
         } catch (const ConfigError&) {
             ++caught;
         }
