@@ -8,7 +8,8 @@ A picture of what lies under the ground, from the echoes of a few shots.
 For each shot the wave runs forwards in a smooth model, and what the receivers recorded runs backwards in time. Where
 both are at the same place at the same time there is a reflector: the image is the sum of their products. The backward
 run needs the forward wave from its end to its beginning. Storing all of it takes too much memory, so copies are kept
-every ``BLOCK`` steps (a field's copy has its history, too), and each block is computed again from its copy.
+every ``BLOCK`` steps (a field's copy has its history, too), and each block is computed again from its copy: this time
+a film keeps every ``EVERY``-th step of it. Receivers are between the points of the grid.
 
 Checks: the image of one shot on a small grid against plain loops under Numba that store the whole wave; the image's
 strongest layer against the true depth of the reflectors.
@@ -33,6 +34,25 @@ def wave(u, c, g, t, i, j):
     around = 16 * (u[t, i-1, j] + u[t, i+1, j] + u[t, i, j-1] + u[t, i, j+1]) - (
         u[t, i-2, j] + u[t, i+2, j] + u[t, i, j-2] + u[t, i, j+2]) - 60 * u[t, i, j]
     u[t+1, i, j] = g[i, j] * (2 * u[t, i, j] - g[i, j] * u[t-1, i, j] + c[i, j] * around / 12)
+
+
+# The same, and row r of the film is the wave after k * r steps, with what the source has added.
+@tw.nest
+def filmed(u, film, c, g, t, i, j, *, k):
+    around = 16 * (u[t, i-1, j] + u[t, i+1, j] + u[t, i, j-1] + u[t, i, j+1]) - (
+        u[t, i-2, j] + u[t, i+2, j] + u[t, i, j-2] + u[t, i, j+2]) - 60 * u[t, i, j]
+    u[t+1, i, j] = g[i, j] * (2 * u[t, i, j] - g[i, j] * u[t-1, i, j] + c[i, j] * around / 12)
+    if t % k == 0:
+        film[t // k, i, j] = u[t, i, j]
+
+
+# Backwards: the data run from the receivers into the ground, and the image adds up where they meet the wave.
+@tw.nest
+def meeting(v, image, film, c, g, t, i, j, *, k):
+    image[t-1, i, j] = image[t, i, j] + (film[t // k, i, j] * v[t, i, j] if t % k == 0 else 0.0)
+    around = 16 * (v[t, i-1, j] + v[t, i+1, j] + v[t, i, j-1] + v[t, i, j+1]) - (
+        v[t, i-2, j] + v[t, i+2, j] + v[t, i, j-2] + v[t, i, j+2]) - 60 * v[t, i, j]
+    v[t-1, i, j] = g[i, j] * (2 * v[t, i, j] - g[i, j] * v[t+1, i, j] + c[i, j] * around / 12)
 
 
 def models(n):
@@ -63,40 +83,42 @@ class Survey:
 
     def __init__(self, n, steps):
         self.shape, self.steps, self.g = (n, n), steps, tw.field(absorbing(n, n // 8))
-        self.receivers = [(i, DEPTH) for i in range(2, n - 2, 2)]
-        self.wavelet = ricker(steps)[:, None]
+        self.places = np.array([(x, DEPTH) for x in np.arange(2.5, n - 3, 1.7)])
+        self.receivers = tw.OffGrid(self.places)
+        self.wavelet = ricker(steps + 1)[:, None]
         self.points, self.seconds = 0, 0.0
 
-    def advance(self, u, c, steps, **others):
-        report = tw.run(wave, u=u, c=c, g=self.g, steps=steps, **others)
+    def advance(self, nest, c, steps, **others):
+        report = tw.run(nest, c=c, g=self.g, steps=steps, **others)
         self.points, self.seconds = self.points + report.points, self.seconds + report.measured.time_s
-        return report.recorded.get("u") if "record" in others else None
+        return report
+
+    def field(self):
+        return tw.field(self.shape, "f4", history=1)
 
     def shoot(self, c, source):
         """What the receivers record."""
-        u = tw.field(self.shape, "f4", history=1)
-        return self.advance(u, c, self.steps, inject={"u": ([source], self.wavelet)}, record={"u": self.receivers})
+        inject = {"u": ([source], self.wavelet[:-1])}
+        report = self.advance(wave, c, self.steps, u=self.field(), inject=inject, record={"u": self.receivers})
+        return report.recorded["u"]
 
     def migrate(self, c, source, data):
         """The sum of the products of the wave and of the data that run backwards."""
-        def forward(u, first, steps):
-            self.advance(u, c, steps, inject={"u": ([source], self.wavelet[first:first + steps])})
+        def sources(first, steps=BLOCK):
+            return {"u": ([source], self.wavelet[first:first + steps])}
 
-        u, image = tw.field(self.shape, "f4", history=1), tw.field(self.shape, "f4")
-        copies = []
+        u, copies = self.field(), []
         for first in range(0, self.steps, BLOCK):
             copies.append(u.copy())
-            forward(u, first, BLOCK)
-        back, reversed_data = tw.field(self.shape, "f4", history=1), np.ascontiguousarray(data[::-1])
+            self.advance(wave, c, BLOCK, u=u, inject=sources(first))
+        heard = data[::-1]  # in the order in which they are added
+        film, v, image = tw.field((BLOCK // EVERY + 1, *self.shape), "f4"), self.field(), tw.field(self.shape, "f4")
         for first in reversed(range(0, self.steps, BLOCK)):
-            u, stored = copies.pop(), []
-            for at in range(first, first + BLOCK, EVERY):
-                forward(u, at, EVERY)
-                stored.append(u.copy())
-            for at in reversed(range(first, first + BLOCK, EVERY)):
-                begin = self.steps - at - EVERY
-                image += stored.pop() * back  # the wave after step at + EVERY, and the data back to there
-                self.advance(back, c, EVERY, inject={"u": (self.receivers, reversed_data[begin:begin + EVERY])})
+            last = BLOCK + 1  # a step more, as each step films what it begins with
+            self.advance(filmed, c, last, u=copies.pop(), film=film, k=EVERY, inject=sources(first, last))
+            begin = self.steps - first - BLOCK
+            self.advance(meeting, c, BLOCK, v=v, image=image, film=film, k=EVERY, reverse=("t",),
+                         inject={"v": (self.receivers, heard[begin:begin + BLOCK])})
         return image
 
 
@@ -116,8 +138,12 @@ def plain_steps(u, c, g, points, values):
 
 def plain(survey, c, g, source, data):
     """The image by plain loops that store both waves, and points a second."""
+    left = np.floor(survey.places[:, 0])
+    part = (survey.places[:, 0] - left).astype("f4")
+    beside = np.concatenate([left, left + 1]), np.full(2 * len(left), DEPTH)
+    heard = np.concatenate([(1 - part) * data, part * data], axis=1)[::-1]
     waves, seconds = [], 0.0
-    for points, values in ((np.array([source]), survey.wavelet), (np.array(survey.receivers), data[::-1].copy())):
+    for points, values in ((np.array([source]), survey.wavelet[:-1]), (np.stack(beside, 1).astype(int), heard.copy())):
         plain_steps(np.zeros((3, *c.shape), "f4"), c, g, points, values)
         u = np.zeros((survey.steps + 2, *c.shape), "f4")
         begin = time.perf_counter()
