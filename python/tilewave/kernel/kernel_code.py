@@ -23,7 +23,7 @@ from tilewave.kernel.rows.vectors import ParallelAccesses, SeparateArrays
 from tilewave.kernel.rows.wide_rows import chunk_loop, row_function, rows_function, vector_points
 from tilewave.kernel.scalars import positions, room_of
 from tilewave.kernel.tables.looked_up_rows import LookedUpRows
-from tilewave.kernel.tables.row_check import lookups_are_inside, lookups_to_check
+from tilewave.kernel.tables.row_check import lookups_to_check, unchecked_loops
 from tilewave.kernel.tables.tables import Tables
 from tilewave.kernel.types.emitting import element
 from tilewave.kernel.types.values import I1, I8, I64, POINTER, Typed, Value, bools_of, in_memory, ir_type
@@ -208,7 +208,7 @@ class _Frame:
             self.split(rows.open(usual), lambda: chunk_loop(self, self.width, rows) if self.width > 1 else rows.loop())
             inside = len(self.e.sites)
         if lookups:
-            self.split(lookups_are_inside(self, lookups), self._unchecked_loop)
+            unchecked_loops(self, lookups, lambda: chunk_loop(self, self.width) if self.width > 1 else self._points({}))
             inside = len(self.e.sites)
         if rows:
             build.branch(usual)
@@ -272,14 +272,6 @@ class _Frame:
         self.build_at.position_at_end(special)
         emit()
         self.build_at.position_at_end(usual)
-
-    def _unchecked_loop(self):
-        self.tables.checked = False
-        if self.width > 1:
-            chunk_loop(self, self.width)
-        else:
-            self._points({})
-        self.tables.checked = True
 
     def _updating_loop(self):
         self.updates.point_by_point = True

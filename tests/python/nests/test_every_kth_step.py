@@ -15,6 +15,16 @@ def given(context, arrays, as_fields):
     return {name: tw.field(a.shape, "f8", a, context=context) if as_fields else a for name, a in arrays.items()}
 
 
+def somewhere(rng, w):
+    """The same values, with other distances in memory."""
+    if rng.random() < 0.5:
+        return w
+    room = np.zeros((*w.shape[:-1], 2 * w.shape[-1] + 3))
+    view = room[..., 2 : 2 + 2 * w.shape[-1] : 2] if rng.random() < 0.5 else room[..., w.shape[-1] : 0 : -1]
+    view[...] = w
+    return view
+
+
 def forcing(rng, lowest, highest, names):
     """A random subscript of time between `lowest` and `highest`, as text, and how many rows it needs."""
     k, c = rng.randint(1, 7), rng.randint(-2, 4)
@@ -40,7 +50,7 @@ def test_time_steps(number, seed):
         f"    u[t{sign:+d}, {at}] = 0.3 * u[t, {at}] + 0.4 * u[t, {beside}]{earlier} + w[{row}, {at}] * 1.1\n"
     )
     nest = tw.nest_from(text)
-    w, start = numbers.standard_normal((rows, *shape)), numbers.standard_normal(shape)
+    w, start = somewhere(rng, numbers.standard_normal((rows, *shape))), numbers.standard_normal(shape)
     rest = 2  # the steps before the first
     whole = np.stack([start] * (steps + 1 + rest))
     times = range(steps, 0, -1) if back else range(steps)
@@ -71,7 +81,7 @@ def test_time_as_an_ordinary_loop(number, seed):
     column = rng.choice(["i", "i-1", "i // 2", "(i + 1) // 3"])
     text = f"def body(A, w, t, i):\n    A[t, i] = 0.5 * A[t-1, i-1] + 0.25 * A[t-1, i] + w[{row}, {column}]\n"
     nest = tw.nest_from(text)
-    start, w = numbers.standard_normal(shape), numbers.standard_normal((rows, shape[1]))
+    start, w = numbers.standard_normal(shape), somewhere(rng, numbers.standard_normal((rows, shape[1])))
     over = {"t": (1, shape[0], rng.randint(1, 3))} if rng.random() < 0.4 else {}
     down = rng.random() < 0.3
     expected = start.copy()

@@ -14,7 +14,7 @@ from llvmlite import ir
 
 from tilewave.kernel.types.casts import cast
 from tilewave.kernel.types.emitting import CountedLoop
-from tilewave.kernel.types.values import I1, I64, ir_type
+from tilewave.kernel.types.values import I1, I8, I64, ir_type
 from tilewave.nest.subscript import MOST_SCALE, linear_form, subscripts_of
 from tilewave.nest.types import INT
 
@@ -63,7 +63,70 @@ def _divided(part):
     return part, None, 1
 
 
-def lookups_are_inside(frame, lookups):
+def unchecked_loops(frame, lookups, emit):
+    """Emit loops without checks, by `emit`, for where all lookups are inside their tables; what is emitted next is for
+    where they are not. Where those of indices read elements one behind the other LLVM need not gather them.
+    """
+    inside = _lookups_are_inside(frame, lookups)
+    straight, addresses = _straight_lookups(frame)
+
+    def unchecked(addresses):
+        frame.tables.checked, frame.tables.straight = False, addresses
+        emit()
+        frame.tables.checked, frame.tables.straight = True, {}
+
+    if addresses:
+        frame.split(frame.e.builder.and_(inside, straight), lambda: unchecked(addresses))
+    frame.split(inside, lambda: unchecked({}))
+
+
+def _straight_lookups(frame):
+    """Whether the lookups by indices and scalars read elements one behind the other, as an LLVM i1; and what gives the
+    address of each in a point.
+    """
+    build, nest, straight, addresses = frame.e.builder, frame.nest, I1(1), {}
+    for node in (part for statement in nest.source.tree.body for part in ast.walk(statement)):
+        if not isinstance(node, ast.Subscript) or node.value.id not in nest.tables:
+            continue
+        table, kinds = node.value.id, [_kind(nest, frame.dtypes, frame.slots, part) for part in subscripts_of(node)]
+        if "element" in kinds or "linear" not in kinds:
+            continue
+        (base, _, strides), distance, change = frame.tables.known[table], I64(0), I64(0)
+        for part, kind, stride in zip(subscripts_of(node), kinds, strides, strict=True):
+            first, by = (_extremes(frame, part, {})[0], I64(0)) if kind == "scalar" else _begin(frame, part)
+            if kind == "linear" and _divided(part)[1]:
+                straight = build.and_(straight, build.icmp_signed("==", by, I64(0)))
+            distance = build.add(distance, build.mul(first, stride))
+            change = build.add(change, build.mul(by, stride))
+        bytes_ = I64(frame.dtypes[table].itemsize)
+        straight = build.and_(straight, build.icmp_signed("==", change, bytes_))
+        pointer = build.gep(base, [distance], source_etype=I8)
+        addresses[node] = lambda pointer=pointer, bytes_=bytes_: build.gep(
+            pointer, [build.mul(frame.point, bytes_)], source_etype=I8
+        )
+    return straight, addresses
+
+
+def _begin(frame, part):
+    """A linear subscript, or a quotient or remainder, in the first point; and by what a point changes it, or the
+    dividend.
+    """
+    part, operator, divisor = _divided(part)
+    build, (factors, offset) = frame.e.builder, linear_form(part)
+    first, by = I64(offset), I64(0)
+    for name, factor in factors.items():
+        start, change = frame.first[name] if name in frame.first else (frame.names[name].only.ir, I64(0))
+        first = build.add(first, build.mul(start, I64(factor)))
+        by = build.add(by, build.mul(change, I64(factor)))
+    if isinstance(operator, ast.FloorDiv):  # of what is inside, at least 0
+        first = build.udiv(first, I64(divisor))
+    elif operator:
+        rest = build.srem(first, I64(divisor))
+        first = build.select(build.icmp_signed("<", rest, I64(0)), build.add(rest, I64(divisor)), rest)
+    return first, by
+
+
+def _lookups_are_inside(frame, lookups):
     """Emit the check before the loop; the result is an LLVM i1."""
     build = frame.e.builder
     greatest = _greatest_elements(

@@ -26,6 +26,8 @@ class Tables:
     checked : bool
         Whether lookups check their subscripts; if not, they are known to be within the extents,
         and the tables to be smaller than 2**31 bytes.
+    straight : dict
+        From lookups that read elements one behind the other, point after point, to functions that give the address.
     rows : LookedUpRows or None
         Where a loop has its lookups ready before its points, they come from there.
     """
@@ -36,7 +38,7 @@ class Tables:
         self.dtypes = dtypes
         self.loaded = loaded
         self.known = {}
-        self.checked = True
+        self.checked, self.straight = True, {}
         self.rows = None
 
     def strides_of(self, table, env, first_slot):
@@ -63,6 +65,8 @@ class Tables:
         base, extents, strides = self.known[table]
         if self.e.deferred:
             return self._lookup_near(table, subscripts)
+        if node in self.straight:
+            return self._loaded(table, self.straight[node]())
         if self.checked:
             inside = [self.inside(table, axis, value, extents[axis]) for axis, value in enumerate(subscripts)]
         else:
@@ -72,10 +76,11 @@ class Tables:
         distance = functools.reduce(build.add, products)
         if not self.checked:
             distance = build.sext(distance, I64)
+        return self._loaded(table, build.gep(base, [distance], source_etype=I8))
+
+    def _loaded(self, table, place):
         dtype = self.dtypes[table]
-        place = build.gep(base, [distance], source_etype=I8)
-        value = self.loaded(build.load(place, typ=ir_type(dtype)))
-        return Value([Typed(scalar(dtype), value)])
+        return Value([Typed(scalar(dtype), self.loaded(self.e.builder.load(place, typ=ir_type(dtype))))])
 
     def _lookup_near(self, table, subscripts):
         """The same of a table of less than 2**31 bytes, with 32 bits, where points with wrong subscripts go on."""
@@ -89,9 +94,7 @@ class Tables:
             self.e.fail_if(outside, "IndexError", f"index out of bounds for axis {axis} of {table}")
             inside = build.select(outside, I32(0), index)
             distance = build.add(distance, build.mul(inside, stride))
-        dtype = self.dtypes[table]
-        place = build.gep(base, [build.sext(distance, I64)], source_etype=I8)
-        return Value([Typed(scalar(dtype), self.loaded(build.load(place, typ=ir_type(dtype))))])
+        return self._loaded(table, build.gep(base, [build.sext(distance, I64)], source_etype=I8))
 
     def _as_near(self, table):
         """A function of a subscript that gives it with 32 bits, as a number that is outside where it has more."""
