@@ -28,6 +28,7 @@ FOLDERS = {
     "generate/pattern": "pattern",
     "generate/linalg": "",
     "generate/pivot": "",
+    "generate/gather": "",
     "plan/nests": "",
     "plan/panels": "",
     "plan/products": "",

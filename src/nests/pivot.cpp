@@ -172,19 +172,12 @@ private:
         }
     }
 
-    void fail(std::int64_t code, std::int64_t k, std::int64_t i, std::int64_t j) const {
-        throw KernelError(c_.body.explain(code % error_sites, {k, i, j + code / error_sites}));
-    }
-
     // Row (k, i) within some columns that are all on one side of column k.
     void points(std::int64_t k, std::int64_t i, Range columns, bool after_column) {
-        const auto [lo, hi] = p_.clipped(k, i, columns.lo, columns.hi);
+        const auto [lo, hi] = p_.clipped({k, i, 0}, columns.lo, columns.hi);
         if (lo >= hi) return;
         point_at(k, i, lo, after_column);
-        const std::int64_t index[3] = {k, i, lo}, along[3] = {0, 0, 1};
-        const Kernel& kernel = c_.body.kernel;
-        const std::int64_t code = kernel.row(pointers_.data(), step_.data(), hi - lo, index, along, kernel.env);
-        if (code != 0) fail(code, k, i, lo);
+        c_.body.row(pointers_.data(), step_.data(), hi - lo, {k, i, lo});
     }
 
     // Rows on one side of row k, or row k, within some columns that are all on one side of column k.
@@ -207,7 +200,7 @@ private:
         const std::int64_t code = kernel.rows(pointers_.data(), step_.data(), count, spans_.data(), move.data(), index,
                                               along, turn.v.data(), kernel.env);
         const std::int64_t row = code >> 32;
-        if (code != 0) fail(code & 0xffffffff, k + turn[0] * row, index[1] + turn[1] * row, index[2]);
+        if (code != 0) c_.body.fail(code & 0xffffffff, {k + turn[0] * row, index[1] + turn[1] * row, index[2]});
     }
 
     // Rows in step k, in the columns of the steps: keeps their elements of column k.
@@ -294,15 +287,6 @@ std::vector<TaskFunction> pivot_tasks(const PivotProblem& problem, const PivotPl
     for (const auto& m : problem.matrices) calls->kept_number.push_back(m.pivots ? kept++ : -1);
     return {[calls](const TaskCall& call) { PivotCall(*calls, call).panel(); },
             [calls](const TaskCall& call) { PivotCall(*calls, call).update(); }};
-}
-
-PivotRun::PivotRun(Context& context, const PivotProblem& problem, const PivotPlan& plan, PivotBody body)
-    : schedule_(pivot_schedule(problem, plan, context.rank(), context.size())),
-      moving_(schedule_),
-      tasks_(pivot_tasks(problem, plan, context.size(), std::move(body))),
-      ready_(context, schedule_, {tasks_, {}}) {
-    const std::vector<Binding> some(problem.matrices.size(), Binding{nullptr, {0, 0}});
-    check_run(context, schedule_, moving_.with(some), {tasks_, {}});
 }
 
 }  // namespace tilewave

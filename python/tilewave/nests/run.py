@@ -10,8 +10,8 @@ from tilewave.context.collective import collective
 from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
-from tilewave.nests import pivot
 from tilewave.nests.arguments import as_numbers
+from tilewave.nests.by_tasks import task_call
 from tilewave.nests.execute import report_arguments, run_bound
 from tilewave.nests.order_free import combine
 from tilewave.nests.points import agreed_points, recorded_by_lanes
@@ -19,6 +19,7 @@ from tilewave.nests.prepare import prepare
 from tilewave.nests.report import Report
 from tilewave.nests.several import run_several
 from tilewave.nests.step_rows import StepRows, run_rows
+from tilewave.nests.task_nests import run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -182,10 +183,8 @@ def run(
     if with_points:
         points = yield from agreed_points(inject, record, (nest,), arguments, steps)
     arguments = as_numbers(nest, arguments, copies=True)
-    if isinstance(nest, Nest) and nest.pivot:
-        call = pivot.checked(nest, context, loops, plan, fastmath, arguments, reduce, points)
-        yield call.description
-        return (yield from pivot.run_pivot(call, begun))
+    if call := (yield from task_call(nest, context, loops, plan, fastmath, arguments, reduce, points)):
+        return (yield from run_tasks(call, begun))
     if getattr(nest, "rows", None):
         call = yield from _with_rows(nest, context, loops, arguments, reduce, {**(inject or {}), **(record or {})})
         return (yield from run_rows(call, plan, fastmath, planning, points, begun))
@@ -241,9 +240,7 @@ def plan(
     """
     loops = Loops(over, reverse, steps, periodic=periodic, any_order=not reduce)
     arguments = as_numbers(nest, arguments, copies=True)
-    if isinstance(nest, Nest) and nest.pivot:
-        call = pivot.checked(nest, context, loops, plan, False, arguments, reduce)
-        yield call.description
+    if call := (yield from task_call(nest, context, loops, plan, False, arguments, reduce)):
         return call.plan
     if getattr(nest, "rows", None):
         call = yield from _with_rows(nest, context, loops, arguments, reduce)

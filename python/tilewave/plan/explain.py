@@ -81,7 +81,7 @@ def explain(plan):
     notes = plan.notes
     if not notes:
         return "\n".join([*lines, "", "Nothing is known of how it was chosen: it was made by hand."])
-    if "pivot" in notes:
+    if {"pivot", "gathers"} & notes.keys():
         return "\n".join(lines)
     extents = " x ".join(f"{name} {extent}" for name, extent in zip(notes.get("loops", ()), notes.get("extents", ())))
     lines += [

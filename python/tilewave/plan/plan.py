@@ -115,7 +115,7 @@ class Plan(Value):
 
     def _in_effect(self):
         """The names of the choices that do something in this plan."""
-        if "pivot" in self.notes:
+        if {"pivot", "gathers"} & self.notes.keys():
             return ["grid", "tile", "factors"]
         return in_effect({name: getattr(self, name) for name in CHOICES}, self.notes.get("extents", ()))
 
@@ -123,6 +123,8 @@ class Plan(Value):
         """These choices in a line."""
         if "pivot" in self.notes:
             return f"{self.tile[0]} steps a panel, {self.tile[1]} rows a task"
+        if "gathers" in self.notes:
+            return f"each step gathered, {self.tile[self.notes['loops'].index(self.notes['gathers'])]} elements at once"
         return short({name: getattr(self, name) for name in CHOICES}, self.notes.get("extents", ()))
 
     def _number(self):

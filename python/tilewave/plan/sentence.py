@@ -39,6 +39,10 @@ def _of_tiles(plan, ranks):
             f"rows and columns {pivot} are kept for {plan.tile[0]} steps at a time, from which all others do these "
             f"steps at once; the next panel is made first{travels}"
         )
+    if cut := plan.notes.get("gathers"):
+        chunk = plan.tile[plan.notes["loops"].index(cut)]
+        travels = f", which all ranks get, {chunk} elements at a time, as soon as they are there"
+        return f"{cut} is divided in each step{travels if several and plan.notes['travels'] else ''}"
     meanwhile = ""
     if several:
         overlaps = plan.schedule == "overlapping"
@@ -66,7 +70,7 @@ def _one_tile(plan):
 def _because(plan):
     """Why this plan and no other; empty where nothing is known."""
     notes = plan.notes
-    if not notes or "pivot" in notes:
+    if not notes or {"pivot", "gathers"} & notes.keys():
         return ""
     if notes.get("given_whole"):
         return ", because this plan was given"

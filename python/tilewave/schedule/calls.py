@@ -11,7 +11,7 @@ from tilewave.machine.machine import Machine
 from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
-from tilewave.nests import pivot
+from tilewave.nests.by_tasks import task_call
 from tilewave.nests.prepare import prepare
 from tilewave.schedule.rates import kernel_rates, task_rates
 from tilewave.schedule.running import repetitions
@@ -79,10 +79,8 @@ def schedule(
             return schedule_of_chain(ready, context.size)
     else:
         loops = Loops(over, reverse, steps, periodic=periodic)
-        if isinstance(nest, Nest) and nest.pivot:
-            call = pivot.checked(nest, context, loops, plan, False, arguments)
-            yield call.description
-            return schedule_of_pivot(call)
+        if call := (yield from task_call(nest, context, loops, plan, False, arguments)):
+            return schedule_of_tasks(call)
         ready = yield from prepare(nest, context, loops, plan, False, arguments, None, planning=planning)
     return schedule_of(ready, 1 if ready.on_one_rank else context.size)
 
@@ -102,13 +100,12 @@ def schedule_of(ready, ranks):
     return Schedule(cores, arrays, rates=rates, note=note)
 
 
-def schedule_of_pivot(call):
-    """The schedule of a nest with a pivot, of all ranks; local."""
+def schedule_of_tasks(call):
+    """The schedule of a nest by tasks, of all ranks; local."""
     dtypes = {name: call.arrays[name].dtype for name in call.nest.written}
-    pivots = [place.array for place in call.nest.places if place.axes != call.nest.indices[1:]]
     arrays = [(name, None, dtype) for name, dtype in dtypes.items()]
-    arrays += [(f"kept rows of {name}", None, dtype) for name, dtype in dtypes.items() if name in pivots]
-    return Schedule(call.schedules(), arrays, ["panel", "update"])
+    arrays += [(f"{call.kept} {name}", None, dtype) for name, dtype in dtypes.items() if call.keeps(name)]
+    return Schedule(call.schedules(), arrays, [*call.tasks])
 
 
 def schedule_of_chain(chain, ranks):

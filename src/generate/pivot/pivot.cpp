@@ -10,17 +10,6 @@ namespace {
 
 constexpr int kept_buffers = 2;  // of a block that is used and one that travels
 
-// The least and the greatest value of a bound over a box.
-std::pair<std::int64_t, std::int64_t> extremes(const Bound& bound, const Box& box) {
-    std::int64_t low = bound.constant, high = low;
-    for (int d = 0; d < box.dims(); ++d) {
-        const std::int64_t c = bound.coefficients[d], first = c * box.lo[d], last = c * (box.hi[d] - 1);
-        low += std::min(first, last);
-        high += std::max(first, last);
-    }
-    return {low, high};
-}
-
 class Pivot {
 public:
     Pivot(const PivotProblem& problem, const PivotPlan& plan, int rank, int ranks)
@@ -163,15 +152,6 @@ private:
 
 }  // namespace
 
-bool PivotProblem::none_in(const Box& box) const {
-    return box.empty() ||
-           std::ranges::any_of(bounds, [&](const Bound& bound) { return extremes(bound, box).second < 0; });
-}
-
-bool PivotProblem::all_in(const Box& box) const {
-    return std::ranges::all_of(bounds, [&](const Bound& bound) { return extremes(bound, box).first >= 0; });
-}
-
 bool PivotProblem::changes_row() const {
     // Points with i = k: k takes the coefficient of i.
     const Box box{{std::max(space.lo[0], space.lo[1]), 0, space.lo[2]},
@@ -180,32 +160,6 @@ bool PivotProblem::changes_row() const {
         bound.coefficients[0] += bound.coefficients[1];
         return extremes(bound, box).second < 0;
     });
-}
-
-std::pair<std::int64_t, std::int64_t> PivotProblem::clipped(std::int64_t k, std::int64_t i, std::int64_t lo,
-                                                            std::int64_t hi) const {
-    if (i < space.lo[1] || i >= space.hi[1]) return {lo, lo};
-    lo = std::max(lo, space.lo[2]);
-    hi = std::min(hi, space.hi[2]);
-    for (const Bound& bound : bounds) {
-        const std::int64_t rest = bound.coefficients[0] * k + bound.coefficients[1] * i + bound.constant,
-                           c = bound.coefficients[2];
-        if (c > 0) lo = std::max(lo, ceil_div(-rest, c));
-        if (c < 0) hi = std::min(hi, floor_div(rest, -c) + 1);
-        if (c == 0 && rest < 0) return {lo, lo};
-    }
-    return {lo, std::max(lo, hi)};
-}
-
-std::int64_t PivotProblem::points() const {
-    if (bounds.empty() || space.empty()) return space.points();
-    std::int64_t sum = 0;
-    for (std::int64_t k = space.lo[0]; k < space.hi[0]; ++k)
-        for (std::int64_t i = space.lo[1]; i < space.hi[1]; ++i) {
-            const auto [lo, hi] = clipped(k, i, space.lo[2], space.hi[2]);
-            sum += hi - lo;
-        }
-    return sum;
 }
 
 Layout pivot_layout(const PivotProblem& problem, int ranks) {

@@ -4,33 +4,23 @@
 #include <cstdint>
 #include <vector>
 
+#include "problem/bounded_loops.hpp"
 #include "tilewave/engine/layout.hpp"
-#include "tilewave/engine/schedule.hpp"
 
 namespace tilewave {
 
 /// Loops k, i, j, and the matrices that are written at [i, j].
-struct PivotProblem {
+struct PivotProblem : BoundedLoops {
     struct Matrix {
         std::int64_t item_bytes = 0;
         bool pivots = false;  ///< read at [k, j], [i, k] or [k, k], too
     };
-    Box space;                           ///< holds all points
-    std::vector<Bound> bounds;           ///< which points of it to compute
     std::array<bool, 3> down{};          ///< loops that run downwards
     std::int64_t rows = 0, columns = 0;  ///< of all matrices
     std::vector<Matrix> matrices;
 
     /// Whether a step may change its own row k: else the row's values of before and after the step are the same.
     bool changes_row() const;
-    /// Whether no point of a box is to be computed, or every point of it.
-    bool none_in(const Box& box) const;
-    bool all_in(const Box& box) const;
-    /// Points to compute.
-    std::int64_t points() const;
-    /// The columns of row (k, i) to compute, within [lo, hi).
-    std::pair<std::int64_t, std::int64_t> clipped(std::int64_t k, std::int64_t i, std::int64_t lo,
-                                                  std::int64_t hi) const;
 };
 
 /// How the steps of a problem are cut.

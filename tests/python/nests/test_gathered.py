@@ -1,0 +1,112 @@
+"""Nests whose steps are gathered by all ranks. Plain loops, bit for bit, on ranks of one process."""
+
+import random
+
+import numpy as np
+import pytest
+from gathered import random_problem
+from local_ranks import results_of
+
+import tilewave as tw
+from tilewave import _core
+from tilewave.schedule.schedule import Schedule
+
+CASES = 12
+
+
+@tw.nest
+def viterbi(V, T, t, s):
+    V[t + 1, s] = max(V[t, q] + T[q, s] for q in range(len(T)))
+
+
+@tw.nest
+def batch(V, T, t, b, s):
+    V[t + 1, b, s] = sum(V[t, b, q] * T[q, s] for q in range(len(T)))
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_random_nests(seed, ranks, threads):
+    for number in range(CASES):
+        problem = random_problem(seed + number)
+        without = "wide_rows" if number % 3 == 0 else None
+        results = results_of(ranks, threads, lambda c, p=problem, n=number: p.run(c, threads, n), without=without)
+        problem.check(results[0][0])
+
+
+def test_schedules_in_rounds(seed):
+    """Any number of ranks to send to at once: what each step reads is there."""
+    rng = random.Random(f"rounds {seed}")
+    for _ in range(30):
+        ranks, extent = rng.randint(1, 11), rng.randint(1, 30)
+        matrices = [(8, rng.randint(0, 3), rng.random() < 0.8) for _ in range(rng.randint(1, 3))]
+        problem = _core.GatherProblem(rng.randint(1, 12), extent, [(8, 1, True), *matrices])
+        plan = _core.GatherPlan(rng.randint(1, 8), rng.randint(1, 3), rng.randint(2, 5))
+        cores = {rank: _core.gather_schedule(problem, plan, rank, ranks) for rank in range(ranks)}
+        kept = 1 + sum(depth > 0 for _, depth, _ in matrices)
+        arrays = [(str(n), None, np.dtype("f8")) for n in range(1 + len(matrices) + kept)]
+        schedule = Schedule(cores, arrays, ["load", "step"])
+        text = f"{matrices} {ranks} ranks, {extent} elements, {seed}"
+        assert tw.check(schedule) is None, text
+        assert tw.predict(schedule, rates={"step": (1e-6, 1e-6)}).time_s > 0, text
+
+
+def test_the_batch_is_divided_where_it_is_long():
+    def body(context):
+        T = np.ones((5, 5))
+        for extent, cut in ((9, "b"), (3, "s")):
+            V = tw.field((4, extent, 5), "f8", init=1.0, context=context)
+            given = {"plan": {"grid": (1, 4, 1) if cut == "b" else (1, 1, 4)}, "context": context}
+            long = tw.field((4, extent, 1500), "f8", context=context)
+            assert tw.plan(batch, V=long, T=np.ones((1500, 1500)), context=context).notes["gathers"] == cut
+            schedule = tw.schedule(batch, V=V, T=T, **given)
+            assert any(schedule.messages.values()) == (cut == "s")
+            tw.run(batch, V=V, T=T, **given)
+            whole = V.gather()
+            assert whole is None or (whole[3] == 125).all()
+
+    results_of(4, 1, body)
+
+
+def test_short_steps_stay_on_one_rank():
+    def body(context):
+        V, T = tw.field((5,), "f8", init=0.0, context=context), np.ones((5, 5))
+        report = tw.run(viterbi, V=V, T=T, steps=4, context=context)
+        assert report.on_one_rank and "V[t, q] along a loop" in report.plan.explain()
+        long = tw.field((2000,), "f8", init=0.0, context=context)
+        report = tw.run(viterbi, V=long, T=np.ones((2000, 2000)), steps=2, context=context)
+        assert not report.on_one_rank and "s is divided in each step" in report.plan.explain()
+        whole = long.gather()
+        assert whole is None or (whole == 2).all()
+
+    results_of(2, 1, body)
+
+
+def test_what_is_not_gathered_runs_in_loop_order():
+    update = tw.nest_from("def update(x, A, c, t, s): x[s] = c[t] * sum(A[s, q] * x[q] for q in range(len(A)))")
+    A = np.random.default_rng(1).random((40, 40))
+    x, c = np.ones(40), np.full(3, 0.025)
+    update.reference(((0, 3), (0, 40)), {"x": x, "A": A, "c": c})
+
+    def body(context):
+        field = tw.field((40,), "f8", init=1.0, context=context)
+        report = tw.run(update, x=field, A=A, c=c, context=context)
+        assert report.on_one_rank
+        whole = field.gather()
+        assert whole is None or np.array_equal(whole, x)
+
+    results_of(3, 1, body)
+
+
+def test_errors_name_the_point():
+    def body(context):
+        V = tw.field((9, 8), "f8", init=1.0, context=context)
+        strict = tw.nest_from(
+            "def strict(V, T, t, s):\n"
+            "    x = max(V[t-1, q] + T[q, s] for q in range(len(T)))\n"
+            "    if t == 6 and s == 5:\n        raise ValueError('here')\n    V[t, s] = x\n"
+        )
+        with pytest.raises(tw.KernelError, match=r"'strict' raised ValueError\('here'\) at t=6, s=5 on rank 1"):
+            tw.run(strict, V=V, T=np.ones((8, 8)), plan={"grid": (1, 3)}, context=context)
+
+    results_of(3, 1, body)
