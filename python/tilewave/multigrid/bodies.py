@@ -10,6 +10,11 @@ from tilewave.nest.nest import nest_from
 INDICES = "ijk"
 
 
+def units(dims):
+    """Offsets to the next cell along each axis."""
+    return tuple(tuple(int(d == axis) for d in range(dims)) for axis in range(dims))
+
+
 def _at(dims, changed=None):
     """Subscripts of a point, those of some axes changed: {1: "j - 1"}."""
     return ", ".join((changed or {}).get(d, INDICES[d]) for d in range(dims))
@@ -21,21 +26,35 @@ def _made(name, arrays, dims, lines, scalars=()):
     return nest_from("\n    ".join([f"def {name}({', '.join(parameters)}):", *lines]) + "\n")
 
 
-def _couplings(dims, varies):
-    """Arrays of faces by axis; faces with the element of u beyond them; the factor of a cell's value."""
-    names = [("k" if varies else "a") + "xyz"[d] for d in range(dims)]
-    faces = []
-    for d, name in enumerate(names):
-        for face, neighbour in ((INDICES[d], f"{INDICES[d]} - 1"), (f"{INDICES[d]} + 1", f"{INDICES[d]} + 1")):
-            faces.append((f"{name}[{_at(dims, {d: face}) if varies else face}]", f"u[{_at(dims, {d: neighbour})}]"))
-    diagonal = f"d[{_at(dims)}]" if varies else " + ".join([*(face for face, _ in faces), "sigma"])
+def link_name(offset):
+    """The array of what couples a cell and the one `offset` below it: kx along the first axis, kxY for (1, -1)."""
+    return "k" + "".join({0: "", 1: low, -1: low.upper()}[step] for step, low in zip(offset, "xyz", strict=False))
+
+
+def _moved(offset, sign):
+    return _at(len(offset), {d: f"{INDICES[d]} {'+' if sign * s > 0 else '-'} 1" for d, s in enumerate(offset) if s})
+
+
+def _couplings(dims, links):
+    """Arrays of what couples cells, with the element of u beyond it; the factor of a cell's value.
+
+    `links`: offsets of the upper neighbours; None where what couples cells varies along its axis alone.
+    """
+    faces, names = [], []
+    for offset in links or units(dims):
+        names.append(link_name(offset) if links else "a" + link_name(offset)[1:])
+        along = INDICES[offset.index(1)]
+        for face, sign in ((along, -1), (f"{along} + 1", 1)):
+            at = face if not links else _at(dims) if sign < 0 else _moved(offset, 1)
+            faces.append((f"{names[-1]}[{at}]", f"u[{_moved(offset, sign)}]"))
+    diagonal = f"d[{_at(dims)}]" if links else " + ".join([*(face for face, _ in faces), "sigma"])
     return names, " + ".join(f"{face} * {value}" for face, value in faces), diagonal
 
 
 @functools.cache
-def of_level(what, dims, varies):
-    """A "relax", "relax_colour", "residual" or "jacobi" of a grid whose coefficients vary, or not."""
-    at, (names, around, diagonal) = _at(dims), _couplings(dims, varies)
+def of_level(what, dims, links):
+    """A "relax", "relax_colour", "residual" or "jacobi" of a grid; `links` as in `_couplings`."""
+    at, (names, around, diagonal) = _at(dims), _couplings(dims, links)
     result, arrays = {"residual": ("r", ["r", "u", "f"]), "jacobi": ("u", ["u", "r"])}.get(what, ("u", ["u", "f"]))
     # A sweep waits for the value that it has just changed: all but two additions and a product come before that value.
     lines = [f"inverse = 1.0 / ({diagonal})"] if "relax" in what else []
@@ -45,11 +64,14 @@ def of_level(what, dims, varies):
     }
     lines.append(f"{result}[{at}] {value.get(what, f'= (f[{at}] + {around}) * inverse')}")
     if what == "relax_colour":
-        lines = [f"if ({' + '.join(INDICES[:dims])}) % 2 == colour:", *("    " + line for line in lines)]
-    arrays += (["d"] if what == "jacobi" else [*names, "d"]) if varies else names
-    scalars = [] if varies else ["sigma=0.0"]
+        colour = f"({' + '.join(INDICES[:dims])}) % 2"
+        if links and links != units(dims):
+            colour = " + ".join(f"{2**d} * ({INDICES[d]} % 2)" for d in range(dims))
+        lines = [f"if {colour} == colour:", *("    " + line for line in lines)]
+    arrays += (["d"] if what == "jacobi" else [*names, "d"]) if links else names
+    scalars = [] if links else ["sigma=0.0"]
     scalars += {"relax_colour": ["colour=0"], "jacobi": ["weight=0.8"]}.get(what, [])
-    return _made(f"{what}_{'variable' if varies else 'constant'}", arrays, dims, lines, scalars)
+    return _made(f"{what}_{'variable' if links else 'constant'}", arrays, dims, lines, scalars)
 
 
 @functools.cache
@@ -124,6 +146,40 @@ def restrict(transfers):
     children = [f"r[{_child(dims, sides)}]" for sides in _children(transfers)]
     lines = [f"f[{_at(dims)}] = {1 / len(children)} * ({' + '.join(children)})", f"u[{_at(dims)}] = 0.0"]
     return _made("restrict", ["f", "u", "r"], dims, lines)
+
+
+def follow_name(parity, step):
+    """The array of weights of finer cells of a parity, for the coarse cell so many steps above."""
+    return "w" + "".join(str(p + s) for p, s in zip(parity, step, strict=True))
+
+
+def _finer(parity, step, halved):
+    """A finer cell that is interpolated from a coarse one, which is `step` above its own."""
+    move = {d: 2 * s + 1 - p for d, (p, s, h) in enumerate(zip(parity, step, halved, strict=True)) if h}
+    return _at(len(parity), {d: f"2 * {INDICES[d]}" + (f" - {m}" if m else "") for d, m in move.items()})
+
+
+@functools.cache
+def restrict_following(halved, weights):
+    """The transpose of `follow`; `weights`: its pairs of parity and step."""
+    dims = len(halved)
+    terms = [f"r[{_finer((0,) * dims, (0,) * dims, halved)}]"]
+    for parity, step in weights:
+        terms.append(f"{follow_name(parity, step)}[{_moved(step, -1)}] * r[{_finer(parity, step, halved)}]")
+    lines = [f"f[{_at(dims)}] = {' + '.join(terms)}", f"u[{_at(dims)}] = 0.0"]
+    return _made("restrict", ["f", "u", "r", *itertools.starmap(follow_name, weights)], dims, lines)
+
+
+@functools.cache
+def follow(halved, weights, masked):
+    """Of each pair of cells the lower one has the coarse value, the other one what weights make of it and the next."""
+    dims, lines = len(halved), []
+    here = (0,) * dims
+    for parity, pairs in itertools.groupby([(here, here), *weights], lambda pair: pair[0]):
+        cell = _finer(parity, here, halved)
+        terms = [(f"{follow_name(p, s)}[{_at(dims)}] * " if any(p) else "") + f"e[{_moved(s, 1)}]" for p, s in pairs]
+        lines.append(f"u[{cell}] += {f'm[{cell}] * ' if masked else ''}({' + '.join(terms)})")
+    return _made("correct", ["u", "e", *itertools.starmap(follow_name, weights), *("m" * masked)], dims, lines)
 
 
 def weight_names(transfers):
@@ -254,9 +310,9 @@ def advance(dims):
 
 
 @functools.cache
-def apply(dims, varies, hermitian):
+def apply(dims, links, hermitian):
     """w = A u, and what is summed for the next step: products of u with the residual f, with w and with s."""
-    at, (names, around, diagonal) = _at(dims), _couplings(dims, varies)
+    at, (names, around, diagonal) = _at(dims), _couplings(dims, links)
     conjugate = f"np.conj(u[{at}])" if hermitian else f"u[{at}]"
     lines = [
         f"image = ({diagonal}) * u[{at}] - ({around})",
@@ -265,7 +321,7 @@ def apply(dims, varies, hermitian):
         f"uw = {conjugate} * image",
         f"us = {conjugate} * s[{at}]",
     ]
-    return _made("apply", [*"wufs", *names, *(["d"] if varies else [])], dims, lines, [] if varies else ["sigma"])
+    return _made("apply", [*"wufs", *names, *(["d"] if links else [])], dims, lines, [] if links else ["sigma"])
 
 
 # Minimal residuals.

@@ -45,7 +45,7 @@ class ConjugateGradients:
         )
         apply = cycle.bound(
             "apply",
-            bodies.apply(dims, grid.cells.varies, self._hermitian),
+            bodies.apply(dims, grid.cells.links, self._hermitian),
             w=self._w,
             u=grid.u,
             f=grid.f,

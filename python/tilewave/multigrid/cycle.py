@@ -64,7 +64,7 @@ class Cycle:
         and a cycle, which leaves an error below that of the discretisation.
         """
         coarsest = len(self.levels) - 1
-        nests = [self._restrict(level, "f") for level in range(coarsest)] + [self._solve(coarsest)]
+        nests = [nest for level in range(coarsest) for nest in self._restrict(level, "f")] + [self._solve(coarsest)]
         for level in reversed(range(coarsest)):
             nests += [*self.wrap(level + 1), self._correct(level, linear=True), *self._visit(level, self.kind)]
         return nests
@@ -102,23 +102,24 @@ class Cycle:
             self._of_level(level, "residual", r=grid.r, u=grid.u, f=grid.f, reduce=reduce),
         ]
 
-    def wrap(self, level):
-        """Of u, around the cells what is at the other end of periodic axes."""
+    def wrap(self, level, of="u"):
+        """Of u or another field, around the cells what is at the other end of periodic axes."""
         axes = enumerate(self.levels[level].cells.axes)
-        return [nest for d, axis in axes if axis.periodic for nest in self._wrap_along(level, d, axis.cells)]
+        return [nest for d, axis in axes if axis.periodic for nest in self._wrap_along(level, d, axis.cells, of)]
 
-    def _wrap_along(self, level, d, cells):
-        grid, key = self.levels[level], ("wrap", level, d)
+    def _wrap_along(self, level, d, cells, of):
+        grid, key = self.levels[level], ("wrap", level, d, of)
+        u = getattr(grid, of)
         if grid.blocks is None or self.parts[d] == 1 or cells < LEAST_BETWEEN_ENDS:
-            return [self.bound(key, bodies.wrap(self.dims, d, cells), u=grid.u)]
+            return [self.bound(key, bodies.wrap(self.dims, d, cells), u=u)]
         if key not in self._ends:
             extents = [bodies.ENDS if axis == d else n + 2 for axis, n in enumerate(grid.shape)]
             blocks = ends_of(grid.blocks, d, cells, bodies.ENDS)
             self._ends[key] = field(extents, grid.u.dtype, blocks=blocks, context=self.context)
         ends = self._ends[key]
         return [
-            self.bound((*key, "give"), bodies.give_ends(self.dims, d, cells), e=ends, u=grid.u),
-            self.bound((*key, "take"), bodies.take_ends(self.dims, d, cells), u=grid.u, e=ends),
+            self.bound((*key, "give"), bodies.give_ends(self.dims, d, cells), e=ends, u=u),
+            self.bound((*key, "take"), bodies.take_ends(self.dims, d, cells), u=u, e=ends),
         ]
 
     def bound(self, key, nest, **arguments):
@@ -135,7 +136,7 @@ class Cycle:
 
     def _of_level(self, level, what, **arguments):
         scalars = tuple((name, value) for name, value in arguments.items() if name in ("colour", "weight", "reverse"))
-        nest = bodies.of_level(what, self.dims, self.levels[level].cells.varies)
+        nest = bodies.of_level(what, self.dims, self.levels[level].cells.links)
         names = {*nest.arrays, *nest.scalars}
         outer = bool(arguments.get("reduce"))  # norms are of what is solved for
         operator = {name: value for name, value in self.operator(level, outer).items() if name in names}
@@ -154,7 +155,8 @@ class Cycle:
             return [*self.residual(level), smooth]
         if self.smoother == "red-black":
             sweep = []
-            for colour in (1, 0) if back else (0, 1):
+            colours = range(2 if grid.cells.links in (None, bodies.units(self.dims)) else 2**self.dims)
+            for colour in reversed(colours) if back else colours:
                 nest = self._of_level(level, "relax_colour", u=grid.u, f=grid.f, colour=colour)
                 sweep += [*self.wrap(level), nest]
             return sweep
@@ -164,7 +166,7 @@ class Cycle:
     def _visit(self, level, kind):
         if level == len(self.levels) - 1:
             return [self._solve(level)]
-        nests = self._sweep(level, False) * self.pre + self.residual(level) + [self._restrict(level)]
+        nests = self._sweep(level, False) * self.pre + self.residual(level) + self._restrict(level)
         below = level + 1
         nests += self._visit(below, kind)
         if kind != "V" and below < len(self.levels) - 1:
@@ -192,14 +194,27 @@ class Cycle:
 
     def _restrict(self, level, of="r"):
         fine, coarse = self.levels[level : level + 2]
-        nest = bodies.restrict(self._transfers(level))
-        return self.bound(("restrict", level, of), nest, f=coarse.f, u=coarse.u, r=getattr(fine, of))
+        found, nest = [], bodies.restrict(self._transfers(level))
+        if coarse.weights:
+            found, nest = self.wrap(level, of), bodies.restrict_following(self._halved(level), tuple(coarse.weights))
+        key, fields = ("restrict", level, of), {"f": coarse.f, "u": coarse.u, "r": getattr(fine, of)}
+        return [*found, self.bound(key, nest, **fields, **self._weights(coarse))]
+
+    def _halved(self, level):
+        return tuple(transfer != "same" for transfer in self._transfers(level))
+
+    @staticmethod
+    def _weights(coarse):
+        return {bodies.follow_name(*at): values for at, values in coarse.weights.items()}
 
     def _correct(self, level, linear=False):
         fine, coarse = self.levels[level : level + 2]
         equal = self.jumps and not linear
         key = "correct", level, equal
         masked = bool(fine.material)
+        if coarse.weights:
+            nest = bodies.follow(self._halved(level), tuple(coarse.weights), masked)
+            return self.bound(key, nest, u=fine.u, e=coarse.u, **self._weights(coarse), **fine.material)
         if self._regular(level) and not equal and not masked:
             nest = bodies.correct_regularly(self.dims)
             return self.bound(key, nest, u=fine.u, e=coarse.u, **_regular_weights(coarse.cells.axes))

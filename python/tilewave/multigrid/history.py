@@ -25,12 +25,15 @@ class History:
         Of the cycles.
     cells : int
         Of the finest grid, one unknown each.
+    coarse : str
+        What the coarse grids were, ``"average"`` or ``"galerkin"``.
     """
 
     norms: list[float]
     converged: bool
     time_s: float
     cells: int
+    coarse: str = "average"
 
     @property
     def cycles(self) -> int:
@@ -74,4 +77,5 @@ class History:
         end = "converged" if self.converged else "not converged"
         took = units.seconds(self.time_s)
         speed = f"{self.dof_per_s / 1e6:.3g} M unknowns/s" if self.time_s else "no cycle timed"
-        return f"{self.cycles} cycles, {end}, norm {self.norms[-1]:.3g}, {self.factor:.3f} a cycle, {took}, {speed}"
+        found = f"{self.cycles} cycles, {end}, norm {self.norms[-1]:.3g}, {self.factor:.3f} a cycle, {took}, {speed}"
+        return found + (", coarse grids follow k" if self.coarse == "galerkin" else "")

@@ -6,6 +6,7 @@ import numpy as np
 
 from tilewave.field.create import field
 from tilewave.field.field import Field
+from tilewave.multigrid import bodies
 from tilewave.multigrid.axes import Axis, coarser
 from tilewave.multigrid.coefficients import (
     coarser_cells,
@@ -57,6 +58,15 @@ class Cells:
         """Whether faces are arrays of all dimensions."""
         return isinstance(self.sigma, np.ndarray)
 
+    @property
+    def links(self):
+        """Offsets of the upper neighbours; None where faces vary along their axis alone."""
+        return bodies.units(len(self.axes)) if self.varies else None
+
+    def arrays(self):
+        """What couples cells, as `galerkin.Following.arrays`."""
+        return dict(zip(self.links, self.faces, strict=True)), diagonal(self.faces, self.sigma)
+
     def coupling(self, axis):
         """The mean conductance between two cells along an axis."""
         if not self.varies:
@@ -103,11 +113,12 @@ def finest(shape, spacings, boundary, k, sigma):
     return Cells(axes, faces, np.pad(np.where(k > 0, sigma, 0.0), 1), material)
 
 
-def all_grids(cells):
-    """From a grid down to the coarsest."""
+def all_grids(cells, follows=None):
+    """From a grid down to the coarsest; `follows`: its form of which coarser ones are made, if it is another."""
     grids = [cells]
     while max(grids[-1].shape) > MOST_COARSEST:
-        grids.append(grids[-1].coarser())
+        grids.append((follows or grids[-1]).coarser())
+        follows = None
     return grids
 
 
@@ -115,7 +126,8 @@ def all_grids(cells):
 class Level:
     """One grid with its fields, which have one element around the cells; `arrays` couple the cells, by name.
 
-    `material` has the array m of nests that leave cells without material alone, if there are any.
+    `material` has the array m of nests that leave cells without material alone, if there are any. `weights` has, by
+    parity and step, those of the finer grid's interpolation where it follows k.
     """
 
     cells: Cells
@@ -125,6 +137,7 @@ class Level:
     r: Field
     blocks: object
     material: dict
+    weights: dict
 
     @property
     def shape(self):
@@ -139,11 +152,14 @@ def make_field(shape, dtype, blocks, context):
 
 def make_level(cells, dtype, blocks, context):
     """The fields of a grid, cut into `blocks` (`sharing.blocks_of`); collective."""
-    names = [("k" if cells.varies else "a") + axis for axis in "xyz"[: len(cells.axes)]]
-    arrays = dict(zip(names, cells.faces, strict=True))
     if cells.varies:
-        arrays["d"] = diagonal(cells.faces, cells.sigma)
+        links, d = cells.arrays()
+        arrays = {"d": d} | {bodies.link_name(offset): values for offset, values in links.items()}
         arrays = {name: field(values, blocks=blocks, context=context) for name, values in arrays.items()}
+    else:
+        arrays = dict(zip(("ax", "ay", "az"), cells.faces, strict=False))
+    around = {at: np.pad(w, 1, mode="wrap") for at, w in getattr(cells, "weights", {}).items() if any(at[0])}
+    weights = {at: field(values, blocks=blocks, context=context) for at, values in around.items()}
     material = {} if cells.material is None else {"m": field(cells.material, blocks=blocks, context=context)}
     fields = (make_field(cells.shape, dtype, blocks, context) for _ in range(3))
-    return Level(cells, arrays, *fields, blocks, material)
+    return Level(cells, arrays, *fields, blocks, material, weights)

@@ -14,6 +14,7 @@ from tilewave.multigrid import bodies, given
 from tilewave.multigrid.coefficients import diagonal
 from tilewave.multigrid.conjugate import ConjugateGradients
 from tilewave.multigrid.cycle import CYCLES, SMOOTHERS, Cycle
+from tilewave.multigrid.galerkin import COARSE, following, jumps
 from tilewave.multigrid.history import History
 from tilewave.multigrid.levels import all_grids, finest, make_level
 from tilewave.multigrid.material import MOST_SUM, Material
@@ -78,6 +79,10 @@ class Poisson:
         as a pipeline.
     pre, post : int, optional
         Sweeps before and after a coarser grid.
+    coarse : {"auto", "average", "galerkin"}, optional
+        How coarse grids follow `k`: by averages of conductances, or as Galerkin operators whose interpolation follows
+        what couples the cells. Default: the second where `k` jumps by 30 or more from one cell to the next, unless
+        `grid` cuts other axes than the first one and sweeps are not Jacobi's.
     grid : tuple of int, optional
         Ranks along each axis. Default: by prediction, perhaps one rank for all.
     context : Context, optional
@@ -86,6 +91,8 @@ class Poisson:
     ----------
     levels : list of tuple
         Shapes of the grids, the finest first.
+    coarse : str
+        What the coarse grids are, ``"average"`` or ``"galerkin"``.
     history : History or None
         Of the last solution.
 
@@ -97,12 +104,13 @@ class Poisson:
     Notes
     -----
     Collective. A cycle is one `tilewave.chain`. Memory: 4 fields of 8 bytes a cell, 16 if complex, and in 3-D a seventh
-    of that for coarser grids; 4 more where `k` or `sigma` varies in 3-D, 4 more for conjugate gradients, 7 for minimal
-    residuals.
+    of that for coarser grids; 4 more where `k` or `sigma` varies in 3-D, 6 more where coarse grids are ``"galerkin"``,
+    4 more for conjugate gradients, 7 for minimal residuals.
     """
 
     context: Context
     shape: tuple[int, ...]
+    coarse: str
     dtype: np.dtype[Any]
     history: History | None
 
@@ -119,15 +127,16 @@ class Poisson:
         smoother: str = "gauss-seidel",
         pre: int = 2,
         post: int = 2,
+        coarse: str = "auto",
         grid: Sequence[int] | None = None,
         context: Context | None = None,
     ) -> Collective[None]:
         equation = shape, spacing, boundary, k, sigma
-        method = {"cycle": cycle, "smoother": smoother, "pre": pre, "post": post, "grid": grid}
+        method = {"cycle": cycle, "smoother": smoother, "pre": pre, "post": post, "coarse": coarse, "grid": grid}
         checked, text = _checked(*equation, **method, context=context)
         yield text  # noqa: PLE0100 - `collective` runs it to its end
         self.context = context
-        self.shape, boundary, k, sigma, cycle, smoother, pre, post, grid, grids, self._material = checked
+        self.shape, boundary, k, sigma, cycle, smoother, pre, post, self.coarse, grid, grids, self._material = checked
         kind = sigma.dtype.kind if isinstance(sigma, np.ndarray) else "c" if isinstance(sigma, complex) else "f"
         self.dtype = np.dtype("c16" if kind == "c" else "f8")
         self._singular = self._material is None and _free(boundary) and not np.any(sigma)
@@ -136,9 +145,9 @@ class Poisson:
         each = zip(grids, blocks, strict=True)
         self._levels = [make_level(cells, self.dtype, block, self.context) for cells, block in each]
         outer = self._outer(sigma) if self._indefinite else {}
-        jumps = isinstance(k, np.ndarray) or self._indefinite
+        equal = isinstance(k, np.ndarray) or self._indefinite
         singular = self._singular or self._material is not None
-        self._cycle = Cycle(self._levels, cycle, smoother, pre, post, jumps, singular, self.context, grid, outer=outer)
+        self._cycle = Cycle(self._levels, cycle, smoother, pre, post, equal, singular, self.context, grid, outer=outer)
         self.history, self._chains = None, {}
 
     @property
@@ -170,17 +179,15 @@ class Poisson:
             Cycles or iterations, at most. Default: 100 cycles, 500 iterations; a warning says where these are not
             enough.
         method : {"cycles", "cg", "fmg", "minres"}, optional
-            Default: ``"cycles"``, and where sigma is below 0 somewhere ``"minres"``, which nothing else solves:
+            Default: ``"cycles"``; ``"cg"`` where coarse grids are ``"galerkin"`` and cycles are symmetric; where sigma
+            is below 0 somewhere ``"minres"``, which nothing else solves:
             minimal residuals with a cycle of ``abs(sigma)`` as the preconditioner, which needs what ``"cg"`` needs.
             Iterations grow with the number of eigenvalues of -div(k grad u) around ``-sigma``.
             ``"fmg"``, full multigrid: the coarsest grid is solved; each finer grid starts from the interpolated
             solution and makes one cycle. This pass costs about one cycle and a half in 2-D, less in 3-D, and leaves an
             error of about the size of the discretisation's. Where `tol` is given, cycles follow.
             ``"cg"``: conjugate gradients with a cycle as the preconditioner, for a `k` that varies strongly. That needs
-            ``pre == post`` and a V or W cycle. Iterations grow with the jumps of `k` and, where these do not lie
-            between coarse cells, with the grid: 2-D blocks of 3 cells whose `k` jumps by 10, 100, 1e3 and 1e4 take 11,
-            30, 61 and 84 on 64 x 64, and 12, 34, 97 and 175 on 128 x 128; blocks of 4 cells 30 and 108 for jumps by
-            1e4.
+            ``pre == post`` and a V or W cycle.
 
         Returns
         -------
@@ -230,7 +237,7 @@ class Poisson:
             found, seconds = more(f, norms[-1], end, max_cycles - len(norms) + 1)
             norms, time_s = norms + found, time_s + seconds
             u = self._krylov().x if method in KRYLOV else u
-        self.history = History(norms, bool(norms[-1] <= end), time_s, math.prod(self.shape))
+        self.history = History(norms, bool(norms[-1] <= end), time_s, math.prod(self.shape), self.coarse)
         worse = not norms[-1] <= norms[0]
         if not self.history.converged and (most is None or worse) and self.context.rank == 0:
             warn(_not_enough(self.history, method, tol, size))
@@ -290,7 +297,7 @@ class Poisson:
     def plan(self) -> Collective[str]:
         """How a cycle runs, nest by nest, as text; collective."""
         yield ""
-        return self._cycles().explain()
+        return f"coarse grids: {self.coarse}\n{self._cycles().explain()}"
 
     def _cycles(self):
         if "cycles" not in self._chains:
@@ -347,8 +354,10 @@ class Poisson:
     def _checked_call(self, f, x0, tol, max_cycles, method):
         f = given.of_shape("f", f, self.shape, self.dtype)
         x0 = x0 if x0 is None else given.of_shape("x0", x0, self.shape, self.dtype)
-        method = ("minres" if self._indefinite else "cycles") if method is None else method
-        method, cycle = given.one_of("method", method, tuple(MOST)), self._cycle
+        cycle = self._cycle
+        symmetric = cycle.pre == cycle.post and cycle.kind != "F"
+        usual = "minres" if self._indefinite else "cg" if self.coarse == "galerkin" and symmetric else "cycles"
+        method = given.one_of("method", usual if method is None else method, tuple(MOST))
         if (method == "minres") != self._indefinite:
             raise ConfigError(
                 f"multigrid: method {method!r} was given for sigma that is {'' if self._indefinite else 'not '}below 0 "
@@ -356,7 +365,7 @@ class Poisson:
             )
         tol = TOL[method] if tol is None else given.number("tol", tol, 0.0)
         max_cycles = MOST[method] if max_cycles is None else given.count("max_cycles", max_cycles)
-        if method in KRYLOV and (cycle.pre != cycle.post or cycle.kind == "F"):
+        if method in KRYLOV and not symmetric:
             raise ConfigError(
                 f"multigrid: method {method!r} was given for {cycle.kind} cycles with pre={cycle.pre}, "
                 f"post={cycle.post}; allowed: cycles that are symmetric, V and W with as many sweeps before as after a "
@@ -408,7 +417,7 @@ class Poisson:
             time_s += self._krylov().chain.run(count).measured.time_s
         elif method == "cycles" or tol > 0:
             time_s += self._cycles().run(times=count).measured.time_s
-        self.history = History([math.nan], True, time_s, math.prod(self.shape))
+        self.history = History([math.nan], True, time_s, math.prod(self.shape), self.coarse)
         return self._handed_over(self._levels[0].u)
 
     @property
@@ -455,7 +464,7 @@ def _not_enough(history, method, tol, size):
     )
 
 
-def _checked(shape, spacing, boundary, k, sigma, *, cycle, smoother, pre, post, grid, context):
+def _checked(shape, spacing, boundary, k, sigma, *, cycle, smoother, pre, post, coarse, grid, context):
     """The arguments of a solver and its grids, and their text."""
     shape = given.read_shape(shape)
     _require_room(shape, context)
@@ -472,7 +481,21 @@ def _checked(shape, spacing, boundary, k, sigma, *, cycle, smoother, pre, post, 
         raise ConfigError("multigrid: pre and post are both 0; allowed: at least one sweep")
     grid = grid_of(grid, len(shape), context.size)
     preconditioner = np.abs(sigma) if np.any(np.real(sigma) < 0) else sigma
-    grids = all_grids(finest(shape, spacings, boundary, k, preconditioner))
+    coarse, cut = (
+        given.one_of("coarse", coarse, COARSE),
+        grid is not None and smoother != "jacobi" and max(grid[1:], default=1) > 1,
+    )
+    if coarse == "galerkin" and cut:
+        raise ConfigError(
+            f"multigrid: grid {grid} was given for coarse='galerkin', whose sweeps reach across corners; allowed: "
+            "ranks along the first axis alone, smoother='jacobi', or coarse='average'"
+        )
+    if coarse == "auto":
+        coarse = "galerkin" if isinstance(k, np.ndarray) and not cut and jumps(k) else "average"
+    if follows := coarse == "galerkin":
+        k = np.broadcast_to(k, shape)
+    cells = finest(shape, spacings, boundary, k, preconditioner)
+    grids = all_grids(cells, following(cells, spacings, k) if follows else None)
     text = f"{shape} {spacings} {boundary} {given.text_of(k)} {given.text_of(sigma)} {cycle} {smoother} "
-    text += f"{pre} {post} {grid}"
-    return (shape, boundary, k, sigma, cycle, smoother, pre, post, grid, grids, material), text
+    text += f"{pre} {post} {coarse} {grid}"
+    return (shape, boundary, k, sigma, cycle, smoother, pre, post, coarse, grid, grids, material), text

@@ -32,7 +32,7 @@ class MinimalResiduals:
         step = cycle.bound("step", bodies.step(dims), **fields, **NOTHING, reduce=norm)
         apply = cycle.bound(
             "apply",
-            bodies.apply(dims, grid.cells.varies, grid.u.dtype.kind == "c"),
+            bodies.apply(dims, grid.cells.links, grid.u.dtype.kind == "c"),
             **{name: fields[name] for name in "wuf"},
             s=fields["b"],
             **cycle.operator(0, outer=True),

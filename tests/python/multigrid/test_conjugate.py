@@ -58,7 +58,7 @@ def test_solutions_are_those_of_the_dense_matrix(ranks, case):
 def test_it_needs_fewer_cycles_where_k_jumps():
     shape = (32, 32)
     f = np.random.default_rng(1).standard_normal(shape)
-    solver = Poisson(shape, k=jumps(shape))
+    solver = Poisson(shape, k=jumps(shape), coarse="average")
     solver.solve(f, method="cg")
     by_cg = solver.history
     solver.solve(f, max_cycles=2 * by_cg.cycles)
@@ -68,7 +68,7 @@ def test_it_needs_fewer_cycles_where_k_jumps():
 def test_jumps_inside_coarse_cells_stall_cycles_and_not_conjugate_gradients():
     shape = (64, 64)
     k, f = jumps(shape, seed=1), np.random.default_rng(9).standard_normal(shape)
-    solver = Poisson(shape, k=k)
+    solver = Poisson(shape, k=k, coarse="average")
     solver.solve(f)
     assert not solver.history.converged and 0.9 < solver.history.factor < 1
     found = solver.solve(f, method="cg").gather()
@@ -131,7 +131,7 @@ def test_one_cycle_by_itself():
 
 def test_a_warning_says_what_to_do_where_the_cycles_are_not_enough(monkeypatch):
     shape = (24, 24)
-    solver, f = Poisson(shape, k=jumps(shape)), np.random.default_rng(2).standard_normal(shape)
+    solver, f = Poisson(shape, k=jumps(shape), coarse="average"), np.random.default_rng(2).standard_normal(shape)
     monkeypatch.setitem(poisson.MOST, "cycles", 3)
     with pytest.warns(RuntimeWarning, match="after 3 cycles the norm of the residual is .*; try method='cg'"):
         solver.solve(f)
