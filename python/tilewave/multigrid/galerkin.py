@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tilewave.errors import ConfigError
+from tilewave.multigrid import given
 from tilewave.multigrid.axes import coarser
 from tilewave.multigrid.bodies import units
 from tilewave.multigrid.coefficients import variable_faces
@@ -27,7 +29,20 @@ JUMP = 30.0
 COARSE = ("auto", "average", "galerkin")
 
 
-def jumps(k):
+def chosen(coarse, k, cut):
+    """What the coarse grids are; `cut`: the process grid if it keeps sweeps from reaching across corners, or None."""
+    given.one_of("coarse", coarse, COARSE)
+    if coarse == "galerkin" and cut:
+        raise ConfigError(
+            f"multigrid: grid {cut} was given for coarse='galerkin', whose sweeps reach across corners; allowed: "
+            "ranks along the first axis alone, smoother='jacobi', or coarse='average'"
+        )
+    if coarse == "auto":
+        return "galerkin" if isinstance(k, np.ndarray) and not cut and _jumps(k) else "average"
+    return coarse
+
+
+def _jumps(k):
     """Whether k jumps from one cell to the next, perhaps to 0."""
     pairs = ((k.take(range(n - 1), axis), k.take(range(1, n), axis)) for axis, n in enumerate(k.shape))
     return any(((a != b) & (np.maximum(a, b) >= JUMP * np.minimum(a, b))).any() for a, b in pairs)

@@ -14,7 +14,7 @@ from tilewave.multigrid import bodies, given
 from tilewave.multigrid.coefficients import diagonal
 from tilewave.multigrid.conjugate import ConjugateGradients
 from tilewave.multigrid.cycle import CYCLES, SMOOTHERS, Cycle
-from tilewave.multigrid.galerkin import COARSE, following, jumps
+from tilewave.multigrid.galerkin import chosen, following
 from tilewave.multigrid.history import History
 from tilewave.multigrid.levels import all_grids, finest, make_level
 from tilewave.multigrid.material import MOST_SUM, Material
@@ -481,17 +481,8 @@ def _checked(shape, spacing, boundary, k, sigma, *, cycle, smoother, pre, post, 
         raise ConfigError("multigrid: pre and post are both 0; allowed: at least one sweep")
     grid = grid_of(grid, len(shape), context.size)
     preconditioner = np.abs(sigma) if np.any(np.real(sigma) < 0) else sigma
-    coarse, cut = (
-        given.one_of("coarse", coarse, COARSE),
-        grid is not None and smoother != "jacobi" and max(grid[1:], default=1) > 1,
-    )
-    if coarse == "galerkin" and cut:
-        raise ConfigError(
-            f"multigrid: grid {grid} was given for coarse='galerkin', whose sweeps reach across corners; allowed: "
-            "ranks along the first axis alone, smoother='jacobi', or coarse='average'"
-        )
-    if coarse == "auto":
-        coarse = "galerkin" if isinstance(k, np.ndarray) and not cut and jumps(k) else "average"
+    cut = grid is not None and smoother != "jacobi" and max(grid[1:], default=1) > 1
+    coarse = chosen(coarse, k, grid if cut else None)
     if follows := coarse == "galerkin":
         k = np.broadcast_to(k, shape)
     cells = finest(shape, spacings, boundary, k, preconditioner)
