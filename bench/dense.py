@@ -47,13 +47,6 @@ def run_at(where, module, arguments, benchmark, after=None, before=None):
         return found
 
 
-def add_program(contenders_of, repeats, start, found):
-    """Add the times of another program, where it is installed: ``contenders_of(start, ranks, sizes, repeats)``."""
-    sizes = {size["n"]: size for size in found["sizes"]}
-    for n, contender in contenders_of(start, found["ranks"], list(sizes), repeats).items():
-        sizes[n]["contenders"].append(contender)
-
-
 def sizes_around(balance, least, most):
     """Three sizes: half the balance, the balance and twice that, or as near as the bounds allow."""
     middle = min(max(balance, 2 * least), most / 2)

@@ -20,7 +20,7 @@ import time
 
 from bench import hpl
 from bench.cluster import places
-from bench.dense import PLACES, add_program, case_of, limit_s, options_of, run_at, size_rows
+from bench.dense import PLACES, case_of, limit_s, options_of, run_at, size_rows
 from bench.results import missing, on_ranks, publish, row
 from bench.scalapack import DEBIAN, MKL
 from bench.trials import RANKS, best_of_trials
@@ -54,7 +54,7 @@ def factors(kind, json_path=None, quick=False, args=()):
     }
     rows = []
     for where in places(options.where, PLACES, kind):
-        after = functools.partial(add_program, hpl.contenders, arguments["repeats"]) if kind == "lu" else None
+        after = functools.partial(_add_hpl, arguments["repeats"]) if kind == "lu" else None
         over = []
         before = functools.partial(_trials, options, over)
         found = run_at(where, WORKER, arguments, kind, after, before)
@@ -72,6 +72,13 @@ def factors(kind, json_path=None, quick=False, args=()):
     if errors:
         rows.append(row(f"{len(errors)} runs", "prediction error, median (target 8)", [statistics.median(errors)], "%"))
     publish(kind, rows, json_path)
+
+
+def _add_hpl(repeats, start, found):
+    """Add the times of HPL, where it is installed."""
+    sizes = {size["n"]: size for size in found["sizes"]}
+    for n, contender in hpl.contenders(start, found["ranks"], list(sizes), repeats).items():
+        sizes[n]["contenders"].append(contender)
 
 
 def predictions(kind, n, ranks):

@@ -6,16 +6,15 @@ F flops a second compute as long as they receive R bytes a second. A and C lie b
 "grid": all three in blocks on a grid. The limit is max(compute, wire): 2 n^3 flops over all ranks' rate, or the bytes
 that each rank must receive for its grid. Overlap is what is hidden of the shorter of the two. Contenders, where they
 are installed: pdgemm of MKL and of Debian's ScaLAPACK with OpenBLAS, the best of three block sizes and of the grids;
-heat, after the turns of the others, as it is installed in another environment; NumPy on one core.
+NumPy on one core.
 """
 
 import argparse
 import functools
 import statistics
 
-from bench import heat_contender as heat
 from bench.cluster import places
-from bench.dense import PLACES, add_program, case_of, error_percent, limit_s, options_of, run_at, size_rows
+from bench.dense import PLACES, case_of, error_percent, limit_s, options_of, run_at, size_rows
 from bench.matmul_ranks import ALGORITHMS
 from bench.results import publish, row
 from bench.scalapack import DEBIAN, MKL
@@ -41,14 +40,13 @@ def matmul(json_path=None, quick=False, args=()):
         "others": True,
         "quick": quick,
     }
-    add_heat = functools.partial(add_program, heat.contenders, arguments["repeats"])
     rows, cells = [], []
     for where in places(options.where, PLACES, "matmul"):
-        found = run_at(where, WORKER, arguments, "matmul", add_heat)
+        found = run_at(where, WORKER, arguments, "matmul")
         for size in found["sizes"]:
             n, flops = size["n"], 2.0 * size["n"] ** 3
             limit = functools.partial(limit_s, found, n, flops=flops)
-            rows += size_rows(case_of(where, found, n), size, flops, limit, (MKL, DEBIAN, heat.NAME), "tilewave, auto")
+            rows += size_rows(case_of(where, found, n), size, flops, limit, (MKL, DEBIAN), "tilewave, auto")
             cells.append(size["contenders"])
     publish("matmul", rows + _summary(cells), json_path)
 

@@ -29,7 +29,7 @@ def paths(json_path=None, quick=False, args=()):
     warn_of_load("paths")
     found = []
     for ranks in (int(where.partition("x")[0]) for where in options.where.split(",")):
-        wanted = [name for name in names if any(case[1] == ranks for case in CASES[name])]
+        wanted = [name for name in names if any(case[1] == ranks for case in CASES.get(name, ()))]
         if wanted:
             found += on_ranks(RANKS, ranks, {"names": wanted, "quick": quick})
     _show(found)

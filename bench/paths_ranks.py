@@ -6,11 +6,13 @@ import time
 import numpy as np
 import tilewave as tw
 
+from bench.costs_bodies import dependent, functions
 from bench.dense import timed
 from bench.nests_arrays import four, one
 from bench.nests_bodies import SCORES, recurrence, relax, smith_waterman, smith_waterman_by_table, sor
-from bench.planning_bodies import heat2, heat3
+from bench.planning_bodies import heat2
 from bench.programs_bodies import one_colour
+from bench.stencils_bodies import heat
 
 #: Seconds that the turns of a case may take, about, and at least one visit of a contender.
 BUDGET_S, VISIT_S = 3.0, 5e-3
@@ -19,16 +21,6 @@ BUDGET_S, VISIT_S = 3.0, 5e-3
 @tw.nest
 def far(A, i, j):
     A[i, j] = 0.5 * A[i - 1, j] + 0.4 * A[i, j - 40]
-
-
-@tw.nest
-def waves(A, B, i, j):
-    A[i, j] = np.exp(-B[i, j]) * 0.5 + np.sin(B[i, j])
-
-
-@tw.nest
-def decay(A, B, i, j):
-    A[i, j] = 0.3 * np.exp(-A[i - 1, j] * B[i, j]) + 0.2 * A[i, j - 1]
 
 
 @tw.nest
@@ -137,16 +129,16 @@ CASES = {
         ("four arrays 64×64×4096 float64", 1, nest(four, (64, 64, 4096))),
         ("heat 300² float32, 200 steps", 1, nest(heat2, (300, 300), "f4", steps=200)),
         ("linear 31×31×2048 float32", 1, nest(one, (31, 31, 2048), "f4")),
-        ("heat 256³ float32, 6 steps", 1, nest(heat3, (256, 256, 256), "f4", steps=6)),
+        ("heat 256³ float32, 6 steps", 1, nest(heat, (256, 256, 256), "f4", steps=6)),
     ],
     "residues": [
         ("one colour 1000² float64", 1, nest(one_colour, (1000, 1000), w=1.5, colour=0)),
         ("one colour 1000² float64 in place", 1, nest(one_colour, (1000, 1000), in_place=True, w=1.5, colour=0)),
     ],
     "strips": [
-        ("exp and sin, 1500² float64", 1, nest(waves, (1500, 1500))),
-        ("exp and sin, 1500² float32", 1, nest(waves, (1500, 1500), "f4")),
-        ("recurrence with exp, 1500² float64", 1, nest(decay, (1500, 1500))),
+        ("exp and sin, 1500² float64", 1, nest(functions, (1500, 1500))),
+        ("exp and sin, 1500² float32", 1, nest(functions, (1500, 1500), "f4")),
+        ("recurrence with exp, 1500² float64", 1, nest(dependent, (1500, 1500))),
     ],
     "permuted": [
         ("alignment 4000² int16, table 4×4", 1, align(4000, 4)),

@@ -4,6 +4,7 @@ import tilewave as tw
 
 from bench.nests_arrays import one, two
 from bench.nests_bodies import SCORES, recurrence, roots, smith_waterman, smith_waterman_by_table, sor
+from bench.stencils_bodies import heat
 
 
 @tw.nest
@@ -34,12 +35,6 @@ def four_arrays(A, B, C, D, i, j):
 @tw.nest
 def heat2(u, t, i, j):
     u[t+1, i, j] = u[t, i, j] + 0.1 * (u[t, i-1, j] + u[t, i+1, j] + u[t, i, j-1] + u[t, i, j+1] - 4 * u[t, i, j])
-
-
-@tw.nest
-def heat3(u, t, i, j, k):
-    u[t+1, i, j, k] = u[t, i, j, k] + 0.1 * (u[t, i-1, j, k] + u[t, i+1, j, k] + u[t, i, j-1, k] + u[t, i, j+1, k]
-                                             + u[t, i, j, k-1] + u[t, i, j, k+1] - 6 * u[t, i, j, k])
 
 
 @tw.nest
@@ -97,7 +92,7 @@ PROBLEMS = {
     "recurrence": _nest(recurrence, "f8"),
     "hyper": _nest(hyper, "f4"), "longest": _nest(longest, "f4"), "damped": _nest(damped, "f8"),
     "two arrays": _nest(two, "f4"),
-    "four arrays": _nest(four_arrays, "f8"), "heat2": _in_time(heat2, "f8"), "heat3": _in_time(heat3, "f4"),
+    "four arrays": _nest(four_arrays, "f8"), "heat2": _in_time(heat2, "f8"), "heat3": _in_time(heat, "f4"),
     "wave2": _in_time(wave2, "f4"),
     "wave3": _in_time(wave3, "f4"), "sor": _sor, "alignment": _alignment, "scored": _scored,
 }

@@ -2,8 +2,7 @@
 
 ``tilewave bench several [--where NAME,...] [--case NAME,...] [--json FILE] [--quick]``; NAME: 1x1, 1x2, 2x1 (ranks x
 threads here), or HOSTS@RATE. Plain loops by Numba run on one core: of in turn and fused by hand the faster one counts.
-Ratios are Numba's time over ours. All values are compared bit for bit. Devito runs after the others, where a
-folder of TILEWAVE_CONTENDERS has a Python with it: its examples of staggered acoustic and elastic waves.
+Ratios are Numba's time over ours. All values are compared bit for bit.
 """
 
 import argparse
@@ -11,12 +10,9 @@ import statistics
 
 from bench.cluster import at_place, place_option, places
 from bench.results import on_ranks, publish, row
-from bench.stencils import devito_runs
 
 WORKER = "bench.several_ranks"
 PLACES = ("1x1", "1x2", "2x1")
-#: Cases that Devito has, too.
-DEVITO = ("shallow water", "elastic waves")
 NAMES = ("shallow water", "shallow water, periodic", "Yee", "elastic waves")
 SIZES = ((500, 100), (1000, 40))
 
@@ -38,12 +34,7 @@ def several(json_path=None, quick=False, args=()):
                     arguments = {"name": name, "n": n, "steps": steps, "threads": place.threads}
                     arguments["repeats"] = 1 if quick else options.repeats
                     found = on_ranks(WORKER, place.ranks, arguments, runner=place.start)
-                    contenders = found["contenders"]
-                    if name in DEVITO and not quick:
-                        wanted = {key: arguments[key] for key in ("name", "n", "steps", "repeats")}
-                        launched = devito_runs(place, wanted, "several_devito.py")
-                        contenders += [{"name": label, **one} for label, one in launched]
-                    rows += _rows(f"{name} {n}^2, {where}", steps, contenders)
+                    rows += _rows(f"{name} {n}^2, {where}", steps, found["contenders"])
     publish("several", rows, json_path)
 
 

@@ -71,7 +71,7 @@ def _case(where, place, name, n, steps, rounds, quick, girih):
                 predicted[one["name"]] = found["points"] / one["predicted_s"] * 1e-9
         order, factor = DEVITO[name]
         wanted = {key: arguments[key] for key in ("n", "steps", "repeats")} | {"order": order, "factor": factor}
-        for label, found in devito_runs(place, {**wanted, "tune": place.ranks == 1}, "stencils_devito.py"):
+        for label, found in _devito_runs(place, {**wanted, "tune": place.ranks == 1}):
             rates.setdefault(label, []).extend(found["points"] / s * 1e-9 for s in found["seconds"])
         if girih and name == "heat" and place.ranks == 1 and not quick:
             rates.setdefault(GIRIH.name, []).extend(girih_rates(girih, n, steps, place.threads))
@@ -96,7 +96,7 @@ def _rows(case, rates, plans, predicted):
 # --- Devito ---------------------------------------------------------------------------------------
 
 
-def devito_python():
+def _devito_python():
     """A Python that has Devito; None where there is none."""
     for folder in [*folders(), Path(sys.prefix)]:
         if list(folder.glob("lib/python3*/site-packages/devito/__init__.py")):
@@ -104,9 +104,9 @@ def devito_python():
     return None
 
 
-def devito_runs(place, wanted, program):
-    """(name, what a program finds) of each mode of Devito, or of one process."""
-    python = devito_python()
+def _devito_runs(place, wanted):
+    """(name, what it finds) of each mode of Devito, or of one process."""
+    python, program = _devito_python(), Path(__file__).with_name("stencils_devito.py")
     if python is None:
         print(f"bench: Devito is skipped: pip install devito mpi4py mpich, and {VARIABLE}=FOLDER", file=sys.stderr)
         return
@@ -120,7 +120,7 @@ def devito_runs(place, wanted, program):
             "PATH": f"{python.parent}:{os.environ['PATH']}",
         }
         label = f"Devito, {mode}" if mode else "Devito"
-        if found := _launch(place, [str(python), str(Path(__file__).with_name(program))], wanted, env, label):
+        if found := _launch(place, [str(python), str(program)], wanted, env, label):
             yield label, found
 
 

@@ -8,7 +8,8 @@ import warnings
 import numpy as np
 import pytest
 import tilewave as tw
-from bench.paths_ranks import decay, waves
+from bench.costs_bodies import dependent as decay
+from bench.costs_bodies import functions as waves
 from body_generator import HEADER, load
 from kernel_bodies import body, special
 from kernel_helpers import Runner, bits, check, compare, compare_all_ways, constant_steps, random_array
