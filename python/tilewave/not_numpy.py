@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
 
 #: Operators of NumPy's functions, as classes have them: of the left operand, and of the right one.
 OPERATORS = {

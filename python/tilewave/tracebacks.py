@@ -13,14 +13,13 @@ import inspect
 import os
 import sys
 import types
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tilewave import notices
 from tilewave.errors import ConfigError, InternalError, KernelError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Any, TypeVar
 
     F = TypeVar("F", bound=Callable[..., Any])
 

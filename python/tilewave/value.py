@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewave.errors import ConfigError
-
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class NoSuchAttribute(ConfigError, AttributeError):

@@ -7,7 +7,7 @@ import json
 import os
 import time
 import weakref
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewave import _core, files
 from tilewave.checkpoints import folders, interval, plain
@@ -25,8 +25,6 @@ from tilewave.launch import restarts
 from tilewave.linalg.matrix import Matrix, Move
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from tilewave.annotations import Collective, FilePath
     from tilewave.context.context import Context
 

@@ -8,7 +8,7 @@ import json
 import math
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewave.checkpoints import folders, plain
 from tilewave.checkpoints.checkpoint import _folder, begin_clock, even_blocks
@@ -24,8 +24,6 @@ from tilewave.linalg.matrix import Matrix, Move
 from tilewave.notices import warn
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from tilewave.annotations import Collective, FilePath
     from tilewave.context.context import Context
 

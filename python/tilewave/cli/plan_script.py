@@ -11,7 +11,7 @@ import sysconfig
 import time
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewave import notices, units
 from tilewave.context import context, dry_run
@@ -22,7 +22,6 @@ from tilewave.nest.source import remember
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
     from tilewave.machine.machine import Machine
 

@@ -30,7 +30,7 @@ import inspect
 import os
 import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from tilewave import notices
 from tilewave.context import dry_run, interrupts, planned_calls
@@ -38,7 +38,6 @@ from tilewave.errors import ERRORS, ConfigError, MpiError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
-    from typing import Any, ParamSpec, TypeVar
 
     P = ParamSpec("P")
     R = TypeVar("R")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewave import _core, units
 from tilewave.context import collective, dry_run, interrupts
@@ -20,7 +20,6 @@ from tilewave.notices import warn
 
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Any
 
 #: Schedules with their kernels that a context caches, at most, and their bytes; nests whose last call it knows.
 MOST_PREPARED, MOST_PREPARED_BYTES, MOST_CALLS = _core.MOST_PREPARED_NESTS, _core.MOST_PREPARED_BYTES, 64

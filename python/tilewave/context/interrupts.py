@@ -11,14 +11,13 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tilewave import _core
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType, FrameType
-    from typing import Any, TypeVar
 
     F = TypeVar("F", bound=Callable[..., Any])
 

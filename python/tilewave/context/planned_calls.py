@@ -6,14 +6,12 @@ import contextlib
 import dataclasses
 import time
 import weakref
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
 from tilewave.context.unknown import Decisions, Unknown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 #: Collective calls that a dry run leaves out, as they write files or measure; None is returned.
 LEFT_OUT = ("tw.Field.save", "tw.measure", "tw.checkpoint", "tw.resume")

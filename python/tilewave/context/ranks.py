@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import builtins
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewave.context.collective import collective
 from tilewave.context.context import context as default_context
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from tilewave.annotations import Collective
     from tilewave.context.context import Context
 

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import math
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from tilewave.nest.dependences import MOST_HISTORY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     import numpy.typing as npt
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewave.context.collective import collective, holds_context
 from tilewave.field.saving import save
 
 if TYPE_CHECKING:
-    from typing import Any
-
     import numpy as np
 
     from tilewave.annotations import Array, Collective, FilePath

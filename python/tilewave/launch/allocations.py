@@ -7,16 +7,13 @@ import os
 import re
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from tilewave import units
 from tilewave.errors import shown
 from tilewave.launch import processes
 from tilewave.launch.hosts import HOST, Allocation, in_blocks, ranks_of, read_hostfile, shares
 from tilewave.launch.variables import LaunchError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 MOST_HOSTS = 1 << 20  # of an allocation: no list of hosts is expanded beyond
 LISTED = r"(?:[\w.-]+|\[[\d,-]+\])+"  # hosts of a list of SLURM

@@ -14,14 +14,11 @@ import subprocess
 import sys
 import tempfile
 import types
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from tilewave.errors import ConfigError, RankError, is_integer, shown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
 
 #: Files in the folder of a launch: what is called, and what became of it on a rank.
 CALL, ENDED = "call", "rank-{}"

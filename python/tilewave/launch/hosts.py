@@ -5,13 +5,10 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from tilewave.errors import shown
 from tilewave.launch.variables import LaunchError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 HOST = r"(?:[A-Za-z0-9_][\w.-]*@)?[A-Za-z0-9_][\w.-]*(?::[1-9]\d{0,8})?"
 ALLOWED_HOST = "NAME, NAME:RANKS or USER@NAME, of letters, digits and . - _, not beginning with . or -"

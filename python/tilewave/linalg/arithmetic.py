@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,9 +19,6 @@ from tilewave.linalg.matrix import Matrix, Transposed, as_matrix, require_no_fac
 from tilewave.linalg.moves import Move
 from tilewave.linalg.operators import Operators
 from tilewave.patterns.allreduces import allreduce
-
-if TYPE_CHECKING:
-    pass
 
 SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "negative": "-A", "conjugate": "A.conj()"}
 #: Elements of a part that is converted at once.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -16,8 +16,6 @@ from tilewave.linalg.lu import lu
 from tilewave.linalg.norm import norm
 
 if TYPE_CHECKING:
-    from typing import Any, TypeVar
-
     from tilewave.annotations import Array, Collective
     from tilewave.context.context import Context
     from tilewave.linalg.matrix import Matrix

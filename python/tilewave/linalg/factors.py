@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from tilewave.linalg.matrix import Matrix, as_matrix, require_no_factor
 from tilewave.linalg.plan import FactorPlan, WithPrediction, options_of, ranked
 from tilewave.timeline.parts import Parts
 from tilewave.timeline.timeline import Timeline
-
-if TYPE_CHECKING:
-    from typing import Any
 
 
 @dataclasses.dataclass(frozen=True)

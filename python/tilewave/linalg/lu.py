@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from tilewave.linalg.matrix import Matrix, as_matrix
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, TypeVar
 
     from tilewave.annotations import Array, Collective
     from tilewave.context.context import Context

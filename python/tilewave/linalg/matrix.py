@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from tilewave.linalg.operators import Operators
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     import numpy.typing as npt
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,8 +13,6 @@ from tilewave.linalg.arrays import entered
 from tilewave.linalg.matrix import Matrix, as_matrix
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from tilewave.annotations import Collective
     from tilewave.context.context import Context
 

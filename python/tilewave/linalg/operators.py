@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from tilewave.not_numpy import NotNumPy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from tilewave.annotations import Array, Number
     from tilewave.linalg.matrix import Matrix

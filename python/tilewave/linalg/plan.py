@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import numbers
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewave import _core, units
 from tilewave.errors import ConfigError, shown
@@ -16,10 +16,6 @@ from tilewave.plan.sentence import weights_of
 from tilewave.timeline.parts import Parts, Predicted, Simulated, WithComparison
 from tilewave.timeline.timeline import Timeline
 from tilewave.value import with_declared
-
-if TYPE_CHECKING:
-    from typing import Any
-
 
 #: Plans that an explanation lists, the fastest first.
 MOST_LISTED = 12

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewave import _core, files
 from tilewave.errors import ConfigError
@@ -17,8 +17,6 @@ from tilewave.machine.numbers import FAR, FORMAT, LINK_NUMBERS, NUMBERS
 from tilewave.value import Value, with_declared
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from tilewave.annotations import FilePath
 
 EXAMPLES = Path(__file__).with_name("examples")

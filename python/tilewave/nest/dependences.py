@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 from tilewave.nest.views import View, elements_of
-
-if TYPE_CHECKING:
-    from typing import Any
 
 #: So many time steps before the current one a nest may read: u[t-6].
 MOST_HISTORY = 6

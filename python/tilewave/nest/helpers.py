@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import types
 import weakref
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tilewave import units
 from tilewave.errors import of_program
@@ -14,7 +14,6 @@ from tilewave.nest.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, TypeVar
 
     F = TypeVar("F", bound=Callable[..., Any])
 

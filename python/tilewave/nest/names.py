@@ -6,15 +6,12 @@ import ast
 import builtins
 import math
 import types
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from tilewave.dtypes import ALL
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 #: NumPy functions of one argument that a body may call.
 NUMPY_UNARY = (

@@ -12,7 +12,7 @@ import linecache
 import math
 import operator
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,7 +33,6 @@ from tilewave.nest.syntax import BodyChecker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
 
     from tilewave.annotations import Array
     from tilewave.nest.dependences import Dependence, Place

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewave import units
 from tilewave.context import interrupts
@@ -19,7 +19,6 @@ from tilewave.nests.prepared_calls import PreparedCalls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
 
     from tilewave.annotations import Collective
     from tilewave.context.context import Context

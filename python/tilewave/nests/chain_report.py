@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewave import units
 from tilewave.nests.report import row_of_times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from tilewave.annotations import Array
     from tilewave.plan.plan import Plan

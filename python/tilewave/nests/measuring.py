@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewave.context.collective import collective
 from tilewave.errors import ConfigError, shown
@@ -13,8 +13,6 @@ from tilewave.nest.nest import Nest
 from tilewave.nests.run import plan
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from tilewave.annotations import Collective
     from tilewave.context.context import Context
     from tilewave.machine.machine import Machine

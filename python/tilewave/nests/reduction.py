@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import types
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, overload
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from tilewave.nest.inner import OF_TERMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any, ParamSpec
 
     P = ParamSpec("P")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewave import units
 from tilewave.machine.stale import looks_stale
@@ -16,8 +16,6 @@ from tilewave.timeline.parts import PARTS, Parts, Predicted, Simulated, WithComp
 from tilewave.timeline.timeline import Timeline, html_table
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from tilewave.annotations import Array
     from tilewave.nests.memory_bound import Bound
     from tilewave.plan.plan import Plan

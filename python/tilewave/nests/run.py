@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from tilewave.context.collective import collective
 from tilewave.nest.bounds import Loops
@@ -23,7 +23,6 @@ from tilewave.nests.task_nests import run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
     import numpy.typing as npt
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from tilewave.patterns.matrix import NUMBERS, rows_and_columns, same_or_apart, v
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from tilewave.annotations import Array, Number, Outcome
     from tilewave.context.context import Context

@@ -7,7 +7,7 @@ are returned as numbers of the same type.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from tilewave.patterns.matrix import inside, same_or_apart, same_rows, view
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from tilewave.annotations import Array, Number, Outcome
 

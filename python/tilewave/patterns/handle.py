@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from tilewave import units
 from tilewave.context import interrupts
-
-if TYPE_CHECKING:
-    from typing import Any
 
 #: How matrices go, by algorithm.
 WAYS = {

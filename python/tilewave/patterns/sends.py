@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewave import _core
 from tilewave.errors import ConfigError, shown
@@ -10,8 +10,6 @@ from tilewave.patterns.arguments import context_of, whole_number
 from tilewave.patterns.matrix import number_of, view
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from tilewave.annotations import Array, Number, Outcome
     from tilewave.context.context import Context
 

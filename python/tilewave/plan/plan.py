@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewave import _core, files, units
 from tilewave.entries import INT, LONG, Damaged, anything, flag, integer, of_list, of_object, or_null, text
@@ -17,8 +17,6 @@ from tilewave.timeline.timeline import html_table
 from tilewave.value import Value, plain_copy, with_declared
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from tilewave.annotations import FilePath
 
 #: The choices of a plan, as they are declared in include/tilewave/engine/plan_choices.hpp.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewave import _core
 from tilewave.context.collective import collective
@@ -20,7 +20,6 @@ from tilewave.timeline.parts import Parts, Predicted, Simulated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
     from tilewave.annotations import Choices, Collective, Over
     from tilewave.context.context import Context

@@ -6,13 +6,10 @@ what follows, until a step waits for it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from tilewave import _core
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
 
 
 def lines(cores: list[Any], seconds: Callable[[Any, Any], float]) -> Iterator[str]:

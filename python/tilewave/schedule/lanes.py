@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewave import _core
 from tilewave.errors import ConfigError, is_integer, shown
@@ -11,7 +11,6 @@ from tilewave.schedule.regions import MessageOfSchedule, Region, Signal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
 
     from tilewave.schedule.regions import ArrayOfSchedule
 

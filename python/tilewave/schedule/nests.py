@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from tilewave.nest.nest import Nest
 from tilewave.nest.step_rows import refuse_rows
 from tilewave.nests.problem import make_problem
 from tilewave.schedule.regions import ArrayOfSchedule, integer
-
-if TYPE_CHECKING:
-    from typing import Any
 
 _compiling = threading.Lock()  # ranks may be threads of one process, with one schedule
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewave import _core
 from tilewave.errors import ConfigError, shown
 
 if TYPE_CHECKING:
-    from typing import Any
-
     import numpy as np
 
 

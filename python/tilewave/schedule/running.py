@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from tilewave.field.values import require_no_mask
 from tilewave.patterns.function_text import code_text
 from tilewave.timeline.parts import Parts
 from tilewave.timeline.timeline import Timeline
-
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class ScheduleRun:

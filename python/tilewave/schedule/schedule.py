@@ -6,7 +6,7 @@ import json
 import math
 import os
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tilewave import _core, files, units
 from tilewave.context.collective import collective
@@ -18,7 +18,6 @@ from tilewave.schedule.running import ScheduleRun, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from typing import Any, ClassVar
 
     from tilewave.annotations import Array, Collective, FilePath
     from tilewave.context.context import Context

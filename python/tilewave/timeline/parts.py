@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewave.errors import ConfigError
 from tilewave.timeline.timeline import PART_NAMES, Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from tilewave.annotations import FilePath
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from tilewave.timeline.timeline import Timeline, _figure, _unit, legend, name_ro
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from tilewave.annotations import FilePath
 

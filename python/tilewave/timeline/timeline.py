@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,8 +13,6 @@ from tilewave import _core, files, units
 from tilewave.errors import ConfigError
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from matplotlib.figure import Figure
 
     from tilewave.annotations import Array, FilePath
