@@ -7,7 +7,6 @@ process.
 
 import argparse
 import itertools
-import math
 
 import numpy as np
 import tilewave as tw
@@ -17,33 +16,28 @@ from bench.nests_arrays import arrays
 from bench.nests_batches import batches
 from bench.nests_bodies import gauss_seidel, recurrence
 from bench.nests_plain import plain_loops
-from bench.nests_race import compare, lanes, must_equal, race
+from bench.nests_race import ONE, TWO, compare, lanes, must_equal, race
 from bench.results import publish, warn_of_load
 
 
-def _in_place(case, nest, start, contenders):
-    """Runs of a nest that gives the same however often it goes over one array; checked here.
+def _checked(case, start, contenders, ours):
+    """Runs of `contenders`, functions of an array, and of ours on one lane and on two, all of which give the same.
 
-    Ours: over a field, which stays in the storage that the plan wants, timed by its report; and with conversion
-    over a NumPy array in place, which is taken there and back in every run, timed from outside.
+    ``ours(field, context)`` runs a nest over a field, which stays in the storage that the plan wants; its report has
+    the time.
     """
     results, runs = {}, {}
     for name, function in contenders.items():
         array = start.copy()
         function(array)
-        results[name] = array
+        results[name] = array.copy()
         runs[name] = lambda function=function, array=array: function(array)
     for count in (1, 2):
         context, name = lanes(count), f"tilewave, {count} lane{'s' * (count > 1)}"
-        A = tw.field(start.shape, start.dtype, init=start, context=context)
-        runs[name] = lambda A=A, context=context: tw.run(nest, A=A, context=context).measured.time_s
+        field = tw.field(start.shape, start.dtype, init=start, context=context)
+        runs[name] = lambda field=field, context=context: ours(field, context).measured.time_s
         runs[name]()
-        results[name] = A.gather()
-        name += ", NumPy array in place"
-        B = start.copy()
-        runs[name] = lambda B=B, context=context: (tw.run(nest, A=B, context=context), None)[1]
-        runs[name]()
-        results[name] = B
+        results[name] = field.gather()
     must_equal(case, results)
     return runs
 
@@ -51,66 +45,39 @@ def _in_place(case, nest, start, contenders):
 # --- cases ----------------------------------------------------------------------------------------
 
 
-def _memory(plain, start, runs):
-    """`x *= c` over as many bytes as an array has, and which run of ours each bounds."""
-    side = math.isqrt(start.nbytes // 8)
-    other = np.ones((side, side))
-    bounds = {f"memory, {k}": lambda k=k: plain["update"](other, k) for k in (1, 2)}
-    return bounds, {name: f"memory, {k}" for k in (1, 2) for name in runs if name.startswith(f"tilewave, {k} ")}
-
-
 def recurrences(quick):
-    """A[i,j] = A[i-1,j] + A[i,j-1] - A[i-1,j-1] against rows, OpenMP, rows jammed by hand, and memory."""
-    rows, plain = [], plain_loops()
-    for n in (256, 512) if quick else (1024, 2048, 8192):
-        random = np.random.default_rng(1)
-        start = np.zeros((n, n))
-        start[0], start[:, 0] = random.random(n), random.random(n)
-        names = {
-            "plain loops, g++": "recurrence",
-            "OpenMP 2, blocks 32x256": "recurrence_omp",
-            "OpenMP 2, blocks 64x512": "recurrence_omp_long",
-            "4 rows jammed by hand": "recurrence_jammed",
-            "OpenMP 2, 4 rows jammed by hand": "recurrence_jammed_omp",
-        }
-        contenders = {name: plain[function] for name, function in names.items()} if plain else {}
-        runs = _in_place(f"recurrence {n}", recurrence, start, contenders)
-        limits = None
-        if plain:
-            bounds, limits = _memory(plain, start, runs)
-            runs |= bounds
-        times = race(runs, 2 if quick else 5 if n > 4096 else 11, each=1 if n > 4096 else 5)
-        rows += compare(f"recurrence {n}x{n} f8", times, (n - 1) ** 2, limits)
-    return rows
+    """A[i,j] = A[i-1,j] + A[i,j-1] - A[i-1,j-1] against rows, rows jammed by hand, OpenMP, and memory."""
+    n, plain, limits = 512 if quick else 8192, plain_loops(), None
+    random, start = np.random.default_rng(1), np.zeros((n, n))
+    start[0], start[:, 0] = random.random(n), random.random(n)
+    names = {
+        "plain loops, g++": "recurrence",
+        "4 rows jammed by hand": "recurrence_jammed",
+        "OpenMP 2, 4 rows jammed by hand": "recurrence_jammed_omp",
+    }
+    contenders = {name: plain[function] for name, function in names.items()} if plain else {}
+    # It gives the same however often it goes over one array.
+    runs = _checked(f"recurrence {n}", start, contenders, lambda A, context: tw.run(recurrence, A=A, context=context))
+    if plain:  # `x *= c` over as many bytes, and which run of ours it bounds
+        other = np.ones((n, n))
+        runs |= {f"memory, {k}": lambda k=k: plain["update"](other, k) for k in (1, 2)}
+        limits = {ONE: "memory, 1", TWO: "memory, 2"}
+    return compare(f"recurrence {n}x{n} f8", race(runs, 2 if quick else 5), (n - 1) ** 2, limits)
 
 
 def gauss_seidel_sweeps(quick):
     """Sweeps over cubes, one of them within the third-level cache, against wavefronts in time written by hand."""
     rows, plain = [], plain_loops()
     for n, sweeps in ((24, 4),) if quick else ((120, 16), (300, 8)):
-        start = 1e-3 * (np.arange(n**3) % 1013).reshape(n, n, n)
-        results, runs, contenders = {}, {}, {}
+        start, contenders = 1e-3 * (np.arange(n**3) % 1013).reshape(n, n, n), {}
         if plain:
             contenders["plain loops, g++"] = lambda u, sweeps=sweeps: plain["gauss_seidel"](u, sweeps)
         for together, threads in itertools.product((1, 2, 4), (1, 2)) if plain else ():
             name = f"{'OpenMP 2' if threads == 2 else 'one thread'}, wavefront by hand, {together} sweeps a thread"
             given = sweeps, together, threads
             contenders[name] = lambda u, given=given: plain["gauss_seidel_wavefront"](u, *given)
-        for name, function in contenders.items():
-            u = start.copy()
-            runs[name] = lambda function=function, u=u: function(u)
-            runs[name]()
-            results[name] = u.copy()
-        for count in (1, 2):
-            context, name = lanes(count), f"tilewave, {count} lane{'s' * (count > 1)}"
-            u = tw.field(start.shape, init=start, context=context)
-            runs[name] = lambda u=u, context=context, sweeps=sweeps: (
-                tw.run(gauss_seidel, u=u, steps=sweeps, context=context).measured.time_s
-            )
-            runs[name]()
-            results[name] = u.gather()
-        must_equal("Gauss-Seidel", results)
-        times = race(runs, 1 if quick else 5)
+        ours = lambda u, context, sweeps=sweeps: tw.run(gauss_seidel, u=u, steps=sweeps, context=context)
+        times = race(_checked("Gauss-Seidel", start, contenders, ours), 1 if quick else 5)
         rows += compare(f"Gauss-Seidel {n}^3 f8, {sweeps} sweeps", times, sweeps * (n - 2) ** 3)
     return rows
 

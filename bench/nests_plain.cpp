@@ -48,35 +48,24 @@ static void wait_for(const Count& count, Size value) {
         if (spins > 200000) sched_yield();  // the other thread may be waiting for this core
 }
 
+extern "C" void recurrence(double* A, Size n) {
+    rows_of(A, n, 1, n, 1, n);
+}
+extern "C" void recurrence_jammed(double* A, Size n) {
+    jammed_rows_of(A, n, 1, n, 1, n);
+}
 // Threads take the rows of blocks in turn; a block waits for the one above it.
-template <class Block>
-static void pipelined(double* A, Size n, Size height, Size width, Block block) {
-    Size down = (n - 2) / height + 1, across = (n - 2) / width + 1;
+extern "C" void recurrence_jammed_omp(double* A, Size n) {
+    const Size height = 64, width = 512, down = (n - 2) / height + 1, across = (n - 2) / width + 1;
     std::vector<Count> blocks(down);
 #pragma omp parallel num_threads(2)
     for (Size i = omp_get_thread_num(); i < down; i += omp_get_num_threads())
         for (Size j = 0; j < across; ++j) {
             if (i > 0) wait_for(blocks[i - 1], j + 1);
-            block(A, n, 1 + i * height, std::min(n, 1 + (i + 1) * height), 1 + j * width,
-                  std::min(n, 1 + (j + 1) * width));
+            jammed_rows_of(A, n, 1 + i * height, std::min(n, 1 + (i + 1) * height), 1 + j * width,
+                           std::min(n, 1 + (j + 1) * width));
             blocks[i].done.store(j + 1, std::memory_order_release);
         }
-}
-
-extern "C" void recurrence(double* A, Size n) {
-    rows_of(A, n, 1, n, 1, n);
-}
-extern "C" void recurrence_omp(double* A, Size n) {
-    pipelined(A, n, 32, 256, rows_of);
-}
-extern "C" void recurrence_omp_long(double* A, Size n) {
-    pipelined(A, n, 64, 512, rows_of);
-}
-extern "C" void recurrence_jammed(double* A, Size n) {
-    jammed_rows_of(A, n, 1, n, 1, n);
-}
-extern "C" void recurrence_jammed_omp(double* A, Size n) {
-    pipelined(A, n, 64, 512, jammed_rows_of);
 }
 
 // Threads that have slept take long to come: called before what is timed.
@@ -92,26 +81,6 @@ extern "C" void update(double* A, Size n, int threads) {
 }
 
 // --- others ---------------------------------------------------------------------------------------
-
-extern "C" int smith_waterman(const std::int8_t* a, Size n, const std::int8_t* b, Size m) {
-    using Score = std::int16_t;
-    auto most = [](Score x, Score y) { return x > y ? x : y; };
-    std::vector<Score> H(m + 1), F(m + 1);
-    Score best = 0;
-    for (Size i = 0; i < n; ++i) {
-        Score before = 0, left = 0, e = 0;
-        for (Size j = 1; j <= m; ++j) {
-            e = most(e - 2, left - 5);
-            F[j] = most(F[j] - 2, H[j] - 5);
-            Score pair = a[i] == b[j - 1] ? 2 : -3;
-            Score h = most(most(before + pair, 0), most(e, F[j]));
-            before = H[j];
-            H[j] = left = h;
-            best = most(best, h);
-        }
-    }
-    return best;
-}
 
 // Scores of pairs of sequences by a function of parasail's, which returns a structure that the score begins.
 extern "C" void parasail_scores(int* (*align)(const char*, int, const char*, int, int, int, const void*),

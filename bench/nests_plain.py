@@ -55,11 +55,9 @@ def plain_loops():
         return run
 
     calls = {name: on_array(name) for name in ("recurrence", "recurrence_jammed")}
-    calls |= {name: on_threads(on_array(name)) for name in ("recurrence_omp", "recurrence_omp_long",
-                                                               "recurrence_jammed_omp")}
+    calls["recurrence_jammed_omp"] = on_threads(on_array("recurrence_jammed_omp"))
     library.update.restype = library.wake.restype = None
     calls["update"] = on_threads(lambda array, threads: library.update(at(array), size(len(array)), threads))
-    calls["smith_waterman"] = lambda a, b: library.smith_waterman(at(a), size(a.size), at(b), size(b.size))
     library.parasail_scores.restype = None
     calls["parasail_scores"] = lambda align, release, a, b, gaps, matrix, threads, scores: library.parasail_scores(
         align, release, at(a), a.shape[1], at(b), b.shape[1], size(len(a)), *gaps, matrix.pointer, threads, at(scores)
@@ -85,35 +83,14 @@ def numba():
     return numba
 
 
-@functools.cache
-def numba_arrays():
-    """The bodies of `nests_arrays` under Numba, by name; empty where it is not installed."""
-    if numba() is None:
-        return {}
-    source = """
-def {name}(c, {arrays}):
-    for i in range(1, A.shape[0]):
-        for j in range(1, A.shape[1]):
-            for k in range(1, A.shape[2]):
-                A[i, j, k] = c * A[i-1, j, k] + c * A[i, j-1, k] + c * A[i, j, k-1]{more}
-"""
-    loops = {}
-    for count, name in enumerate(("one", "two", "three", "four"), 1):
-        made = {}
-        more = "".join(f" + {array}[i, j, k]" for array in "BCD"[:count - 1])
-        exec(source.format(name=name, arrays=", ".join("ABCD"[:count]), more=more), made)
-        loops[name] = numba().njit(boundscheck=False)(made[name])
-    return loops
-
-
-def sequences(length=None):
+def sequences():
     """The lambda genome and its other strand as int8 codes; (None, None) outside a checkout."""
     if not GENOME.exists():
         return None, None
     with gzip.open(GENOME, "rt") as lines:
         bases = "".join(line.strip() for line in lines if not line.startswith(">")).upper()
     other = bases[::-1].translate(str.maketrans("ACGT", "TGCA"))
-    return tuple(np.frombuffer(s.encode(), "i1")[:length] for s in (bases, other))
+    return tuple(np.frombuffer(s.encode(), "i1") for s in (bases, other))
 
 
 @functools.cache

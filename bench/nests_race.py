@@ -13,7 +13,6 @@ from bench.nests_plain import GENOME
 from bench.results import row
 
 ONE, TWO = "tilewave, 1 lane", "tilewave, 2 lanes"
-SEPARATE = "halves at once, nothing in common"
 
 
 def race(runs, repeats, each=1):
@@ -92,27 +91,4 @@ def compare(case, times, points, limits=None, cells=False):
                     fraction_of_limit=limit and ratio(limit, seconds),
                 )
             )
-        if name.startswith(TWO):
-            gain = ratio(times[name.replace(TWO, ONE)], seconds)
-            rows.append(shown(f"{name}, against 1 lane", seconds, ratio_to_contender=gain, fraction_of_limit=gain / 2))
     return rows
-
-
-def rank_rows(case, times, points):
-    """Rows of layouts raced in one launch, each against "1 rank"; those of two ranks also against what processors
-    allow.
-
-    That is SEPARATE: what two ranks compute at the same time with nothing in common, as many points as one does.
-    """
-    alone, limit = times["1 rank"], times[SEPARATE]
-    return [
-        row(
-            case,
-            f"tilewave, {name}" + ("" if name == "1 rank" else ", against 1 rank"),
-            [t / points * 1e9 for t in seconds],
-            "ns/point",
-            ratio_to_contender=None if name == "1 rank" else ratio(alone, seconds),
-            fraction_of_limit=ratio(limit, seconds) if name.startswith("2 ranks") else None,
-        )
-        for name, seconds in times.items()
-    ]

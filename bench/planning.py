@@ -5,8 +5,7 @@ here), or HOSTS@RATE as in 2@1gbit (hosts in a box; needs root). Brute force goe
 one (or what else was simulated), schedule and look-ahead, grouping and slices, tile heights by factors of two around
 the planned one, other tiles and temporal blocking; its best three are timed once more in turn with the plan, the
 shorter the run the more often. Regret: the plan's median over the best one's. Error: |predicted - measured| / measured,
-of a plan made before the grid and run after it. What the machine adds to both: the same plan under three more names in
-that race, its time before the grid was tried, and what part of the CPU time other virtual machines took meanwhile.
+of a plan made before the grid and run after it.
 """
 
 import argparse
@@ -72,9 +71,6 @@ WHERE = {
 }
 SMALL = [("linear", (16, 16, 64)), ("sor", (64, 4)), ("alignment", (300,))]
 
-#: Part of the CPU time that other virtual machines may take of a case that counts as undisturbed.
-LEAST_STOLEN = 0.02
-
 
 def planning(json_path=None, quick=False, args=()):
     """Regret of the plans against brute force, and errors of the predictions."""
@@ -111,25 +107,6 @@ def regret(case):
     return planned / min([planned, *(statistics.median(seconds) for seconds in case["best_s"])])
 
 
-def regret_by_prediction(case):
-    """The plan's predicted time over the least that anything of the grid, or simulated by the planner, was predicted to
-    take.
-    """
-    return case["predicted_s"] / min(case["predicted_s"], case["least_predicted_s"])
-
-
-def luck(case):
-    """The same of the plan against itself under as many more names."""
-    planned = statistics.median(case["planned_s"])
-    return planned / min([planned, *(statistics.median(seconds) for seconds in case["itself_s"])])
-
-
-def drift(case):
-    """By how much the plan's time had been another before the grid was tried: an error of the best predictor."""
-    measured = statistics.median(case["planned_s"])
-    return abs(statistics.median(case["before_s"]) - measured) / measured
-
-
 def error(case):
     """|predicted - measured| / measured of the plan."""
     measured = statistics.median(case["planned_s"])
@@ -137,9 +114,7 @@ def error(case):
 
 
 def _rows(case):
-    name = f"{case['where']}, {case['case']}" + (
-        f" (stolen: {100 * case['stolen']:.0f} %)" if case["stolen"] > LEAST_STOLEN else ""
-    )
+    name = f"{case['where']}, {case['case']}"
     return [
         row(
             name,
@@ -158,37 +133,23 @@ def _rows(case):
     ]
 
 
-def _summary(found):
-    rows = _figures(f"{len(found)} cases", found)
-    quiet = [c for c in found if c["stolen"] <= LEAST_STOLEN]
-    if 0 < len(quiet) < len(found):
-        rows += _figures(f"{len(quiet)} cases, undisturbed", quiet)
-    every = [abs(p["predicted_s"] - p["measured_s"]) / p["measured_s"] for c in found for p in c["grid"]]
-    return [
-        *rows,
-        row(f"{len(every)} plans of the grids", "prediction error, median", [100 * statistics.median(every)], "%"),
-    ]
-
-
 def _most_of(values):
     """The least value that 95 % of them do not exceed."""
     return sorted(values)[math.ceil(0.95 * len(values)) - 1]
 
 
-def _figures(name, found):
+def _summary(found):
     regrets, errors = [regret(c) for c in found], [100 * error(c) for c in found]
-    lucks, drifts = [luck(c) for c in found], [100 * drift(c) for c in found]
     figures = (
         ("regret, median (target 1.03)", statistics.median(regrets), "x"),
         ("regret, worst", max(regrets), "x"),
         ("regret, 95 % of cases within (target 1.15)", _most_of(regrets), "x"),
-        ("regret by prediction, worst (target 1.03)", max(map(regret_by_prediction, found)), "x"),
-        ("regret of plans against themselves, median", statistics.median(lucks), "x"),
-        ("regret of plans against themselves, worst", max(lucks), "x"),
         ("prediction error, median (target 8)", statistics.median(errors), "%"),
         ("prediction error, 95 % of cases within (target 25)", _most_of(errors), "%"),
         ("prediction error, worst", max(errors), "%"),
-        ("the plan's time before the grid differs by, median", statistics.median(drifts), "%"),
-        ("the plan's time before the grid differs by, worst", max(drifts), "%"),
     )
-    return [row(name, label, [value], unit) for label, value, unit in figures]
+    every = [abs(p["predicted_s"] - p["measured_s"]) / p["measured_s"] for c in found for p in c["grid"]]
+    return [
+        *(row(f"{len(found)} cases", label, [value], unit) for label, value, unit in figures),
+        row(f"{len(every)} plans of the grids", "prediction error, median", [100 * statistics.median(every)], "%"),
+    ]

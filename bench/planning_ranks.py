@@ -25,58 +25,28 @@ def _case(context, name, numbers, repeats, heights):
     """The plan, the best of the grid, and the plans' predictions against what was measured."""
     make = lambda: PROBLEMS[name](context, *numbers)
     nest, arguments = make()
-    since = _cpu_ticks()
     planned = tw.plan(nest, **arguments, context=context)
     ours = Contender(nest, arguments, planned)
     grid = _grid(context, ours, make, heights)
     times = [_race(context, [one], repeats)[0] for one in [ours, *grid]]
     # The least of many medians is low by luck: the best few once more, in turn with the plan.
     order = sorted(range(len(grid)), key=lambda c: statistics.median(times[c + 1][0]))
-    # As many more of the plan itself say what regret is by luck alone.
     finalists = [ours, *(grid[c] for c in order[:3])]
     turns = 2 * repeats * _more(context, statistics.median(times[0][0]))
-    final = _race(context, [*finalists, *([ours] * 3)], turns)
-    best, itself = final[1 : len(finalists)], final[len(finalists) :]
-    asked, stolen = (now - then for then, now in zip(since, _cpu_ticks(), strict=True))
+    (planned_s, predicted_s), *best = _race(context, finalists, turns)
     return {
         "case": f"{name} {'x'.join(map(str, numbers))}",
         "plan": planned._short(),
         "plans": len(grid),
-        "stolen": stolen / max(asked, 1),
-        "planned_s": final[0][0],
-        "predicted_s": final[0][1],
+        "planned_s": planned_s,
+        "predicted_s": predicted_s,
         "best": [one.plan._short() for one in finalists[1:]],
         "best_s": [seconds for seconds, _ in best],
-        "itself_s": [seconds for seconds, _ in itself],
-        "before_s": times[0][0],
-        "least_predicted_s": min(
-            [
-                final[0][1],
-                *(predicted for _, predicted in times),
-                *(
-                    record["time_s"]
-                    for record in planned.ranked
-                    if math.prod(record["choices"]["grid"]) == math.prod(planned.grid)
-                ),
-            ]
-        ),
         "grid": [
             {"plan": one.plan._short(), "measured_s": statistics.median(seconds), "predicted_s": predicted}
             for one, (seconds, predicted) in zip([ours, *grid], times, strict=True)
         ],
     }
-
-
-def _cpu_ticks():
-    """CPU time that anything here has asked for, and what of it other virtual machines got; 0 where the system does not
-    say.
-    """
-    try:
-        with open("/proc/stat", encoding="ascii") as file:
-            user, nice, system, _, _, irq, softirq, stolen = (int(ticks) for ticks in file.readline().split()[1:9])
-    except (OSError, ValueError):
-        return 0, 0
-    return user + nice + system + irq + softirq + stolen, stolen
 
 
 @dataclasses.dataclass

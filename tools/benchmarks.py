@@ -29,7 +29,7 @@ TITLES = {
     "first": "First calls: the ratio is the contender's time / ours; the limit is the runs alone / the calls",
     "executor": "Executor: what a step costs; the ratio is target / ours",
     "hiding": "Hiding: communication behind computation over 1 Gb/s; the limit is the ideal time / ours",
-    "nests": "Nests: the ratio is the contender's time / ours; the limit is memory, or lanes with nothing in common",
+    "nests": "Nests: the ratio is the contender's time / ours; the limit is memory",
     "costs": "Functions, updates, norms, sums, receivers: the ratio is NumPy's, Numba's or the nest's without / ours",
     "bodies": "Conditions, colours, angles, factors: the ratio is Numba's time / ours",
     "several": "Several nests in each time step: the ratio is Numba's time / ours",
@@ -48,10 +48,8 @@ TITLES = {
 KEEP = {
     "plan": r"regret|error",
     "matmul": r"^auto|median",
-    "factors": r"median",
     "hiding": r"overlap ratio",
     "first": r"^tilewave$",
-    "nests": r"memory of fields",
     "partitions": r"^the plan against the best",
     "unequal": r"prediction error",
 }
