@@ -211,8 +211,6 @@ def refuse(context, what, right):
 
 # --- rows -----------------------------------------------------------------------------------------
 
-NUMPY = "NumPy on one core"
-
 
 def case_of(where, found, n):
     return f"{where}, n = {n}, {n / found['limits']['balance']:.2g} n*"
@@ -247,9 +245,6 @@ def size_rows(case, size, flops, limit, libraries, compared):
     for contender in size["contenders"]:
         name, seconds = contender["name"], contender["seconds"]
         rates = [1e-9 * flops / s for s in seconds]
-        if name == NUMPY:
-            rows.append(row(case, name, rates, "GFlop/s"))
-            continue
         limits = limit(contender["grid"])
         fraction = max(limits) / statistics.median(seconds)
         against = ratio(best, seconds) if name.startswith("tilewave") and best else None

@@ -6,7 +6,7 @@ flops over all ranks' rate of products, or the bytes of the panels that each ran
 the part that it has. Contenders, where they are installed: MKL's and Debian's pdgetrf, pdpotrf or pdgeqrf, the best of
 three block sizes and of the grids in trials beforehand (what takes more than --limit seconds there is left out, with a
 row that says so); of LU also HPL, the best of twelve settings, after the turns of the others (it is a program, and its
-time has the solution of one system in it); NumPy on one core.
+time has the solution of one system in it).
 
 ``--predict RANKS,...`` runs nothing: it predicts factors of --size (default 20,000) rows on so many ranks of the
 fat-tree machine, on the best grid beside one row of ranks.

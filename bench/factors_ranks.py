@@ -7,7 +7,7 @@ import tilewave as tw
 from tilewave.allgather import allgather
 
 from bench import scalapack
-from bench.dense import NUMPY, Limits, Turn, measured_context, planned, race, refuse, timed
+from bench.dense import Limits, Turn, measured_context, planned, race, refuse
 from bench.matmul_ranks import say
 from bench.trials_ranks import routine_of, values_of
 
@@ -27,8 +27,6 @@ def worker(kind, sizes, best, repeats, rate, quick=False):
         ]
         contenders = [one.record() for one in race(context, turns, repeats)]
         refuse(context, f"bench {kind}: n = {n}", np.allclose(logs, logs[0], rtol=1e-8))
-        seconds = _numpy(context, kind, n, min(repeats, 3))
-        contenders.append({"name": NUMPY, "family": NUMPY, "grid": (1, 1), "seconds": seconds, "plan": ""})
         found.append({"n": n, "contenders": contenders})
         if context.rank == 0:
             print(f" {n}", end="", flush=True, file=sys.stderr)
@@ -70,12 +68,3 @@ def _theirs(context, kind, n, name, library, block, grid, logs):
 
     label = f"{name}, block {block}, grid {grid[0]}x{grid[1]}"
     return Turn(label, run, tuple(grid), ready=ready, check=check, family=name)
-
-
-def _numpy(context, kind, n, repeats):
-    """Seconds of one factorization of rank 0 alone: the floor."""
-    n = n if context.rank == 0 else 1
-    at = np.arange(n)
-    a = values_of(kind, n)(at[:, None], at[None, :])
-    call = {"lu": np.linalg.slogdet, "cholesky": np.linalg.cholesky, "qr": lambda a: np.linalg.qr(a, mode="raw")}[kind]
-    return [timed(context, lambda: call(a)) for _ in range(repeats + 1)][1:]

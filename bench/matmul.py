@@ -5,8 +5,7 @@ HOSTS@RATE as in 2@1gbit (hosts in a box; needs root). Sizes lie around the bala
 F flops a second compute as long as they receive R bytes a second. A and C lie by block rows and B by block columns;
 "grid": all three in blocks on a grid. The limit is max(compute, wire): 2 n^3 flops over all ranks' rate, or the bytes
 that each rank must receive for its grid. Overlap is what is hidden of the shorter of the two. Contenders, where they
-are installed: pdgemm of MKL and of Debian's ScaLAPACK with OpenBLAS, the best of three block sizes and of the grids;
-NumPy on one core.
+are installed: pdgemm of MKL and of Debian's ScaLAPACK with OpenBLAS, the best of three block sizes and of the grids.
 """
 
 import argparse

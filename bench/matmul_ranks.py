@@ -8,7 +8,6 @@ import tilewave as tw
 from bench import scalapack
 from bench.dense import (
     BLOCKS,
-    NUMPY,
     Limits,
     Turn,
     cyclic,
@@ -19,7 +18,6 @@ from bench.dense import (
     race,
     refuse,
     sizes_around,
-    timed,
     uniform,
 )
 
@@ -57,9 +55,6 @@ def worker(algorithms, sizes, factors, least, most, repeats, rate, others, quick
         for name, library in libraries.items():
             turns += _theirs(context, n, name, library)
         contenders = [one.record() for one in race(context, turns, repeats)]
-        if others:
-            seconds = _numpy(context, n, min(repeats, 3))
-            contenders.append({"name": NUMPY, "family": NUMPY, "seconds": seconds, "grid": (1, 1), "plan": ""})
         found.append({"n": n, "contenders": contenders})
         if context.rank == 0:
             print(f" {n}", end="", flush=True, file=sys.stderr)
@@ -131,9 +126,3 @@ def _theirs(context, n, name, library):
                 )
             )
     return turns
-
-
-def _numpy(context, n, repeats):
-    """Seconds of one product of rank 0 alone: the floor."""
-    a, b, c = (np.ones((n, n)) if context.rank == 0 else np.ones((1, 1)) for _ in range(3))
-    return [timed(context, lambda: np.matmul(a, b, out=c)) for _ in range(repeats + 1)][1:]

@@ -1,40 +1,35 @@
-"""The experiment of prieto1999: what strided faces cost, and how long every partition of a box takes.
+"""The experiment of prieto1999: how long every partition of a box takes; `bench papers` has its strided faces.
 
 ``tilewave bench partitions [--where NAME,...] [--extent N] [--json FILE] [--png FILE] [--quick]``; NAME: 2x1 (ranks x
-threads here), or HOSTS@RATE as in 4@1gbit (hosts in a box; needs root). First two ranks exchange faces whose words of 8
-bytes have a stride: prepared exchanges of ours, mpi4py with packing, and with derived types. Then an explicit
-7-point scheme on double-precision complex cells, in C order, runs on every factorisation of the ranks, with the border
-first and the messages behind the inner part (overlapped), or computed whole and then sent (plain); so does the plan
-that is taken when nothing is asked for. The ratio of a partition is to the best one, and of "plain / overlapped" what
-overlapping gains.
+threads here), or HOSTS@RATE as in 4@1gbit (hosts in a box; needs root). An explicit 7-point scheme on double-precision
+complex cells, in C order, runs on every factorisation of the ranks, with the border first and the messages behind the
+inner part (overlapped), or computed whole and then sent (plain); so does the plan that is taken when nothing is asked
+for. The ratio of a partition is to the best one, and of "plain / overlapped" what overlapping gains.
 """
 
 import argparse
-import statistics
+from pathlib import Path
 
-from bench.cluster import LINE_BYTES_S, at_place, place_option, places
-from bench.dense import MBIT, error_percent
-from bench.halo import OURS
-from bench.results import on_ranks, picture_file, picture_option, publish, row, save_picture
+from bench.cluster import at_place, place_option, places
+from bench.dense import error_percent
+from bench.results import machine, on_ranks, publish, row
 
 WORKER = "bench.partitions_ranks"
 PLACES = ("2x1", "2@1gbit", "2@none", "4@1gbit", "4@none", "8@1gbit")
-STRIDES = (1, 2, 4, 8, 16, 32, 64)
-SIZES = (4 << 10, 32 << 10, 256 << 10, 1 << 20)
 
 
 def partitions(json_path=None, quick=False, args=()):
-    """The cost of a message by stride, the time of every partition, and overlapped against plain."""
+    """The time of every partition, and overlapped against plain."""
     parser = argparse.ArgumentParser(prog="tilewave bench partitions", description=__doc__.splitlines()[0])
     place_option(parser, PLACES, ("2x1", "2@1gbit", "4@1gbit"))
     parser.add_argument("--extent", type=int, action="append", help="cells along each axis (default 64 and 128)")
     parser.add_argument("--steps", type=int, default=10, help="time steps (default 10)")
     parser.add_argument("--repeats", type=int, default=5, help="turns (default 5)")
-    picture_option(parser, "partitions")
+    parser.add_argument("--png", help="file of the picture (default: as the JSON's, or partitions.png)")
     options = parser.parse_args(list(args))
     arguments = {
-        "strides": [1, 8] if quick else STRIDES,
-        "sizes": [4 << 10] if quick else SIZES,
+        "strides": [],
+        "sizes": [],
         "extents": [[n] * 3 for n in options.extent or ([12] if quick else [64, 128])],
         "steps": 2 if quick else options.steps,
         "repeats": 1 if quick else options.repeats,
@@ -43,25 +38,10 @@ def partitions(json_path=None, quick=False, args=()):
     for where in places(options.where, PLACES, "partitions"):
         with at_place(where, "partitions") as place:
             found[where] = on_ranks(WORKER, place.ranks, arguments, runner=place.start)
-    rows = [r for where, data in found.items() for r in _message_rows(where, data["messages"])]
-    rows += [r for where, data in found.items() for one in data["partitions"] for r in partition_rows(where, one)]
+    rows = [r for where, data in found.items() for one in data["partitions"] for r in partition_rows(where, one)]
     publish("partitions", rows, json_path)
     if found:
-        _picture(found, picture_file("partitions", options.png, json_path))
-
-
-def _message_rows(where, messages):
-    """MB/s of each contender by stride and size; the limit is the line, where it has a rate."""
-    rows, limit = [], MBIT.get(where.partition("@")[2], 0) * LINE_BYTES_S
-    for one in messages:
-        case = f"{where}, face of {one['bytes'] >> 10} KB, stride {one['stride']}"
-        theirs = min((t for name, t in one["times"].items() if name != OURS), key=statistics.median)
-        for name, seconds in one["times"].items():
-            rates = [one["bytes"] / s / 1e6 for s in seconds]
-            against = statistics.median(theirs) / statistics.median(seconds) if name == OURS else None
-            fraction = 1e6 * statistics.median(rates) / limit if limit else None
-            rows.append(row(case, name, rates, "MB/s", ratio_to_contender=against, fraction_of_limit=fraction))
-    return rows
+        _picture(found, options.png or Path(json_path or "partitions").with_suffix(".png"))
 
 
 def partition_rows(where, one):
@@ -89,30 +69,19 @@ def partition_rows(where, one):
 
 
 def _picture(found, png):
-    """As the paper's figures: MB/s over bytes by stride; time by partition; plain over overlapped."""
+    """As the paper's figures: time by partition; plain over overlapped."""
     from matplotlib.figure import Figure
 
     bars = [sum(len(one["plans"]) for one in data["partitions"]) for data in found.values()]
     heights = [max(4.2, 0.16 * count) for count in bars]  # inches
-    figure = Figure(figsize=(16, sum(heights)), layout="constrained")
-    panels_of = figure.subplots(len(found), 3, squeeze=False, height_ratios=heights)
+    figure = Figure(figsize=(11, sum(heights)), layout="constrained")
+    panels_of = figure.subplots(len(found), 2, squeeze=False, height_ratios=heights)
     for panels, (where, data) in zip(panels_of, found.items(), strict=True):
-        _draw_messages(panels[0], where, data["messages"])
-        _draw_partitions(*panels[1:], where, data["partitions"])
-    save_picture(figure, "prieto1999", png)
-
-
-def _draw_messages(panel, where, messages):
-    panel.set_title(f"{where}: exchange of a face, MB/s in each direction", fontsize=9)
-    for stride in dict.fromkeys(one["stride"] for one in messages):
-        of_stride = [one for one in messages if one["stride"] == stride]
-        rates = [one["bytes"] / statistics.median(one["times"][OURS]) / 1e6 for one in of_stride]
-        panel.loglog([one["bytes"] for one in of_stride], rates, "o-", markersize=4, label=f"stride {stride}")
-    panel.set_xlabel("bytes")
-    if messages:
-        panel.legend(fontsize=7)
-    else:
-        panel.text(0.5, 0.5, "two ranks only", ha="center", transform=panel.transAxes)
+        _draw_partitions(*panels, where, data["partitions"])
+    info = machine()
+    figure.suptitle(f"prieto1999, {info['processor']}, commit {info['commit']}", fontsize=9)
+    figure.savefig(png, dpi=120)
+    print(f"picture: {png}")
 
 
 def _draw_partitions(times, gains, where, partitions):

@@ -105,24 +105,6 @@ def write(name, rows, json_path):
         Path(json_path).write_text(json.dumps(data, indent=1) + "\n")
 
 
-def picture_option(parser, name):
-    """The option --png, as `picture_file` reads it."""
-    parser.add_argument("--png", help=f"file of the picture (default: as the JSON's, or {name}.png)")
-
-
-def picture_file(name, asked, json_path):
-    """The file of a benchmark's picture: as asked for, else that of the JSON with another ending."""
-    return asked or (Path(json_path).with_suffix(".png") if json_path else f"{name}.png")
-
-
-def save_picture(figure, title, png):
-    """Write a Matplotlib figure whose title names the machine."""
-    info = machine()
-    figure.suptitle(f"{title}, {info['processor']}, commit {info['commit']}", fontsize=9)
-    figure.savefig(png, dpi=120)
-    print(f"picture: {png}")
-
-
 def run_here(argv, ranks):
     """Run a command on some ranks of this host; its exit code."""
     from tilewave.launch.launch import mpiexec_command

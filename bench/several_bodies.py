@@ -1,4 +1,4 @@
-"""The bodies of `bench several`: shallow water, Yee's scheme, elastic waves: in place, and with time."""
+"""The bodies of `bench several`: shallow water, Yee's scheme, elastic waves."""
 
 import numpy as np
 import tilewave as tw
@@ -49,32 +49,12 @@ def stress(x, y, s, p, q, i, j):
     s[i, j] = s[i, j] + 0.1 * (p[i, j + 1] - p[i, j] + q[i + 1, j] - q[i, j])
 
 
-@tw.nest
-def height_in_time(h, u, v, t, i, j):
-    h[t + 1, i, j] = h[t, i, j] - 0.1 * (u[t, i + 1, j] - u[t, i, j] + v[t, i, j + 1] - v[t, i, j])
-
-
-@tw.nest
-def zonal_in_time(u, h, t, i, j):
-    u[t + 1, i, j] = u[t, i, j] - 0.1 * (h[t + 1, i, j] - h[t + 1, i - 1, j])
-
-
-@tw.nest
-def meridional_in_time(v, h, t, i, j):
-    v[t + 1, i, j] = v[t, i, j] - 0.1 * (h[t + 1, i, j] - h[t + 1, i, j - 1])
-
-
-#: By name: the nests of a time step, their arrays, loops that are periodic, and the nests with time.
+#: By name: the nests of a time step, their arrays, and loops that are periodic.
 BODIES = {
-    "shallow water": ((height, zonal, meridional), "huv", (), (height_in_time, zonal_in_time, meridional_in_time)),
-    "shallow water, periodic": (
-        (height, zonal, meridional),
-        "huv",
-        ("i",),
-        (height_in_time, zonal_in_time, meridional_in_time),
-    ),
-    "Yee": ((electric, magnetic_x, magnetic_y), "EXY", (), ()),
-    "elastic waves": ((velocity, stress), "pqxys", (), ()),
+    "shallow water": ((height, zonal, meridional), "huv", ()),
+    "shallow water, periodic": ((height, zonal, meridional), "huv", ("i",)),
+    "Yee": ((electric, magnetic_x, magnetic_y), "EXY", ()),
+    "elastic waves": ((velocity, stress), "pqxys", ()),
 }
 
 

@@ -18,7 +18,7 @@ def worker(name, n, steps, threads, repeats):
 
 
 def _ours(context, name, n, steps):
-    nests, names, periodic, in_time = BODIES[name]
+    nests, names, periodic = BODIES[name]
 
     def fields():
         values = start(name, n)
@@ -30,16 +30,10 @@ def _ours(context, name, n, steps):
             for nest in nests
         ]
 
-    chained, turned, stepped = fields(), fields(), fields()
+    chained, turned = fields(), fields()
     chain, in_turn = tw.chain(bound(chained)), bound(turned)
     yield _turn("tilewave, chain", lambda: chain.run(times=steps), chained, lambda: (chain.explain().split("\n")[0], 0))
     yield _turn("tilewave, in turn", lambda: [nest.run() for _ in range(steps) for nest in in_turn], turned)
-    if in_time:
-        yield _turn(
-            "tilewave, steps=",
-            lambda: tw.run(in_time, **stepped, steps=steps, periodic=periodic, context=context),
-            stepped,
-        )
 
 
 def _turn(label, run, arrays, plan=None):

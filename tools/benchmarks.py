@@ -36,7 +36,7 @@ TITLES = {
     "transport": "Transport sweeps of eight octants: the ratio is the best contender's time / ours",
     "stencils": "Stencils in time: the ratio is to the best contender, plain g++ loops or a mode of Devito",
     "halo": "Halo exchanges of two ranks: the ratio is the best contender's time / ours",
-    "partitions": "Partitions (prieto1999): MB/s of strided faces, and the plan's time / the best partition's",
+    "partitions": "Partitions (prieto1999): the plan's time / the best partition's",
     "unequal": "Hosts of which one has half a CPU: the ratio is to even blocks, the limit the sum of the ranks' rates",
     "multigrid": "Poisson on a cube to 1e-8: the ratio is the best contender's time / that of each",
     "patterns": "Patterns: the ratio is MPI's best / ours; the limit is the line rate, or a copy in memory",

@@ -1,13 +1,11 @@
 """prieto1999: what strided messages cost, which partition of a box is the fastest, and whether overlap pays."""
 
-import itertools
-import math
-
 import tilewave as tw
 from tilewave import _core
 
 from bench.halo import OURS
 from bench.papers.page import figure, table
+from bench.partitions_ranks import factorisations
 from bench.results import on_ranks
 
 TITLE = "Partitions of regular domains: the stride of message data against the number of bytes."
@@ -147,12 +145,6 @@ def step_s(n, grid, schedule="overlapping"):
     machine = tw.Machine.load("t3e-torus")
     rate_of_cell = _core.KernelRate(machine.point_s, 0, 0)
     return _core.evaluate(problem, plan, machine._to_core(), rate_of_cell, all_ranks=True).time_s / STEPS
-
-
-def factorisations(ranks):
-    """All grids of a power of two of processors."""
-    sides = [1 << k for k in range(ranks.bit_length())]
-    return [grid for grid in itertools.product(sides, repeat=3) if math.prod(grid) == ranks]
 
 
 def _dims(grid):

@@ -7,11 +7,18 @@ from tilewave.nest.bounds import loop_bounds
 from tilewave.nest.reference import _Times, run_body
 from tilewave.nests.problem import check_steps
 
-from bench.several_bodies import height_in_time, zonal_in_time
-
-height, zonal = height_in_time, zonal_in_time
 SHAPE = 9, 11
 OLDER = 3
+
+
+@tw.nest
+def height(h, u, v, t, i, j):
+    h[t+1, i, j] = h[t, i, j] - 0.1 * (u[t, i+1, j] - u[t, i, j] + v[t, i, j+1] - v[t, i, j])
+
+
+@tw.nest
+def zonal(u, h, t, i, j):
+    u[t+1, i, j] = u[t, i, j] - 0.1 * (h[t+1, i, j] - h[t+1, i-1, j])
 
 
 @tw.nest
