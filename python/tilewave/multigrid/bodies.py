@@ -189,27 +189,12 @@ def weight_names(transfers):
 
 
 @functools.cache
-def correct_equally(transfers, masked):
-    """The coarse cell's value in all of its finer ones: the transpose of `restrict`, but for a factor.
+def correct(transfers, masked, equal):
+    """Linear along each axis from the coarse cell and its neighbour there.
 
-    Masked: in those with material, where m is 1.
+    Equal: the coarse cell's value in all of its finer ones, the transpose of `restrict`, but for a factor. Masked: in
+    cells with material, where m is 1.
     """
-    dims, lines = len(transfers), []
-    for sides in _children(transfers):
-        masks = [d for d, side in enumerate(sides) if side == "high" and transfers[d] == "odd"]
-        factor = "".join(f"m{'xyz'[d]}[{INDICES[d]}] * " for d in masks)
-        lines.append(f"u[{_child(dims, sides)}] += {factor}{_material(dims, sides, masked)}e[{_at(dims)}]")
-    names = [f"m{'xyz'[d]}" for d, t in enumerate(transfers) if t == "odd"]
-    return _made("correct", ["u", "e", *names, *("m" * masked)], dims, lines)
-
-
-def _material(dims, sides, masked):
-    return f"m[{_child(dims, sides)}] * " if masked else ""
-
-
-@functools.cache
-def correct(transfers, masked):
-    """Linear along each axis from the coarse cell and its neighbour there."""
     dims, lines = len(transfers), []
     for sides in _children(transfers):
         parts, factor = [f"e[{_at(dims)}]"], ""
@@ -217,12 +202,13 @@ def correct(transfers, masked):
             if not side:
                 continue
             neighbour = f"{INDICES[d]} {'-' if side == 'low' else '+'} 1"
-            parts.append(f"{side[0]}{'xyz'[d]}[{INDICES[d]}] * (e[{_at(dims, {d: neighbour})}] - e[{_at(dims)}])")
+            if not equal:
+                parts.append(f"{side[0]}{'xyz'[d]}[{INDICES[d]}] * (e[{_at(dims, {d: neighbour})}] - e[{_at(dims)}])")
             if side == "high" and transfers[d] == "odd":
                 factor += f"m{'xyz'[d]}[{INDICES[d]}] * "
-        factor += _material(dims, sides, masked)
+        factor += f"m[{_child(dims, sides)}] * " if masked else ""
         lines.append(f"u[{_child(dims, sides)}] += {factor}({' + '.join(parts)})")
-    names = [name for along in weight_names(transfers) for name in along]
+    names = [name for along in weight_names(transfers) for name in along if name.startswith("m") or not equal]
     return _made("correct", ["u", "e", *names, *("m" * masked)], dims, lines)
 
 
@@ -272,11 +258,12 @@ def inverse_as_stencil(shape, inverse):
 
 
 @functools.cache
-def begin(dims):
-    """The residual is the right side of the preconditioner; p, s = A p and w = A u begin as 0."""
+def begin(dims, residuals, zeros):
+    """x is u; arrays for the residual are the one that is given; others begin as 0. Names of one letter."""
     at = _at(dims)
-    lines = [f"x[{at}] = u[{at}]", f"f[{at}] = r[{at}]", *(f"{name}[{at}] = 0.0" for name in "psw")]
-    return _made("begin", list("xfpswur"), dims, lines)
+    lines = [f"x[{at}] = u[{at}]", *(f"{name}[{at}] = given[{at}]" for name in residuals)]
+    lines += [f"{name}[{at}] = 0.0" for name in zeros]
+    return _made("begin", ["x", *residuals, *zeros, "u", "given"], dims, lines)
 
 
 @functools.cache
@@ -325,14 +312,6 @@ def apply(dims, links, hermitian):
 
 
 # Minimal residuals.
-
-
-@functools.cache
-def begin_step(dims):
-    """The residual `given` is the first vector; directions and vectors before it begin as 0."""
-    at = _at(dims)
-    lines = [f"x[{at}] = u[{at}]", *(f"{name}[{at}] = given[{at}]" for name in "fr")]
-    return _made("begin", [*"xfrpqzbwu", "given"], dims, [*lines, *(f"{name}[{at}] = 0.0" for name in "pqzbw")])
 
 
 @functools.cache

@@ -126,22 +126,47 @@ def diagonal(faces, sigma):
     return total
 
 
-def dense_matrix(shape, faces, sigma, periodic=()):
-    """The operator of a small grid as a matrix; `faces` by axis, `periodic` the axes that wrap."""
+def operator_of(faces, sigma, axes):
+    """By offset of a neighbour what its value is multiplied by: of upper ones, and of the cell itself; see `galerkin`.
+
+    Parameters
+    ----------
+    faces : list of numpy.ndarray
+        By axis those normal to it, in arrays of all dimensions.
+    sigma : numpy.ndarray
+        Of the cells.
+    axes : list of Axis
+    """
+    dims = len(axes)
+    inside = (slice(1, -1),) * dims
+    operator, diagonal = {}, sigma.copy()
+    for d, (along, axis) in enumerate(zip(faces, axes, strict=True)):
+        above = along[tuple(slice(2, None) if e == d else slice(1, -1) for e in range(dims))]
+        diagonal = diagonal + (along[inside] + above)
+        last = np.indices(sigma.shape, sparse=True)[d] == axis.cells - 1
+        offset = tuple(int(e == d) for e in range(dims))
+        operator[offset] = -above if axis.periodic and axis.cells > 1 else np.where(last, 0.0, -above)
+        if axis.periodic and axis.cells == 1:  # it has nothing to exchange with itself
+            diagonal = diagonal - 2 * above
+    return {(0,) * dims: diagonal, **operator}
+
+
+def dense_matrix(operator):
+    """Such an operator of a small grid as a matrix; the other half is its transpose."""
+    shape = next(iter(operator.values())).shape
     numbers = np.arange(np.prod(shape)).reshape(shape)
-    sigma = np.broadcast_to(sigma, shape)
-    matrix = np.zeros((numbers.size, numbers.size), np.result_type(float, sigma.dtype))
-    for cell in np.ndindex(*shape):
-        here = numbers[cell]
-        matrix[here, here] += sigma[cell]
-        for axis, along in enumerate(faces):
-            for step in (0, 1):
-                at = tuple(c + 1 + (step if d == axis else 0) for d, c in enumerate(cell))
-                conductance = along[at[axis]] if along.ndim == 1 else along[at]
-                matrix[here, here] += conductance
-                other = [c + (2 * step - 1 if d == axis else 0) for d, c in enumerate(cell)]
-                if axis in periodic:
-                    other[axis] %= shape[axis]
-                if 0 <= other[axis] < shape[axis]:
-                    matrix[here, numbers[tuple(other)]] -= conductance
+    matrix = np.zeros((numbers.size, numbers.size), np.result_type(*operator.values()))
+    for o, a in operator.items():
+        others = shifted(numbers, o)
+        np.add.at(matrix, (numbers, others), a)
+        if any(o):
+            np.add.at(matrix, (others, numbers), a)
     return matrix
+
+
+def shifted(values, steps, sign=1):
+    """Of the cells so many steps above; beyond the last ones are the first."""
+    for d, step in enumerate(steps):
+        if step:
+            values = np.roll(values, -sign * step, d)
+    return values

@@ -33,7 +33,7 @@ class ConjugateGradients:
         self.zero, self._hermitian = dtype.type(0).item(), dtype.kind == "c" and not complex_matrix
         self.x, self._p, self._s, self._w = (make_field(grid.shape, dtype, grid.blocks, context) for _ in range(4))
         fields = {"x": self.x, "f": grid.f, "p": self._p, "s": self._s, "u": grid.u, "w": self._w}
-        self._begin = cycle.bound("begin", bodies.begin(dims), **fields, r=grid.r)
+        self._begin = cycle.bound("begin", bodies.begin(dims, "f", "psw"), **fields, given=grid.r)
         self._hand_back = cycle.bound("hand back", bodies.hand_back(dims), u=grid.u, x=self.x)
         advance = cycle.bound(
             "advance",

@@ -222,11 +222,8 @@ class Cycle:
         for names, a, b in zip(bodies.weight_names(transfers), fine.cells.axes, coarse.cells.axes, strict=True):
             if names:
                 weights |= dict(zip(names, (*a.weights(b), a.complete(b)), strict=False))
-        if equal:
-            nest = bodies.correct_equally(transfers, masked)
-            weights = {name: value for name, value in weights.items() if name in nest.arrays}
-        else:
-            nest = bodies.correct(transfers, masked)
+        nest = bodies.correct(transfers, masked, equal)
+        weights = {name: value for name, value in weights.items() if name in nest.arrays}
         return self.bound(key, nest, u=fine.u, e=coarse.u, **weights, **fine.material)
 
 

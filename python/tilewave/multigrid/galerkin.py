@@ -15,8 +15,7 @@ import numpy as np
 from tilewave.errors import ConfigError
 from tilewave.multigrid import given
 from tilewave.multigrid.axes import coarser
-from tilewave.multigrid.bodies import units
-from tilewave.multigrid.coefficients import variable_faces
+from tilewave.multigrid.coefficients import dense_matrix, operator_of, shifted, variable_faces
 
 #: In terms of the least k above 0, what cells without material have for interpolation alone: coarse cells there
 #: stand for cells of narrow regions beside them.
@@ -79,7 +78,7 @@ class Following:
 
     def arrays(self):
         """By offset what couples each cell and the one so far below it; the diagonal; with an element around."""
-        found = {o: _padded(-_roll(self.operator[o], o, -1)) for o in self.links}
+        found = {o: _padded(-shifted(self.operator[o], o, -1)) for o in self.links}
         diagonal = self.operator[(0,) * len(self.axes)]
         return found, _padded(np.where(diagonal == 0, np.abs(diagonal).max(initial=0) or 1.0, diagonal))
 
@@ -93,49 +92,29 @@ class Following:
         axes = coarser(self.axes, [self.coupling(d) for d in range(len(self.axes))])
         halved = tuple(a is not b for a, b in zip(self.axes, axes, strict=True))
         shape = tuple(axis.cells for axis in axes)
-        matrix = self.operator | {tuple(-x for x in o): _roll(self.operator[o], o, -1) for o in self.links}
+        matrix = self.operator | {tuple(-x for x in o): shifted(self.operator[o], o, -1) for o in self.links}
         weights = _interpolation({o: np.real(a) for o, a in matrix.items()}, halved, shape)
         odd = [d for d, a in enumerate(self.axes) if halved[d] and a.periodic and a.cells % 2]
         return Following(axes, _product(matrix, weights, halved, shape, odd), weights)
 
     def matrix(self):
         """The operator as a dense matrix."""
-        numbers = np.arange(np.prod(self.shape)).reshape(self.shape)
-        matrix = np.zeros((numbers.size, numbers.size), np.result_type(*self.operator.values()))
-        for o, a in self.operator.items():
-            np.add.at(matrix, (numbers, _roll(numbers, o)), a)
-            if any(o):
-                np.add.at(matrix, (_roll(numbers, o), numbers), a)
-        return matrix
+        return dense_matrix(self.operator)
 
 
 def following(cells, spacings, k):
     """The finest grid in that form; without material, with a little of it."""
     k = np.where(k > 0, k, NO_MATERIAL * k[k > 0].min())
-    inside = tuple(slice(1, -1) for _ in k.shape)
-    operator, diagonal = {}, cells.sigma[inside].copy()
-    for d, (o, h, axis) in enumerate(zip(units(k.ndim), spacings, cells.axes, strict=True)):
-        faces = variable_faces(k, h, axis.boundary, d)
-        above = faces[tuple(slice(2, None) if e == d else slice(1, -1) for e in range(k.ndim))]
-        diagonal += faces[inside] + above
-        last = np.indices(k.shape, sparse=True)[d] == axis.cells - 1
-        operator[o] = -above if axis.periodic and axis.cells > 1 else np.where(last, 0.0, -above)
-        if axis.periodic and axis.cells == 1:  # it has nothing to exchange with itself
-            diagonal -= 2 * above
-    return Following(cells.axes, {(0,) * k.ndim: diagonal, **operator}, {})
+    faces = [
+        variable_faces(k, h, axis.boundary, d) for d, (h, axis) in enumerate(zip(spacings, cells.axes, strict=True))
+    ]
+    sigma = cells.sigma[tuple(slice(1, -1) for _ in k.shape)]
+    return Following(cells.axes, operator_of(faces, sigma, cells.axes), {})
 
 
 def _padded(values):
     """With what is at the other end around the cells: 0 counts there unless an axis is periodic."""
     return np.pad(values, 1, mode="wrap")
-
-
-def _roll(values, steps, sign=1):
-    """Of the cells so many steps above."""
-    for d, step in enumerate(steps):
-        if step:
-            values = np.roll(values, -sign * step, d)
-    return values
 
 
 def _part(values, parity, halved, shape):
@@ -168,7 +147,7 @@ def _interpolation(matrix, halved, shape):
             other, step = tuple(p * (x == 0) for p, x in zip(parity, o, strict=True)), tuple(int(x > 0) for x in o)
             for q, w in found[other].items():
                 to = _add(q, step)
-                here[to] = here.get(to, 0) + a * (w if q == zero == other else _roll(w, step))
+                here[to] = here.get(to, 0) + a * (w if q == zero == other else shifted(w, step))
     found[zero] = {zero: np.ones(shape)}
     return {(parity, q): w for parity, weights in found.items() for q, w in weights.items()}
 
@@ -185,13 +164,13 @@ def _product(matrix, weights, halved, shape, odd):
             part = _part(a, parity, halved, shape)
             for q, w in _seen(weights, other, o, odd).items():
                 to = _add(q, step)
-                images[to] = images.get(to, 0) + part * _roll(w, step)
+                images[to] = images.get(to, 0) + part * shifted(w, step)
         for q, w in _seen(weights, parity, (0,) * len(shape), ()).items():
             for to, image in images.items():
                 o = tuple(x - y for x, y in zip(to, q, strict=True))
                 o = tuple(x if n > 1 else 0 for x, n in zip(o, shape, strict=True))  # one cell is its own neighbour
                 if o >= (0,) * len(shape):
-                    found[o] = found.get(o, 0) + _roll(w * image, q, -1)
+                    found[o] = found.get(o, 0) + shifted(w * image, q, -1)
     return found
 
 

@@ -16,6 +16,7 @@ from tilewave.multigrid.coefficients import (
     dense_matrix,
     diagonal,
     everywhere,
+    operator_of,
     variable_faces,
 )
 
@@ -96,9 +97,8 @@ class Cells:
 
     def matrix(self):
         """The operator."""
-        cells = tuple(slice(1, -1) for _ in self.axes)
-        sigma = self.sigma[cells] if self.varies else self.sigma
-        return dense_matrix(self.shape, self.faces, sigma, [d for d, axis in enumerate(self.axes) if axis.periodic])
+        cells = self.as_varying()
+        return dense_matrix(operator_of(cells.faces, cells.sigma[(slice(1, -1),) * len(self.axes)], self.axes))
 
 
 def finest(shape, spacings, boundary, k, sigma):

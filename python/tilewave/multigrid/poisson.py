@@ -271,9 +271,7 @@ class Poisson:
         yield ""
         self._take_right_side(r)
         self._levels[0].u.fill(0.0)
-        if "precondition" not in self._chains:
-            self._chains["precondition"] = chain(self._cycle.nests_of_cycle(), context=self.context)
-        self._chains["precondition"].run()
+        self._chain("precondition", self._cycle.nests_of_cycle).run()
         return self._handed_over(self._levels[0].u)
 
     def aspreconditioner(self) -> Any:
@@ -300,15 +298,16 @@ class Poisson:
         return f"coarse grids: {self.coarse}\n{self._cycles().explain()}"
 
     def _cycles(self):
-        if "cycles" not in self._chains:
-            nests = [*self._cycle.nests_of_cycle(), *self._cycle.norm()]
-            self._chains["cycles"] = chain(nests, context=self.context)
-        return self._chains["cycles"]
+        return self._chain("cycles", lambda: [*self._cycle.nests_of_cycle(), *self._cycle.norm()])
 
     def _full_multigrid(self):
-        if "fmg" not in self._chains:
-            self._chains["fmg"] = chain([*self._cycle.nests_of_full(), *self._cycle.norm()], context=self.context)
-        return self._chains["fmg"]
+        return self._chain("fmg", lambda: [*self._cycle.nests_of_full(), *self._cycle.norm()])
+
+    def _chain(self, name, nests):
+        """The chain of what a function gives, made once."""
+        if name not in self._chains:
+            self._chains[name] = chain(nests(), context=self.context)
+        return self._chains[name]
 
     def _run_cycles(self, _f, _start, end, most):
         """Cycles from the finest grid's u: the norm after each, and seconds."""

@@ -26,7 +26,7 @@ class MinimalResiduals:
         grid, context, dims = cycle.levels[0], cycle.context, cycle.dims
         self.x, *others = (make_field(grid.shape, grid.u.dtype, grid.blocks, context) for _ in range(7))
         fields = dict(zip("pqzbwr", others, strict=True)) | {"x": self.x, "f": grid.f, "u": grid.u}
-        self._begin = cycle.bound("begin", bodies.begin_step(dims), **fields, given=grid.r)
+        self._begin = cycle.bound("begin", bodies.begin(dims, "fr", "pqzbw"), **fields, given=grid.r)
         self._hand_back = cycle.bound("hand back", bodies.hand_back(dims), u=grid.u, x=self.x)
         norm = {"norm": reduction.norm("r")}
         step = cycle.bound("step", bodies.step(dims), **fields, **NOTHING, reduce=norm)

@@ -49,24 +49,25 @@ def planned(nest, ready):
     """What the core's report of a run would be, in a dry run: it takes what is predicted."""
     time_s, points = ready.plan.predicted.time_s, ready.sweep.points
     ready.context._dry_run.calls.add(f"nest {nest.name}", time_s, ready.plan, ready.arrays.values())
-    return types.SimpleNamespace(
-        plan=ready.sweep.plan,
-        ranks=1 if ready.on_one_rank else ready.context.size,
-        threads=ready.sweep.plan.lanes,
-        timeline=_core.Timeline(),
-        parts=_core.parts(_core.Timeline()),
-        lanes=[],
-        overlap_ratio=math.nan,
-        interrupted=False,
-        time_s=time_s,
-        moving_s=0.0,
-        call_s=time_s,
-        points=points,
-        points_per_s=points / time_s if time_s > 0 else 0.0,
-        waves=0,
-        buffer_bytes=0,
-        reduced=(),
-    )
+    ranks = 1 if ready.on_one_rank else ready.context.size
+    return report_of(time_s, points, plan=ready.sweep.plan, ranks=ranks, threads=ready.sweep.plan.lanes, call_s=time_s)
+
+
+def report_of(time_s, points, **others):
+    """A report as the core's of a run, which has nothing that is not given."""
+    nothing = {
+        "timeline": _core.Timeline(),
+        "parts": _core.parts(_core.Timeline()),
+        "lanes": [],
+        "overlap_ratio": math.nan,
+        "interrupted": False,
+        "moving_s": 0.0,
+        "waves": 0,
+        "buffer_bytes": 0,
+        "reduced": (),
+    }
+    rate = points / time_s if time_s > 0 else 0.0
+    return types.SimpleNamespace(**{**nothing, **others}, time_s=time_s, points=points, points_per_s=rate)
 
 
 def _time_steps(ready):

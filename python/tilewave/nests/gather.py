@@ -9,7 +9,7 @@ from tilewave.nest.bounds import loop_bounds, loop_directions, read_strides
 from tilewave.nest.inner import extents_of
 from tilewave.nests.arguments import check_arrays, split_arguments
 from tilewave.nests.problem import box_of_loops, lacking_time
-from tilewave.nests.task_nests import TaskNestCall, described, is_numpy, memories, threads_of, tile_of
+from tilewave.nests.task_nests import TaskNestCall, is_numpy, threads_of, tile_of
 from tilewave.plan.fixed import fixed_by
 from tilewave.plan.plan import Plan
 
@@ -223,21 +223,9 @@ def checked(nest, context, loops, plan, fastmath, arguments, reduce=None, points
         "loops": nest.indices,
         "extents": extents,
     }
-    scalars = nest.bind_scalars(scalars)
-    description = described(f"gathers, downwards {down}", nest, arrays, scalars, bounds, made, fastmath)
-    call = GatherCall(
-        nest,
-        context,
-        arrays,
-        memories(nest, arrays),
-        scalars,
-        {**nest.captured().values, **extents_of(nest, arrays)},
-        bounds,
-        None,
-        made,
-        bool(fastmath),
-        description,
-    )
+    scalars, captured = nest.bind_scalars(scalars), {**nest.captured().values, **extents_of(nest, arrays)}
+    kind = f"gathers, downwards {down}"
+    call = GatherCall(nest, context, arrays, scalars, captured, bounds, None, made, bool(fastmath), kind)
     call.facts = facts
     sizes = [(call.planes_of(n)[2][facts.cut], facts.depths[n], facts.travels[n]) for n in nest.written]
     call.problem = _core.GatherProblem(extents[facts.time], _extent(nest, arrays, facts), sizes)

@@ -5,7 +5,7 @@ from tilewave.errors import ConfigError
 from tilewave.field.field import Field
 from tilewave.nest.bounds import loop_bounds, loop_directions
 from tilewave.nests.arguments import check_arrays, split_arguments
-from tilewave.nests.task_nests import TaskNestCall, described, memories, threads_of, tile_of
+from tilewave.nests.task_nests import TaskNestCall, threads_of, tile_of
 from tilewave.plan.fixed import fixed_by
 from tilewave.plan.plan import Plan
 
@@ -122,11 +122,8 @@ def checked(nest, context, loops, plan, fastmath, arguments, reduce=None, points
     problem = _core.PivotProblem(box, list(bounds.constraints), down, rows, columns, matrices)
     scalars, captured = nest.bind_scalars(scalars), nest.captured().values
     plan = _plan_of(nest, context, bounds, plan)
-    description = described(f"pivot, downwards {down}", nest, arrays, scalars, bounds, plan, fastmath)
-    memory = memories(nest, arrays)
-    return PivotCall(
-        nest, context, arrays, memory, scalars, captured, bounds, problem, plan, bool(fastmath), description
-    )
+    kind = f"pivot, downwards {down}"
+    return PivotCall(nest, context, arrays, scalars, captured, bounds, problem, plan, bool(fastmath), kind)
 
 
 def _plan_of(nest, context, bounds, given):

@@ -16,7 +16,7 @@ from tilewave.nest.bounds import changed_over
 from tilewave.nest.changed import ChangedNest, forwards, remembered
 from tilewave.nest.step_rows import values_of
 from tilewave.nests.arguments import check_arrays, fields_for_scratch, split_arguments
-from tilewave.nests.execute import report_arguments, run_bound
+from tilewave.nests.execute import report_arguments, report_of, run_bound
 from tilewave.nests.prepare import prepare
 from tilewave.nests.problem import check_steps
 from tilewave.nests.report import LaneTimes, Report
@@ -151,8 +151,7 @@ def run_rows(call, plan, fastmath, planning, points, begun):
 
 def _all_of(cores, begun):
     """The core's report of all: times, parts and lanes of all runs, the timeline of the last."""
-    last, points = cores[-1], sum(core.points for core in cores)
-    time_s = sum(core.time_s for core in cores)
+    last = cores[-1]
     parts = [Parts.of(core.parts) for core in cores]
     lanes = {}
     for lane in (lane for core in cores for lane in core.lanes):
@@ -163,7 +162,9 @@ def _all_of(cores, begun):
             lane=lane.lane,
             **{name: getattr(lane, name) + getattr(so_far, name, 0.0) for name in LANE_TIMES},
         )
-    return types.SimpleNamespace(
+    return report_of(
+        sum(core.time_s for core in cores),
+        sum(core.points for core in cores),
         plan=last.plan,
         ranks=last.ranks,
         threads=last.threads,
@@ -172,12 +173,8 @@ def _all_of(cores, begun):
         overlap_ratio=last.overlap_ratio,
         interrupted=last.interrupted,
         parts=Parts(*(sum(each) for each in zip(*map(dataclasses.astuple, parts), strict=True))),
-        time_s=time_s,
         moving_s=sum(core.moving_s for core in cores),
         call_s=time.perf_counter() - begun,
-        points=points,
-        points_per_s=points / time_s if time_s > 0 else 0.0,
         waves=sum(core.waves for core in cores),
         buffer_bytes=max(core.buffer_bytes for core in cores),
-        reduced=(),
     )

@@ -1,10 +1,8 @@
 """Runs of nests whose schedules have tasks: from what was checked to the report."""
 
 import dataclasses
-import math
 import threading
 import time
-import types
 
 import numpy as np
 
@@ -12,7 +10,7 @@ from tilewave.context.lru_cache import LruCache
 from tilewave.errors import ConfigError, KernelError, is_integer, shown
 from tilewave.field.field import Field
 from tilewave.kernel.compile import compile_kernel
-from tilewave.nests.execute import explain
+from tilewave.nests.execute import explain, report_of
 from tilewave.nests.operands import copied, memory_in_c_order
 from tilewave.nests.report import Report
 from tilewave.plan.plan import Plan
@@ -31,33 +29,49 @@ class TaskNestCall:
     context : Context
     arrays : dict
         As they were given.
-    memory : dict
-        NumPy arrays that kernels read or write: aligned; of fields that are only read a copy of the whole, to be
-        filled.
     scalars, captured : dict
     bounds : Bounds
     problem
         The core's.
     plan : Plan
     fastmath : bool
-    description : str
-        What must be equal on all ranks.
+    kind : str
+        Of the schedule, with what of the call neither bounds nor the plan say.
+    memory : dict
+        NumPy arrays that kernels read or write: aligned; of fields that are only read a copy of the whole, to be
+        filled.
     """
 
     nest: object
     context: object
     arrays: dict
-    memory: dict
     scalars: dict
     captured: dict
     bounds: object
     problem: object
     plan: Plan
     fastmath: bool
-    description: str
+    kind: str
 
     #: Whether the rows of a call of the kernel compute the same elements one after another.
     in_place = False
+
+    def __post_init__(self):
+        arrays = self.arrays.items()
+        self.memory = {n: _memory(value) for n, value in arrays if n not in self.nest.written or is_numpy(value)}
+
+    @property
+    def description(self):
+        """What must be equal on all ranks."""
+        texts = (
+            f"{name}: {value.dtype} {value.shape} {'NumPy array' if is_numpy(value) else f'field {value._number}'}"
+            for name, value in self.arrays.items()
+        )
+        return (
+            f"nest {self.nest.name!r} {self.nest.signature()[:12]}, {self.kind}, loops {self.bounds.box} "
+            f"{self.bounds.constraints}, {', '.join(texts)}, scalars {self.scalars!r}, plan {self.plan.choices()}, "
+            f"fastmath {self.fastmath}"
+        )
 
     def schedules(self):
         """Those of all ranks."""
@@ -113,11 +127,6 @@ def is_numpy(value):
     return isinstance(value, np.ndarray)
 
 
-def memories(nest, arrays):
-    """`TaskNestCall.memory`."""
-    return {name: _memory(value) for name, value in arrays.items() if name not in nest.written or is_numpy(value)}
-
-
 def _memory(value):
     if isinstance(value, Field):
         local = memory_in_c_order(value)
@@ -139,18 +148,6 @@ def tile_of(choices, usual, meaning):
     if not isinstance(tile, tuple) or len(tile) != len(usual) or not all(is_integer(n, 1, 2**40) for n in tile):
         raise ConfigError(f"plan: tile: given {shown(tile)}; allowed {meaning}")
     return tile
-
-
-def described(what, nest, arrays, scalars, bounds, plan, fastmath):
-    """`TaskNestCall.description`."""
-    texts = (
-        f"{name}: {value.dtype} {value.shape} {f'field {value._number}' if isinstance(value, Field) else 'NumPy array'}"
-        for name, value in arrays.items()
-    )
-    return (
-        f"nest {nest.name!r} {nest.signature()[:12]}, {what}, loops {bounds.box} {bounds.constraints}, "
-        f"{', '.join(texts)}, scalars {scalars!r}, plan {plan.choices()}, fastmath {fastmath}"
-    )
 
 
 def run_tasks(call, begun):
@@ -196,19 +193,15 @@ def run_tasks(call, begun):
 
 
 def _report(call, core, run, begun, moving_s):
-    points, time_s = call.points, core.time_s
-    made = types.SimpleNamespace(
+    made = report_of(
+        core.time_s,
+        call.points,
         ranks=call.context.size,
         threads=call.plan.threads,
         timeline=core.timeline,
         parts=core.parts,
-        lanes=[],
-        overlap_ratio=math.nan,
-        time_s=time_s,
         moving_s=moving_s,
         call_s=time.perf_counter() - begun,
-        points=points,
-        points_per_s=points / time_s if time_s > 0 else 0.0,
         waves=call.waves,
         buffer_bytes=run.kept_bytes,
     )
