@@ -13,7 +13,7 @@ a film keeps every ``EVERY``-th step of it. Receivers are between the points of 
 
 Checks: the image of one shot on a small grid against plain loops under Numba that store the whole wave; the image's
 strongest layer against the true depth of the reflectors.
-On one core (Xeon with AVX-512) 240 x 240 cells run at 0.62 billion points a second, film and image included, 0.65 on two
+On one core (Xeon, AVX-512) 240 x 240 cells run at 0.62 billion points a second with film and image, on two at 0.65
 (0.96 without film); plain loops under Numba 0.08 to 0.16. Devito's loops, 900 steps in one call, 2.0 on one EPYC core.
 """
 import argparse
