@@ -27,8 +27,8 @@ enum class NetworkShape : std::uint8_t { unknown, single_switch, fat_tree, torus
     X(double, card_byte_s, 0, \
       "Seconds a byte of a node's card, in each direction; 0: as other_host.byte_s.") \
     X(std::int64_t, cards, 1, \
-      "Cards of a node, of which a message takes one: that which its peer's number says; hosts: its rank's place on its " \
-      "host. Cards that share each message are one.") \
+      "Cards of a node, of which a message takes one: that which its peer's number says; hosts: its rank's place on " \
+      "its host. Cards that share each message are one.") \
     X(double, hop_s, 0, \
       "Seconds of latency of each link between switches, in addition to other_host.latency_s.")
 // clang-format on
