@@ -54,7 +54,7 @@ def _launch(start, ranks, kind, trials, limit_s):
         out = Path(folder) / "trials"
         out.touch()
         given = json.dumps({"kind": kind, "trials": trials, "limit_s": limit_s, "path": str(out)})
-        code = start([sys.executable, "-m", "bench.worker", RANKS, given, os.devnull], ranks)
+        code = start([sys.executable, str(Path(__file__).with_name("worker.py")), RANKS, given, os.devnull], ranks)
         lines = [json.loads(line) for line in out.read_text().splitlines()]
     ended = [seconds for word, seconds in lines if word == "end"]
     begun = sum(word == "begin" for word, _ in lines)

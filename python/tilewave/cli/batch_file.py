@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tilewave import units
 from tilewave.cli.plan_script import totals
 from tilewave.errors import ConfigError, shown
+from tilewave.launch.launch import program_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -182,7 +183,7 @@ def text(
         *([f"The script ended early while it was planned: {found.ended}"] if found.ended else []),
     ]
     tool = Path(sys.executable).with_name("tilewave")
-    start = [str(tool)] if tool.exists() else [sys.executable, "-m", "tilewave.cli.commands"]
+    start = [str(tool)] if tool.exists() else program_of("tilewave.cli.commands")
     options = ["-n", str(job.ranks), "--threads", str(job.threads), *["--restart"] * job.restart]
     command = shlex.join([*start, "run", *options, script, *arguments])
     wanted = "\n".join(f"{mark} {line}" for line in lines(job))

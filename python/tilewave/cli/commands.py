@@ -363,12 +363,12 @@ def _lanes(facts):
 def _ping():
     """Run the ping on two ranks: (facts, None) or (None, what went wrong)."""
     from tilewave.cli.ping_facts import PingFacts
-    from tilewave.launch.launch import mpiexec_command
+    from tilewave.launch.launch import mpiexec_command, program_of
     from tilewave.launch.processes import supervise
 
     end = time.monotonic() + PING_TIMEOUT_S
     with tempfile.TemporaryFile("w+") as output:
-        command = mpiexec_command(2, [sys.executable, "-m", "tilewave.cli.ping"])
+        command = mpiexec_command(2, program_of("tilewave.cli.ping"))
         code = supervise(
             command,
             watch=lambda: time.monotonic() > end,

@@ -1,6 +1,4 @@
-"""What each rank of a launch runs, ``python -m tilewave.cli.on_rank SCRIPT``: the script, and how it begins and
-ends.
-"""
+"""What each rank of a launch runs, started by `tilewave.launch.start`: the script, and how it begins and ends."""
 
 import atexit
 import contextlib
@@ -26,7 +24,7 @@ def main():
     restarts.take_folder()
     script = os.path.abspath(sys.argv[0])  # __file__ is absolute, as after ``python SCRIPT``
     if not getattr(sys.flags, "safe_path", False):
-        sys.path[0] = os.path.dirname(script)
+        sys.path.insert(0, os.path.dirname(script))
     my_rank = rank()
     if my_rank is not None:
         die_with_parent()
@@ -152,7 +150,3 @@ def _note(number, how):
         file = os.open(_noting[1], os.O_WRONLY | os.O_APPEND)
         os.write(file, f"{number} {rank() or 0} {how}\n".encode())
         os.close(file)
-
-
-if __name__ == "__main__":
-    main()

@@ -24,7 +24,3 @@ def main():
     )
     if context.rank == 0:
         print(facts.line(), flush=True)
-
-
-if __name__ == "__main__":
-    main()

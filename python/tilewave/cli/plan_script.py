@@ -140,7 +140,9 @@ def _dry(script, arguments, launch) -> Iterator[None]:
     dry_run.launch = launch
     saved, default = (sys.argv, sys.path[:]), context._default.context
     context._default.context = None
-    sys.argv, sys.path[0] = [str(script), *arguments], str(Path(script).resolve().parent)
+    sys.argv = [str(script), *arguments]
+    if not getattr(sys.flags, "safe_path", False):  # in place of the folder of this program
+        sys.path[0] = str(Path(script).resolve().parent)
     remember(str(script))
     try:
         with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):

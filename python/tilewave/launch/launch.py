@@ -71,6 +71,11 @@ def is_open_mpi(mpiexec):
     return any(name in done.stdout + done.stderr for name in ("Open MPI", "OpenRTE", "PRRTE"))
 
 
+def program_of(module, *words):
+    """The command, a list, that runs ``main()`` of a module of this package."""
+    return [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "start.py"), module, *words]
+
+
 def default_ranks(hosts=None):
     """Ranks if the user names no number: those of `hosts`, of the allocation that this process is in, or 1."""
     if hosts := split_hosts(hosts):
@@ -173,7 +178,7 @@ def command_of(script, args=(), ranks=1, threads=None, hosts=None, here=False, m
         env["TILEWAVE_THREADS"] = str(threads)
     env.setdefault("TILEWAVE_PROGRESS", "line" if sys.stderr.isatty() else "1")  # notices.py: rank 0 sees a pipe
     # A launcher has a syntax in which ":" begins another program: no argument may look like it.
-    program = [sys.executable, "-m", "tilewave.cli.on_rank", *(QUOTE + word for word in (script, *args))]
+    program = program_of("tilewave.cli.on_rank", *(QUOTE + word for word in (script, *args)))
     where = allocations.described(ranks, hosts, given)
     if here:
         env.pop("SLURM_STEP_NUM_TASKS", None)  # the ranks are none of the processes that srun has started around

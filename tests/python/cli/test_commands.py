@@ -216,7 +216,8 @@ def test_a_ping_that_says_nothing_is_told_with_its_output(monkeypatch, output, c
     from tilewave.launch import processes
 
     def supervise(command, watch, stdin, stdout, stderr):
-        assert command[-1] == "tilewave.cli.ping" and stdin == subprocess.DEVNULL and not watch()
+        assert command[-2].endswith("start.py") and command[-1] == "tilewave.cli.ping"
+        assert stdin == subprocess.DEVNULL and not watch()
         stdout.write(output)
         return code
 

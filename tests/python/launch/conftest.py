@@ -3,12 +3,12 @@
 import os
 import shutil
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 
+from launches import TILEWAVE
 from other_package import comes_first
 
 SOURCE = Path(__file__).resolve().parents[3] / "python" / "tilewave"
@@ -48,7 +48,7 @@ def start(package, tmp_path):
             "import os, sys, time\nrank = int(os.environ.get('PMI_RANK', 0))\n" + textwrap.dedent(script)
         )
         return subprocess.Popen(
-            [sys.executable, "-m", "tilewave.cli.commands", "run", *options, name, *arguments],
+            [*TILEWAVE, "run", *options, name, *arguments],
             cwd=tmp_path,
             text=True,
             stdout=subprocess.PIPE,

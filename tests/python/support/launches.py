@@ -6,9 +6,10 @@ import sys
 import time
 
 import pytest
+from tilewave.launch.launch import program_of
 
 PYTHON = sys.executable
-TILEWAVE = PYTHON, "-m", "tilewave.cli.commands"
+TILEWAVE = (*program_of("tilewave.cli.commands"),)
 both = pytest.mark.parametrize("ranks", ["1", "2"])
 
 
