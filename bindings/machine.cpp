@@ -46,7 +46,7 @@ void bind_machine(nb::module_& m) {
                                for (const Network::Link& l : links) all.push_back({l.key, l.byte_s});
                                return all;
                            },
-                           "from"_a, "to"_a, "byte_s"_a, "(a number of the link, seconds a byte) of each link.");
+                           "source"_a, "target"_a, "byte_s"_a, "(a number of the link, seconds a byte) of each link.");
     // A list of its values; a list that is got is a copy.
     const auto runs = [&]<class T>(const char* name, Runs<T> Machine::* member) {
         machine.def_prop_rw(

@@ -83,7 +83,8 @@ void bind_prepared(nb::module_& m) {
         .def(
             "visit",
             [](OffGrid& o, std::int64_t step, std::uintptr_t data, const Index& stride_bytes, const Box& owned) {
-                o.visit(step, {reinterpret_cast<std::byte*>(data), stride_bytes, owned.lo, owned}, 0);
+                std::vector<std::int64_t> changed;
+                o.visit(step, {reinterpret_cast<std::byte*>(data), stride_bytes, owned.lo, owned}, changed);
             },
             "step"_a, "data"_a, "stride_bytes"_a, "owned"_a)
         .def("products", [](OffGrid& o) {
@@ -94,15 +95,18 @@ void bind_prepared(nb::module_& m) {
         .def(
             "__init__",
             [](StepPoints* at, int array, std::uintptr_t subscripts, std::size_t count, std::uintptr_t values,
-               const std::optional<std::string>& add, bool by_lanes, OffGrid* off_grid) {
-                new (at) StepPoints{array,
-                                    {reinterpret_cast<const std::int64_t*>(subscripts), count},
-                                    reinterpret_cast<std::byte*>(values),
-                                    add ? combine_row(Reduction::sum, real_dtype(*add, true)) : nullptr,
-                                    by_lanes,
-                                    off_grid};
+               std::int64_t value_bytes, const std::optional<std::pair<std::string, std::string>>& add, bool by_lanes,
+               OffGrid* off_grid) {
+                new (at)
+                    StepPoints{array,
+                               {reinterpret_cast<const std::int64_t*>(subscripts), count},
+                               reinterpret_cast<std::byte*>(values),
+                               value_bytes,
+                               add ? add_item(real_dtype(add->first, true), real_dtype(add->second, true)) : nullptr,
+                               by_lanes,
+                               off_grid};
             },
-            "array"_a, "subscripts"_a, "count"_a, "values"_a, "add"_a.none(), "by_lanes"_a = false,
+            "array"_a, "subscripts"_a, "count"_a, "values"_a, "value_bytes"_a, "add"_a.none(), "by_lanes"_a = false,
             "off_grid"_a.none() = nb::none());
     nb::class_<PreparedSweep>(m, "PreparedSweep", "A sweep ready to run, any number of times.")
         .def(nb::init<Context&, SweepProblem, Plan>(), "context"_a, "problem"_a, "plan"_a, nb::keep_alive<1, 2>())

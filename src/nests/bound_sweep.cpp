@@ -267,6 +267,7 @@ Report BoundSweep::run_here(std::optional<std::int64_t> given, const CallTimes& 
                             std::span<const StepPoints> points) {
     first_step_ = first_step;
     points_ = points;
+    added_.clear();
     const Steps steps = steps_of(given);
     CollectiveRun run(context_, steps.run, before);
     Report result = report(perform(run, steps, context_.options().record));

@@ -62,6 +62,12 @@ private:
         std::optional<ConvertedArray> converted = {};  // where the plan cannot use the memory as it is
         Binding own = {}, binding = {};                // in its own dimensions, in the loops'
     };
+    // Elements that sources changed after a time step: where they lie in its buffer.
+    struct Added {
+        std::int64_t step;
+        int array;
+        std::vector<std::int64_t> offsets;
+    };
     // What so many time steps are on this rank.
     struct Steps {
         std::int64_t count;
@@ -84,6 +90,7 @@ private:
     LocalPart part(int array, std::int64_t before_last) const;
     std::byte* element(const StepPoints& points, std::int64_t k, std::int64_t before_last) const;
     void visit_points(std::int64_t step, std::int64_t steps);
+    void carry_added(std::int64_t step, std::int64_t steps);
     void record_unwritten(std::int64_t steps);
     void turn_buffers(std::size_t a, std::int64_t steps, bool history_beside);
     ExecuteOptions options();
@@ -106,6 +113,7 @@ private:
     std::unique_ptr<BoundSweep> wider_;  // for the halos that its fields had last
     std::int64_t first_step_ = 0;
     std::span<const StepPoints> points_;
+    std::vector<Added> added_;  // after the last time steps, as many as there are time buffers
     // Of the run that is under way.
     std::vector<Binding> bindings_;
     std::vector<TimeBuffers> buffers_;

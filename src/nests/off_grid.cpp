@@ -6,7 +6,7 @@
 namespace tilewave {
 
 template <class T>
-void OffGrid::visit_as(std::int64_t step, const LocalPart& part, std::int64_t next_bytes) {
+void OffGrid::visit_as(std::int64_t step, const LocalPart& part, std::vector<std::int64_t>& changed) {
     using Wide = std::conditional_t<std::is_floating_point_v<T>, double, std::complex<double>>;
     const auto& [type, dims, width, points, first_of_all, weights_of_all, moves, values, adds] = given_;
     const Box neighbours{Index::filled(dims, 0), Index::filled(dims, width)};
@@ -17,9 +17,10 @@ void OffGrid::visit_as(std::int64_t step, const LocalPart& part, std::int64_t ne
         const Box here = intersect({first, first + neighbours.hi}, part.owned);
         if (here.empty()) continue;
         const double* const weights = weights_of_all + row * width;
-        std::byte* const value = values + (step * points + k) * static_cast<std::int64_t>(sizeof(T));
-        T item;
-        std::memcpy(&item, value, sizeof(T));
+        std::byte* const value =
+            values + (step * points + k) * static_cast<std::int64_t>(adds ? sizeof(Wide) : sizeof(T));
+        Wide item = 0;
+        if (adds) std::memcpy(&item, value, sizeof(Wide));
         const std::size_t before = products_.size();
         const bool all_here = here.points() == neighbours.points();
         bool whole = true;
@@ -46,25 +47,25 @@ void OffGrid::visit_as(std::int64_t step, const LocalPart& part, std::int64_t ne
                     sum += product;
                     continue;
                 }
-                now = static_cast<T>(Wide(now) + weight * Wide(item));
+                now = static_cast<T>(Wide(now) + weight * item);
                 std::memcpy(element, &now, sizeof(T));
-                if (next_bytes != 0) std::memcpy(element + next_bytes, &now, sizeof(T));
+                changed.push_back(element - part.data);
             }
             at[last] = 0;
         } while (next_point(at, neighbours, 1u << last));
         if (adds || !whole) continue;
         products_.resize(before);
-        item = static_cast<T>(sum);
-        std::memcpy(value, &item, sizeof(T));
+        const T total = static_cast<T>(sum);
+        std::memcpy(value, &total, sizeof(T));
     }
 }
 
-void OffGrid::visit(std::int64_t step, const LocalPart& part, std::int64_t next_bytes) {
+void OffGrid::visit(std::int64_t step, const LocalPart& part, std::vector<std::int64_t>& changed) {
     switch (given_.type) {
-        case Dtype::f4: return visit_as<float>(step, part, next_bytes);
-        case Dtype::f8: return visit_as<double>(step, part, next_bytes);
-        case Dtype::c8: return visit_as<std::complex<float>>(step, part, next_bytes);
-        default: return visit_as<std::complex<double>>(step, part, next_bytes);
+        case Dtype::f4: return visit_as<float>(step, part, changed);
+        case Dtype::f8: return visit_as<double>(step, part, changed);
+        case Dtype::c8: return visit_as<std::complex<float>>(step, part, changed);
+        default: return visit_as<std::complex<double>>(step, part, changed);
     }
 }
 

@@ -39,22 +39,23 @@ public:
         const std::int64_t* first;  ///< subscripts of the first neighbours: (points, dims), if they move a step each
         const double* weights;      ///< (points, dims, width), as `first`; a neighbour with a weight of 0 is left out
         bool moves;
-        std::byte* values;  ///< a row a time step, an item a point
-        bool adds;          ///< else values are recorded
+        /// A row a time step, an item a point: of `type` if recorded, of double or complex double if added.
+        std::byte* values;
+        bool adds;  ///< else values are recorded
     };
 
     /// @pre float or complex; what is pointed to lives as long
     explicit OffGrid(const Given& given) : given_(given) {}
 
-    /// Adds or records after a time step what this rank can. What is added is copied so many bytes further, if not 0.
-    void visit(std::int64_t step, const LocalPart& part, std::int64_t next_bytes);
+    /// Adds or records after a time step what this rank can. `changed` gets where elements of `part` changed, in bytes.
+    void visit(std::int64_t step, const LocalPart& part, std::vector<std::int64_t>& changed);
 
     /// This rank's products of sums that other ranks have products of, in order; they are handed over.
     std::vector<ProductOfSum> products() { return std::exchange(products_, {}); }
 
 private:
     template <class T>
-    void visit_as(std::int64_t step, const LocalPart& part, std::int64_t next_bytes);
+    void visit_as(std::int64_t step, const LocalPart& part, std::vector<std::int64_t>& changed);
 
     Given given_;
     std::vector<ProductOfSum> products_;

@@ -6,6 +6,34 @@
 #include "nests/bound_sweep.hpp"
 
 namespace tilewave {
+namespace {
+
+template <class T, class Wide>
+void add_as(std::byte* element, const std::byte* value) {
+    T now;
+    Wide more;
+    std::memcpy(&now, element, sizeof(T));
+    std::memcpy(&more, value, sizeof(Wide));
+    if constexpr (std::is_same_v<T, bool>)
+        now |= more;
+    else if constexpr (std::is_integral_v<T>)  // which wrap
+        now = static_cast<T>(static_cast<std::uint64_t>(now) + static_cast<std::uint64_t>(more));
+    else
+        now = static_cast<T>(Wide(now) + more);
+    std::memcpy(element, &now, sizeof(T));
+}
+
+}  // namespace
+
+AddItem add_item(Dtype type, Dtype sum) {
+    if (type == Dtype::f4 && sum == Dtype::f8) return add_as<float, double>;
+    if (type == Dtype::c8 && sum == Dtype::c16) return add_as<std::complex<float>, std::complex<double>>;
+#define TILEWAVE_DTYPE(name, number, ...) \
+    if (type == Dtype::name) return add_as<number, number>;
+    TILEWAVE_DTYPES(TILEWAVE_DTYPE)
+#undef TILEWAVE_DTYPE
+    return nullptr;
+}
 
 // What this rank has of an array in the buffer of the time step so many steps before the last one.
 LocalPart BoundSweep::part(int array, std::int64_t before_last) const {
@@ -31,27 +59,43 @@ std::byte* BoundSweep::element(const StepPoints& points, std::int64_t k, std::in
 void BoundSweep::visit_points(std::int64_t step, std::int64_t steps) {
     for (const StepPoints& points : points_) {
         if (points.by_lanes) continue;
+        std::vector<std::int64_t> changed;
         if (points.off_grid) {
-            const LocalPart now = part(points.array, steps - 1 - step), next = part(points.array, steps - 2 - step);
-            points.off_grid->visit(first_step_ + step, now, step + 1 < steps ? next.data - now.data : 0);
+            points.off_grid->visit(first_step_ + step, part(points.array, steps - 1 - step), changed);
+            added_.push_back({step, points.array, std::move(changed)});
             continue;
         }
         const NestArray& n = sweep_.problem_.arrays[points.array];
         const std::int64_t count = points.count(n.axes.n);
-        std::byte* value = points.values + (first_step_ + step) * count * n.item_bytes;
-        const auto item = static_cast<std::size_t>(n.item_bytes);
-        for (std::int64_t k = 0; k < count; ++k, value += item) {
-            std::byte* const now = element(points, k, steps - 1 - step);
-            if (!now) continue;
-            if (!points.add) {
-                std::memcpy(value, now, item);
-                continue;
+        std::byte* value = points.values + (first_step_ + step) * count * points.value_bytes;
+        const LocalPart now = part(points.array, steps - 1 - step);
+        for (std::int64_t k = 0; k < count; ++k, value += points.value_bytes) {
+            const Index at = points.at(k, now.from.n);
+            if (!now.owned.contains(at)) continue;
+            if (points.add) {
+                points.add(now.at(at), value);
+                changed.push_back(now.at(at) - now.data);
+            } else {
+                std::memcpy(value, now.at(at), static_cast<std::size_t>(n.item_bytes));
             }
-            points.add(now, now, value, 1, nullptr);
-            // The next time step begins as a copy of this one, also where no point writes.
-            if (std::byte* const next = element(points, k, steps - 2 - step); step + 1 < steps && next != now)
-                std::memcpy(next, now, item);
         }
+        added_.push_back({step, points.array, std::move(changed)});
+    }
+    if (step + 1 < steps) carry_added(step, steps);
+}
+
+// Each time step begins as a copy of the one before. Elements that no point writes have one value in all time buffers,
+// except for those that sources have changed since these buffers were used last.
+void BoundSweep::carry_added(std::int64_t step, std::int64_t steps) {
+    std::erase_if(added_, [&](const Added& a) {
+        return a.offsets.empty() || a.step + std::max(operands_[a.array].time_buffers, 2) - 2 < step;
+    });
+    for (const Added& a : added_) {
+        const std::byte* const now = part(a.array, steps - 1 - step).data;
+        std::byte* const next = part(a.array, steps - 2 - step).data;
+        const auto item = static_cast<std::size_t>(sweep_.problem_.arrays[a.array].item_bytes);
+        for (const std::int64_t at : a.offsets)
+            if (next != now) std::memcpy(next + at, now + at, item);
     }
 }
 

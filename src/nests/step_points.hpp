@@ -2,10 +2,15 @@
 #pragma once
 #include <span>
 
-#include "data/rows.hpp"
 #include "nests/off_grid.hpp"
 
 namespace tilewave {
+
+/// element = element + value, rounded where it is stored.
+using AddItem = void (*)(std::byte* element, const std::byte* value);
+
+/// For elements of `type`. The sum and the value have the type `sum`: `type`, or double for floats, also of parts.
+AddItem add_item(Dtype type, Dtype sum);
 
 /// Elements of one array, whose values a run records, or to which it adds, after each time step. Of a field each rank
 /// has those that it owns; of memory that is whole on every rank rank 0 has all.
@@ -13,7 +18,8 @@ struct StepPoints {
     int array = 0;
     std::span<const std::int64_t> subscripts = {};  ///< point after point
     std::byte* values = nullptr;                    ///< a row a time step, an item a point
-    CombineRow add = nullptr;                       ///< null: values are recorded
+    std::int64_t value_bytes = 0;                   ///< of an item
+    AddItem add = nullptr;                          ///< null: values are recorded
     /// Each value is recorded by the lane and rank that compute it, when they do, and lanes do not meet for it.
     /// @pre recorded, of an array with time buffers; no bound of the loops depends on time
     bool by_lanes = false;

@@ -118,7 +118,7 @@ class OffGrid:
         first = below.astype(np.int64) - back
         here = first[..., None] + np.arange(weights.shape[-1])
         weights[(here < 0) | (here >= np.array(shape)[:, None])] = 0
-        return np.ascontiguousarray(first), weights
+        return tuple(np.require(each, None, ["C", "A"]) for each in (first, weights))
 
 
 def local_part(array, rank):
@@ -145,15 +145,17 @@ class OffGridRun:
         return f"{self.name} off grid {self._first.shape} {digest(self._first)} {digest(self._weights)} {values}"
 
     def begin(self, rows):
-        """Values of the array's dtype."""
+        """Rows of the dtype that is recorded; what is added is added as float64, or complex numbers of them."""
         dims, width = self._weights.shape[-2:]
+        if self._adds:
+            rows = rows.astype("c16" if self._array.dtype.kind == "c" else "f8", copy=False)
         self.rows, moves = rows, self._first.ndim == 3
         pointers = self._first.ctypes.data, self._weights.ctypes.data, moves, rows.ctypes.data
-        self._core = _core.OffGrid(rows.dtype.name, dims, width, self.shape[1], *pointers, self._adds)
+        self._core = _core.OffGrid(self._array.dtype.name, dims, width, self.shape[1], *pointers, self._adds)
 
     def of(self, array, by_lanes):
         """The core's points of a nest's array."""
-        return _core.StepPoints(array, 0, 0, 0, None, by_lanes, self._core)
+        return _core.StepPoints(array, 0, 0, 0, 0, None, by_lanes, self._core)
 
     def visit(self, step, rank):
         """Add or record after a time step, while nothing runs; local."""

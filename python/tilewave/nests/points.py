@@ -3,6 +3,7 @@
 import numpy as np
 
 from tilewave import _core
+from tilewave.dtypes import ALL
 from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
 from tilewave.field.values import digest, require_no_mask
@@ -146,13 +147,13 @@ class _Places:
                 f"{what}: the points of {name!r} are no integers of shape (points, {array.ndim}); allowed: the "
                 "subscripts of elements, one row a point, or tilewave.OffGrid"
             )
-        self.points = np.ascontiguousarray(found, np.int64)
-        outside = ((self.points < 0) | (self.points >= np.array(array.shape))).any(axis=1)
+        outside = ((found < 0) | (found >= np.array(array.shape))).any(axis=1)
         if outside.any():
             raise ConfigError(
-                f"{what}: point {tuple(self.points[outside][0].tolist())} is outside array {name!r} of shape "
+                f"{what}: point {tuple(found[outside][0].tolist())} is outside array {name!r} of shape "
                 f"{tuple(array.shape)}"
             )
+        self.points = np.require(found, np.int64, ["C", "A"])
         self.shape = steps, len(self.points)
 
     def __str__(self):
@@ -160,13 +161,15 @@ class _Places:
         return f"{self.name} {self.points.shape} {digest(self.points)} {values}"
 
     def begin(self, rows):
-        """Values of the array's dtype."""
+        """Rows of the dtype that is recorded, or of the sums with what is added."""
         self.rows = rows
 
     def of(self, array, by_lanes):
         """The core's points of a nest's array."""
-        at, add = self.points, self.rows.dtype.name if self._adds else None
-        return _core.StepPoints(array, at.ctypes.data, at.size, self.rows.ctypes.data, add, by_lanes)
+        at, add = self.points, (self._array.dtype.name, self.rows.dtype.name) if self._adds else None
+        return _core.StepPoints(
+            array, at.ctypes.data, at.size, self.rows.ctypes.data, self.rows.itemsize, add, by_lanes
+        )
 
     def visit(self, step, rank):
         """Add or record after a time step, while nothing runs; local."""
@@ -204,11 +207,15 @@ def _array_of(what, name, arguments, nests):
 
 
 def _checked_values(name, array, values, shape):
+    """The values as the dtype in which NumPy adds them to an element."""
     require_no_mask(f"inject: {name!r}", values)
     values = np.asarray(values)
-    if values.shape != shape or not np.can_cast(values.dtype, array.dtype, "same_kind"):
+    if values.shape != shape or not np.can_cast(values.dtype, array.dtype, "same_kind") or values.dtype.kind == "O":
         raise ConfigError(
             f"inject: the values of {name!r} have shape {values.shape} and dtype {values.dtype}; allowed: {shape}, a "
             f"row a time step and a column a point, of numbers for {array.dtype}"
         )
-    return np.ascontiguousarray(values, array.dtype)
+    total = np.result_type(array.dtype, values.dtype) if array.dtype.kind in "fc" else array.dtype
+    if total not in ALL:
+        raise ConfigError(f"inject: the values of {name!r} have dtype {values.dtype}; allowed: at most 64 bits a part")
+    return np.require(values, total, ["C", "A"])

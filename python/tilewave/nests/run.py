@@ -129,8 +129,8 @@ def run(
         of these; found while they are computed, in the report's ``results``. A nest with it need not write any array.
     inject : dict, optional
         With `steps`, from names of written arrays to ``(points, values)``: after time step number t ``values[t, k]`` is
-        added to the element ``points[k]``, point after point. Points have a row of subscripts each; values have shape
-        ``(steps, len(points))``. Points may be an `OffGrid`.
+        added to the element ``points[k]``, point after point, as NumPy's ``u[point] += value``. Points have a row of
+        subscripts each; values have shape ``(steps, len(points))``. Points may be an `OffGrid`.
     record : dict, optional
         With `steps`, from names of arrays to points whose values are recorded after each time step and what `inject`
         adds: the report's ``recorded``, of shape ``(steps, len(points))``, on every rank. Points may be an `OffGrid`.
