@@ -40,7 +40,7 @@ FOLDERS = {
     "measure": "",
     "run": "run_schedule",
     "arrays": "field halo",
-    "nests": "multigrid nest report",
+    "nests": "nest report",
     "patterns": "patterns",
     "dense": "linalg tilewave",
     "bindings": "",

@@ -8,10 +8,10 @@
 #include <string>
 #include <utility>
 
+#include "cpp/multigrid.hpp"
 #include "support/blas.hpp"
 #include "support/ranks.hpp"
 #include "tilewave/linalg.hpp"
-#include "tilewave/multigrid.hpp"
 #include "tilewave/tilewave.hpp"
 
 namespace tilewave {

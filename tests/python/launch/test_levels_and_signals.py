@@ -105,10 +105,14 @@ def test_ctrl_c_ends_all_ranks(tmp_path):
     assert code == 130, output
 
 
-def test_cpp_example(tmp_path, launch_tool):
-    program = ROOT / "build" / "cpp" / "examples" / "11_nest_in_cpp"
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("11_nest_in_cpp", "last value     8.999999"), ("19_multigrid_in_cpp", "in the 484 cells around (21, 21)")],
+)
+def test_cpp_example(name, text, tmp_path, launch_tool):
+    program = ROOT / "build" / "cpp" / "examples" / name
     if not program.exists():
-        pytest.skip("build/cpp/examples/11_nest_in_cpp is not built: tools/test.sh builds it where GoogleTest is")
+        pytest.skip(f"build/cpp/examples/{name} is not built: tools/test.sh builds it where GoogleTest is")
     done = ended(*launch_tool.mpiexec_command(3, [str(program), "1"]), cwd=tmp_path)
-    assert "last value     8.999999" in done.stdout, done.stdout + done.stderr
-    assert (tmp_path / "11_nest_in_cpp.json").stat().st_size > 1000
+    assert text in done.stdout, done.stdout + done.stderr
+    assert all(path.stat().st_size > 1000 for path in tmp_path.glob("*.json"))

@@ -14,7 +14,7 @@ ROOT_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CODE_OF_CONDUCT.m
 PAGES = sorted([*(ROOT / name for name in ROOT_PAGES), *(ROOT / "docs").rglob("*.md")])
 GENERATED = [ROOT / "docs" / name for name in ("api/cpp", "api/python", "gallery")]
 WRITTEN = [page for page in PAGES if not any(folder in page.parents for folder in GENERATED)]
-MOST_LINES = {"README.md": 110, "CHANGELOG.md": 60, "docs/benchmarks.md": 280}
+MOST_LINES = {"README.md": 110, "CHANGELOG.md": 80, "docs/benchmarks.md": 280}
 
 
 def name_of(page):
