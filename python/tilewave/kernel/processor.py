@@ -7,6 +7,7 @@ import threading
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 
+from tilewave.kernel.emit.instructions import features
 from tilewave.kernel.tables.permuted import best_permutation
 
 _ASKING = threading.Lock()  # LLVM takes an option once
@@ -16,9 +17,7 @@ def target_machine():
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_triple(llvm.get_process_triple())
-    return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, jit=True
-    )
+    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features().flatten(), opt=3, jit=True)
 
 
 @functools.cache
@@ -67,19 +66,19 @@ def optimised(text, machine):
 @functools.cache
 def vector_bytes():
     """Size of a vector register; of AVX-512's, LLVM prefers the half."""
-    return 32 if llvm.get_host_cpu_features().get("avx2") else 16
+    return 32 if features().get("avx2") else 16
 
 
 @functools.cache
 def in_place_bytes():
     """Size of the vectors of rows that stay in registers (`rows_in_place`): AVX-512's own."""
-    return 64 if llvm.get_host_cpu_features().get("avx512f") else vector_bytes()
+    return 64 if features().get("avx512f") else vector_bytes()
 
 
 @functools.cache
 def permutation():
     """The processor's permutation of bytes; None where no instruction for it is known here."""
-    return best_permutation(llvm.get_host_cpu_features())
+    return best_permutation(features())
 
 
 @functools.cache
@@ -90,7 +89,7 @@ def lane_bytes():
     these 0.32, 0.46 and 0.77. A Xeon has one port to shuffle them: two vectors of 32 bytes are quicker
     (decisions/0006).
     """
-    long = llvm.get_host_cpu_name() == "znver5" and llvm.get_host_cpu_features().get("avx512f")
+    long = llvm.get_host_cpu_name() == "znver5" and features().get("avx512f")
     return 64 if long else vector_bytes()
 
 
@@ -101,4 +100,4 @@ def ahead_bytes():
     Stores to eight rows with a page or more between them wait for their lines. Measured on processors with AVX-512 only
     (Xeon, 48 KB of 12-way cache; 64x64x16384 floats 0.38 and 0.34 ns a point, 2048x2048 doubles 0.36 and 0.31, the same
     with 128 to 512 bytes)."""
-    return 256 if llvm.get_host_cpu_features().get("avx512f") else 0
+    return 256 if features().get("avx512f") else 0

@@ -12,6 +12,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from tilewave.kernel.emit import loops
+from tilewave.kernel.emit.instructions import features
 
 _LOADED_S = time.time()
 
@@ -46,5 +47,5 @@ def toolchain():
         f"tilewave {_makers()}\n"
         f"Python {sys.implementation.cache_tag}, {_c_library()}\n"
         f"llvmlite {llvmlite.__version__}, LLVM {llvm.llvm_version_info}, NumPy {np.__version__} {ties} {weak}\n"
-        f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}\n"
+        f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {features().flatten()}\n"
     )

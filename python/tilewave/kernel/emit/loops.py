@@ -11,6 +11,7 @@ import functools
 import llvmlite.binding as llvm
 import numpy as np
 
+from tilewave.kernel.emit.instructions import features
 from tilewave.nest.types import Unsupported
 
 #: How the linker symbols of NumPy's loops, of C functions and of those of whole vectors begin.
@@ -87,8 +88,7 @@ def vector_function(name, operands, bits):
 
     ``name`` is that of a C function, ``bits`` those of its numbers.
     """
-    features = llvm.get_host_cpu_features()
-    letter, size = ("e", 512) if features.get("avx512f") else ("d", 256) if features.get("avx2") else ("b", 128)
+    letter, size = ("e", 512) if features().get("avx512f") else ("d", 256) if features().get("avx2") else ("b", 128)
     lanes = size // bits
     symbol = f"{VECTORS}_ZGV{letter}N{lanes}{'v' * operands}_{name}"
     return (lanes, symbol) if _is_there(symbol) else None

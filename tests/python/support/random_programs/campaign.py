@@ -1,0 +1,119 @@
+"""Runs many cases in child processes, so that a crash or a hang has a seed; counts what comes of them."""
+
+from __future__ import annotations
+
+import collections
+import json
+import os
+import queue
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+SEEDS_OF_A_CHILD = 300  # all on one instruction set
+SILENT_S = 150  # a case that takes longer has hung
+
+
+class Counts:
+    """What came of many cases."""
+
+    def __init__(self):
+        self.kinds, self.refusals, self.raised = (collections.Counter() for _ in range(3))
+        self.failures, self.drawn = collections.Counter(), collections.Counter()
+
+    def add(self, line):
+        self.kinds[line["kind"]] += 1
+        self.drawn.update(line.get("kinds", ()))
+        if line["kind"] in ("refused", "raised", "wrong"):
+            {"refused": self.refusals, "raised": self.raised, "wrong": self.failures}[line["kind"]][line["said"]] += 1
+
+    def text(self):
+        lines = [f"{sum(self.kinds.values())} programs: " + ", ".join(f"{n} {k}" for k, n in self.kinds.most_common())]
+        for title, counter in (("drawn", self.drawn), ("refused", self.refusals), ("raised", self.raised),
+                               ("WRONG", self.failures)):  # fmt: skip
+            lines += [f"{title}:"] * bool(counter) + [f"{n:8} {what}" for what, n in counter.most_common()]
+        return "\n".join(lines)
+
+
+def child(first, end, part, parts, shrink, seconds, cpu_s):
+    """Run the cases of some seeds in this process, a line of JSON for each."""
+    import faulthandler
+
+    from random_programs import case as cases
+    from random_programs.script import shown
+
+    faulthandler.enable()
+    say = lambda **line: print(json.dumps(line), flush=True)
+    stop = time.monotonic() + seconds
+    seen = set()
+    for seed in range(first, end):
+        if seed // cases.SETTINGS_OF_A_PROGRAM % parts != part - 1:
+            continue
+        if time.monotonic() > stop or time.process_time() > cpu_s:
+            break
+        say(begins=seed)
+        one = cases.drawn(seed)
+        found = one.outcome()
+        say(seed=seed, kind=found.kind, said=found.said, detail=found.detail[:2000], kinds=sorted(one.kinds()))
+        if found.kind == "wrong":
+            if shrink and found.said not in seen and found.said != "hangs":
+                one, found = cases.smaller(one, found)
+            say(failed=seed, text=shown(one, found, seed))
+            seen.add(found.said)
+            if found.said == "hangs":
+                os._exit(3)
+
+
+def environment(seed):
+    """The variables of a child: seeds of every other child compute without AVX-512."""
+    return {**os.environ, "TILEWAVE_INSTRUCTIONS": "avx2" if seed // (SEEDS_OF_A_CHILD) % 2 else ""}
+
+
+def campaign(command, seeds, part, seconds, shrink, say, cpu_s=1e9):
+    """Run cases of some seeds, a part of them, in children; the `Counts`. `cpu_s`: CPU time of each child."""
+    counts, stop, begin = Counts(), time.monotonic() + seconds, time.monotonic()
+    size = SEEDS_OF_A_CHILD * part[1]
+    for batch in range(seeds.start, seeds.stop, size):
+        at, end = batch, min(batch + size, seeds.stop)
+        while at < end and time.monotonic() < stop:
+            at = _run_child(command, at, end, part, stop, (shrink, cpu_s), counts, say)
+        done = sum(counts.kinds.values())
+        per = (time.monotonic() - begin) / max(1, done)
+        say(f"seeds to {end}: {done} programs, {sum(counts.failures.values())} wrong; {per:.2f} s each")
+        if time.monotonic() > stop:
+            break
+    return counts
+
+
+def _run_child(command, first, end, part, stop, limits, counts, say):
+    """Read what a child says until it ends; the seed to go on with."""
+    given = [*command, "--child", f"{first}:{end}", "--part", "/".join(map(str, part)), "--shrink", str(int(limits[0]))]
+    given += ["--seconds", str(max(1, stop - time.monotonic())), "--cpu", str(limits[1])]
+    lines, current = queue.Queue(), first
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(given, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment(first))
+        reader = threading.Thread(target=lambda: [*map(lines.put, process.stdout), lines.put("")], daemon=True)
+        reader.start()
+        try:
+            while text := lines.get(timeout=SILENT_S):
+                line = json.loads(text)
+                if "begins" in line:
+                    current = line["begins"]
+                elif "failed" in line:
+                    say(f"--- WRONG\n{line['text']}")
+                else:
+                    counts.add(line)
+        except queue.Empty:
+            process.send_signal(signal.SIGABRT)  # faulthandler shows where it is
+        process.wait()
+        errors.seek(0)
+        said = errors.read()[-3000:]
+    if process.returncode == 0:
+        return end
+    if process.returncode != 3:
+        what = f"the process ended with status {process.returncode}"
+        counts.add({"kind": "wrong", "said": what})
+        say(f"--- WRONG\n# seed {current}: {what}\n{said}")
+    return current + 1

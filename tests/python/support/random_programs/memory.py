@@ -1,0 +1,41 @@
+"""The arrays of a run: fields, and NumPy arrays in any memory order and alignment."""
+
+import numpy as np
+
+import tilewave as tw
+
+
+def laid_out(values, layout):
+    """A copy of some values in memory that lies otherwise."""
+    if layout == "F":
+        return np.array(values, order="F")
+    if layout == "negative":
+        back = (slice(None, None, -1),) * values.ndim
+        return np.array(values[back], order="C")[back]
+    if layout == "strided":
+        large = np.zeros([2 * n for n in values.shape], values.dtype)
+        view = large[(slice(None, None, 2),) * values.ndim]
+    elif layout == "offset":
+        large = np.zeros([n + 3 for n in values.shape], values.dtype)
+        view = large[tuple(slice(1, 1 + n) for n in values.shape)]
+    elif layout == "unaligned":
+        buffer = np.zeros(values.nbytes + 1, "u1")
+        view = buffer[1:].view(values.dtype).reshape(values.shape)
+    else:
+        view = np.empty_like(values, order="C")
+    view[...] = values
+    if layout == "read-only":
+        view.setflags(write=False)
+    return view
+
+
+def given(program, setting, context):
+    """What the nests are given, by name."""
+    found = {}
+    for name, values in setting.values.items():
+        if name in setting.layouts:
+            found[name] = laid_out(values, setting.layouts[name])
+        else:
+            history = {"history": setting.history[name]} if name in setting.history else {}
+            found[name] = tw.field(values.shape, values.dtype, init=values, context=context, **history)
+    return found
