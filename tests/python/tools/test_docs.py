@@ -75,6 +75,10 @@ def test_limits(page):
     assert not long, f"{name_of(page)}: more than 120 columns in the lines {long}"
 
 
+def test_decisions_are_few():
+    assert len(list((ROOT / "docs" / "decisions").glob("0*.md"))) <= 30
+
+
 def test_theory_names_what_is_in_the_code():
     """Pages of docs/theory say where a formula is used, by the names of functions and types."""
     folders = [ROOT / name for name in ("include", "src", "bindings", "python", "tools")]

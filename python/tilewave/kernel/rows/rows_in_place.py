@@ -9,7 +9,7 @@ from tilewave.kernel.types.emitting import CountedLoop, element
 from tilewave.kernel.types.values import I8, I64, POINTER, ir_type
 
 #: Vectors of a written row that are computed at once: of two arrays half as many each. They hide the latency of a step,
-#: which each next step waits for (decision 98).
+#: which each next step waits for (docs/theory/matrices.md, Pivots).
 VECTORS = 8
 
 
