@@ -1,7 +1,7 @@
 """Draws bounds of loops: numbers, affine and rational ones, strides."""
 
-from random_programs.plain import box_of
-from random_programs.settings import Bound
+from random_programs.boxes import box_of
+from random_programs.setting import Bound
 
 
 def draw_over(c, nest, program, setting):

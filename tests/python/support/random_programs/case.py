@@ -6,9 +6,11 @@ import dataclasses
 
 from random_programs.choices import Choices, shrunk
 from random_programs.draw import program
+from random_programs.field_lines import FieldLines
 from random_programs.plain import Definition
-from random_programs.runs import Outcome, outcome
-from random_programs.settings import Drawn
+from random_programs.outcomes import Outcome
+from random_programs.runs import outcome
+from random_programs.settings import setting
 from tilewave import _core
 
 SETTINGS_OF_A_PROGRAM = 5  # ways to run it: most of their time is that of one kernel
@@ -44,9 +46,10 @@ def again(choices):
 
 
 def _case(of_program, of_setting):
+    if of_program.chance(0.05):
+        return FieldLines(of_program, of_setting)
     made = program(of_program)
-    setting = Drawn(of_setting, made, _core.fast_paths).setting_of()
-    return Case(made, setting, (of_program.made, of_setting.made))
+    return Case(made, setting(of_setting, made, _core.fast_paths), (of_program.made, of_setting.made))
 
 
 def kind_of_failure(found):

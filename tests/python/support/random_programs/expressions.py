@@ -174,14 +174,15 @@ class Expressions:
         if name not in _names_in(term):
             other = self.reads(self.inner)
             term = self.binary(term, other)
-        test = self.condition(0) if self.c.chance(0.2) else None
+        test = self.condition(0) if self.c.chance(0.15) else None
         self.inner.pop()
-        ends = ["n", "n", f"0, {self.c.pick(1, 2)}", "n // 2, n", f"1, {self.c.pick(2, 1)}"]
+        empty = self.c.chance(0.15)  # of no terms max and min raise
+        ends = ["n", "n", f"0, {self.c.pick(1, 2)}", "n // 2, n", *["1, 1"] * empty]
         if self.inner:
-            ends += [f"{self.inner[-1]}", f"{self.inner[-1]} + 1"]
+            ends += [f"{self.inner[-1]} + 1", *[self.inner[-1]] * empty]
         else:
             last = self.indices[-1]
-            ends += [f"min({last} + 1, n)", f"min({last}, n)", f"min({last}, n // 2), n"]
+            ends += [f"min({last} + 1, n)", f"min({last}, n // 2), n", *[f"min({last}, n)"] * empty]
         loop = f" for {name} in range({self.c.pick(*ends)})"
         kinds = ["sum", "sum", "tw.sum"]
         if kind(term.dtype) != "c":

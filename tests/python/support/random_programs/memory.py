@@ -33,9 +33,19 @@ def given(program, setting, context):
     """What the nests are given, by name."""
     found = {}
     for name, values in setting.values.items():
-        if name in setting.layouts:
+        if name in setting.windows:
+            found[name] = _window(values, setting.windows[name], context)
+        elif name in setting.layouts:
             found[name] = laid_out(values, setting.layouts[name])
         else:
             history = {"history": setting.history[name]} if name in setting.history else {}
             found[name] = tw.field(values.shape, values.dtype, init=values, context=context, **history)
     return found
+
+
+def _window(values, how, context):
+    """A field of which a run keeps a rolling window only, or what a run makes one of."""
+    if how == "scratch":
+        return tw.scratch(values.dtype, values.flat[0])
+    init = {"array": values, "function": lambda *x: values[x], "number": values.flat[0] if values.size else 0}[how]
+    return tw.field(values.shape, values.dtype, init=init, keep="window", context=context)

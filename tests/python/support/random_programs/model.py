@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import numpy as np
 
@@ -114,16 +115,21 @@ def accesses_in(statements):
 class Array:
     """What is fixed of an array before its shape is.
 
-    `axes` has for each dimension the loop index that it follows, the inner index ("q", "r"), or a number: the extent
-    of a table. `times`: "" for no time, "steps" for time steps (then the subscript of time has no dimension), "axis"
-    where the first of `axes` is time.
+    `axes` has for each dimension the loop index that it follows, the inner index "q", a number, which is the extent of
+    a table, or "rows". `times`: "" for no time, "steps" for time steps (then the subscript of time has no dimension),
+    "axis" where the first of `axes` is time, "rows" where it is a row for several time steps, "last" of an array
+    without some loop index, which keeps the last of several values.
     """
 
     name: str
     dtype: np.dtype
     axes: tuple
-    role: str = "read"  # or "written", "subscripts": holds subscripts of a table
+    role: str = "read"  # or "written", "table", "subscripts": holds subscripts of a table
     times: str = ""
+
+    def space(self):
+        """The axes that are no time."""
+        return self.axes[1:] if self.times in ("axis", "rows") else self.axes
 
 
 @dataclasses.dataclass
@@ -157,8 +163,6 @@ class Nest:
 
 
 def _names(text, name):
-    import re
-
     return re.search(rf"\b{name}\b", text) is not None
 
 
@@ -170,11 +174,41 @@ class Program:
     nests: list
     scalars: dict  # name to type: INT, FLOAT or a dtype
     kinds: set
-    door: str = "run"
+    door: str = "one"  # or "several" in each time step, "chain": one after another
+    backwards: bool = False  # time runs downwards
+    independent: bool = False  # the points of a time step, or of a nest without time, may be computed in any order
 
     @property
     def timed(self):
         return self.nests[0].timed
 
+    def stages(self):
+        """Lists of nests: those of one list are run in each time step."""
+        return [self.nests] if self.door == "several" else [[nest] for nest in self.nests]
+
     def text(self):
         return "\n".join(nest.text() for nest in self.nests)
+
+
+def mirrored(nest, arrays):
+    """A nest whose time runs the other way: t+1 becomes t-1."""
+
+    def turned(access):
+        at = []
+        for place, each in enumerate(access.at):
+            if not isinstance(each, Affine):
+                each = tuple(turned(part) if isinstance(part, Access) else part for part in each)
+            elif place == 0 and each.index == "t" and arrays[access.array].times in ("steps", "axis"):
+                each = Affine("t", -each.offset)
+            at.append(each)
+        return Access(access.array, tuple(at))
+
+    def turned_in(part):
+        if isinstance(part, Expression):
+            return Expression(tuple(turned(p) if isinstance(p, Access) else p for p in part.parts), part.dtype)
+        if isinstance(part, If):
+            return If(turned_in(part.test), tuple(map(turned_in, part.then)), tuple(map(turned_in, part.other)))
+        target = part.target if isinstance(part.target, str) else turned(part.target)
+        return Assign(target, part.op, turned_in(part.value))
+
+    return dataclasses.replace(nest, body=tuple(map(turned_in, nest.body)))

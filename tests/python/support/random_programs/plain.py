@@ -5,7 +5,10 @@ import math
 
 import numpy as np
 
+from random_programs.boxes import box_of, is_table
 from random_programs.model import Affine, lines_of, text_of
+from random_programs.numbers import reduced
+from random_programs.points import visit
 
 
 class Functions:
@@ -32,63 +35,26 @@ class Functions:
         return found
 
 
-def is_table(name, program):
-    """Whether an array narrows no loop: some subscript is computed, and none is an inner index."""
-    array, computed = program.arrays[name], False
-    for nest in program.nests:
-        for access, _ in nest.accesses():
-            if access.array == name:
-                for subscript in access.at[array.times == "steps" :]:
-                    if isinstance(subscript, Affine):
-                        if subscript.index and subscript.index in "qr":
-                            return False
-                    else:
-                        computed = True
-    return computed
-
-
-def box_of(nest, program, setting):
-    """The largest box in which every access is inside its array: (first, end) by index."""
-    lows, highs = {name: [] for name in nest.indices}, {name: [] for name in nest.indices}
-    for access, _ in nest.accesses():
-        array = program.arrays[access.array]
-        if is_table(access.array, program):
-            continue
-        at = access.at[array.times == "steps" :]
-        for subscript, extent in zip(at, setting.shapes[access.array], strict=True):
-            if not isinstance(subscript, Affine) or subscript.index not in lows:
-                continue
-            if subscript.index in setting.periodic:
-                lows[subscript.index].append(0)
-                highs[subscript.index].append(extent)
-                continue
-            lows[subscript.index].append(math.ceil(-subscript.offset / subscript.factor))
-            highs[subscript.index].append((extent - 1 - subscript.offset) // subscript.factor + 1)
-    if nest.timed:
-        lows["t"], highs["t"] = [0], [setting.steps]
-    return {name: (max(lows[name], default=0), min(highs[name], default=0)) for name in nest.indices}
-
-
-def depth_of(name, program, setting):
-    """How many time steps before the first an array of the definition has."""
-    levels = [
-        -access.at[0].offset
-        for nest in program.nests
-        for access, _ in nest.accesses()
-        if access.array == name and isinstance(access.at[0], Affine)
-    ]
-    return max(0, *levels, len(setting.history.get(name, ())))
-
-
 class Definition:
     """The loops of a program in a setting: `text`, and what they give, `run`."""
 
     def __init__(self, program, setting):
         self.program, self.setting = program, setting
         self.depths = {
-            name: depth_of(name, program, setting) for name, array in program.arrays.items() if array.times == "steps"
-        }
-        self.text = "\n".join(self._lines()) + "\n"
+            name: self._depth(name) for name, array in program.arrays.items() if array.times == "steps"
+        }  # how many time steps before the first are kept
+        stages = enumerate(program.stages())
+        self.text = "\n".join(line for number, nests in stages for line in self._stage(number, nests)) + "\n"
+
+    def _depth(self, name):
+        sign = -1 if self.program.backwards else 1
+        levels = [
+            -sign * access.at[0].offset
+            for nest in self.program.nests
+            for access, _ in nest.accesses()
+            if access.array == name
+        ]
+        return max(0, *levels, len(self.setting.history.get(name, ())))
 
     def _show(self, access):
         """The text of an element: earlier time steps come first, periodic subscripts wrap."""
@@ -97,50 +63,51 @@ class Definition:
             if not isinstance(subscript, Affine):
                 at.append(text_of(subscript, self._show))
                 continue
-            if place == 0 and access.array in self.depths:
+            if place == 0 and access.array in self.depths and not self.program.backwards:
                 subscript = Affine(subscript.index, subscript.offset + self.depths[access.array])
             text = str(subscript)
-            if subscript.index in self.setting.periodic and not is_table(access.array, self.program):
+            if subscript.index in self.setting.loops_periodic and not is_table(access.array, self.program):
                 d = place - (access.array in self.depths)
                 text = f"({text}) % {self.setting.shapes[access.array][d]}"
             at.append(text)
         return f"{access.array}[{', '.join(at)}]"
 
-    def _lines(self):
+    def _stage(self, number, nests):
         s, arrays = self.setting, self.program.arrays
-        yield f"def loops({', '.join([*arrays, *s.scalars])}, numbers):"
+        yield f"def stage{number}({', '.join([*arrays, *s.scalars])}, numbers, after):"
         indent = 1
         if self.program.timed:
-            yield f"    for t in range({s.steps}):"
-            indent, written = 2, [name for nest in self.program.nests for name in nest.written()]
-            for name in dict.fromkeys(written):
+            yield f"    for t in range({f'{s.steps}, 0, -1' if self.program.backwards else s.steps}):"
+            for name in dict.fromkeys(name for nest in nests for name in nest.written()):
                 if name in self.depths:
-                    depth = self.depths[name]
-                    yield f"        {name}[t+{1 + depth}] = {name}[{Affine('t', depth)}]"
-        for nest in self.program.nests:
+                    now, step = (0, -1) if self.program.backwards else (self.depths[name], 1)
+                    yield f"        {name}[{Affine('t', now + step)}] = {name}[{Affine('t', now)}]"
+            indent = 2
+        for nest in nests:
             yield from self._nest(nest, indent)
+        if self.program.timed:
+            yield "        after(t)"
 
     def _nest(self, nest, indent):
-        s, box = self.setting, box_of(nest, self.program, self.setting)
+        s, box, loops = self.setting, box_of(nest, self.program, self.setting), self.setting.loops[nest.name]
         for index in nest.indices[nest.timed :]:
             low, high = box[index]
-            lows, highs, stride = s.over.get(index, ((low,), (high,), 1))
+            lows, highs, stride = loops.over.get(index, ((low,), (high,), 1))
             first, end = (", ".join(map(str, dict.fromkeys(bounds))) for bounds in (lows, highs))
             first, end = f"max({first})" if "," in first else first, f"min({end})" if "," in end else end
             loop = f"range({first}, {end}, {stride})" if stride > 1 else f"range({first}, {end})"
-            loop = f"reversed({loop})" if index in s.reverse else loop
+            loop = f"reversed({loop})" if index in loops.reverse else loop
             yield f"{'    ' * indent}for {index} in {loop}:"
             indent += 1
-        pad = "    " * indent
-        for number, (_, what) in enumerate(s.reduce.values()):
+        pad, wanted = "    " * indent, s.reduce.get(nest.name, {})
+        for what in dict.fromkeys(what for _, what in wanted.values()):
             if what not in self.program.arrays:
                 yield f"{pad}{what} = None"
         yield from lines_of(nest.body, indent, self._show)
-        for number, (_, what) in s.reduce.items():
+        for number, (_, what) in wanted.items():
             if what in self.program.arrays:
                 access = next(access for access, written in nest.accesses() if written and access.array == what)
-                where = ", ".join(map(str, access.at))
-                yield f"{pad}numbers[{number!r}].append((({where},), {self._show(access)}))"
+                yield f"{pad}numbers[{number!r}].append((({', '.join(map(str, access.at))},), {self._show(access)}))"
             else:
                 yield f"{pad}if {what} is not None:"
                 yield f"{pad}    numbers[{number!r}].append((({', '.join(nest.indices)},), {what}))"
@@ -150,24 +117,42 @@ class Definition:
         s = self.setting
         namespace = {"np": np, "math": math, "tw": Functions}
         exec(compile(self.text, "<definition>", "exec"), namespace)
-        arrays = {name: value.copy() for name, value in s.values.items()}
-        before = {
-            name: ([level.copy() for level in s.history.get(name, ())] + [arrays[name].copy()] * depth)[:depth]
+        self.arrays = {name: value.copy() for name, value in s.values.items()}
+        self.before = {
+            name: ([level.copy() for level in s.history.get(name, ())] + [self.arrays[name].copy()] * depth)[:depth]
             for name, depth in self.depths.items()
         }
-        numbers = {}
+        results = {}
         with np.errstate(all="ignore"):
-            for _ in range(s.times):
-                numbers = {name: [] for name in s.reduce}
-                given = dict(arrays)
-                for name, depth in self.depths.items():
-                    levels = [*before[name][::-1], *[arrays[name]] * (s.steps + 1)]
-                    given[name] = np.array(levels, dtype=arrays[name].dtype).reshape(-1, *arrays[name].shape)
-                namespace["loops"](*given.values(), *s.scalars.values(), numbers)
-                for name, depth in self.depths.items():
-                    arrays[name] = given[name][depth + s.steps].copy()
-                    before[name] = [given[name][depth + s.steps - 1 - k].copy() for k in range(depth)]
-        from random_programs.numbers import reduced
+            for turn in range(1, s.times + 1):
+                self.arrays |= {name: s.values[name].copy() for name in s.windows}
+                for number, nests in enumerate(self.program.stages()):
+                    results |= self._run_stage(namespace[f"stage{number}"], nests)
+                if s.until and turn % s.every == 0 and results[s.until[0]] <= s.until[1]:
+                    break
+        return self.arrays, self.before, results
 
-        results = {name: reduced(function, numbers[name]) for name, (function, _) in s.reduce.items()}
-        return arrays, before, results
+    def _run_stage(self, loops, nests):
+        s, given = self.setting, dict(self.arrays)
+        wanted = {name: function for nest in nests for name, (function, _) in s.reduce.get(nest.name, {}).items()}
+        numbers = {name: [] for name in wanted}
+        turn = -1 if self.program.backwards else 1
+        for name in self.depths:
+            levels = [*self.before[name][::-1], *[self.arrays[name]] * (s.steps + 1)]
+            given[name] = np.array(levels, self.arrays[name].dtype).reshape(-1, *self.arrays[name].shape)[::turn].copy()
+        recorded = {name: [] for name in s.record}
+
+        def after(t):
+            for name in {**s.inject, **s.record}:
+                level, step = (t - 1, s.steps - t) if self.program.backwards else (t + 1 + self.depths[name], t)
+                row = visit(given[name][level], step, s.inject.get(name), s.record.get(name))
+                if name in s.record:
+                    recorded[name].append(row)
+
+        loops(*given.values(), *s.scalars.values(), numbers, after)
+        for name, depth in self.depths.items():
+            levels = given[name][::turn]
+            self.arrays[name] = levels[depth + s.steps].copy()
+            self.before[name] = [levels[depth + s.steps - 1 - k].copy() for k in range(depth)]
+        results = {name: reduced(wanted[name], values) for name, values in numbers.items()}
+        return results | {f"record {name}": np.array(rows) for name, rows in recorded.items() if rows}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import re
 import warnings
 
@@ -13,20 +12,12 @@ from local_ranks import on_ranks
 import tilewave as tw
 from random_programs import memory
 from random_programs.numbers import differing, same_number
+from random_programs.outcomes import Outcome, of_errors
 from random_programs.plain import Definition
 from tilewave.kernel.rows import jammed_rows
 
 LONG_S = 30
 TRIED = ("tile", "grid", "skew", "row", "weights", "storage", "generator", "temporal_block", "aggregate", "slices")
-
-
-@dataclasses.dataclass
-class Outcome:
-    """What came of a run: "run", "refused", "raised" as the definition does, or "wrong"."""
-
-    kind: str
-    said: str = ""
-    detail: str = ""
 
 
 def outcome(program, setting):
@@ -47,34 +38,10 @@ def outcome(program, setting):
         except AssertionError as error:
             return Outcome("wrong", "hangs", str(error))
     if any(errors):
-        return _of_errors(errors, raised)
+        return of_errors(errors, raised)
     if raised is not None:
         return Outcome("wrong", "the definition raises, the run does not", repr(raised))
     return _compared(results[0], expected, setting)
-
-
-def _of_errors(errors, raised):
-    first = next(filter(None, errors))
-    name, text = type(first).__name__, str(first)
-    if not all(errors) or len({(type(error), str(error)) for error in errors}) > 1:
-        shown = [f"{type(error).__name__}: {error}" for error in errors]
-        return Outcome("wrong", "ranks raise different errors", "\n".join(shown))
-    if raised is not None and isinstance(first, tw.KernelError):
-        return Outcome("raised", normalised(text))
-    if isinstance(first, tw.ConfigError) and "does not compile" not in text and "InternalError" not in text:
-        return Outcome("refused", normalised(text), text)
-    return Outcome("wrong", f"{name}: {normalised(text)}", text)
-
-
-def normalised(text):
-    """A message without numbers and names, so that equal reasons count together."""
-    text = text.replace("\n", " ")
-    text = re.sub(r"<nest \w+>:\d+:\d+: ", "", text)
-    text = re.sub(r"`[^`]*`|'[^']*'|\"[^\"]*\"", "'_'", text)
-    text = re.sub(r"\([-\d, .N]*\)|\[[-\d, .N]*\]", "(N)", text)
-    text = re.sub(r"-?\b\d+(\.\d+)?(e[-+]?\d+)?\b", "N", text)
-    text = re.sub(r"\b[A-GT-Z]\[[^]]*\]", "A[_]", text)
-    return text[:220]
 
 
 def _compared(found, expected, setting):
@@ -104,8 +71,9 @@ def _compared(found, expected, setting):
 def _on_rank(context, program, setting):
     """A rank's part: arrays gathered on rank 0."""
     given = memory.given(program, setting, context)
-    report = call(context, program, setting, given)
-    arrays = {name: a if isinstance(a, np.ndarray) else a.gather() for name, a in given.items()}
+    results = call(context, program, setting, given)
+    read = {name: a for name, a in given.items() if name not in setting.windows}
+    arrays = {name: a if isinstance(a, np.ndarray) else a.gather() for name, a in read.items()}
     history = {}
     for name in setting.history:
         if not isinstance(given[name], np.ndarray):
@@ -113,7 +81,7 @@ def _on_rank(context, program, setting):
             levels = [given[name].buffer(-1 - back).gather() for back in range(count)]
             if context.rank == 0:
                 history[name] = levels
-    return {"arrays": arrays, "history": history, "results": dict(getattr(report, "results", None) or {})}
+    return {"arrays": arrays, "history": history, "results": results}
 
 
 def call(context, program, setting, given):
@@ -123,48 +91,89 @@ def call(context, program, setting, given):
         try:
             return _call(context, program, setting, given, plan)
         except tw.ConfigError as error:
-            name = next((name for name in TRIED if name in plan and re.match(rf"(plan: )?{name}\b", str(error))), None)
+            name = next((name for name in TRIED if name in plan and re.search(rf"\b{name}\b", str(error))), None)
             if name is None:
                 raise
             del plan[name]
 
 
-def keywords(program, setting):
-    """What a call is given but for arrays, context and plan."""
-    nest = program.nests[0]
-    found = {name: setting.scalars[name] for name in nest.used_scalars()}
-    if setting.over:
-        found["over"] = {index: _pair(*bounds) for index, bounds in setting.over.items()}
-    if setting.reverse:
-        found["reverse"] = setting.reverse
-    if setting.periodic:
-        found["periodic"] = setting.periodic
+def keywords(program, setting, nest):
+    """What a call of one nest is given but for arrays, context and plan."""
+    loops, found = setting.loops[nest.name], scalars(setting, [nest])
+    if loops.over:
+        found["over"] = loops.given_over()
+    if loops.reverse or program.backwards:
+        found["reverse"] = ("t",) * program.backwards + loops.reverse
+    if loops.periodic:
+        found["periodic"] = loops.periodic
     if setting.steps is not None:
         found["steps"] = setting.steps
-    if setting.reduce:
-        found["reduce"] = {name: getattr(tw, function)(what) for name, (function, what) in setting.reduce.items()}
+    found |= points(setting)
+    if setting.reduce.get(nest.name):
+        wanted = setting.reduce[nest.name].items()
+        found["reduce"] = {name: getattr(tw, function)(what) for name, (function, what) in wanted}
     return found
 
 
-def _pair(lows, highs, stride):
-    lows, highs = ([bound.given() for bound in bounds] for bounds in (lows, highs))
-    pair = lows[0] if len(lows) == 1 else lows, highs[0] if len(highs) == 1 else highs
-    return pair if stride == 1 else (*pair, stride)
+def together(program, setting):
+    """What a call of all nests, in each time step, is given."""
+    loops = [setting.loops[nest.name] for nest in program.nests]
+    turns = ("t",) * program.backwards
+    found = {**scalars(setting, program.nests), "steps": setting.steps}
+    found["over"] = [each.given_over() or None for each in loops]
+    found["reverse"] = [turns + each.reverse for each in loops]
+    found["periodic"] = [each.periodic for each in loops]
+    found |= points(setting)
+    return {name: value for name, value in found.items() if not isinstance(value, list) or any(value)}
+
+
+def points(setting):
+    """`inject` and `record`."""
+    found = {what: getattr(setting, what) for what in ("inject", "record")}
+    return {what: {name: each.given() for name, each in given.items()} for what, given in found.items() if given}
+
+
+def scalars(setting, nests):
+    return {name: setting.scalars[name] for nest in nests for name in nest.used_scalars()}
 
 
 def _call(context, program, setting, given, plan):
-    nest = tw.nest_from(program.nests[0].text(), {"tw": tw, "np": np})
-    arguments = {**given, **keywords(program, setting), "context": context, "plan": plan}
-    if setting.door == "bind":
-        bound = tw.bind(nest, **arguments)
+    """The results by name."""
+    nests = [tw.nest_from(nest.text(), {"tw": tw, "np": np}) for nest in program.nests]
+    more = {"context": context, "plan": plan, "planning": setting.planning}
+    if setting.door == "several":
         for _ in range(setting.times):
-            report = bound.run()
-        return report
+            report = tw.run(tuple(nests), **given, **together(program, setting), **more)
+        return _recorded(report)
+    calls = [
+        {**{name: given[name] for name in each.arrays()}, **keywords(program, setting, each), **more}
+        for each in program.nests
+    ]
+    if setting.door == "chain":
+        bound = [tw.bind(nest, **arguments) for nest, arguments in zip(nests, calls, strict=True)]
+        until = {"until": {setting.until[0]: setting.until[1]}, "every": setting.every} if setting.until else {}
+        return tw.chain(bound).run(times=setting.times, **until).results
+    if setting.door == "bind":
+        bound = [tw.bind(nest, **arguments) for nest, arguments in zip(nests, calls, strict=True)]
+        return _in_turn(setting, [each.run for each in bound])
     if setting.door == "plan":
-        arguments["plan"] = tw.plan(nest, **arguments)
+        for nest, arguments in zip(nests, calls, strict=True):
+            arguments["plan"] = tw.plan(nest, **arguments)
+            del arguments["planning"]
+    return _in_turn(setting, [lambda nest=nest, call=call: tw.run(nest, **call) for nest, call in zip(nests, calls)])
+
+
+def _in_turn(setting, runs):
+    results = {}
     for _ in range(setting.times):
-        report = tw.run(nest, **arguments)
-    return report
+        for run in runs:
+            report = run()
+            results |= {**report.results, **_recorded(report)}
+    return results
+
+
+def _recorded(report):
+    return {f"record {name}": rows for name, rows in report.recorded.items()} if report.recorded else {}
 
 
 @contextlib.contextmanager

@@ -1,8 +1,6 @@
 """A failing case as a program that can be run by itself."""
 
-import textwrap
-
-from random_programs.runs import keywords
+from random_programs.runs import keywords, together
 
 MOST_ELEMENTS = 400
 
@@ -19,23 +17,44 @@ def script(case, outcome, seed):
         lines += ["@tw.nest", nest.text()]
     for name, values in setting.values.items():
         lines.append(f"{name} = {_array(program, setting, name, values)}")
-    call = {name: name for name in setting.values}
-    call |= {name: _literal(name, value) for name, value in keywords(program, setting).items()}
-    call["plan"] = repr(setting.plan)
-    arguments = ", ".join([program.nests[0].name, *(f"{name}={value}" for name, value in call.items())])
-    lines += _door(setting, arguments)
-    lines += [f"print({name}{'' if name in setting.layouts else '.gather()'})" for name in program.nests[0].written()]
+    lines += _door(program, setting)
+    written = dict.fromkeys(name for nest in program.nests for name in nest.written() if name not in setting.windows)
+    lines += [f"print({name}{'' if name in setting.layouts else '.gather()'})" for name in written]
+    lines += ["print(report.results)"] * any(setting.reduce.values())
     lines += ["", "# The definition:", *(f"# {line}" for line in case.definition().splitlines())]
     return "\n".join(lines) + "\n"
 
 
-def _door(setting, arguments):
+def _door(program, setting):
+    if setting.door == "several":
+        names = f"({', '.join(nest.name for nest in program.nests)})"
+        return [f"tw.run({names}, {_arguments(setting, program.arrays, together(program, setting))})"] * setting.times
+    calls = [
+        f"({nest.name}, {_arguments(setting, nest.arrays(), keywords(program, setting, nest))})"
+        for nest in program.nests
+    ]
+    if setting.door == "chain":
+        until = f", until={dict([setting.until])}, every={setting.every}" if setting.until else ""
+        bound = "".join(f"    tw.bind{call},\n" for call in calls)
+        return [f"report = tw.chain([\n{bound}]).run(times={setting.times}{until})"]
     if setting.door == "bind":
-        return [f"bound = tw.bind({arguments})", *["report = bound.run()"] * setting.times]
-    return [f"report = tw.run({arguments})"] * setting.times + (["# by the plan of tw.plan"] * (setting.door == "plan"))
+        lines = [f"bound{number} = tw.bind{call}" for number, call in enumerate(calls)]
+        runs = [f"    report = bound{number}.run()" for number in range(len(calls))]
+    else:
+        lines, runs = [], [f"    report = tw.run{call}" for call in calls]
+        if setting.door == "plan":
+            lines = ["# with the plan that tw.plan gives"]
+    return [*lines, f"for _ in range({setting.times}):", *runs]
 
 
-def _literal(name, value):
+def _arguments(setting, arrays, more):
+    call = {name: name for name in arrays} | {name: _literal(setting, name, value) for name, value in more.items()}
+    return ", ".join(f"{name}={value}" for name, value in {**call, "plan": setting.plan}.items())
+
+
+def _literal(setting, name, value):
+    if name in ("inject", "record"):
+        return "{" + ", ".join(f"{key!r}: {points.text()}" for key, points in getattr(setting, name).items()) + "}"
     if name == "reduce":
         return "{" + ", ".join(f"{key!r}: tw.{each}" for key, each in value.items()) + "}"
     return repr(value)
@@ -44,11 +63,16 @@ def _literal(name, value):
 def _array(program, setting, name, values):
     dtype = program.arrays[name].dtype
     if values.size > MOST_ELEMENTS:
-        text = f"np.zeros({values.shape}, {dtype.str!r})  # the values of the seed"
+        text = f"np.zeros({values.shape}, {dtype.str!r})"
     else:
         text = f"np.array({values.tolist()}, {dtype.str!r})"
         if 0 in values.shape:
             text += f".reshape({values.shape})"
+    if name in setting.windows:
+        how = setting.windows[name]
+        first = values.flat[0] if how in ("scratch", "number") and values.size else text
+        return f"tw.scratch({dtype.str!r}, {first})" if how == "scratch" else (
+            f"tw.field({values.shape}, {dtype.str!r}, init={first}, keep='window')  # by {how}")
     if name in setting.layouts:
         return f"{text}  # in memory: {setting.layouts[name]}"
     levels = [f"np.array({level.tolist()}, {dtype.str!r})" for level in setting.history.get(name, ())]
@@ -58,4 +82,5 @@ def _array(program, setting, name, values):
 
 def shown(case, outcome, seed):
     """The script with its choices, from which the case can be made again."""
-    return textwrap.dedent(script(case, outcome, seed)) + f"# choices: {case.choices}\n"
+    text = case.script(outcome, seed) if hasattr(case, "script") else script(case, outcome, seed)
+    return text + f"# choices: {case.choices}\n"

@@ -1,0 +1,72 @@
+"""One way to run a program, as plain data."""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Bound:
+    """``(factors of outer indices + constant) // divisor``."""
+
+    constant: int
+    terms: tuple = ()  # (index, factor)
+    divisor: int = 1
+
+    def __str__(self):
+        if not self.terms:
+            return str(self.constant)
+        text = " + ".join(index if factor == 1 else f"{factor}*{index}" for index, factor in self.terms)
+        text = f"{text} {'-' if self.constant < 0 else '+'} {abs(self.constant)}"
+        return text if self.divisor == 1 else f"({text}) // {self.divisor}"
+
+    def given(self):
+        """The bound as `over` takes it."""
+        return str(self) if self.terms else self.constant
+
+
+@dataclasses.dataclass
+class Loops:
+    """How the loops of one nest run."""
+
+    over: dict = dataclasses.field(default_factory=dict)  # index to (lower bounds, upper bounds, stride)
+    reverse: tuple = ()
+    periodic: tuple = ()
+
+    def given_over(self):
+        return {index: _pair(*bounds) for index, bounds in self.over.items()}
+
+
+def _pair(lows, highs, stride):
+    lows, highs = ([bound.given() for bound in bounds] for bounds in (lows, highs))
+    pair = lows[0] if len(lows) == 1 else lows, highs[0] if len(highs) == 1 else highs
+    return pair if stride == 1 else (*pair, stride)
+
+
+@dataclasses.dataclass
+class Setting:
+    """One way to run a program."""
+
+    shapes: dict = dataclasses.field(default_factory=dict)  # with time where it is a dimension
+    values: dict = dataclasses.field(default_factory=dict)
+    history: dict = dataclasses.field(default_factory=dict)  # names to arrays of the time steps before, latest first
+    scalars: dict = dataclasses.field(default_factory=dict)
+    layouts: dict = dataclasses.field(default_factory=dict)  # of arrays that are NumPy's
+    windows: dict = dataclasses.field(default_factory=dict)  # of fields that nobody reads after the run: how they begin
+    loops: dict = dataclasses.field(default_factory=dict)  # by the name of the nest
+    loops_periodic: tuple = ()  # of all nests
+    steps: int | None = None
+    reduce: dict = dataclasses.field(default_factory=dict)  # of each nest: names to (function, what)
+    inject: dict = dataclasses.field(default_factory=dict)  # names to `Points` with values
+    record: dict = dataclasses.field(default_factory=dict)  # names to `Points`
+    plan: dict = dataclasses.field(default_factory=dict)
+    planning: str = "auto"
+    door: str = "run"
+    times: int = 1
+    until: tuple | None = None  # (name of a number, most)
+    every: int = 1
+    ranks: int = 1
+    lanes: int = 1
+    without: str = ""
+    short_rows: bool = False
+    kinds: set = dataclasses.field(default_factory=set)
