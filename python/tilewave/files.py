@@ -17,39 +17,47 @@ import time
 from tilewave._core import file_cache
 from tilewave.errors import ConfigError, shown
 
-MOST_BYTES = 256 << 20  # of a kernel, a plan or a machine; what Tilewave writes is far below
+MOST_BYTES = 256 << 20  # of a kernel, a schedule, a timeline; what Tilewave writes is far below
+MOST_JSON_BYTES = 32 << 20  # of metadata, plans, machines: as Python's objects they take up to 20 times as much memory
 
 ABANDONED_S = 86400  # an unfinished folder that is older belongs to no running process
 
 _looked_through = set()  # folders in which this process has looked for unfinished files
 
 
-def read(path):
-    """A regular file's bytes.
+def read(path, most=MOST_BYTES):
+    """Return a regular file's bytes.
 
     Parameters
     ----------
     path : path of the file
+    most : int
+        Bytes that it may have.
 
     Raises
     ------
     OSError
         When it cannot be read, is no regular file (a FIFO would wait for a writer, a device may never end), or is
-        larger than 256 MB; ``strerror`` says which.
+        larger; ``strerror`` says which.
     """
-    with _opened(path) as file:
-        return file.read()
+    with opened(path, most) as file:
+        size = max(os.fstat(file.fileno()).st_size, 65536)  # a file of /proc has none
+        data = file.read(size + 1)
+        if len(data) > size:
+            raise OSError(errno.EFBIG, "it grows while it is read", os.fspath(path))
+        return data
 
 
 @contextlib.contextmanager
-def _opened(path):
+def opened(path, most=None):
+    """Open a regular file to read its bytes; errors are those of `read`."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is no regular file", os.fspath(path))
-        if status.st_size > MOST_BYTES:
-            raise OSError(errno.EFBIG, f"it has {status.st_size} bytes, allowed: {MOST_BYTES}", os.fspath(path))
+        if most is not None and status.st_size > most:
+            raise OSError(errno.EFBIG, f"it has {status.st_size} bytes, allowed: {most}", os.fspath(path))
         with os.fdopen(handle, "rb", closefd=False) as file:
             yield file
     finally:

@@ -211,7 +211,7 @@ def _begin(path, items, values, blobs, unfinished):
                 os.mkdir(os.path.join(made, folder))
                 node = zarr3.array_node(values[name].shape, values[name].dtype)
                 small[f"{folder}/{zarr3.NODE}"] = nodes[os.path.basename(folder)] = node
-        small[f"{folders.FIELDS}/{zarr3.NODE}"] = zarr3.group_node(nodes)
+        small[f"{folders.FIELDS}/{zarr3.NODE}"] = zarr3.group_node({n: json.loads(text) for n, text in nodes.items()})
         small[folders.VALUES] = b"".join(blobs.values())
         return {name: write_new(os.path.join(made, name), data) for name, data in small.items()}
 

@@ -120,7 +120,9 @@ class ZarrWriter:
             made = files.begin_folder(self._store)
             try:
                 if self._alone:
-                    files.write_new(os.path.join(made, zarr3.NODE), zarr3.group_node({self._name: self._node}))
+                    files.write_new(
+                        os.path.join(made, zarr3.NODE), zarr3.group_node({self._name: json.loads(self._node)})
+                    )
                     os.mkdir(os.path.join(made, self._name))
                 files.write_new(os.path.join(self._array(made), zarr3.NODE), self._node)
             except BaseException:
@@ -140,7 +142,12 @@ class ZarrWriter:
                 os.makedirs(folder, exist_ok=True)
             files.rename_folder(made, self._target())
             for folder in reversed(groups):
-                zarr3.consolidate(folder)
+                try:
+                    zarr3.consolidate(folder)
+                except (zarr3.DamagedError, RecursionError) as problem:
+                    raise ConfigError(
+                        f"save: {self._path!r} is written, but its group {folder!r} cannot have its metadata: {problem}"
+                    ) from None
 
     def _groups(self):
         """Folders of the groups that the array is in, but for one that is written with it; the outermost first."""

@@ -3,19 +3,18 @@
 https://zarr-specs.readthedocs.io/en/latest/v3/core/ has the format.
 """
 
-import importlib
 import itertools
 import json
 import math
 import os
-import zlib
 
 import numpy as np
 
 from tilewave import _core, files
-from tilewave.errors import ConfigError
+from tilewave.errors import ConfigError, shown
 from tilewave.field.npy import named_path
 from tilewave.field.values import whole_numbers
+from tilewave.field.zarr_codecs import CODECS, UNDO, DamagedError, zstd_module
 
 NODE = "zarr.json"
 ENDING = ".zarr"
@@ -24,17 +23,13 @@ DIMENSIONS = ("i", "j", "k", "l")
 #: Of a chunk, at most. A smaller one costs more files; a larger one leaves ranks without any. The choice depends on
 #: shape and dtype alone, so any number of ranks writes the same files.
 CHUNK_BYTES = 8 << 20
-#: Modules that know zstd, best first, and how each decompresses.
-_ZSTD = {
-    "compression.zstd": lambda module, data: module.decompress(data),
-    "zstandard": lambda module, data: module.ZstdDecompressor().decompressobj().decompress(data),
-    "numcodecs.zstd": lambda module, data: bytes(module.decompress(data)),
-}
-CODECS = "bytes, transpose, gzip, zstd, crc32c"
-
-
-class DamagedError(ValueError):
-    """What is stored is not what it should be."""
+#: Chunks of an array, at most, or of 4 KB each: an array of 8 bytes a chunk takes a second for each 100,000 of them.
+MOST_CHUNKS, CHUNK_OF_MANY_BYTES = 1 << 20, 4096
+#: Bytes of a chunk that is decompressed, at most, where the whole array has fewer.
+MOST_CHUNK_BYTES = 256 << 20
+MOST_CODECS = 16
+#: Of an array, at most: products of its extents stay within 64 bits.
+MOST_ARRAY_BYTES = 1 << 60
 
 
 def split(path):
@@ -81,9 +76,8 @@ def group_node(members, attributes=None):
     members : dict
         The metadata of all that is in it, by path: who opens the group then needs no other file.
     """
-    found = {path: json.loads(text) for path, text in members.items()}
     return _text(
-        "group", attributes, consolidated_metadata={"kind": "inline", "must_understand": False, "metadata": found}
+        "group", attributes, consolidated_metadata={"kind": "inline", "must_understand": False, "metadata": members}
     )
 
 
@@ -99,7 +93,7 @@ def consolidate(folder):
     members = {}
     for at, _, names in os.walk(folder):
         if NODE in names and at != folder:
-            members[os.path.relpath(at, folder)] = files.read(os.path.join(at, NODE))
+            members[os.path.relpath(at, folder)] = node_of(at)
     files.write(path, group_node(members, attributes))
 
 
@@ -121,13 +115,24 @@ def node_of(folder):
     DamagedError
     """
     try:
-        node = json.loads(files.read(os.path.join(folder, NODE)))
+        return checked_node(files.read(os.path.join(folder, NODE), files.MOST_JSON_BYTES))
     except FileNotFoundError:
         old = any(os.path.exists(os.path.join(folder, name)) for name in (".zarray", ".zgroup"))
         raise DamagedError(
             "it is in Zarr format 2; allowed: format 3" if old else f"it is a folder without {NODE}: no Zarr array"
         ) from None
-    except (UnicodeDecodeError, ValueError, RecursionError) as problem:
+
+
+def checked_node(text):
+    """The metadata that a file's bytes are: a dict.
+
+    Raises
+    ------
+    DamagedError
+    """
+    try:
+        node = json.loads(text)
+    except (ValueError, RecursionError) as problem:  # of the bytes, too
         raise DamagedError(f"its {NODE} is no JSON: {problem}") from None
     if not isinstance(node, dict) or node.get("zarr_format") != 3 or node.get("node_type") not in ("array", "group"):
         raise DamagedError(f"its {NODE} is no array or group of Zarr format 3")
@@ -206,30 +211,56 @@ class Stored:
             raise DamagedError(f"its {NODE} lacks what an array has: {type(problem).__name__} {problem}") from None
 
     def _take(self, node, dtypes):
-        self.shape = whole_numbers(node["shape"])
-        if self.shape is None or not 1 <= len(self.shape) <= _core.limits["dims"] or min(self.shape) < 0:
-            raise DamagedError(f"it holds an array of shape {node['shape']}; allowed: one to six extents >= 0")
         names = {dtype.name: dtype for dtype in dtypes}
         if node["data_type"] not in names:
-            raise DamagedError(f"it holds {node['data_type']}; allowed: {', '.join(names)}")
+            raise DamagedError(f"it holds {shown(node['data_type'])}; allowed: {', '.join(names)}")
         self.dtype = names[node["data_type"]]
-        grid = node["chunk_grid"]
-        self._chunk = whole_numbers(grid["configuration"]["chunk_shape"])
-        wrong = grid["name"] != "regular" or self._chunk is None or len(self._chunk) != len(self.shape)
-        if wrong or min(self._chunk) < 1 or math.prod(self._chunk) * self.dtype.itemsize > 2**60:
-            raise DamagedError(f"its chunks are {grid}; allowed: a regular grid")
+        self.shape = whole_numbers(node["shape"])
+        if self.shape is None or not 1 <= len(self.shape) <= _core.limits["dims"] or not self._fits(self.shape):
+            raise DamagedError(f"it holds an array of shape {shown(node['shape'])}; allowed: one to six extents >= 0")
         if node.get("storage_transformers"):
             raise DamagedError("it has storage transformers; allowed: none")
-        key = node["chunk_key_encoding"]
+        self._take_keys(node["chunk_key_encoding"])
+        self._fill = _fill_value(node["fill_value"], self.dtype)
+        self._take_codecs(node["codecs"])
+        self._take_chunks(node["chunk_grid"])
+
+    def _fits(self, extents):
+        return min(extents) >= 0 and math.prod(max(n, 1) for n in extents) * self.dtype.itemsize <= MOST_ARRAY_BYTES
+
+    def _take_keys(self, key):
         if key["name"] not in ("default", "v2"):
-            raise DamagedError(f"its chunk keys are {key['name']!r}; allowed: default, v2")
+            raise DamagedError(f"its chunk keys are {shown(key['name'])}; allowed: default, v2")
         self._prefix = ("c",) if key["name"] == "default" else ()
         self._separator = key.get("configuration", {}).get("separator", "/" if self._prefix else ".")
-        self._fill = _fill_value(node["fill_value"], self.dtype)
-        self._read_codecs(node["codecs"])
+        if self._separator not in (".", "/"):
+            raise DamagedError(f"the separator of its chunk keys is {shown(self._separator)}; allowed: '.', '/'")
 
-    def _read_codecs(self, codecs):
+    def _take_chunks(self, grid):
+        """The extents of chunks; and how many bytes a chunk may have, and have on its way to that."""
+        self._chunk = whole_numbers(grid["configuration"]["chunk_shape"])
+        wrong = grid["name"] != "regular" or self._chunk is None or len(self._chunk) != len(self.shape)
+        if wrong or min(self._chunk) < 1 or not self._fits(self._chunk):
+            raise DamagedError(f"its chunks are {shown(grid)}; allowed: a regular grid")
+        whole = math.prod(self.shape) * self.dtype.itemsize
+        self.counts = tuple(-(-n // c) for n, c in zip(self.shape, self._chunk, strict=True))
+        if (count := math.prod(self.counts)) > max(MOST_CHUNKS, whole // CHUNK_OF_MANY_BYTES):
+            raise DamagedError(
+                f"it has {count} chunks; allowed: {MOST_CHUNKS}, or chunks of at least {CHUNK_OF_MANY_BYTES} bytes"
+            )
+        self._chunk_bytes = math.prod(self._chunk) * self.dtype.itemsize
+        if self._undo and self._chunk_bytes > max(MOST_CHUNK_BYTES, whole):
+            raise DamagedError(
+                f"its chunks have {self._chunk_bytes} bytes each, the whole array {whole}; allowed: as many as that, "
+                f"or {MOST_CHUNK_BYTES}"
+            )
+        # What cannot be compressed grows by less.
+        self._most_bytes = self._chunk_bytes + self._chunk_bytes // 8 + 65536 if self._undo else self._chunk_bytes
+
+    def _take_codecs(self, codecs):
         """The order of axes in a chunk, the byte order, and what undoes the codecs of bytes."""
+        if not isinstance(codecs, list) or len(codecs) > MOST_CODECS:
+            raise DamagedError(f"its codecs are {shown(codecs)}; allowed: a list of at most {MOST_CODECS}")
         self._order, self._stored, self._undo = tuple(range(len(self.shape))), None, []
         for codec in codecs:
             codec = {"name": codec} if isinstance(codec, str) else codec
@@ -237,16 +268,16 @@ class Stored:
             if name == "transpose" and self._stored is None:
                 order = whole_numbers(settings["order"])
                 if order is None or sorted(order) != list(range(len(self.shape))):
-                    raise DamagedError(f"its transpose has the order {settings['order']}")
+                    raise DamagedError(f"its transpose has the order {shown(settings['order'])}")
                 self._order = tuple(self._order[k] for k in order)
             elif name == "bytes" and self._stored is None:
                 self._stored = self.dtype.newbyteorder({"big": ">", "little": "<"}[settings.get("endian", "little")])
-            elif name in _BYTES and self._stored is not None:
+            elif name in UNDO and self._stored is not None:
                 if name == "zstd":
-                    _zstd_module()  # where there is none, that is an error before anything is read
-                self._undo.insert(0, _BYTES[name])
+                    zstd_module()  # where there is none, that is an error before anything is read
+                self._undo.insert(0, UNDO[name])
             else:
-                raise DamagedError(f"its codec {name!r} is not known here; allowed: {CODECS}")
+                raise DamagedError(f"its codec {shown(name)} is not known here; allowed: {CODECS}")
         if self._stored is None:
             raise DamagedError("it has no codec 'bytes'")
 
@@ -268,27 +299,35 @@ class Stored:
     def _chunk_at(self, index):
         """A chunk's elements; None: they are the fill value."""
         name = self._separator.join((*self._prefix, *map(str, index)))
-        path = os.path.join(self.folder, *name.split("/"))
-        extents = [self._chunk[k] for k in self._order]
-        if not os.path.exists(path) and self.checked is None:
-            return None
-        if self._undo or self.checked:
-            with open(path, "rb") as file:
-                data = file.read()
+        try:
+            data = self._bytes_of(name)
+        except FileNotFoundError:
             if self.checked:
-                self.checked(name, data)
-            try:
-                for undo in self._undo:
-                    data = undo(data)
-            except Exception as problem:  # of a library, of any kind
-                raise DamagedError(f"its chunk {name} cannot be decoded: {problem}") from None
-        else:
-            data = np.memmap(path, np.uint8, "r") if os.path.getsize(path) else b""
-        wanted = math.prod(extents) * self.dtype.itemsize
-        if len(data) != wanted:
-            raise DamagedError(f"its chunk {name} has {len(data)} bytes; {wanted} are needed")
-        chunk = np.frombuffer(data, self._stored).reshape(extents)
+                raise
+            return None
+        if len(data) != self._chunk_bytes:
+            raise DamagedError(f"its chunk {name} has {len(data)} bytes; {self._chunk_bytes} are needed")
+        chunk = np.frombuffer(data, self._stored).reshape([self._chunk[k] for k in self._order])
         return chunk.transpose(np.argsort(self._order))
+
+    def _bytes_of(self, name):
+        """A chunk's bytes; of a file that has them as they are, mapped."""
+        path = os.path.join(self.folder, name)
+        with files.opened(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > self._most_bytes:
+                raise DamagedError(f"its chunk {name} has {size} bytes; {self._chunk_bytes} are needed")
+            if not self._undo and not self.checked:
+                return np.memmap(file, np.uint8, "r") if size else b""
+            data = file.read(size)
+        if self.checked:
+            self.checked(name, data)
+        try:
+            for undo in self._undo:
+                data = undo(data, self._most_bytes)
+        except Exception as problem:  # of a library, of any kind
+            raise DamagedError(f"its chunk {name} cannot be decoded: {problem}") from None
+        return data
 
 
 def _fill_value(given, dtype):
@@ -296,34 +335,15 @@ def _fill_value(given, dtype):
         return dtype.type(0)
     try:
         if dtype.kind == "c":
-            return dtype.type(complex(*(_fill_value(part, np.dtype("f8")) for part in given)))
+            real, imag = (_fill_value(part, np.dtype("f8")) for part in list(given))
+            return dtype.type(complex(real, imag))
+        if dtype.kind in "iu":
+            (given,) = whole_numbers((given,)) or (None,)
         if isinstance(given, str) and given.startswith("0x"):
             bits = int(given, 16).to_bytes(dtype.itemsize, "little")
             return np.frombuffer(bits, dtype.newbyteorder("<"))[0].astype(dtype)
+        if type(given) not in (bool, int, float, str) or dtype.kind == "b" and given not in (False, True):
+            raise TypeError
         return dtype.type(given)  # "NaN" and "-Infinity", too
     except (TypeError, ValueError, OverflowError):
-        raise DamagedError(f"its fill value is {given!r}, which is no {dtype}") from None
-
-
-def _zstd_module():
-    for name in _ZSTD:
-        try:
-            return importlib.import_module(name), _ZSTD[name]
-        except ImportError:
-            continue
-    raise DamagedError("its codec is zstd, for which a library is missing: pip install zstandard")
-
-
-def _of_zstd(data):
-    module, decompress = _zstd_module()
-    return decompress(module, data)
-
-
-def _of_crc32c(data):
-    body, sum_ = bytes(data[:-4]), bytes(data[-4:])
-    if len(data) < 4 or _core.crc32c(body).to_bytes(4, "little") != sum_:
-        raise ValueError("its checksum is another one")
-    return body
-
-
-_BYTES = {"gzip": lambda data: zlib.decompress(data, 31), "zstd": _of_zstd, "crc32c": _of_crc32c}
+        raise DamagedError(f"its fill value is {shown(given)}, which is no {dtype}") from None

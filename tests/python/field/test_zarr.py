@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 import warnings
+import zlib
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from local_ranks import on_ranks, refused_on_all, results_of
 
 import tilewave as tw
 from tilewave import _core, files
-from tilewave.field import zarr3
+from tilewave.field import zarr3, zarr_codecs
 
 DTYPES = "f4 f8 c8 c16 i1 i2 i4 i8 u1 u2 u4 u8 ?".split()
 
@@ -184,6 +185,32 @@ def codec(name, **settings):
 
 BYTES = codec("bytes", endian="little")
 
+
+def keys(separator):
+    return changed(chunk_key_encoding={"name": "v2", "configuration": {"separator": separator}})
+
+
+def chunk_is(make, *codecs):
+    """The only chunk's file is another one; of an array with these codecs of bytes."""
+
+    def change(store):
+        (store / "u" / "c.0.0").unlink()
+        make(store / "u" / "c.0.0")
+        changed(codecs=[BYTES, *codecs])(store)
+
+    return change
+
+
+def bomb(data):
+    """Writes the bytes that become 30 MB."""
+    return lambda path: path.write_bytes(data(bytes(30 << 20)))
+
+
+def gzip(data):
+    made = zlib.compressobj(9, zlib.DEFLATED, 31)
+    return made.compress(data) + made.flush()
+
+
 DAMAGE = {
     "a chunk cut short": (lambda s: os.truncate(s / "u" / "c.0.0", 5), "its chunk c.0.0 has 5 bytes; 96 are needed"),
     "an empty chunk": (lambda s: os.truncate(s / "u" / "c.0.0", 0), "its chunk c.0.0 has 0 bytes; 96 are needed"),
@@ -203,7 +230,7 @@ DAMAGE = {
     "a negative shape": (changed(shape=[-4, 3]), "one to six extents"),
     "seven dimensions": (changed(shape=[1] * 7), "one to six extents"),
     "no dimension": (changed(shape=[]), "one to six extents"),
-    "float16": (changed(data_type="float16"), "it holds float16; allowed: bool, int8"),
+    "float16": (changed(data_type="float16"), "it holds 'float16'; allowed: bool, int8"),
     "a dtype of a list": (changed(data_type=["f8"]), "lacks what an array has"),
     "chunks of 0": (changed(chunk_grid=codec("regular", chunk_shape=[0, 3])), "its chunks are"),
     "another grid": (changed(chunk_grid=codec("rectilinear", chunk_shape=[4, 3])), "its chunks are"),
@@ -216,6 +243,36 @@ DAMAGE = {
     "crc32c": (changed(codecs=[BYTES, codec("crc32c")]), "cannot be decoded: its checksum is another one"),
     "another order": (changed(codecs=[BYTES, codec("transpose", order=[0, 1])]), "'transpose' is not known here"),
     "transpose": (changed(codecs=[codec("transpose", order=[0, 0]), BYTES]), "its transpose has the order [0, 0]"),
+    "a separator that leads out": (keys("/../../"), "the separator of its chunk keys is '/../../'; allowed: '.', '/'"),
+    "a number as separator": (keys(5), "the separator of its chunk keys is 5; allowed: '.', '/'"),
+    "no separator": (keys(None), "the separator of its chunk keys is None; allowed: '.', '/'"),
+    "a list as separator": (keys([]), "the separator of its chunk keys is []; allowed: '.', '/'"),
+    "a FIFO": (chunk_is(os.mkfifo), "it is no regular file"),
+    "a FIFO with gzip": (chunk_is(os.mkfifo, codec("gzip")), "it is no regular file"),
+    "a device": (chunk_is(lambda path: path.symlink_to("/dev/zero"), codec("gzip")), "it is no regular file"),
+    "a folder": (chunk_is(os.mkdir, codec("gzip")), "it is no regular file"),
+    "metadata of a FIFO": (
+        lambda s: [(s / "u" / "zarr.json").unlink(), os.mkfifo(s / "u" / "zarr.json")],
+        "it is no regular file",
+    ),
+    "a bomb of gzip": (chunk_is(bomb(gzip), codec("gzip")), "it has more than 65644 bytes"),
+    "gzip cut short": (chunk_is(lambda path: path.write_bytes(gzip(bytes(96))[:-9]), codec("gzip")), "it is cut short"),
+    "a long file": (lambda s: os.truncate(s / "u" / "c.0.0", 1 << 40), f"has {1 << 40} bytes; 96 are needed"),
+    "many chunks": (
+        changed(shape=[1 << 26, 1], chunk_grid=codec("regular", chunk_shape=[1, 1])),
+        "it has 67108864 chunks; allowed: 1048576, or chunks of at least 4096 bytes",
+    ),
+    "a large chunk": (
+        changed(chunk_grid=codec("regular", chunk_shape=[1 << 40, 3]), codecs=[BYTES, codec("gzip")]),
+        "its chunks have 26388279066624 bytes each, the whole array 96; allowed: as many as that, or 268435456",
+    ),
+    "a chunk of 2**70": (changed(chunk_grid=codec("regular", chunk_shape=[1 << 70, 3])), "its chunks are"),
+    "extents of 2**70": (changed(shape=[0, 1 << 70]), "one to six extents"),
+    "many codecs": (changed(codecs=[BYTES, *[codec("gzip")] * 20]), "allowed: a list of at most 16"),
+    "codecs of none": (changed(codecs=7), "its codecs are 7; allowed: a list"),
+    "a fill value of two": (changed(fill_value=[1, 2]), "its fill value is [1, 2], which is no float64"),
+    "deep metadata": (lambda s: (s / "u" / "zarr.json").write_text("[" * 100_000), "its zarr.json is no JSON"),
+    "large metadata": (lambda s: os.truncate(s / "u" / "zarr.json", 1 << 40), "allowed: 33554432"),
     "two arrays": (lambda s: shutil.copytree(s / "u", s / "v"), "it is a group of 2 arrays; allowed: one of them"),
     "no array": (lambda s: shutil.rmtree(s / "u"), "it is a group of 0 arrays"),
 }
@@ -233,8 +290,21 @@ def test_damaged_arrays_are_one_error_on_every_rank(tmp_path, name):
 def test_a_missing_library_for_zstd(tmp_path, monkeypatch):
     tw.field(np.arange(12.0).reshape(4, 3)).save(tmp_path / "u.zarr")
     changed(codecs=[BYTES, codec("zstd")])(tmp_path / "u.zarr")
-    monkeypatch.setattr(zarr3, "_ZSTD", {"no.such": None})
+    monkeypatch.setattr(zarr_codecs, "ZSTD", {"no.such": None})
     refused_on_all(2, lambda context: tw.load(tmp_path / "u.zarr", context=context), "pip install zstandard")
+
+
+@pytest.mark.parametrize("name", zarr_codecs.ZSTD)
+def test_zstd_decompresses_no_more_than_a_chunk_needs(name):
+    module = pytest.importorskip(name)
+    compress = getattr(module, "compress", None) or module.ZstdCompressor().compress
+    for size, most in ((1, 1), (5, 5), (300, 300), (70_000, 70_000), (200_000, 199_999), (200 << 20, 1000)):
+        packed = bytes(compress(bytes(size)))
+        if size <= most:
+            assert bytes(zarr_codecs.ZSTD[name](module, packed, most)) == bytes(size)
+            continue
+        with pytest.raises(ValueError, match="bytes"):
+            zarr_codecs.ZSTD[name](module, packed, most)
 
 
 def test_crc32c():
@@ -248,6 +318,10 @@ def test_fill_values():
             found = zarr3._fill_value(value, np.dtype(dtype))
             assert found.dtype == np.dtype(dtype)
     assert zarr3._fill_value("0x4000000000000000", np.dtype("f8")) == 2.0
+    for dtype, value in (("f8", {}), ("f8", [1]), ("i4", 1.5), ("i4", "1"), ("i1", 300), ("u1", -1), ("?", 2), ("c8", 1),
+                         ("c8", [1, 2, 3]), ("f4", "0xfffffffff"), ("f8", "9" * 10_000 + "x")):  # fmt: skip
+        with pytest.raises(zarr3.DamagedError, match="its fill value is"):
+            zarr3._fill_value(value, np.dtype(dtype))
 
 
 WRONG = {
