@@ -10,7 +10,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from tilewave import _core, files
-from tilewave.checkpoints import folders, interval, plain
+from tilewave.checkpoints import folders, interval, manifest, plain
 from tilewave.checkpoints.report import CheckpointReport
 from tilewave.context.collective import collective, ready
 from tilewave.errors import ConfigError, is_integer, shown
@@ -122,6 +122,10 @@ def _folder(what, path):
 def _described(name, value):
     """What a value is, as the manifest has it."""
     if isinstance(value, Field) or type(value) is Matrix:
+        if not manifest.is_name_of_array(name):
+            raise ConfigError(
+                f"checkpoint: {shown(name)}: given a {type(value).__name__}; allowed: a name as of variables"
+            )
         item = {"kind": "matrix", "shape": value.shape, "dtype": value.dtype.name}
         item |= {"history": 0, "halo": None, "periodic": (), "blocks": None, "layout": None}
         if isinstance(value, Matrix):
@@ -171,7 +175,7 @@ def _written(context, path, step, items, values, blobs, unfinished):
             continue
         for back in range(1 + items[name]["history"]):
             chunks = yield from ready("room for a chunk", functools.partial(Chunks, field, back))
-            folder = folders.array_name(name, back)
+            folder = manifest.array_name(name, back)
             wrong, written = chunks.write(os.path.join(made, folder))
             problem = problem or wrong
             sums |= {f"{folder}/{chunk}": of_it for chunk, of_it in written.items()}
@@ -199,7 +203,7 @@ def _begin(path, items, values, blobs, unfinished):
     with named_path("checkpoint", path):
         made = folders.begin(path)
         unfinished.append(made)
-        os.mkdir(os.path.join(made, folders.FIELDS))
+        os.mkdir(os.path.join(made, manifest.FIELDS))
         small, nodes, begin = {}, {}, 0
         for name, item in items.items():
             if item["kind"] == "plain":
@@ -207,12 +211,12 @@ def _begin(path, items, values, blobs, unfinished):
                 begin += len(blobs[name])
                 continue
             for back in range(1 + item["history"]):
-                folder = folders.array_name(name, back)
+                folder = manifest.array_name(name, back)
                 os.mkdir(os.path.join(made, folder))
                 node = zarr3.array_node(values[name].shape, values[name].dtype)
                 small[f"{folder}/{zarr3.NODE}"] = nodes[os.path.basename(folder)] = node
-        small[f"{folders.FIELDS}/{zarr3.NODE}"] = zarr3.group_node({n: json.loads(text) for n, text in nodes.items()})
-        small[folders.VALUES] = b"".join(blobs.values())
+        small[f"{manifest.FIELDS}/{zarr3.NODE}"] = zarr3.group_node({n: json.loads(text) for n, text in nodes.items()})
+        small[manifest.VALUES] = b"".join(blobs.values())
         return {name: write_new(os.path.join(made, name), data) for name, data in small.items()}
 
 

@@ -5,48 +5,16 @@ messages.
 import json
 import os
 import re
+import stat
 
-from tilewave import _core, entries, files
+from tilewave import files
+from tilewave.checkpoints import manifest as manifests
 from tilewave.field import zarr3
 from tilewave.field.chunks import checksum_of
 
 MANIFEST = "manifest.json"
-VALUES = "values.bin"
-FIELDS = "fields.zarr"  # a group of fields and matrices
 KEPT = 2  # checkpoints, the newest
-FORMAT = "tilewave checkpoint 1"
 _NAME = re.compile(r"(\d{8,})-step-\d+")
-
-_EXTENTS = entries.of_list(entries.LONG, 1, _core.limits["dims"], tuple)
-_PAIRS = entries.of_list(entries.of_list([entries.LONG] * 2, make=tuple), 1, 4)
-_FIELDS_OF_ARRAY = {
-    "kind": entries.one_of(("field", "matrix")),
-    "shape": _EXTENTS,
-    "dtype": entries.text,
-    "history": entries.INT,
-    "halo": entries.or_null(_PAIRS),
-    "periodic": entries.of_list(entries.INT),
-    "blocks": entries.or_null(entries.of_list(entries.of_list([entries.LONG] * 5, make=tuple), 1, 4, tuple)),
-    "layout": entries.or_null(entries.of_list([entries.text, _EXTENTS, _EXTENTS])),
-}
-_ARRAY = entries.of_object(
-    _FIELDS_OF_ARRAY | {"weights": entries.of_list(entries.LONG, make=tuple)}, needed=_FIELDS_OF_ARRAY
-)
-_PLAIN = entries.of_object({"kind": entries.one_of(("plain",)), "begin": entries.LONG, "bytes": entries.LONG})
-
-
-def _item(value, where):
-    return (_PLAIN if isinstance(value, dict) and value.get("kind") == "plain" else _ARRAY)(value, where)
-
-
-_READ = entries.of_object(
-    {
-        "format": entries.one_of((FORMAT,)),
-        "step": entries.LONG,
-        "items": entries.of_object({}, more=_item),
-        "files": entries.of_object({}, more=entries.of_list([entries.LONG, entries.text], make=tuple)),
-    }
-)
 
 _found_damaged = set()  # folders that `resume` has found so in this process
 
@@ -57,11 +25,6 @@ def found(path):
         return []
     names = ((_NAME.fullmatch(entry.name), entry.path) for entry in os.scandir(path) if entry.is_dir())
     return sorted(((int(match[1]), folder) for match, folder in names if match), reverse=True)
-
-
-def array_name(name, back):
-    """Where a field's values so many time steps before the current ones are."""
-    return f"{FIELDS}/{name}-{back}" if back else f"{FIELDS}/{name}"
 
 
 def begin(path):
@@ -87,7 +50,7 @@ def finish(path, made, step, items, sums):
     ------
     OSError
     """
-    manifest = {"format": FORMAT, "step": step, "items": items, "files": sums}
+    manifest = {"format": manifests.FORMAT, "step": step, "items": items, "files": sums}
     text = json.dumps(manifest)
     files.write_new(
         os.path.join(made, MANIFEST), f'{{"checksum": "{checksum_of(text.encode())}",\n"manifest": {text}}}\n'.encode()
@@ -118,25 +81,15 @@ def manifest_of(folder):
         sum_, body = json.loads(text)["checksum"], text.partition(b'"manifest": ')[2][: -len(b"}\n")]
         if checksum_of(body) != sum_:
             raise ValueError("its checksum is another one")
-        return read_manifest(body)
+        return manifests.read(body)
     except FileNotFoundError:
         raise zarr3.DamagedError(f"it has no {MANIFEST}") from None
     except (ValueError, KeyError, TypeError, RecursionError) as problem:
         raise zarr3.DamagedError(f"{MANIFEST}: {problem}") from None
 
 
-def read_manifest(text):
-    """A manifest of its JSON.
-
-    Raises
-    ------
-    ValueError
-    """
-    return _READ(json.loads(text), "")
-
-
 def check_sizes(folder, manifest):
-    """Whether all files are there, with the sizes that they had.
+    """Whether all files are there, regular ones with the sizes that they had.
 
     Raises
     ------
@@ -144,11 +97,26 @@ def check_sizes(folder, manifest):
     """
     for name, (size, _) in manifest["files"].items():
         try:
-            now = os.path.getsize(os.path.join(folder, name))
+            now = os.stat(os.path.join(folder, name))
         except FileNotFoundError:
             raise zarr3.DamagedError(f"{name} is missing") from None
-        if now != size:
-            raise zarr3.DamagedError(f"{name} has {now} bytes; {size} were written")
+        if not stat.S_ISREG(now.st_mode):
+            raise zarr3.DamagedError(f"{name}: it is no regular file")
+        if now.st_size != size:
+            raise zarr3.DamagedError(f"{name} has {now.st_size} bytes; {size} were written")
+
+
+def read_file(folder, name, manifest):
+    """Return the bytes of a file, which must be those that were written.
+
+    Raises
+    ------
+    zarr3.DamagedError, OSError
+    """
+    size, _ = manifest["files"][name]
+    data = files.read(os.path.join(folder, name), size)
+    checked(name, data, manifest)
+    return data
 
 
 def checked(name, data, manifest):

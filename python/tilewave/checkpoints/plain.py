@@ -8,12 +8,14 @@ import numpy as np
 
 from tilewave.dtypes import is_masked
 from tilewave.errors import ConfigError, shown
+from tilewave.field import npy
 
 ALLOWED = (
     "None, bool, int, float, complex, str, bytes, lists, tuples and dicts of these, NumPy arrays and numbers, "
     "numpy.random.Generator, fields and matrices"
 )
 _SAME = (type(None), bool, int, str)
+MOST_POOL = 1024  # numbers in the pool of a SeedSequence, whose making takes time with their square
 _BITS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 
 
@@ -53,13 +55,27 @@ def decoded(data):
     Raises
     ------
     ValueError
+        Where these are no such bytes.
     """
     file = io.BytesIO(data)
     tree = json.loads(file.readline())
     arrays = []
     while file.tell() < len(data):
-        arrays.append(np.lib.format.read_array(file, allow_pickle=False))
-    return _value(tree, arrays)
+        arrays.append(_array(file, data))
+    try:
+        return _value(tree, arrays)
+    except (TypeError, OverflowError) as problem:  # keys that are lists, numbers that no seed can be
+        raise ValueError(str(problem)) from None
+
+
+def _array(file, data):
+    """A copy of the array that begins where a file of these bytes stands."""
+    shape, fortran, dtype = npy.read_header(file)
+    begin = file.tell()
+    if dtype.hasobject or math.prod(shape) * dtype.itemsize > len(data) - begin:
+        raise ValueError(f"an array of shape {shape} and dtype {dtype} does not fit its {len(data) - begin} bytes")
+    file.seek(math.prod(shape) * dtype.itemsize, io.SEEK_CUR)
+    return np.ndarray(shape, dtype, data, begin, order="F" if fortran else "C").copy(order="K")
 
 
 def _tree(value, where, arrays):
@@ -84,6 +100,10 @@ def _tree(value, where, arrays):
         return {"array" if isinstance(value, np.ndarray) else "number": len(arrays or ()) - 1}
     if kind is np.random.Generator and type(value.bit_generator).__name__ in _BITS:
         bits = value.bit_generator
+        if type(bits.seed_seq) is np.random.SeedSequence and bits.seed_seq.pool_size > MOST_POOL:
+            raise ConfigError(
+                f"checkpoint: {where}: given a generator of a pool of {bits.seed_seq.pool_size}; allowed: {MOST_POOL}"
+            )
         return {
             "generator": type(bits).__name__,
             "state": _tree(bits.state, where, arrays),
@@ -108,20 +128,74 @@ def _value(tree, arrays):
         return [_value(each, arrays) for each in tree]
     if not isinstance(tree, dict):
         return tree
-    if "generator" in tree and tree["generator"] in _BITS:
-        make = getattr(np.random, tree["generator"])
-        seed = _value(tree["seed"], arrays)
-        bits = make(np.random.SeedSequence(**seed)) if seed else make()
-        bits.state = _value(tree["state"], arrays)
-        return np.random.Generator(bits)
+    if set(tree) == {"generator", "state", "seed"}:
+        return _generator(tree, arrays)
     ((kind, given),) = tree.items()
-    make = {
-        "float": float,
-        "complex": lambda parts: complex(*_value(parts, arrays)),
-        "bytes": bytes.fromhex,
-        "tuple": lambda entries: tuple(_value(entries, arrays)),
-        "dict": lambda pairs: dict(_value(pairs, arrays)),
-        "array": lambda number: arrays[number],
-        "number": lambda number: arrays[number][()],
-    }[kind]
-    return make(given)
+    if kind not in _MAKE or not isinstance(given, _MAKE[kind][0]) or isinstance(given, bool):
+        raise ValueError(f"given {shown(tree)}; allowed: {', '.join(_MAKE)} and what they have")
+    return _MAKE[kind][1](given, arrays)
+
+
+def _of_number(number, arrays):
+    if not 0 <= number < len(arrays):
+        raise ValueError(f"array {number} is not there; allowed: one of {len(arrays)}")
+    return arrays[number]
+
+
+def _complex(parts, arrays):
+    real, imag = _value(parts, arrays)
+    return complex(real, imag)
+
+
+#: Of each kind what it is given, and what is made of that.
+_MAKE = {
+    "float": (str, lambda text, arrays: float(text)),
+    "complex": (list, _complex),
+    "bytes": (str, lambda text, arrays: bytes.fromhex(text)),
+    "tuple": (list, lambda entries, arrays: tuple(_value(entries, arrays))),
+    "dict": (list, lambda pairs, arrays: dict(_value(pairs, arrays))),
+    "array": (int, _of_number),
+    "number": (int, lambda number, arrays: _of_number(number, arrays)[()]),
+}
+
+
+def _generator(tree, arrays):
+    if tree["generator"] not in _BITS:
+        raise ValueError(f"given generator {shown(tree['generator'])}; allowed: {', '.join(_BITS)}")
+    seed, state = _value(tree["seed"], arrays), _value(tree["state"], arrays)
+    if seed is not None:
+        _check(seed, np.random.SeedSequence(0).state, "seed")
+    bits = getattr(np.random, tree["generator"])(0 if seed is None else np.random.SeedSequence(**seed))
+    _check(state, bits.state, "state")
+    bits.state = state
+    return np.random.Generator(bits)
+
+
+#: Entries of generators and seeds, at most. NumPy takes any number, and reads its buffers at such positions.
+_MOST = {
+    "pos": 624, "buffer_pos": 4, "has_uint32": 1, "uinteger": 2**32 - 1, "state": 2**128 - 1, "inc": 2**128 - 1,
+    "pool_size": MOST_POOL, "n_children_spawned": 2**32 - 1,
+}  # fmt: skip
+
+
+def _check(given, model, where):
+    """Refuse the state of a generator or a seed that is not like one that NumPy has made."""
+    if where == "entropy":  # none, a number or a list of numbers
+        numbers = given if isinstance(given, list) else [0 if given is None else given]
+        right = all(type(number) is int and number >= 0 for number in numbers)
+    elif where == "spawn_key":
+        right = type(given) is tuple and all(type(number) is int and 0 <= number < 2**32 for number in given)
+    elif type(given) is not type(model):
+        right = False
+    elif isinstance(model, dict):
+        right = set(given) == set(model)
+        for name in model if right else ():
+            _check(given[name], model[name], name)
+    elif isinstance(model, np.ndarray):
+        right = (given.shape, given.dtype) == (model.shape, model.dtype)
+    elif isinstance(model, int):
+        right = (4 if where == "pool_size" else 0) <= given <= _MOST[where] and (where != "inc" or given % 2)
+    else:
+        right = given == model
+    if not right:
+        raise ValueError(f"the entry {where} of a generator is {shown(given)}, which NumPy does not make")

@@ -7,11 +7,12 @@ import functools
 import json
 import math
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilewave.checkpoints import folders, plain
+from tilewave.checkpoints import manifest as manifests
 from tilewave.checkpoints.checkpoint import _folder, begin_clock, even_blocks
+from tilewave.checkpoints.folders import MANIFEST
 from tilewave.context.collective import collective, ready
 from tilewave.dtypes import ALL
 from tilewave.errors import ConfigError
@@ -26,8 +27,6 @@ from tilewave.notices import warn
 if TYPE_CHECKING:
     from tilewave.annotations import Collective, FilePath
     from tilewave.context.context import Context
-
-_DTYPES = {dtype.name: dtype for dtype in ALL}
 
 
 @collective("tw.resume", whole=True)
@@ -97,11 +96,11 @@ def _manifest(context, folder, damage):
             manifest = folders.manifest_of(folder)
             folders.check_sizes(folder, manifest)
             text = json.dumps(manifest).encode()
-        except (zarr3.DamagedError, OSError) as problem:
+        except (zarr3.DamagedError, OSError, MemoryError) as problem:  # the other ranks wait for this one's answer
             text = f"{folder!r} is damaged: {problem}".encode(errors="backslashreplace")
     text = context._core.broadcast(text).decode()
     if text.startswith("{"):
-        return folders.read_manifest(text)
+        return manifests.read(text)
     damage.append(text)
     folders.mark_damaged(folder)
     return None
@@ -115,18 +114,18 @@ def _read(context, folder, manifest):
             made[name] = None  # for their order
             plain_data[name] = item
             continue
-        field = yield from ready(f"field {name}", functools.partial(_empty, context, item))
+        field = yield from ready(f"field {name}", functools.partial(_empty, context, item, folder))
         if item["history"]:
             context._moves(field._storage.keep_history, item["history"])
         yield problem_of(functools.partial(_fill, field, name, item, folder, manifest)) or f"values of {name}"
-        made[name] = (yield from _as_matrix(field, item)) if item["kind"] == "matrix" else field
+        made[name] = (yield from _as_matrix(field, item, folder)) if item["kind"] == "matrix" else field
 
     def decode():
         with _damage(folder):
-            data = _checked_file(folder, folders.VALUES, manifest)
+            data = folders.read_file(folder, manifests.VALUES, manifest)
             for name, item in plain_data.items():
                 made[name] = plain.decoded(data[item["begin"] : item["begin"] + item["bytes"]])
-            _checked_file(folder, f"{folders.FIELDS}/{zarr3.NODE}", manifest)
+            folders.read_file(folder, f"{manifests.FIELDS}/{zarr3.NODE}", manifest)
 
     yield problem_of(decode) or "values"
     for name, item in manifest["items"].items():
@@ -135,33 +134,39 @@ def _read(context, folder, manifest):
     return made
 
 
-def _empty(context, item):
+def _empty(context, item, folder):
     """A field as it was made."""
     shape = item["shape"]
-    around = halo_of(item["halo"], item["periodic"] or None, None, shape) if item["halo"] else None
-    field = make(context, shape, _DTYPES[item["dtype"]], around)
-    field._cuts = item["blocks"]
-    return field
+    with _damage(folder):
+        around = halo_of(item["halo"], item["periodic"] or None, None, shape) if item["halo"] else None
+        field = make(context, shape, manifests.dtype_of(item), around)
+        field._cuts = item["blocks"]
+        return field
 
 
 def _fill(field, name, item, folder, manifest):
     """Set this rank's part of all time steps; local."""
     with _damage(folder):
         for back in range(1 + item["history"]):
-            array = folders.array_name(name, back)
-            node = json.loads(_checked_file(folder, f"{array}/{zarr3.NODE}", manifest))
+            array = manifests.array_name(name, back)
+            node = zarr3.checked_node(folders.read_file(folder, f"{array}/{zarr3.NODE}", manifest))
 
             def checked(chunk, data, array=array):
                 folders.checked(f"{array}/{chunk}", data, manifest)
 
             stored = zarr3.Stored(os.path.join(folder, array), node, ALL, checked)
+            if (stored.shape, stored.dtype) != (field.shape, field.dtype):
+                raise zarr3.DamagedError(
+                    f"{array} has shape {stored.shape}, {stored.dtype}, and {MANIFEST} {field.shape}, {field.dtype}"
+                )
             field._view(back)[...] = stored[field.owned]
 
 
-def _as_matrix(field, item):
+def _as_matrix(field, item, folder):
     """A matrix with the values of a field, in its layout or that of as many ranks as there are now; collective."""
     context = field.context
 
+    @_damage(folder)
     def room():
         name, block, grid = item["layout"]
         weights = item.get("weights", ())
@@ -182,18 +187,10 @@ def _as_matrix(field, item):
     return matrix
 
 
-def _checked_file(folder, name, manifest):
-    data = Path(folder, name).read_bytes()
-    folders.checked(name, data, manifest)
-    return data
-
-
 @contextlib.contextmanager
 def _damage(folder):
     """Turns what is wrong with a checkpoint's files into an error that all ranks raise; lack of memory stays."""
     try:
         yield
-    except ConfigError:
-        raise
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ConfigError(f"{folder!r} is damaged: {getattr(error, 'strerror', None) or error}") from None

@@ -1,12 +1,11 @@
 """Arrays in .npy files, each rank's blocks written and read by itself. Nothing here is collective."""
 
+import ast
 import contextlib
 import errno
 import io
 import math
 import os
-import stat
-import tokenize
 
 import numpy as np
 
@@ -112,36 +111,69 @@ def opened(path, dtypes):
     ConfigError
         For a file that cannot be read, is cut short, or holds another kind of array.
     """
-    with named_path("load", path):
+    with named_path("load", path), files.opened(path) as file:
         try:
-            status = os.stat(path)
-            if not stat.S_ISREG(status.st_mode):
-                raise ValueError("it is no ordinary file")
-            with open(path, "rb") as file:
-                version = np.lib.format.read_magic(file)
-                read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(
-                    version
-                )
-                if read is None:
-                    raise ValueError(f"its format is {version}; allowed: 1.0 and 2.0")
-                with one_at_a_time:  # NumPy parses it
-                    shape, fortran, dtype = read(file)
-                first = file.tell()
-        except (ValueError, EOFError, SyntaxError, tokenize.TokenError) as problem:  # of a damaged header
+            shape, fortran, dtype = read_header(file)
+        except ValueError as problem:
             raise ConfigError(f"load: {path!r} is no .npy file that can be read: {problem}") from None
         if dtype.newbyteorder("=") not in dtypes:
             raise ConfigError(f"load: {path!r} holds {dtype}; allowed: {', '.join(each.name for each in dtypes)}")
-        if not 1 <= len(shape) <= _core.limits["dims"] or any(isinstance(n, bool) or n < 0 for n in shape):
+        if not 1 <= len(shape) <= _core.limits["dims"]:
             raise ConfigError(f"load: {path!r} holds an array of shape {shape}; allowed: one to six extents >= 0")
+        first, size = file.tell(), os.fstat(file.fileno()).st_size
         wanted = first + math.prod(shape) * dtype.itemsize
-        if status.st_size < wanted:
+        if size < wanted:
             raise ConfigError(
-                f"load: {path!r} is cut short: it has {status.st_size} bytes, an array of shape {shape} and dtype "
-                f"{dtype} needs {wanted}"
+                f"load: {path!r} is cut short: it has {size} bytes, an array of shape {shape} and dtype {dtype} needs "
+                f"{wanted}"
             )
         if 0 in shape:
             return np.empty(shape, dtype)
-        return np.memmap(path, dtype, "r", first, shape, "F" if fortran else "C")
+        return np.memmap(file, dtype, "r", first, shape, "F" if fortran else "C")
+
+
+def read_header(file):
+    """Read the header of a .npy file, which is open at its beginning.
+
+    Returns
+    -------
+    (tuple of int, bool, numpy.dtype)
+        The shape, whether the order of elements is Fortran's, and the dtype.
+
+    Raises
+    ------
+    OSError
+    ValueError
+        Where these are none of an array.
+    """
+    try:
+        version = np.lib.format.read_magic(file)
+        if version == (3, 0):  # names of structured dtypes in UTF-8; NumPy has no public function for it
+            length = int.from_bytes(file.read(4), "little")
+            if length > MOST_HEADER_BYTES:
+                raise ValueError(f"its header has {length} bytes; allowed: {MOST_HEADER_BYTES}")
+            with one_at_a_time:
+                found = ast.literal_eval(file.read(length).decode())
+            shape, fortran = found["shape"], found["fortran_order"]
+            dtype = np.lib.format.descr_to_dtype(found["descr"])
+        else:
+            with one_at_a_time:  # NumPy parses it
+                shape, fortran, dtype = _HEADERS[version](file)
+    except OSError:
+        raise
+    except KeyError as problem:
+        raise ValueError(f"its header or format has {problem}; allowed: format 1.0 to 3.0") from None
+    except Exception as problem:  # of Python's parser, of NumPy, of any kind
+        raise ValueError(str(problem)) from None
+    right = type(shape) is tuple and all(type(n) is int and n >= 0 for n in shape)
+    if not right or math.prod(max(n, 1) for n in shape) * max(dtype.itemsize, 1) > MOST_BYTES:
+        raise ValueError(f"its shape is {shown(shape)} of {dtype}")
+    return shape, bool(fortran), dtype
+
+
+MOST_HEADER_BYTES = 10_000  # as NumPy has it
+MOST_BYTES = 1 << 60  # of an array: products of its extents stay within 64 bits
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 def _header(shape, dtype):

@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewave import _core, files
 from tilewave.errors import ConfigError, shown
-from tilewave.field.npy import named_path
+from tilewave.field.npy import MOST_BYTES, named_path
 from tilewave.field.values import whole_numbers
 from tilewave.field.zarr_codecs import CODECS, UNDO, DamagedError, zstd_module
 
@@ -28,8 +28,6 @@ MOST_CHUNKS, CHUNK_OF_MANY_BYTES = 1 << 20, 4096
 #: Bytes of a chunk that is decompressed, at most, where the whole array has fewer.
 MOST_CHUNK_BYTES = 256 << 20
 MOST_CODECS = 16
-#: Of an array, at most: products of its extents stay within 64 bits.
-MOST_ARRAY_BYTES = 1 << 60
 
 
 def split(path):
@@ -187,7 +185,9 @@ def read_into(target, whole, box, path):
     """
     try:
         with named_path("load", path):
-            target[...] = whole[box]
+            found = whole[box]
+            # Of a bool a file may have any byte: NumPy takes all but 0 as true.
+            target[...] = found.view(np.uint8) if found.dtype == bool else found
     except DamagedError as problem:
         raise ConfigError(f"load: {path!r} cannot be read: {problem}") from None
 
@@ -226,7 +226,7 @@ class Stored:
         self._take_chunks(node["chunk_grid"])
 
     def _fits(self, extents):
-        return min(extents) >= 0 and math.prod(max(n, 1) for n in extents) * self.dtype.itemsize <= MOST_ARRAY_BYTES
+        return min(extents) >= 0 and math.prod(max(n, 1) for n in extents) * self.dtype.itemsize <= MOST_BYTES
 
     def _take_keys(self, key):
         if key["name"] not in ("default", "v2"):
@@ -271,7 +271,8 @@ class Stored:
                     raise DamagedError(f"its transpose has the order {shown(settings['order'])}")
                 self._order = tuple(self._order[k] for k in order)
             elif name == "bytes" and self._stored is None:
-                self._stored = self.dtype.newbyteorder({"big": ">", "little": "<"}[settings.get("endian", "little")])
+                kind = self.dtype if self.dtype != bool else np.dtype("u1")  # as of `read_into`
+                self._stored = kind.newbyteorder({"big": ">", "little": "<"}[settings.get("endian", "little")])
             elif name in UNDO and self._stored is not None:
                 if name == "zstd":
                     zstd_module()  # where there is none, that is an error before anything is read

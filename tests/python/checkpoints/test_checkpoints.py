@@ -13,7 +13,7 @@ from local_ranks import on_ranks, refused_on_all, results_of
 
 import tilewave as tw
 from tilewave import units
-from tilewave.checkpoints import checkpoint as writing, folders, interval, plain
+from tilewave.checkpoints import checkpoint as writing, folders, interval, manifest, plain
 from tilewave.field import zarr3
 
 SHAPE = (11, 7)
@@ -198,7 +198,7 @@ DAMAGE = {
     "a bit of a chunk": (flip("fields.zarr/u/c.0"), "the checksum of fields.zarr/u/c.0 is another one"),
     "a bit of metadata": (flip("fields.zarr/u/zarr.json"), "the checksum of fields.zarr/u/zarr.json is another one"),
     "a bit of the group": (flip("fields.zarr/zarr.json"), "the checksum of fields.zarr/zarr.json is another one"),
-    "a bit of values": (flip(folders.VALUES), f"the checksum of {folders.VALUES} is another one"),
+    "a bit of values": (flip(manifest.VALUES), f"the checksum of {manifest.VALUES} is another one"),
     "a bit of the manifest": (flip(folders.MANIFEST), "manifest.json: "),
     "a missing chunk": (lambda at: os.unlink(f"{at}/fields.zarr/u/c.0"), "fields.zarr/u/c.0 is missing"),
     "a short chunk": (lambda at: os.truncate(f"{at}/fields.zarr/u/c.0", 3), "u/c.0 has 3 bytes; 160 were written"),

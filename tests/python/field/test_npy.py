@@ -8,6 +8,7 @@ import types
 import numpy as np
 import pytest
 
+import tilewave as tw
 from tilewave import files
 from tilewave.field import npy
 from tilewave.errors import ConfigError
@@ -67,18 +68,41 @@ def test_a_file_has_no_name_before_it_is_whole(tmp_path):
     assert os.listdir(tmp_path) == ["old.npy"]
 
 
+def head(shape, descr="'<f8'"):
+    """The beginning of a .npy file."""
+    text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}}}\n".encode()
+    return b"\x93NUMPY\1\0" + len(text).to_bytes(2, "little") + text
+
+
+def test_any_byte_but_0_is_true(tmp_path):
+    """In files; NumPy keeps such bytes, and a nest would take one of their bits."""
+    whole = np.array([0, 1, 2, 255, 0], np.uint8)
+    np.save(tmp_path / "x.npy", whole.view(bool))
+    tw.field(whole.view(bool)).save(tmp_path / "x.zarr")
+    (tmp_path / "x.zarr" / "x" / "c.0").write_bytes(whole.tobytes())
+    for name in ("x.npy", "x.zarr"):
+        assert tw.load(tmp_path / name).gather().tobytes() == b"\0\1\1\1\0"
+
+
 @pytest.mark.parametrize(
     "make,words",
     [
         (lambda p: p.write_bytes(b"no array"), "no .npy file"),
         (lambda p: p.write_bytes(b""), "no .npy file"),
         (lambda p: None, "No such file"),
-        (lambda p: p.mkdir(), "no ordinary file"),
-        (lambda p: os.mkfifo(p), "no ordinary file"),
+        (lambda p: p.mkdir(), "no regular file"),
+        (lambda p: os.mkfifo(p), "no regular file"),
         (lambda p: np.save(p, np.zeros(4, "u2")), "holds uint16; allowed: float32, float64, int16"),
         (lambda p: np.save(p, np.array([None, {}])), "holds object"),
         (lambda p: np.save(p, np.float64(1)), "shape ()"),
         (lambda p: np.save(p, np.zeros((1,) * 7)), "one to six"),
+        (lambda p: p.symlink_to("/dev/zero"), "no regular file"),
+        (lambda p: p.write_bytes(head("(True, 3)")), "its shape is (True, 3)"),
+        (lambda p: p.write_bytes(head("(0, 2305843009213693952)")), "its shape is (0, 2305843009213693952)"),
+        (lambda p: p.write_bytes(head("-" * 5000 + "3")), "no .npy file"),
+        (lambda p: p.write_bytes(head("(3,)", "(" * 5000)), "no .npy file"),
+        (lambda p: p.write_bytes(head("(3,)").replace(b"\1\0", b"\3\0", 1)), "no .npy file"),
+        (lambda p: p.write_bytes(head("(3,)").replace(b"\1\0", b"\7\0", 1)), "its header or format has (7, 0)"),
         (
             lambda p: (np.save(p, np.zeros(100)), os.truncate(p, 500)),
             "is cut short: it has 500 bytes, an array of shape",
