@@ -14,11 +14,10 @@ import shutil
 import stat
 import time
 
-from tilewave._core import file_cache
 from tilewave.errors import ConfigError, shown
 
 MOST_BYTES = 256 << 20  # of a kernel, a schedule, a timeline; what Tilewave writes is far below
-MOST_JSON_BYTES = 32 << 20  # of metadata, plans, machines: as Python's objects they take up to 20 times as much memory
+MOST_TEXT_BYTES = 32 << 20  # of metadata, plans, machines, hosts: Python's objects take up to 20 times as much
 
 ABANDONED_S = 86400  # an unfinished folder that is older belongs to no running process
 
@@ -141,6 +140,8 @@ def begin(path):
     finally:
         os.close(handle)
     if (where := os.path.realpath(folder or ".")) not in _looked_through:
+        from tilewave._core import file_cache  # launches read files without the compiled core
+
         _looked_through.add(where)
         file_cache.remove_unfinished(where)
     return part

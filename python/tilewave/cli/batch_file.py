@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tilewave import units
+from tilewave import files, units
 from tilewave.cli.plan_script import totals
 from tilewave.errors import ConfigError, shown
 from tilewave.launch.launch import program_of
@@ -131,6 +131,27 @@ def name_of(script: str) -> str:
     return (name if re.match("[A-Za-z]", name) else f"job_{name}")[:15]
 
 
+def check_name(option: str, given: str) -> None:
+    """Refuse the name of a queue or account that would be more than that in a job file.
+
+    Raises
+    ------
+    ConfigError
+    """
+    if given and not re.fullmatch(r"[A-Za-z0-9_][\w.,:@/+=-]*", given, re.ASCII):
+        raise ConfigError(f"{option}: given {shown(given)}; allowed: a name of letters, digits and . , : @ / + = - _")
+
+
+def may_replace(file: Path) -> bool:
+    """Whether there is no such file, or one that `text` has made."""
+    try:
+        return WRITTEN_BY.encode() in files.read(file, files.MOST_TEXT_BYTES)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+
+
 def time_limit_s(given: str, predicted_s: float) -> int:
     """Seconds of a limit, whole minutes: "auto" for what is predicted, or as minutes or hours:minutes:seconds.
 
@@ -185,7 +206,8 @@ def text(
     tool = Path(sys.executable).with_name("tilewave")
     start = [str(tool)] if tool.exists() else program_of("tilewave.cli.commands")
     options = ["-n", str(job.ranks), "--threads", str(job.threads), *["--restart"] * job.restart]
-    command = shlex.join([*start, "run", *options, script, *arguments])
+    before = ["--"] * script.startswith("-")  # else it would be an option
+    command = shlex.join([*start, "run", *options, *before, script, *arguments])
     wanted = "\n".join(f"{mark} {line}" for line in lines(job))
     said = "\n".join("# " + line.replace("\n", " ") for line in why)
     return f"#!/bin/bash\n{wanted}\n\n{said}\n\n{folder}exec {command}\n"

@@ -37,6 +37,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 
 def main():
     """Entry point of the command line."""
+    sys.stdout.reconfigure(errors="backslashreplace")  # names of files need not be UTF-8
     app(prog_name="tilewave")
 
 
@@ -98,7 +99,7 @@ def run(
         _point_out_options(args or [], given)
         hosts, ranks = _where(hosts, hostfile, ranks)
         if shown:
-            typer.echo(command_of(script, args or [], ranks, threads, hosts).shown())
+            typer.echo(os.fsencode(command_of(script, args or [], ranks, threads, hosts).shown()))
             raise typer.Exit()
         times = restarting.TIMES if restart and restarts is None else restarts
         if times is None:

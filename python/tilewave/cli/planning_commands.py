@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 
@@ -120,7 +121,7 @@ def batch(  # noqa: PLR0917 - Typer gives all by name
     """Write a job file for SCRIPT with the time, memory and core-hours that its plan predicts; options come before
     SCRIPT.
     """
-    from tilewave import ConfigError, Machine
+    from tilewave import ConfigError, Machine, files
     from tilewave.cli import batch_file, plan_script
     from tilewave.context import dry_run
 
@@ -131,9 +132,11 @@ def batch(  # noqa: PLR0917 - Typer gives all by name
         fail(f"nodes {nodes}, ranks per node {per_node} were given; allowed: 1 and more")
     if not file.absolute().parent.is_dir():
         fail(f"no folder for {file}")
-    if file.exists() and not (file.is_file() and batch_file.WRITTEN_BY.encode() in file.read_bytes()):
+    if not batch_file.may_replace(file):
         fail(f"{file} is there, and `tilewave batch` has not written it; allowed: -o with another name")
     try:
+        batch_file.check_name("--queue", queue)
+        batch_file.check_name("--account", account)
         numbers = None if machine is None else Machine.load(machine)
         if per_node is None:
             per_node = dry_run.ranks_per_host(numbers)
@@ -154,8 +157,12 @@ def batch(  # noqa: PLR0917 - Typer gives all by name
         account,
         restart,
     )
-    file.write_text(batch_file.text(job, system, found, script, args or [], str(file), limit == "auto"))
-    file.chmod(0o755)
+    text = batch_file.text(job, system, found, script, args or [], str(file), limit == "auto")
+    try:
+        files.save("batch", file, os.fsencode(text))
+        file.chmod(0o755)
+    except (ConfigError, OSError) as error:
+        fail(error)
     typer.echo(plan_script.text(found, explained=False))
     submit = batch_file.SYSTEMS[system][2].format(shlex.quote(str(file)))
     typer.echo(f"\n{file}: submit it with `{submit}`")

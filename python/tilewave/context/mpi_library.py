@@ -10,7 +10,7 @@ from pathlib import Path
 from tilewave import _core
 from tilewave.errors import ConfigError
 from tilewave.launch import launchers, which_mpi
-from tilewave.launch.variables import SIZE_VARIABLES
+from tilewave.launch.variables import SIZE_VARIABLES, number
 
 # A process started by some mpiexec carries one of these; without any, one rank needs no MPI.
 LAUNCH_VARIABLES = ("PMI_RANK", "PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE")
@@ -111,7 +111,7 @@ def check_launch_size(comm):
     size = _core.mpi_info()["size"]
     for name in SIZE_VARIABLES:
         ranks = os.environ.get(name, "")
-        if ranks.isdigit() and int(ranks) > 1 and size == 1:
+        if (number(ranks) or 1) > 1 and size == 1:
             raise ConfigError(
                 f"this process was launched as one of {ranks} ({name}), but the MPI library "
                 f"{_core.mpi_info()['path']} sees a world of 1: its mpiexec is another; use `tilewave run`, that "
@@ -120,4 +120,4 @@ def check_launch_size(comm):
 
 
 def launch_size():
-    return max(int(ranks) for name in ("", *SIZE_VARIABLES) if (ranks := os.environ.get(name, "1")).isdigit())
+    return max(number(os.environ.get(name, "1")) or 1 for name in ("", *SIZE_VARIABLES))

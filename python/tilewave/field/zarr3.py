@@ -113,7 +113,7 @@ def node_of(folder):
     DamagedError
     """
     try:
-        return checked_node(files.read(os.path.join(folder, NODE), files.MOST_JSON_BYTES))
+        return checked_node(files.read(os.path.join(folder, NODE), files.MOST_TEXT_BYTES))
     except FileNotFoundError:
         old = any(os.path.exists(os.path.join(folder, name)) for name in (".zarray", ".zgroup"))
         raise DamagedError(

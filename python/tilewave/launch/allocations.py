@@ -13,7 +13,7 @@ from tilewave import units
 from tilewave.errors import shown
 from tilewave.launch import processes
 from tilewave.launch.hosts import HOST, Allocation, in_blocks, ranks_of, read_hostfile, shares
-from tilewave.launch.variables import LaunchError
+from tilewave.launch.variables import LaunchError, number
 
 MOST_HOSTS = 1 << 20  # of an allocation: no list of hosts is expanded beyond
 LISTED = r"(?:[\w.-]+|\[[\d,-]+\])+"  # hosts of a list of SLURM
@@ -44,13 +44,12 @@ def _slurm(env):
     asked = env.get("SLURM_NTASKS", "")
     if not nodes:
         count = env.get("SLURM_NNODES") or env.get("SLURM_JOB_NUM_NODES") or "1"
-        ranks, count = (int(text) if text.isdigit() else 1 for text in (asked, count))
-        return Allocation("SLURM", job, (), ranks, "SLURM_NTASKS, SLURM_NNODES", count)
+        return Allocation("SLURM", job, (), number(asked) or 1, "SLURM_NTASKS, SLURM_NNODES", number(count) or 1)
     hosts = expanded(nodes)
     tasks = env.get("SLURM_TASKS_PER_NODE", "")
     # Without a number of tasks SLURM counts one for each CPU here.
-    if not tasks or not (asked.isdigit() or env.get("SLURM_NTASKS_PER_NODE")):
-        ranks = int(asked) if asked.isdigit() else len(hosts)
+    if not tasks or not (number(asked) or env.get("SLURM_NTASKS_PER_NODE")):
+        ranks = number(asked) or len(hosts)
         placed = tuple(shares([(host, 1) for host in hosts], ranks))
         return Allocation("SLURM", job, placed, ranks, "SLURM_JOB_NODELIST", len(hosts))
     counts = repeated(tasks)
@@ -154,12 +153,10 @@ def _numbers(ranges, wrong):
     found = []
     for each in ranges.split(","):
         first, dash, last = each.partition("-")
-        if not first.isdigit() or dash and not last.isdigit():
+        low, high = number(first), number(last if dash else first)
+        if low is None or high is None or high < low or high - low >= MOST_HOSTS:
             raise wrong
-        low, high = int(first), int(last or first)
-        if high < low or high - low >= MOST_HOSTS:
-            raise wrong
-        found += [f"{number:0{len(first)}d}" for number in range(low, high + 1)]
+        found += [f"{each:0{len(first)}d}" for each in range(low, high + 1)]
     return found
 
 
@@ -245,5 +242,5 @@ def described(ranks: int, hosts: Sequence[str], given: Allocation | None) -> str
     placed = ", ".join(f"{count} on {host}" for host, count in placed_on(given, ranks)[:8])
     more = ", ..." if len(given.hosts) > 8 else ""
     where = f": {placed}{more}" if placed else ""
-    nodes = f"{units.count(given.nodes, 'node')} of {given.system} job {given.job}"
+    nodes = f"{units.count(given.nodes, 'node')} of {given.system} job {' '.join(given.job.split())}"
     return f"{units.count(ranks, 'rank')} on {nodes} ({given.said_by}){where}"

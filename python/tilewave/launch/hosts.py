@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 
+from tilewave import files
 from tilewave.errors import shown
 from tilewave.launch.variables import LaunchError
 
@@ -45,10 +46,9 @@ def read_hostfile(path: str | os.PathLike[str]) -> list[str]:
         For a file that cannot be read or names no host; for a line that is none of these, with its number.
     """
     try:
-        with open(path, encoding="utf-8") as file:
-            lines = file.read().splitlines()
+        lines = files.read(path, files.MOST_TEXT_BYTES).decode().splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
         raise LaunchError(f"host file {os.fspath(path)}: {why}") from None
     ranks, counted = {}, set()
     for number, line in enumerate(lines, 1):

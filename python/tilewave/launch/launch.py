@@ -21,7 +21,7 @@ from tilewave.errors import ConfigError
 from tilewave.launch import allocations, cards, processes, which_mpi
 from tilewave.launch.endings import Endings
 from tilewave.launch.hosts import in_blocks, ranks_of, split_hosts
-from tilewave.launch.variables import JOB_VARIABLES, RANK_VARIABLES, SIZE_VARIABLES, LaunchError
+from tilewave.launch.variables import JOB_VARIABLES, RANK_VARIABLES, SIZE_VARIABLES, LaunchError, number
 
 NOTES = "TILEWAVE_LAUNCH_NOTES"  # environment variable: where ranks write how they begin and end
 MOST_RANKS = 1 << 20  # of a launch; mpiexec counts ranks in 32 bits, and keeps tables of them
@@ -171,6 +171,8 @@ def command_of(script, args=(), ranks=1, threads=None, hosts=None, here=False, m
     script = os.fspath(script)
     if not os.path.exists(script):
         raise LaunchError(f"no script '{script}' in {os.getcwd()}")
+    if not (os.path.isfile(script) or os.path.isdir(script)):  # each rank reads it
+        raise LaunchError(f"script '{script}': it is no regular file")
     # What connects this process with an mpiexec around it is closed in those that it starts.
     env = {name: value for name, value in os.environ.items() if not name.startswith(JOB_VARIABLES)}
     env.update(more)
@@ -285,6 +287,6 @@ def most_ranks(hosts=(), given=None):
 def rank():
     """This process's rank as the launcher tells it, or None outside mpiexec."""
     for name in RANK_VARIABLES:
-        if (value := os.environ.get(name, "")).isdigit():
-            return int(value)
+        if (value := number(os.environ.get(name, ""))) is not None:
+            return value
     return None

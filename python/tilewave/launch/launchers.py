@@ -7,7 +7,7 @@ import stat
 import sys
 
 from tilewave.errors import ConfigError
-from tilewave.launch.variables import JOB_VARIABLES
+from tilewave.launch.variables import JOB_VARIABLES, number
 from tilewave.launch.which_mpi import SETTING, is_open
 
 # Environment variables that say how many processes were started together.
@@ -73,7 +73,7 @@ def refuse_copies():
         In each of them.
     """
     tasks = os.environ.get("SLURM_STEP_NUM_TASKS", "")
-    if tasks.isdigit() and int(tasks) > 1 and _first((*PMI, *PMIX)) is None:
+    if (number(tasks) or 1) > 1 and _first((*PMI, *PMIX)) is None:
         raise ConfigError(
             f"srun (SLURM) has started {tasks} processes that know nothing of each other, so that each would do the "
             "whole work alone and write the same files; for one program on all of them use `srun --mpi=pmi2`, or "

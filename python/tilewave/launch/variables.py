@@ -1,5 +1,7 @@
 """What launchers set in the environment of the ranks that they start, and the error of a launch."""
 
+import re
+
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 JOB_VARIABLES = (
@@ -10,6 +12,11 @@ JOB_VARIABLES = (
     "OMPI_COMM_WORLD_",
     "TILEWAVE_RANK",
 )  # beginnings of names
+
+
+def number(text: str) -> int | None:
+    """Return the whole number that the value of a variable is, of up to nine digits; else None."""
+    return int(text) if re.fullmatch(r"\d{1,9}", text, re.ASCII) else None
 
 
 class LaunchError(ValueError):

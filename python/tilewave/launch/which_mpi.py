@@ -139,10 +139,11 @@ def load_all(path):
     """
     if path not in loaded():
         folder = os.path.join(os.path.dirname(path), KINDS["openmpi" if is_open(path) else "mpich"][2])
-        for name in BROUGHT:
-            with contextlib.suppress(OSError):  # another version brings other files; what is missing, the library says
-                if os.path.exists(file := os.path.join(folder, name)):
-                    ctypes.CDLL(file)
+        load = ctypes.CDLL(None).dlopen
+        for name in BROUGHT:  # another version brings other files; what is missing, the library says
+            if os.path.exists(file := os.path.join(folder, name)):
+                # Lazily, which ctypes cannot: libucm calls libucs, which needs libucm.
+                load(os.fsencode(file), os.RTLD_LAZY | os.RTLD_GLOBAL)
     try:
         return ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
     except OSError as error:

@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+import subprocess
 import sys
 import textwrap
 
@@ -9,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tilewave as tw
-from launches import ended
+from launches import TILEWAVE, ended
 
 from tilewave.cli import batch_file, commands, plan_script
 from tilewave.machine.machine import Curve, Link, Machine
@@ -378,6 +380,28 @@ def test_names_that_all_systems_take(name, job):
     assert batch_file.name_of(f"folder/{name}") == job
 
 
+@pytest.mark.parametrize("name", [b"-x.py", b"s\xff.py", b"a\nb $(x).py"])
+def test_names_of_any_bytes(tmp_path, script, name):
+    """The job file starts this script, with its arguments as they are."""
+    path = os.path.join(os.fsencode(tmp_path), name)
+    os.link(script, path)
+    done = ended_bytes(*TILEWAVE, "batch", "-o", "job.sh", "--", name, "48", "-n\n", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "job.sh").read_bytes().split(b"exec ")
+    assert len(lines) == 2
+    show = b"tilewave() { printf '%s\\0' \"$@\"; }\ntilewave "
+    (tmp_path / "shown.sh").write_bytes(show + lines[1].split(b" ", 1)[1])
+    words = subprocess.run(["bash", tmp_path / "shown.sh"], capture_output=True, check=True).stdout.split(b"\0")
+    assert words[-4:] == [name, b"48", b"-n\n", b""]
+    assert (words[-5:-4] == [b"--"]) == name.startswith(b"-")
+    plan = ended_bytes(*TILEWAVE, "run", "--print", "--", name, cwd=tmp_path)
+    assert plan.returncode == 0 and b"Traceback" not in plan.stderr
+
+
+def ended_bytes(*command, cwd):
+    return subprocess.run(command, cwd=cwd, capture_output=True, timeout=120)
+
+
 def test_files_of_others_stay(tmp_path, script, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "program.sh").write_text("mine")
@@ -395,6 +419,9 @@ def test_files_of_others_stay(tmp_path, script, monkeypatch):
         (["--time", "soon"], "--time: given 'soon'; allowed: auto, minutes as in 90, or 1:30:00"),
         (["--rounds", "0"], "rounds 0 were given"),
         (["-o", "nowhere/x.sh"], "no folder for nowhere/x.sh"),
+        (["--queue", "a\ntouch pwned"], r"--queue: given 'a\ntouch pwned'; allowed: a name of letters"),
+        (["--account", "a b"], "--account: given 'a b'; allowed: a name of letters"),
+        (["--account=-x"], "--account: given '-x'; allowed: a name of letters"),
     ],
 )
 def test_jobs_that_are_refused(tmp_path, script, monkeypatch, options, words):

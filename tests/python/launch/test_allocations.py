@@ -51,7 +51,8 @@ def test_lists_of_slurm(text, hosts):
 
 @pytest.mark.parametrize(
     "text",
-    ["", ",a", "n[", "n[]", "n[1", "n1]", "n[3-1]", "n[a-b]", "n[1-]", "n[1-9999999]", "n 1", "-n1", "n[1]]", "n;1"],
+    ["", ",a", "n[", "n[]", "n[1", "n1]", "n[3-1]", "n[a-b]", "n[1-]", "n[1-9999999]", "n 1", "-n1", "n[1]]", "n;1",
+     "n1\n", "n[1\n]", "n[²]", "n[" + "0" * 5000 + "1]", "n[" + "9" * 5000 + "]"],
 )
 def test_what_is_no_list_of_slurm(text):
     with pytest.raises(LaunchError, match="SLURM_JOB_NODELIST is .*; allowed: hosts as in"):
@@ -104,11 +105,31 @@ def test_jobs_by_their_variables(tmp_path, variables, system, hosts):
         ({"LSB_JOBID": "7", "LSB_MCPU_HOSTS": "a 2 b"}, "LSB_MCPU_HOSTS is 'a 2 b'; allowed: hosts, each with"),
         ({"LSB_JOBID": "7", "LSB_MCPU_HOSTS": "a x"}, "LSB_MCPU_HOSTS"),
         ({"LSB_JOBID": "7", "LSB_MCPU_HOSTS": "-x 1"}, "LSB_MCPU_HOSTS"),
+        ({"LSB_JOBID": "7", "LSB_MCPU_HOSTS": "a ²"}, "LSB_MCPU_HOSTS"),
+        ({"PBS_JOBID": "7", "PBS_NODEFILE": "fifo"}, "PBS_NODEFILE, host file .*fifo: it is no regular file; or name"),
+        ({"LSB_JOBID": "7", "LSB_DJOB_HOSTFILE": "/dev/zero"}, "LSB_DJOB_HOSTFILE, host file /dev/zero: it is no"),
     ],
 )
-def test_variables_that_no_batch_system_sets(variables, words):
+def test_variables_that_no_batch_system_sets(tmp_path, monkeypatch, variables, words):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("fifo")
     with pytest.raises(LaunchError, match=words):
         allocations.allocation(variables)
+
+
+@pytest.mark.parametrize("text", ["²", "٣²", "9" * 5000, "1e3", "-1", "", "0", "x"])
+def test_numbers_of_slurm_that_are_none(text):
+    """As if there were none: what a batch system says in a way of its own stops no launch."""
+    nodes = {"SLURM_JOB_ID": "7", "SLURM_NTASKS": text, "SLURM_NNODES": text}
+    for variables in (SLURM | {"SLURM_NTASKS": text}, nodes):
+        found = allocations.allocation(variables)
+        assert found.ranks == found.nodes == (2 if "SLURM_JOB_NODELIST" in variables else 1)
+
+
+def test_a_job_of_two_lines(tmp_path):
+    """What `tilewave run --print` shows stays a comment and a command."""
+    done = shown(tmp_path, env=SLURM | {"SLURM_JOB_ID": "7\ntouch pwned"})
+    assert "touch pwned" not in done.stdout.splitlines()
 
 
 def in_job(monkeypatch, variables):

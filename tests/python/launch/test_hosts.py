@@ -122,11 +122,19 @@ def test_files_of_hosts(tmp_path, text, found):
         ("a slots\n", "line 1"),
         ("a cores=2\n", "line 1: given 'a cores=2'"),
         ("-oProxyCommand=x\n", "line 1.*allowed: NAME, NAME:RANKS"),
+        ("a\x00\n", "line 1.*allowed: NAME, NAME:RANKS"),
+        ("a slots=²\n", "line 1"),
+        (b"a\xff\n", "it is no text in UTF-8"),
+        (os.mkfifo, "it is no regular file"),
+        (lambda path: path.symlink_to("/dev/zero"), "it is no regular file"),
+        (lambda path: [path.touch(), os.truncate(path, 1 << 40)], "allowed: 33554432"),
     ],
 )
 def test_files_that_name_no_hosts(tmp_path, text, words):
-    if text is not None:
-        (tmp_path / "hosts").write_text(text)
+    if callable(text):
+        text(tmp_path / "hosts")
+    elif text is not None:
+        (tmp_path / "hosts").write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(launch.LaunchError, match=words):
         hosts_module.read_hostfile(tmp_path / "hosts")
 
@@ -183,6 +191,12 @@ def test_a_launch_within_a_launch_is_refused(monkeypatch, tmp_path, size):
         launch.launch(tmp_path / "script.py", ranks=2)
 
 
+def test_a_script_that_is_no_file(tmp_path):
+    os.mkfifo(tmp_path / "script.py")
+    with pytest.raises(launch.LaunchError, match="it is no regular file"):
+        launch.command_of(tmp_path / "script.py")
+
+
 def test_more_ranks_than_this_host_has_memory_for(monkeypatch, tmp_path):
     (tmp_path / "script.py").write_text("")
     most, why = launch.most_ranks()
@@ -199,6 +213,7 @@ def test_more_ranks_than_this_host_has_memory_for(monkeypatch, tmp_path):
         ({"PMI_RANK": "3"}, 3),
         ({"PMIX_RANK": "x", "OMPI_COMM_WORLD_RANK": "2"}, 2),
         ({"PMI_RANK": "-1"}, None),
+        ({"PMI_RANK": "²", "PMIX_RANK": "9" * 5000}, None),
     ],
 )
 def test_the_rank_as_launchers_tell_it(monkeypatch, variables, rank):
