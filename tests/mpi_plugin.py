@@ -28,9 +28,9 @@ import pytest
 import rank_threads
 
 CHILD = "TILEWAVE_MPI_CHILD" in os.environ
-TIMEOUT_S = 240.0  # for one test, launching included; the marker's keyword `timeout` overrides it
+TIMEOUT_S = 300.0  # for one test, and for launching; of a test the marker's keyword `timeout` overrides it
 GRACE_S = 10.0  # how long ranks may wait for a rank that has failed already
-CRASH_GRACE_S = 1.0
+CRASH_GRACE_S = 3.0
 MAX_TIMEOUTS = 2  # of one file and rank count; then the rest of it is not tried
 TAIL = 3000  # characters of each rank's output that are shown
 NOISE = ("/_pytest/", "/pluggy/", "<frozen ", "/pytest/__main__.py")  # the bottom of every stack
@@ -253,7 +253,7 @@ class Batch:
         self.current = {}  # rank -> nodeid it has started
         self.pids, self.ended, self.gone_since = {}, set(), {}
         self.failed_since = None
-        self.reason, self.timed_out = "", False
+        self.reason, self.timed_out, self.launched = "", False, False
         self.exit_code, self.tail = None, ""
         self.read = [0] * ranks
 
@@ -328,6 +328,8 @@ class Batch:
         if "pid" in record:
             self.pids[r] = record["pid"]
         elif "start" in record:
+            if r not in self.current and len(self.current) == self.ranks - 1:
+                self.launched, self.progress = True, time.monotonic()
             self.current[r] = record["start"]
         elif "finish" in record:
             self.finished.setdefault(record["finish"], set()).add(r)
@@ -371,7 +373,9 @@ class Batch:
         return bool(self.reason)
 
     def limit_s(self):
-        """How long the test that the ranks are at may take."""
+        """How long the test that the ranks are at may take, or their launch."""
+        if not self.launched:
+            return TIMEOUT_S
         return next(
             (limit for item, limit in zip(self.items, self.limits) if not self.finished_everywhere(item.nodeid)),
             max(self.limits),

@@ -17,7 +17,7 @@ import shared_files
 from tilewave.launch import processes
 
 HERE = Path(__file__).resolve().parent
-HANG_S = 15  # without a sign of life: the longest that any call may keep a rank waiting
+HANG_S = 120  # without a sign of life: the longest that any call may keep a rank waiting
 SHARE = 0.03  # of the cases that run without --long
 
 
@@ -47,7 +47,7 @@ class Launched:
         """Changes whenever a rank has written something."""
         return [(path.name, path.stat().st_size) for path in sorted(self.folder.glob("rank-*.jsonl"))]
 
-    def end(self, patience_s=HANG_S, start_s=60):
+    def end(self, patience_s=HANG_S, start_s=300):
         """The exit code; None where it hung and was killed."""
         seen, since, allowed = self.life(), time.monotonic(), start_s
         while self.process.poll() is None:

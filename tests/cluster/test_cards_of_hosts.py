@@ -44,7 +44,7 @@ def run_from_first_host(box, folder, script, env):
     reach.chmod(0o755)
     command = "ip", "netns", "exec", f"{box.name}-1", *TILEWAVE, "run", "--hosts", "10.77.0.1,10.77.0.2"
     env = {"HYDRA_LAUNCHER_EXEC": str(reach), "HYDRA_LAUNCHER": "ssh", "HYDRA_IFACE": "eth0", **env}
-    done = ended(*command, folder / "program.py", env=env, timeout=120)
+    done = ended(*command, folder / "program.py", env=env)
     assert done.returncode == 0 and not box.pids(), done.stdout + done.stderr
     (line,) = (line for line in done.stdout.splitlines() if line.startswith("found "))
     return json.loads(line.removeprefix("found "))

@@ -85,9 +85,9 @@ def disturbed(box, folder, kills, pick, lost_s):
     try:
         for number in range(kills):
             began = time.monotonic()
-            wait_until(lambda number=number: again(number), 60)
+            wait_until(lambda number=number: again(number))
             before = names_in(path)
-            wait_until(lambda number=number, before=before: again(number) and names_in(path) - before, 60)
+            wait_until(lambda number=number, before=before: again(number) and names_in(path) - before)
             if number:
                 lost_s.append(time.monotonic() - began)
             time.sleep(pick.uniform(0.0, 0.4))
@@ -101,7 +101,7 @@ def disturbed(box, folder, kills, pick, lost_s):
                 hosts.remove(host)
             else:
                 kill(pick.sample(ranks_of(host), 1))
-        process.wait(60)
+        process.wait(300)
     finally:
         if process.poll() is None:
             process.kill()

@@ -255,7 +255,7 @@ def test_two_threads_on_one_context(things):
 
     def slow(*_):
         entered.set()
-        go_on.wait(20)
+        go_on.wait(300)
         return 1.0
 
     def first():
@@ -263,14 +263,14 @@ def test_two_threads_on_one_context(things):
 
     worker = threading.Thread(target=first)
     worker.start()
-    assert entered.wait(20)
+    assert entered.wait(300)
     if t.rank == 0:  # on the others the second call comes later, and its order is the same
         threading.Timer(0.1, go_on.set).start()
     else:
         go_on.set()
-        worker.join(20)
+        worker.join(300)
     text = outcome(lambda: tw.max(t.A))
-    worker.join(20)
+    worker.join(300)
     assert found == [None] and "another thread was in tw.field" in text
     works(t)
 

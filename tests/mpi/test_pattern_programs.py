@@ -7,6 +7,7 @@ import textwrap
 import time
 
 import pytest
+from launches import HANG_S
 
 from launches import TILEWAVE
 from tilewave.context import interrupts
@@ -45,14 +46,14 @@ def start(tmp_path):
 
 @pytest.fixture
 def run(start):
-    def run(script, ranks=2, timeout=20):
+    def run(script, ranks=2):
         process = start(script, ranks)
         try:
-            out, err = process.communicate(timeout=timeout)
+            out, err = process.communicate(timeout=HANG_S)
         except subprocess.TimeoutExpired:
             process.terminate()  # it ends its ranks
-            out, err = process.communicate(timeout=30)
-            pytest.fail(f"no end within {timeout} s: {out} {err}")
+            out, err = process.communicate(timeout=HANG_S)
+            pytest.fail(f"no end within {HANG_S} s: {out} {err}")
         return process.returncode, out, err
 
     return run
@@ -95,7 +96,6 @@ def test_a_receiver_may_end_before_its_sender_knows(run, monkeypatch, without, w
         print("over", flush=True)
     """.replace("\n        ", "\n"),
         ranks=2,
-        timeout=30,
     )
     assert (code, out, err) == (0, "over\n" * 2, "")
 
@@ -179,8 +179,8 @@ def test_ctrl_c_while_rank_0_waits(start, waits, signals):
             time.sleep(interrupts.AGAIN_S + 0.3)
             os.kill(rank_0, signal.SIGINT)  # it alone: the others must not keep it
         assert process.stdout.readline() == "caught\n"
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=HANG_S)
         assert process.returncode != 0, (out, err)
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=HANG_S)

@@ -135,7 +135,7 @@ def test_killed_at_random_moments(tmp_path, request):
 
     def launched(ranks, *arguments):
         program = tmp_path / "program.py", path, *arguments
-        return ended(*TILEWAVE, "run", "-n", ranks, *program, env={"TILEWAVE_THREADS": "1"}, timeout=120)
+        return ended(*TILEWAVE, "run", "-n", ranks, *program, env={"TILEWAVE_THREADS": "1"})
 
     for _ in range(launches):
         done = ended(PYTHON, tmp_path / "children.py", path, kills // launches, pick.randrange(10**6), timeout=600)

@@ -34,7 +34,7 @@ target_link_libraries(alone PRIVATE tilewave::tilewave)
 
 def said(*command, **options):
     """What a command prints; where it fails, its output is part of the error."""
-    done = subprocess.run([str(w) for w in command], capture_output=True, text=True, timeout=240, **options)
+    done = subprocess.run([str(w) for w in command], capture_output=True, text=True, timeout=300, **options)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -399,7 +399,7 @@ def test_names_of_any_bytes(tmp_path, script, name):
 
 
 def ended_bytes(*command, cwd):
-    return subprocess.run(command, cwd=cwd, capture_output=True, timeout=120)
+    return subprocess.run(command, cwd=cwd, capture_output=True, timeout=300)
 
 
 def test_files_of_others_stay(tmp_path, script, monkeypatch):

@@ -45,7 +45,7 @@ def lines(tmp_path, command, cpus, first="", **env):
         [*map(str, command), str(script)],
         text=True,
         capture_output=True,
-        timeout=120,
+        timeout=300,
         cwd=tmp_path,
         env={**{k: v for k, v in os.environ.items() if k != "TILEWAVE_THREADS"}, **env},
         preexec_fn=lambda: os.sched_setaffinity(0, ALLOWED[:cpus]),

@@ -63,6 +63,6 @@ print("logging" in sys.modules)
 
 def test_nothing_is_shown_or_imported_without_asking(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-c", SILENT], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", SILENT], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True
     )
     assert done.stderr == "" and done.stdout.split() in (["False"], ["True"])  # llvmlite may import it

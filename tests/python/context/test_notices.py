@@ -41,7 +41,7 @@ def test_a_warning_comes_once_a_line(tmp_path):
             tw.Context(threads=70)
         """)
     )
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("RuntimeWarning") == 1 and "often.py:3: RuntimeWarning" in done.stderr, done.stderr
 

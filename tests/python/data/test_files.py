@@ -120,7 +120,7 @@ files.write(sys.argv[1], b"new")
 def test_what_a_killed_process_leaves_goes_later(tmp_path, monkeypatch):
     path = tmp_path / "data.json"
     path.write_text("old")
-    done = subprocess.run([sys.executable, "-c", WRITER, str(path)], timeout=60)
+    done = subprocess.run([sys.executable, "-c", WRITER, str(path)], timeout=300)
     assert done.returncode == -signal.SIGKILL and path.read_text() == "old"
     (left,) = set(os.listdir(tmp_path)) - {"data.json"}
     others = [f".tilewave-{'0' * 31}.part", f"tilewave-{'0' * 32}.part", f".tilewave-{'0' * 32}.part.txt", "a.part"]
@@ -153,7 +153,7 @@ except tw.ConfigError as error:
 """
     path = tmp_path / "machine.json"
     path.write_text("old")
-    done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, timeout=300)
     assert "machine.json' cannot be written: File too large" in done.stdout, done.stderr
     assert os.listdir(tmp_path) == ["machine.json"] and path.read_text() == "old"
 

@@ -20,7 +20,7 @@ print(processor.in_place_bytes(), processor.ahead_bytes(), A.sum().hex())
 def run(value):
     variables = {**os.environ, "TILEWAVE_INSTRUCTIONS": value, "TILEWAVE_CACHE_DIR": "", "TILEWAVE_MACHINE": "default"}
     return subprocess.run(
-        [sys.executable, "-c", PROGRAM], env=variables, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", PROGRAM], env=variables, capture_output=True, text=True, timeout=300
     )
 
 

@@ -228,7 +228,7 @@ def test_many_processes_at_once(cache):
             assert kernel_cache.object_code(f"key {number}", lambda: code) == code
     """)
     running = [subprocess.Popen([sys.executable, "-c", script, str(seed)]) for seed in range(4)]
-    assert [process.wait(timeout=120) for process in running] == [0] * 4
+    assert [process.wait(timeout=300) for process in running] == [0] * 4
     assert len(files(cache)) <= 3 + len(running)
     assert all(path.suffix == ".kernel" for path in files(cache))
 
@@ -385,7 +385,7 @@ def test_what_is_in_memory_decides_and_not_what_is_on_disk(cache, tmp_path):
         )
 
     def end(process):
-        return process.communicate("\n", timeout=120)[0].splitlines()[-1]
+        return process.communicate("\n", timeout=300)[0].splitlines()[-1]
 
     old = start()
     old.stdout.readline()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from launches import TILEWAVE
+from launches import HANG_S, TILEWAVE
 from other_package import comes_first
 
 SOURCE = Path(__file__).resolve().parents[3] / "python" / "tilewave"
@@ -61,14 +61,14 @@ def start(package, tmp_path):
 
 @pytest.fixture
 def run(start):
-    def run(*arguments, timeout=60, **more):
+    def run(*arguments, **more):
         process = start(*arguments, **more)
         try:
-            out, err = process.communicate(timeout=timeout)
+            out, err = process.communicate(timeout=HANG_S)
         except subprocess.TimeoutExpired:
             process.terminate()  # it ends its ranks
-            out, err = process.communicate(timeout=30)
-            pytest.fail(f"no end within {timeout} s: {out} {err}")
+            out, err = process.communicate(timeout=HANG_S)
+            pytest.fail(f"no end within {HANG_S} s: {out} {err}")
         return process.returncode, out, err
 
     return run

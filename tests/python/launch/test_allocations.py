@@ -197,7 +197,7 @@ def test_ranks_on_two_nodes_of_slurm(tmp_path, programs):
     (tmp_path / "hello.py").write_text(HELLO)
     programs("srun", 'echo "srun $*" >&2\n' + SRUN)
     env = SLURM | {"SLURM_TASKS_PER_NODE": "2(x2)", "SLURM_CPUS_PER_TASK": "2"}
-    done = ended(*TILEWAVE, "run", "hello.py", cwd=tmp_path, env=env, timeout=60)
+    done = ended(*TILEWAVE, "run", "hello.py", cwd=tmp_path, env=env)
     assert sorted(done.stdout.splitlines()) == ["rank 0 of 2 8.0", "rank 1 of 2 8.0"], done.stderr
     assert "srun --nodelist n1,n2 -N 2 -n 2" in done.stderr and done.returncode == 0
 
@@ -213,7 +213,7 @@ exec MPIEXEC -n 2 "$@"
 def test_ranks_of_a_flux_instance(tmp_path, programs):
     (tmp_path / "hello.py").write_text(HELLO)
     programs("flux", FLUX.replace("MPIEXEC", launch.find_mpiexec()))
-    done = ended(*TILEWAVE, "run", "hello.py", cwd=tmp_path, env={"FLUX_URI": "local:///x"}, timeout=60)
+    done = ended(*TILEWAVE, "run", "hello.py", cwd=tmp_path, env={"FLUX_URI": "local:///x"})
     assert sorted(done.stdout.splitlines()) == ["rank 0 of 2 8.0", "rank 1 of 2 8.0"], done.stderr
     assert "flux run -N 2 -n 2 -c 4 " in done.stderr and done.returncode == 0
 
@@ -259,7 +259,7 @@ def test_the_command_is_shown_and_not_run(tmp_path, programs):
 
 def test_the_command_that_is_shown_can_be_run(tmp_path):
     command = shown(tmp_path, "-n", "2").stdout
-    done = ended("sh", "-c", command, cwd=tmp_path, timeout=60)
+    done = ended("sh", "-c", command, cwd=tmp_path)
     assert sorted(done.stdout.splitlines()) == ["rank 0 of 2 8.0", "rank 1 of 2 8.0"], command + done.stderr
 
 

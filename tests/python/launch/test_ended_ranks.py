@@ -22,7 +22,7 @@ def run(tmp_path):
             "import sys, time, numpy as np, tilewave as tw\nA = tw.field((6, 6), init=1.0)\n" + textwrap.dedent(script)
         )
         env |= {"TILEWAVE_MACHINE": "default"}
-        done = ended(*TILEWAVE, "run", "-n", ranks, path, timeout=60, cwd=tmp_path, env=env)
+        done = ended(*TILEWAVE, "run", "-n", ranks, path, cwd=tmp_path, env=env)
         return done.returncode, done.stdout, done.stderr
 
     return run
@@ -85,9 +85,9 @@ def test_long_waits_say_for_whom_and_where(run):
         TILEWAVE_WAIT_S="0.3",
     )
     assert code == 0
-    assert "tilewave: rank 0 waits in tw.sum, script.py:5, for rank 1\n" in err
-    assert "tilewave: rank 1 waits in tw.patterns.broadcast, script.py:7, for rank 0\n" in err
-    assert err.count("waits") == 2
+    # Beside other work ranks wait elsewhere, too.
+    assert err.count("tilewave: rank 0 waits in tw.sum, script.py:5, for rank 1\n") == 1
+    assert err.count("tilewave: rank 1 waits in tw.patterns.broadcast, script.py:7, for rank 0\n") == 1
 
 
 @pytest.mark.parametrize("what", ["exchange", "pattern", "handle", "receive"])
@@ -181,7 +181,7 @@ def test_a_rank_that_is_killed_before_a_context_leaves_no_file(tmp_path, ends):
         "open(f'file-{MPI.COMM_WORLD.rank}', 'w').write(mine[0])\n"
         f"time.sleep(0.5)\nif MPI.COMM_WORLD.rank == 1: {ends}\ntime.sleep(30)\n"
     )
-    done = ended(*TILEWAVE, "run", "-n", "2", script, timeout=60, cwd=tmp_path)
+    done = ended(*TILEWAVE, "run", "-n", "2", script, cwd=tmp_path)
     files = {(tmp_path / f"file-{rank}").read_text() for rank in range(2)}
     assert done.returncode != 0 and len(files) == 1
     assert not os.path.exists(files.pop())

@@ -154,8 +154,8 @@ def test_a_launcher_that_hangs_is_ended_by_a_signal(start, tmp_path, signum):
     try:
         wait_until((tmp_path / "up").exists)
         process.send_signal(signum)
-        process.communicate(timeout=30)
+        process.communicate(timeout=300)
         assert process.returncode == 128 + signum
     finally:
         process.kill()
-        process.communicate(timeout=10)
+        process.communicate(timeout=300)

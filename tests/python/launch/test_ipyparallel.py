@@ -13,5 +13,5 @@ def test_the_page(tmp_path):
     pytest.importorskip("ipyparallel")
     (program,) = re.findall(r"^```py\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     (tmp_path / "program.py").write_text(program)
-    done = ended(PYTHON, "program.py", cwd=tmp_path, timeout=120, env={"IPYTHONDIR": str(tmp_path)})
+    done = ended(PYTHON, "program.py", cwd=tmp_path, env={"IPYTHONDIR": str(tmp_path)})
     assert done.stdout == "[(0, 2, 100.0), (1, 2, 100.0)]\n[40.0, 40.0]\n", done.stdout + done.stderr

@@ -157,12 +157,12 @@ def test_signals_end_all_ranks(start, tmp_path, ranks, signum, code, body):
         wait_until(lambda: len(list(tmp_path.glob("up-*"))) == int(ranks))
         assert len(processes.tagged(mark)) > int(ranks)
         process.send_signal(signum)
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
         assert process.returncode == code
         wait_until(lambda: processes.tagged(mark) == [])
     finally:
         processes.kill(mark)
-        process.communicate(timeout=10)
+        process.communicate(timeout=300)
 
 
 PROGRAM = """
@@ -190,5 +190,5 @@ def test_one_context_for_all_threads(tmp_path, again):
     script = tmp_path / "threads.py"
     script.write_text(PROGRAM)
     tool = Path(sys.executable).with_name("tilewave")
-    done = subprocess.run([tool, "run", "-n", "2", script], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([tool, "run", "-n", "2", script], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]

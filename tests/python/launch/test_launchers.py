@@ -129,7 +129,7 @@ PROGRAM = "import tilewave as tw; tw.Context(); print('made')"
 
 def run(command, **variables):
     env = {name: value for name, value in os.environ.items() if not name.startswith(VARIABLES)}
-    return subprocess.run(command, env={**env, **variables}, capture_output=True, text=True, timeout=100)
+    return subprocess.run(command, env={**env, **variables}, capture_output=True, text=True, timeout=300)
 
 
 def test_a_program_ends_with_the_message():

@@ -190,7 +190,7 @@ def test_a_forked_child_makes_threads_of_its_own(tmp_path):
         "assert (A[8] == 9).all()\n"
         "assert not child or os.waitpid(child, 0)[1] == 0\n"
     )
-    done = subprocess.run([sys.executable, "-W", "ignore", tmp_path / "forks.py"], timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-W", "ignore", tmp_path / "forks.py"], timeout=300, check=False)
     assert done.returncode == 0
 
 

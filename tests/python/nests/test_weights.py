@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from local_ranks import refused_on_all, results_of, with_speeds
+from local_ranks import refused_on_all, results_of, steady_rates, with_speeds
 
 import tilewave as tw
 from tilewave import _core
@@ -157,7 +157,9 @@ def test_saved_fields_are_read_by_other_numbers_of_ranks(tmp_path):
 
 
 @pytest.mark.parametrize("slow, unequal", [(0.5, True), (0.8, True), (0.9, False), (1.0, False)])
-def test_blocks_are_in_proportion_where_ranks_are_not_equally_fast(slow, unequal):
+def test_blocks_are_in_proportion_where_ranks_are_not_equally_fast(monkeypatch, slow, unequal):
+    steady_rates(monkeypatch)
+
     def body(context):
         with_speeds(context, [1.0, slow])
         u = tw.field((600, 500), init=lambda i, j: i + 0.5 * j, context=context)

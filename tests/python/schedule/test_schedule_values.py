@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
+from local_ranks import steady_rates
 from rings import add, ring
 from tilewave.errors import ConfigError
 from tilewave.schedule.regions import one_run
@@ -65,7 +66,8 @@ def test_text_is_cut_and_whole():
 
 
 @pytest.mark.parametrize("storage", ["plain", "skewed"])
-def test_the_schedule_of_a_nest(tmp_path, storage):
+def test_the_schedule_of_a_nest(tmp_path, monkeypatch, storage):
+    steady_rates(monkeypatch)
     A, B = tw.field((20, 30), init=1.0), np.ones((20, 30))
     plan = tw.plan(relax, A=A, B=B, plan={"threads": 1, "tile": (8, 8), "storage": storage})
     s = tw.schedule(relax, A=A, B=B, plan=plan)

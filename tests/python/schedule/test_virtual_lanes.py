@@ -147,7 +147,7 @@ def test_a_message_is_taken_between_tasks_of_another_lane():
 
     def busy(out):
         if not order:
-            assert there.wait(60)
+            assert there.wait(300)
         order.append("busy")
 
     def taken(value, out):

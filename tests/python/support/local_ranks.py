@@ -7,11 +7,12 @@ from tilewave import _core
 from tilewave.context.context import Context
 from tilewave.errors import ConfigError
 from tilewave.machine import known
+from tilewave.nests import kernel_maker
 
-LONG_S = 40  # what runs into it has hung
+LONG_S = 300  # what runs into it has hung, however busy the machine is
 
 
-def on_ranks(ranks, threads, body, timeout_s=60, without=None, **fabric):
+def on_ranks(ranks, threads, body, timeout_s=LONG_S, without=None, **fabric):
     """(results, errors) of body(context) on each of some local ranks. `without`: names of fast paths; `fabric`: what
     `LocalFabric` takes.
     """
@@ -34,7 +35,7 @@ def on_ranks(ranks, threads, body, timeout_s=60, without=None, **fabric):
     return results, errors
 
 
-def results_of(ranks, threads, body, timeout_s=60, without=None, **fabric):
+def results_of(ranks, threads, body, timeout_s=LONG_S, without=None, **fabric):
     """What body(context) returns on each of some local ranks, in rank order; raises the first error of one."""
     results, errors = on_ranks(ranks, threads, body, timeout_s, without, **fabric)
     for error in filter(None, errors):
@@ -50,9 +51,18 @@ def refused_on_all(ranks, body, text):
 
 
 def with_speeds(context, speeds):
-    """Make a context know how fast its ranks' CPUs are."""
-    machine = known.Machine._from_core(known.startup_machine(context), known.conditions(context))
+    """Make a context know how fast its ranks' CPUs are; its links have default numbers, whatever else runs here."""
+    core = _core.Machine()
+    core.host_of = known.startup_machine(context).host_of
+    machine = known.Machine._from_core(core, known.conditions(context))
     known.use(context, dataclasses.replace(machine, speeds=speeds))
+
+
+def steady_rates(monkeypatch, point_s=1e-9, row_s=2e-8, tile_s=3e-7):
+    """Make every body take so long, whatever else runs here, where its rate is measured."""
+    tiles = (50, 20000), (500, 12000), (4, 8)
+    samples = [(rows, points, tile_s + rows * row_s + points * point_s, 0.0) for rows, points in tiles]
+    monkeypatch.setattr(kernel_maker, "sampled", lambda *_: samples)
 
 
 def together(*works):

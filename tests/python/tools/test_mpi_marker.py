@@ -40,7 +40,7 @@ def outcomes(tmp_path):
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             env={n: v for n, v in os.environ.items() if not n.startswith("PYTEST_")} | {"TILEWAVE_TEST_RUN": "0"},
         )
         found = {}
@@ -175,11 +175,11 @@ def test_broken_file_and_fixtures(outcomes):
         if rank == 1:
             raise ImportError("not importable on rank 1")
 
-        @pytest.mark.mpi(timeout=30)
+        @pytest.mark.mpi(timeout=120)
         def test_a():
             pass
 
-        @pytest.mark.mpi(timeout=30)
+        @pytest.mark.mpi(timeout=120)
         def test_b():
             pass
     """)
@@ -195,7 +195,7 @@ def test_files_that_share_their_ranks(outcomes):
         if rank == 1:
             raise ImportError("not importable on rank 1")
 
-        @pytest.mark.mpi(timeout=30)
+        @pytest.mark.mpi(timeout=120)
         def test_broken():
             pass
     """,

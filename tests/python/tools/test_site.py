@@ -61,6 +61,6 @@ def test_notebooks_run(path, tmp_path, monkeypatch):
 
     monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")  # as Jupyter sets it
     ran = notebook(path)
-    nbclient.NotebookClient(ran, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    nbclient.NotebookClient(ran, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
     kinds = {key for cell in ran.cells for output in cell.get("outputs", ()) for key in output.get("data", ())}
     assert "image/png" in kinds
