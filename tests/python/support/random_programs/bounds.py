@@ -32,4 +32,4 @@ def _line(c, outer, box, middle, low_side):
     terms = [(index, factor)]
     if len(outer) > 1 and c.chance(0.2):
         terms.append((next(other for other in outer if other != index), 1))
-    return Bound(constant, tuple(terms), divisor)
+    return Bound(constant, tuple(terms), divisor, c.chance(0.3))

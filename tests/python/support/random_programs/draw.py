@@ -2,8 +2,8 @@
 
 from random_programs.arrays import Arrays
 from random_programs.elements import Elements
-from random_programs.expressions import Expressions, joined, made
-from random_programs.model import Access, Affine, Assign, If, Nest, Program, mirrored
+from random_programs.expressions import BOOL, Expressions, joined, made
+from random_programs.model import Access, Affine, Assign, If, Nest, Program, Raise, mirrored
 
 
 def program(choices):
@@ -45,19 +45,42 @@ class _Body:
                 body.append(self.local())
             body.append(self.statement(world.arrays[each], c.between(1, 2)))
             self.elements.stored.add(each)
-        missing = [i for i in world.space if not any(i in world.arrays[each].axes for each in self.written)]
+        missing = [i for i in world.indices if not self.has(i)]
         if missing and not world.pivot:
             name_of = f"G{name[-1]}"
             world.add(name_of, missing, "read")
             known = Access(name_of, tuple(Affine(i) for i in missing))
             body.insert(0, Assign("z", "=", made(world.arrays[name_of].dtype, known)))
+        if "colours" in world.features and not world.pivot:
+            colour = c.pick(f"({' + '.join(world.space[-2:])}) % 2 == s", f"({world.space[-1]} + 1) & 1", "i % 3 != d")
+            body = [If(made(BOOL, colour), tuple(body))]
+        if c.chance(0.02):
+            body.append(If(self.writer.condition(), (Raise('ValueError("no number")'),)))
         return Nest(name, world.indices, tuple(body), tuple(world.scalars), world.timed)
 
+    def has(self, index):
+        """Whether an index is a subscript of what the nest writes."""
+        targets = [self.elements.targets[each] for each in self.written]
+        return any(isinstance(at, Affine) and at.index == index for target in targets for at in target.at)
+
     def local(self):
+        if self.c.chance(0.15):
+            return self.two_locals()
         value = self.writer.expression(self.c.between(1, 2))
         name = f"x{len(self.writer.locals)}"
         self.writer.locals.append((name, value.dtype))
         return Assign(name, "=", value)
+
+    def two_locals(self):
+        """Two at once; perhaps they change places."""
+        known = self.writer.locals
+        if len(known) > 1 and known[-1][1] == known[-2][1]:
+            (one, dtype), (two, _) = known[-2:]
+            return Assign(f"{one}, {two}", "=", made(dtype, f"{two}, {one}"))
+        a, b = self.writer.expression(1), self.writer.expression(1)
+        names = f"x{len(known)}", f"x{len(known) + 1}"
+        known += [(names[0], a.dtype), (names[1], b.dtype)]
+        return Assign(", ".join(names), "=", made(a.dtype, a, ", ", b))
 
     def statement(self, array, depth, level=0):
         c = self.c

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from random_programs.functions import BINARY, of_float, of_int
 from random_programs.model import FLOAT, INT, Access, Affine, Expression
 
 BOOL = np.dtype(bool)
@@ -99,6 +100,9 @@ class Expressions:
         if kind(a.dtype) == "c" or kind(b.dtype) == "c":
             return made(BOOL, a, " == ", b)
         found = made(BOOL, a, self.c.pick(" < ", " <= ", " > ", " >= ", " != ", " == "), b)
+        last = self.leaf() if self.c.chance(0.1) else None
+        if last is not None and kind(last.dtype) != "c":
+            found = made(BOOL, found, " <= ", last)
         return made(BOOL, found, self.c.pick(" and ", " or "), self.condition(0)) if self.c.chance(0.15) else found
 
     # Operations.
@@ -128,6 +132,8 @@ class Expressions:
             return made(dtype, "(", a, self.c.pick(" + ", " - ", " * "), b, ")")
         if "f" in kinds or kind(dtype) == "f":
             return made(dtype, "(", a, self.c.pick(" + ", " * ", " - ", " + ", " - ", " * ", " / ", " % "), b, ")")
+        if {a.dtype, b.dtype} <= {np.dtype("i8"), np.dtype("i4"), np.dtype("u4")} and self.c.chance(0.1):
+            return made(np.dtype("f8"), "(", a, " / ", b, ")")
         symbols = [" + ", " - ", " * ", " // ", " % "]
         if "b" not in kinds and kind(dtype) == "i":
             symbols += [" & ", " | ", " ^ "]
@@ -144,14 +150,13 @@ class Expressions:
             if a.dtype == b.dtype or {a.dtype, b.dtype} <= {*WEAK}:
                 return made(joined(a.dtype, b.dtype), self.c.pick("max(", "min("), a, ", ", b, ")")
             return self._strong(a, b, self.c.pick("np.maximum(", "np.minimum("), a, ", ", b, ")")
-        if k == "i":
-            if a.dtype in WEAK:
-                return a
-            return made(a.dtype, self.c.pick("abs(", "np.square("), a, ")")
         if a.dtype in WEAK:
-            return made(a.dtype, "abs(", a, ")")
-        name = self.c.pick("abs", "np.sqrt", "np.sin", "np.tanh", "np.floor", "np.exp", "np.log1p", "np.sign")
-        return made(a.dtype, f"{name}(", a, ")")
+            return a if k == "i" else made(a.dtype, "abs(", a, ")")
+        if k == "i":
+            return of_int(self.c, a, made)
+        if a.dtype == b.dtype and self.c.chance(0.3):
+            return made(a.dtype, f"{self.c.pick('larger', *(f'np.{name}' for name in BINARY))}(", a, ", ", b, ")")
+        return of_float(self.c, a, made)
 
     def choice(self, a, b):
         test = self.condition()

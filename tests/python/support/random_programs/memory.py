@@ -35,12 +35,23 @@ def given(program, setting, context):
     for name, values in setting.values.items():
         if name in setting.windows:
             found[name] = _window(values, setting.windows[name], context)
+        elif name in setting.aliases:
+            found[name] = found[setting.aliases[name]]
         elif name in setting.layouts:
             found[name] = laid_out(values, setting.layouts[name])
         else:
-            history = {"history": setting.history[name]} if name in setting.history else {}
-            found[name] = tw.field(values.shape, values.dtype, init=values, context=context, **history)
+            more = {"history": setting.history[name]} if name in setting.history else {}
+            more |= {"halo": setting.halos[name]} if name in setting.halos else {}
+            found[name] = tw.field(values.shape, values.dtype, init=values, context=context, **more)
+            if name in setting.moved and values.size:
+                tw.run(_stays(values.ndim), A=found[name], plan=setting.moved[name], context=context)
     return found
+
+
+def _stays(dims):
+    """A nest that moves a field to another layout, and leaves its values."""
+    at = ", ".join("ijklmp"[:dims])
+    return tw.nest_from(f"def stays(A, {at}): A[{at}] = A[{at}]")
 
 
 def _window(values, how, context):

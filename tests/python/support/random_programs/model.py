@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import re
 
 import numpy as np
 
-INT, FLOAT = "int", "float"  # Python's own numbers, whose type follows from what they meet
+
+class Weak(enum.Enum):
+    """The types of Python's own numbers, whose type follows from what they meet."""
+
+    INT = 1
+    FLOAT = 2
+
+
+INT, FLOAT = Weak
+
+
+#: Functions that a body calls: each keeps the type of real numbers.
+HELPERS = {
+    "larger": "def larger(p, q):\n    if p > q:\n        return p\n    return q\n",
+    "folded": "def folded(p):\n    p, q = abs(p), 2 * p\n    p += 0.5 * q\n    return p if p < 3 else p - 1\n",
+    "scaled": "def scaled(p, by=0.5):\n    return larger(p * by, p)\n",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,6 +100,13 @@ class If:
     other: tuple = ()
 
 
+@dataclasses.dataclass(frozen=True)
+class Raise:
+    """An error of the body."""
+
+    text: str
+
+
 def lines_of(statements, indent, show=None):
     """The lines of statements."""
     pad = "    " * indent
@@ -90,6 +114,8 @@ def lines_of(statements, indent, show=None):
         if isinstance(each, Assign):
             target = each.target if isinstance(each.target, str) else (show or plainly)(each.target)
             yield f"{pad}{target} {each.op} {text_of(each.value.parts, show)}"
+        elif isinstance(each, Raise):
+            yield f"{pad}raise {each.text}"
         else:
             yield f"{pad}if {text_of(each.test.parts, show)}:"
             yield from lines_of(each.then, indent + 1, show)
@@ -104,6 +130,8 @@ def accesses_in(statements):
         if isinstance(each, If):
             yield from ((access, False) for access in each.test.accesses())
             yield from accesses_in((*each.then, *each.other))
+            continue
+        if isinstance(each, Raise):
             continue
         if isinstance(each.target, Access):
             yield each.target, True
@@ -155,7 +183,15 @@ class Nest:
         text = "\n".join(lines_of(self.body, 1))
         named = [name for name in self.scalars if _names(text, name)]
         parameters = [*self.arrays(), *self.indices, *(["*", *named] if named else [])]
-        return f"def {self.name}({', '.join(parameters)}):\n{text}\n"
+        return f"{self.helpers(text)}def {self.name}({', '.join(parameters)}):\n{text}\n"
+
+    def helpers(self, text=None):
+        """The functions that the body calls."""
+        text, found = text or "\n".join(lines_of(self.body, 1)), ""
+        for name in reversed(HELPERS):
+            if _names(text + found, name):
+                found = HELPERS[name] + found
+        return found
 
     def used_scalars(self):
         text = "\n".join(lines_of(self.body, 1))
@@ -206,6 +242,8 @@ def mirrored(nest, arrays):
     def turned_in(part):
         if isinstance(part, Expression):
             return Expression(tuple(turned(p) if isinstance(p, Access) else p for p in part.parts), part.dtype)
+        if isinstance(part, Raise):
+            return part
         if isinstance(part, If):
             return If(turned_in(part.test), tuple(map(turned_in, part.then)), tuple(map(turned_in, part.other)))
         target = part.target if isinstance(part.target, str) else turned(part.target)

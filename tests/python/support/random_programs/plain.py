@@ -44,7 +44,9 @@ class Definition:
             name: self._depth(name) for name, array in program.arrays.items() if array.times == "steps"
         }  # how many time steps before the first are kept
         stages = enumerate(program.stages())
-        self.text = "\n".join(line for number, nests in stages for line in self._stage(number, nests)) + "\n"
+        helpers = dict.fromkeys(nest.helpers() for nest in program.nests)
+        lines = (line for number, nests in stages for line in self._stage(number, nests))
+        self.text = "".join(helpers) + "\n".join(lines) + "\n"
 
     def _depth(self, name):
         sign = -1 if self.program.backwards else 1
@@ -150,7 +152,10 @@ class Definition:
                     recorded[name].append(row)
 
         loops(*given.values(), *s.scalars.values(), numbers, after)
+        written = {name for nest in nests for name in nest.written()}
         for name, depth in self.depths.items():
+            if name not in written:  # its time stands still
+                continue
             levels = given[name][::turn]
             self.arrays[name] = levels[depth + s.steps].copy()
             self.before[name] = [levels[depth + s.steps - 1 - k].copy() for k in range(depth)]

@@ -14,10 +14,12 @@ from random_programs import memory
 from random_programs.numbers import differing, same_number
 from random_programs.outcomes import Outcome, of_errors
 from random_programs.plain import Definition
+from random_programs.settings import PLAN
 from tilewave.kernel.rows import jammed_rows
 
 LONG_S = 30
-TRIED = ("tile", "grid", "skew", "row", "weights", "storage", "generator", "temporal_block", "aggregate", "slices")
+#: Choices that a nest may not allow, and then does without.
+TRIED = ("tile", "grid", "skew", "row", "weights", *PLAN)
 
 
 def outcome(program, setting):
@@ -101,7 +103,7 @@ def keywords(program, setting, nest):
     """What a call of one nest is given but for arrays, context and plan."""
     loops, found = setting.loops[nest.name], scalars(setting, [nest])
     if loops.over:
-        found["over"] = loops.given_over()
+        found["over"] = eval(loops.over_text())
     if loops.reverse or program.backwards:
         found["reverse"] = ("t",) * program.backwards + loops.reverse
     if loops.periodic:
@@ -120,7 +122,7 @@ def together(program, setting):
     loops = [setting.loops[nest.name] for nest in program.nests]
     turns = ("t",) * program.backwards
     found = {**scalars(setting, program.nests), "steps": setting.steps}
-    found["over"] = [each.given_over() or None for each in loops]
+    found["over"] = [eval(each.over_text()) or None for each in loops]
     found["reverse"] = [turns + each.reverse for each in loops]
     found["periodic"] = [each.periodic for each in loops]
     found |= points(setting)
@@ -156,6 +158,10 @@ def _call(context, program, setting, given, plan):
     if setting.door == "bind":
         bound = [tw.bind(nest, **arguments) for nest, arguments in zip(nests, calls, strict=True)]
         return _in_turn(setting, [each.run for each in bound])
+    if setting.door == "check":
+        wrong = [tw.check(tw.schedule(nest, **arguments)) for nest, arguments in zip(nests, calls, strict=True)]
+        if any(wrong):
+            raise AssertionError(f"the checker says of the schedules: {wrong}")
     if setting.door == "plan":
         for nest, arguments in zip(nests, calls, strict=True):
             arguments["plan"] = tw.plan(nest, **arguments)

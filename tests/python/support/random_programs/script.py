@@ -14,9 +14,14 @@ def script(case, outcome, seed):
     header.append(f"# {without}tilewave run {options} this.py")
     lines = [*header, "import numpy as np", "from numpy import inf, nan", "", "import tilewave as tw", ""]
     for nest in program.nests:
-        lines += ["@tw.nest", nest.text()]
+        helpers = nest.helpers()
+        lines += [helpers, "@tw.nest", nest.text().removeprefix(helpers)]
     for name, values in setting.values.items():
         lines.append(f"{name} = {_array(program, setting, name, values)}")
+    for name, plan in setting.moved.items():
+        at = ", ".join("ijklmp"[: setting.values[name].ndim])
+        text = f"def stays(A, {at}): A[{at}] = A[{at}]"
+        lines.append(f"tw.run(tw.nest_from({text!r}), A={name}, plan={plan})")
     lines += _door(program, setting)
     written = dict.fromkeys(name for nest in program.nests for name in nest.written() if name not in setting.windows)
     lines += [f"print({name}{'' if name in setting.layouts else '.gather()'})" for name in written]
@@ -28,9 +33,10 @@ def script(case, outcome, seed):
 def _door(program, setting):
     if setting.door == "several":
         names = f"({', '.join(nest.name for nest in program.nests)})"
-        return [f"tw.run({names}, {_arguments(setting, program.arrays, together(program, setting))})"] * setting.times
+        given = _arguments(setting, program.nests, program.arrays, together(program, setting))
+        return [f"tw.run({names}, {given})"] * setting.times
     calls = [
-        f"({nest.name}, {_arguments(setting, nest.arrays(), keywords(program, setting, nest))})"
+        f"({nest.name}, {_arguments(setting, [nest], nest.arrays(), keywords(program, setting, nest))})"
         for nest in program.nests
     ]
     if setting.door == "chain":
@@ -47,12 +53,17 @@ def _door(program, setting):
     return [*lines, f"for _ in range({setting.times}):", *runs]
 
 
-def _arguments(setting, arrays, more):
-    call = {name: name for name in arrays} | {name: _literal(setting, name, value) for name, value in more.items()}
+def _arguments(setting, nests, arrays, more):
+    loops = [setting.loops[nest.name] for nest in nests]
+    more = {name: _literal(setting, loops, name, value) for name, value in more.items()}
+    call = {name: name for name in arrays} | more
     return ", ".join(f"{name}={value}" for name, value in {**call, "plan": setting.plan}.items())
 
 
-def _literal(setting, name, value):
+def _literal(setting, loops, name, value):
+    if name == "over":
+        texts = [each.over_text() for each in loops]
+        return f"[{', '.join(texts)}]" if isinstance(value, list) else texts[0]
     if name in ("inject", "record"):
         return "{" + ", ".join(f"{key!r}: {points.text()}" for key, points in getattr(setting, name).items()) + "}"
     if name == "reduce":
@@ -75,8 +86,11 @@ def _array(program, setting, name, values):
             f"tw.field({values.shape}, {dtype.str!r}, init={first}, keep='window')  # by {how}")
     if name in setting.layouts:
         return f"{text}  # in memory: {setting.layouts[name]}"
+    if name in setting.aliases:
+        return setting.aliases[name]
     levels = [f"np.array({level.tolist()}, {dtype.str!r})" for level in setting.history.get(name, ())]
     more = f", history=[{', '.join(levels)}]" if levels else ""
+    more += f", halo={setting.halos[name]}" if name in setting.halos else ""
     return f"tw.field({text}{more})" if values.size <= MOST_ELEMENTS else f"tw.field({values.shape}, {dtype.str!r})"
 
 

@@ -12,6 +12,7 @@ class Bound:
     constant: int
     terms: tuple = ()  # (index, factor)
     divisor: int = 1
+    function: bool = False  # given as a function
 
     def __str__(self):
         if not self.terms:
@@ -20,9 +21,11 @@ class Bound:
         text = f"{text} {'-' if self.constant < 0 else '+'} {abs(self.constant)}"
         return text if self.divisor == 1 else f"({text}) // {self.divisor}"
 
-    def given(self):
-        """The bound as `over` takes it."""
-        return str(self) if self.terms else self.constant
+    def source(self):
+        """The bound as `over` takes it, as Python's text."""
+        if not self.terms:
+            return str(self.constant)
+        return f"lambda {', '.join(index for index, _ in self.terms)}: {self}" if self.function else repr(str(self))
 
 
 @dataclasses.dataclass
@@ -33,14 +36,14 @@ class Loops:
     reverse: tuple = ()
     periodic: tuple = ()
 
-    def given_over(self):
-        return {index: _pair(*bounds) for index, bounds in self.over.items()}
-
-
-def _pair(lows, highs, stride):
-    lows, highs = ([bound.given() for bound in bounds] for bounds in (lows, highs))
-    pair = lows[0] if len(lows) == 1 else lows, highs[0] if len(highs) == 1 else highs
-    return pair if stride == 1 else (*pair, stride)
+    def over_text(self):
+        """`over` as Python's text."""
+        pairs = []
+        for index, (*sides, stride) in self.over.items():
+            texts = [[bound.source() for bound in bounds] for bounds in sides]
+            ends = [each[0] if len(each) == 1 else f"[{', '.join(each)}]" for each in texts]
+            pairs.append(f"{index!r}: ({', '.join(ends + [str(stride)] * (stride > 1))})")
+        return "{" + ", ".join(pairs) + "}"
 
 
 @dataclasses.dataclass
@@ -52,6 +55,9 @@ class Setting:
     history: dict = dataclasses.field(default_factory=dict)  # names to arrays of the time steps before, latest first
     scalars: dict = dataclasses.field(default_factory=dict)
     layouts: dict = dataclasses.field(default_factory=dict)  # of arrays that are NumPy's
+    moved: dict = dataclasses.field(default_factory=dict)  # of fields: the plan of a nest that ran over them before
+    aliases: dict = dataclasses.field(default_factory=dict)  # of arrays that are read: the array that they are, too
+    halos: dict = dataclasses.field(default_factory=dict)  # of fields: the halo that they are made with
     windows: dict = dataclasses.field(default_factory=dict)  # of fields that nobody reads after the run: how they begin
     loops: dict = dataclasses.field(default_factory=dict)  # by the name of the nest
     loops_periodic: tuple = ()  # of all nests

@@ -1,7 +1,9 @@
 """Draws how a program is run: bounds, memory, numbers that are wanted, the door, ranks, lanes, the plan, fast paths."""
 
+import itertools
+
 from random_programs.bounds import draw_over
-from random_programs.model import Access, Affine, Assign, If
+from random_programs.model import Affine, Assign, If, Weak
 from random_programs.boxes import box_of
 from random_programs.points import draw_points
 from random_programs.setting import Loops, Setting
@@ -76,10 +78,25 @@ class _Drawn:
             s.layouts[name] = c.pick(*layouts) if name in written else c.pick(*layouts, "read-only", "unaligned")
             s.kinds.add(f"memory {s.layouts[name]}")
 
+        names = [name for name in s.layouts if name not in written and program.arrays[name].role == "read"]
+        for one, two in itertools.pairwise(names):
+            same = s.shapes[one] == s.shapes[two] and s.values[one].dtype == s.values[two].dtype
+            if same and one not in s.aliases and c.chance(0.4):
+                s.aliases[two], s.values[two] = one, s.values[one]
+        for name in program.arrays:
+            if name not in s.layouts and c.chance(0.08):
+                grid = [1] * len(s.shapes[name])
+                grid[c.below(len(grid))] = s.ranks
+                s.moved[name] = {"grid": tuple(grid), "storage": "plain", "threads": 1}
+            elif name not in s.layouts and c.chance(0.05):
+                s.halos[name] = c.pick(1, 2)
+        s.kinds |= {kind for kind in ("aliases", "moved", "halos") if getattr(s, kind)}
+
     def _windows(self):
         """Fields that nobody reads after the run: what they have left is in numbers, or in other arrays."""
         c, s, program = self.c, self.setting, self.program
-        fields = [name for name in program.nests[0].written() if name not in s.layouts and name not in s.history]
+        taken = {*s.layouts, *s.history, *s.moved, *s.halos}
+        fields = [name for name in program.nests[0].written() if name not in taken]
         if program.door != "one" or program.timed or not c.chance(0.35 if self.wants_window() else 0.1):
             return
         if not s.reduce.get(program.nests[0].name) and len(fields) == len(program.nests[0].written()):
@@ -145,8 +162,8 @@ class _Drawn:
     def _door(self):
         c, s, program = self.c, self.setting, self.program
         if program.door == "one":
-            rows = any(array.times == "rows" for array in program.arrays.values())
-            s.door = "run" if rows else c.often(run=6, bind=2, plan=1)
+            whole = "pivot" in program.kinds or any(array.times == "rows" for array in program.arrays.values())
+            s.door = "run" if whole else c.often(run=6, bind=2, plan=1, check=1)
         else:
             s.door = "several" if program.door == "several" else c.often(chain=3, turns=1)
         s.times = c.pick(1, 2, 3) if s.door == "chain" else 2 if c.chance(0.25) else 1
@@ -195,6 +212,6 @@ def _locals(statements):
     for each in statements:
         if isinstance(each, If):
             continue
-        if isinstance(each, Assign) and isinstance(each.target, str) and not isinstance(each.target, Access):
+        if isinstance(each, Assign) and isinstance(each.target, str) and "," not in each.target:
             found[each.target] = each.value.dtype
-    return [name for name, dtype in found.items() if not isinstance(dtype, str) and dtype.kind != "c"]
+    return [name for name, dtype in found.items() if not isinstance(dtype, Weak) and dtype.kind != "c"]

@@ -46,7 +46,7 @@ class Sizes:
 
     def _extents(self):
         c, setting = self.c, self.setting
-        uneven = c.chance(0.25)
+        uneven = c.chance(0.25) and "pivot" not in self.program.kinds
         self.inner = c.pick(4, 2, 3, 5, 8, 9, 16, 17, 33, 70)
         need, along = {}, set()
         for access, d, subscript in self._subscripts():
@@ -71,6 +71,10 @@ class Sizes:
                     extent = max(extent, self.low.get(axis, 0) + self.points[axis] + (axis == "t"))
                 shape.append(max(1, extent + (c.between(0, 2) if uneven and axis not in setting.loops_periodic else 0)))
             setting.shapes[name] = shape
+        if "pivot" in self.program.kinds:
+            written = [name for name, array in self.program.arrays.items() if array.role == "written"]
+            shape = np.max([setting.shapes[name] for name in written], axis=0).tolist()
+            setting.shapes |= {name: list(shape) for name in written}
         self.inner = min([self.inner, *(setting.shapes[name][d] for name, d in along)])
         setting.shapes = {
             name: tuple(self.inner if n == "q" else n for n in shape) for name, shape in setting.shapes.items()
