@@ -57,10 +57,9 @@ def kind_of_failure(found):
     return found.said.partition(":")[0] if found.kind == "wrong" else ""
 
 
-def smaller(case, failure, run=None, tries=150):
-    """(case, outcome) of the smallest case found that fails alike; `run` gives the outcome of choices."""
+def smaller(case, failure, begins=lambda: None, tries=150):
+    """(case, outcome) of the smallest case found that fails alike; `begins` is called before each that is tried."""
     best = {"case": case, "outcome": failure}
-    run = run or (lambda choices: again(choices).outcome())
     for _ in range(2):
         for side in (1, 0):
 
@@ -69,7 +68,8 @@ def smaller(case, failure, run=None, tries=150):
                 choices[side] = numbers
                 try:
                     made = again(choices)
-                    found = run(made.choices)
+                    begins()
+                    found = made.outcome()
                 except Exception:  # choices of which nothing can be drawn
                     return None
                 if kind_of_failure(found) != kind_of_failure(failure):
