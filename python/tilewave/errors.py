@@ -21,7 +21,7 @@ class ConfigError(ValueError):
 
 
 class KernelError(RuntimeError):
-    """A nest's body raised while it ran; says which exception, at which point."""
+    """A nest's body raised while it ran, which says the exception and the point; or a verified run was wrong."""
 
     agreed = False
 

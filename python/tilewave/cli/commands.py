@@ -28,6 +28,7 @@ RANKS = typer.Option(None, "-n", "--ranks", help=RANKS_HELP)
 THREADS_HELP = "Lanes (CPUs) of each rank. Default: the CPUs allowed on its host, shared by the ranks there."
 THREADS = typer.Option(None, "--threads", help=THREADS_HELP)
 RESTART_HELP = "When a rank or host dies, go on from the last tw.checkpoint on the hosts that are left, up to 3 times."
+VERIFY_HELP = "Compare each run of a nest with its plain loops, on rank 0: slow (TILEWAVE_VERIFY=1)."
 HOSTS = typer.Option(None, "--hosts", help="Hosts, as in a,b or a:2,b:2; reached with ssh.")
 HOSTFILE = typer.Option(None, "--hostfile", help="File with a host a line: host, host:2 or host slots=2.")
 
@@ -78,12 +79,14 @@ def options(
 def run(
     script: str = SCRIPT,
     args: list[str] | None = ARGS,
+    *,
     ranks: int | None = RANKS,
     threads: int | None = THREADS,
     hosts: str | None = HOSTS,
     hostfile: Path | None = HOSTFILE,
     restart: bool = typer.Option(False, "--restart", help=RESTART_HELP),
     restarts: int | None = typer.Option(None, "--restarts", help="So many times at most, in place of 3."),
+    verify: bool = typer.Option(False, "--verify", help=VERIFY_HELP),
     shown: bool = typer.Option(False, "--print", help="Show the command and its environment; run nothing."),
 ):
     """Run SCRIPT on several ranks; options come before SCRIPT.
@@ -94,18 +97,20 @@ def run(
     from tilewave.launch.launch import LaunchError, command_of, launch
 
     given = {"-n": ranks, "--ranks": ranks, "--threads": threads, "--hosts": hosts, "--hostfile": hostfile}
+    given |= {"--print": shown or None, "--restart": restart or None, "--restarts": restarts}
+    given["--verify"] = verify or None
     try:
-        given |= {"--print": shown or None, "--restart": restart or None, "--restarts": restarts}
         _point_out_options(args or [], given)
         hosts, ranks = _where(hosts, hostfile, ranks)
+        more = {"TILEWAVE_VERIFY": "1"} if verify else {}
         if shown:
-            typer.echo(os.fsencode(command_of(script, args or [], ranks, threads, hosts).shown()))
+            typer.echo(os.fsencode(command_of(script, args or [], ranks, threads, hosts, more=more).shown()))
             raise typer.Exit()
         times = restarting.TIMES if restart and restarts is None else restarts
         if times is None:
-            code = launch(script, args or [], ranks=ranks, threads=threads, hosts=hosts)
+            code = launch(script, args or [], ranks=ranks, threads=threads, hosts=hosts, more=more)
         else:
-            code = restarting.launch(script, args or [], ranks, threads, hosts, times)
+            code = restarting.launch(script, args or [], ranks, threads, hosts, times, more)
     except LaunchError as error:
         fail(error)
     raise typer.Exit(code)
@@ -337,7 +342,9 @@ def _core_and_mpi():
 
 
 def _fast_paths():
-    """Those that the environment switches off."""
+    """Those that the environment switches off, and whether runs are verified."""
+    if os.environ.get("TILEWAVE_VERIFY", "0") not in ("", "0"):
+        yield "runs", "note", "TILEWAVE_VERIFY: each run of a nest is compared with its plain loops, which is slow"
     given = os.environ.get("TILEWAVE_WITHOUT")
     if not given:
         return

@@ -201,7 +201,7 @@ def command_of(script, args=(), ranks=1, threads=None, hosts=None, here=False, m
     return Command(words, env, True, where)
 
 
-def launch(script, args=(), ranks=1, threads=None, hosts=None):
+def launch(script, args=(), ranks=1, threads=None, hosts=None, more=()):
     """Run a Python script on `ranks` ranks and return its exit code.
 
     Parameters
@@ -211,6 +211,7 @@ def launch(script, args=(), ranks=1, threads=None, hosts=None):
     ranks : number of ranks; one rank without `hosts` runs without mpiexec
     threads : lanes of each rank (environment variable TILEWAVE_THREADS)
     hosts : list or comma-separated string of hosts, reached with ssh; default: those of the allocation
+    more : environment variables that the ranks have in addition, a dict
 
     Returns
     -------
@@ -220,7 +221,7 @@ def launch(script, args=(), ranks=1, threads=None, hosts=None):
         only when the script of each has come to its end: one that leaves by os._exit fails the job.
     """
     refuse_within_launch()
-    return run_command(command_of(script, args, ranks, threads, hosts), ranks)
+    return run_command(command_of(script, args, ranks, threads, hosts, more=more), ranks)
 
 
 def refuse_within_launch():

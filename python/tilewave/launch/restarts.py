@@ -64,7 +64,7 @@ def _note(name, text):
         os.replace(f"{path}.part", path)
 
 
-def launch(script, args=(), ranks=1, threads=None, hosts=None, times=TIMES):
+def launch(script, args=(), ranks=1, threads=None, hosts=None, times=TIMES, more=()):
     """`tilewave.launch.launch.launch`, and at most so many times again when a rank or host dies; the last exit code.
 
     Raises
@@ -79,7 +79,8 @@ def launch(script, args=(), ranks=1, threads=None, hosts=None, times=TIMES):
     for done in range(times + 1):
         named = hosts or _of_job()
         with _folder_of_notes(named) as folder:
-            code = run_command(command_of(script, args, ranks, threads, hosts, more={VARIABLE: str(folder)}), ranks)
+            variables = {**dict(more), VARIABLE: str(folder)}
+            code = run_command(command_of(script, args, ranks, threads, hosts, more=variables), ranks)
             if code == 0 or code in ENDED:
                 return code
             why, step = _why_not(folder, done, times)

@@ -23,6 +23,8 @@ from tilewave.nests.bound_variant import NAME, Variant
 from tilewave.nests.layout_of_others import with_layout_of_others
 from tilewave.nests.prepare import prepare
 from tilewave.nests.prepared_calls import PreparedCalls
+from tilewave.nests.verify.check import copied
+from tilewave.nests.verify.plain_call import PlainCall
 from tilewave.plan.fixed import USUAL, fixed_by
 from tilewave.plan.plan import CHOICES, Plan
 
@@ -273,7 +275,16 @@ class Bound(PreparedCalls):
             variant = self._add(steps, scalars, (yield from self._prepare(steps, scalars, self._as_others)))
             self._calls.clear()
             self._alike.clear()
-        return (yield from variant.run(self.record, begun, steps))
+        check = yield from copied(self.context, lambda: [self._plain_call(steps, scalars)])
+        report = yield from variant.run(self.record, begun, steps)
+        if check is not None:
+            yield from check.compare(report)
+        return report
+
+    def _plain_call(self, steps, scalars):
+        """What one run means."""
+        loops, arguments = dataclasses.replace(self._loops, steps=steps), {**self._arguments, **scalars}
+        return PlainCall(self.nest, loops, arguments, self._fastmath, self._reduce)
 
     def _check(self, steps, context, scalars):
         """What one run is given, and what has become of the arrays; local."""

@@ -16,6 +16,7 @@ from tilewave.nests.chain_body import Ran, check_shared, make_body
 from tilewave.nests.chain_report import ChainReport, joined, listed
 from tilewave.nests.chain_request import NAME, Request
 from tilewave.nests.prepared_calls import PreparedCalls
+from tilewave.nests.verify.check import copied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -252,7 +253,18 @@ class Chain(PreparedCalls):
         elif not request.body.is_current():
             request.body.take_current_values()
             self._calls.clear()
-        return self._repeat(request)
+        if self.context._verify and request.body.why:  # each run of a nest is verified by itself
+            return self._repeat(request)
+        check = yield from copied(
+            self.context,
+            lambda: [
+                bound._plain_call(bound._steps, given) for bound, given in zip(self.nests, request.scalars, strict=True)
+            ],
+        )
+        report = self._repeat(request)
+        if check is not None:
+            yield from check.compare(report, self.plans, report.repetitions, request.every, report.history)
+        return report
 
     def _prepare(self, scalars):
         """How the nests run with these scalars, from now on; part of a collective call."""

@@ -20,6 +20,8 @@ from tilewave.nests.report import Report
 from tilewave.nests.several import run_several
 from tilewave.nests.step_rows import StepRows, run_rows
 from tilewave.nests.task_nests import run_tasks
+from tilewave.nests.verify.check import copied
+from tilewave.nests.verify.plain_call import PlainCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -162,41 +164,46 @@ def run(
     looked at.
     """
     begun = time.perf_counter()
+    points = inject, record
+    loops = Loops(over, reverse, steps, periodic=periodic)
+    check = yield from copied(context, lambda: [PlainCall(nest, loops, arguments, fastmath, reduce, *points)])
+    report = yield from _run(nest, context, loops, (plan, planning), fastmath, arguments, reduce, points, begun)
+    if check is not None:
+        yield from check.compare(report)
+    return report
+
+
+def _run(nest, context, loops, planned, fastmath, arguments, reduce, points, begun):
+    """The run of a call that began at `begun`; part of it. `planned` and `points`: as `run_several` takes them."""
+    inject, record = points
     with_points = inject is not None or record is not None
-    by_lanes = with_points and recorded_by_lanes(nest, over, inject, record, arguments)
-    loops = Loops(
-        over,
-        reverse,
-        steps,
-        periodic=periodic,
+    by_lanes = with_points and recorded_by_lanes(nest, loops.over, inject, record, arguments)
+    loops = dataclasses.replace(
+        loops,
         stepwise=with_points and not by_lanes,
         any_order=isinstance(nest, Nest) and not reduce,
     )
     if isinstance(nest, tuple | list):
-        return (
-            yield from run_several(
-                tuple(nest), context, loops, (plan, planning), fastmath, arguments, reduce, (inject, record)
-            )
-        )
-    points = None
+        return (yield from run_several(tuple(nest), context, loops, planned, fastmath, arguments, reduce, points))
+    visited, (plan, planning) = None, planned
     if with_points:
-        points = yield from agreed_points(inject, record, (nest,), arguments, steps)
+        visited = yield from agreed_points(inject, record, (nest,), arguments, loops.steps)
     arguments = as_numbers(nest, arguments, copies=True)
-    if call := (yield from task_call(nest, context, loops, plan, fastmath, arguments, reduce, points)):
+    if call := (yield from task_call(nest, context, loops, plan, fastmath, arguments, reduce, visited)):
         return (yield from run_tasks(call, begun))
     if getattr(nest, "rows", None):
         call = yield from _with_rows(nest, context, loops, arguments, reduce, {**(inject or {}), **(record or {})})
-        return (yield from run_rows(call, plan, fastmath, planning, points, begun))
+        return (yield from run_rows(call, plan, fastmath, planning, visited, begun))
     ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce, planning=planning)
-    if points is not None:
-        ready.points = points.of(nest, by_lanes)
+    if visited is not None:
+        ready.points = visited.of(nest, by_lanes)
     core, after_s = yield from run_bound(ready.problem.nest, ready, begun)
     combine(ready)
     if ready.runs is not None:
         ready.runs.ran_s += core.time_s
-    if points is not None:
-        points.finish(context)
-    return Report(**report_arguments(ready, core, after_s), recorded=points.recorded if points is not None else None)
+    if visited is not None:
+        visited.finish(context)
+    return Report(**report_arguments(ready, core, after_s), recorded=visited.recorded if visited is not None else None)
 
 
 @takes_nests

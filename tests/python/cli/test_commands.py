@@ -70,7 +70,13 @@ def test_what_is_refused_ends_with_code_2_and_one_line(tmp_path, monkeypatch, ar
 def test_options_end_at_the_script(launched):
     done = invoke("run", "-n", 2, "--threads", 4, "--hosts", "a,b", "script.py", "-n", "9", "--quick", "--", "x")
     assert done.exit_code == 7
-    assert launched == [("script.py", ["-n", "9", "--quick", "--", "x"], {"ranks": 2, "threads": 4, "hosts": "a,b"})]
+    given = {"ranks": 2, "threads": 4, "hosts": "a,b", "more": {}}
+    assert launched == [("script.py", ["-n", "9", "--quick", "--", "x"], given)]
+
+
+def test_verified_runs_have_a_variable(launched):
+    assert invoke("run", "--verify", "script.py").exit_code == 7
+    assert launched[0][2]["more"] == {"TILEWAVE_VERIFY": "1"}
 
 
 @pytest.mark.parametrize(
