@@ -12,7 +12,7 @@ using namespace tuning;
 
 RestOfSteps::RestOfSteps(const SweepProblem& problem, const Plan& plan, std::int64_t extent, int rank, int ranks)
     : problem_(problem.with_steps(extent)), plan_(plan) {
-    plan_.tile[0] = problem.sequential ? extent : std::min(plan.tile[0], extent);
+    plan_.tile[0] = problem.sequential && !problem.unit_dims()[0] ? extent : std::min(plan.tile[0], extent);
     schedule_ = nest_schedule(problem_, plan_, rank, ranks);
     waves_ = nest_waves(problem_, plan_);
 }

@@ -208,7 +208,7 @@ void Plan::validate(const SweepProblem& problem, int ranks) const {
         if (unit[k] && tile[k] != 1)
             throw ConfigError(concat("tile ", tile, ": entry ", k,
                                      " must be 1: a dependence along it goes back along another dimension"));
-        if (problem.sequential && (tile[k] != most || lanes() > 1))
+        if (problem.sequential && ((tile[k] != most && !unit[k]) || lanes() > 1))
             throw ConfigError(concat("tile ", tile, " on ", counted(lanes(), "lane"),
                                      ": a nest that runs in loop order is one tile on one lane"));
     }

@@ -252,6 +252,7 @@ def _recipe(
     off=0,
     separate=False,
     in_place=False,
+    apart=False,
 ):
     """What a kernel of a nest's body is made from.
 
@@ -293,6 +294,8 @@ def _recipe(
         The caller vouches that no written array shares memory with another one.
     in_place : bool
         The rows of a call compute the same elements one after another, such as the steps of a pivot.
+    apart : bool
+        As `independent`, of the points of a row alone: rows come one by one in the order of the loops.
 
     Returns
     -------
@@ -313,6 +316,7 @@ def _recipe(
         off=off,
         separate=bool(separate),
         in_place=processor.in_place_bytes() if in_place else 0,
+        apart=bool(apart),
     )
     signature = nest.code_signature() if captured else nest.signature()
     return _Recipe(nest, signature, nest.constants(), dtypes, slots, choices)

@@ -50,7 +50,8 @@ class Choices:
     ``layouts``: of each table how its byte tables lie, None for one that has none.
     ``off``: the fast paths that are switched off. ``separate``: no written array shares memory with another one.
     ``in_place``: what is written is in one place in all rows of a call, which compute it one after another,
-    in vectors of so many bytes; 0: it is not.
+    in vectors of so many bytes; 0: it is not. ``apart``: points of a row are independent, though rows depend on each
+    other in ways that are no vectors, as where loops inside the body read along a whole axis.
     """
 
     fastmath: bool
@@ -64,6 +65,7 @@ class Choices:
     off: int = 0
     separate: bool = False
     in_place: int = 0
+    apart: bool = False
 
 
 @dataclass
@@ -155,6 +157,7 @@ class _Frame:
         self, nest, dtypes, slots, constants, choices, width=1, into=None, name="tilewave_points", permutation=None
     ):
         self.nest, self.dtypes, self.slots, self.constants = nest, in_memory(dtypes), slots, constants
+        self.given_dtypes = dtypes
         self.choices, self.permutation = choices, permutation
         self.independent, self.width, self.same_row = choices.independent, width, choices.same_row
         self.module = ir.Module("tilewave") if into is None else into
@@ -243,7 +246,7 @@ class _Frame:
 
     def _trial(self):
         """A frame to try something in."""
-        return _Frame(self.nest, self.dtypes, self.slots, self.constants, self.choices)
+        return _Frame(self.nest, self.given_dtypes, self.slots, self.constants, self.choices)
 
     def _looked_up_rows(self, checked):
         """Lookups before the points, where some are permutations, or none are checked before the row; else None.
@@ -408,7 +411,7 @@ class _Frame:
         if self.e.strips:
             self.e.strips.begin_point()
         self.body = Body(self.e, self.nest, self.constants, self.point_names(), reads, cells, self.lookup)
-        self.body.known = inner or {}
+        self.body.known, self.body.store = inner or {}, lambda key: self.write_back([key])
         self.body.translate()
 
     def lookup(self, node, subscripts):

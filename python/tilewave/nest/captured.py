@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tilewave.nest.inner import is_element
+
 #: Operators whose results are the same, bit for bit, whether a number is known when they are compiled or not.
 OPERATORS = {
     ast.Add: lambda a, b: a + b,
@@ -93,7 +95,7 @@ class Captured:
             if not (operator is ast.Div and divides and math.frexp(abs(value))[0] == 0.5):
                 yield part, value
         elif type(value) is int and operator in (ast.Add, ast.Sub, ast.Mult) and abs(value) <= MOST_INT:
-            elements = any(isinstance(each, ast.Subscript) for each in ast.walk(other))
+            elements = any(is_element(each) for each in ast.walk(other))
             shifts = operator is ast.Mult and abs(value) & (abs(value) - 1) == 0
             if elements and not shifts:
                 yield part, value

@@ -173,6 +173,27 @@ def _vector(first, later, indices):
     return tuple(vector)
 
 
+def row_is_apart(places, last, buffers):
+    """Whether no point of a row along loop `last` touches memory that another point of the row writes.
+
+    `buffers` has for each array how many time steps lie in memory, 0 where time is one of its dimensions.
+    """
+
+    def line(place, many):
+        here = [offset for axis, offset in zip(place.axes, place.offsets, strict=True) if axis != last]
+        return [here[0] % many, *here[1:]] if many and here else here
+
+    for writer in (place for place in places if place.written):
+        for place in (each for each in places if each.array == writer.array and each.phases == writer.phases):
+            many = buffers[place.array]
+            if place.axes == writer.axes and line(place, many) != line(writer, many):
+                continue
+            elsewhere = place.axes != writer.axes or place.along.get(last) != writer.along.get(last)
+            if elsewhere or last in place.whole or last not in place.axes:
+                return False
+    return True
+
+
 def time_index(places, indices, back=False):
     """The first loop index, if the body uses it as time steps are used, else None.
 

@@ -1,11 +1,11 @@
-"""Loops inside a body: ``max(V[t-1, q] + T[q, s] for q in range(n))``, and min, sum, argmax and argmin."""
+"""Loops inside a body: ``max(V[t-1, q] + T[q, s] for q in range(n))``, and min, sum, any, all, argmax and argmin."""
 
 import ast
 import builtins
 
 ALLOWED = (
-    "max, min or sum, tilewave.argmax or tilewave.argmin, of `term for q in range(end)` or `range(begin, end)`, "
-    "perhaps `if condition`; bounds are integers: constants, scalars, loop indices, len(T), T.shape[0]"
+    "max, min, sum, any or all, tilewave.argmax or tilewave.argmin, of `term for q in range(end)` or `range(begin, "
+    "end)`, perhaps `if condition`; bounds are integers: constants, scalars, loop indices, len(T), T.shape[0]"
 )
 
 
@@ -27,10 +27,12 @@ OF_TERMS = {
     "max": builtins.max,
     "min": builtins.min,
     "sum": builtins.sum,
+    "any": builtins.any,
+    "all": builtins.all,
     "argmax": _place_of_first(lambda term, best: term > best),
     "argmin": _place_of_first(lambda term, best: term < best),
 }
-_BUILTINS = {builtins.max: "max", builtins.min: "min", builtins.sum: "sum"}
+_BUILTINS = {getattr(builtins, name): name for name in OF_TERMS if hasattr(builtins, name)}
 
 
 def is_inner(node):
@@ -56,6 +58,11 @@ def extent_of(node):
     owner = node.value
     shape = isinstance(owner, ast.Attribute) and owner.attr == "shape" and isinstance(owner.value, ast.Name)
     return (owner.value.id, node.slice.value) if shape and type(node.slice.value) is int else None
+
+
+def is_element(node):
+    """Whether a node is a subscript of an array, as ``T.shape[1]`` is not."""
+    return isinstance(node, ast.Subscript) and not extent_of(node)
 
 
 def extent_name(array, dimension):

@@ -30,6 +30,7 @@ from tilewave.nest.source import Source
 from tilewave.nest.step_rows import check_time, step_rows
 from tilewave.nest.subscript import names_outside, place_of, read_parameters
 from tilewave.nest.syntax import BodyChecker
+from tilewave.nest.whole_function import refuse_loops
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -227,6 +228,7 @@ class Nest:
         #: What names from outside the body stand for.
         self.scope = Scope(function)
         #: The parameters by their roles.
+        refuse_loops(self.source)
         self.parameters = read_parameters(self.source)
         self._refuse_reserved_names()
         body = self._check(strict=False)

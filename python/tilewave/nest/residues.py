@@ -8,6 +8,7 @@ import ast
 from dataclasses import dataclass
 
 from tilewave.nest.affine import NotAffine, affine_form
+from tilewave.nest.inner import is_element
 from tilewave.nest.subscript import place_of
 
 #: What may stand outside the conditions where a value that is not needed is read there: nothing that raises.
@@ -54,7 +55,7 @@ class _Conditions:
     def spares(self, place):
         writers = [other for other in self.nest.places if other.array == place.array and other.written]
         reads = self.reads.get(place.key, [])
-        if place.written or len(writers) != 1 or writers[0].phases or place.axes != writers[0].axes:
+        if place.written or place.whole or len(writers) != 1 or writers[0].phases or place.axes != writers[0].axes:
             return False
         apart = dict(zip(place.axes, map(int.__sub__, place.offsets, writers[0].offsets), strict=True))
         return all(
@@ -94,7 +95,7 @@ class _Conditions:
         for node in ast.walk(statement):
             if not residues:
                 self.outside.append(node)
-            if not isinstance(node, ast.Subscript) or node.value.id in self.nest.tables:
+            if not is_element(node) or node.value.id in self.nest.tables:
                 continue
             key = place_of(self.nest.source, node)
             if isinstance(node.ctx, ast.Store):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tilewave import units
 from tilewave.nest.affine import NotAffine, affine_form
-from tilewave.nest.inner import extent_of
+from tilewave.nest.inner import is_element
 from tilewave.nest.pivot import pivot_of
 
 ALLOWED = (
@@ -91,7 +91,7 @@ class _Roles:
     def __init__(self, source, plain, scalars):
         self.source, self.plain, self.scalars = source, plain, scalars
         self.locals = source.local_names | source.inner_names
-        subscripts = [node for node in source.nodes if isinstance(node, ast.Subscript) and not extent_of(node)]
+        subscripts = [node for node in source.nodes if is_element(node)]
         subscripts.sort(key=lambda node: (node.lineno, node.col_offset))
         self.ranks, self.indices, self.tables = {}, set(), {}
         self.orders = {}  # of each array its orders, in those of the source
@@ -314,6 +314,6 @@ def names_outside(statements, tables):
         node = waiting.pop()
         if isinstance(node, ast.Name):
             used.add(node.id)
-        if not isinstance(node, ast.Subscript) or extent_of(node) or node.value.id in tables:
+        if not is_element(node) or node.value.id in tables:
             waiting.extend(ast.iter_child_nodes(node))
     return used

@@ -12,6 +12,7 @@ from tilewave.field.values import values_at
 from tilewave.kernel.compile import compile_kernel, kernel_key, layouts_of, makes_vectors
 from tilewave.kernel.rows.streams import Staggered
 from tilewave.kernel.scalars import Slot
+from tilewave.nest.dependences import row_is_apart
 from tilewave.nests.operands import copies_of, operands_of
 from tilewave.nests.reductions import Reductions
 from tilewave.plan.plan import Plan
@@ -126,6 +127,7 @@ def with_plan(given, prepared, core):
         _staggered(sweep, operands),
         layouts_of(nest, shapes_of_tables(given)),
         context._off,
+        _apart(nest, prepared.problem.core),
     )
     kernel = prepared.kernel
     slots = {slot.name: slot for slot in prepared.kernel.slots} if prepared.kernel else {}
@@ -150,12 +152,12 @@ def kernel_for(given, made_from):
         nest.lines(),
     )
     key = (*body, made_from)
-    steps, independent, long_rows, same_row, bests, staggered, layouts, off = made_from
+    steps, independent, long_rows, same_row, bests, staggered, layouts, off, apart = made_from
     if (kernel := kernels.get(key)) is None and staggered:
         # Where rows are the lanes of vectors, whether they meet in a page counts for the few that are left over: grids
         # of several sizes share a kernel, whose compiling takes 0.4 s for a sweep of Gauss and Seidel in 3-D.
         other = dataclasses.replace(staggered, meet=not staggered.meet)
-        kernel = kernels.get((*body, (steps, independent, long_rows, same_row, bests, other, layouts, off)))
+        kernel = kernels.get((*body, (steps, independent, long_rows, same_row, bests, other, layouts, off, apart)))
         kernel = kernel if kernel is not None and kernel.simd_rows_from else None
     if kernel is None:
         kernel = kernels[key] = compile_kernel(
@@ -173,6 +175,7 @@ def kernel_for(given, made_from):
             shapes=shapes_of_tables(given),
             off=off,
             separate=True,  # the call refuses others
+            apart=apart,
         )
     return kernel
 
@@ -242,6 +245,14 @@ def _same_row(sweep, steps):
         (other, points * steps[q]) if other >= 0 and steps[q] and steps[other] == steps[q] else None
         for q, (other, points) in enumerate(sweep.same_row())
     )
+
+
+def _apart(nest, core):
+    """Whether points of a row touch nothing that another one writes, where rows come one by one in loop order."""
+    if not core.sequential or not nest.inner:
+        return False
+    buffers = {view.array: number for view, number in zip(nest.views, core.time_buffers, strict=True)}
+    return row_is_apart(nest.places, nest.indices[-1], buffers)
 
 
 def _staggered(sweep, operands):

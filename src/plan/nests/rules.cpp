@@ -107,7 +107,7 @@ Index default_tile(const SweepProblem& problem, int ranks, const Plan& plan, con
     const std::vector<bool> unit = problem.unit_dims();
     for (int k = 0; k < problem.shape.n; ++k) {
         const std::int64_t block = std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1);
-        if (problem.sequential) tile[k] = block;
+        if (problem.sequential && !unit[k]) tile[k] = block;
         if (unit[k]) sweeps *= static_cast<double>(block);
         if (k == plan.mapping_dim || unit[k] || problem.sequential) continue;
         tile[k] = ceil_div(block, plan.factors[k]);

@@ -5,9 +5,11 @@ from dataclasses import replace
 
 from tilewave.kernel.types import arithmetic
 from tilewave.kernel.types.casts import to_int
-from tilewave.kernel.types.values import I64, Typed, Value, constant, ir_type
-from tilewave.nest.types import INT, Unsupported, infer
+from tilewave.kernel.types.values import I1, I8, I64, Typed, Value, constant, ir_type
+from tilewave.nest.types import BOOL, INT, Unsupported, infer
 
+#: Loops that end at the term that decides.
+ENDING = ("any", "all")
 #: Bounds of a range are within this, which keeps arithmetic with its numbers within 64 bits.
 LIMIT = 2**30
 
@@ -27,7 +29,7 @@ def first_sum(e, kind, term):
 
 
 class InnerLoop:
-    """The value of `kind` ("max", "min", "sum", "argmax", "argmin") of a generator's terms, in a `Body`."""
+    """The value of `kind`, of `OF_TERMS`, of a generator's terms, in a `Body`."""
 
     def __init__(self, body, kind, generator):
         self.body, self.kind, self.generator = body, kind, generator
@@ -36,8 +38,11 @@ class InnerLoop:
 
     def value(self):
         """Emit the loops."""
+        self.body.store_for(self.generator)
         before, self.entry = self.body.state, self.build.block
         self._cell("count", I64, I64(0))
+        if self.kind in ENDING:
+            return self._ending(before)
         self._loop(0)
         self.body.state = before
         if self.kind == "sum":
@@ -46,7 +51,18 @@ class InnerLoop:
         self.e.fail_if(none, "ValueError", f"{self.kind} of a generator without terms")
         if self.kind.startswith("arg"):
             return Value([Typed(INT, self._load("place"), low=0, high=2 * LIMIT - 1)])
-        return Value([Typed(self.type, self._load("best"))])
+        return self._best()
+
+    def _ending(self, before):
+        """Of ``any`` and ``all``: the terms that follow the one that decides are not computed."""
+        self._cell("decided", I1, I1(0))
+        self.decided = self.build.append_basic_block("decided")
+        self._loop(0)
+        self.body.state = before
+        self.build.branch(self.decided)
+        self.build.position_at_end(self.decided)
+        decided = self._load("decided")
+        return Value([Typed(BOOL, decided if self.kind == "any" else self.build.not_(decided))])
 
     def _sum(self):
         """Of no terms Python's 0, which has another type than other sums."""
@@ -98,27 +114,54 @@ class InnerLoop:
 
     def _take(self, value):
         """Join a term to those before it."""
-        if not value.single:
-            types = " and ".join(str(each.type) for each in value.options)
-            raise Unsupported(f"terms of several types, {types} (allowed: one, as by float(...))")
-        build, term, count = self.build, value.only, self._load("count")
+        build, count = self.build, self._load("count")
+        if self.kind in ENDING:
+            self._decide(arithmetic.is_true(self.e, value))
+            return
         if self.kind == "sum":
-            self._add(term)
+            self._add(value)
         else:
-            self.type = term.type
-            self._cell("best", ir_type(term.type.dtype))
-            best = Value([Typed(term.type, self._load("best"))])
-            sign = ">" if self.kind.endswith("max") else "<"
+            self.types = [each.type for each in value.options]
+            for kind in self.types:
+                self._cell(f"best {kind}", ir_type(kind.dtype))
+            if not value.single:
+                self._cell("type", I8, I8(0))
+            best, sign = self._best(), ">" if self.kind.endswith("max") else "<"
             better = arithmetic.is_true(self.e, arithmetic.binary(self.e, sign, value, best))
             better = build.or_(better, build.icmp_signed("==", count, I64(0)))
-            self._store("best", build.select(better, term.ir, best.only.ir))
+            self._keep(self.e.select(better, value, best))
             if self.kind.startswith("arg"):
                 self._cell("place", I64)
                 self._store("place", build.select(better, count, self._load("place")))
         self._store("count", build.add(count, I64(1)))
 
-    def _add(self, term):
+    def _best(self):
+        """The best term so far, of one of the types that terms have."""
+        options = [Typed(kind, self._load(f"best {kind}")) for kind in self.types]
+        return Value(options, self._load("type") if len(options) > 1 else None)
+
+    def _keep(self, best):
+        for option in best.options:
+            self._store(f"best {option.type}", option.ir)
+        if not best.single:
+            self._store("type", best.tag)
+
+    def _decide(self, holds):
+        """Leave all loops at the first term that is true, of ``all`` the first that is not."""
+        build = self.build
+        ends, goes_on = (build.append_basic_block(name) for name in ("ends", "goes_on"))
+        build.cbranch(holds, *((ends, goes_on) if self.kind == "any" else (goes_on, ends)))
+        build.position_at_end(ends)
+        self._store("decided", I1(1))
+        build.branch(self.decided)
+        build.position_at_end(goes_on)
+
+    def _add(self, value):
         """Terms are added to Python's 0, which takes the type of the first sum."""
+        if not value.single:
+            types = " and ".join(str(each.type) for each in value.options)
+            raise Unsupported(f"a sum of terms of several types, {types} (allowed: one, as by float(...))")
+        term = value.only
         self.type = kind = sum_type(term.type)
         self._cell("sum", ir_type(kind.dtype), constant(kind.dtype, 0))
         total = arithmetic.binary(self.e, "+", Value([Typed(kind, self._load("sum"))]), Value([term]))

@@ -94,6 +94,7 @@ class Body:
         self._nest, self._watched = nest, watched_names(nest)
         self.look_up = None  # of terms that several points take together: gives the element of a lookup's node
         self.known = {}  # by the id of a loop inside the body: its value
+        self.store = None  # given a place: stores what the path has assigned of it
 
     def translate(self):
         """Emit the body; ``state`` is then the path that falls off its end, None if none does."""
@@ -351,6 +352,19 @@ class Body:
         if array not in self._bools:
             return value
         return self.e.dispatch(lambda typed: Value([Typed(scalar(bool), truth(self.e, typed))]), value)
+
+    def store_for(self, generator):
+        """Store what this point has assigned of arrays that a loop inside the body then reads along a whole axis."""
+        nodes = [node for node in ast.walk(generator) if node in self._nest.parameters.wholes]
+        for key in sorted(self.state.stored, key=list(self.state.cells).index):
+            if any(self._may_be(key, node) for node in nodes):
+                self.store(key)
+
+    def _may_be(self, key, node):
+        """Whether a read along a whole axis comes to a place."""
+        (array, offsets, *_), along = self._place_of(node), self._nest.parameters.wholes[node]
+        others = [pair for d, pair in enumerate(zip(key[1], offsets)) if d not in along]
+        return key[0] == array and all(one == other for one, other in others)
 
     def _compare(self, left, operators, operands):
         """A chain of comparisons: stops at the first that is false."""

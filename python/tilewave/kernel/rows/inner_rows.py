@@ -17,12 +17,16 @@ from tilewave.kernel.types.casts import cast
 from tilewave.kernel.types.emitting import CountedLoop, least
 from tilewave.kernel.types.values import I1, I8, I64, Typed, Value, ir_type
 from tilewave.nest.affine import NotAffine
-from tilewave.nest.inner import extent_name, extent_of, is_inner, kind_of
+from tilewave.nest.inner import extent_name, extent_of, is_element, is_inner, kind_of
 from tilewave.nest.subscript import subscripts_of
 from tilewave.nest.types import INT, Unsupported, scalar
 
 #: Vectors of points that take a term together: enough to hide how long a maximum or a sum takes.
 VECTORS = 8
+
+
+#: Loops whose terms are all computed.
+KINDS = ("max", "min", "sum", "argmax", "argmin")
 
 
 class _Loads(dict):
@@ -58,12 +62,10 @@ class InnerRows:
     def of(cls, frame):
         """None where the body or its types do not allow it."""
         nest = frame.nest
-        free = all(any(vector[:-1]) for vector in (each.vector for each in nest.dependences))
-        if not nest.inner or not free or frame.updates or frame.bests.wanted or nest.values:
+        apart = frame.choices.independent or frame.choices.apart
+        if not nest.inner or not apart or frame.updates or frame.bests.wanted or nest.values:
             return None
-        if any(place.written and place.read for place in nest.places) or any(
-            n.kind == "c" for n in frame.dtypes.values()
-        ):
+        if any(n.kind == "c" for n in frame.dtypes.values()):
             return None
         try:
             trial = frame._trial()
@@ -83,20 +85,22 @@ class InnerRows:
 
     def __init__(self, frame):
         self.frame, self.nest, self.build = frame, frame.nest, frame.build_at
-        self.unit, self.inside = False, I1(1)
+        self.given = self.nest.captured().nodes
+        self.unit, self.inside = False, None
         self.loops = [_Loop(node, kind_of(frame.scope, node.func)) for node in self.nest.inner]
         for loop in self.loops:
             generator = loop.node.args[0]
             nested = any(is_inner(each) for each in ast.walk(generator))
-            if nested or len(generator.generators) > 1 or generator.generators[0].ifs:
-                raise NotAffine("loops within each other, or a condition")
+            if nested or len(generator.generators) > 1 or generator.generators[0].ifs or loop.kind not in KINDS:
+                raise NotAffine("loops within each other, a condition, or a loop that may end early")
 
     def look(self, block):
         """Translate each term once, to know its type and whether it may raise."""
         self.build.branch(block)
         self.build.position_at_end(block)
+        self.condition()
+        self.has_unit_steps()
         for loop in self.loops:
-            self._bounds(loop)
             term = self._term(loop, loop.begin)
             loop.type = sum_type(term.type) if loop.kind == "sum" else term.type
             if term.type.is_bool or loop.type.is_complex:
@@ -107,6 +111,7 @@ class InnerRows:
 
     def condition(self):
         """Whether all ranges have numbers and all lookups are inside their arrays, at the beginning of a row."""
+        self.inside = I1(1)
         for loop in self.loops:
             self._bounds(loop)
             self._holds(self.build.icmp_signed("<", loop.begin, loop.end))
@@ -116,7 +121,8 @@ class InnerRows:
                     low, high = self._range(part, numbers)
                     self._holds(self.build.icmp_signed(">=", low, I64(0)))
                     self._holds(self.build.icmp_signed("<", high, extent))
-        return self.inside
+        inside, self.inside = self.inside, None  # subscripts of terms are not checked again
+        return inside
 
     def has_unit_steps(self):
         """Whether neighbouring points look up neighbouring elements."""
@@ -124,7 +130,9 @@ class InnerRows:
         for loop in self.loops:
             for node in self._lookups(loop.node.args[0].elt):
                 for d, part, _ in self._subscripts(node):
-                    if self._uses_row(part):
+                    if self._uses_row(part) and node in self.nest.parameters.wholes:
+                        unit = I1(0)
+                    elif self._uses_row(part):
                         step = self.build.mul(self._stride(node, d), self._change())
                         size = I64(self.frame.dtypes[node.value.id].itemsize)
                         unit = self.build.and_(unit, self.build.icmp_signed("==", step, size))
@@ -144,7 +152,7 @@ class InnerRows:
         return [
             node
             for node in ast.walk(term)
-            if isinstance(node, ast.Subscript) and not extent_of(node) and (node in wholes or node.value.id in tables)
+            if is_element(node) and (node in wholes or node.value.id in tables)
         ]
 
     def _subscripts(self, node):
@@ -170,6 +178,8 @@ class InnerRows:
         build = self.build
         if isinstance(node, ast.Constant) and type(node.value) is int and abs(node.value) < LIMIT:
             return (I64(node.value),) * 2
+        if (given := self.given.get(id(node))) in self.frame.names:
+            return self._limited(self.frame.names[given])
         if extent := extent_of(node):
             return self._limited(self.frame.names[extent_name(*extent)])
         if isinstance(node, ast.Name) and node.id in numbers:
@@ -197,7 +207,8 @@ class InnerRows:
         if not value.single or not value.only.type.is_int:
             raise NotAffine("a scalar that is no integer")
         number = cast(self.frame.e, value.only.ir, value.only.type.dtype, INT.dtype)
-        self._holds(self.build.icmp_unsigned("<", self.build.add(number, I64(LIMIT)), I64(2 * LIMIT)))
+        if self.inside is not None:
+            self._holds(self.build.icmp_unsigned("<", self.build.add(number, I64(LIMIT)), I64(2 * LIMIT)))
         return number, number
 
     # Points together.
@@ -219,9 +230,10 @@ class InnerRows:
         self.build.position_at_end(usual)
 
     def emit(self, width, vector, unit):
-        """Emit the row, `width` points at a time, from here to ``frame.done``: the last ones end with the row.
+        """Emit the row, `width` points at a time, from here to ``frame.done``.
 
-        Of rows with fewer points: from here on is the next code.
+        Terms of the last ones are those of the points that end with the row, some for a second time; a point is
+        computed once, since it may change what it reads. Of rows with fewer points: from here on is the next code.
         """
         frame, build = self.frame, self.build
         enough, fewer = map(frame.row.append_basic_block, ("enough", "fewer"))
@@ -255,7 +267,7 @@ class InnerRows:
                         shape = ir.VectorType(room.allocated_type.element, vector)
                         to = build.bitcast(build.gep(result, [I64(0), I64(k * vector)]), shape.as_pointer())
                         self._aligned(build.store(self._aligned(build.load(room, typ=shape)), to))
-            points = CountedLoop(build, "point", I64(0), I64(width))
+            points = CountedLoop(build, "point", build.sub(chunk, start), I64(width))
             with points as w:
                 frame.point = build.add(start, w)
                 leaves, frame.leaves = frame.leaves, 0

@@ -4,6 +4,7 @@ import ast
 
 from tilewave.kernel.emit.statements import Body
 from tilewave.kernel.types.values import Typed, Value
+from tilewave.nest.inner import is_element
 from tilewave.nest.subscript import subscripts_of
 from tilewave.nest.types import scalar
 
@@ -26,20 +27,14 @@ class PrecomputedLookups:
             *(assignment.value for assignment in assignments),
             *(part for node in lookups.values() for part in subscripts_of(node)),
         ]
-        self.places = {
-            nest.place_of(node) for part in parts for node in ast.walk(part) if isinstance(node, ast.Subscript)
-        }
+        self.places = {nest.place_of(node) for part in parts for node in ast.walk(part) if is_element(node)}
 
     @classmethod
     def of(cls, nest):
         """None where there is no lookup, or one whose subscripts cannot be computed ahead."""
         statements = nest.source.tree.body
         nodes = [node for statement in statements for node in ast.walk(statement)]
-        lookups = {
-            ast.unparse(node): node
-            for node in nodes
-            if isinstance(node, ast.Subscript) and node.value.id in nest.tables
-        }
+        lookups = {ast.unparse(node): node for node in nodes if is_element(node) and node.value.id in nest.tables}
         stored = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
         once = {}
         for statement in statements:
@@ -48,7 +43,7 @@ class PrecomputedLookups:
 
         def known_ahead(part):
             for node in ast.walk(part):
-                if isinstance(node, ast.Subscript) and (node.value.id in nest.tables or node.value.id in nest.written):
+                if is_element(node) and (node.value.id in nest.tables or node.value.id in nest.written):
                     return False
                 if isinstance(node, ast.Name) and node.id in stored:
                     if node.id not in once or not known_ahead(once[node.id].value):

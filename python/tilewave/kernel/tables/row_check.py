@@ -15,6 +15,7 @@ from llvmlite import ir
 from tilewave.kernel.types.casts import cast
 from tilewave.kernel.types.emitting import CountedLoop
 from tilewave.kernel.types.values import I1, I8, I64, ir_type
+from tilewave.nest.inner import is_element
 from tilewave.nest.subscript import MOST_SCALE, linear_form, subscripts_of
 from tilewave.nest.types import INT
 
@@ -28,7 +29,7 @@ def lookups_to_check(nest, dtypes, slots):
     if nest.inner:
         return None
     for node in (part for statement in nest.source.tree.body for part in ast.walk(statement)):
-        if not isinstance(node, ast.Subscript) or node.value.id not in nest.tables:
+        if not is_element(node) or node.value.id not in nest.tables:
             continue
         for axis, part in enumerate(subscripts_of(node)):
             if _kind(nest, dtypes, slots, part) is None:
@@ -38,7 +39,7 @@ def lookups_to_check(nest, dtypes, slots):
 
 
 def _kind(nest, dtypes, slots, part):
-    if isinstance(part, ast.Subscript):
+    if is_element(part):
         name = part.value.id
         known = name not in nest.tables and name not in nest.written and dtypes[name].kind in "iu"
         return "element" if known else None
@@ -86,7 +87,7 @@ def _straight_lookups(frame):
     """
     build, nest, straight, addresses = frame.e.builder, frame.nest, I1(1), {}
     for node in (part for statement in nest.source.tree.body for part in ast.walk(statement)):
-        if not isinstance(node, ast.Subscript) or node.value.id not in nest.tables:
+        if not is_element(node) or node.value.id not in nest.tables:
             continue
         table, kinds = node.value.id, [_kind(nest, frame.dtypes, frame.slots, part) for part in subscripts_of(node)]
         if "element" in kinds or "linear" not in kinds:
@@ -130,7 +131,7 @@ def _lookups_are_inside(frame, lookups):
     """Emit the check before the loop; the result is an LLVM i1."""
     build = frame.e.builder
     greatest = _greatest_elements(
-        frame, {frame.nest.place_of(part) for _, _, part in lookups if isinstance(part, ast.Subscript)}
+        frame, {frame.nest.place_of(part) for _, _, part in lookups if is_element(part)}
     )
     inside = I1(1)
     for table, axis, part in lookups:
@@ -156,7 +157,7 @@ def is_near(build, extents, strides):
 
 def _extremes(frame, part, greatest):
     """64-bit numbers that are within an extent, as unsigned ones, if a subscript is in every point."""
-    if isinstance(part, ast.Subscript):
+    if is_element(part):
         return [greatest[frame.nest.place_of(part)]]
     if isinstance(part, ast.Name) and part.id in frame.nest.scalars:
         typed = frame.names[part.id].only
