@@ -1,4 +1,4 @@
-"""Loops inside bodies: what a body reads of what it has just written, every length of rows, and what subscripts have."""
+"""Loops inside bodies: what a body reads of what it has just written, every length of rows, all subscripts."""
 
 import itertools
 

@@ -130,9 +130,7 @@ def _begin(frame, part):
 def _lookups_are_inside(frame, lookups):
     """Emit the check before the loop; the result is an LLVM i1."""
     build = frame.e.builder
-    greatest = _greatest_elements(
-        frame, {frame.nest.place_of(part) for _, _, part in lookups if is_element(part)}
-    )
+    greatest = _greatest_elements(frame, {frame.nest.place_of(part) for _, _, part in lookups if is_element(part)})
     inside = I1(1)
     for table, axis, part in lookups:
         extent = frame.tables.known[table][1][axis]
