@@ -16,7 +16,7 @@ from tilewave.dtypes import ALL
 #: NumPy functions of one argument that a body may call.
 NUMPY_UNARY = (
     "sqrt exp exp2 expm1 log log2 log10 log1p cbrt sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh "
-    "arctanh absolute fabs floor ceil trunc rint sign square isnan isinf isfinite conjugate"
+    "arctanh absolute fabs floor ceil trunc rint sign square reciprocal isnan isinf isfinite conjugate"
 ).split()
 
 #: NumPy functions of two arguments.
@@ -46,6 +46,13 @@ PYTHON = {
 }
 
 
+def array_power(base: Any, exponent: Any) -> Any:
+    """Return ``np.power(base, exponent)`` as an array has it that has an exponent for each element: squares, roots and
+    reciprocals are powers like others. Bodies of users do not call it.
+    """
+    return np.power(np.stack([base, base]), np.stack([exponent, exponent]))[0]
+
+
 def _table():
     """Map from a function's identity to its key and the number of arguments it takes."""
     table = {}
@@ -57,6 +64,7 @@ def _table():
         table[getattr(np, name)] = (f"np.{name}", 1, 1)
     for name in ("real", "imag"):
         table[getattr(np, name)] = (f"np.{name}", 1, 1)
+    table[array_power] = ("np.array_power", 2, 2)
     table[np.where] = ("np.where", 3, 3)
     table[np.clip] = ("np.clip", 3, 3)
     table[np.round] = table[np.around] = ("np.round", 1, 2)

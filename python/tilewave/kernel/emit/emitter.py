@@ -280,10 +280,11 @@ class Emitter:
         return loop, self.outside(data, ir.FunctionType(ir.VoidType(), []))
 
     def _loop_of_one(self, function, operands):
-        """Call NumPy's inner loop for one element, with strides 0 as NumPy does itself."""
+        """Call NumPy's inner loop for one element, with strides 0 as NumPy does itself, or as one of several."""
         build = self.builder
         loop, data = self.numpy_loop(function)
-        arguments, one, strides, cells = self._scratch_space()
+        arguments, one, alone, among, cells = self._scratch_space()
+        strides = among if function.name.endswith(".each") else alone
         for k, operand in enumerate(operands):
             build.store(operand, cells[k])
         for k, cell in enumerate([*cells[: len(operands)], cells[2]]):
@@ -298,10 +299,13 @@ class Emitter:
             with build.goto_block(build.function.entry_basic_block):
                 build.position_at_start(build.function.entry_basic_block)
                 # Cells of two pointers, 16 bytes: alloca gives untyped pointers for these.
-                arguments, one, strides, *cells = (build.alloca(POINTER, size=count) for count in (3, 1, 3, 2, 2, 2))
+                arguments, one, alone, among, *cells = (
+                    build.alloca(POINTER, size=count) for count in (3, 1, 3, 3, 2, 2, 2)
+                )
                 build.store(I64(1), one)
-                build.store(ir.Constant(ir.ArrayType(I64, 3), [0, 0, 0]), strides)
-            self._scratch = arguments, one, strides, cells
+                for strides, step in ((alone, 0), (among, 16)):
+                    build.store(ir.Constant(ir.ArrayType(I64, 3), [step] * 3), strides)
+            self._scratch = arguments, one, alone, among, cells
         return self._scratch
 
 

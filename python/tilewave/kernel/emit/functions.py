@@ -291,6 +291,7 @@ def _numpy(e, name, *operands):
         return Typed(scalar(dtype), construct(e, operands[0], dtype))
     if name in ("clip", "round"):
         return {"clip": _clip, "round": _numpy_round}[name](e, *operands)
+    every, name = name == "array_power", "power" if name == "array_power" else name
     function = getattr(np, name)
     result = infer(function, *(each.type for each in operands))
     if name in ("isnan", "isinf", "isfinite"):
@@ -307,6 +308,8 @@ def _numpy(e, name, *operands):
     if name == "power" and result.is_int:
         return Typed(result, int_power(e, result.dtype, *operands))
     values = [promote(e, each, result.dtype) for each in operands]
+    if every:
+        return Typed(result, e.call_loop("power.each", result.dtype, *values))
     translate = _integer_function if result.is_int else _float_function
     return Typed(result, translate(e, name, result.dtype, *values))
 
@@ -326,6 +329,8 @@ def _float_function(e, name, dtype, *values):
         return e.intrinsic(EXACT[name], *values)
     if name == "square":
         return build.fmul(values[0], values[0], flags=e.flags)
+    if name == "reciprocal":
+        return build.fdiv(constant(dtype, 1), values[0], flags=e.flags)
     if name == "sign":
         return _float_sign(e, dtype, values[0])
     if name in TIES:

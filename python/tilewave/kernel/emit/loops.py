@@ -48,11 +48,11 @@ def numpy_loop(name, dtype):
     """Names of the linker symbols of a ufunc's inner loop and of its data (None if it has none).
 
     The loop is the one for which all operands have ``dtype``; with ``.real`` behind the name the one whose result is
-    of the dtype of a part.
+    of the dtype of a part. With ``.each`` no operand is said to be equal for all elements.
     """
-    function, _, real = name.partition(".")
-    ufunc = getattr(np, function)
-    wanted = [dtype.num] * ufunc.nin + [np.dtype(f"f{dtype.itemsize // 2}").num if real else dtype.num] * ufunc.nout
+    function, _, kind = name.partition(".")
+    ufunc, part = getattr(np, function), np.dtype(f"f{dtype.itemsize // 2}") if kind == "real" else dtype
+    wanted = [dtype.num] * ufunc.nin + [part.num] * ufunc.nout
     head = _Ufunc.from_address(id(ufunc))
     if (head.nin, head.nout, head.ntypes) != (ufunc.nin, ufunc.nout, ufunc.ntypes):
         raise Unsupported(f"np.{name} of NumPy {np.__version__} (unknown layout of ufuncs)")
@@ -112,11 +112,17 @@ def is_uniform(name, dtype):
     NumPy says so of no loop, and means it of all: they use their own functions for what is left over after whole
     vectors.
     """
+    name, _, each = name.partition(".")
     ufunc = getattr(np, name)
     numbers = np.random.default_rng(1).normal(0, 1, (ufunc.nin, _TRIED + 8)) * [[3.0], [1.1]][: ufunc.nin]
     operands = [each.astype(dtype) for each in numbers]
     with np.errstate(all="ignore"):
-        alone = np.array([ufunc(*numbers) for numbers in zip(*operands, strict=True)], dtype)
+        twice = [np.repeat(given, 2) for given in operands] if each else operands
+        alone = (
+            np.array([ufunc(*(given[k : k + 2] for given in twice))[0] for k in range(0, len(twice[0]), 2)], dtype)
+            if each
+            else np.array([ufunc(*numbers) for numbers in zip(*operands, strict=True)], dtype)
+        )
         for length in (_TRIED + 8, _TRIED, 7):
             for first in (0, 1, 3):
                 part = slice(first, first + length)

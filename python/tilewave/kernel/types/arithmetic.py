@@ -10,6 +10,7 @@ from tilewave.kernel.types.casts import boolean, cast, check_range, exact_double
 from tilewave.kernel.types.division import float_divmod, int_divmod
 from tilewave.kernel.types.python_math import (
     BITS,
+    power_by_squares,
     python_bits,
     python_divmod_float,
     python_int,
@@ -133,10 +134,10 @@ def power_of_c(e, dtype, base, exponent):
 
 
 def int_power(e, dtype, left, right):
-    """A wrapping integer power with a constant exponent."""
+    """A wrapping integer power."""
     exponent = right.const
     if exponent is None or right.type != INT:
-        raise Unsupported("an integer power whose exponent is not an int constant")
+        return _any_int_power(e, dtype, promote(e, left, dtype), promote(e, right, dtype))
     if exponent < 0:
         raise Unsupported("an integer to a negative power (NumPy refuses it too)")
     check_range(e, right, dtype)
@@ -147,6 +148,14 @@ def int_power(e, dtype, left, right):
         square = e.builder.mul(square, square)
         exponent >>= 1
     return result
+
+
+def _any_int_power(e, dtype, base, exponent):
+    """The same with an exponent that is known when the body runs."""
+    if dtype.kind == "i":
+        below = e.builder.icmp_signed("<", exponent, constant(dtype, 0))
+        e.fail_if(below, "ValueError", "Integers to negative integer powers are not allowed.")
+    return power_by_squares(e, base, exponent, constant(dtype, 1), e.builder.mul)
 
 
 # Comparisons.

@@ -11,7 +11,7 @@ from tilewave.nest.types import Unsupported
 #: NumPy's functions of one complex argument that kernels call; `absolute` has a real result.
 CALLED = (
     "exp sqrt log log10 sin cos tan sinh cosh tanh arcsin arccos arctan arcsinh arccosh arctanh expm1 log1p exp2 log2 "
-    "square rint"
+    "square reciprocal rint"
 ).split()
 
 

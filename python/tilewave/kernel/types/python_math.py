@@ -8,7 +8,7 @@ from llvmlite import ir
 
 from tilewave.kernel.types.casts import cast, fold
 from tilewave.kernel.types.division import float_divmod, floor_divmod
-from tilewave.kernel.types.values import I64, INT64_MAX, INT64_MIN, Typed, constant
+from tilewave.kernel.types.values import I1, I64, INT64_MAX, INT64_MIN, Typed, constant
 from tilewave.nest.types import BOOL, FLOAT, INT, OPERATORS, Unsupported
 
 BEYOND = "an intermediate Python int beyond 64 bits"
@@ -131,7 +131,6 @@ def modular_power(e, *operands):
         return fold(e, pow, *operands)
     base, exponent, modulus = (_integer(e, each) for each in operands)
     build, zero, one = e.builder, I64(0), I64(1)
-    e.calls += 1  # a loop in each point keeps points from being computed together
     e.fail_if(build.icmp_signed("==", modulus.ir, zero), "ValueError", "pow() 3rd argument cannot be 0")
     e.fail_if(build.icmp_signed("<", exponent.ir, zero), "ValueError", "pow(x, y, m) of a negative y: not supported")
     below = build.icmp_signed("<", modulus.ir, zero)
@@ -142,27 +141,36 @@ def modular_power(e, *operands):
         "pow(x, y, m) of a modulus above 2**31: products beyond 64 bits",
     )
     start = floor_divmod(e, base.ir, size)[1]
-    before, loop, after = build.block, build.append_basic_block("power"), build.append_basic_block("powered")
-    first = build.urem(one, size)
-    build.branch(loop)
-    build.position_at_end(loop)
-    result, square, left = build.phi(I64), build.phi(I64), build.phi(I64)
-    odd = build.icmp_signed("!=", build.and_(left, one), zero)
-    product = build.select(odd, build.urem(build.mul(result, square), size), result)
-    half = build.lshr(left, one)
-    for phi, initial, then in (
-        (result, first, product),
-        (square, start, build.urem(build.mul(square, square), size)),
-        (left, exponent.ir, half),
-    ):
-        phi.add_incoming(initial, before)
-        phi.add_incoming(then, loop)
-    build.cbranch(build.icmp_signed("==", half, zero), after, loop)
-    build.position_at_end(after)
+    product = power_by_squares(
+        e, start, exponent.ir, build.urem(one, size), lambda a, b: build.urem(build.mul(a, b), size)
+    )
     turned = build.and_(below, build.icmp_signed("!=", product, zero))
     return Typed(
         INT, build.select(turned, build.add(product, modulus.ir), product), low=-MOST_MODULUS, high=MOST_MODULUS
     )
+
+
+def power_by_squares(e, base, exponent, one, multiply):
+    """An LLVM int to the power of one that is not negative, a loop over the exponent's bits."""
+    build, kind = e.builder, base.type
+    e.calls += 1  # a loop in each point keeps points from being computed together
+    before, loop, after = build.block, build.append_basic_block("power"), build.append_basic_block("powered")
+    build.branch(loop)
+    build.position_at_end(loop)
+    result, square, left = build.phi(kind), build.phi(kind), build.phi(kind)
+    odd = build.trunc(left, I1)
+    product = build.select(odd, multiply(result, square), result)
+    half = build.lshr(left, ir.Constant(kind, 1))
+    for phi, first, then in (
+        (result, one, product),
+        (square, base, multiply(square, square)),
+        (left, exponent, half),
+    ):
+        phi.add_incoming(first, before)
+        phi.add_incoming(then, loop)
+    build.cbranch(build.icmp_signed("==", half, ir.Constant(kind, 0)), after, loop)
+    build.position_at_end(after)
+    return product
 
 
 def python_round(e, value, digits):
