@@ -7,15 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-#: Operators of NumPy's functions, as classes have them: of the left operand, and of the right one.
-OPERATORS = {
-    "add": ("__add__", "__radd__"),
-    "subtract": ("__sub__", "__rsub__"),
-    "multiply": ("__mul__", "__rmul__"),
-    "divide": ("__truediv__", "__rtruediv__"),
-    "matmul": ("__matmul__", "__rmatmul__"),
-}
-
 
 class NotNumPy:
     """A class whose objects are no NumPy arrays; it has `_what`, and `_ways`, where functions are found by name."""
@@ -43,6 +34,21 @@ class NotNumPy:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             raise AttributeError(str(self._refused(f"numpy.ndarray.{name}")))
 
+    def __iter__(self) -> Any:
+        raise self._refused("iter")
+
+    def __int__(self) -> int:
+        raise self._refused("int")
+
+    def __float__(self) -> float:
+        raise self._refused("float")
+
+    def __complex__(self) -> complex:
+        raise self._refused("complex")
+
+    def __round__(self, digits: int | None = None) -> Any:
+        raise self._refused("round")
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise self._refused("numpy.asarray")
 
@@ -52,8 +58,4 @@ class NotNumPy:
         raise self._refused(f"{function.__module__}.{function.__name__}")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
-        left, right = OPERATORS.get(ufunc.__name__, ("", ""))
-        if left and method == "__call__" and not keywords and hasattr(type(self), left):
-            first = isinstance(inputs[0], NotNumPy)
-            return getattr(inputs[0], left)(inputs[1]) if first else getattr(inputs[1], right)(inputs[0])
         raise self._refused(f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import numbers
+import operator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -27,12 +29,14 @@ TEXTS = {
     np.divide: "{} / {}",
     np.floor_divide: "{} // {}",
     np.remainder: "{} % {}",
-    np.power: "{} ** {}",
     np.bitwise_and: "{} & {}",
     np.bitwise_or: "{} | {}",
     np.bitwise_xor: "{} ^ {}",
+    np.left_shift: "{} << {}",
+    np.right_shift: "{} >> {}",
     np.invert: "~{}",
     np.negative: "-{}",
+    np.positive: "+{}",
     np.absolute: "abs({})",
     np.less: "{} < {}",
     np.less_equal: "{} <= {}",
@@ -42,12 +46,19 @@ TEXTS = {
     np.not_equal: "{} != {}",
     np.where: "np.where({}, {}, {})",
 }
+#: Complex numbers have no order.
+ORDER = (np.less, np.less_equal, np.greater, np.greater_equal)
 #: What there is in place of NumPy's functions.
 WAYS = {
     "dot": "tilewave.dot(u, v)",
     "vdot": "tilewave.dot(np.conj(u), v)",
     "inner": "tilewave.dot(u, v)",
     "norm": "tilewave.norm(u)",
+    "matmul": "tilewave.dot(u, v), and tilewave.linalg.matrix(u) @ tilewave.linalg.matrix(v)",
+    "reciprocal": "1 / u",
+    **{f"logical_{name}": f"(u != 0) {symbol} (v != 0)" for name, symbol in (("and", "&"), ("or", "|"), ("xor", "^"))},
+    "logical_not": "u == 0",
+    **dict.fromkeys(("int", "float", "complex"), "u[i, j], u.sum(), u.max() and the like, which are numbers"),
     "where": "tilewave.where(condition, u, v)",
     "var": "(abs(u - u.mean()) ** 2).mean()",
     "std": "np.sqrt((abs(u - u.mean()) ** 2).mean())",
@@ -64,6 +75,7 @@ WAYS = {
     "roll": "a nest that reads u[i-1, j], with periodic=",
     "gradient": "a nest that reads u[i+1, j] and u[i-1, j]",
 }
+
 #: NumPy's functions that are methods here, too.
 METHODS = {np.sum: "sum", np.mean: "mean", np.any: "any", np.all: "all"}
 METHODS |= {each: name for name in ("min", "max") for each in (getattr(np, name), getattr(np, f"a{name}"))}
@@ -75,8 +87,8 @@ def _operator(ufunc: Callable[..., Any], swapped: bool = False) -> Callable[[Any
     return lambda self, other: Expression(ufunc, (self, other))
 
 
-def _in_place(ufunc: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    return lambda self, other: self._become(Expression(ufunc, (self, other)))
+def _in_place(symbol: str, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda self, other: self._become(symbol, function(self, other))
 
 
 class Arithmetic(NotNumPy):
@@ -107,8 +119,14 @@ class Arithmetic(NotNumPy):
     __rfloordiv__: Operator = _operator(np.floor_divide, True)
     __mod__: Operator = _operator(np.remainder)
     __rmod__: Operator = _operator(np.remainder, True)
-    __pow__: Operator = _operator(np.power)
-    __rpow__: Operator = _operator(np.power, True)
+    __pow__: Operator = lambda self, other: power(operator.pow, self, other)
+    __rpow__: Operator = lambda self, other: power(operator.pow, other, self)
+    __lshift__: Operator = _operator(np.left_shift)
+    __rlshift__: Operator = _operator(np.left_shift, True)
+    __rshift__: Operator = _operator(np.right_shift)
+    __rrshift__: Operator = _operator(np.right_shift, True)
+    __divmod__: Operator = lambda self, other: (self // other, self % other)
+    __rdivmod__: Operator = lambda self, other: (other // self, other % self)
     __and__: Operator = _operator(np.bitwise_and)
     __rand__: Operator = _operator(np.bitwise_and, True)
     __or__: Operator = _operator(np.bitwise_or)
@@ -122,17 +140,34 @@ class Arithmetic(NotNumPy):
     __eq__: Operator = _operator(np.equal)  # type: ignore[assignment]
     __ne__: Operator = _operator(np.not_equal)  # type: ignore[assignment]
 
-    __iadd__: Operator = _in_place(np.add)
-    __isub__: Operator = _in_place(np.subtract)
-    __imul__: Operator = _in_place(np.multiply)
-    __itruediv__: Operator = _in_place(np.divide)
+    __iadd__: Operator = _in_place("+", operator.add)
+    __isub__: Operator = _in_place("-", operator.sub)
+    __imul__: Operator = _in_place("*", operator.mul)
+    __itruediv__: Operator = _in_place("/", operator.truediv)
+    __ifloordiv__: Operator = _in_place("//", operator.floordiv)
+    __imod__: Operator = _in_place("%", operator.mod)
+    __ipow__: Operator = _in_place("**", operator.pow)  # type: ignore[misc]
+    __iand__: Operator = _in_place("&", operator.and_)
+    __ior__: Operator = _in_place("|", operator.or_)
+    __ixor__: Operator = _in_place("^", operator.xor)
+    __ilshift__: Operator = _in_place("<<", operator.lshift)
+    __irshift__: Operator = _in_place(">>", operator.rshift)
 
-    def _become(self, value: Expression) -> Any:
-        """What `+=` gives."""
+    def _become(self, symbol: str, value: Expression) -> Any:
+        """Return what the operator in place gives the name: of an expression another one."""
         return value
 
     def __hash__(self) -> int:
         return object.__hash__(self)
+
+    def __pos__(self) -> Expression:
+        return Expression(np.positive, (self,))
+
+    def __matmul__(self, other: Any) -> Any:
+        raise self._refused("numpy.matmul")
+
+    __rmatmul__: Operator = __matmul__
+    __imatmul__: Operator = __matmul__
 
     def __neg__(self) -> Expression:
         return Expression(np.negative, (self,))
@@ -148,9 +183,13 @@ class Arithmetic(NotNumPy):
         return WAYS
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        if method == "__call__" and not keywords and ufunc is np.divmod:
+            return inputs[0] // inputs[1], inputs[0] % inputs[1]
+        if method == "__call__" and not keywords and ufunc is np.power:
+            return power(np.power, *inputs)
         if method == "__call__" and not keywords and ufunc.nout == 1 and (ufunc in TEXTS or ufunc in FUNCTIONS):
             return Expression(ufunc, inputs)
-        raise self._refused(f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}"))
+        return super().__array_ufunc__(ufunc, method, *inputs, **keywords)
 
     def __array_function__(self, function: Any, types: Any, arguments: Any, keywords: Any) -> Any:
         if function in METHODS and arguments and not keywords.keys() - {"axis"}:
@@ -163,6 +202,9 @@ class Arithmetic(NotNumPy):
         raise TypeError(
             "the truth value of a field is not defined; allowed: `field is not None`, or (u > 0).any(), .all()"
         )
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
 
     def __iter__(self) -> Any:
         raise TypeError(
@@ -269,6 +311,8 @@ class Expression(Arithmetic):
                     f"{name}: a field of shape {x.shape} was given with shape {self.shape}; allowed: fields of one "
                     "shape, of its last dimensions, and arrays that broadcast to it"
                 )
+        if function in ORDER and any(np.dtype(getattr(x, "dtype", type(x))).kind == "c" for x in self.operands):
+            raise ConfigError(f"{name}: complex numbers were given; allowed: abs(u), np.real(u) and np.imag(u) of them")
         self.ndim = len(self.shape)
         fields = [x for x in self.operands if isinstance(x, Arithmetic)]
         self.context = fields[0].context
@@ -300,8 +344,43 @@ class Expression(Arithmetic):
     def __getitem__(self, given: Any) -> Any:
         raise TypeError("an expression of fields has no values; allowed: (...).copy()[...], or its operands' elements")
 
+    @property
+    def text(self) -> str:
+        """What a body writes for the function, with ``{}`` for each operand."""
+        last = self.operands[-1]
+        if self.function is np.absolute and last.dtype.kind == "c":
+            return "np.abs({})"
+        if self.function is np.power and getattr(last, "shape", ()):
+            return "array_power({}, {})"
+        return TEXTS.get(self.function) or f"np.{self.function.__name__}({', '.join('{}' for _ in self.operands)})"
+
     def __repr__(self) -> str:
         return f"<tilewave expression {self.shape} {self.dtype}>"
+
+
+def power(function: Callable[..., Any], base: Any, exponent: Any) -> Expression:
+    """``function(base, exponent)``, an operator or `numpy.power`: with one exponent for all elements NumPy computes
+    squares, roots and reciprocals in another way.
+    """
+    base, exponent = _operand(base), _operand(exponent)
+    made = Expression(np.power, (base, exponent))
+    if isinstance(exponent, numbers.Number | np.generic) and made.dtype.kind in "fc":
+        special = special_power(function, base.dtype, type(exponent), exponent)
+        if special is not None:
+            return Expression(special, (base if base.dtype == made.dtype else base.astype(made.dtype),))
+    return made
+
+
+@functools.lru_cache(256)
+def special_power(function: Any, dtype: np.dtype[Any], kind: type, exponent: Any) -> Any:
+    """The function that NumPy takes for all elements of an array with this exponent, None for that of powers; tried."""
+    special = {2: np.square, 0.5: np.sqrt, -1: np.reciprocal}.get(exponent)
+    if special is None:
+        return None
+    sample = np.random.default_rng(1).uniform(1, 9, (2, 500))
+    sample = (sample[0] + 1j * sample[1] if dtype.kind == "c" else sample[0]).astype(dtype)
+    found = function(sample, exponent)
+    return special if np.array_equal(found, special(sample.astype(found.dtype))) else None
 
 
 def _operand(given: Any) -> Any:

@@ -346,8 +346,8 @@ class Field(Arithmetic):
         else:
             as_index_error(lambda: self._set(given, value))
 
-    def _become(self, value):
-        self._assigned(self, value, True)
+    def _become(self, symbol, value):
+        self._assigned(self, value, symbol)
         return self
 
     @collective("tw.Field.copy")

@@ -8,19 +8,20 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.context.checksum import checksum
-from tilewave.context.collective import collective
+from tilewave.context.collective import collective, ready
 from tilewave.errors import ConfigError, is_integer, shown
 from tilewave.field.index import Selection
 from tilewave.field.values import as_index_error, require_no_mask
-from tilewave.linalg.initial import DTYPES
+from tilewave.linalg.arrays import left
+from tilewave.linalg.initial import DTYPES, require_real
 from tilewave.linalg.layout import layout_of
 from tilewave.linalg.matmul import matmul
 from tilewave.linalg.matrix import Matrix, Transposed, as_matrix, require_no_factor
 from tilewave.linalg.moves import Move
-from tilewave.linalg.operators import Operators
+from tilewave.linalg.operators import SYMBOLS, Operators
+from tilewave.nest.names import array_power
 from tilewave.patterns.allreduces import allreduce
 
-SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "negative": "-A", "conjugate": "A.conj()"}
 #: Elements of a part that is converted at once.
 MOST_CONVERTED = 1 << 20
 
@@ -115,25 +116,20 @@ def _array(call, given):
 
 def combined(ufunc, *operands, out=None):
     """``ufunc(*operands)`` as a matrix; `out`: the one that it becomes."""
-    return _combined(next(x for x in operands if isinstance(x, Operators)), ufunc, operands, out)
+    return _combined(next(x for x in (out, *operands) if isinstance(x, Operators)), ufunc, operands, out)
 
 
 @collective("tw.linalg.Matrix, element by element")
-def _combined(first, ufunc, operands, out):
-    operands = list(operands)
+def _combined(like, ufunc, operands, out):
+    operands, call, texts = list(operands), SYMBOLS[ufunc], []
     for k, x in enumerate(operands):
-        operands[k] = yield from as_matrix(x)
-    call = SYMBOLS[ufunc.__name__]
-    like = next(x for x in (out, *operands) if isinstance(x, Matrix))
-    moves, texts = [], []
-    for k, x in enumerate(operands):
-        if isinstance(x, Matrix):
+        if isinstance(x, Operators):
             if x.shape != like.shape or x.context is not like.context:
                 raise ConfigError(
                     f"{call}: given matrices of shapes {like.shape} and {x.shape}; allowed: one shape, one context"
                 )
             texts.append(x._identity())
-        elif isinstance(x, numbers.Number | np.generic) and not isinstance(x, bool):
+        elif isinstance(x, numbers.Number | np.generic):
             texts.append(f"{type(x).__name__} {x!r}")
         else:
             operands[k] = x = _array(call, x)
@@ -148,7 +144,26 @@ def _combined(first, ufunc, operands, out):
         require_no_factor(f"{call}=", "A", out)
         if not np.can_cast(dtype, out.dtype, "same_kind"):
             raise ConfigError(f"{call}=: the result has dtype {dtype}, the matrix {out.dtype}; allowed: A = A {call} x")
-    made = out or Matrix(like.context, like.shape, dtype, like.layout)
+    text = f"{ufunc.__name__}, {'; '.join(texts)}, out {out is not None and out._number}"
+    if any(isinstance(x, Transposed) for x in operands):
+        yield text  # what is wrong is raised before a matrix moves
+    for k, x in enumerate(operands):
+        operands[k] = yield from as_matrix(x)
+    made, moves = yield from ready(text, lambda: _placed(operands, dtype, out))
+    for move, source, target in moves:
+        move(source, target)
+    with np.errstate(all="ignore"):
+        if ufunc is np.power and made.local.size == 1 and np.ndim(operands[1]):
+            made.local[...] = array_power(*operands)  # as among the elements of a larger part
+        else:
+            ufunc(*operands, out=made.local, casting="same_kind")
+    return made
+
+
+def _placed(operands, dtype, out):
+    """The matrix of the result, and the moves of operands that lie elsewhere; each operand becomes this rank's part."""
+    like = next(x for x in (out, *operands) if isinstance(x, Matrix))
+    made, moves = Matrix(like.context, like.shape, dtype, like.layout) if out is None else out, []
     for k, x in enumerate(operands):
         if not isinstance(x, Matrix):
             operands[k] = np.broadcast_to(x, like.shape)[np.ix_(made.rows, made.columns)] if np.ndim(x) else x
@@ -157,12 +172,7 @@ def _combined(first, ufunc, operands, out):
         else:
             operands[k] = np.empty(made.local.shape, x.dtype, order="F")
             moves.append((Move(x.context, x._blocks, made._blocks, x.dtype), x.local, operands[k]))
-    yield f"{ufunc.__name__}, {'; '.join(texts)}, out {out and out._number}"
-    for move, source, target in moves:
-        move(source, target)
-    with np.errstate(all="ignore"):
-        ufunc(*operands, out=made.local, casting="same_kind")
-    return made
+    return made, moves
 
 
 # Elements and parts
@@ -216,6 +226,8 @@ def put(a, given, value):
 def _put(a, given, value):
     require_no_factor("A[...] = ", "A", a)
     selection = Selection(given, a.shape)
+    if isinstance(value, Operators):
+        value = yield from _block(a, selection, value)
     values = _array("A[...] = ", np.asarray(value) if isinstance(value, numbers.Number) else value)
     if values.dtype.kind == "c" and a.dtype.kind != "c":
         raise ConfigError(f"A[...] = : complex numbers were given for {a.dtype}; allowed: real ones")
@@ -229,6 +241,19 @@ def _put(a, given, value):
     yield f"{a._identity()}, {selection.key}, {values.shape} {checksum(values) if a.context.size > 1 else ''}"
     (at, i), (along, j) = (_among(x, *run) for x, run in zip((a.rows, a.columns), selection.key[0], strict=True))
     a.local[np.ix_(i, j)] = values[np.ix_(at, along)]
+
+
+def _block(a, selection, value):
+    """A matrix that becomes a block of another one, as an array on every rank; a part of a collective call."""
+    if value.shape != selection.shape or value.context is not a.context:
+        raise ConfigError(
+            f"A[...] = : a matrix of shape {value.shape} was given for elements of shape {selection.shape}; allowed: a "
+            "matrix of that shape and context"
+        )
+    require_real(value.dtype, a.dtype)
+    yield f"{a._identity()}, {selection.key}, {value._identity()}"
+    value = yield from as_matrix(value)
+    return (yield from left(value, value.shape))
 
 
 @collective("tw.linalg.Matrix.diagonal")

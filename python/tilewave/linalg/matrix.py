@@ -25,10 +25,10 @@ from tilewave.linalg.initial import (
 )
 from tilewave.linalg.layout import Layout, indices_of, layout_of
 from tilewave.linalg.moves import InEvenBlocks, Move, on_rank_0
-from tilewave.linalg.operators import Operators
+from tilewave.linalg.operators import Operators, power
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
@@ -215,8 +215,27 @@ class Matrix(Operators):
     def __itruediv__(self, other: Any) -> Matrix:
         return self._combined(np.divide, self, other, out=self)
 
+    def __ifloordiv__(self, other: Any) -> Matrix:
+        return self._combined(np.floor_divide, self, other, out=self)
+
+    def __imod__(self, other: Any) -> Matrix:
+        return self._combined(np.remainder, self, other, out=self)
+
+    def __ipow__(self, other: Any) -> Matrix:
+        return self._combined(*power(self, other), out=self)
+
+    def __imatmul__(self, other: Any) -> Matrix:
+        product = self @ other
+        if product.shape != self.shape:
+            raise ConfigError(
+                f"A @= B: the product has shape {product.shape}, the matrix {self.shape}; allowed: A = A @ B"
+            )
+        return self._combined(np.positive, product, out=self)
+
     def __setitem__(self, given: Any, value: Any) -> None:
-        """Set elements by global index to a number or an array that every rank has; collective.
+        """Set elements by global index to a number, an array that every rank has, or a matrix; collective.
+
+        A matrix has the shape of the elements; each rank has a copy of it for a moment.
 
         Raises
         ------
@@ -271,6 +290,10 @@ class Transposed(Operators):
         self.matrix, self.op = matrix, op if matrix.dtype.kind == "c" else "T"
         self.shape, self.dtype, self.context = matrix.shape[::-1], matrix.dtype, matrix.context
 
+    def _identity(self):
+        """As `Matrix._identity`."""
+        return f"{self.op} of {self.matrix._identity()}"
+
     @property
     def T(self) -> Matrix:
         """Matrix: A itself; of Aᴴ its conjugate, a new one, which is collective."""
@@ -280,6 +303,18 @@ class Transposed(Operators):
     def H(self) -> Matrix:
         """Matrix: A itself; of Aᵀ its conjugate, as `T`."""
         return self.matrix if self.op == "C" or self.dtype.kind != "c" else self.matrix.conj()
+
+    def _in_place(self, other: Any) -> Any:
+        raise TypeError("A.T is no matrix of its own to change in place; allowed: A += B.T, or C = A.T + B")
+
+    __iadd__: Callable[[Any, Any], Any] = _in_place
+    __isub__: Callable[[Any, Any], Any] = _in_place
+    __imul__: Callable[[Any, Any], Any] = _in_place
+    __itruediv__: Callable[[Any, Any], Any] = _in_place
+    __ifloordiv__: Callable[[Any, Any], Any] = _in_place
+    __imod__: Callable[[Any, Any], Any] = _in_place
+    __ipow__: Callable[[Any, Any], Any] = _in_place
+    __imatmul__: Callable[[Any, Any], Any] = _in_place
 
     def gather(self) -> Array | None:
         """The whole array on rank 0, None elsewhere; collective.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numbers
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewave.field.expression import special_power
 from tilewave.not_numpy import NotNumPy
 
 if TYPE_CHECKING:
@@ -33,8 +36,39 @@ WAYS = {
     **dict.fromkeys(("eye", "identity"), "tilewave.linalg.matrix((n, n), init=lambda i, j: 1.0 * (i == j))"),
     "diag": "A.diagonal()",
     "sum": "np.ones(rows) @ A @ np.ones(columns)",
-    "absolute": "tilewave.linalg.norm, and A.local, this rank's part",
+    **dict.fromkeys(
+        ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"), "A.local < x, of its part"
+    ),
+    "iter": "A.local, this rank's part, and A[i, :], a row on every rank",
+    "round": "np.round(A.local, digits, out=A.local)",
+    **dict.fromkeys(("int", "float", "complex"), "A[i, j], A.trace() and the like, which are numbers"),
 }
+#: Functions that are computed element by element, as errors show them.
+SYMBOLS = {
+    np.add: "+",
+    np.subtract: "-",
+    np.multiply: "*",
+    np.divide: "/",
+    np.floor_divide: "//",
+    np.remainder: "%",
+    np.power: "**",
+    np.negative: "-A",
+    np.positive: "+A",
+    np.absolute: "abs(A)",
+    np.conjugate: "A.conj()",
+    np.square: "A ** 2",
+    np.sqrt: "A ** 0.5",
+    np.reciprocal: "A ** -1",
+}
+
+
+def power(a: Any, exponent: Any) -> tuple[Any, ...]:
+    """The function, and its operands, by which NumPy computes ``a ** exponent``."""
+    if isinstance(exponent, numbers.Number):
+        special = special_power(operator.pow, a.dtype, type(exponent), exponent)
+        if special is not None and np.result_type(a.dtype, exponent) == a.dtype:
+            return special, a
+    return np.power, a, exponent
 
 
 class Operators(NotNumPy):
@@ -88,11 +122,68 @@ class Operators(NotNumPy):
     def __rtruediv__(self, other: Any) -> Matrix:
         return self._combined(np.divide, other, self)
 
+    def __floordiv__(self, other: Any) -> Matrix:
+        return self._combined(np.floor_divide, self, other)
+
+    def __rfloordiv__(self, other: Any) -> Matrix:
+        return self._combined(np.floor_divide, other, self)
+
+    def __mod__(self, other: Any) -> Matrix:
+        return self._combined(np.remainder, self, other)
+
+    def __rmod__(self, other: Any) -> Matrix:
+        return self._combined(np.remainder, other, self)
+
+    def __divmod__(self, other: Any) -> tuple[Matrix, Matrix]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Matrix, Matrix]:
+        return other // self, other % self
+
+    def __pow__(self, other: Any) -> Matrix:
+        return self._combined(*power(self, other))
+
+    def __rpow__(self, other: Any) -> Matrix:
+        return self._combined(np.power, other, self)
+
     def __neg__(self) -> Matrix:
         return self._combined(np.negative, self)
 
+    def __pos__(self) -> Matrix:
+        return self._combined(np.positive, self)
+
+    def __abs__(self) -> Matrix:
+        return self._combined(np.absolute, self)
+
     def __eq__(self, other: object) -> Any:
         raise TypeError("comparing matrices is not supported; allowed: tilewave.linalg.norm(A - B, 'max') == 0, A is B")
+
+    def _compared(self, other: object) -> Any:
+        raise self._refused("numpy.less")
+
+    __lt__: Callable[[Any, object], Any] = _compared
+    __le__: Callable[[Any, object], Any] = _compared
+    __gt__: Callable[[Any, object], Any] = _compared
+    __ge__: Callable[[Any, object], Any] = _compared
+
+    def __contains__(self, value: object) -> bool:
+        raise self._refused("numpy.equal")
+
+    def __bool__(self) -> bool:
+        raise TypeError("the truth value of a matrix is not defined; allowed: `A is not None`")
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        if method == "__call__" and not keywords:
+            if ufunc is np.matmul:
+                return self._multiplied(*inputs)
+            if ufunc is np.divmod:
+                return tuple(self._combined(each, *inputs) for each in (np.floor_divide, np.remainder))
+            if ufunc in SYMBOLS:
+                return self._combined(ufunc, *inputs)
+        return super().__array_ufunc__(ufunc, method, *inputs, **keywords)
 
     def __hash__(self) -> int:
         return object.__hash__(self)

@@ -6,8 +6,9 @@ import numpy as np
 
 from tilewave.errors import ConfigError, is_integer, shown
 from tilewave.field.create import field
-from tilewave.field.expression import TEXTS, Arithmetic, Expression
+from tilewave.field.expression import Arithmetic, Expression
 from tilewave.field.field import Field
+from tilewave.nest.names import array_power
 from tilewave.nest.nest import nest_from
 from tilewave.nests import reduction
 from tilewave.nests.run import run
@@ -20,7 +21,7 @@ MOST_NESTS = 256
 @functools.lru_cache(MOST_NESTS)
 def _nest(name, arrays, indices, scalars, lines):
     head = ", ".join([*arrays, *indices, *(["*", *scalars] if scalars else [])])
-    return nest_from("\n    ".join([f"def {name}({head}):", *lines]) + "\n")
+    return nest_from("\n    ".join([f"def {name}({head}):", *lines]) + "\n", {"array_power": array_power})
 
 
 class _Body:
@@ -62,9 +63,8 @@ class _Body:
         if name is None:
             given.check()
             texts = [self.value(each) for each in given.operands]
-            form = TEXTS.get(given.function) or f"np.{given.function.__name__}({', '.join('{}' for _ in texts)})"
             name = self._known[id(given)] = f"t{len(self.lines)}"
-            self.lines.append(f"{name} = {form.format(*texts)}")
+            self.lines.append(f"{name} = {given.text.format(*texts)}")
         return name
 
     def run(self, name, context, **more):
@@ -72,18 +72,26 @@ class _Body:
         return run(made, context=context, **self.arrays, **self.scalars, **more)
 
 
-def assigned(target, value, in_place=False):
-    """``target[...] = value``; `in_place`: as NumPy's ``+=``, which refuses what changes the kind of numbers."""
+def assigned(target, value, symbol=""):
+    """``target[...] = value``; `symbol`: of NumPy's ``+=`` or its like, which refuses another kind of numbers."""
     whole = target.shape[target.ndim - value.ndim :] if value.ndim <= target.ndim else None
     if value.shape != whole:
         raise ConfigError(
-            f"field[...] = : an expression of shape {value.shape} was given for a field of shape {target.shape}; "
-            "allowed: of its shape, or of its last dimensions"
+            f"field {symbol or '[...] '}= : an expression of shape {value.shape} was given for a field of shape "
+            f"{target.shape}; allowed: of its shape, or of its last dimensions"
         )
-    if not np.can_cast(value.dtype, target.dtype, "same_kind" if in_place else "unsafe") or (
-        value.dtype.kind == "c" and target.dtype.kind != "c"
-    ):
-        raise ConfigError(f"an expression of {value.dtype} was given for a field of {target.dtype}; allowed: u = u + x")
+    if symbol and not np.can_cast(value.dtype, target.dtype, "same_kind"):
+        raise ConfigError(
+            f"field {symbol}= : the result has dtype {value.dtype}, the field {target.dtype}; allowed: u = (u {symbol} "
+            f"x).copy(), a new field, or u[...] = u {symbol} x, which converts"
+        )
+    if value.dtype.kind == "c" and target.dtype.kind != "c":
+        raise ConfigError(
+            f"field[...] = : an expression of {value.dtype} was given for a field of {target.dtype}; allowed: "
+            "np.real(x), abs(x)"
+        )
+    if value.dtype != target.dtype:  # as arrays are converted: elements that are set one by one are checked
+        value = Expression(target.dtype.type, (value,))
     body = _Body(target.ndim)
     text = body.value(value)
     body.lines.append(f"{body.element(target)} = {text}")

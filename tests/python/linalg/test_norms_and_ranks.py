@@ -166,7 +166,7 @@ def test_what_is_not_there():
     refused_on_all(2, lambda c: tw.linalg.cond(tw.linalg.matrix((3, 3), context=c), 2), "singular values are not")
     A = tw.linalg.matrix((3, 3))
     for call, text in (
-        (lambda: np.sqrt(A), "numpy.sqrt: a matrix lies on all ranks"),
+        (lambda: np.exp(A), "numpy.exp: a matrix lies on all ranks"),
         (lambda: np.linalg.eigvals(A), "no eigenvalues"),
         (lambda: np.linalg.norm(A), "allowed: tilewave.linalg.norm"),
         (lambda: np.dot(A, A), "allowed: A @ B"),
