@@ -22,7 +22,7 @@ from tilewave.field.exchange import halo_of
 from tilewave.field.field import Field
 from tilewave.field.part import Part
 from tilewave.field.time_buffer import TimeBuffer
-from tilewave.field.values import dtype_of, fill, named, problem_of, require_no_mask, shape_of
+from tilewave.field.values import array_for_shape, dtype_of, fill, named, problem_of, require_no_mask, shape_of
 from tilewave.nest.dependences import MOST_HISTORY
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def field(
     Parameters
     ----------
     shape : sequence of int, or array
-        One to six extents. An array without `init`, on every rank, or on rank 0 with None on the others, or a field:
-        the new field gets its shape, dtype and values.
+        One to six integers. An array without `init`, on every rank, or on rank 0 with None on the others, or a field:
+        the new field gets its shape, dtype and values. So it does of what NumPy takes for an array, but for lists.
     dtype : dtype, optional
         Default: float64, or the array's. Allowed: bool, float32/64, complex64/128, (u)int8/16/32/64.
     init : function, array, field, number or None
@@ -113,6 +113,7 @@ def field(
     """
     made, kind, before, starts, cuts, error = None, NOTHING, [], [], None, None
     require_no_mask("field", shape)
+    shape = array_for_shape(shape) if init is None else shape
     if init is None and (shape is None or isinstance(shape, np.ndarray)) and context.size > 1:
         yield "a whole array for a shape"
         shape, dtype, init = _as_on_rank_0(shape, dtype, context)

@@ -2,7 +2,8 @@
 
 import hashlib
 import itertools
-from collections.abc import Mapping
+import operator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from tilewave.context.collective import text_of
 from tilewave.dtypes import ALL, is_masked
 from tilewave.errors import ConfigError, shown
 from tilewave.field.index import SubscriptError, is_of_subscript
+from tilewave.not_numpy import NotNumPy
 
 
 def values_at(field, subscripts):
@@ -137,26 +139,36 @@ def named(what, problem):
 def shape_of(shape):
     result = whole_numbers(shape)
     if result is None:
-        raise ConfigError(f"field: shape {shown(shape)} was given; allowed: one to six integers")
+        raise ConfigError(
+            f"field: shape {shown(shape)} was given; allowed: one to six integers, or an array, as numpy.asarray(x)"
+        )
     if not 1 <= len(result) <= _core.limits["dims"] or any(n < 0 for n in result):
         raise ConfigError(f"field: shape {result} was given; allowed: one to six extents >= 0")
     return result
 
 
 def whole_numbers(given):
-    """A tuple of ints, also of floats that are whole; None where any is no number, or there is no list of them."""
+    """A tuple of ints; None where any is no integer, or there is no sequence of them."""
+    if not isinstance(given, Sequence | Iterator | np.ndarray) or isinstance(given, str | bytes):
+        return None
     try:
-        if isinstance(given, str | bytes | Mapping):
-            return None
         return tuple(map(_whole_number, given))
-    except (TypeError, ValueError, OverflowError):
+    except TypeError:
         return None
 
 
 def _whole_number(given):
-    if isinstance(given, bool | np.bool_ | str | bytes) or given != int(given):
+    if isinstance(given, bool | np.bool_):
         raise TypeError
-    return int(given)
+    return operator.index(given)
+
+
+def array_for_shape(given):
+    """An array that was given in place of a shape, also as another object that NumPy takes for one, such as a Series of
+    pandas; else what was given.
+    """
+    taken = hasattr(type(given), "__array__") and not isinstance(given, NotNumPy | np.ndarray)
+    return np.asarray(given) if taken else given
 
 
 def dtype_of(dtype):

@@ -8,7 +8,7 @@ import numpy as np
 from tilewave.context.checksum import checksum
 from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
-from tilewave.field.values import named, require_no_mask, whole_numbers
+from tilewave.field.values import array_for_shape, named, require_no_mask, whole_numbers
 
 #: Those that BLAS knows.
 DTYPES = tuple(np.dtype(name) for name in ("float32", "float64", "complex64", "complex128"))
@@ -17,13 +17,14 @@ NOTHING, NUMBER, FUNCTION, ARRAY, FIELD = range(5)  # kinds of init
 
 def read_given(shape, dtype, init):
     """Shape, dtype, init and its kind, as they are to be taken; raises ConfigError."""
+    shape = array_for_shape(shape) if init is None else shape
     if isinstance(shape, np.ndarray | Field) and init is None:
         shape, init = shape.shape, shape
     require_no_mask("matrix: init", init)
     kind = NOTHING if init is None else FUNCTION if callable(init) else FIELD if isinstance(init, Field) else ARRAY
     extents = whole_numbers(shape)
     if extents is None or len(extents) != 2 or min(extents) < 0:
-        raise ConfigError(f"matrix: shape: given {shown(shape)}; allowed: two integers >= 0")
+        raise ConfigError(f"matrix: shape: given {shown(shape)}; allowed: two integers >= 0, or an array")
     shape = extents
     if dtype is None:
         given = init.dtype if isinstance(init, np.ndarray | Field) else np.dtype("f8")

@@ -15,9 +15,9 @@ from tilewave.field.values import values_at
     "shape, found",
     [
         ((3,), (3,)),
-        ([2, 3.0], (2, 3)),
+        ([2, 3], (2, 3)),
         (np.array([2, 3, 4]), None),  # an array gives its values, see below
-        ((np.int8(2), np.float32(5)), (2, 5)),
+        ((np.int8(2), np.uint64(5)), (2, 5)),
         ((n for n in (2, 3)), (2, 3)),
         (range(1, 5), (1, 2, 3, 4)),
         ((0, 7), (0, 7)),
@@ -40,7 +40,9 @@ def test_shapes_are_whole_numbers(shape, found):
         ((True, 2), "shape (True, 2) was given"),
         ((np.True_,), "was given; allowed: one to six integers"),
         ({3: 1}, "shape {3: 1} was given"),
-        ((2.5,), "allowed: one to six integers"),
+        ((2.5,), "allowed: one to six integers, or an array, as numpy.asarray(x)"),
+        ([3.0, 4.0], "shape [3.0, 4.0] was given; allowed: one to six integers, or an array, as numpy.asarray(x)"),
+        ({3, 4}, "allowed: one to six integers"),
         ((float("nan"),), "allowed: one to six integers"),
         ((float("inf"),), "allowed: one to six integers"),
         ((1j,), "allowed: one to six integers"),
@@ -54,6 +56,34 @@ def test_shapes_are_whole_numbers(shape, found):
 def test_other_shapes_are_refused(shape, words):
     with pytest.raises(tw.ConfigError, match=re.escape(words)):
         tw.field(shape)
+
+
+class Series:
+    """A column of a table, as pandas and polars have it."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.values)
+
+    def __len__(self):
+        return len(self.values)
+
+    def __iter__(self):
+        return iter(self.values)
+
+
+def test_what_numpy_takes_for_an_array_is_one():
+    u = tw.field(Series([3.0, 4.0]))
+    assert u.shape == (2,) and u.dtype == "f8" and u[...].tolist() == [3, 4]
+    assert tw.field(Series([3, 4]), "f4")[...].tolist() == [3, 4]
+    assert tw.field((2,), init=Series([3, 4]))[...].tolist() == [3, 4]
+    assert tw.linalg.matrix(Series([[3.0, 4.0]])).gather().tolist() == [[3, 4]]
+    with pytest.raises(tw.ConfigError, match="one to six extents"):
+        tw.field(np.float64(3))
+    with pytest.raises(tw.ConfigError, match="allowed: one to six integers, or an array"):
+        tw.field(tw.linalg.matrix((2, 2)))
 
 
 @pytest.mark.parametrize("dtype", ["f2", "O", ">f8", "U3", "S1", "M8[s]", object(), "nothing", 3, [("a", "f8")]])
