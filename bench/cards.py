@@ -4,7 +4,6 @@
 box, each link of the same rate and with a subnet of its own. Messages go over both links as `tilewave run` sets it.
 """
 
-import argparse
 import statistics
 
 import numpy as np
@@ -13,7 +12,7 @@ from tilewave.launch.cards import rails
 
 from bench.cluster import cluster_tool, on_hosts
 from bench.dense import error_percent, measured_context, other, refuse, timed, uniform
-from bench.results import on_ranks, publish, row
+from bench.results import on_ranks, parser_of, publish, row
 
 HOSTS, LINKS = 2, (1, 2)
 
@@ -80,7 +79,7 @@ def _product(context, n):
 
 def cards(json_path=None, quick=False, args=()):
     """How many times as fast two links are as one."""
-    parser = argparse.ArgumentParser(prog="tilewave bench cards", description=__doc__.splitlines()[0])
+    parser = parser_of("cards", __doc__)
     parser.add_argument("--rate", default="1gbit", help="of each link (default 1gbit)")
     parser.add_argument("--ranks", type=int, default=HOSTS, help="on both hosts together (default 2)")
     parser.add_argument("--product", type=int, default=512, help="rows of its matrices (default 512)")

@@ -5,31 +5,22 @@ whole arrays), dependent (an exponential of the point before), order (``S[b] = m
 looked at each tenth time), sums (exact ones of short rows) or records (200 receivers of a wave), several with commas.
 """
 
-import argparse
-import statistics
-
 import numpy as np
 import tilewave as tw
 
 from bench import costs_bodies as bodies
-from bench.dense import ratio
 from bench.nests_race import lanes, race
-from bench.results import publish, row, warn_of_load
+from bench.results import compared, parser_of, publish, warn_of_load
 
 ROUNDS = 7
 
 
 def costs(json_path=None, quick=False, args=()):
     """Functions, updates, norms, sums and records of nests."""
-    parser = argparse.ArgumentParser(prog="tilewave bench costs", description=__doc__.splitlines()[0])
-    parser.add_argument("--case", default=",".join(CASES), help=f"of {', '.join(CASES)}; several with commas")
-    options = parser.parse_args(list(args))
-    chosen = options.case.split(",")
-    if unknown := [name for name in chosen if name not in CASES]:
-        raise SystemExit(f"bench costs: no case {unknown[0]!r}; there are: {', '.join(CASES)}")
+    options = parser_of("costs", __doc__, CASES).parse_args(list(args))
     warn_of_load("costs")
     rows = []
-    for name in chosen:
+    for name in options.case:
         rows += CASES[name](quick, 1 if quick else ROUNDS)
     publish("costs", rows, json_path)
 
@@ -37,18 +28,7 @@ def costs(json_path=None, quick=False, args=()):
 def _raced(case, runs, points, repeats, against=None):
     """Rows in ns a point; the ratio of ours is the time of `against`, or of the best other one, to ours."""
     times = race({name: run for name, run in runs.items() if run}, repeats)
-    theirs = {name: seconds for name, seconds in times.items() if not name.startswith("tilewave") or name == against}
-    best = times[against] if against else min(theirs.values(), key=statistics.median, default=None)
-    return [
-        row(
-            case,
-            name,
-            [s / points * 1e9 for s in seconds],
-            "ns/point",
-            ratio_to_contender=ratio(best, seconds) if best and name not in theirs else None,
-        )
-        for name, seconds in times.items()
-    ]
+    return compared(case, times, lambda s: s / points * 1e9, "ns/point", against)
 
 
 def _timed(nest, **arguments):

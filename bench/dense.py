@@ -11,7 +11,7 @@ from tilewave import _core
 
 from bench import scalapack
 from bench.cluster import LINE_BYTES_S, at_place, place_option
-from bench.results import on_ranks, row
+from bench.results import on_ranks, ratio, row
 
 #: ranks x threads here, or hosts@rate.
 PLACES = ("2x1", "2@100mbit", "2@1gbit", "2@none", "4@100mbit", "4@1gbit", "4@none")
@@ -132,7 +132,7 @@ class Turn:
     grid : tuple of int
         Of ranks.
     ready, check : function, optional
-        Called before each run, and after the first.
+        Called before each run, and after the first: what this returns is `after`.
     family : str, optional
         Of contenders of which the best counts.
     plan : function, optional
@@ -142,7 +142,7 @@ class Turn:
     def __init__(self, name, run, grid, ready=None, check=None, family=None, plan=None):
         self.name, self.run, self.grid, self.family, self.plan = name, run, grid, family or name, plan
         self.ready, self.check = ready or (lambda: None), check or (lambda: None)
-        self.seconds, self.first = [], 0.0
+        self.seconds, self.first, self.after = [], 0.0, None
 
     def record(self):
         plan, predicted_s = self.plan() if self.plan else ("", None)
@@ -161,7 +161,7 @@ def race(context, turns, repeats):
     for one in turns:
         one.ready()
         one.run()
-        one.check()
+        one.after = one.check()
         # Once more before a family's best is taken: the first run of a library sets it up.
         one.ready()
         one.first = timed(context, one.run)
@@ -269,8 +269,3 @@ def overlap(seconds, compute_s, wire_s):
 def error_percent(predicted, seconds):
     measured = statistics.median(seconds)
     return 100 * abs(predicted - measured) / measured
-
-
-def ratio(theirs, ours):
-    """Median over the turns: above 1, ours is faster."""
-    return statistics.median(a / b for a, b in zip(theirs, ours, strict=True))

@@ -12,31 +12,94 @@ time has the solution of one system in it).
 fat-tree machine, on the best grid beside one row of ranks.
 """
 
-import argparse
 import functools
 import itertools
 import statistics
+import sys
 import time
 
-from bench import hpl
-from bench.cluster import places
-from bench.dense import PLACES, case_of, limit_s, options_of, run_at, size_rows
-from bench.results import missing, on_ranks, publish, row
-from bench.scalapack import DEBIAN, MKL
-from bench.trials import RANKS, best_of_trials
-from bench.trials_ranks import ROUTINES
+import numpy as np
+import tilewave as tw
+from tilewave.allgather import allgather
 
-WORKER = "bench.factors_ranks"
+from bench import dense, hpl, scalapack
+from bench.cluster import places
+from bench.matmul import say
+from bench.results import missing, on_ranks, parser_of, publish, row
+from bench.scalapack import DEBIAN, MKL
+from bench.trials import NAME as TRIALS
+from bench.trials import ROUTINES, best_of_trials, routine_of, values_of
+
 #: Flops over n^3.
 FLOPS = {"lu": 2 / 3, "cholesky": 1 / 3, "qr": 4 / 3}
+
+
+def worker(kind, sizes, best, repeats, rate, quick=False):
+    """Limits and, by size, times of each contender; on rank 0. `best`: by size and library, block size and grid."""
+    context = dense.measured_context()
+    limits = dense.Limits(context, rate, quick)
+    libraries, found = scalapack.load(say(context)), []
+    for n in sizes:
+        values = values_of(kind, n)
+        logs = []  # of |det A| or its root, by each contender: all must agree
+        turns = _ours(context, kind, n, values, logs)
+        turns += [
+            _theirs(context, kind, n, name, libraries[name], *found_best, logs)
+            for name, found_best in best.get(str(n), {}).items()
+        ]
+        contenders = [one.record() for one in dense.race(context, turns, repeats)]
+        dense.refuse(context, f"bench {kind}: n = {n}", np.allclose(logs, logs[0], rtol=1e-8))
+        found.append({"n": n, "contenders": contenders})
+        if context.rank == 0:
+            print(f" {n}", end="", flush=True, file=sys.stderr)
+    return {"limits": limits.shown(), "ranks": context.size, "sizes": found} if context.rank == 0 else None
+
+
+def _log_of_diagonal(context, rows, columns, local):
+    """Sum of the logarithms of a distributed matrix's diagonal, the same on every rank."""
+    _, i, j = np.intersect1d(rows, columns, assume_unique=True, return_indices=True)
+    return sum(allgather(context, float(np.log(np.abs(local[i, j])).sum())))
+
+
+def _ours(context, kind, n, values, logs):
+    """On the grid and in the blocks that a first call takes, free to choose: the user's matrix lies so, too."""
+    call, made = getattr(tw.linalg, kind), []
+    free = tw.linalg.matrix((n, n), init=values, layout="columns", context=context)
+    first = call(free, context=context)
+    grid, a = first.report.plan.grid, tw.linalg.matrix((n, n), init=values, layout=first.layout, context=context)
+    values = a.local.copy()
+
+    def ready():
+        a.local[...] = values
+
+    def run():
+        made[:] = [call(a, grid=grid, overwrite_a=True, context=context)]
+
+    def check():
+        logs.append(_log_of_diagonal(context, made[0].rows, made[0].columns, made[0].local))
+
+    return [
+        dense.Turn("tilewave", run, grid, ready=ready, check=check, plan=lambda: dense.planned(made[0].report.plan))
+    ]
+
+
+def _theirs(context, kind, n, name, library, block, grid, logs):
+    """ScaLAPACK's routine on the grid and with the block size that a trial found best."""
+    run, ready, a = routine_of(library, context, kind, n, block, tuple(grid))
+
+    def check():
+        logs.append(_log_of_diagonal(context, a.rows, a.columns, a.local))
+
+    label = f"{name}, block {block}, grid {grid[0]}x{grid[1]}"
+    return dense.Turn(label, run, tuple(grid), ready=ready, check=check, family=name)
 
 
 def factors(kind, json_path=None, quick=False, args=()):
     """Factors around the balance of computing and network, against ScaLAPACK."""
     import tilewave as tw
 
-    parser = argparse.ArgumentParser(prog=f"tilewave bench {kind}", description=__doc__.splitlines()[0])
-    options_of(parser)
+    parser = parser_of(kind, __doc__)
+    dense.options_of(parser)
     parser.add_argument("--limit", type=float, default=10.0, help="seconds that a contender may take (default 10)")
     parser.add_argument("--predict", metavar="RANKS,...", help="predict for so many ranks of the fat tree, run nothing")
     options = parser.parse_args(list(args))
@@ -53,16 +116,16 @@ def factors(kind, json_path=None, quick=False, args=()):
         "quick": quick,
     }
     rows = []
-    for where in places(options.where, PLACES, kind):
+    for where in places(options.where, dense.PLACES, kind):
         after = functools.partial(_add_hpl, arguments["repeats"]) if kind == "lu" else None
         over = []
         before = functools.partial(_trials, options, over)
-        found = run_at(where, WORKER, arguments, kind, after, before)
+        found = dense.run_at(where, __name__, arguments, kind, after, before)
         for size in found["sizes"]:
-            case, flops = case_of(where, found, size["n"]), FLOPS[kind] * size["n"] ** 3
+            case, flops = dense.case_of(where, found, size["n"]), FLOPS[kind] * size["n"] ** 3
             # Panels of L go along the rows of the grid, those of U (or of the mirrored triangle) along its columns.
-            limit = functools.partial(limit_s, found, size["n"], flops=flops, part=0.5)
-            rows += size_rows(case, size, flops, limit, (MKL, DEBIAN, hpl.NAME), "tilewave")
+            limit = functools.partial(dense.limit_s, found, size["n"], flops=flops, part=0.5)
+            rows += dense.size_rows(case, size, flops, limit, (MKL, DEBIAN, hpl.NAME), "tilewave")
             rows += [
                 missing(case, f"{name}, grid {grid[0]}x{grid[1]}: did not finish in {options.limit:g} s")
                 for n, name, grid in over
@@ -111,7 +174,7 @@ def _trials(options, over, start, ranks, arguments):
     kind, sizes = arguments["kind"], arguments["sizes"]
     if not sizes:
         around = {"least": options.least, "most": options.most} | {k: arguments[k] for k in ("rate", "quick")}
-        sizes = on_ranks(RANKS, ranks, {"around": around}, runner=start)
+        sizes = on_ranks(TRIALS, ranks, {"around": around}, runner=start)
     best, slow = best_of_trials(start, kind, ranks, sizes, options.limit)
     over += slow
     return {**arguments, "sizes": sizes, "best": best}

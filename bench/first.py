@@ -4,7 +4,6 @@ Each figure is of processes of its own with a folder of caches of its own: the f
 what the first has left. Numba compiles with its cache on, in the same folder. Programs and processes go in turn.
 """
 
-import argparse
 import json
 import os
 import subprocess
@@ -12,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.results import missing, publish, row, warn_of_load
+from bench.results import missing, parser_of, publish, row, warn_of_load
 
 PROCESSES = ("empty caches", "second process")
 #: By case: what is timed, in the order of the program; `bench/first_programs.py` has the programs.
@@ -25,22 +24,18 @@ CASES = {
     "poisson": ("first solution", "a later solution"),
 }
 OURS, NUMBA = "tilewave", "numba"
-PROGRAMS = {OURS: "first_programs.py", NUMBA: "first_numba.py"}
 #: Cases that Numba has loops for.
 LOOPS = ("import", "tiny nest", "sizes", "batch")
 
 
 def first(json_path=None, quick=False, args=()):
     """First calls: import, a tiny nest, sizes of a stencil, a batch, nests in turn, Poisson."""
-    parser = argparse.ArgumentParser(prog="tilewave bench first", description=__doc__.split("\n")[0])
-    parser.add_argument("--case", default=",".join(CASES), help=f"between commas: {', '.join(CASES)}")
+    parser = parser_of("first", __doc__, CASES)
     parser.add_argument("--repeat", type=int, default=1 if quick else 5, help="folders of caches, for each program")
     asked = parser.parse_args(list(args))
-    if unknown := [case for case in asked.case.split(",") if case not in CASES]:
-        parser.error(f"no case {unknown[0]!r}; there are: {', '.join(CASES)}")
     warn_of_load("first")
     rows = []
-    for case in asked.case.split(","):
+    for case in asked.case:
         rows += _rows(case, _times(case, asked.repeat, quick))
     publish("first", rows, json_path)
 
@@ -52,21 +47,22 @@ def _times(case, repeat, quick):
         for contender in (OURS, NUMBA) if case in LOOPS else (OURS,):
             with tempfile.TemporaryDirectory() as folder:
                 for process in PROCESSES:
-                    times = _run(PROGRAMS[contender], case, folder, quick)
+                    times = _run(contender, case, folder, quick)
                     lists = found.setdefault((contender, process), [[] for _ in CASES[case]])
                     for seconds, one in zip(lists, times, strict=False):
                         seconds.append(one)
     return found
 
 
-def _run(program, case, folder, quick):
+def _run(contender, case, folder, quick):
     """The seconds that a program prints; none where what it needs is not installed."""
     env = {**os.environ, "HOME": folder, "XDG_CACHE_HOME": folder, "NUMBA_CACHE_DIR": folder}
     env.pop("TILEWAVE_CACHE_DIR", None)
-    command = [sys.executable, str(Path(__file__).with_name(program)), case, str(int(quick))]
+    program = str(Path(__file__).with_name("first_programs.py"))
+    command = [sys.executable, program, contender, case, str(int(quick))]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600, check=False)
     if done.returncode:
-        raise SystemExit(f"bench first: {program} {case} ended with exit code {done.returncode}:\n{done.stderr}")
+        raise SystemExit(f"bench first: {contender}, {case} ended with exit code {done.returncode}:\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -1,33 +1,50 @@
-"""Programs of ``tilewave bench first``: ``python first_programs.py CASE QUICK`` prints the seconds of its parts."""
+"""Programs of ``tilewave bench first``: ``python first_programs.py CONTENDER CASE QUICK`` prints the seconds of parts.
 
+CONTENDER is tilewave, or numba: plain loops with its cache on; [] is printed where Numba is missing.
+"""
+
+import functools
+import json
+import sys
 import time
 
 import numpy as np
 
+OURS = sys.argv[1] == "tilewave"
 _BEGUN = time.perf_counter()
-import tilewave as tw  # noqa: E402
+if OURS:
+    import tilewave as tw
 
+    nest = tw.nest
+else:
+    nest = lambda function: function
+    try:
+        import numba
+    except ImportError:
+        print("[]")
+        sys.exit()
+    from numba import prange  # what loops name
 _IMPORTED_S = time.perf_counter() - _BEGUN
 
 
-@tw.nest
+@nest
 def align(D, X, Y, i, j):
     D[i, j] = abs(X[i] - Y[j]) + min(D[i - 1, j], D[i, j - 1], D[i - 1, j - 1])
 
 
-@tw.nest
+@nest
 def align_all(D, X, Y, b, i, j):
     D[b, i, j] = abs(X[b, i] - Y[b, j]) + min(D[b, i - 1, j], D[b, i, j - 1], D[b, i - 1, j - 1])
 
 
-@tw.nest
+@nest
 def heat(u, t, i, j, *, c):
     u[t + 1, i, j] = u[t, i, j] + c * (
         u[t, i - 1, j] + u[t, i + 1, j] + u[t, i, j - 1] + u[t, i, j + 1] - 4 * u[t, i, j]
     )
 
 
-@tw.nest
+@nest
 def sweep(fx, fy, psi, q, i, j, k, m):
     p = (q[i, j, k] + fx[i - 1, j, k, m] + fy[i, j - 1, k, m]) / 3.0
     fx[i, j, k, m] = 2 * p - fx[i - 1, j, k, m]
@@ -35,9 +52,31 @@ def sweep(fx, fy, psi, q, i, j, k, m):
     psi[i, j, k, m] = p
 
 
-@tw.nest
+@nest
 def over_angles(phi, psi, i, j, k, m):
     phi[i, j, k] = phi[i, j, k] + psi[i, j, k, m]
+
+
+def loops_of_align(D, X, Y):
+    for i in range(1, D.shape[0]):
+        for j in range(1, D.shape[1]):
+            D[i, j] = abs(X[i] - Y[j]) + min(D[i - 1, j], D[i, j - 1], D[i - 1, j - 1])
+
+
+def loops_of_align_all(D, X, Y):
+    for b in prange(D.shape[0]):
+        for i in range(1, D.shape[1]):
+            for j in range(1, D.shape[2]):
+                c = abs(X[b, i] - Y[b, j])
+                D[b, i, j] = c + min(D[b, i - 1, j], D[b, i, j - 1], D[b, i - 1, j - 1])
+
+
+def loops_of_heat(u, v, c, steps):
+    for _ in range(steps):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                v[i, j] = u[i, j] + c * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] - 4 * u[i, j])
+        u, v = v, u
 
 
 def _timed(call):
@@ -46,27 +85,45 @@ def _timed(call):
     return time.perf_counter() - begin
 
 
+def _run(ours, loops, *arrays, parallel=False):
+    """Seconds of a nest over arrays D, X and Y, or of its loops."""
+    if OURS:
+        return _timed(lambda: tw.run(ours, **dict(zip("DXY", arrays, strict=True))))
+    compiled = _compiled(loops, parallel)
+    return _timed(lambda: compiled(*arrays))
+
+
+@functools.cache
+def _compiled(loops, parallel=False):
+    return numba.njit(cache=True, parallel=parallel)(loops)
+
+
 def beyond_numpy(quick):
     return [_IMPORTED_S]
 
 
 def tiny(quick):
-    def run(n, m):
+    found = []
+    for n, m in ((500, 500), (507, 509)):
         X, Y, D = np.random.rand(n).astype("f4"), np.random.rand(m).astype("f4"), np.zeros((n, m), "f4")
-        return _timed(lambda: tw.run(align, D=D, X=X, Y=Y))
-
-    return [run(500, 500), run(507, 509)]
+        found.append(_run(align, loops_of_align, D, X, Y))
+    return found
 
 
 def sizes(quick):
     """Seconds of all calls, and of the runs in them."""
-    calls_s = runs_s = 0.0
+    calls_s, runs_s = 0.0, []
+    plain = None if OURS else _compiled(loops_of_heat)
     for n in range(50, 250, 50) if quick else range(100, 2100, 100):
-        u = tw.field((n, n), "f8", init=lambda i, j: 1.0 * (i == 0))
-        begin = time.perf_counter()
-        runs_s += tw.run(heat, u=u, c=0.2, steps=100).measured.time_s
-        calls_s += time.perf_counter() - begin
-    return [calls_s, runs_s]
+        if OURS:
+            u = tw.field((n, n), "f8", init=lambda i, j: 1.0 * (i == 0))
+            call = lambda u=u: runs_s.append(tw.run(heat, u=u, c=0.2, steps=100).measured.time_s)
+        else:
+            u, v = np.zeros((2, n, n))
+            u[0] = v[0] = 1.0
+            call = lambda u=u, v=v: plain(u, v, 0.2, 100)
+        calls_s += _timed(call)
+    return [calls_s, *([sum(runs_s)] if OURS else [])]
 
 
 def batch(quick):
@@ -74,7 +131,7 @@ def batch(quick):
     X, Y = np.random.default_rng(0).standard_normal((2, pairs, n)).astype("f4")
     D = np.full((pairs, n, n), np.inf, "f4")
     D[:, 0, 0] = 0
-    return [_timed(lambda: tw.run(align_all, D=D, X=X, Y=Y)) for _ in range(2)]
+    return [_run(align_all, loops_of_align_all, D, X, Y, parallel=True) for _ in range(2)]
 
 
 def in_turn(quick):
@@ -110,7 +167,4 @@ PROGRAMS = {
 }
 
 if __name__ == "__main__":
-    import json
-    import sys
-
-    print(json.dumps(PROGRAMS[sys.argv[1]](sys.argv[2] == "1")))
+    print(json.dumps(PROGRAMS[sys.argv[2]](sys.argv[3] == "1")))

@@ -1,6 +1,5 @@
 """Halo exchanges of two ranks: microseconds, against mpi4py by hand and against GHEX, in the same run."""
 
-import argparse
 import random
 import statistics
 import sys
@@ -10,7 +9,7 @@ import tilewave as tw
 
 from bench import halo_ghex
 from bench.dense import timed
-from bench.results import on_ranks, publish, row
+from bench.results import on_ranks, parser_of, publish, row
 
 OURS, CHECKED = "tilewave", "tilewave, arguments compared"
 PACKED, TYPES = "mpi4py, packed by hand", "mpi4py, derived types"
@@ -26,7 +25,8 @@ def worker(cases, budget_s):
     found = []
     for case in cases:
         ends = []  # what is to be called when a case is over
-        runs = _contenders(context, ends, **case)
+        shape = [context.size * case["extent"] if k == case["axis"] else case["extent"] for k in range(3)]
+        runs = contenders_of(context, ends, shape, case["axis"], case["width"], case["fields"])
         times = race(context, runs, int(np.clip(budget_s / (BATCH_S * len(runs)), 3, 41)))
         found.append(times)
         for end in ends:
@@ -47,12 +47,6 @@ def race(context, runs, turns):
         for name in random.Random(turn).sample(list(runs), len(runs)):  # caches are as the one before leaves them
             times[name].append(timed(context, runs[name][0], counts[name]))
     return times
-
-
-def _contenders(context, ends, extent, axis, width, fields):
-    """{name: (run, check)}: two blocks of so many points along each axis, one behind the other along `axis`."""
-    shape = [context.size * extent if k == axis else extent for k in range(3)]
-    return contenders_of(context, ends, shape, axis, width, fields)
 
 
 def contenders_of(context, ends, shape, axis, width, fields):
@@ -143,7 +137,7 @@ def _derived(context, ends, arrays):
 
 def halo(json_path=None, quick=False, args=()):
     """Faces normal to each axis, widths 1 and 4, 1 and 4 fields, against mpi4py by hand and, where it is, GHEX."""
-    parser = argparse.ArgumentParser(prog="tilewave bench halo", description=__doc__)
+    parser = parser_of("halo", __doc__)
     parser.add_argument("--extent", type=int, action="append", help="points a rank along each axis (default 32, 128)")
     parser.add_argument("--seconds", type=float, default=1.0, help="about how long a case is repeated (default 1)")
     options = parser.parse_args(list(args))

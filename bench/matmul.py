@@ -8,25 +8,132 @@ that each rank must receive for its grid. Overlap is what is hidden of the short
 are installed: pdgemm of MKL and of Debian's ScaLAPACK with OpenBLAS, the best of three block sizes and of the grids.
 """
 
-import argparse
 import functools
 import statistics
+import sys
 
+import numpy as np
+import tilewave as tw
+
+from bench import dense, scalapack
 from bench.cluster import places
-from bench.dense import PLACES, case_of, error_percent, limit_s, options_of, run_at, size_rows
-from bench.matmul_ranks import ALGORITHMS
-from bench.results import publish, row
+from bench.results import parser_of, publish, row
 from bench.scalapack import DEBIAN, MKL
 
-WORKER = "bench.matmul_ranks"
 #: `auto` is as good as the fastest where it takes at most so many times as long.
 CLOSE = 1.05
+
+#: Name: what `matmul` is asked for.
+ALGORITHMS = {
+    "broadcast": {"algorithm": "broadcast"},
+    "wavefront": {"algorithm": "wavefront", "pending": False},
+    "pending": {"algorithm": "wavefront", "pending": True},
+    "summa": {"algorithm": "summa"},
+    "auto": {},
+}
+#: Elements of C that each rank computes again.
+LOOKS = 5
+
+
+def worker(algorithms, sizes, factors, least, most, repeats, rate, others, quick=False):
+    """Limits and, by size, times of each contender; on rank 0.
+
+    Parameters
+    ----------
+    sizes : list of int
+        Where empty: around the balance, `factors` times it, or as `dense.sizes_around` where there are no factors.
+    others : bool
+        Race other libraries, too.
+    """
+    context = dense.measured_context()
+    limits = dense.Limits(context, rate, quick)
+    balance = context._core.allreduce_min([int(limits.balance)])[0]
+    if not sizes:
+        sizes = [int(f * balance) for f in factors] if factors else dense.sizes_around(balance, least, most)
+    libraries = scalapack.load(say(context)) if others else {}
+    found = []
+    for n in sizes:
+        turns = _ours(context, n, algorithms)
+        for name, library in libraries.items():
+            turns += _theirs(context, n, name, library)
+        contenders = [one.record() for one in dense.race(context, turns, repeats)]
+        found.append({"n": n, "contenders": contenders})
+        if context.rank == 0:
+            print(f" {n}", end="", flush=True, file=sys.stderr)
+    return {"limits": limits.shown(), "ranks": context.size, "sizes": found} if context.rank == 0 else None
+
+
+def say(context):
+    """Prints on rank 0."""
+    return (lambda text: print(text, file=sys.stderr)) if context.rank == 0 else (lambda text: None)
+
+
+def _ours(context, n, algorithms):
+    """Each algorithm by block rows and columns, as wolfmann2010; SUMMA and auto on a grid of blocks as well."""
+    rows = [
+        tw.linalg.matrix((n, n), init=f, layout=layout, context=context)
+        for f, layout in ((dense.uniform, "rows"), (dense.other, "columns"), (None, "rows"))
+    ]
+    square = [dense.cyclic(context, n, None, None, f) for f in (dense.uniform, dense.other, None)]
+    turns = [_product(context, name, rows, ALGORITHMS[name]) for name in algorithms]
+    on_grid = [name for name in ("summa", "auto") if name in algorithms]
+    return turns + [_product(context, f"{name}, grid", square, ALGORITHMS[name]) for name in on_grid]
+
+
+def _product(context, name, matrices, choices):
+    a, b, c = matrices
+
+    def run():
+        tw.linalg.matmul(a, b, c, context=context, **choices)
+
+    return dense.Turn(
+        f"tilewave, {name}",
+        run,
+        c.layout.grid,
+        ready=lambda: c.local.fill(0),
+        check=lambda: _check(context, name, c),
+        plan=lambda: dense.planned(c.report.plan),
+    )
+
+
+def _check(context, name, c):
+    """Some elements of C, computed again from the functions that A and B were made of."""
+    n, right = c.shape[0], True
+    if c.local.size:
+        random = np.random.default_rng(context.rank)
+        for _ in range(LOOKS):
+            at = random.integers(c.local.shape[0]), random.integers(c.local.shape[1])
+            i, j, k = c.rows[at[0]], c.columns[at[1]], np.arange(n)
+            right = right and abs(float(dense.uniform(i, k) @ dense.other(k, j)) - c.local[at]) < 1e-10 * n
+    dense.refuse(context, f"bench matmul: {name}, n = {n}", right)
+
+
+def _theirs(context, n, name, library):
+    """pdgemm on every grid and block size."""
+    turns = []
+    for grid in dense.grids(context.size):
+        for block in dense.BLOCKS:
+            handle = library.grid(*grid)
+            matrices = [dense.cyclic(context, n, block, grid, f) for f in (dense.uniform, dense.other, None)]
+            operands = [m.to_scalapack(handle) for m in matrices]
+            label = f"{name}, block {block}, grid {grid[0]}x{grid[1]}"
+            turns.append(
+                dense.Turn(
+                    label,
+                    lambda operands=operands: library.pdgemm(n, *operands),
+                    grid,
+                    ready=lambda c=matrices[2]: c.local.fill(0),
+                    check=lambda label=label, c=matrices[2]: _check(context, label, c),
+                    family=name,
+                )
+            )
+    return turns
 
 
 def matmul(json_path=None, quick=False, args=()):
     """Products around the balance of computing and network: five algorithms against ScaLAPACK."""
-    parser = argparse.ArgumentParser(prog="tilewave bench matmul", description=__doc__.splitlines()[0])
-    options_of(parser)
+    parser = parser_of("matmul", __doc__)
+    dense.options_of(parser)
     parser.add_argument("--algorithm", action="append", choices=list(ALGORITHMS), help="default: all")
     options = parser.parse_args(list(args))
     arguments = {
@@ -40,12 +147,12 @@ def matmul(json_path=None, quick=False, args=()):
         "quick": quick,
     }
     rows, cells = [], []
-    for where in places(options.where, PLACES, "matmul"):
-        found = run_at(where, WORKER, arguments, "matmul")
+    for where in places(options.where, dense.PLACES, "matmul"):
+        found = dense.run_at(where, __name__, arguments, "matmul")
         for size in found["sizes"]:
             n, flops = size["n"], 2.0 * size["n"] ** 3
-            limit = functools.partial(limit_s, found, n, flops=flops)
-            rows += size_rows(case_of(where, found, n), size, flops, limit, (MKL, DEBIAN), "tilewave, auto")
+            limit = functools.partial(dense.limit_s, found, n, flops=flops)
+            rows += dense.size_rows(dense.case_of(where, found, n), size, flops, limit, (MKL, DEBIAN), "tilewave, auto")
             cells.append(size["contenders"])
     publish("matmul", rows + _summary(cells), json_path)
 
@@ -61,7 +168,7 @@ def loss_of_auto(contenders, of=""):
 def _summary(cells):
     losses = [loss for contenders in cells for of in ("", ", grid") if (loss := loss_of_auto(contenders, of))]
     errors = [
-        error_percent(w["predicted_s"], w["seconds"])
+        dense.error_percent(w["predicted_s"], w["seconds"])
         for contenders in cells
         for w in contenders
         if w.get("predicted_s")

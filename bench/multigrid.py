@@ -3,7 +3,6 @@
 Full multigrid, one F cycle to the discretisation error: unknowns a second, against HPGMG-FV.
 """
 
-import argparse
 import statistics
 import tempfile
 import time
@@ -13,7 +12,7 @@ import tilewave as tw
 from tilewave import units
 
 from bench import multigrid_contenders, multigrid_hpgmg
-from bench.results import on_ranks, publish, row
+from bench.results import on_ranks, parser_of, publish, row
 
 OURS = {"V(2,2), Gauss-Seidel": {}, "V(1,1), red-black": {"smoother": "red-black", "pre": 1, "post": 1}}
 BY_CG = "conjugate gradients, V(1,1)"
@@ -76,7 +75,7 @@ def right_side(n):
 
 def multigrid(json_path=None, quick=False, args=()):
     """Poisson on a cube to 1e-8 on 1 and 2 ranks, against hypre's PFMG and PETSc's PCMG where these are installed."""
-    parser = argparse.ArgumentParser(prog="tilewave bench multigrid", description=__doc__)
+    parser = parser_of("multigrid", __doc__)
     parser.add_argument("--extent", type=int, action="append", help="cells along each axis (default 64, 128)")
     parser.add_argument("--ranks", type=int, action="append", help="(default 1, 2)")
     parser.add_argument("--repeat", type=int, default=5, help="solutions of each solver (default 5)")

@@ -5,7 +5,6 @@ batches, several with commas. Results are compared bit for bit before anything i
 process.
 """
 
-import argparse
 import itertools
 
 import numpy as np
@@ -16,8 +15,8 @@ from bench.nests_arrays import arrays
 from bench.nests_batches import batches
 from bench.nests_bodies import gauss_seidel, recurrence
 from bench.nests_plain import plain_loops
-from bench.nests_race import ONE, TWO, compare, lanes, must_equal, race
-from bench.results import publish, warn_of_load
+from bench.nests_race import ONE, TWO, compare, must_equal, on_lanes, race
+from bench.results import parser_of, publish, warn_of_load
 
 
 def _checked(case, start, contenders, ours):
@@ -32,8 +31,7 @@ def _checked(case, start, contenders, ours):
         function(array)
         results[name] = array.copy()
         runs[name] = lambda function=function, array=array: function(array)
-    for count in (1, 2):
-        context, name = lanes(count), f"tilewave, {count} lane{'s' * (count > 1)}"
+    for name, context in on_lanes(lambda context: context).items():
         field = tw.field(start.shape, start.dtype, init=start, context=context)
         runs[name] = lambda field=field, context=context: ours(field, context).measured.time_s
         runs[name]()
@@ -93,14 +91,9 @@ CASES = {
 
 def nests(json_path=None, quick=False, args=()):
     """General nests against compiled plain loops, OpenMP, parasail and the memory."""
-    parser = argparse.ArgumentParser(prog="tilewave bench nests", description=__doc__.splitlines()[0])
-    parser.add_argument("--case", default=",".join(CASES), help=f"of {', '.join(CASES)}; several with commas")
-    options = parser.parse_args(list(args))
-    chosen = options.case.split(",")
-    if unknown := [name for name in chosen if name not in CASES]:
-        raise SystemExit(f"bench nests: no case {unknown[0]!r}; there are: {', '.join(CASES)}")
+    options = parser_of("nests", __doc__, CASES).parse_args(list(args))
     warn_of_load("nests")
     rows = []
-    for name in chosen:
+    for name in options.case:
         rows += CASES[name](quick)
     publish("nests", rows, json_path)

@@ -5,7 +5,7 @@ import tilewave as tw
 from bench import nests_parasail
 from bench.nests_bodies import SCORES, smith_waterman
 from bench.nests_plain import plain_loops, sequences
-from bench.nests_race import compare, lanes, race, skipped
+from bench.nests_race import compare, on_lanes, race, skipped
 
 
 def aligning(a, b, context):
@@ -25,8 +25,7 @@ def alignment(quick):
     name, call = nests_parasail.best(a[None], b[None]) if plain_loops() else (None, None)
     if name:
         scores[name], runs[name] = int(call()[0]), lambda: (call(), None)[1]
-    for count in (1, 2):
-        name, run = f"tilewave, {count} lane{'s' * (count > 1)}", aligning(a, b, lanes(count))
+    for name, run in on_lanes(lambda context: aligning(a, b, context)).items():
         scores[name], runs[name] = int(run().results["best"]), lambda run=run: run().measured.time_s
     if len(set(scores.values())) > 1:
         raise SystemExit(f"{case}: the scores differ: {scores}")

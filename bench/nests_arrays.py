@@ -6,9 +6,8 @@ import numpy as np
 import tilewave as tw
 
 from bench.costs_bodies import compiled
-from bench.dense import ratio
 from bench.nests_race import lanes, must_equal, race
-from bench.results import row
+from bench.results import ratio, row
 
 NUMBA = "plain loops, Numba"
 

@@ -11,7 +11,7 @@ import tilewave as tw
 from bench import nests_parasail
 from bench.nests_bodies import SCORES, smith_waterman_scores, warping
 from bench.nests_plain import numba, plain_loops, sequences
-from bench.nests_race import compare, lanes, must_equal, race, skipped
+from bench.nests_race import compare, must_equal, on_lanes, race, skipped
 from bench.scalapack import VARIABLE, folders
 
 
@@ -52,8 +52,7 @@ def _warping(quick):
     x = np.repeat(series[:first], second, axis=0)
     y = np.tile(series[first:], (first, 1))
     runs = _numba("warping", x, y) | _dtaidistance(series, first)
-    for count in (1, 2):
-        runs[f"tilewave, {count} lane{'s' * (count > 1)}"] = _warping_by_nest(x, y, lanes(count))
+    runs |= on_lanes(lambda context: _warping_by_nest(x, y, context))
     return _race(f"{len(x)} distances of {n} f8", runs, len(x) * n * n, 2 if quick else 7)
 
 
@@ -107,8 +106,7 @@ def _alignments(quick):
         if name:
             runs[name] = function
             runs[f"OpenMP 2, {name}"] = lambda: function(threads=2)
-    for count in (1, 2):
-        runs[f"tilewave, {count} lane{'s' * (count > 1)}"] = _scores_by_nest(a, b, lanes(count))
+    runs |= on_lanes(lambda context: _scores_by_nest(a, b, context))
     return _race(f"{pairs} scores of {n} i2", runs, pairs * n * n, 2 if quick else 7)
 
 

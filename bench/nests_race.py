@@ -8,9 +8,8 @@ import numpy as np
 import tilewave as tw
 from tilewave import _core
 
-from bench.dense import ratio
 from bench.nests_plain import GENOME
-from bench.results import row
+from bench.results import ratio, row
 
 ONE, TWO = "tilewave, 1 lane", "tilewave, 2 lanes"
 
@@ -38,6 +37,11 @@ def race(runs, repeats, each=1):
 def lanes(count):
     """A context of this process alone."""
     return tw.Context._of(_core.Context.local(_core.LocalFabric(1), 0, count))
+
+
+def on_lanes(make):
+    """What is made for a context of one lane and of two, by the names of contenders."""
+    return {name: make(lanes(count)) for count, name in ((1, ONE), (2, TWO))}
 
 
 def must_equal(case, results):

@@ -1,31 +1,118 @@
 """The experiment of prieto1999: how long every partition of a box takes; `bench papers` has its strided faces.
 
-``tilewave bench partitions [--where NAME,...] [--extent N] [--json FILE] [--png FILE] [--quick]``; NAME: 2x1 (ranks x
+``tilewave bench partitions [--where NAME,...] [--extent N] [--json FILE] [--quick]``; NAME: 2x1 (ranks x
 threads here), or HOSTS@RATE as in 4@1gbit (hosts in a box; needs root). An explicit 7-point scheme on double-precision
 complex cells, in C order, runs on every factorisation of the ranks, with the border first and the messages behind the
 inner part (overlapped), or computed whole and then sent (plain); so does the plan that is taken when nothing is asked
 for. The ratio of a partition is to the best one, and of "plain / overlapped" what overlapping gains.
 """
 
-import argparse
-from pathlib import Path
+import itertools
+import math
+import random
+import statistics
+import sys
+
+import numpy as np
+import tilewave as tw
+from tilewave.errors import ConfigError
 
 from bench.cluster import at_place, place_option, places
-from bench.dense import error_percent
-from bench.results import machine, on_ranks, publish, row
+from bench.dense import error_percent, timed
+from bench.halo import OURS, PACKED, TYPES, contenders_of, race
+from bench.results import on_ranks, parser_of, publish, row
+from bench.stencils_bodies import heat
 
-WORKER = "bench.partitions_ranks"
 PLACES = ("2x1", "2@1gbit", "2@none", "4@1gbit", "4@none", "8@1gbit")
+
+
+def worker(strides, sizes, extents, steps, repeats):
+    """Findings of both experiments, on rank 0."""
+    context = tw.Context(threads=1)
+    found = {
+        "messages": [_message(context, s, b, repeats) for s, b in itertools.product(strides, sizes)]
+        if context.size == 2
+        else [],
+        "partitions": [_partitions(context, tuple(extent), steps, repeats) for extent in extents],
+    }
+    return found if context.rank == 0 else None
+
+
+# --- the cost of a message by stride --------------------------------------------------------------
+
+
+def _message(context, stride, size, repeats):
+    """Seconds of an exchange of so many bytes in each direction, a word of 8 bytes every `stride` words."""
+    words, ends = size // 8, []
+    # The face is normal to the last axis, on which a rank has a halo of one and stride - 1 points.
+    shape, axis = ((1, 2, words), 1) if stride == 1 else ((1, words, 2 * (stride - 1)), 2)
+    runs = contenders_of(context, ends, shape, axis, 1, 1)
+    runs = {name: runs[name] for name in (OURS, PACKED, TYPES)}
+    times = race(context, runs, max(3, 2 * repeats))
+    for end in ends:
+        end()
+    return {"stride": stride, "bytes": words * 8, "times": times}
+
+
+# --- the time of every partition ------------------------------------------------------------------
+
+
+def factorisations(ranks):
+    """All grids of the ranks with three axes."""
+    return [grid for grid in itertools.product(range(1, ranks + 1), repeat=3) if math.prod(grid) == ranks]
+
+
+def _partitions(context, extent, steps, repeats):
+    """Seconds and predictions of each partition, overlapped and plain, and of what the planner takes."""
+    plans = {"planned": {}}
+    for grid in factorisations(context.size):
+        for schedule in ("overlapping", "blocking"):
+            plans[f"{'x'.join(map(str, grid))} {schedule}"] = {
+                "grid": (1, *grid),
+                "schedule": schedule,
+                "generator": "stencil",
+            }
+    bounds = {}
+    for name, choices in plans.items():
+        u = tw.field(extent, "c16", init=lambda i, j, k: 1.0 * ((i + j + k) % 7), context=context)
+        try:
+            bounds[name] = (u, tw.bind(heat, u=u, steps=steps, context=context, plan=choices))
+        except ConfigError:  # more ranks along an axis than it has points for
+            u.close()
+    times = {name: [] for name in bounds}
+    for turn in range(repeats + 1):
+        for name in random.Random(turn).sample(list(bounds), len(bounds)):
+            seconds = timed(context, bounds[name][1].run)
+            times[name] += [seconds] * bool(turn)
+        if turn == 0 and context.rank == 0:
+            print(".", end="", flush=True, file=sys.stderr)
+    sums = [complex(tw.sum(u)) for u, _ in bounds.values()]
+    if not np.allclose(sums, sums[0]):
+        raise SystemExit("bench partitions: the partitions have other values")
+    return {
+        "extent": extent,
+        "steps": steps,
+        "ranks": context.size,
+        "plan": bounds["planned"][1].plan._short(),
+        "plans": [
+            {
+                "name": name,
+                "seconds": times[name],
+                "median_s": statistics.median(times[name]),
+                "predicted_s": bound.plan.predicted.time_s,
+            }
+            for name, (_, bound) in bounds.items()
+        ],
+    }
 
 
 def partitions(json_path=None, quick=False, args=()):
     """The time of every partition, and overlapped against plain."""
-    parser = argparse.ArgumentParser(prog="tilewave bench partitions", description=__doc__.splitlines()[0])
+    parser = parser_of("partitions", __doc__)
     place_option(parser, PLACES, ("2x1", "2@1gbit", "4@1gbit"))
     parser.add_argument("--extent", type=int, action="append", help="cells along each axis (default 64 and 128)")
     parser.add_argument("--steps", type=int, default=10, help="time steps (default 10)")
     parser.add_argument("--repeats", type=int, default=5, help="turns (default 5)")
-    parser.add_argument("--png", help="file of the picture (default: as the JSON's, or partitions.png)")
     options = parser.parse_args(list(args))
     arguments = {
         "strides": [],
@@ -37,11 +124,9 @@ def partitions(json_path=None, quick=False, args=()):
     found = {}
     for where in places(options.where, PLACES, "partitions"):
         with at_place(where, "partitions") as place:
-            found[where] = on_ranks(WORKER, place.ranks, arguments, runner=place.start)
+            found[where] = on_ranks(__name__, place.ranks, arguments, runner=place.start)
     rows = [r for where, data in found.items() for one in data["partitions"] for r in partition_rows(where, one)]
     publish("partitions", rows, json_path)
-    if found:
-        _picture(found, options.png or Path(json_path or "partitions").with_suffix(".png"))
 
 
 def partition_rows(where, one):
@@ -66,45 +151,3 @@ def partition_rows(where, one):
         regret = plans["planned"]["median_s"] / best
         rows.append(row(case, "the plan against the best partition (target 1.05)", [regret], "x"))
     return rows
-
-
-def _picture(found, png):
-    """As the paper's figures: time by partition; plain over overlapped."""
-    from matplotlib.figure import Figure
-
-    bars = [sum(len(one["plans"]) for one in data["partitions"]) for data in found.values()]
-    heights = [max(4.2, 0.16 * count) for count in bars]  # inches
-    figure = Figure(figsize=(11, sum(heights)), layout="constrained")
-    panels_of = figure.subplots(len(found), 2, squeeze=False, height_ratios=heights)
-    for panels, (where, data) in zip(panels_of, found.items(), strict=True):
-        _draw_partitions(*panels, where, data["partitions"])
-    info = machine()
-    figure.suptitle(f"prieto1999, {info['processor']}, commit {info['commit']}", fontsize=9)
-    figure.savefig(png, dpi=120)
-    print(f"picture: {png}")
-
-
-def _draw_partitions(times, gains, where, partitions):
-    times.set_title(f"{where}: ms, measured (bars) and predicted (points)", fontsize=9)
-    gains.set_title(f"{where}: plain / overlapped", fontsize=9)
-    names, at = [], 0
-    for one in partitions:
-        plans = {each["name"]: each for each in one["plans"]}
-        for name, each in plans.items():
-            colour = "#c8504b" if name == "planned" else "#2f7f5f" if name.endswith("overlapping") else "#3060a0"
-            times.barh(at, 1e3 * each["median_s"], color=colour)
-            times.plot([1e3 * each["predicted_s"]], [at], "k.", markersize=5)
-            names.append(f"{one['extent'][0]}³ {name}")
-            at += 1
-        pairs = [(n[: -len(" overlapping")], w) for n, w in plans.items() if n.endswith("overlapping")]
-        shown = [
-            (f"{one['extent'][0]}³ {g}", plans[f"{g} blocking"]["median_s"] / w["median_s"])
-            for g, w in pairs
-            if f"{g} blocking" in plans
-        ]
-        gains.barh([label for label, _ in shown], [gain for _, gain in shown], color="#e0a030")
-    times.set_yticks(range(at), names, fontsize=7)
-    times.invert_yaxis()
-    gains.axvline(1.0, color="black", linewidth=0.8)
-    gains.tick_params(axis="y", labelsize=7)
-    gains.invert_yaxis()

@@ -4,24 +4,250 @@
 off are two contexts of one process or job, with different arrays, which take turns; results must be equal bit for bit.
 """
 
-import argparse
+import os
 import statistics
 import sys
+import time
 
 import numpy as np
+import tilewave as tw
 from tilewave import _core
 
-from bench.paths_ranks import CASES
-from bench.results import on_ranks, row, warn_of_load, write
+from bench.costs_bodies import dependent, functions
+from bench.dense import timed
+from bench.nests_arrays import four, one
+from bench.nests_bodies import SCORES, recurrence, relax, smith_waterman, smith_waterman_by_table, sor
+from bench.planning_bodies import heat2
+from bench.programs_bodies import one_colour
+from bench.results import on_ranks, parser_of, row, warn_of_load, write
+from bench.stencils_bodies import heat
 
-RANKS = "bench.paths_ranks"
 #: A path that gains less in all its cases is a candidate to go (decision 23).
 WORTH = 1.12
+
+#: Seconds that the turns of a case may take, about, and at least one visit of a contender.
+BUDGET_S, VISIT_S = 3.0, 5e-3
+
+
+@tw.nest
+def far(A, i, j):
+    A[i, j] = 0.5 * A[i - 1, j] + 0.4 * A[i, j - 40]
+
+
+@tw.nest
+def residual(r, A, i, j):
+    r[i, j] = A[i - 1, j] + A[i + 1, j] + A[i, j - 1] + A[i, j + 1] - 4 * A[i, j]
+
+
+def small(shape, quick):
+    """The same, or a small one."""
+    return tuple(min(n, 96) for n in shape) if quick else shape
+
+
+def nest(body, shape, dtype="f8", in_place=False, **more):
+    """A nest over fields, or over NumPy arrays in place."""
+
+    def make(context, quick):
+        start = np.arange(np.prod(extents := small(shape, quick))).reshape(extents) % 1013 * 1e-3
+        given = {
+            name: start.astype(dtype) if in_place else tw.field(extents, dtype, start.astype(dtype), context=context)
+            for name in body.arrays
+        }
+        return lambda: tw.run(body, **given, **more, context=context), list(given.values())
+
+    return make
+
+
+def align(n, letters=0, keep="window"):
+    """Alignment of random sequences, by a table of so many letters; 0: by comparing them."""
+
+    def make(context, quick):
+        (n_here,), rng = small((n,), quick), np.random.default_rng(1)
+        a, b = rng.integers(0, letters or 4, (2, n_here), "i1")
+        fields = {name: tw.field((n_here + 1,) * 2, "i2", keep=keep, context=context) for name in "HEF"}
+        body, more = smith_waterman, SCORES
+        if letters:
+            body = smith_waterman_by_table
+            more = {"score": rng.integers(-4, 6, (letters, letters)).astype("i2"), "start": 5, "extend": 2}
+        best = {"best": tw.max("H")}
+        return lambda: tw.run(body, **fields, a=a, b=b, **more, reduce=best, context=context).results["best"], []
+
+    return make
+
+
+def a_chain(n):
+    """A sweep and its residual."""
+
+    def make(context, quick):
+        extents = small((n, n), quick)
+        A, r = (tw.field(extents, "f8", lambda i, j: (i + 3 * j) % 17, context=context) for _ in range(2))
+        chain = tw.chain([tw.bind(relax, A=A, context=context), tw.bind(residual, r=r, A=A, context=context)])
+        return chain.run, [A, r]
+
+    return make
+
+
+def pattern(call, columns):
+    """A pattern on a row of numbers."""
+
+    def make(context, quick):
+        M = np.arange(columns) % 1013 + float(context.rank)
+        out = {"broadcast": None, "spread": np.zeros(columns * context.size)}.get(
+            call, np.zeros(columns // context.size)
+        )
+        given = {} if out is None else {"out": out}
+        return lambda: getattr(tw.patterns, call)(M, **given, context=context), [M if out is None else out]
+
+    return make
+
+
+def halos(shape, grid):
+    """An exchange of a field's halos."""
+
+    def make(context, quick):
+        extents = small(shape, quick)
+        u = tw.field(extents, halo=1, periodic=tuple(range(len(shape))), grid=grid, context=context)
+        u.local[...] = context.rank
+        return lambda: tw.exchange(u), [u.local]
+
+    return make
+
+
+#: By path: (case, ranks, what makes it).
+CASES = {
+    "windows": [
+        ("alignment 2000² int16", 1, align(2000)),
+        ("alignment 8000² int16", 1, align(8000)),
+        ("alignment 8000² int16", 2, align(8000)),
+    ],
+    "rows_together": [
+        ("linear 64×64×4096 float32", 1, nest(one, (64, 64, 4096), "f4")),
+        ("heat 1000×64 float32, 50 steps", 1, nest(heat2, (1000, 64), "f4", steps=50)),
+    ],
+    "layers": [
+        ("linear 100³ float32", 1, nest(one, (100, 100, 100), "f4")),
+        ("linear 64×64×256 float32", 1, nest(one, (64, 64, 256), "f4")),
+    ],
+    "simd_rows": [
+        ("recurrence 1024² in place", 1, nest(recurrence, (1024, 1024), in_place=True)),
+        ("linear 64×64×1024 float32 in place", 1, nest(one, (64, 64, 1024), "f4", in_place=True)),
+    ],
+    "jammed_rows": [
+        ("40 elements back, 1024² in place", 1, nest(far, (1024, 1024), in_place=True)),
+    ],
+    "wide_rows": [
+        ("four arrays 64×64×256 float32", 1, nest(four, (64, 64, 256), "f4")),
+        ("four arrays 64×64×4096 float64", 1, nest(four, (64, 64, 4096))),
+        ("heat 300² float32, 200 steps", 1, nest(heat2, (300, 300), "f4", steps=200)),
+        ("linear 31×31×2048 float32", 1, nest(one, (31, 31, 2048), "f4")),
+        ("heat 256³ float32, 6 steps", 1, nest(heat, (256, 256, 256), "f4", steps=6)),
+    ],
+    "residues": [
+        ("one colour 1000² float64", 1, nest(one_colour, (1000, 1000), w=1.5, colour=0)),
+        ("one colour 1000² float64 in place", 1, nest(one_colour, (1000, 1000), in_place=True, w=1.5, colour=0)),
+    ],
+    "strips": [
+        ("exp and sin, 1500² float64", 1, nest(functions, (1500, 1500))),
+        ("exp and sin, 1500² float32", 1, nest(functions, (1500, 1500), "f4")),
+        ("recurrence with exp, 1500² float64", 1, nest(dependent, (1500, 1500))),
+    ],
+    "permuted": [
+        ("alignment 4000² int16, table 4×4", 1, align(4000, 4)),
+        ("alignment 4000² int16, table 24×24", 1, align(4000, 24)),
+    ],
+    "row_check": [
+        ("alignment 2000² int16, table 4×4", 1, align(2000, 4)),
+        ("alignment 2000² int16, table 24×24", 1, align(2000, 24)),
+        ("alignment 2000² int16, table 100×100", 1, align(2000, 100)),
+    ],
+    "bests": [
+        ("alignment 6000² int16", 1, align(6000)),
+        ("alignment 2000² int16, all stored", 1, align(2000, keep="all")),
+    ],
+    "skewed": [
+        ("SOR 500² float64, 20 steps", 1, nest(sor, (500, 500), w=1.5, steps=20)),
+        ("linear 100³ float32", 1, nest(one, (100, 100, 100), "f4")),
+        ("linear 100³ float32", 2, nest(one, (100, 100, 100), "f4")),
+    ],
+    "temporal_blocks": [
+        ("SOR 4096² float64, 16 steps", 1, nest(sor, (4096, 4096), w=1.5, steps=16)),
+        ("heat 2000² float32, 40 steps", 1, nest(heat2, (2000, 2000), "f4", steps=40)),
+        ("SOR 2000² float64, 16 steps", 2, nest(sor, (2000, 2000), w=1.5, steps=16)),
+        ("heat 200² float32, 100 steps", 2, nest(heat2, (200, 200), "f4", steps=100)),
+    ],
+    "aggregate": [("SOR 4096² float64, 16 steps", 2, nest(sor, (4096, 4096), w=1.5, steps=16))],
+    "piggyback": [
+        ("broadcast of 1 KB", 2, pattern("broadcast", 128)),
+        ("spread of 64 bytes a rank", 2, pattern("spread", 8)),
+    ],
+    "shared": [
+        ("spread of 64 KB a rank", 2, pattern("spread", 1 << 13)),
+        ("broadcast of 4 MB", 2, pattern("broadcast", 1 << 19)),
+        ("halos of 128³, along the last axis", 2, halos((128, 128, 128), (1, 1, 2))),
+        ("linear 64×64×1024 float32", 2, nest(one, (64, 64, 1024), "f4")),
+    ],
+    "chain_layouts": [
+        ("Gauss–Seidel and residual 1000²", 1, a_chain(1000)),
+        ("Gauss–Seidel and residual 1000²", 2, a_chain(1000)),
+    ],
+    "straight_combines": [
+        ("multi-reduce of 64 KB", 2, pattern("multi_reduce", 1 << 13)),
+        ("multi-reduce of 4 MB", 2, pattern("multi_reduce", 1 << 19)),
+    ],
+    "in_transport": [
+        ("halos of 128³, along the last axis", 2, halos((128, 128, 128), (1, 1, 2))),
+        ("halos of 1024², along the last axis", 2, halos((1024, 1024), (1, 2))),
+    ],
+}
+
+
+def worker(names, quick):
+    """[name, case, seconds with the path on, without it], on rank 0."""
+    found = []
+    for name in names:
+        for case, ranks, make in CASES[name]:
+            if ranks == tw.size:
+                label = f"{case}, {ranks} rank{'s' * (ranks > 1)}"
+                found.append([name, label, *_raced(label, [_context(off) for off in ("", name)], make, quick)])
+    return found if tw.rank == 0 else None
+
+
+def _context(off):
+    os.environ["TILEWAVE_WITHOUT"] = off
+    try:
+        return tw.Context(threads=1)
+    finally:
+        del os.environ["TILEWAVE_WITHOUT"]
+
+
+def _raced(label, contexts, make, quick):
+    """Seconds of each on the slowest rank, in turn."""
+    runs, arrays = zip(*(make(context, quick) for context in contexts), strict=True)
+    for _ in range(4):  # plans are final, and memory is there
+        results = [run() for run in runs]
+    for one_array, other in zip(*arrays, strict=True):
+        whole = [each.gather() if isinstance(each, tw.Field) else each for each in (one_array, other)]
+        if whole[0] is not None and whole[0].tobytes() != whole[1].tobytes():
+            raise SystemExit(f"bench paths: {label}: results with and without the path differ")
+    if np.isscalar(results[0]) and results[0] != results[1]:
+        raise SystemExit(f"bench paths: {label}: results {results[0]} and {results[1]} differ")
+    world = contexts[0]._core
+    once_s = timed(contexts[0], runs[0])
+    count = 1 if quick else max(1, round(VISIT_S / once_s))
+    turns = 2 if quick else min(31, max(7, round(BUDGET_S / (2 * count * once_s))))
+    count, turns = world.allreduce_min([count, turns])
+    times, end = [[], []], time.perf_counter() + 3 * BUDGET_S
+    for turn in range(turns):
+        for which in (0, 1) if turn % 2 else (1, 0):
+            times[which].append(timed(contexts[0], runs[which], count))
+        if turn > 2 and not world.allreduce_min([int(time.perf_counter() < end)])[0]:
+            break  # other work has the CPUs
+    return times
 
 
 def paths(json_path=None, quick=False, args=()):
     """Each fast path on and off."""
-    parser = argparse.ArgumentParser(prog="tilewave bench paths", description=__doc__.splitlines()[0])
+    parser = parser_of("paths", __doc__)
     parser.add_argument("--path", default=",".join(_core.fast_paths), help="fast paths, with commas")
     parser.add_argument("--where", default="1x1,2x1", help="ranks x lanes, with commas: of 1x1, 2x1")
     options = parser.parse_args(list(args))
@@ -31,7 +257,7 @@ def paths(json_path=None, quick=False, args=()):
     for ranks in (int(where.partition("x")[0]) for where in options.where.split(",")):
         wanted = [name for name in names if any(case[1] == ranks for case in CASES.get(name, ()))]
         if wanted:
-            found += on_ranks(RANKS, ranks, {"names": wanted, "quick": quick})
+            found += on_ranks(__name__, ranks, {"names": wanted, "quick": quick})
     _show(found)
     rows = []
     for name, case, on, off in sorted(found, key=lambda one: names.index(one[0])):

@@ -1,6 +1,5 @@
 """Communication patterns against the calls of the MPI library, in the same run."""
 
-import argparse
 import math
 import random
 import statistics
@@ -12,7 +11,7 @@ import tilewave as tw
 
 from bench.cluster import LINE_BYTES_S, cluster_tool, on_hosts
 from bench.dense import slowest_s
-from bench.results import on_ranks, publish, row
+from bench.results import on_ranks, parser_of, publish, row
 
 PATTERNS = ("broadcast", "reduce", "spread", "multi_reduce", "send")
 SIZES = {"1KB": 1 << 10, "8KB": 8 << 10, "64KB": 64 << 10, "1MB": 10**6, "8MB": 8 * 10**6, "64MB": 64 * 10**6}
@@ -225,7 +224,7 @@ def _native_send(M, last, name):
 
 
 def _options(args):
-    parser = argparse.ArgumentParser(prog="tilewave bench patterns", description=__doc__)
+    parser = parser_of("patterns", __doc__)
     parser.add_argument("--ranks", type=int, default=2, help="ranks, or hosts with --cluster (default 2)")
     parser.add_argument("--cluster", metavar="RATE", help="on hosts in a box joined at RATE, as 1gbit (needs root)")
     parser.add_argument("--pattern", action="append", choices=PATTERNS, help="only this one; may be repeated")

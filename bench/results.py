@@ -1,5 +1,6 @@
 """Rows of a benchmark: collected, shown as a table, written as JSON."""
 
+import argparse
 import dataclasses
 import json
 import os
@@ -37,6 +38,42 @@ def missing(case, contender):
     return Row(case, contender, None, "", None)
 
 
+def ratio(theirs, ours):
+    """Above 1, ours is faster: the median over the turns, or of medians where these are not equally many."""
+    if len(theirs) != len(ours):
+        return statistics.median(theirs) / statistics.median(ours)
+    return statistics.median(a / b for a, b in zip(theirs, ours, strict=True))
+
+
+def compared(case, times, shown, unit, against=None):
+    """Rows of seconds by name, `shown` in a unit; the ratio of ours, whose names begin with "tilewave", is to `against`
+    or to the best of the others.
+    """
+    theirs = [name for name in times if not name.startswith("tilewave")]
+    best = against or min(theirs, key=lambda name: statistics.median(times[name]), default=None)
+    rows = []
+    for name, seconds in times.items():
+        wanted = best and name not in (best, *theirs)
+        ratios = {"ratio_to_contender": ratio(times[best], seconds)} if wanted else {}
+        rows.append(row(case, name, [shown(s) for s in seconds], unit, **ratios))
+    return rows
+
+
+def parser_of(name, doc, cases=()):
+    """The parser of a benchmark's options, which begin with --case where it has cases."""
+    parser = argparse.ArgumentParser(prog=f"tilewave bench {name}", description=doc.splitlines()[0])
+
+    def chosen(text):
+        if unknown := [case for case in text.split(",") if case not in cases]:
+            raise SystemExit(f"bench {name}: no case {unknown[0]!r}; there are: {', '.join(cases)}")
+        return text.split(",")
+
+    if cases:
+        text = f"of {', '.join(cases)}; several with commas"
+        parser.add_argument("--case", type=chosen, default=",".join(cases), help=text)
+    return parser
+
+
 def machine():
     """What the figures depend on: processor, cores, system, compiler, commit."""
 
@@ -63,6 +100,8 @@ def warn_of_load(name):
         print(f"bench {name}: load {load:.1f}: while other work is running, no figure is good", file=sys.stderr)
 
 
+#: Columns of a line of JSON.
+WIDTH = 320
 #: Units of rows that are times, and their seconds.
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 
@@ -98,11 +137,23 @@ def publish(name, rows, json_path):
     write(name, rows, json_path)
 
 
+def as_json(data, depth=0):
+    """JSON, with a line for what fits into WIDTH columns, as rows do."""
+    text = json.dumps(data)
+    if len(text) + depth <= WIDTH or not isinstance(data, dict | list):
+        return text
+    named = isinstance(data, dict)
+    parts = [f"{json.dumps(k)}: {as_json(v, depth + 1)}" for k, v in data.items()] if named else []
+    parts = parts or [as_json(each, depth + 1) for each in data]
+    inner = ",\n".join(" " * (depth + 1) + part for part in parts)
+    return f"{'[{'[named]}\n{inner}\n{' ' * depth}{']}'[named]}"
+
+
 def write(name, rows, json_path):
     """Write the rows where asked."""
     if json_path:
         data = {"bench": name, "machine": machine(), "rows": [dataclasses.asdict(r) for r in rows]}
-        Path(json_path).write_text(json.dumps(data, indent=1) + "\n")
+        Path(json_path).write_text(as_json(data) + "\n")
 
 
 def run_here(argv, ranks):

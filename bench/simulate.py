@@ -6,7 +6,6 @@ routes are its own, too; its network model is CM02 with factors of 1: max-min fa
 they leave with their post on both sides. Steps themselves take no time, but for computing.
 """
 
-import argparse
 import shutil
 import statistics
 import subprocess
@@ -16,7 +15,7 @@ from pathlib import Path
 import tilewave as tw
 from tilewave import _core
 
-from bench.results import missing, publish, row
+from bench.results import missing, parser_of, publish, row
 
 BYTE_S, HOP_S = 1e-9, 1e-6
 CONFIG = (
@@ -37,7 +36,7 @@ CONFIG = (
 
 def simulate(json_path=None, quick=False, args=()):
     """Schedules on each kind of network, by Tilewave and by SimGrid."""
-    parser = argparse.ArgumentParser(prog="tilewave bench simulate", description=__doc__.splitlines()[0])
+    parser = parser_of("simulate", __doc__)
     parser.add_argument("--ranks", default="64" if quick else "64,256,1024", help="several with commas: 64, 256, 1024")
     options = parser.parse_args(list(args))
     if not shutil.which("smpicc") or not shutil.which("smpirun"):

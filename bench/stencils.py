@@ -7,7 +7,7 @@ its modes after each launch of ours, and as many rounds as turns; Girih likewise
 is. The ratio of "a step at a time" and of "tilewave" is to the best of the contenders.
 """
 
-import argparse
+import ctypes
 import json
 import os
 import statistics
@@ -16,14 +16,18 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
+import tilewave as tw
+
 from bench.cluster import at_place, place_option, places
-from bench.dense import error_percent
-from bench.results import on_ranks, publish, row
+from bench.dense import Turn, error_percent, race
+from bench.nests_plain import compiled
+from bench.results import on_ranks, parser_of, publish, row
 from bench.scalapack import VARIABLE, folders
+from bench.stencils_bodies import STENCILS, start
 from bench.stencils_girih import GIRIH
 from bench.stencils_girih import rates as girih_rates
 
-WORKER = "bench.stencils_ranks"
 PLACES = ("1x1", "1x2", "2x1", "2@1gbit", "2@100mbit")
 #: Name, points along each axis, time steps.
 CASES = (("heat", 232, 24), ("heat", 256, 24), ("heat", 300, 24), ("order8", 256, 24), ("heat", 512, 8))
@@ -33,10 +37,70 @@ MODES = ("basic", "diag", "diag2", "overlap", "overlap2", "full")
 DEVITO = {"heat": (2, 0.1), "order8": (8, 0.05)}
 TIMEOUT_S = 600
 
+#: Choices of each name; without temporal tiling a plan takes one time step at a time.
+OURS = {"tilewave": {}, "tilewave, a step at a time": {"temporal_block": 1}}
+FLAGS = "-std=c++17 -O3 -march=native -ffast-math -fopenmp -shared -fPIC".split()
+#: Rows of blocks along the outer two loops, of which the fastest counts; 0: all rows.
+PLAIN_BLOCKS = ((1, 0), (8, 8), (16, 16), (64, 8))
+#: Relative to the values: the order of operations differs.
+TOLERANCE = 1e-3
+
+
+def worker(name, n, steps, threads, repeats, plain):
+    """Times of each contender, and our plans; on rank 0."""
+    context = tw.Context(threads=threads)
+    nest, reach = STENCILS[name]
+    turns = [_ours(context, nest, n, steps, label, choices) for label, choices in OURS.items()]
+    if plain:
+        turns += _plain(name, n, steps, threads)
+    found = [one.record() for one in race(context, turns, repeats)]
+    if plain:
+        _compare(name, turns)
+    return {"contenders": found, "points": (n - 2 * reach) ** 3 * steps} if context.rank == 0 else None
+
+
+def _ours(context, nest, n, steps, label, choices):
+    u = tw.field((n, n, n), "f4", init=start, context=context)
+    bound = tw.bind(nest, u=u, steps=steps, context=context, plan=choices)
+    plan = lambda: (bound.plan._short(), bound.plan.predicted.time_s)
+    return Turn(label, bound.run, bound.plan.grid, check=u.gather, plan=plan)
+
+
+def _plain(name, n, steps, threads):
+    """Plain loops with blocks of several shapes; none without g++."""
+    library = compiled("stencils_plain.cpp", FLAGS)
+    if library is None:
+        return []
+    function = getattr(library, name)
+    function.restype = None
+    first = np.fromfunction(start, (n, n, n), dtype="i4").astype("f4")
+    buffers = [first.copy(), first.copy()]
+    turns = []
+    for height, width in PLAIN_BLOCKS:
+        shape = [ctypes.c_int64(v or n) for v in (n, steps, height, width)]
+
+        def run(shape=shape):
+            function(*(ctypes.c_void_p(b.ctypes.data) for b in buffers), *shape, ctypes.c_int(threads))
+
+        def ready():
+            for buffer in buffers:
+                buffer[...] = first
+
+        check = buffers[steps % 2].copy
+        turns.append(Turn(f"g++, blocks of {height} x {width or n} rows", run, (1,), ready, check, family="g++"))
+    return turns
+
+
+def _compare(name, turns):
+    """All must have computed the same, but for the order of operations."""
+    for one in turns[1:]:
+        if one.after is not None and not np.allclose(turns[0].after, one.after, rtol=TOLERANCE, atol=TOLERANCE):
+            raise SystemExit(f"bench stencils: {name}: {one.name!r} has other values")
+
 
 def stencils(json_path=None, quick=False, args=()):
     """Rates of stencils on one core, two threads, two ranks and two hosts, against plain loops and Devito."""
-    parser = argparse.ArgumentParser(prog="tilewave bench stencils", description=__doc__.splitlines()[0])
+    parser = parser_of("stencils", __doc__)
     place_option(parser, PLACES)
     parser.add_argument("--case", default="", help="only cases that begin so, as in heat 256; several with commas")
     parser.add_argument("--rounds", type=int, default=3, help="launches of each contender (default 3)")
@@ -63,7 +127,7 @@ def _case(where, place, name, n, steps, rounds, quick, girih):
     arguments["plain"] = place.ranks == 1
     rates, plans, predicted = {}, {}, {}
     for _ in range(rounds):
-        found = on_ranks(WORKER, place.ranks, arguments, runner=place.start)
+        found = on_ranks(__name__, place.ranks, arguments, runner=place.start)
         for one in found["contenders"]:
             rates.setdefault(one["name"], []).extend(found["points"] / s * 1e-9 for s in one["seconds"])
             plans[one["name"]] = one["plan"]

@@ -13,7 +13,6 @@ other library), SNAP with a gfortran of such a folder or the system; the best of
 direction sets of one octant. Our results and Numba's are compared bit for bit.
 """
 
-import argparse
 import itertools
 import re
 import statistics
@@ -26,7 +25,8 @@ import tilewave as tw
 from bench.cluster import at_place, place_option, places
 from bench.from_source import Contender, output_of
 from bench.nests_plain import numba
-from bench.results import on_ranks, publish, row
+from bench.nests_race import race
+from bench.results import compared, on_ranks, parser_of, publish
 from bench.transport_bodies import octant, octant_of_flux, plain
 from bench.transport_snap import SNAP
 from bench.transport_snap import seconds as snap_seconds
@@ -40,6 +40,7 @@ KRIPKE = Contender(
 )
 ORDERS = ("DGZ", "DZG", "GDZ", "GZD", "ZDG", "ZGD")
 SWEEPS = 4
+FACES = ("fx", "fy", "fz")
 
 # --- on the ranks ---------------------------------------------------------------------------------
 
@@ -47,7 +48,7 @@ SWEEPS = 4
 def _arrays(n, angles, groups):
     """Arrays of the nest that stores the flux of each angle, and vectors of its pairs of angle and group."""
     random, pairs = np.random.default_rng(1), angles * groups
-    shapes = {"psi": (n, n, n, pairs), **dict.fromkeys(("fx", "fy", "fz"), (n, n, pairs))}
+    shapes = {"psi": (n, n, n, pairs), **dict.fromkeys(FACES, (n, n, pairs))}
     arrays = {name: np.zeros(shape) for name, shape in shapes.items()}
     arrays |= {"source": random.random(shapes["psi"])}
     arrays |= {"sigma": np.tile(1 + random.random((n, n, n, groups)), angles)}
@@ -56,7 +57,7 @@ def _arrays(n, angles, groups):
 
 def _arrays_of_flux(n, angles, groups):
     """Arrays of the nest that adds up the scalar flux, and vectors of its angles."""
-    random, faces = np.random.default_rng(1), dict.fromkeys(("fx", "fy", "fz"), (n, n, angles, groups))
+    random, faces = np.random.default_rng(1), dict.fromkeys(FACES, (n, n, angles, groups))
     arrays = {name: np.zeros(shape) for name, shape in {"phi": (n, n, n, groups), **faces}.items()}
     arrays |= {"source": random.random((n, n, n, groups)), "sigma": 1 + random.random((n, n, n, groups))}
     return arrays, {name: 0.1 + 0.8 * random.random(angles) for name in ("mu", "eta", "xi", "weight")}
@@ -67,7 +68,7 @@ def worker(n, angles, groups, repeats, scalar):
     context = tw.Context(threads=1)
     octants = list(itertools.product((False, True), repeat=3))
     arrays, cosines = (_arrays_of_flux if scalar else _arrays)(n, angles, groups)
-    sweep, result = (_flux_sweep if scalar else _sweep)(context, arrays, cosines, octants)
+    sweep, result = _sweep(context, arrays, cosines, octants, scalar)
     runs, compiled = {"tilewave": sweep}, None
     if numba() and context.rank == 0:
         compiled = plain(numba(), scalar)
@@ -75,61 +76,45 @@ def worker(n, angles, groups, repeats, scalar):
         def loops():
             begin = time.perf_counter()
             for down in octants:
-                for name in ("fx", "fy", "fz"):
+                for name in FACES:
                     arrays[name][:] = 0.0
                 compiled((*arrays.values(), *cosines.values()), down)
             return time.perf_counter() - begin
 
         runs["plain loops, Numba, one core"] = loops
-    times = {name: [] for name in runs}
-    for turn in range(repeats + 1):
-        for name, run in runs.items():
-            times[name] += [run()] * bool(turn)
+    times = race(runs, repeats)
     found = result.gather()
     if context.rank:
         return None
     if compiled and not np.array_equal(found, arrays["phi" if scalar else "psi"]):
         raise SystemExit("bench transport: the results are not equal bit for bit")
-    return {name: seconds for name, seconds in times.items() if seconds}
+    return times
 
 
-def _bounds(nest, arrays, octants, context, **scalars):
-    """A bound nest for each octant, and its fields."""
+def _sweep(context, arrays, cosines, octants, scalar):
+    """A function that sweeps over all octants and returns the seconds of its nests; the field of its results.
+
+    The scalar flux is added up angle by angle, as a nest has up to four loops.
+    """
+    given, calls = cosines, [{}]
+    if scalar:
+        calls = [dict(zip(cosines, values, strict=True)) for values in zip(*map(np.ndarray.tolist, cosines.values()))]
+        given = calls[0]
+        arrays = {name: array[:, :, 0] if name in FACES else array for name, array in arrays.items()}
     fields = {name: tw.field(array.shape, init=array, context=context) for name, array in arrays.items()}
+    nest = octant_of_flux if scalar else octant
     reverse = [tuple(itertools.compress("ijk", down)) for down in octants]
-    return [tw.bind(nest, **fields, **scalars, reverse=order, context=context) for order in reverse], fields
-
-
-def _sweep(context, arrays, cosines, octants):
-    """A function that sweeps over all octants and returns the seconds of its nests; the field of its results."""
-    bounds, fields = _bounds(octant, arrays, octants, context, **cosines)
+    bounds = [tw.bind(nest, **fields, **given, reverse=order, context=context) for order in reverse]
 
     def run():
         seconds = 0.0
-        for bound in bounds:
-            for name in ("fx", "fy", "fz"):
+        for bound, numbers in itertools.product(bounds, calls):
+            for name in FACES:
                 fields[name].fill(0.0)
-            seconds += bound.run().measured.time_s
+            seconds += bound.run(**numbers).measured.time_s
         return seconds
 
-    return run, fields["psi"]
-
-
-def _flux_sweep(context, arrays, cosines, octants):
-    """As `_sweep`, angle by angle: a nest has up to four loops."""
-    angles = [dict(zip(cosines, values, strict=True)) for values in zip(*map(np.ndarray.tolist, cosines.values()))]
-    one = {name: array[:, :, 0] if name in ("fx", "fy", "fz") else array for name, array in arrays.items()}
-    bounds, fields = _bounds(octant_of_flux, one, octants, context, **angles[0])
-
-    def run():
-        seconds = 0.0
-        for bound, angle in itertools.product(bounds, angles):
-            for name in ("fx", "fy", "fz"):
-                fields[name].fill(0.0)
-            seconds += bound.run(**angle).measured.time_s
-        return seconds
-
-    return run, fields["phi"]
+    return run, fields["phi" if scalar else "psi"]
 
 
 # --- what to run, and what came out ---------------------------------------------------------------
@@ -137,7 +122,7 @@ def _flux_sweep(context, arrays, cosines, octants):
 
 def transport(json_path=None, quick=False, args=()):
     """Transport sweeps of angles and groups against Kripke and plain loops under Numba."""
-    parser = argparse.ArgumentParser(prog="tilewave bench transport", description=__doc__.splitlines()[0])
+    parser = parser_of("transport", __doc__)
     place_option(parser, PLACES, ("1x1", "2x1"))
     parser.add_argument("--repeat", type=int, default=2 if quick else 7, help="turns (default: 7)")
     options = parser.parse_args(list(args))
@@ -165,23 +150,9 @@ def _rows(where, place, case, repeats, programs):
         if scalar and programs[SNAP.name] and place.ranks == 1:
             times[SNAP.name] = snap_seconds(programs[SNAP.name], *case)
         title = f"{where}, {n}^3 cells, {8 * angles} angles, {groups} groups{', scalar flux' * scalar}"
-        rows += _rows_of(title, times, n**3 * 8 * angles * groups)
+        unknowns = n**3 * 8 * angles * groups
+        rows += compared(title, times, lambda s, unknowns=unknowns: s / unknowns * 1e9, "ns/unknown")
     return rows
-
-
-def _rows_of(title, times, unknowns):
-    others = [statistics.median(taken) for name, taken in times.items() if name != "tilewave"]
-    best = min(others, default=None)
-    return [
-        row(
-            title,
-            name,
-            [seconds / unknowns * 1e9 for seconds in taken],
-            "ns/unknown",
-            ratio_to_contender=best / statistics.median(taken) if best and name == "tilewave" else None,
-        )
-        for name, taken in times.items()
-    ]
 
 
 def _kripke(place, program, case, order):

@@ -7,20 +7,18 @@ machine's file that comes with Tilewave; here: a smaller program of the same kin
 --quick predicts only.
 """
 
-import argparse
-import json
 import os
 from pathlib import Path
 
 from bench.papers import athanasaki2002, dawson2000, page, prieto1999, wolfmann2010
-from bench.results import machine, publish, row
+from bench.results import as_json, machine, parser_of, publish, row
 
 PAPERS = {paper.__name__.rpartition(".")[2]: paper for paper in (athanasaki2002, dawson2000, prieto1999, wolfmann2010)}
 
 
 def papers(json_path=None, quick=False, args=()):
     """Tables, figures and pages of the four papers."""
-    parser = argparse.ArgumentParser(prog="tilewave bench papers", description=__doc__.splitlines()[0])
+    parser = parser_of("papers", __doc__)
     parser.add_argument("--paper", action="append", choices=list(PAPERS), help="only this one; may be repeated")
     parser.add_argument("-o", "--output", type=Path, default=Path("papers"), help="folder to write (default papers)")
     options = parser.parse_args(list(args))
@@ -41,7 +39,7 @@ def papers(json_path=None, quick=False, args=()):
             "why": paper.WHY,
             "left_out": paper.LEFT_OUT,
         }
-        (options.output / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n")
+        (options.output / f"{name}.json").write_text(as_json(found) + "\n")
         (options.output / f"{name}.md").write_text(page.text(found))
         draw(found, options.output)
         rows += [one for table in tables for one in _rows(name, table)]

@@ -5,7 +5,7 @@ from tilewave import _core
 
 from bench.halo import OURS
 from bench.papers.page import figure, table
-from bench.partitions_ranks import factorisations
+from bench.partitions import factorisations
 from bench.results import on_ranks
 
 TITLE = "Partitions of regular domains: the stride of message data against the number of bytes."
@@ -157,7 +157,7 @@ def _dims(grid):
 def measure():
     """Exchanges by stride, and every partition of a box, on two ranks."""
     arguments = {"strides": list(STRIDES), "sizes": [8 * WORDS], "extents": [HERE], "steps": 10, "repeats": 5}
-    found = on_ranks("bench.partitions_ranks", 2, arguments)
+    found = on_ranks("bench.partitions", 2, arguments)
     plans = {one["name"]: min(one["seconds"]) for one in found["partitions"][0]["plans"]}
     names = [name.removesuffix(" blocking") for name in plans if name.endswith(" blocking")]
     grids = {name: {way: plans[f"{name} {way}"] for way in ("overlapping", "blocking")} for name in names}

@@ -15,7 +15,6 @@ from tilewave import _core
 
 from bench.cluster import LINE_BYTES_S
 from bench.dense import run_at
-from bench.matmul import WORKER
 from bench.papers.page import figure, table
 
 TITLE = "Matrix products by broadcast or by a point-to-point wavefront, over Ethernet and InfiniBand."
@@ -162,7 +161,7 @@ def measure():
             "repeats": 5,
             "others": False,
         }
-        data = run_at(f"{hosts}@{rate}", WORKER, arguments, "papers")
+        data = run_at(f"{hosts}@{rate}", "bench.matmul", arguments, "papers")
         sizes = [size["n"] for size in data["sizes"]]  # the same over both networks, as in the paper
         for n, size in zip(originals, data["sizes"], strict=True):
             for one in size["contenders"]:
