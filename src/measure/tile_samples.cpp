@@ -261,7 +261,8 @@ std::pair<SweepProblem, Plan> sample_case(const SweepProblem& problem, const Pla
         const bool widen = few_points && row[k] != 0 && !less.sequential && !single[k];
         // Not into the share of other lanes, which would have no tiles then.
         const std::int64_t wide = std::min(telling_row, ceil_div(most, plan.factors[k]));
-        taken.tile[k] = less.sequential ? most : std::min(widen ? std::max(taken.tile[k], wide) : taken.tile[k], most);
+        const bool whole = less.sequential && !single[k];
+        taken.tile[k] = whole ? most : std::min(widen ? std::max(taken.tile[k], wide) : taken.tile[k], most);
     }
     return {std::move(less), std::move(taken)};
 }

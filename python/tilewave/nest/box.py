@@ -2,6 +2,7 @@
 
 import ast
 
+from tilewave import units
 from tilewave.errors import ConfigError
 from tilewave.nest.subscript import linear_form, subscripts_of
 
@@ -19,6 +20,7 @@ def iteration_box(nest, shapes):
                 extent - offset if high is None else min(high, extent - offset),
             )
     for array, axis, name, scale, constant in nest.bounding:
+        check_table(nest, array, shapes[array])
         low, high = bounds[name]
         first, end = -(constant // scale), (int(shapes[array][axis]) - 1 - constant) // scale + 1
         bounds[name] = (first if low is None else max(low, first), end if high is None else min(high, end))
@@ -29,6 +31,21 @@ def iteration_box(nest, shapes):
                 f"allowed: every loop index in the subscripts of some array"
             )
     return tuple((low, max(low, high)) for low, high in bounds.values())
+
+
+def shapes_of(nest, arrays):
+    """Return the shapes of the arrays that bound the loops, by name."""
+    names = (*(view.array for view in nest.views), *(array for array, *_ in nest.bounding))
+    return {name: arrays[name].shape for name in names}
+
+
+def check_table(nest, table, shape):
+    """Raise where a table has another number of dimensions than the nest gives it subscripts."""
+    if len(shape) != nest.table_rank(table):
+        raise ConfigError(
+            f"table {table!r} has shape {tuple(shape)}, the nest gives it "
+            f"{units.count(nest.table_rank(table), 'subscript')}"
+        )
 
 
 def bounding_lookups(source, parameters):

@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewave.errors import ConfigError
 from tilewave.nest.bounds import changed_over, check_ints, read_strides, text_of_bound
-from tilewave.nest.box import iteration_box
+from tilewave.nest.box import iteration_box, shapes_of
 from tilewave.nest.dependences import MOST_HISTORY, time_index
 from tilewave.nest.nest import Nest
 from tilewave.nest.parse import parse
@@ -111,7 +111,7 @@ def strided(nest, loops, arrays, reduce):
         if points := range(int(low), int(high), step):
             over[name] = (points[0], points[-1] + 1)
         if step > 1 and not whole:
-            box = iteration_box(nest, {view.array: arrays[view.array].shape for view in nest.views})
+            box = iteration_box(nest, shapes_of(nest, arrays))
             check_ints(name, over[name], box[nest.indices.index(name)])
             affine[name] = step, int(low)
             over = {**changed_over(nest.indices, over, name, step, int(low)), name: (0, len(points))}

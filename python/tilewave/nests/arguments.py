@@ -4,12 +4,12 @@ import sys
 
 import numpy as np
 
-from tilewave import units
 from tilewave.dtypes import ALL, is_masked
 from tilewave.errors import ConfigError
 from tilewave.field.create import Scratch
 from tilewave.field.field import Field
 from tilewave.field.views import is_stale_view
+from tilewave.nest.box import check_table
 from tilewave.nest.nest import Nest
 from tilewave.nest.views import elements_of
 from tilewave.plan.fixed import refuse_choices
@@ -97,9 +97,7 @@ def check_arrays(nest, arrays, context):
     ConfigError
     """
     for name, value in arrays.items():
-        if not isinstance(value, (Field, np.ndarray)) or is_masked(value):
-            also = "" if name in nest.written else "; bytes and str, where only read"
-            raise ConfigError(f"array {name!r}: given {type(value).__name__}; allowed: a field or a NumPy array{also}")
+        check_kind(nest, name, value)
         if value.dtype not in ALL:
             raise ConfigError(f"array {name!r} has dtype {value.dtype}; allowed: {_allowed(nest, name)}")
         if isinstance(value, np.ndarray) and is_stale_view(value):
@@ -120,11 +118,7 @@ def check_arrays(nest, arrays, context):
                 "allowed: a field with keep='all'"
             )
     for name in nest.tables:
-        if arrays[name].ndim != nest.table_rank(name):
-            raise ConfigError(
-                f"table {name!r} has shape {arrays[name].shape}, the nest gives it "
-                f"{units.count(nest.table_rank(name), 'subscript')}"
-            )
+        check_table(nest, name, arrays[name].shape)
     _check_fields_once(arrays)
     for name in nest.written:
         written = arrays[name]
@@ -142,6 +136,13 @@ def check_arrays(nest, arrays, context):
                 raise ConfigError(
                     f"arrays {other!r} and {name!r} share memory; an array that is written must be given once"
                 )
+
+
+def check_kind(nest, name, value):
+    """Refuse what is no array."""
+    if not isinstance(value, (Field, np.ndarray)) or is_masked(value):
+        also = "" if name in nest.written else "; bytes and str, where only read"
+        raise ConfigError(f"array {name!r}: given {type(value).__name__}; allowed: a field or a NumPy array{also}")
 
 
 def _allowed(nest, name):

@@ -13,7 +13,7 @@ from tilewave.kernel.compile import find_types
 from tilewave.kernel.scalars import Slot
 from tilewave.nest.batch import BOUNDS, WHERE, BatchNest, before, buffers_of, outer_loops
 from tilewave.nest.bounds import loop_bounds, loop_directions
-from tilewave.nest.box import iteration_box
+from tilewave.nest.box import iteration_box, shapes_of
 from tilewave.nests.operands import copied, memory_in_c_order
 
 #: Calls with other types of one nest that are remembered.
@@ -51,7 +51,7 @@ def batch_of(nest, context, arrays, scalars, captured, loops, planned):
     count = outer_loops(nest) if windows or in_order else 0
     if not count or len(windows) == len(nest.written):
         return None
-    shapes = {view.array: arrays[view.array].shape for view in nest.views}
+    shapes = shapes_of(nest, arrays)
     bounds = loop_bounds(nest.indices, iteration_box(nest, shapes), loops.over)
     down = {
         index

@@ -14,6 +14,7 @@ from tilewave.nest.changed import check_backwards, forwards, scalars_of, strided
 from tilewave.nest.inner import extents_of
 from tilewave.nest.nest import Nest
 from tilewave.nest.step_rows import refuse_rows
+from tilewave.nest.timeless import without_time
 from tilewave.nests import reductions
 from tilewave.nests.arguments import check_arrays, fields_for_scratch, split_arguments
 from tilewave.nests.batches import batch_of
@@ -109,7 +110,7 @@ def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduc
         )
     refuse_rows(nest)
     arrays, scalars = split_arguments(nest, arguments)
-    nest, loops = strided(*forwards(nest, loops), arrays, reduce)
+    nest, loops = strided(*forwards(without_time(nest, loops, arrays), loops), arrays, reduce)
     arrays = fields_for_scratch(nest, arrays, context, loops.steps)
     check_arrays(nest, arrays, context)
     arrays = {

@@ -168,6 +168,8 @@ def run_on_one_rank(nest, ready, begun):
             for whole, part in copies:
                 whole[...] = part
             for name, part in with_history.items():
+                if name in ready.loops.again:
+                    part._storage.join_steps()
                 wholes[name], before[name] = (
                     part.gather(),
                     [part.buffer(-1 - number).gather() for number in range(history[name])],

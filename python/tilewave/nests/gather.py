@@ -7,6 +7,7 @@ from tilewave import _core
 from tilewave.field.field import Field
 from tilewave.nest.bounds import loop_bounds, loop_directions, read_strides
 from tilewave.nest.inner import extents_of
+from tilewave.nest.timeless import without_time
 from tilewave.nests.arguments import check_arrays, split_arguments
 from tilewave.nests.problem import box_of_loops, lacking_time
 from tilewave.nests.task_nests import TaskNestCall, is_numpy, threads_of, tile_of
@@ -192,6 +193,7 @@ def checked(nest, context, loops, plan, fastmath, arguments, reduce=None, points
     if grid is not None and (not isinstance(grid, tuple) or whole and "gathers" not in whole.notes):
         return None
     arrays, scalars = split_arguments(nest, arguments)
+    nest = without_time(nest, loops, arrays)
     if any(not is_numpy(value) and not isinstance(value, Field) for value in arrays.values()):
         return None
     check_arrays(nest, arrays, context)

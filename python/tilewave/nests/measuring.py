@@ -49,8 +49,12 @@ def measure(
         raise ConfigError(f"quick: given {shown(quick)}; allowed: True, False")
     if nest is not None and not isinstance(nest, Nest):
         raise ConfigError(f"nest: given {type(nest).__name__}; allowed: a function under @tilewave.nest")
+    if nest is not None and nest.pivot:
+        raise _without_rate(nest)
     with_nest = nest is not None or bool(arguments)
     yield f"quick {quick!r}, {f'nest {nest and nest.name!r}' if with_nest else 'no nest'}"
+    if nest is not None and nest.parameters.wholes and "rate" not in plan(nest, context=context, **arguments).notes:
+        raise _without_rate(nest)  # on all ranks
     found = measured(context, quick, BUDGET_S[quick])
     if with_nest:
         planned = plan(nest, context=context, **arguments)
@@ -58,3 +62,10 @@ def measure(
         if context.rank == 0:
             known.store(found)
     return copy.deepcopy(found)  # the context keeps the other
+
+
+def _without_rate(nest):
+    return ConfigError(
+        f"nest: the schedule of nest {nest.name!r} has tasks, of a pivot or of gathered time steps, for which no rate "
+        "is measured; allowed: nests without such tasks, or tilewave.measure() without nest="
+    )

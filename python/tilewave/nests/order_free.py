@@ -8,7 +8,7 @@ from tilewave.field.field import Field
 from tilewave.kernel.compile import find_types
 from tilewave.kernel.scalars import Slot
 from tilewave.nest.bounds import loop_bounds, loop_directions
-from tilewave.nest.box import iteration_box
+from tilewave.nest.box import iteration_box, shapes_of
 from tilewave.nest.order_free import OrderFreeNest, last_name, updates_of
 from tilewave.nest.types import ARRAY0
 from tilewave.nests.operands import copied
@@ -37,7 +37,7 @@ def order_free(nest, context, arrays, scalars, captured, loops):
     updates = {name: each for name, each in _known_updates(nest).items() if _is_taken(each, arrays)}
     if not updates:
         return nest, scalars
-    shapes = {view.array: arrays[view.array].shape for view in nest.views}
+    shapes = shapes_of(nest, arrays)
     bounds = loop_bounds(nest.indices, iteration_box(nest, shapes), loops.over)
     if bounds.constraints:  # no loop has one last value
         updates = {name: each for name, each in updates.items() if each.op != "last"}

@@ -8,9 +8,12 @@ from tilewave.errors import ConfigError
 from tilewave.field.create import Scratch
 from tilewave.field.field import Field
 from tilewave.nest.bounds import Loops, loop_directions
+from tilewave.nest.box import check_table
 from tilewave.nest.changed import check_backwards, forwards, strided
 from tilewave.nest.nest import Nest
 from tilewave.nest.step_rows import refuse_rows
+from tilewave.nest.timeless import timeless_reads, without_time
+from tilewave.nests.arguments import check_kind
 from tilewave.nests.problem import check_steps, depth_of, lacking_time, make_problem
 from tilewave.plan.fixed import refuse_choices
 
@@ -89,12 +92,13 @@ def parts_of(nests, loops, arguments):
     changed = []
     for nest, own in loops_of(nests, loops):
         refuse_rows(nest)
-        changed.append(strided(*forwards(nest, own), {}, None))
-    if any(nest.backwards != changed[0][0].backwards for nest, _ in changed):
+        lookups = timeless_reads(nest, own, arguments)
+        changed.append((*strided(*forwards(without_time(nest, own, arguments), own), {}, None), lookups))
+    if any(nest.backwards != changed[0][0].backwards for nest, *_ in changed):
         raise ConfigError(
             f"reverse={loops.reverse!r}: time runs backwards in some nests only; allowed: in all nests of a time step"
         )
-    nests = tuple(nest for nest, _ in changed)
+    nests = tuple(nest for nest, *_ in changed)
     for nest in nests:
         if nest.time is None:
             raise ConfigError(
@@ -113,13 +117,27 @@ def parts_of(nests, loops, arguments):
             )
     written, parts = set(), []
     everywhere = {name for nest in nests for name in nest.written}
-    for nest, own in changed:
+    for nest, own, lookups in changed:
         given = {name: value for name, value in arguments.items() if name in nest.arrays or name in nest.scalars}
         if missing := [name for name in nest.arrays if name not in given]:
             raise ConfigError(f"run: nest {nest.name!r} needs its array {missing[0]!r}")
+        for name in nest.arrays:
+            check_kind(nest, name, given[name])
+        for name in nest.tables:
+            check_table(nest, name, given[name].shape)
         in_time = set(lacking_time(nest, given))
         check_steps(nest, {name: given[name] for name in nest.arrays}, int(loops.steps))
-        _check_reads(nest, in_time & everywhere, written)
+        places = [
+            (each.array, each.offsets[0], nest.where(each), nest.text_of(each))
+            for each in nest.places
+            if each.array in in_time and each.array not in nest.written
+        ]
+        source, sign = nest.source, -1 if nest.backwards else 1
+        places += [
+            (name, sign * offset, f"{source.file}:{source.line(node)}:{source.column(node)}", source.text_of(node))
+            for name, offset, node in lookups
+        ]
+        _check_reads(nest, [place for place in places if place[0] in everywhere], written)
         again = frozenset(name for name in nest.written if name in written and name in in_time)
         check_backwards(nest, given, own, None)
         own = dataclasses.replace(own, steps=1, again=again, stepwise=True)
@@ -128,20 +146,19 @@ def parts_of(nests, loops, arguments):
     return parts
 
 
-def _check_reads(nest, changing, written):
-    """What a nest only reads and another of the step writes must be there at that time step."""
-    for place in nest.places:
-        if place.array not in changing or place.array in nest.written:
-            continue
-        if place.offsets[0] == 1 and place.array not in written:
+def _check_reads(nest, places, written):
+    """What a nest only reads and another of the step writes must be there at that time step; `places`: (array, offset
+    in time, where, text) of these reads.
+    """
+    for array, offset, where, text in places:
+        if offset > 0 and array not in written:
             raise ConfigError(
-                f"{nest.where(place)}: `{nest.text_of(place)}` is read before a nest of the time step has written it; "
-                f"allowed: the nest that writes {place.array!r} first, or the time step {nest.time}"
+                f"{where}: `{text}` is read before a nest of the time step has written it; "
+                f"allowed: the nest that writes {array!r} first, or the time step {nest.time}"
             )
-        if place.offsets[0] < 1 and (place.array in written or place.offsets[0] < 0):
+        if offset > 1 or offset < 1 and (array in written or offset < 0):
             raise ConfigError(
-                f"{nest.where(place)}: `{nest.text_of(place)}` is a time step that {place.array!r} no longer has when "
-                f"nest {nest.name!r} "
+                f"{where}: `{text}` is a time step that {array!r} no longer has when nest {nest.name!r} "
                 f"runs, which does not write it; allowed: {nest.time}+1 after the nest that writes it, {nest.time} "
                 "before it"
             )

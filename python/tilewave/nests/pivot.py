@@ -4,6 +4,9 @@ from tilewave import _core
 from tilewave.errors import ConfigError
 from tilewave.field.field import Field
 from tilewave.nest.bounds import loop_bounds, loop_directions
+from tilewave.nest.box import shapes_of
+from tilewave.nest.changed import strided
+from tilewave.nest.inner import extents_of
 from tilewave.nests.arguments import check_arrays, split_arguments
 from tilewave.nests.task_nests import TaskNestCall, threads_of, tile_of
 from tilewave.plan.fixed import fixed_by
@@ -96,9 +99,10 @@ def checked(nest, context, loops, plan, fastmath, arguments, reduce=None, points
             f"{wrong}= was given, and nest {nest.name!r} reads row {nest.pivot} and column {nest.pivot} of what it "
             "writes; allowed with such a pivot: over=, reverse=, plan=, fastmath="
         )
+    nest, loops = strided(nest, loops, {}, None)
     arrays, scalars = split_arguments(nest, arguments)
     check_arrays(nest, arrays, context)
-    shapes = {view.array: arrays[view.array].shape for view in nest.views}
+    shapes = shapes_of(nest, arrays)
     bounds = loop_bounds(nest.indices, nest.iteration_box(shapes), loops.over)
     down = [d < 0 for d in loop_directions(nest.indices, loops.reverse)]
     several = {arrays[name].shape for name in nest.written}
@@ -120,7 +124,7 @@ def checked(nest, context, loops, plan, fastmath, arguments, reduce=None, points
     matrices = [(arrays[name].dtype.itemsize, name in pivots) for name in nest.written]
     box = tuple(zip(*bounds.box, strict=True))
     problem = _core.PivotProblem(box, list(bounds.constraints), down, rows, columns, matrices)
-    scalars, captured = nest.bind_scalars(scalars), nest.captured().values
+    scalars, captured = nest.bind_scalars(scalars), {**nest.captured().values, **extents_of(nest, arrays)}
     plan = _plan_of(nest, context, bounds, plan)
     kind = f"pivot, downwards {down}"
     return PivotCall(nest, context, arrays, scalars, captured, bounds, problem, plan, bool(fastmath), kind)

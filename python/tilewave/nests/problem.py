@@ -10,7 +10,7 @@ from tilewave import _core
 from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
 from tilewave.nest.bounds import loop_bounds, loop_directions
-from tilewave.nest.box import cut_short
+from tilewave.nest.box import cut_short, shapes_of
 from tilewave.nest.dependences import MOST_HISTORY
 from tilewave.nest.periodic import periodic_ranges, read_periodic
 from tilewave.nests.cuts import has_cuts, set_cuts
@@ -144,10 +144,7 @@ def with_names(nest):
 
 def _times_and_shapes(nest, arrays, steps):
     """The arrays for which the first loop index is time, and the shapes of all that are no tables."""
-    return arrays_in_time(nest, arrays, steps), {
-        name: arrays[name].shape
-        for name in (*(view.array for view in nest.views), *(name for name, *_ in nest.bounding))
-    }
+    return arrays_in_time(nest, arrays, steps), shapes_of(nest, arrays)
 
 
 def check_steps(nest, arrays, steps):

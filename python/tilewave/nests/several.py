@@ -98,7 +98,7 @@ def _run_one_by_one(ready, runs, points, context):
                 core, after_s = yield from run_bound(bound.problem.nest, bound, time.perf_counter())
                 moving_s += core.moving_s + after_s
                 run.time_s, run.points = run.time_s + core.time_s, run.points + core.points
-                for name in joined:
+                for name in joined if not bound.on_one_rank else ():  # which has joined them
                     bound.arrays[name]._storage.join_steps()
             points.visit(step, context.rank)
     finally:

@@ -11,6 +11,7 @@ from tilewave.machine.machine import Machine
 from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
+from tilewave.nests.arguments import as_numbers
 from tilewave.nests.by_tasks import task_call
 from tilewave.nests.prepare import prepare
 from tilewave.schedule.rates import kernel_rates, task_rates
@@ -77,7 +78,8 @@ def schedule(
         if hasattr(ready, "memories"):
             return schedule_of_chain(ready, context.size)
     else:
-        loops = Loops(over, reverse, steps, periodic=periodic)
+        loops = Loops(over, reverse, steps, periodic=periodic, any_order=isinstance(nest, Nest))
+        arguments = as_numbers(nest, arguments, copies=True)
         if call := (yield from task_call(nest, context, loops, plan, False, arguments)):
             return schedule_of_tasks(call)
         ready = yield from prepare(nest, context, loops, plan, False, arguments, None, planning=planning)

@@ -98,6 +98,50 @@ def test_what_is_not_gathered_runs_in_loop_order():
     results_of(3, 1, body)
 
 
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("door", ["run", "bind", "chain", "reduce"])
+@pytest.mark.parametrize("over", [{"s": (0, 5, 2)}, {"s": ("t", 5)}, None])
+def test_steps_that_skip_elements(ranks, door, over):
+    """Each begins as a copy of the one before, also in the order of the loops."""
+    if door != "run" and over and len(over["s"]) == 3:
+        over = {"s": (1, 4)}
+    some = tw.nest_from(
+        "def some(V, T, t, s):\n    if s != 2:\n        V[t+1, s] = max(V[t, q] + T[q, s] for q in range(len(T)))\n"
+    )
+    T, start = np.random.default_rng(3).integers(-3, 4, (5, 5)).astype("f8"), np.arange(5.0)
+    expected = np.array([start] * 5)
+    for t in range(4):
+        expected[t + 1] = expected[t]
+        for s in range(*[t if end == "t" else end for end in over["s"]] if over else [5]):
+            some.function(expected, T, t, s)
+
+    def body(context):
+        V = tw.field((5,), "f8", start, context=context)
+        given = {"V": V, "T": T, "steps": 4, "over": over, "context": context}
+        if door in ("run", "reduce"):
+            tw.run(some, **given, **({"reduce": {"most": tw.max("V")}} if door == "reduce" else {}))
+        else:
+            bound = tw.bind(some, **given)
+            (tw.chain([bound]) if door == "chain" else bound).run()
+        return V.gather()
+
+    assert np.array_equal(results_of(ranks, 1, body)[0], expected[4])
+
+
+def test_no_rate_is_measured_of_tasks():
+    paths = tw.nest_from("def paths(D, k, i, j): D[i, j] = min(D[i, j], D[i, k] + D[k, j])")
+
+    def body(context):
+        V, D = tw.field((600,), context=context), tw.field((9, 9), context=context)
+        plan = {"grid": (1, 2)}
+        with pytest.raises(tw.ConfigError, match="'paths' has tasks.*allowed: "):
+            tw.measure(True, context=context, nest=paths, D=D)
+        with pytest.raises(tw.ConfigError, match="'viterbi' has tasks.*allowed: "):
+            tw.measure(True, context=context, nest=viterbi, V=V, T=np.zeros((600, 600)), steps=2, plan=plan)
+
+    results_of(2, 1, body)
+
+
 def test_errors_name_the_point():
     def body(context):
         V = tw.field((9, 8), "f8", init=1.0, context=context)

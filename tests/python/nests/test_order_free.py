@@ -137,3 +137,18 @@ def _with_strides_of(array):
     copy = room[::2] if array.base is not None and array.base.shape != array.shape else room
     copy[...] = array
     return copy
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_schedule_is_that_of_the_run(ranks):
+    best = tw.nest_from("def best(S, H, b, i, j): S[b] = max(S[b], H[b, i, j])")
+
+    def body(context):
+        S, H = (tw.field(shape, "i4", context=context) for shape in ((5,), (5, 6, 7)))
+        schedule = tw.schedule(best, S=S, H=H, context=context)
+        report = tw.run(best, S=S, H=H, context=context)
+        assert tw.check(schedule) is None
+        assert schedule.ranks == ranks and set(schedule.steps.values()) == {1}
+        assert not report.on_one_rank and report.plan.ranks == ranks
+
+    results_of(ranks, 1, body)

@@ -135,3 +135,27 @@ def test_plan_and_schedule():
     assert "kept for 32 steps" in str(report) and "kept for 32 steps" in plan.explain()
     schedule = tw.schedule(paths, D=D, plan=plan)
     assert schedule.functions == ("panel", "update") and tw.check(schedule) is None
+
+
+TABLES = ["sum(T[k, q] for q in range(2))", "max(T[i, q] for q in range(len(T))) + S[k]", "sum(T[q, j] for q in range(3))"]
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("table", TABLES)
+def test_loops_in_bodies_and_strides(ranks, table):
+    used = "T, S" if "S" in table else "T"
+    nest = tw.nest_from(f"def closure(R, {used}, k, i, j): R[i, j] = R[i, j] + R[i, k] - R[k, j] + {table}")
+    rng = np.random.default_rng(len(table))
+    R, T, S = (rng.integers(-3, 4, shape) for shape in ((7, 7), (7, 7), (7,)))
+    others, expected = {"T": T, "S": S} if "S" in used else {"T": T}, R.copy()
+    loops = [range(0, 7, 2), range(1, 7, 3), range(7)[::-1]]
+    for point in ((k, i, j) for k in loops[0] for i in loops[1] for j in loops[2]):
+        nest.function(expected, *others.values(), *point)
+
+    def body(context):
+        field = tw.field((7, 7), R.dtype, R, context=context)
+        over = {"k": (0, 7, 2), "i": (1, 7, 3)}
+        tw.run(nest, R=field, **others, over=over, reverse=("j",), context=context)
+        return field.gather()
+
+    assert np.array_equal(results_of(ranks, 1, body)[0], expected)

@@ -241,3 +241,29 @@ def test_shallow_water_is_one_schedule(ranks, threads, monkeypatch):
 
     _, errors = on_ranks(ranks, threads, body)
     assert not any(errors), next(error for error in errors if error)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("history", [0, 2])
+def test_a_nest_on_one_rank_changes_what_another_has_written(ranks, history):
+    """It reads the time step before, which is kept beside what the other nest has written."""
+    shift = tw.nest_from("def shift(u, t, i): u[t+1, i] = u[t, i-1]")
+    join = tw.nest_from("def join(u, T, t, i): u[t+1, i] = max(u[t, q] * T[i, q] for q in range(5)) + u[t+1, i]")
+    T, start = np.random.default_rng(7).integers(-2, 3, (5, 5)), np.arange(5.0)
+    times = np.array([start] * 5)
+    for t in range(4):
+        times[t + 1] = times[t]
+        for i in range(1, 5):
+            shift.function(times, t, i)
+        for i in range(5):
+            join.function(times, T, t, i)
+
+    def body(context):
+        u = tw.field((5,), "f8", start, context=context)
+        if history:
+            tw.run(tw.nest_from("def still(u, t, i): u[t+1, i] = u[t-2, i]"), u=u, steps=1, context=context)
+        tw.run((shift, join), u=u, T=T, steps=4, context=context)
+        return [u.gather(), *(u.buffer(-1 - back).gather() for back in range(history))]
+
+    for back, value in enumerate(results_of(ranks, 1, body)[0]):
+        assert np.array_equal(value, times[4 - back]), back

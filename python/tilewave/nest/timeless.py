@@ -1,0 +1,89 @@
+"""Tables without a dimension for time, in runs with time steps: ``V[t+1, q]`` is ``V[q]`` then, as for other arrays."""
+
+import ast
+import copy
+
+from tilewave.errors import ConfigError
+from tilewave.nest.changed import ChangedNest, remembered
+from tilewave.nest.inner import extent_of
+from tilewave.nest.nest import Nest
+from tilewave.nest.subscript import linear_form, subscripts_of
+
+
+def timeless_reads(nest, loops, arrays):
+    """Return (name, offset in time, node) of the reads of tables that have no dimension for time.
+
+    Parameters
+    ----------
+    nest : Nest
+    loops : Loops
+    arrays : dict
+        What was given, by name; also what is no array.
+    """
+    if not isinstance(nest, Nest) or loops.steps is None or not nest.tables:
+        return []
+    time, reads = nest.indices[0], {}
+    for node in nest.source.nodes:
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in nest.tables:
+            reads.setdefault(node.value.id, []).append(node)
+    found = []
+    for name, nodes in reads.items():
+        offsets = [_offset(subscripts_of(node)[0], time) for node in nodes]
+        lacks = 1 <= getattr(arrays.get(name), "ndim", 0) == nest.table_rank(name) - 1
+        if lacks and None not in offsets:
+            found += [(name, offset, node) for offset, node in zip(offsets, nodes, strict=True)]
+    return found
+
+
+def _offset(part, time):
+    """Return the constant of ``time + constant``; None for another subscript."""
+    form = linear_form(part)
+    return form[1] if form and {name: f for name, f in form[0].items() if f} == {time: 1} else None
+
+
+def without_time(nest, loops, arrays):
+    """Return the nest with such tables subscripted without time; the same where there are none.
+
+    Raises
+    ------
+    ConfigError
+        Where the body computes with the length of such a table in time.
+    """
+    names = {name for name, *_ in timeless_reads(nest, loops, arrays)}
+    if not names:
+        return nest
+    key = "without time", *sorted(names)
+    return remembered(
+        nest, key, lambda: ChangedNest(nest, _WithoutTime(nest, names).visit(copy.deepcopy(nest.source.tree)))
+    )
+
+
+class _WithoutTime(ast.NodeTransformer):
+    """Leaves out the first subscript of tables, and counts their dimensions without it."""
+
+    def __init__(self, nest, names):
+        self._nest, self._names = nest, names
+
+    def visit_Subscript(self, node):
+        if extent := extent_of(node):
+            return self._extent(node, *extent)
+        node = self.generic_visit(node)
+        if node.value.id in self._names:
+            rest = node.slice.elts[1:]
+            node.slice = ast.copy_location(ast.Tuple(rest, ast.Load()), node.slice) if len(rest) > 1 else rest[0]
+        return node
+
+    def visit_Call(self, node):
+        extent = extent_of(node)
+        return self._extent(node, *extent) if extent else self.generic_visit(node)
+
+    def _extent(self, node, array, dimension):
+        if array not in self._names:
+            return node
+        if dimension == 0:
+            raise ConfigError(
+                f"{self._nest.source.file}:{self._nest.source.line(node)}: `{ast.unparse(node)}` is the length in time "
+                f"of {array!r}, which was given without a dimension for time; allowed: a scalar with the number"
+            )
+        node.slice.value = dimension - 1
+        return node
