@@ -52,6 +52,18 @@ class Bounds:
         directions = loop_directions(self.indices, reverse)
         return self._points((), directions)
 
+    def may_contain(self, over, box):
+        """Return whether bounds of `over` leave a point of a box, as far as each of them tells.
+
+        `box` has half-open ranges by index."""
+        ranges = tuple(box[name] for name in self.indices)
+        return all(
+            _extremes(form, ranges)[1] >= 0
+            for k, pair in enumerate(self.ranges)
+            if self.indices[k] in (over or {})
+            for form in _half_spaces(k, *pair, len(self.indices))
+        )
+
     def _points(self, outer, directions):
         if len(outer) == len(self.indices):
             yield outer
@@ -431,6 +443,7 @@ class Loops:
     any_order: bool = False  # updates whose order does not matter may be made in any
     inner: tuple[Any, ...] = ()  # of a batch, the (index, low, high) of the loops within its points
     inner_points: int = 1  # of these loops
+    others: frozenset[str] = frozenset()  # arrays that other nests of the time step write
 
     def __post_init__(self) -> None:
         if isinstance(self.periodic, list):  # hashable, where it is what it should be

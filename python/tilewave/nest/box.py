@@ -39,12 +39,17 @@ def shapes_of(nest, arrays):
     return {name: arrays[name].shape for name in names}
 
 
+def with_time(place, shape):
+    """Return the shape of an array with a dimension for time, of no extent where it has none."""
+    return (0,) * (len(place.axes) - len(shape)) + tuple(shape)
+
+
 def check_table(nest, table, shape):
     """Raise where a table has another number of dimensions than the nest gives it subscripts."""
     if len(shape) != nest.table_rank(table):
         raise ConfigError(
             f"table {table!r} has shape {tuple(shape)}, the nest gives it "
-            f"{units.count(nest.table_rank(table), 'subscript')}"
+            f"{units.count(nest.table_rank(table), 'subscript')}; allowed: shapes of rank {nest.table_rank(table)}"
         )
 
 
@@ -106,6 +111,41 @@ def cut_short(nest, shapes, ranges):
             if here and (low == here[0] > written[0] or high == here[1] < written[1]):
                 narrowed = f"the written arrays allow range({written[0]}, {written[1]})"
                 yield f"{index} by {name} of shape {tuple(shapes[name])}: {narrowed}"
+
+
+def short_arrays(nest, shapes, ranges):
+    """Texts about arrays that end a loop by their extent: an array that is only read, at the same subscripts as what is
+    written, and has fewer elements there.
+
+    Parameters
+    ----------
+    nest : Nest
+    shapes : dict
+        Of each array; without time where it has no dimension for it.
+    ranges : dict
+        Of the loop indices to look at, as they run.
+    """
+    ends = {}  # by index: (array, offset, extent) of each access
+    for place in nest.places:
+        extents = place.extents(with_time(place, shapes[place.array]))
+        for d, (index, offset, extent) in enumerate(zip(place.axes, place.offsets, extents, strict=True)):
+            if index in ranges and not (place.phases and place.phases[d][0] > 1):
+                ends.setdefault(index, []).append((place.array, offset, extent))
+    for index, accesses in ends.items():
+        high = ranges[index][1]
+        last = {each for each in accesses if each[2] - each[1] == high}
+        longer = {offset: (name, extent) for name, offset, extent in accesses if name in nest.written}
+        # Arrays of other grids are read at several offsets, or at others than what is written.
+        several = {name for name, *_ in last if len({offset for other, offset, _ in accesses if other == name}) > 1}
+        if several or any(name in nest.written or longer.get(offset, (0, 0))[1] <= end for name, offset, end in last):
+            continue
+        for name, offset, extent in sorted(last):
+            other, more = longer[offset]
+            yield (
+                f"array {name!r} has {extent} elements along index {index!r} of nest {nest.name!r}, and {other!r}, "
+                f"which is written, has {more}: the loop runs over {ranges[index]} and leaves the others as they are. "
+                f'If this is meant, over={{"{index}": {ranges[index]}}} says so; else {name!r} needs {more} elements'
+            )
 
 
 def _extents(nest, shapes, place):

@@ -70,8 +70,8 @@ def forwards(nest, loops):
     if time_index(nest.places, nest.indices, back=True) is None:
         raise ConfigError(
             f"steps={steps}, reverse={tuple(loops.reverse)!r}: nest {nest.name!r} has no time that runs backwards; "
-            f"its first index must be the first subscript of what it writes, at -1, at -1 to +{MOST_HISTORY} in "
-            "what it reads"
+            f"allowed: nests whose first index is the first subscript of what they write, at -1, at -1 to "
+            f"+{MOST_HISTORY} in what they read"
         )
     changed = remembered(
         nest,

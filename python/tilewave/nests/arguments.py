@@ -30,8 +30,16 @@ def split_arguments(nest, arguments):
             f"{', '.join(nest.arrays)}; scalars {', '.join(nest.scalars) or 'none'}"
         )
     if missing := [name for name in nest.arrays if name not in arrays]:
-        raise ConfigError(f"run: nest {nest.name!r} needs its array {missing[0]!r}")
+        raise lacks_array(nest, missing[0])
     return arrays, scalars
+
+
+def lacks_array(nest, name):
+    """Return the error of a call that gives a nest less than its arrays."""
+    return ConfigError(
+        f"run: nest {nest.name!r} needs its array {name!r}; allowed: {name}=, a field or a NumPy array, beside "
+        f"{', '.join(other for other in nest.arrays if other != name) or 'no others'}"
+    )
 
 
 def as_numbers(nest, arguments, copies=False):
@@ -129,7 +137,10 @@ def check_arrays(nest, arrays, context):
                     "ranks; allowed: a field, or a NumPy array on one rank"
                 )
             if not written.flags.writeable:
-                raise ConfigError(f"array {name!r} is written, but its memory is read-only")
+                raise ConfigError(
+                    f"array {name!r} is written, but its memory is read-only; allowed: a writeable one, such as its "
+                    "copy()"
+                )
             check_own_elements(name, written)
         for other, value in arrays.items():
             if other != name and _share(value, written):

@@ -3,6 +3,7 @@
 from tilewave.machine import measure as machine
 from tilewave.nest.nest import Nest
 from tilewave.nests import gather, pivot
+from tilewave.nests.prepare import warn_of_short_arrays
 
 
 def task_call(nest, context, loops, plan, fastmath, arguments, reduce=None, points=None):
@@ -13,5 +14,7 @@ def task_call(nest, context, loops, plan, fastmath, arguments, reduce=None, poin
         yield from machine.looked_up(context)
     checked = pivot.checked if nest.pivot else gather.checked
     call = checked(nest, context, loops, plan, fastmath, arguments, reduce, points)
+    if call:
+        warn_of_short_arrays(context, call.short_arrays(loops))
     yield call.description if call else f"nest {nest.name!r}, in another way"
     return call

@@ -9,18 +9,19 @@ from tilewave.context.checksum import checksum
 from tilewave.errors import ConfigError
 from tilewave.field.field import Field
 from tilewave.kernel.compile import kernel_key
-from tilewave.nest.bounds import Loops
+from tilewave.nest.bounds import Loops, loop_bounds
 from tilewave.nest.changed import check_backwards, forwards, scalars_of, strided
 from tilewave.nest.inner import extents_of
 from tilewave.nest.nest import Nest
 from tilewave.nest.step_rows import refuse_rows
 from tilewave.nest.timeless import without_time
+from tilewave.nest.unreached import check_reached, computes_with_indices
 from tilewave.nests import reductions
 from tilewave.nests.arguments import check_arrays, fields_for_scratch, split_arguments
 from tilewave.nests.batches import batch_of
 from tilewave.nests.operands import as_replicated, copies_of, memory_form, replicated_fields, tables_of
 from tilewave.nests.order_free import order_free
-from tilewave.nests.problem import history_of, make_problem
+from tilewave.nests.problem import box_of_loops, history_of, make_problem
 from tilewave.nests.steps import block_of
 from tilewave.plan.plan import Plan
 
@@ -120,6 +121,9 @@ def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduc
     scalars = nest.bind_scalars({**scalars, **scalars_of(nest, loops)})
     dtypes = {name: arrays[name].dtype for name in nest.arrays}
     captured = {**nest.captured().values, **extents_of(nest, arrays)}
+    if computes_with_indices(nest):
+        box = box_of_loops(nest, arrays, loops.steps, loops.periodic)
+        check_reached(nest, arrays, scalars, loops, loop_bounds(nest.indices, box, loops.over))
     if loops.any_order and not halos and loops.steps is None and not loops.periodic:
         if batch := batch_of(nest, context, arrays, scalars, captured, loops, _extents_given(plan, choices)):
             nest, arrays, loops = batch.nest, batch.arrays, batch.loops

@@ -8,6 +8,7 @@ from tilewave.field.field import Field
 from tilewave.nest.bounds import loop_bounds, loop_directions, read_strides
 from tilewave.nest.inner import extents_of
 from tilewave.nest.timeless import without_time
+from tilewave.nest.unreached import check_reached
 from tilewave.nests.arguments import check_arrays, split_arguments
 from tilewave.nests.problem import box_of_loops, lacking_time
 from tilewave.nests.task_nests import TaskNestCall, is_numpy, threads_of, tile_of
@@ -205,6 +206,7 @@ def checked(nest, context, loops, plan, fastmath, arguments, reduce=None, points
     facts = gathered(nest, arrays, bounds, down, context.size, lanes, loops.steps, grid)
     if facts is None:
         return None
+    check_reached(nest, arrays, nest.bind_scalars(scalars), loops, bounds)
     extents = [high - low for low, high in bounds.box]
     usual = whole.tile if whole else _tile(nest, context, arrays, facts, extents)
     tile = tile_of(choices, usual, "here: a number for each loop")

@@ -13,7 +13,7 @@ from tilewave.nest.changed import check_backwards, forwards, strided
 from tilewave.nest.nest import Nest
 from tilewave.nest.step_rows import refuse_rows
 from tilewave.nest.timeless import timeless_reads, without_time
-from tilewave.nests.arguments import check_kind
+from tilewave.nests.arguments import check_kind, lacks_array
 from tilewave.nests.problem import check_steps, depth_of, lacking_time, make_problem
 from tilewave.plan.fixed import refuse_choices
 
@@ -109,7 +109,8 @@ def parts_of(nests, loops, arguments):
         if not any(name in nest.arrays or name in nest.scalars for nest in nests):
             refuse_choices({name: value})
             raise ConfigError(
-                f"run: none of the nests {', '.join(nest.name for nest in nests)} has an argument {name!r}"
+                f"run: none of the nests {', '.join(nest.name for nest in nests)} has an argument {name!r}; allowed: "
+                f"{', '.join(dict.fromkeys(each for nest in nests for each in (*nest.arrays, *nest.scalars)))}"
             )
         if isinstance(value, Scratch) or isinstance(value, Field) and value.keep == "window":
             raise ConfigError(
@@ -120,7 +121,7 @@ def parts_of(nests, loops, arguments):
     for nest, own, lookups in changed:
         given = {name: value for name, value in arguments.items() if name in nest.arrays or name in nest.scalars}
         if missing := [name for name in nest.arrays if name not in given]:
-            raise ConfigError(f"run: nest {nest.name!r} needs its array {missing[0]!r}")
+            raise lacks_array(nest, missing[0])
         for name in nest.arrays:
             check_kind(nest, name, given[name])
         for name in nest.tables:
@@ -140,7 +141,8 @@ def parts_of(nests, loops, arguments):
         _check_reads(nest, [place for place in places if place[0] in everywhere], written)
         again = frozenset(name for name in nest.written if name in written and name in in_time)
         check_backwards(nest, given, own, None)
-        own = dataclasses.replace(own, steps=1, again=again, stepwise=True)
+        others = frozenset(name for other, *_ in changed if other is not nest for name in other.written)
+        own = dataclasses.replace(own, steps=1, again=again, stepwise=True, others=others)
         parts.append(Part(nest, own, given))
         written |= set(nest.written)
     return parts

@@ -7,6 +7,7 @@ from tilewave.nest.bounds import loop_bounds, loop_directions
 from tilewave.nest.box import shapes_of
 from tilewave.nest.changed import strided
 from tilewave.nest.inner import extents_of
+from tilewave.nest.unreached import check_reached
 from tilewave.nests.arguments import check_arrays, split_arguments
 from tilewave.nests.task_nests import TaskNestCall, threads_of, tile_of
 from tilewave.plan.fixed import fixed_by
@@ -125,6 +126,7 @@ def checked(nest, context, loops, plan, fastmath, arguments, reduce=None, points
     box = tuple(zip(*bounds.box, strict=True))
     problem = _core.PivotProblem(box, list(bounds.constraints), down, rows, columns, matrices)
     scalars, captured = nest.bind_scalars(scalars), {**nest.captured().values, **extents_of(nest, arrays)}
+    check_reached(nest, arrays, scalars, loops, bounds)
     plan = _plan_of(nest, context, bounds, plan)
     kind = f"pivot, downwards {down}"
     return PivotCall(nest, context, arrays, scalars, captured, bounds, problem, plan, bool(fastmath), kind)

@@ -12,6 +12,7 @@ from tilewave.nests.call import checked_call, description_of
 from tilewave.nests.plan_changes import earlier_plan
 from tilewave.nests.repeated import Call
 from tilewave.nests.scaled import present_halos
+from tilewave.notices import warn
 from tilewave.plan.fixed import USUAL, fixed_by
 
 
@@ -40,6 +41,7 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None,
         given = known or checked_call(nest, context, loops, *fixed, fastmath, arguments, reduce, halos)
         # fitted() makes the problem of the call, which looks at its bounds.
         found = context._prepared.get(given.key) or earlier_plan.fitted(context, given)
+        warn_of_short_arrays(context, (found or given).problem.short)
         if found is not None and found.runs is not None and found.runs.enough():
             found = None
         if found is not None:
@@ -55,6 +57,12 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None,
     if not (yield (description, prepared) if error is None else error):
         ready = yield from _decide(context, given)
     return ready
+
+
+def warn_of_short_arrays(context, texts):
+    """Warn once at each line of the program, on rank 0."""
+    if texts and context.rank == 0:
+        warn(texts[0])
 
 
 def _decide(context, given):

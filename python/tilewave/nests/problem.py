@@ -10,7 +10,7 @@ from tilewave import _core
 from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
 from tilewave.nest.bounds import loop_bounds, loop_directions
-from tilewave.nest.box import cut_short, shapes_of
+from tilewave.nest.box import cut_short, shapes_of, short_arrays
 from tilewave.nest.dependences import MOST_HISTORY
 from tilewave.nest.periodic import periodic_ranges, read_periodic
 from tilewave.nests.cuts import has_cuts, set_cuts
@@ -43,6 +43,8 @@ class Problem:
     core : _core.SweepProblem
     cut : tuple of str
         Loops that an array which is only read makes shorter than the written ones allow.
+    short : tuple of str
+        Arrays that do so since they have fewer elements, of which a call warns.
     """
 
     nest: object
@@ -53,6 +55,7 @@ class Problem:
     sequential: str
     core: object
     cut: tuple = ()
+    short: tuple = ()
 
 
 def make_problem(nest, arrays, loops, *, halos=None, reduced=None, off=0):
@@ -77,7 +80,8 @@ def make_problem(nest, arrays, loops, *, halos=None, reduced=None, off=0):
     downwards = tuple(d < 0 for d in loop_directions(nest.indices, loops.reverse))
     if in_time and bounds.ranges[0] != loop_bounds(nest.indices, box).ranges[0]:
         raise ConfigError(
-            f"nest {nest.name!r}: time, index {nest.time!r}, runs over all steps; it cannot be narrowed by over="
+            f"nest {nest.name!r}: time, index {nest.time!r}, runs over all steps; it cannot be narrowed by over=; "
+            f"allowed: over= of {', '.join(nest.indices[1:]) or 'no index'}, and fewer steps="
         )
     sequential = _why_sequential(nest, in_time)
     spread = tuple(
@@ -98,13 +102,16 @@ def make_problem(nest, arrays, loops, *, halos=None, reduced=None, off=0):
     for number, view in enumerate(nest.views):
         if halos and view.array in halos and view in spread:
             core.widen(number, *halos[view.array])
-    free = {
-        index: bounds.box[k]
-        for k, index in enumerate(nest.indices)
-        if not (index == nest.time and steps is not None) and index not in (over or {}) and index not in periodic
-    }
+    free = free_loops(nest, loops, bounds)
     full = {name: (0, *shape) if name in in_time else shape for name, shape in shapes.items()}
-    return Problem(nest, spread, in_time, bounds, downwards, sequential, core, tuple(cut_short(nest, full, free)))
+    cut, short = (tuple(found(nest, full, free)) for found in (cut_short, short_arrays))
+    return Problem(nest, spread, in_time, bounds, downwards, sequential, core, cut, short)
+
+
+def free_loops(nest, loops, bounds):
+    """Return the ranges of the loops that arrays alone bound."""
+    others = {*(loops.over or {}), *loops.periodic} | ({nest.time} if loops.steps is not None else set())
+    return {index: ends for index, ends in zip(nest.indices, bounds.box, strict=True) if index not in others}
 
 
 def box_of_loops(nest, arrays, steps, periodic=()):
@@ -179,7 +186,7 @@ def arrays_in_time(nest, arrays, steps):
         if any(name in lacking for name in nest.written):
             raise ConfigError(
                 f"nest {nest.name!r}: array {lacking[0]!r} has no dimension for index {nest.time!r}, "
-                "which is time then; give steps=, the number of time steps"
+                "which is time then; allowed: steps=, the number of time steps, or an array with this dimension"
             )
         return frozenset()
     if not nest.written:
@@ -189,9 +196,9 @@ def arrays_in_time(nest, arrays, steps):
         )
     if nest.time is None:
         raise ConfigError(
-            f"steps={steps!r}: nest {nest.name!r} has no time; its first index must be the first subscript "
-            f"of what it writes, at +1, and at -{MOST_HISTORY} to +1 in what it reads; for time that runs backwards, "
-            "with reverse=, the other way round"
+            f"steps={steps!r}: nest {nest.name!r} has no time; allowed: nests whose first index is the first "
+            f"subscript of what they write, at +1, and at -{MOST_HISTORY} to +1 in what they read; for time that runs "
+            "backwards, with reverse=, the other way round"
         )
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or not 0 <= steps <= MOST_TIME_STEPS:
         raise ConfigError(f"steps: given {shown(steps)}; allowed: an integer >= 0, up to 2**40")

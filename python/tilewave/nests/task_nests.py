@@ -10,8 +10,10 @@ from tilewave.context.lru_cache import LruCache
 from tilewave.errors import ConfigError, KernelError, is_integer, shown
 from tilewave.field.field import Field
 from tilewave.kernel.compile import compile_kernel
+from tilewave.nest.box import short_arrays
 from tilewave.nests.execute import explain, report_of
 from tilewave.nests.operands import copied, memory_in_c_order
+from tilewave.nests.problem import free_loops
 from tilewave.nests.report import Report
 from tilewave.plan.plan import Plan
 
@@ -72,6 +74,11 @@ class TaskNestCall:
             f"{self.bounds.constraints}, {', '.join(texts)}, scalars {self.scalars!r}, plan {self.plan.choices()}, "
             f"fastmath {self.fastmath}"
         )
+
+    def short_arrays(self, loops):
+        """Texts about arrays that end loops since they have fewer elements than others."""
+        shapes = {name: value.shape for name, value in self.arrays.items()}
+        return tuple(short_arrays(self.nest, shapes, free_loops(self.nest, loops, self.bounds)))
 
     def schedules(self):
         """Those of all ranks."""

@@ -137,7 +137,11 @@ def test_plan_and_schedule():
     assert schedule.functions == ("panel", "update") and tw.check(schedule) is None
 
 
-TABLES = ["sum(T[k, q] for q in range(2))", "max(T[i, q] for q in range(len(T))) + S[k]", "sum(T[q, j] for q in range(3))"]
+TABLES = [
+    "sum(T[k, q] for q in range(2))",
+    "max(T[i, q] for q in range(len(T))) + S[k]",
+    "sum(T[q, j] for q in range(3))",
+]
 
 
 @pytest.mark.parametrize("ranks", [1, 3])

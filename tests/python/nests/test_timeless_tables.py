@@ -52,10 +52,8 @@ def test_as_with_all_of_time(ranks, nests):
     start = np.array([3.0, -1.0, 4.0, 1.0, 5.0])
     arrays = {"V": start, "W": start[::-1].copy(), "a": np.array([4, 0, 0, 2, 1])}
     used = {name for nest in nests for name in nest.arrays}
-    if nests == (norm,):  # V is constant, whatever the time
-        expected = {"W": start - start.min(), "V": start}
-    else:
-        expected = plain(nests, 3, **arrays)
+    # Alone, `norm` has a V that is the same at all times.
+    expected = {"W": start - start.min(), "V": start} if nests == (norm,) else plain(nests, 3, **arrays)
 
     def body(context):
         fields = {n: tw.field((5,), "f8", arrays[n], context=context) for n in "VW" if n in used}
