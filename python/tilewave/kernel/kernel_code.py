@@ -420,11 +420,16 @@ class _Frame:
         if along is None:
             return self.tables.lookup(node, subscripts)
         key, build = self.nest.place_of(node), self.build_at
-        (d,) = along  # the one that rows go along
+        (d,) = along  # the dimension that rows go along
         index = self.tables.inside(key[0], d, subscripts[d], self.names[extent_name(key[0], d)].only.ir)
-        distance = build.mul(build.sub(index, self.first[key[2][d]][0]), self.whole_stride(key))
+        distance = build.mul(build.sub(index, self.whole_first(key)), self.whole_stride(key))
         place = build.gep(self.places[key], [distance], source_etype=I8)
         return Value([Typed(scalar(self.dtypes[key[0]]), build.load(place, typ=ir_type(self.dtypes[key[0]])))])
+
+    def whole_first(self, key):
+        """Return the element along the rows that a place read along a loop inside the body has at the first point."""
+        last = self.nest.indices[-1]
+        return self.build_at.add(self.first[last][0], I64(key[1][key[2].index(last)]))
 
     def whole_stride(self, key):
         """Bytes from element to element along the rows, of a place that is read along a loop inside the body."""

@@ -105,7 +105,8 @@ class _Roles:
             self._array(node)
         for node in subscripts:
             self._names(node)
-        written = {node.value.id for node in subscripts if isinstance(node.ctx, ast.Store)}
+        self.stores = [node for node in subscripts if isinstance(node.ctx, ast.Store)]
+        written = {node.value.id for node in self.stores}
         inner = source.inner_names
         whole = [node for node in subscripts if node.value.id in written and inner & {*self._names_in[node]}]
         subscripts = [node for node in subscripts if node not in whole]
@@ -195,9 +196,13 @@ class _Roles:
                 f"array {name!r} is written, and read along a loop inside the body that is not in place of the last "
                 f"loop index, {indices[-1]!r}, alone: not supported",
                 f"as it is written, {name}[{', '.join(axes or indices)}], at integer distances, with the loop inside "
-                f"the body in place of {indices[-1]!r}; the loops of the nest in another order",
+                f"the body in place of {indices[-1]!r}; the loops of the nest in another order; or a run for each "
+                "part, a diagonal say, that reads what earlier runs have written as another array, which is only read",
             )
-        self.source.accesses[node] = axes, tuple(each[1] if each else 0 for each in used), ()
+        # There it is as the element that is written, which ends the loops where the other one must not.
+        _, offsets, phases = read_access(self.source, next(each for each in self.stores if each.value.id == name))
+        there = zip(used, (0,) * len(used) if phases else offsets, strict=True)
+        self.source.accesses[node] = axes, tuple(each[1] if each else offset for each, offset in there), ()
         self.wholes[node] = along
 
     def _order_of_written(self, node):

@@ -12,6 +12,7 @@ import numpy as np
 from tilewave.context import interrupts
 from tilewave.context.collective import collective, where
 from tilewave.errors import ConfigError, shown
+from tilewave.field.expression import Expression
 from tilewave.field.field import Field
 from tilewave.nest.inner import OF_TERMS
 
@@ -87,7 +88,8 @@ def _of_names_or_fields(function: Callable[P, Any]) -> Callable[P, Any]:
             if not isinstance(each, Field):
                 raise ConfigError(
                     f"{kind}: given {type(each).__name__}; allowed: the name of an array or a local of a nest or an "
-                    f"expression of them, or a field{'; both of one kind' if len(fields) > 1 else ''}"
+                    "expression of them, or a field, or a formula of fields"
+                    f"{'; both of one kind' if len(fields) > 1 else ''}"
                 )
         storages = [each._whole(kind) for each in fields]
         first = fields[0]
@@ -119,7 +121,7 @@ def _of_names_or_fields(function: Callable[P, Any]) -> Callable[P, Any]:
         if kind in OF_TERMS and names and isinstance(names[0], types.GeneratorType):
             return OF_TERMS[kind](*arguments, **keywords)
         if not names or not isinstance(names[0], str):
-            return of_fields(*arguments, **keywords)
+            return of_fields(*map(_as_field, arguments), **{name: _as_field(each) for name, each in keywords.items()})
         given = _bound(function, arguments, keywords)
         order = _checked_ord(given.pop("ord")) if kind == "norm" else 0
         for text in given.values():
@@ -129,6 +131,11 @@ def _of_names_or_fields(function: Callable[P, Any]) -> Callable[P, Any]:
 
     call.of_terms = kind if kind in OF_TERMS else None
     return call
+
+
+def _as_field(value):
+    """Return a field with the values of a formula; another value as it is."""
+    return value.copy() if isinstance(value, Expression) else value
 
 
 def _of_complex_fields(r, fields, storages):
@@ -167,18 +174,19 @@ def _checked_ord(order):
 @overload
 def max(array: str) -> Reduction: ...
 @overload
-def max(array: Field | Iterator[Any]) -> Any: ...
+def max(array: Field | Expression | Iterator[Any]) -> Any: ...
 @_of_names_or_fields
-def max(array: str | Field | Iterator[Any]) -> Any:
+def max(array: str | Field | Expression | Iterator[Any]) -> Any:
     """The largest value: ``tw.run(..., reduce={"best": tw.max("H")})``, or at once for a field.
 
     Parameters
     ----------
-    array : str, Field or generator
+    array : str, Field, Expression or generator
         A str: an array of the nest that `run` is given, a local of its body, or an expression of these, ``"abs(d)"``;
         of all points, while they are computed. An array stands for the element that a point writes, or else reads at
         the point. Where some paths through the body do not assign the local or element, points that took another path
-        do not count. A field: of its elements now. A generator, in a body: of its terms, as Python's `max`.
+        do not count. A field, or a formula of fields (``u - v``): of its elements now. A generator, in a body: of its
+        terms, as Python's `max`.
 
     Returns
     -------
@@ -203,9 +211,9 @@ def max(array: str | Field | Iterator[Any]) -> Any:
 @overload
 def min(array: str) -> Reduction: ...
 @overload
-def min(array: Field | Iterator[Any]) -> Any: ...
+def min(array: Field | Expression | Iterator[Any]) -> Any: ...
 @_of_names_or_fields
-def min(array: str | Field | Iterator[Any]) -> Any:
+def min(array: str | Field | Expression | Iterator[Any]) -> Any:
     """The smallest value; as `max`."""
     return {"array": array}
 
@@ -213,11 +221,11 @@ def min(array: str | Field | Iterator[Any]) -> Any:
 @overload
 def argmax(array: str) -> Reduction: ...
 @overload
-def argmax(array: Field) -> tuple[int, ...]: ...
+def argmax(array: Field | Expression) -> tuple[int, ...]: ...
 @overload
 def argmax(array: Iterator[Any]) -> int: ...
 @_of_names_or_fields
-def argmax(array: str | Field | Iterator[Any]) -> Any:
+def argmax(array: str | Field | Expression | Iterator[Any]) -> Any:
     """The subscripts of the largest value, a tuple; of equals the lexicographically first; as `max`.
 
     Those of the array's element; the loop indices of the point for a local and for an expression. Of a generator, in a
@@ -229,11 +237,11 @@ def argmax(array: str | Field | Iterator[Any]) -> Any:
 @overload
 def argmin(array: str) -> Reduction: ...
 @overload
-def argmin(array: Field) -> tuple[int, ...]: ...
+def argmin(array: Field | Expression) -> tuple[int, ...]: ...
 @overload
 def argmin(array: Iterator[Any]) -> int: ...
 @_of_names_or_fields
-def argmin(array: str | Field | Iterator[Any]) -> Any:
+def argmin(array: str | Field | Expression | Iterator[Any]) -> Any:
     """The subscripts of the smallest value, a tuple; of equals the lexicographically first; as `argmax`."""
     return {"array": array}
 
@@ -241,9 +249,9 @@ def argmin(array: str | Field | Iterator[Any]) -> Any:
 @overload
 def sum(array: str) -> Reduction: ...
 @overload
-def sum(array: Field | Iterator[Any]) -> Any: ...
+def sum(array: Field | Expression | Iterator[Any]) -> Any: ...
 @_of_names_or_fields
-def sum(array: str | Field | Iterator[Any]) -> Any:
+def sum(array: str | Field | Expression | Iterator[Any]) -> Any:
     """The sum; as `max`. That of nothing is 0.
 
     Of integers and booleans as int64, modulo 2**64. Of floats as float64: the exact sum, rounded once, as `math.fsum`
@@ -257,14 +265,14 @@ def sum(array: str | Field | Iterator[Any]) -> Any:
 @overload
 def dot(array: str, other: str) -> Reduction: ...
 @overload
-def dot(array: Field, other: Field) -> Any: ...
+def dot(array: Field | Expression, other: Field | Expression) -> Any: ...
 @_of_names_or_fields
-def dot(array: str | Field, other: str | Field) -> Any:
+def dot(array: str | Field | Expression, other: str | Field | Expression) -> Any:
     """The sum of products: ``tw.run(..., reduce={"uv": tw.dot("u", "v")})``, or at once for two fields of one shape.
 
     Parameters
     ----------
-    array, other : str, or Field
+    array, other : str, Field or Expression
         As for `max`; a point counts where both have a value.
 
     Returns
@@ -284,14 +292,14 @@ def dot(array: str | Field, other: str | Field) -> Any:
 @overload
 def norm(array: str, ord: float = 2) -> Reduction: ...
 @overload
-def norm(array: Field, ord: float = 2) -> np.float64: ...
+def norm(array: Field | Expression, ord: float = 2) -> np.float64: ...
 @_of_names_or_fields
-def norm(array: str | Field, ord: float = 2) -> Any:
+def norm(array: str | Field | Expression, ord: float = 2) -> Any:
     """The norm of all values as one vector; as `max`. That of nothing is 0.
 
     Parameters
     ----------
-    array : str or Field
+    array : str, Field or Expression
     ord : 1, 2 or numpy.inf
         The sum of magnitudes, the root of the sum of squares, or the largest magnitude.
 

@@ -269,3 +269,18 @@ def test_planes_are_saved(ranks, tmp_path):
 
     results_of(ranks, 1, body)
     assert np.array_equal(np.load(tmp_path / "plane.npy"), a[..., 3])
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_functions_of_fields_take_formulas(ranks, seed):
+    a, b = np.random.default_rng(seed).integers(-9, 9, (2, 5, 4)).astype("f8")
+
+    def body(context):
+        u, v = (tw.field(x, context=context) for x in (a, b))
+        assert tw.max(u - v) == (a - b).max() and tw.min(array=u - v) == (a - b).min()
+        assert tw.sum(u * v) == (a * b).sum() == tw.dot(u, v + 0) and tw.norm(u - v, ord=1) == abs(a - b).sum()
+        assert tw.argmax(u - v) == np.unravel_index((a - b).argmax(), a.shape)
+        with pytest.raises(tw.ConfigError, match="max: given int; allowed: .* a formula of fields"):
+            tw.max(3)
+
+    results_of(ranks, 1, body)

@@ -128,6 +128,25 @@ def test_steps_that_skip_elements(ranks, door, over):
     assert np.array_equal(results_of(ranks, 1, body)[0], expected[4])
 
 
+@pytest.mark.parametrize("offsets", [(-1, 1, -1), (0, -1, 1), (1, 0, 0)])
+@pytest.mark.parametrize("direct", ["", " + A[i, j]"])
+def test_loops_are_bounded_by_the_elements_at_the_point(offsets, direct):
+    """What a loop inside the body reads along a whole axis does not end the loop around it."""
+    i, j, other = offsets
+    value = f"max(X[q] + A[i+{other}, q] for q in range(5)){direct}"
+    whole = tw.nest_from(f"def whole(A, X, i, j): A[i+{i}, j+{j}] = {value}".replace("+-", "-"))
+    A, X = np.random.default_rng(1).integers(0, 9, (4, 5)).astype("f8"), np.arange(5.0)
+    expected = A.copy()
+    for point in ((i, j) for i in range(-1, 5) for j in range(-1, 6)):
+        rows, columns = [point[0] + i, point[0] + other], [point[1] + j]
+        if direct:
+            rows, columns = [*rows, point[0]], [*columns, point[1]]
+        if all(0 <= row < 4 for row in rows) and all(0 <= column < 5 for column in columns):
+            whole.function(expected, X, *point)
+    tw.run(whole, A=A, X=X)
+    assert np.array_equal(A, expected)
+
+
 def test_no_rate_is_measured_of_tasks():
     paths = tw.nest_from("def paths(D, k, i, j): D[i, j] = min(D[i, j], D[i, k] + D[k, j])")
 

@@ -374,7 +374,7 @@ class InnerRows:
         for d, part, _ in self._subscripts(node):
             index = self._value(part)
             if key:
-                distance = build.mul(build.sub(index, frame.first[self.nest.indices[-1]][0]), frame.whole_stride(key))
+                distance = build.mul(build.sub(index, frame.whole_first(key)), frame.whole_stride(key))
             elif self.unit and self._uses_row(part):  # points are elements: the row's first one, and the point
                 here = build.sub(index, build.mul(self.frame.point, self._change()))
                 base = build.gep(base, [build.mul(here, self._stride(node, d))], source_etype=I8)
