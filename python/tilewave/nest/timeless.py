@@ -5,6 +5,7 @@ import copy
 
 from tilewave.errors import ConfigError
 from tilewave.nest.changed import ChangedNest, remembered
+from tilewave.nest.dependences import MOST_HISTORY
 from tilewave.nest.inner import extent_of
 from tilewave.nest.nest import Nest
 from tilewave.nest.subscript import linear_form, subscripts_of
@@ -23,6 +24,8 @@ def timeless_reads(nest, loops, arrays):
     if not isinstance(nest, Nest) or loops.steps is None or not nest.tables:
         return []
     time, reads = nest.indices[0], {}
+    back = isinstance(loops.reverse, tuple | list) and time in loops.reverse
+    known = range(-1, MOST_HISTORY + 1) if back else range(-MOST_HISTORY, 2)
     for node in nest.source.nodes:
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in nest.tables:
             reads.setdefault(node.value.id, []).append(node)
@@ -30,7 +33,7 @@ def timeless_reads(nest, loops, arrays):
     for name, nodes in reads.items():
         offsets = [_offset(subscripts_of(node)[0], time) for node in nodes]
         lacks = 1 <= getattr(arrays.get(name), "ndim", 0) == nest.table_rank(name) - 1
-        if lacks and None not in offsets:
+        if lacks and all(offset in known for offset in offsets):
             found += [(name, offset, node) for offset, node in zip(offsets, nodes, strict=True)]
     return found
 

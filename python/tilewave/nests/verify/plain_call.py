@@ -9,6 +9,7 @@ from tilewave.field.field import Field
 from tilewave.field.values import digest, fill
 from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
+from tilewave.nest.timeless import timeless_reads
 from tilewave.nests.arguments import as_numbers, fields_for_scratch
 from tilewave.nests.chain_body import memory_of
 from tilewave.nests.parts_of_step import loops_of
@@ -88,7 +89,7 @@ class PlainCall:
         shapes = {name: levels[0].shape for name, levels in copies.items()}
         each = loops_of(self.nests, self.loops) if self.several else [(self.nests[0], self.loops)]
         down = steps is not None and self.nests[0].indices[0] in each[0][1].reverse
-        times = {} if steps is None else self._times(copies, steps, -1 if down else 1)
+        times = {} if steps is None else self._times(each, copies, steps, -1 if down else 1)
         arrays = {name: times.get(name, levels[0]) for name, levels in copies.items()}
         scalars = [
             nest.bind_scalars({name: self.arguments[name] for name in nest.scalars if name in self.arguments})
@@ -155,14 +156,16 @@ class PlainCall:
             for array in times.values():
                 array.end()
 
-    def _times(self, copies, steps, sign):
+    def _times(self, each, copies, steps, sign):
         """The `TimeSteps` of the arrays that have no dimension for time."""
-        back = {}
-        for nest in self.nests:
-            for place in nest.places:
-                name = place.array
-                if copies[name][0].ndim == nest.parameters.ranks[name] - 1 and name not in nest.rows:
-                    back[name] = max(back.get(name, 0), -sign * place.offsets[0])
+        back, latest = {}, {name: levels[0] for name, levels in copies.items()}
+        for nest, own in each:
+            reads = [(place.array, place.offsets[0]) for place in nest.places]
+            reads = [(name, at) for name, at in reads if latest[name].ndim < nest.parameters.ranks[name]]
+            reads += [(name, at) for name, at, _ in timeless_reads(nest, own, latest)]
+            for name, at in reads:
+                if name not in nest.rows:
+                    back[name] = max(back.get(name, 0), -sign * at)
         written = {name for nest in self.nests for name in nest.written}
         first = 0 if sign > 0 else steps
         return {name: TimeSteps(copies[name], first, sign, count, name in written) for name, count in back.items()}

@@ -24,6 +24,8 @@ def scalar_rows(nest, arrays, scalars, wraps):
     in_time = any(isinstance(array, TimeSteps) for array in arrays.values())
     if nest.rows or nest.parameters.wholes or len(nest.indices) == in_time:
         return None
+    if any(isinstance(arrays[name], TimeSteps) for name in nest.tables):
+        return None
     try:
         return ScalarRows(nest, arrays, scalars, wraps)
     except ConfigError:  # a type that only a derived nest has
