@@ -35,6 +35,8 @@ def read(path, most=MOST_BYTES):
 
     Raises
     ------
+    ConfigError
+        For what is no path.
     OSError
         When it cannot be read, is no regular file (a FIFO would wait for a writer, a device may never end), or is
         larger; ``strerror`` says which.
@@ -50,6 +52,8 @@ def read(path, most=MOST_BYTES):
 @contextlib.contextmanager
 def opened(path, most=None):
     """Open a regular file to read its bytes; errors are those of `read`."""
+    if not isinstance(path, str | bytes | os.PathLike):
+        raise ConfigError(f"given {shown(path)}; allowed: a path")
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         status = os.fstat(handle)

@@ -29,7 +29,8 @@ def path_of(what, path):
         text = os.fspath(path)
         if not isinstance(text, str) or not text or "\0" in text:
             raise TypeError
-    except TypeError:
+        os.fsencode(text)
+    except (TypeError, UnicodeEncodeError):
         raise ConfigError(
             f"{what}: path {shown(path)} was given; allowed: the name of a .npy file, or of a .zarr folder"
         ) from None

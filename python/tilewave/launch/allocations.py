@@ -16,7 +16,7 @@ from tilewave.launch.hosts import HOST, Allocation, in_blocks, ranks_of, read_ho
 from tilewave.launch.variables import LaunchError, number
 
 MOST_HOSTS = 1 << 20  # of an allocation: no list of hosts is expanded beyond
-LISTED = r"(?:[\w.-]+|\[[\d,-]+\])+"  # hosts of a list of SLURM
+LISTED = r"(?:[\w.-]|\[[\d,-]+\])+"  # hosts of a list of SLURM
 FLUX_ANSWER_S = 30.0  # so long `flux resource list` may take
 
 

@@ -228,11 +228,14 @@ def read(path, private=False):
     if str(path) in named() and not os.path.exists(path):
         path = EXAMPLES / f"{path}.json"
     try:
-        return (_core.file_cache.read_private if private else files.read)(path).decode()
+        data = _core.file_cache.read_private(path) if private else files.read(path, files.MOST_TEXT_BYTES)
+        return data.decode()
     except OSError as error:
         raise ConfigError(
             f"{path}: no machine can be read there ({error.strerror or error}); allowed: a file that "
             f"`tilewave measure -o FILE` wrote, or one of {', '.join(named())}"
         ) from None
+    except ConfigError as error:
+        raise ConfigError(f"Machine.load: {error}") from None
     except ValueError:
         raise ConfigError(f"{path}: is no text; allowed: a file that `tilewave measure -o FILE` wrote") from None

@@ -156,7 +156,7 @@ class Plan(Value):
             run.
         """
         try:
-            return _from_data(cls, json.loads(files.read(path)))
+            return _from_data(cls, json.loads(files.read(path, files.MOST_TEXT_BYTES)))
         except (OSError, ValueError, RecursionError) as error:
             raise ConfigError(f"{path} is no saved plan: {error}") from None
 

@@ -52,7 +52,7 @@ def test_lists_of_slurm(text, hosts):
 @pytest.mark.parametrize(
     "text",
     ["", ",a", "n[", "n[]", "n[1", "n1]", "n[3-1]", "n[a-b]", "n[1-]", "n[1-9999999]", "n 1", "-n1", "n[1]]", "n;1",
-     "n1\n", "n[1\n]", "n[²]", "n[" + "0" * 5000 + "1]", "n[" + "9" * 5000 + "]"],
+     "n1\n", "n[1\n]", "n[²]", "n[" + "0" * 5000 + "1]", "n[" + "9" * 5000 + "]", "n" * 5000 + "["],
 )
 def test_what_is_no_list_of_slurm(text):
     with pytest.raises(LaunchError, match="SLURM_JOB_NODELIST is .*; allowed: hosts as in"):
