@@ -68,6 +68,10 @@ class BoundNest:
         """Give the kernel the tables as they are now."""
         whole = {name: table for name, table in (self.tables or {}).items() if name in self.replicated}
         self.tables = tables_of(self.kernel.nest, {**self.arrays, **whole})
+        self.pack()
+
+    def pack(self):
+        """Give the kernel the scalars, and tables that it copies, as they are now."""
         packed = self.kernel.pack(self.values, self.tables)
         self.environment = packed, packed.ctypes.data
 

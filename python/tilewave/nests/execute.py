@@ -156,6 +156,8 @@ def run_on_one_rank(nest, ready, begun):
             solo = context.solo()
             fields = {name: wholes[name] for name in spread if name in nest.tables and name not in nest.updates}
             ready.tables = {**ready.tables, **fields}
+            if ready.kernel.copies_tables:
+                ready.pack()
             stored = {name: _stored(wholes[name], solo) for name in ready.stored}
             with_history = {
                 name: field(whole.shape, whole.dtype, whole, history=before[name], context=solo)
@@ -242,6 +244,8 @@ def _whole_operands(nest, ready):
         address = whole[name].ctypes.data
         context._moves(ready.arrays[name]._storage.gather, address if context.rank == 0 else 0)
         context._core.broadcast_into(address, whole[name].nbytes)
+    if ready.kernel.copies_tables:
+        ready.pack()
 
 
 def _stored(window, context):

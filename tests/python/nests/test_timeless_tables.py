@@ -1,4 +1,4 @@
-"""Tables without a dimension for time: loops in bodies of several nests, and of one with steps. Plain loops."""
+"""Tables without a dimension for time, in loops of bodies and look-ups; fields as tables. Plain loops."""
 
 import numpy as np
 import pytest
@@ -86,3 +86,26 @@ def test_no_array_for_several_nests(wrong):
         given = {"V": tw.field((5,)), "W": tw.field((5,))} | {name: wrong}
         with pytest.raises(tw.ConfigError, match="array '.'|table 'V'"):
             tw.run((move, norm), steps=2, **given)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("body", ["A[i] = A[i] * T[s]", "A[i] = A[i-1] + T[s] + T[i % 5]"])
+def test_fields_as_tables_of_long_rows(ranks, body):
+    """Kernels of long rows have copies of small tables: of the whole field, as it is when the run begins."""
+    nest = tw.nest_from(f"def some(A, T, i, *, s): {body}")
+    first, second = np.array([2, 3, 4, 5, 6], "f4"), np.array([1, 2, 1, 2, 1], "f4")
+    expected = np.ones(131, "f4")
+    for table in (first, first, second):
+        for i in range(1 if "i-1" in body else 0, 131):
+            nest.function(expected, table, i, s=1)
+
+    def run(context):
+        A, T = tw.field((131,), "f4", init=1.0, context=context), tw.field(first, context=context)
+        tw.run(nest, A=A, T=T, s=1, context=context)
+        bound = tw.bind(nest, A=A, T=T, s=1, context=context)
+        bound.run()
+        T[...] = second
+        bound.run()
+        return A.gather()
+
+    assert np.array_equal(results_of(ranks, 1, run)[0], expected)
