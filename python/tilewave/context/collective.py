@@ -269,6 +269,20 @@ def where():
     return ""
 
 
+@interrupts.keeps
+def agreed(name, context, make):
+    """What `make` gives, before a collective call; what it raises on one rank is raised on all that come to the call.
+
+    A function of collective calls checks its arguments so: ``axes = agreed("tw.Field.sum", context, check)``.
+    """
+    try:
+        return make()
+    except Exception as problem:
+        with context._lock:
+            context.agree(_wrong(name, problem), _call="")  # of no function: the others may be at any
+        raise
+
+
 def ready(text, make):
     """Make something on this rank, once all ranks have agreed on `text`; what `make` raises on one is raised on all.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tilewave.errors import ConfigError
+from tilewave.field.values import dtype_of
 from tilewave.nest.names import FUNCTIONS
 from tilewave.not_numpy import NotNumPy
 
@@ -88,7 +89,7 @@ def _operator(ufunc: Callable[..., Any], swapped: bool = False) -> Callable[[Any
 
 
 def _in_place(symbol: str, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda self, other: self._become(symbol, function(self, other))
+    return lambda self, other: self._become(symbol, lambda: function(self, other))
 
 
 class Arithmetic(NotNumPy):
@@ -153,9 +154,9 @@ class Arithmetic(NotNumPy):
     __ilshift__: Operator = _in_place("<<", operator.lshift)
     __irshift__: Operator = _in_place(">>", operator.rshift)
 
-    def _become(self, symbol: str, value: Expression) -> Any:
+    def _become(self, symbol: str, make: Callable[[], Expression]) -> Any:
         """Return what the operator in place gives the name: of an expression another one."""
-        return value
+        return make()
 
     def __hash__(self) -> int:
         return object.__hash__(self)
@@ -214,7 +215,7 @@ class Arithmetic(NotNumPy):
 
     def astype(self, dtype: Any) -> Expression:
         """The elements as another dtype, converted as NumPy converts: an expression, as ``2 * u`` is."""
-        return Expression(np.dtype(dtype).type, (self,))
+        return Expression(dtype_of(dtype).type, (self,))
 
     def sum(self, axis: int | Sequence[int] | None = None) -> Any:
         """The sum of all elements, or along axes; collective.

@@ -10,10 +10,10 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.context import interrupts
-from tilewave.context.collective import collective, holds_context, where
+from tilewave.context.collective import agreed, collective, holds_context, where
 from tilewave.errors import ConfigError, is_integer, shown
 from tilewave.field.expression import Arithmetic
-from tilewave.field.index import Selection, pack, unpack
+from tilewave.field.index import Selection, pack, require_all, unpack
 from tilewave.field.part import Part
 from tilewave.field.saving import labels, save
 from tilewave.field.time_buffer import TimeBuffer
@@ -336,18 +336,13 @@ class Field(Arithmetic):
         Collective: one round of small messages; each rank sets what it owns.
         """
         if isinstance(value, Arithmetic):
-            parts = given if isinstance(given, tuple) else (given,)
-            if not all(each is Ellipsis or isinstance(each, slice) and each == slice(None) for each in parts):
-                raise ConfigError(
-                    "field[...] = : an expression of fields was given for a part of a field; allowed: field[...] = for "
-                    "all of it, or a nest with over="
-                )
+            agreed("tw.Field.__setitem__", self.context, lambda: require_all(given))
             self._assigned(self, value)
         else:
             as_index_error(lambda: self._set(given, value))
 
-    def _become(self, symbol, value):
-        self._assigned(self, value, symbol)
+    def _become(self, symbol, make):
+        self._assigned(self, agreed(f"tw.Field {symbol}=", self.context, make), symbol)
         return self
 
     @collective("tw.Field.copy")

@@ -140,3 +140,14 @@ def _whole(entry, axis, extent):
     if not -extent <= number < extent:
         raise SubscriptError(f"{SUBSCRIPT}index {number} is out of bounds for dimension {axis} with extent {extent}")
     return number % extent
+
+
+def require_all(given):
+    """Refuse subscripts of a part of a field, which expressions are not computed for."""
+    parts = given if isinstance(given, tuple) else (given,)
+    whole = lambda each: isinstance(each, slice) and each.start is each.stop is each.step is None
+    if not all(each is Ellipsis or whole(each) for each in parts):
+        raise ConfigError(
+            "field[...] = : an expression of fields was given for a part of a field; allowed: field[...] = for all of "
+            "it, or a nest with over="
+        )

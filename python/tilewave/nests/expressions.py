@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 
+from tilewave.context.collective import agreed
 from tilewave.errors import ConfigError, is_integer, shown
 from tilewave.field.create import field
 from tilewave.field.expression import Arithmetic, Expression
@@ -74,6 +75,12 @@ class _Body:
 
 def assigned(target, value, symbol=""):
     """``target[...] = value``; `symbol`: of NumPy's ``+=`` or its like, which refuses another kind of numbers."""
+    body = agreed("tw.Field.__setitem__", target.context, lambda: _assignment(target, value, symbol))
+    body.run("assign", target.context)
+    target._changes += 1
+
+
+def _assignment(target, value, symbol):
     whole = target.shape[target.ndim - value.ndim :] if value.ndim <= target.ndim else None
     if value.shape != whole:
         raise ConfigError(
@@ -95,8 +102,7 @@ def assigned(target, value, symbol=""):
     body = _Body(target.ndim)
     text = body.value(value)
     body.lines.append(f"{body.element(target)} = {text}")
-    body.run("assign", target.context)
-    target._changes += 1
+    return body
 
 
 def copied(value):
@@ -107,7 +113,7 @@ def copied(value):
 
 def reduced(kind, value, axis):
     """The result of `Field.sum` and its kin."""
-    axes = _axes(kind, axis, value.ndim)
+    axes = agreed(f"tw.Field.{kind}", value.context, lambda: _axes(kind, axis, value))
     if kind in ("any", "all"):
         value = value if value.dtype.kind == "b" else Expression(np.not_equal, (value, 0))
     if len(axes) < value.ndim:
@@ -121,15 +127,16 @@ def reduced(kind, value, axis):
     if isinstance(value, Field) and (value.size or kind == wanted):
         return getattr(reduction, wanted)(value)
     body = _Body(value.ndim)
-    text = body.value(value)
+    text = agreed(f"tw.Field.{kind}", value.context, lambda: body.value(value))
     found = body.run(kind, value.context, reduce={"found": getattr(reduction, wanted)(text)}).results["found"]
     if found is None and kind not in ("any", "all"):
         raise ConfigError(f"{kind}: an expression of shape {value.shape} has no elements")
     return np.bool_(kind == "all") if found is None else found
 
 
-def _axes(kind, axis, ndim):
+def _axes(kind, axis, value):
     """The axes along which is reduced, in order."""
+    ndim = value.ndim
     given = range(ndim) if axis is None else axis if isinstance(axis, tuple | list) else (axis,)
     several = isinstance(axis, tuple | list) and (not axis or kind.startswith("arg"))
     if several or any(not is_integer(each, -ndim, ndim - 1) for each in given):
@@ -137,6 +144,8 @@ def _axes(kind, axis, ndim):
     axes = sorted({int(each) % ndim for each in given})
     if len(axes) != len(given):
         raise ConfigError(f"{kind}: axis={shown(axis)} was given; allowed: each axis once")
+    if 0 in (value.shape[k] for k in axes) and len(axes) < ndim and kind not in ("sum", "any", "all"):
+        raise ConfigError(f"{kind}: there are no elements along axis {axes}; allowed: extents above 0")
     return axes
 
 
@@ -145,8 +154,6 @@ def _along(kind, value, axes):
     rest = [k for k in range(value.ndim) if k not in axes]
     shape = tuple(value.shape[k] for k in rest)
     count = int(np.prod([value.shape[k] for k in axes]))
-    if not count and kind not in ("sum", "any", "all"):
-        raise ConfigError(f"{kind}: there are no elements along axis {axes}; allowed: extents above 0")
     if kind in ("sum", "mean") and value.dtype.kind == "c":
         real, imaginary = (_along(kind, Expression(part, (value,)), axes) for part in (np.real, np.imag))
         return Expression(np.add, (real, Expression(np.multiply, (imaginary, 1j)))).copy()
@@ -157,7 +164,7 @@ def _along(kind, value, axes):
     else:
         dtype = "f8" if exact else "i8" if place else value.dtype
     body = _Body(value.ndim)
-    x = body.value(value)
+    x = agreed(f"tw.Field.{kind}", value.context, lambda: body.value(value))
     names = ", ".join(INDICES[k] for k in rest)
     at = lambda of: f"{body.array(of)}[{names}]"
     made = field(shape, dtype, 1 if kind == "all" else None, context=value.context)
