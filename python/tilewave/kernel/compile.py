@@ -443,10 +443,10 @@ class _Recipe:
         row = self.build()
         facts = self._facts(row)
         if stored is not None:  # NumPy has other loops on the same processor, as its environment may ask for
-            return lambda: _compiled(row), facts, False
+            return lambda: _compiled(row, self.nest), facts, False
 
         def made():
-            return json.dumps(facts).encode() + b"\0" + _compiled(row)
+            return json.dumps(facts).encode() + b"\0" + _compiled(row, self.nest)
 
         return lambda: _parted(kernel_cache.object_code(key, made))[0], facts, False
 
@@ -462,9 +462,16 @@ class _Recipe:
         }
 
 
-def _compiled(row):
+def _compiled(row, nest):
     """The object code of a module."""
-    return processor.object_code(str(row.module))
+    try:
+        return processor.object_code(str(row.module))
+    except RuntimeError as error:
+        raise ConfigError(
+            f"{nest.source.file}:{nest.line}: nest {nest.name!r} does not compile: LLVM refuses what was made of it, "
+            f"{str(error).splitlines()[0]}, which is an error in Tilewave; allowed: TILEWAVE_WITHOUT=wide_rows,strips,"
+            "simd_rows,jammed_rows,row_check,permuted in the environment, which leaves most of the code out"
+        ) from None
 
 
 @functools.cache

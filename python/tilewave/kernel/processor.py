@@ -1,5 +1,6 @@
 """What kernels use of the processor: its vectors, its permutation of bytes, how far ahead it fetches; its code."""
 
+import contextlib
 import ctypes
 import functools
 import threading
@@ -39,7 +40,7 @@ def object_code(text):
     """The object code of an LLVM module, from its text. Threads may call it at the same time."""
     machine = target_machine()
     module = optimised(text, machine)
-    with ffi.OutputString() as error:
+    with contextlib.closing(module), ffi.OutputString() as error:
         code = _without_lock("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1, error)
         if not code:
             raise RuntimeError(str(error))
@@ -54,12 +55,16 @@ def optimised(text, machine):
     with _ASKING:
         _ask_for_sums_in_order()
     parsed = llvm.parse_assembly(text, llvm.create_context())
-    parsed.verify()
-    tuning = llvm.create_pipeline_tuning_options(speed_level=3)
-    tuning.loop_vectorization = True
-    tuning.slp_vectorization = True
-    passes = llvm.create_pass_builder(machine, tuning)
-    _without_lock("LLVMPY_RunNewModulePassManager")(passes.getModulePassManager(), parsed, passes)
+    try:
+        parsed.verify()
+        tuning = llvm.create_pipeline_tuning_options(speed_level=3)
+        tuning.loop_vectorization = True
+        tuning.slp_vectorization = True
+        passes = llvm.create_pass_builder(machine, tuning)
+        _without_lock("LLVMPY_RunNewModulePassManager")(passes.getModulePassManager(), parsed, passes)
+    except BaseException:
+        parsed.close()  # before its context: an error's traceback would keep both until the garbage collector comes
+        raise
     return parsed
 
 

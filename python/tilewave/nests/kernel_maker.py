@@ -139,7 +139,8 @@ def with_plan(given, prepared, core):
         except ConfigError:
             raise
         except Exception as error:
-            raise ConfigError(f"nest {nest.name!r} does not compile: {type(error).__name__}: {error}") from error
+            where = f"{nest.source.file}:{nest.line}: nest {nest.name!r}"
+            raise ConfigError(f"{where} does not compile: {type(error).__name__}: {error}") from error
     return dataclasses.replace(prepared, sweep=sweep, kernel=kernel, made_from=made_from, subscripts=subscripts)
 
 

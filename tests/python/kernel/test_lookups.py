@@ -7,6 +7,7 @@ import re
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from local_ranks import results_of
 
 import tilewave as tw
 import tilewave.kernel.processor
@@ -389,6 +390,26 @@ def test_a_table_is_looked_up_as_it_is_when_a_run_begins(way):
         tw.run((change, add), T=T, u=u, g=g, steps=3)
         np.testing.assert_array_equal(u, 3 * g + 6)
         np.testing.assert_array_equal(T, np.arange(5) + 3)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_tables_that_are_fields(ranks):
+    """They come to all ranks, or to the one that computes, before what a kernel copies of them is copied."""
+    nest = body("A[i] = A[i] * T[g[i]]", "A, T, g, i")
+    in_order = body("A[i] = A[i-1] * 0 + T[g[i]] * T[s]", "A, T, g, i, *, s")
+
+    def run(context):
+        T = tw.field(np.arange(2, 7, dtype="f4"), context=context)
+        A, B = (tw.field((150,), "f4", init=1.0, context=context) for _ in range(2))
+        given = {"T": T, "g": np.arange(150) % 5, "context": context}
+        tw.run(nest, A=A, **given)
+        tw.run(in_order, A=B, **given, s=1)
+        return A.gather(), B.gather()
+
+    for _ in range(2):
+        A, B = results_of(ranks, 1, run)[0]
+        assert np.array_equal(A, np.arange(150) % 5 + 2)
+        assert B[0] == 1 and np.array_equal(B[1:], (np.arange(1, 150) % 5 + 2) * 3)
 
 
 @pytest.mark.skipif("avx512vbmi" not in HERE, reason="looks for instructions of AVX-512")

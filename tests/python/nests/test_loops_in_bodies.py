@@ -177,6 +177,39 @@ def test_strides():
     assert np.array_equal(V.gather(), [3, 1, 4])
 
 
+@tw.nest
+def aside(A, X, i, j, *, n):
+    A[i-1, j+1] = sum((X[q] if A[i-1, q] < 3 else A[i, q] - A[i-1, j+1]) for q in range(n))
+
+
+def test_what_is_written_beside_the_point(n=5):
+    A = np.arange(3.0 * n).reshape(3, n)
+    B, X = A.copy(), np.arange(1.0 * n)
+    tw.run(aside, A=A, X=X, n=n)
+    plainly(aside, [range(1, 3), range(-1, n - 1)], B, X, n=n)
+    assert np.array_equal(A, B)
+
+
+@tw.nest
+def pivots(D, T, k, i, j):
+    D[i, j] = D[i, j] + D[i, k] * D[k, j] + sum(T[k, q] for q in range(2))
+
+
+@tw.nest
+def sums(A, Y, i, *, n):
+    A[i] = sum(Y[i, q] for q in range(n))
+
+
+def test_loops_that_given_arrays_bound():
+    D, E, T = np.ones((2, 2)), np.ones((2, 2)), np.ones((2, 2))
+    tw.run(pivots, D=D, T=T)
+    plainly(pivots, [range(2)] * 3, E, T)
+    assert np.array_equal(D, E)
+    A = np.zeros(5)
+    tw.run(sums, A=A, Y=np.ones((5, 4)), n=2, over={"i": (1, 5, 3)})
+    assert np.array_equal(A, [0, 2, 0, 0, 2])
+
+
 def test_numbers_from_outside_in_ranges():
     for c in (-1, -2, 0):
         nest = tw.nest_from("def ends(y, A, i): y[i] = sum(A[i, q] for q in range(c + A.shape[1]))", {"c": c})

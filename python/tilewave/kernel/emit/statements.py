@@ -3,12 +3,14 @@
 import ast
 from dataclasses import dataclass, field, replace
 
+from tilewave.errors import ConfigError
 from tilewave.kernel.emit.functions import call
 from tilewave.kernel.emit.inner_loop import InnerLoop
 from tilewave.kernel.emit.reduced_values import TRUE, joined, store_values, watched_names
 from tilewave.kernel.types import arithmetic
 from tilewave.kernel.types.casts import assign, truth
 from tilewave.kernel.types.values import I8, Typed, Value, constant
+from tilewave.nest.affine import NotAffine
 from tilewave.nest.helpers import MOST_CALLS, helper_of
 from tilewave.nest.inner import extent_name, extent_of, is_inner, kind_of
 from tilewave.nest.names import Scope
@@ -114,7 +116,13 @@ class Body:
             if self.state is None:
                 return
             self.e.line = self.source.line(statement)
-            self._statement(statement)
+            try:
+                self._statement(statement)
+            except (ConfigError, NotAffine, Unsupported, MemoryError):
+                raise
+            except Exception as error:
+                what = f"no translation was found, {type(error).__name__}: {error}, which is an error in Tilewave"
+                raise self.source.error(statement, what, "a simpler statement, or several") from error
 
     def _statement(self, node):
         if isinstance(node, ast.Assign):
