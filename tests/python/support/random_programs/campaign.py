@@ -13,7 +13,7 @@ import threading
 import time
 
 SEEDS_OF_A_CHILD = 300  # all on one instruction set
-SILENT_S = 200  # a case that takes longer has hung
+SILENT_S = 300  # a case that takes longer has hung
 
 
 class Counts:
@@ -43,6 +43,7 @@ def child(first, end, part, parts, shrink, seconds, cpu_s):
 
     from random_programs import case as cases
     from random_programs.script import shown
+    from random_programs.smaller import smaller
 
     faulthandler.enable()
     say = lambda **line: print(json.dumps(line), flush=True)
@@ -59,7 +60,7 @@ def child(first, end, part, parts, shrink, seconds, cpu_s):
         say(seed=seed, kind=found.kind, said=found.said, detail=found.detail[:2000], kinds=sorted(one.kinds()))
         if found.kind == "wrong":
             if shrink and found.said not in seen and found.said != "hangs":
-                one, found = cases.smaller(one, found, lambda: say(begins=seed))
+                one, found = smaller(one, found, lambda: say(begins=seed))
             say(failed=seed, text=shown(one, found, seed))
             seen.add(found.said)
             if found.said == "hangs":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import warnings
 
@@ -19,7 +20,7 @@ BITS = "& | ^".split()
 COMPARISONS = "< <= > >= == !=".split()
 FUNCTIONS = "abs np.sqrt np.exp np.sin np.floor np.square np.isnan np.sign np.conj -".split()
 NUMBERS = "max min any all argmax sum argmin".split()
-LONG_S = 30
+LONG_S = 150  # a busy machine is slow
 
 
 class FieldLines:
@@ -39,7 +40,6 @@ class FieldLines:
         for _ in range(c.between(1, 4)):
             self.line()
         self.ranks, self.lanes = of_setting.pick(1, 2, 3), of_setting.between(1, 2)
-        self.choices = (c.made, of_setting.made)
 
     def _drawn(self, numbers, shape, dtype):
         if dtype.kind == "b":
@@ -94,6 +94,17 @@ class FieldLines:
             self.lines.append(f"{name}[...] = {value}")
 
     # As a case.
+
+    def simpler(self):
+        """Cases with a line less, or fewer ranks."""
+        for number in range(len(self.lines) if len(self.lines) > 1 else 0):
+            fewer = copy.copy(self)
+            fewer.lines = self.lines[:number] + self.lines[number + 1 :]
+            yield fewer
+        if self.ranks > 1:
+            fewer = copy.copy(self)
+            fewer.ranks = 1
+            yield fewer
 
     def kinds(self):
         return {"field arithmetic", f"{self.ranks} ranks", *({"masks"} if self.masks else ())}

@@ -41,22 +41,25 @@ class Definition:
     def __init__(self, program, setting):
         self.program, self.setting = program, setting
         self.depths = {
-            name: self._depth(name) for name, array in program.arrays.items() if array.times == "steps"
-        }  # how many time steps before the first are kept
+            name: max(self._read_back(name, program.nests), len(setting.history.get(name, ())))
+            for name, array in program.arrays.items()
+            if array.times == "steps"
+        }  # how many time steps before the first an array has here
         stages = enumerate(program.stages())
         helpers = dict.fromkeys(nest.helpers() for nest in program.nests)
         lines = (line for number, nests in stages for line in self._stage(number, nests))
         self.text = "".join(helpers) + "\n".join(lines) + "\n"
 
-    def _depth(self, name):
+    def _read_back(self, name, nests):
+        """How many time steps before the current one some nests read of an array."""
         sign = -1 if self.program.backwards else 1
         levels = [
             -sign * access.at[0].offset
-            for nest in self.program.nests
+            for nest in nests
             for access, _ in nest.accesses()
             if access.array == name
         ]
-        return max(0, *levels, len(self.setting.history.get(name, ())))
+        return max(0, 0, *levels)
 
     def _show(self, access):
         """The text of an element: earlier time steps come first, periodic subscripts wrap."""
@@ -90,8 +93,9 @@ class Definition:
         if self.program.timed:
             yield "        after(t)"
 
-    def _nest(self, nest, indent):
-        s, box, loops = self.setting, box_of(nest, self.program, self.setting), self.setting.loops[nest.name]
+    def _loops(self, nest, indent):
+        """The lines of a nest's loops in space."""
+        box, loops = box_of(nest, self.program, self.setting), self.setting.loops[nest.name]
         for index in nest.indices[nest.timed :]:
             low, high = box[index]
             lows, highs, stride = loops.over.get(index, ((low,), (high,), 1))
@@ -101,6 +105,11 @@ class Definition:
             loop = f"reversed({loop})" if index in loops.reverse else loop
             yield f"{'    ' * indent}for {index} in {loop}:"
             indent += 1
+
+    def _nest(self, nest, indent):
+        s = self.setting
+        yield from self._loops(nest, indent)
+        indent += len(nest.indices) - nest.timed
         pad, wanted = "    " * indent, s.reduce.get(nest.name, {})
         for what in dict.fromkeys(what for _, what in wanted.values()):
             if what not in self.program.arrays:
@@ -124,7 +133,8 @@ class Definition:
             name: ([level.copy() for level in s.history.get(name, ())] + [self.arrays[name].copy()] * depth)[:depth]
             for name, depth in self.depths.items()
         }
-        results = {}
+        self.kept = {name: len(s.history.get(name, ())) for name in self.depths}  # as many as a field keeps so far
+        results, self.reached = {}, self._reached()
         with np.errstate(all="ignore"):
             for turn in range(1, s.times + 1):
                 self.arrays |= {name: s.values[name].copy() for name in s.windows}
@@ -134,29 +144,56 @@ class Definition:
                     break
         return self.arrays, self.before, results
 
+    def _reached(self):
+        """Of each stage, by the name of an array with time steps: which elements its loops write in some time step."""
+        found = []
+        for nests in self.program.stages() if self.program.timed else ():
+            names = dict.fromkeys(name for nest in nests for name in nest.written() if name in self.depths)
+            lines = [f"def reach({', '.join([*names, *self.setting.scalars])}):"]
+            first = int(self.program.backwards)
+            lines.append(f"    for t in range({first}, {first + self.setting.steps}):")
+            for nest in nests:
+                targets = [access for access, written in nest.accesses() if written and access.array in self.depths]
+                lines += self._loops(nest, 2)
+                for target in dict.fromkeys(targets):
+                    at = ", ".join(str(subscript.index) for subscript in target.at[1:])
+                    lines.append(f"{'    ' * (1 + len(nest.indices))}{target.array}[{at}] = True")
+                lines.append("    " * (1 + len(nest.indices)) + "pass")
+            masks, namespace = {name: np.zeros(self.setting.shapes[name], bool) for name in names}, {}
+            exec("\n".join(lines), namespace)
+            namespace["reach"](*masks.values(), *self.setting.scalars.values())
+            found.append(masks)
+        return found
+
     def _run_stage(self, loops, nests):
         s, given = self.setting, dict(self.arrays)
         wanted = {name: function for nest in nests for name, (function, _) in s.reduce.get(nest.name, {}).items()}
         numbers = {name: [] for name in wanted}
         turn = -1 if self.program.backwards else 1
+        reached = self.reached[self.program.stages().index(nests)] if self.depths else {}
+        # Elements that the loops do not reach have one value for all time steps: the current one.
+        still = {name: ~reached.get(name, np.zeros(s.shapes[name], bool)) for name in self.depths}
+        for name in reached:  # what a field does not keep yet are copies of the current time step
+            kept = self.kept[name]
+            self.before[name][kept:] = [self.arrays[name].copy() for _ in self.before[name][kept:]]
+            self.kept[name] = max(kept, self._read_back(name, nests))
         for name in self.depths:
             levels = [*self.before[name][::-1], *[self.arrays[name]] * (s.steps + 1)]
             given[name] = np.array(levels, self.arrays[name].dtype).reshape(-1, *self.arrays[name].shape)[::turn].copy()
+            given[name][:, still[name]] = self.arrays[name][still[name]]
         recorded = {name: [] for name in s.record}
 
         def after(t):
             for name in {**s.inject, **s.record}:
                 level, step = (t - 1, s.steps - t) if self.program.backwards else (t + 1 + self.depths[name], t)
                 row = visit(given[name][level], step, s.inject.get(name), s.record.get(name))
+                given[name][:, still[name]] = given[name][level][still[name]]
                 if name in s.record:
                     recorded[name].append(row)
 
         loops(*given.values(), *s.scalars.values(), numbers, after)
-        written = {name for nest in nests for name in nest.written()}
-        for name, depth in self.depths.items():
-            if name not in written:  # its time stands still
-                continue
-            levels = given[name][::turn]
+        for name in reached:  # the time of others stands still
+            depth, levels = self.depths[name], given[name][::turn]
             self.arrays[name] = levels[depth + s.steps].copy()
             self.before[name] = [levels[depth + s.steps - 1 - k].copy() for k in range(depth)]
         results = {name: reduced(wanted[name], values) for name, values in numbers.items()}

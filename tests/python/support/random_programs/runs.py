@@ -17,7 +17,7 @@ from random_programs.plain import Definition
 from random_programs.settings import PLAN
 from tilewave.kernel.rows import jammed_rows
 
-LONG_S = 30
+LONG_S = 150  # a busy machine is slow
 #: Choices that a nest may not allow, and then does without.
 TRIED = ("tile", "grid", "skew", "row", "weights", *PLAN)
 

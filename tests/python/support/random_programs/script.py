@@ -95,6 +95,5 @@ def _array(program, setting, name, values):
 
 
 def shown(case, outcome, seed):
-    """The script with its choices, from which the case can be made again."""
-    text = case.script(outcome, seed) if hasattr(case, "script") else script(case, outcome, seed)
-    return text + f"# choices: {case.choices}\n"
+    """The program of a case."""
+    return case.script(outcome, seed) if hasattr(case, "script") else script(case, outcome, seed)
