@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 CORE := $(shell find include src bindings cmake -type f) CMakeLists.txt
 
-.PHONY: FORCE demo test test-long coverage dev check proofs mutants lint docs wheel wheel-test clean
+.PHONY: FORCE demo test test-long coverage dev check programs proofs mutants lint docs wheel wheel-test clean
 
 # Who works on the sources gets a compiler's warnings as errors.
 test test-long dev check lint: export TILEWAVE_STRICT := 1
@@ -27,6 +27,12 @@ PART ?= 1/1
 FOUND ?=
 proofs: $(VENV)/built
 	$(VENV)/bin/python tests/proofs.py --part $(PART) $(if $(FOUND),--found $(FOUND))
+
+# Random programs of the whole language against their plain loops: make programs COUNT=100000 PART=1/16 SEED=0
+COUNT ?= 1000
+SEED ?=
+programs: $(VENV)/built
+	$(VENV)/bin/python tests/programs.py --part $(PART) --count $(COUNT) $(if $(SEED),--seed $(SEED))
 
 # Small faults put into a copy of the source, one at a time: which ones do tests not catch? make mutants ONLY=src/core
 ONLY ?=

@@ -27,6 +27,9 @@ class Case:
         """Cases with less in them."""
         return (Case(*pair) for pair in simpler(self.program, self.setting))
 
+    def written(self):
+        return {name for nest in self.program.nests for name in nest.written()}
+
     def outcome(self):
         return outcome(self.program, self.setting)
 

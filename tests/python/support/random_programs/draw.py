@@ -10,10 +10,12 @@ def program(choices):
     """A program of choices."""
     world = Arrays(choices)
     written = [name for name, array in world.arrays.items() if array.role == "written"]
+    plain = [name for name in written if world.arrays[name].times in ("", "steps")]  # others need one of these
     door = "one" if world.pivot or "R" in world.arrays else choices.often(one=8, several=3 * world.timed, chain=2)
     nests, begun = [], set()
     for number in range(1 if door == "one" else choices.between(2, 3)):
-        own = written if door == "one" else choices.some(written) or [choices.pick(*written)]
+        own = written if door == "one" else choices.some(written)
+        own = own if set(own) & set(plain) else [choices.pick(*plain), *own]
         nests.append(_Body(choices, world, own, begun if door == "several" else ()).nest(f"body{number}"))
         begun.update(name for name in own if world.arrays[name].times == "steps")
     backwards = world.timed and "backwards in time" in world.features
@@ -40,6 +42,11 @@ class _Body:
         c, world, body = self.c, self.world, []
         again = [c.pick(*self.written)] if c.chance(0.2) and not world.pivot else []
         lasting = [each for each in self.written if world.arrays[each].times == "last"]
+        if world.pivot:  # some row or column k is read
+            k, i, j = world.indices
+            at = tuple(Affine(index) for index in c.pick((i, k), (k, j), (k, k)))
+            body.append(Assign("z", "=", made(world.arrays["A"].dtype, Access("A", at))))
+            self.writer.locals.append(("z", world.arrays["A"].dtype))
         for each in (*(each for each in self.written if each not in lasting), *again, *lasting):
             if "locals" in world.features and c.chance(0.6):
                 body.append(self.local())

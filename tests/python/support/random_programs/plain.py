@@ -124,7 +124,9 @@ class Definition:
                 yield f"{pad}    numbers[{number!r}].append((({', '.join(nest.indices)},), {what}))"
 
     def run(self):
-        """(arrays, history by name, results) after all runs; raises what the body raises."""
+        """(arrays, history by name, results, elements by name whose history counts) after all runs; raises what the
+        body raises.
+        """
         s = self.setting
         namespace = {"np": np, "math": math, "tw": Functions}
         exec(compile(self.text, "<definition>", "exec"), namespace)
@@ -142,7 +144,15 @@ class Definition:
                     results |= self._run_stage(namespace[f"stage{number}"], nests)
                 if s.until and turn % s.every == 0 and results[s.until[0]] <= s.until[1]:
                     break
-        return self.arrays, self.before, results
+        return self.arrays, self.before, results, self._with_history()
+
+    def _with_history(self):
+        """Of arrays with time steps the elements that each stage which writes them reaches."""
+        found = {name: np.ones(self.setting.shapes[name], bool) for name in self.depths}
+        for masks in self.reached:
+            for name, mask in masks.items():
+                found[name] &= mask
+        return found
 
     def _reached(self):
         """Of each stage, by the name of an array with time steps: which elements its loops write in some time step."""

@@ -24,12 +24,7 @@ TRIED = ("tile", "grid", "skew", "row", "weights", *PLAN)
 
 def outcome(program, setting):
     """Run and compare."""
-    definition = Definition(program, setting)
-    raised = expected = None
-    try:
-        expected = definition.run()
-    except Exception as error:
-        raised = error
+    expected, raised = _defined(program, setting)
     with _short_rows(setting.short_rows), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -46,8 +41,32 @@ def outcome(program, setting):
     return _compared(results[0], expected, setting)
 
 
+def outcome_on(context, program, setting):
+    """Run on the ranks of a context, and compare on rank 0."""
+    with _short_rows(setting.short_rows), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            found, errors = _on_rank(context, program, setting), []
+        except Exception as error:
+            if not getattr(error, "agreed", False):
+                raise
+            errors = [error]
+    if context.rank:
+        return Outcome("run")
+    expected, raised = _defined(program, setting)
+    return of_errors(errors, raised) if errors else _compared(found, expected, setting)
+
+
+def _defined(program, setting):
+    """What the definition gives, and what it raises; one is None."""
+    try:
+        return Definition(program, setting).run(), None
+    except Exception as error:
+        return None, error
+
+
 def _compared(found, expected, setting):
-    arrays, history, results = expected
+    arrays, history, results, counts = expected
     for name, wanted in arrays.items():
         got = found["arrays"].get(name)
         if got is None:
@@ -62,7 +81,7 @@ def _compared(found, expected, setting):
             )  # fmt: skip
     for name, levels in found["history"].items():
         for back, got in enumerate(levels):
-            if differing(got, history[name][back]).any():
+            if (differing(got, history[name][back]) & counts[name]).any():
                 return Outcome("wrong", "other values before", f"{name}.buffer({-1 - back}) differs")
     for name, wanted in results.items():
         if not same_number(found["results"].get(name), wanted):
