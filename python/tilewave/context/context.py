@@ -8,7 +8,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from tilewave import _core, units
-from tilewave.context import collective, dry_run, interrupts
+from tilewave.context import collective, dry_run, interrupts, variables
 from tilewave.context.heartbeat import Heartbeat
 from tilewave.context.lru_cache import LruCache
 from tilewave.context.mpi_library import check_launch_size, launch_size, launched, load_mpi
@@ -78,6 +78,7 @@ class Context:
         problem = None
         try:
             threads = _threads(threads)
+            variables.check()
             if comm is not None and not hasattr(comm, "py2f"):
                 raise ConfigError(f"comm: given {type(comm).__name__}; allowed: an mpi4py communicator or None")
         except Exception as error:  # also of an object that cannot be shown
@@ -429,7 +430,8 @@ def cpus_here() -> int:
 def _threads(given):
     if given is None and dry_run.launch is not None:
         given = dry_run.launch.threads
-    value = os.environ.get("TILEWAVE_THREADS") if given is None else given
+    name = "threads" if given is not None else "TILEWAVE_THREADS"
+    value = os.environ.get(name) if given is None else given
     if value is None:
         return 0  # the core knows who shares the CPUs
     try:
@@ -438,6 +440,6 @@ def _threads(given):
             raise ValueError
     except (TypeError, ValueError, OverflowError):
         raise ConfigError(
-            f"threads: given {shown(value)}; allowed: an integer from 1 to {_core.limits['lanes']}"
+            f"{name}: given {shown(value)}; allowed: an integer from 1 to {_core.limits['lanes']}"
         ) from None
     return number

@@ -32,8 +32,27 @@ def test_threads_of_the_environment(monkeypatch):
     monkeypatch.setenv("TILEWAVE_THREADS", "3")
     assert contexts._threads(None) == 3 and contexts._threads(1) == 1
     monkeypatch.setenv("TILEWAVE_THREADS", "many")
-    with pytest.raises(tw.ConfigError, match="threads: given 'many'"):
+    with pytest.raises(tw.ConfigError, match="TILEWAVE_THREADS: given 'many'"):
         tw.Context()
+
+
+@pytest.mark.parametrize(
+    "name, given, words",
+    [
+        ("TILEWAVE_WAIT_S", "x", "seconds above 0"),
+        ("TILEWAVE_WAIT_S", "0", "seconds above 0"),
+        ("TILEWAVE_WAIT_S", "nan", "seconds above 0"),
+        ("TILEWAVE_WAIT_S", "1e400", "seconds above 0"),
+        ("TILEWAVE_PROGRESS", "loud", "0, 1, line"),
+        ("TILEWAVE_TRACEBACKS", "some", "all"),
+    ],
+)
+def test_variables_that_say_nothing(monkeypatch, name, given, words):
+    monkeypatch.setenv(name, given)
+    with pytest.raises(tw.ConfigError, match=f"{name} is '{given}'; allowed: {words}"):
+        tw.Context()
+    monkeypatch.setenv(name, "")
+    tw.Context()
 
 
 @pytest.mark.parametrize("given", [3, "world", [], tw])

@@ -213,7 +213,7 @@ def test_more_lanes_than_cpus_are_told_with_their_number(monkeypatch):
     ):
         assert tw.Context(threads=len(ALLOWED) + 1).cpus == []
     monkeypatch.setenv("TILEWAVE_THREADS", "0")
-    with pytest.raises(tw.ConfigError, match="threads: given '0'; allowed: an integer from 1 to 1024"):
+    with pytest.raises(tw.ConfigError, match="TILEWAVE_THREADS: given '0'; allowed: an integer from 1 to 1024"):
         tw.Context()
 
 
