@@ -8,7 +8,7 @@ import numpy as np
 from tilewave import _core
 from tilewave.context.collective import plain
 from tilewave.kernel.scalars import positions
-from tilewave.nests.execute import explain, report_arguments, run_bound
+from tilewave.nests.execute import explain, place_of, report_arguments, run_bound
 from tilewave.nests.report import Report
 
 #: What a run is called among the ranks.
@@ -35,16 +35,14 @@ class Variant:
     def core(self):
         """The core's, where arrays are used where they lie; else None. `ready` holds what it points to."""
         ready = self.ready
-        kernel, nest, context, part = ready.kernel, self.nest, ready.context, self._part
+        kernel, nest, context, part = ready.kernel, ready.problem.nest, ready.context, self._part
         if ready.on_one_rank or ready.replicated or ready.stored or ready.copies_arrays:
             return None
         return ready.sweep.bind(
             context._core,
             ready.operands,
             ready.core_kernel(),
-            lambda site, point: (
-                explain(nest, context, kernel, site, dict(zip(nest.indices, point, strict=True))) + part
-            ),
+            lambda site, point: explain(nest, context, kernel, site, place_of(ready, nest, point)) + part,
         )
 
     def environment(self, scalars):
@@ -73,7 +71,7 @@ class Variant:
         core_context = ready.context._core
         recording, core_context.record = core_context.record, record
         try:
-            core, after_s = yield from run_bound(self.nest, ready, begun)
+            core, after_s = yield from run_bound(ready.problem.nest, ready, begun)
         finally:
             core_context.record = recording
         brief = core.time_s, core.moving_s + after_s, core.points

@@ -114,7 +114,7 @@ def execute(nest, context, ready, operands, begun, moving_s):
         return ready.sweep.run(
             operands,
             ready.core_kernel(),
-            lambda site, point: explain(nest, context, ready.kernel, site, _place(ready, nest, point)),
+            lambda site, point: explain(nest, context, ready.kernel, site, place_of(ready, nest, point)),
             steps=ready.steps,
             moving_s=moving_s,
             call_s=time.perf_counter() - begun,
@@ -257,7 +257,7 @@ def _stored(window, context):
     return field(window.shape, window.dtype, init, context=context)
 
 
-def _place(ready, nest, point):
+def place_of(ready, nest, point):
     """Loop indices by name."""
     place = {index: as_given(ready.loops, index, at) for index, at in zip(nest.indices, point, strict=True)}
     if ready.loops.backwards is not None:

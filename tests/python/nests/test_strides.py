@@ -140,3 +140,31 @@ def test_what_is_said(ranks):
             run(context, {"i": (1, 10, 2)})
 
     results_of(ranks, 1, body)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("door", ["bind", "chain"])
+def test_what_is_bound_is_the_nest_with_strides(ranks, door):
+    """Arrays that every rank gets whole are those of its views; errors name the indices as they were given."""
+    nest = tw.nest_from(
+        "def some(E, F, A, i, j, *, bad=-1):\n"
+        "    if i == bad:\n        raise ValueError('here')\n"
+        "    A[i, j] = E[i-1] * F[i] + E[i]\n"
+    )
+    E, F, start = np.arange(6.0), np.arange(6.0) + 1, np.arange(66.0).reshape(6, 11)
+    expected = start.copy()
+    for point in ((i, j) for i in range(2, 6, 3) for j in range(4, 11, 2)):
+        nest.function(E, F, expected, *point)
+
+    def body(context):
+        A, field = tw.field(start, context=context), tw.field(F, context=context)
+        over = {"i": (2, 6, 3), "j": (4, 11, 2)}
+        bound = tw.bind(nest, E=E, F=field, A=A, over=over, context=context)
+        run = tw.chain([bound]).run if door == "chain" else bound.run
+        run()
+        whole = A.gather()
+        with pytest.raises(tw.KernelError, match=r"at i=5, j=4 on rank"):
+            run(bad=5)
+        return whole
+
+    assert np.array_equal(results_of(ranks, 1, body)[0], expected)
