@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tilewave import _core, files, units
 from tilewave.context.collective import collective
 from tilewave.errors import ConfigError, shown
-from tilewave.schedule import data, goal, text
+from tilewave.schedule import data, text
 from tilewave.schedule.build import built
-from tilewave.schedule.rates import kernel_rates, task_rates
 from tilewave.schedule.running import ScheduleRun, run
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
     from tilewave.annotations import Array, Collective, FilePath
     from tilewave.context.context import Context
-    from tilewave.machine.machine import Machine
 
 #: Of files: another number is another format.
 VERSION = 4
@@ -264,32 +262,6 @@ class Schedule:
             Where that fails; an old file is then as it was.
         """
         files.save("Schedule.save", path, json.dumps(self._data()) + "\n")
-
-    def save_goal(
-        self,
-        path: FilePath,
-        machine: Machine | None = None,
-        rates: Mapping[Any, float | tuple[float, float]] | None = None,
-    ) -> None:
-        """Write the schedule as GOAL text, which LogGOPSim simulates. A lane is a CPU of its rank.
-
-        Parameters
-        ----------
-        path : str or path
-        machine, rates
-            As of `tilewave.predict`: of them are the nanoseconds of computing and copying.
-
-        Raises
-        ------
-        ConfigError
-            For the part of one rank, for rates that make no sense, or where writing fails.
-        """
-        if self.rank is not None:
-            raise ConfigError(f"Schedule.save_goal: given the part of rank {self.rank}; allowed: that of all ranks")
-        cores = list(self._cores.values())
-        core = _core.Machine() if machine is None else machine._to_core()
-        seconds = goal.seconds_of(cores, kernel_rates(self, rates), task_rates(self, rates), core)
-        files.save("Schedule.save_goal", path, "\n".join(goal.lines(cores, seconds)) + "\n")
 
     @classmethod
     def load(cls, path: FilePath, *, context: Context | None = None) -> Schedule:
