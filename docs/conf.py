@@ -164,7 +164,7 @@ def plain_name(app, env, node, contnode):
 
 
 #: Classes whose objects programs make. Functions return those of others, whose arguments are therefore not shown.
-MADE = re.compile(r"tilewave\.(Blocks|Context|multigrid\.Poisson|theory\.\w+)")
+MADE = re.compile(r"tilewave\.(Blocks|Context|multigrid\.Poisson)")
 
 
 def signature(app, what, name, obj, options, arguments, returned):

@@ -12,7 +12,6 @@ ROOT = Path(__file__).resolve().parent.parent / "python"
 # Folder of python/tilewave, or "" for the files beside them. A folder may import itself and what stands above it.
 FOLDERS = [
     "",
-    "theory",
     "nest",
     "launch",
     "kernel.types",

@@ -28,7 +28,7 @@ RESULTS = [
 def public_names():
     """Where the public names are defined: "tilewave.field.field.Field"."""
     found = {f"tilewave.{name}" for name in (*RESULTS, "rank", "size")}
-    for owner in (tilewave, tilewave.linalg, tilewave.multigrid, tilewave.patterns, tilewave.theory):
+    for owner in (tilewave, tilewave.linalg, tilewave.multigrid, tilewave.patterns):
         more = ("max", "min", "print", "sum") if owner is tilewave else ()
         for name in {*owner.__all__, *more} - {"rank", "size"}:  # which would start MPI
             value = getattr(owner, name)

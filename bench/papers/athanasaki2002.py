@@ -4,13 +4,14 @@ import itertools
 
 import numpy as np
 import tilewave as tw
-from tilewave import _core, theory
-from tilewave.theory import cost
+from tilewave import _core
 
 from bench.nests_bodies import roots
 from bench.nests_race import lanes
 from bench.papers.page import figure, table
 from bench.results import on_ranks
+from docs.theory import tilings as theory
+from docs.theory.tilings import cost
 
 TITLE = "Pipelined schedules of tiled loop nests on clusters of SMPs."
 SETTING = (

@@ -32,7 +32,7 @@ from tilewave.timeline.timeline import Timeline
 from tilewave.tracebacks import doors
 
 if TYPE_CHECKING:
-    from tilewave import linalg, multigrid, theory
+    from tilewave import linalg, multigrid
     from tilewave.checkpoints.checkpoint import checkpoint
     from tilewave.checkpoints.report import CheckpointReport
     from tilewave.checkpoints.resume import resume
@@ -97,7 +97,6 @@ __all__ = [
     "scratch",
     "set_default",
     "size",
-    "theory",
     "where",
 ]  # max, min, print and sum would hide Python's
 
@@ -105,7 +104,7 @@ set_operators()
 doors([sys.modules[__name__], patterns], more=["max", "min", "print", "sum"])
 
 #: Loaded when they are first asked for: packages, checkpoints, and what builds and shows schedules.
-_PACKAGES = ("linalg", "multigrid", "theory")
+_PACKAGES = ("linalg", "multigrid")
 _LATER = {
     "CheckpointReport": "tilewave.checkpoints.report",
     "ScheduleBuilder": "tilewave.schedule.builder",

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from tilewave import _core
-from tilewave.theory import cost
+from docs.theory.tilings import cost
 from general_sweeps import SCHEMES as GROUPED
 
 SCHEMES = [(schedule, grouping) for grouping, schedule in GROUPED]

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import islpy as isl
 
-from tilewave.theory import Tiling
+from docs.theory.tilings import Tiling
 
 
 def isl_sum(coefficients, names, constant=0):

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from tilewave import theory
+from docs.theory import tilings as theory
 from tilewave.errors import ConfigError
 
 KINDS = pytest.mark.parametrize("kind", ["hyperplane", "vertical"])

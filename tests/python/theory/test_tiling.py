@@ -1,4 +1,4 @@
-"""Spaces, tilings, groupings and schedules of tilewave.theory.
+"""Spaces, tilings, groupings and schedules of docs.theory.tilings.
 
 The worked examples are those of athanasaki2002; everything random is compared with isl or with
 plain loops. A failing random case names its seed in the test id, as in test_points[seed7].
@@ -11,7 +11,7 @@ from fractions import Fraction
 import tiling_oracle as oracle
 import pytest
 
-from tilewave import theory
+from docs.theory import tilings as theory
 from tilewave.errors import ConfigError
 
 

@@ -81,7 +81,7 @@ def test_decisions_are_few():
 
 def test_theory_names_what_is_in_the_code():
     """Pages of docs/theory say where a formula is used, by the names of functions and types."""
-    folders = [ROOT / name for name in ("include", "src", "bindings", "python", "tools")]
+    folders = [ROOT / name for name in ("include", "src", "bindings", "python", "tools", "docs/theory")]
     code = "\n".join(
         path.read_text() for folder in folders for path in folder.rglob("*") if path.suffix in (".cpp", ".hpp", ".py")
     )

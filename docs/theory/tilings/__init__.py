@@ -3,8 +3,8 @@
 Runs do not need it: the core computes waves and lanes by the same formulas, and tests compare the two.
 """
 
-from tilewave.theory import cost
-from tilewave.theory.grouping import Grouping, LinearSchedule
-from tilewave.theory.tiling import Space, Tiling
+from docs.theory.tilings import cost
+from docs.theory.tilings.grouping import Grouping, LinearSchedule
+from docs.theory.tilings.tiling import Space, Tiling
 
 __all__ = ["Grouping", "LinearSchedule", "Space", "Tiling", "cost"]

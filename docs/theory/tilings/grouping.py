@@ -4,7 +4,8 @@ import math
 from collections.abc import Iterable, Sequence
 
 from tilewave.errors import ConfigError
-from tilewave.theory.tiling import Point, Space, Tiling, exact, inverse
+
+from docs.theory.tilings.tiling import Point, Space, Tiling, exact, inverse
 
 
 class Grouping(Tiling):
