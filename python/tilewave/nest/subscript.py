@@ -201,7 +201,14 @@ class _Roles:
             )
         # There it is as the element that is written, which ends the loops where the other one must not.
         _, offsets, phases = read_access(self.source, next(each for each in self.stores if each.value.id == name))
-        there = zip(used, (0,) * len(used) if phases else offsets, strict=True)
+        if phases:
+            raise self.source.error(
+                node,
+                f"array {name!r} is written with multiples of {', '.join(axes)}, and read along a loop inside the "
+                "body: not supported",
+                f"{name}[{', '.join(axes)}] as it is written, and bounds that have a stride: over={{...}}",
+            )
+        there = zip(used, offsets, strict=True)
         self.source.accesses[node] = axes, tuple(each[1] if each else offset for each, offset in there), ()
         self.wholes[node] = along
 

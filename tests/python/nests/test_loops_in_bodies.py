@@ -178,6 +178,21 @@ def test_strides():
 
 
 @tw.nest
+def halved(x, t, i, *, n):
+    x[t, i] = x[t, i] * 0.5 + sum(x[t-1, q] for q in range(n)) + max(x[t-1, q] for q in range(i + 1))
+
+
+def test_strides_of_what_is_read_along_a_loop(n=20):
+    x = np.random.default_rng(1).random((6, n))
+    y = x.copy()
+    tw.run(halved, x=x, n=n, over={"i": (1, n, 3), "t": (1, 6, 2)})
+    plainly(halved, [range(1, 6, 2), range(1, n, 3)], y, n=n)
+    assert np.array_equal(x, y)
+    with pytest.raises(tw.ConfigError, match="multiples of i, and read along a loop"):
+        tw.nest_from("def body(A, i): A[2*i] = sum(A[q] for q in range(9))")
+
+
+@tw.nest
 def aside(A, X, i, j, *, n):
     A[i-1, j+1] = sum((X[q] if A[i-1, q] < 3 else A[i, q] - A[i-1, j+1]) for q in range(n))
 
