@@ -1,6 +1,6 @@
-"""Checks the types of what users see: basedpyright on the package and on the programs of tests/python/types, and that
-every public name is known completely. Public are the names of the package's front and of its modules linalg, patterns
-and multigrid, with what these return.
+"""Checks the types of what users see: basedpyright on the package and on the programs of tests/python/types, mypy on
+one of them, and that every public name is known completely. Public are the names of the package's front and of its
+modules linalg, patterns and multigrid, with what these return.
 """
 
 import json
@@ -51,6 +51,17 @@ def checker(*arguments):
     )
 
 
+def mypy():
+    """mypy of this environment on a program of a user, running: it reads the package's stubs, and stops at bad ones."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "mypy", "--cache-dir", "build/mypy", "--no-error-summary", "tests/python/types/user.py"],
+        cwd=ROOT,
+        env={**os.environ, "MYPYPATH": "python"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
 def unknown(report):
     """(lines of what is not known of the public names, how many public symbols there are)."""
     public, lines, count = public_names(), [], 0
@@ -66,12 +77,13 @@ def unknown(report):
 
 
 def main():
-    verifying, checking = checker("--verifytypes", "tilewave", "--ignoreexternal"), checker()
+    verifying, checking, other = checker("--verifytypes", "tilewave", "--ignoreexternal"), checker(), mypy()
     wrong, count = unknown(json.loads(verifying.communicate()[0]))
     for found in json.loads(checking.communicate()[0])["generalDiagnostics"]:
         if found["severity"] in ("error", "warning"):
             file = Path(found["file"]).relative_to(ROOT)
             wrong.append(f"{file}:{found['range']['start']['line'] + 1}: {found['message']} ({found.get('rule', '')})")
+    wrong += other.communicate()[0].splitlines()
     if not count:
         wrong.append("no public names were found: the stubs and py.typed are made by make dev")
     print("\n".join(wrong) or f"types: {count} public names are known")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import numbers
 import operator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from tilewave.context.context import Context
     from tilewave.field.field import Field
 
-    Operator: TypeAlias = Callable[[Any, Any], Any]
+    Operator: TypeAlias = Callable[[Any, Any], "Expression"]
+    InPlace: TypeAlias = Callable[[Any, Any], Any]
 
 #: What a body writes for NumPy's functions; ``np.name(...)`` for others.
 TEXTS = {
@@ -82,13 +83,13 @@ METHODS = {np.sum: "sum", np.mean: "mean", np.any: "any", np.all: "all"}
 METHODS |= {each: name for name in ("min", "max") for each in (getattr(np, name), getattr(np, f"a{name}"))}
 
 
-def _operator(ufunc: Callable[..., Any], swapped: bool = False) -> Callable[[Any, Any], Any]:
+def _operator(ufunc: Callable[..., Any], swapped: bool = False) -> Operator:
     if swapped:
         return lambda self, other: Expression(ufunc, (other, self))
     return lambda self, other: Expression(ufunc, (self, other))
 
 
-def _in_place(symbol: str, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _in_place(symbol: str, function: Callable[[Any, Any], Any]) -> InPlace:
     return lambda self, other: self._become(symbol, lambda: function(self, other))
 
 
@@ -108,51 +109,49 @@ class Arithmetic(NotNumPy):
     _copied: Callable[[Any], Field]
     _reduced: Callable[[str, Any, Any], Any]
 
-    __add__: Operator = _operator(np.add)
-    __radd__: Operator = _operator(np.add, True)
-    __sub__: Operator = _operator(np.subtract)
-    __rsub__: Operator = _operator(np.subtract, True)
-    __mul__: Operator = _operator(np.multiply)
-    __rmul__: Operator = _operator(np.multiply, True)
-    __truediv__: Operator = _operator(np.divide)
-    __rtruediv__: Operator = _operator(np.divide, True)
-    __floordiv__: Operator = _operator(np.floor_divide)
-    __rfloordiv__: Operator = _operator(np.floor_divide, True)
-    __mod__: Operator = _operator(np.remainder)
-    __rmod__: Operator = _operator(np.remainder, True)
-    __pow__: Operator = lambda self, other: power(operator.pow, self, other)
-    __rpow__: Operator = lambda self, other: power(operator.pow, other, self)
-    __lshift__: Operator = _operator(np.left_shift)
-    __rlshift__: Operator = _operator(np.left_shift, True)
-    __rshift__: Operator = _operator(np.right_shift)
-    __rrshift__: Operator = _operator(np.right_shift, True)
-    __divmod__: Operator = lambda self, other: (self // other, self % other)
-    __rdivmod__: Operator = lambda self, other: (other // self, other % self)
-    __and__: Operator = _operator(np.bitwise_and)
-    __rand__: Operator = _operator(np.bitwise_and, True)
-    __or__: Operator = _operator(np.bitwise_or)
-    __ror__: Operator = _operator(np.bitwise_or, True)
-    __xor__: Operator = _operator(np.bitwise_xor)
-    __rxor__: Operator = _operator(np.bitwise_xor, True)
-    __lt__: Operator = _operator(np.less)
-    __le__: Operator = _operator(np.less_equal)
-    __gt__: Operator = _operator(np.greater)
-    __ge__: Operator = _operator(np.greater_equal)
-    __eq__: Operator = _operator(np.equal)  # type: ignore[assignment]
-    __ne__: Operator = _operator(np.not_equal)  # type: ignore[assignment]
+    __add__: ClassVar[Operator] = _operator(np.add)
+    __radd__: ClassVar[Operator] = _operator(np.add, True)
+    __sub__: ClassVar[Operator] = _operator(np.subtract)
+    __rsub__: ClassVar[Operator] = _operator(np.subtract, True)
+    __mul__: ClassVar[Operator] = _operator(np.multiply)
+    __rmul__: ClassVar[Operator] = _operator(np.multiply, True)
+    __truediv__: ClassVar[Operator] = _operator(np.divide)
+    __rtruediv__: ClassVar[Operator] = _operator(np.divide, True)
+    __floordiv__: ClassVar[Operator] = _operator(np.floor_divide)
+    __rfloordiv__: ClassVar[Operator] = _operator(np.floor_divide, True)
+    __mod__: ClassVar[Operator] = _operator(np.remainder)
+    __rmod__: ClassVar[Operator] = _operator(np.remainder, True)
+    __pow__: ClassVar[Operator] = lambda self, other: power(operator.pow, self, other)
+    __rpow__: ClassVar[Operator] = lambda self, other: power(operator.pow, other, self)
+    __lshift__: ClassVar[Operator] = _operator(np.left_shift)
+    __rlshift__: ClassVar[Operator] = _operator(np.left_shift, True)
+    __rshift__: ClassVar[Operator] = _operator(np.right_shift)
+    __rrshift__: ClassVar[Operator] = _operator(np.right_shift, True)
+    __and__: ClassVar[Operator] = _operator(np.bitwise_and)
+    __rand__: ClassVar[Operator] = _operator(np.bitwise_and, True)
+    __or__: ClassVar[Operator] = _operator(np.bitwise_or)
+    __ror__: ClassVar[Operator] = _operator(np.bitwise_or, True)
+    __xor__: ClassVar[Operator] = _operator(np.bitwise_xor)
+    __rxor__: ClassVar[Operator] = _operator(np.bitwise_xor, True)
+    __lt__: ClassVar[Operator] = _operator(np.less)
+    __le__: ClassVar[Operator] = _operator(np.less_equal)
+    __gt__: ClassVar[Operator] = _operator(np.greater)
+    __ge__: ClassVar[Operator] = _operator(np.greater_equal)
+    __eq__: ClassVar[Operator] = _operator(np.equal)  # type: ignore[assignment]
+    __ne__: ClassVar[Operator] = _operator(np.not_equal)  # type: ignore[assignment]
 
-    __iadd__: Operator = _in_place("+", operator.add)
-    __isub__: Operator = _in_place("-", operator.sub)
-    __imul__: Operator = _in_place("*", operator.mul)
-    __itruediv__: Operator = _in_place("/", operator.truediv)
-    __ifloordiv__: Operator = _in_place("//", operator.floordiv)
-    __imod__: Operator = _in_place("%", operator.mod)
-    __ipow__: Operator = _in_place("**", operator.pow)  # type: ignore[misc]
-    __iand__: Operator = _in_place("&", operator.and_)
-    __ior__: Operator = _in_place("|", operator.or_)
-    __ixor__: Operator = _in_place("^", operator.xor)
-    __ilshift__: Operator = _in_place("<<", operator.lshift)
-    __irshift__: Operator = _in_place(">>", operator.rshift)
+    __iadd__: ClassVar[InPlace] = _in_place("+", operator.add)
+    __isub__: ClassVar[InPlace] = _in_place("-", operator.sub)
+    __imul__: ClassVar[InPlace] = _in_place("*", operator.mul)
+    __itruediv__: ClassVar[InPlace] = _in_place("/", operator.truediv)
+    __ifloordiv__: ClassVar[InPlace] = _in_place("//", operator.floordiv)
+    __imod__: ClassVar[InPlace] = _in_place("%", operator.mod)
+    __ipow__: ClassVar[InPlace] = _in_place("**", operator.pow)  # type: ignore[misc]
+    __iand__: ClassVar[InPlace] = _in_place("&", operator.and_)
+    __ior__: ClassVar[InPlace] = _in_place("|", operator.or_)
+    __ixor__: ClassVar[InPlace] = _in_place("^", operator.xor)
+    __ilshift__: ClassVar[InPlace] = _in_place("<<", operator.lshift)
+    __irshift__: ClassVar[InPlace] = _in_place(">>", operator.rshift)
 
     def _become(self, symbol: str, make: Callable[[], Expression]) -> Any:
         """Return what the operator in place gives the name: of an expression another one."""
@@ -161,14 +160,20 @@ class Arithmetic(NotNumPy):
     def __hash__(self) -> int:
         return object.__hash__(self)
 
+    def __divmod__(self, other: Any) -> tuple[Expression, Expression]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Expression, Expression]:
+        return other // self, other % self
+
     def __pos__(self) -> Expression:
         return Expression(np.positive, (self,))
 
     def __matmul__(self, other: Any) -> Any:
         raise self._refused("numpy.matmul")
 
-    __rmatmul__: Operator = __matmul__
-    __imatmul__: Operator = __matmul__
+    __rmatmul__: ClassVar[InPlace] = __matmul__
+    __imatmul__: ClassVar[InPlace] = __matmul__
 
     def __neg__(self) -> Expression:
         return Expression(np.negative, (self,))
