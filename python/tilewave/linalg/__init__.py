@@ -8,6 +8,7 @@ from tilewave.linalg.blas import use_blas
 from tilewave.linalg.by_factors import cond, det, slogdet, solve
 from tilewave.linalg.cholesky import CholeskyFactor, NotPositiveDefinite, cholesky
 from tilewave.linalg.factors import FactorReport, SingularMatrix
+from tilewave.linalg.files import load, set_files
 from tilewave.linalg.least_squares import RankDeficient
 from tilewave.linalg.lstsq import lstsq, solve_triangular
 from tilewave.linalg.lu import LuFactor, inv, lu
@@ -35,6 +36,7 @@ __all__ = [
     "cond",
     "det",
     "inv",
+    "load",
     "lstsq",
     "lu",
     "matmul",
@@ -49,6 +51,7 @@ __all__ = [
 ]
 
 set_operators()
+set_files()
 doors([sys.modules[__name__]])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -307,14 +307,14 @@ class Transposed(Operators):
     def _in_place(self, other: Any) -> Any:
         raise TypeError("A.T is no matrix of its own to change in place; allowed: A += B.T, or C = A.T + B")
 
-    __iadd__: Callable[[Any, Any], Any] = _in_place
-    __isub__: Callable[[Any, Any], Any] = _in_place
-    __imul__: Callable[[Any, Any], Any] = _in_place
-    __itruediv__: Callable[[Any, Any], Any] = _in_place
-    __ifloordiv__: Callable[[Any, Any], Any] = _in_place
-    __imod__: Callable[[Any, Any], Any] = _in_place
-    __ipow__: Callable[[Any, Any], Any] = _in_place
-    __imatmul__: Callable[[Any, Any], Any] = _in_place
+    __iadd__: ClassVar[Callable[[Any, Any], Any]] = _in_place
+    __isub__: ClassVar[Callable[[Any, Any], Any]] = _in_place
+    __imul__: ClassVar[Callable[[Any, Any], Any]] = _in_place
+    __itruediv__: ClassVar[Callable[[Any, Any], Any]] = _in_place
+    __ifloordiv__: ClassVar[Callable[[Any, Any], Any]] = _in_place
+    __imod__: ClassVar[Callable[[Any, Any], Any]] = _in_place
+    __ipow__: ClassVar[Callable[[Any, Any], Any]] = _in_place
+    __imatmul__: ClassVar[Callable[[Any, Any], Any]] = _in_place
 
     def gather(self) -> Array | None:
         """The whole array on rank 0, None elsewhere; collective.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from tilewave.not_numpy import NotNumPy
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tilewave.annotations import Array, Number
+    from tilewave.annotations import Array, FilePath, Number
     from tilewave.linalg.matrix import Matrix
 
 #: Eigenvalues and singular values are not computed.
@@ -87,6 +87,7 @@ class Operators(NotNumPy):
     _taken: Callable[..., Any]
     _put: Callable[..., None]
     _diagonal: Callable[..., Array]
+    _saved: Callable[..., None]  # by `tilewave.linalg.files`
 
     @classmethod
     def _ways(cls) -> dict[str, str]:
@@ -161,10 +162,10 @@ class Operators(NotNumPy):
     def _compared(self, other: object) -> Any:
         raise self._refused("numpy.less")
 
-    __lt__: Callable[[Any, object], Any] = _compared
-    __le__: Callable[[Any, object], Any] = _compared
-    __gt__: Callable[[Any, object], Any] = _compared
-    __ge__: Callable[[Any, object], Any] = _compared
+    __lt__: ClassVar[Callable[[Any, object], Any]] = _compared
+    __le__: ClassVar[Callable[[Any, object], Any]] = _compared
+    __gt__: ClassVar[Callable[[Any, object], Any]] = _compared
+    __ge__: ClassVar[Callable[[Any, object], Any]] = _compared
 
     def __contains__(self, value: object) -> bool:
         raise self._refused("numpy.equal")
@@ -232,6 +233,27 @@ class Operators(NotNumPy):
             The same on every rank.
         """
         return self._diagonal(self, offset)
+
+    def save(self, path: FilePath, **options: Any) -> None:
+        """Write a file, each rank a part; collective.
+
+        Parameters
+        ----------
+        path : str or path
+            As of `tilewave.Field.save`; `tilewave.linalg.load` and `tilewave.load` read it.
+        **options
+            As of `tilewave.Field.save`.
+
+        Raises
+        ------
+        ConfigError
+            On every rank: when any could not write its part. There is then no file of that name, or the one before.
+
+        Notes
+        -----
+        Collective. Each element moves once, into even blocks, for which there is memory until the file is written.
+        """
+        self._saved(self, path, options)
 
     def trace(self) -> Number:
         """The sum of the diagonal, on every rank; collective.
