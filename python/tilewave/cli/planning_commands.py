@@ -49,7 +49,7 @@ def plan(
     if file is not None:
         if not hasattr(found.longest, "save"):
             fail(f"no plan for {file}: the longest call is no run of a nest")
-        found.longest.save(file)
+        _saved(found.longest.save, file)
 
 
 def simulate(
@@ -86,8 +86,17 @@ def simulate(
         return
     typer.echo(scaling.text(found, kind))
     if file is not None:
-        scaling.draw(found, kind, Path(script).name, file)
+        _saved(scaling.draw, found, kind, Path(script).name, file)
         typer.echo(f"picture: {file}")
+
+
+def _saved(save, *arguments):
+    from tilewave import ConfigError
+
+    try:
+        save(*arguments)
+    except ConfigError as error:
+        fail(error)
 
 
 def _planned(script, args, ranks, threads, machine, rounds, all_ranks=False):
@@ -158,11 +167,8 @@ def batch(  # noqa: PLR0917 - Typer gives all by name
         restart,
     )
     text = batch_file.text(job, system, found, script, args or [], str(file), limit == "auto")
-    try:
-        files.save("batch", file, os.fsencode(text))
-        file.chmod(0o755)
-    except (ConfigError, OSError) as error:
-        fail(error)
+    _saved(files.save, "batch", file, os.fsencode(text))
+    file.chmod(0o755)
     typer.echo(plan_script.text(found, explained=False))
     submit = batch_file.SYSTEMS[system][2].format(shlex.quote(str(file)))
     typer.echo(f"\n{file}: submit it with `{submit}`")

@@ -128,6 +128,8 @@ def brought(names, folders):
 
 def is_open(path):
     """Whether a library is Open MPI's: all of its own names that others see begin alike."""
+    if not os.path.getsize(path):  # nothing to map; no library, either, as loading it says
+        return False
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as all_:
         return all_.find(b"\0ompi_") >= 0
 

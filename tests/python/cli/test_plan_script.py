@@ -85,6 +85,12 @@ def test_modules_beside_the_script_are_found(tmp_path, script):
     assert str(tmp_path) not in sys.path
 
 
+def test_a_plan_that_cannot_be_written(script, tmp_path):
+    for words in (["plan", "-o", "/proc/x.json"], ["simulate", "-n", "2,4", "-o", "/proc/x.png"]):
+        done = CliRunner().invoke(commands.app, [*words, str(script), "32"])
+        assert done.exit_code == 2 and "cannot be written" in done.output.splitlines()[-1]
+
+
 def test_the_command_writes_the_plan(script, tmp_path):
     path = tmp_path / "plan.json"
     done = CliRunner().invoke(commands.app, ["plan", "-n", "2", "--threads", "1", "-o", str(path), str(script), "32"])

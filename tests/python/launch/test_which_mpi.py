@@ -41,6 +41,15 @@ def files(tmp_path):
     return make
 
 
+def test_an_empty_file_is_no_library(tmp_path, monkeypatch):
+    (tmp_path / "libmpi.so").touch()
+    monkeypatch.setenv(which_mpi.SETTING, str(tmp_path / "libmpi.so"))
+    with pytest.raises(launch.LaunchError, match="no mpiexec that belongs to"):
+        launch.find_mpiexec()
+    with pytest.raises(ConfigError, match="cannot be loaded"):
+        which_mpi.load_all(str(tmp_path / "libmpi.so"))
+
+
 # --- the choice -------------------------------------------------------------------------------------------------------
 
 
