@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 MOST_PREPARED, MOST_PREPARED_BYTES, MOST_CALLS = _core.MOST_PREPARED_NESTS, _core.MOST_PREPARED_BYTES, 64
 #: Calls with several nests that it keeps the schedules of.
 MOST_TIME_STEPS = 16
-#: The environment variable that asks for runs of nests to be compared with their plain loops.
-VERIFY = "TILEWAVE_VERIFY"
 KINDS = {ConfigError: "config", KernelError: "kernel", MpiError: "mpi"}
 
 
@@ -116,8 +114,8 @@ class Context:
         self._dry_run = dry_run.launch  # None where the ranks are here
         core.on_where(collective.where)
         self._numbered = 0, 0
-        self._verify = os.environ.get(VERIFY, "0") not in ("", "0")
-        self.agree(problem, f"{VERIFY}={int(self._verify)}" if self._verify else "")
+        self._verify = os.environ.get(variables.VERIFY) == "1"
+        self.agree(problem, f"{variables.VERIFY}=1" if self._verify else "")
         self._doing = ""
         self._fields = self._bound = self._chains = 0  # numbered
         # What was prepared, checked, planned and measured for calls to come. Ranks need not keep the same: they agree

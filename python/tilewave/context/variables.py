@@ -6,6 +6,9 @@ import os
 from tilewave import notices, tracebacks
 from tilewave.errors import ConfigError, shown
 
+#: Asks for runs of nests to be compared with their plain loops.
+VERIFY = "TILEWAVE_VERIFY"
+
 
 def _is_time(text):
     try:
@@ -17,6 +20,7 @@ def _is_time(text):
 #: What each allows, in code and in words; empty: as if there were none. The core looks at others, as TILEWAVE_PIN.
 ALLOWED = {
     "TILEWAVE_WAIT_S": (_is_time, "seconds above 0"),
+    VERIFY: (("0", "1").__contains__, "0, 1"),
     notices.VARIABLE: (("0", "1", "line").__contains__, "0, 1, line"),
     tracebacks.VARIABLE: (("all",).__contains__, "all"),
 }
