@@ -112,3 +112,23 @@ def test_longer_floats_are_refused():
     given = {"u": ([1], np.zeros((1, 1), np.longdouble))}
     wanted = "dtype float128; allowed: at most 64 bits a part"
     refused_on_all(2, lambda c: tw.run(keep, u=tw.field((3,), context=c), steps=1, inject=given), wanted)
+
+
+def test_arrays_that_keep_all_time_steps_beside_sources():
+    film = tw.nest_from("def film(u, f, t, i):\n    f[t+1, i] = u[t, i]\n    u[t+1, i] = u[t, i] + u[t, i-1]\n")
+
+    def run(nests):
+        u, f = tw.field((5,), init=1.0), tw.field((4, 5))
+        sources, receivers = {"u": ([[2]], np.ones((3, 1)))}, {"u": [[3]]}
+        report = tw.run(nests, u=u, f=f, steps=3, inject=sources, record=receivers)
+        return u[...].tolist(), f[...].tolist(), report.recorded["u"][:, 0].tolist()
+
+    with pytest.raises(tw.ConfigError, match=r"writes array 'f', which has time as a dimension; allowed: .*\(film,\)"):
+        run(film)
+    u, f, recorded = np.ones(5), np.zeros((4, 5)), []
+    for t in range(3):
+        f[t + 1, 1:] = u[1:]
+        u[1:] = u[1:] + u[:-1]
+        u[2] += 1
+        recorded.append(u[3])
+    assert run((film,)) == (u.tolist(), f.tolist(), recorded)
