@@ -4,11 +4,7 @@
 import numpy as np
 import pytest
 
-import random
-
 import tilewave as tw
-from order_problems import make, operands
-from random_paths import random_paths, switched_off
 
 pytestmark = pytest.mark.ranks([1, 2, 3, 4, 6])
 
@@ -43,19 +39,6 @@ def test_a_wavefront_over_a_sequence_and_itself(context, as_fields):
         whole = H.gather()
         assert whole is None or whole.tobytes() == expected.tobytes()
         H.fill(0.0)
-
-
-@pytest.mark.parametrize("first", range(5000, 5040, 10))
-def test_random_nests(first):
-    with switched_off(random_paths(first)):
-        context = tw.Context()
-    for seed in range(first, first + 10):
-        problem = make(seed)
-        given = operands(problem, context, random.Random(seed))
-        report = tw.run(tw.nest_from(problem.text), context=context, **given, **problem.keywords())
-        whole = given["R"].gather() if isinstance(given["R"], tw.Field) else given["R"]
-        assert report.loops == problem.ranges(), problem
-        assert whole is None or whole.tobytes() == problem.plain().tobytes(), problem
 
 
 def test_errors_are_the_same_on_every_rank(context):

@@ -1,24 +1,14 @@
-"""Arrays that a body reads in several orders of their subscripts, or with one index at several of them.
-
-TILEWAVE_SEED and TILEWAVE_RANDOM_BODIES choose other and more random nests.
-"""
-
-import os
-import random
+"""Arrays that a body reads in several orders of their subscripts, or with one index at several of them."""
 
 import numpy as np
 import pytest
 from local_ranks import on_ranks, results_of
-from order_problems import make, operands
-from random_paths import random_paths
 
 import tilewave as tw
 from tilewave.errors import ConfigError
 
 
 RANKS = (1, 2, 3, 4, 6)
-FIRST_SEED = int(os.environ.get("TILEWAVE_SEED", "0"))
-RANDOM_NESTS = int(os.environ.get("TILEWAVE_RANDOM_BODIES", "60"))
 
 
 def on_all(ranks, body, threads=1, without=None):
@@ -31,54 +21,6 @@ def on_all(ranks, body, threads=1, without=None):
 
 def same_bits(got, expected):
     return got.dtype == expected.dtype and got.shape == expected.shape and got.tobytes() == expected.tobytes()
-
-
-@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + RANDOM_NESTS))
-def test_random_nests(seed):
-    problem = make(seed)
-    nest = tw.nest_from(problem.text)
-    expected = problem.plain()
-    box = problem.ranges()
-    points = int(np.prod([high - low for low, high in box.values()]))
-    for ranks in (1, RANKS[seed%4+1]):
-
-        def body(context):
-            given = operands(problem, context, random.Random(seed))  # the same on every rank
-            report = tw.run(nest, context=context, **given, **problem.keywords())
-            whole = given["R"].gather() if isinstance(given["R"], tw.Field) else given["R"]
-            unchanged = [
-                name
-                for name, value in given.items()
-                if name != "R" and isinstance(value, np.ndarray) and not same_bits(value, problem.arrays[name])
-            ]
-            fields = {name for name, value in given.items() if isinstance(value, tw.Field) and name != "R"}
-            return whole, report.points, report.loops, set(report.replicated), report.on_one_rank, unchanged, fields
-
-        print(f"{problem}\non {ranks} rank(s)")
-        found = on_all(ranks, body, threads=1 + seed % 2, without=random_paths(seed + ranks))
-        for whole, count, loops, replicated, alone, unchanged, fields in found:
-            assert not unchanged
-            assert count == points and loops == box
-            assert whole is None or same_bits(whole, expected)
-            several = {
-                name
-                for name in fields
-                if len({(a.axes, a.offsets if len(set(a.axes)) < len(a.axes) else 0) for a in problem.accesses[name]})
-                > 1
-            }
-            assert replicated <= fields and (ranks == 1 or alone or several <= replicated)
-
-
-def test_the_random_nests_have_all_kinds():
-    problems = [make(seed) for seed in range(60)]
-    accesses = [own for problem in problems for own in problem.accesses.values()]
-    assert any(len(set(a.axes)) < len(a.axes) and len(set(a.offsets)) > 1 for own in accesses for a in own)
-    assert any({("i", "j"), ("j", "i")} <= {a.axes for a in own} for own in accesses)
-    assert any({("i",), ("j",)} <= {a.axes for a in own} for own in accesses)
-    assert any({("t", "i"), ("t", "j")} <= {a.axes for a in own} for own in accesses)
-    assert any(problem.reverse for problem in problems) and any(problem.over for problem in problems)
-    ranges = [[high - low for low, high in problem.ranges().values()] for problem in problems]
-    assert any(0 in extents for extents in ranges) and sum(0 not in extents for extents in ranges) > 40
 
 
 # What is read from a body.

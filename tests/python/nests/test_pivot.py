@@ -5,24 +5,11 @@ import pytest
 
 import tilewave as tw
 from local_ranks import refused_on_all, results_of
-from pivots import random_problem
-
-CASES = 10
 
 
 @tw.nest
 def paths(D, k, i, j):
     D[i, j] = min(D[i, j], D[i, k] + D[k, j])
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6])
-@pytest.mark.parametrize("threads", [1, 2])
-def test_random_pivots(seed, ranks, threads):
-    for number in range(CASES):
-        problem = random_problem(seed + number)
-        without = "wide_rows" if number % 3 == 0 else None
-        results = results_of(ranks, threads, lambda context, p=problem: p.run(context, threads), without=without)
-        problem.check(results[0][0])
 
 
 def test_numpy_arrays_in_any_order_of_memory(seed):
