@@ -187,9 +187,10 @@ def _cg(n, context):
     if context is None:
         return _plain_cg(c)
     c = _fields(context, **c)
+    given = {"over": _inside(n), "context": context, "plan": {"grid": (context.size, 1), "storage": "plain"}}
 
     def bound(nest, names, **more):
-        return tw.bind(nest, **{name: c[name] for name in names.split()}, over=_inside(n), context=context, **more)
+        return tw.bind(nest, **{name: c[name] for name in names.split()}, **given, **more)
 
     bound(nests.pivots, "e cx cy d").run()
     start = bound(nests.begin, "x p r b")

@@ -19,7 +19,6 @@ from tilewave.field.saving import labels, save
 from tilewave.field.time_buffer import TimeBuffer
 from tilewave.field.values import as_elements, as_index_error, digest, fill, fits, named
 from tilewave.field.views import Memory
-from tilewave.field.wanted_layouts import WantedLayouts
 from tilewave.patterns.calls import spread
 
 if TYPE_CHECKING:
@@ -64,7 +63,6 @@ class Field(Arithmetic):
         self.ndim = len(shape)
         self.keep = keep
         self._init = init  # of a rolling window: what elements are before each run
-        self._wanted_layouts = WantedLayouts()  # of the nests that are bound with it
         self._cuts = None  # for each axis how it is cut; None: into even blocks
         self._ends, self._boundary = (), None  # axes with a halo beyond the ends of the array, and what is there
         self._changes = 0  # by assignments and operators, for expressions that were written before

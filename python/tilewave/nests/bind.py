@@ -20,7 +20,6 @@ from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
 from tilewave.nests.arguments import as_numbers
 from tilewave.nests.bound_variant import NAME, Variant
-from tilewave.nests.layout_of_others import with_layout_of_others
 from tilewave.nests.prepare import prepare
 from tilewave.nests.prepared_calls import PreparedCalls
 from tilewave.nests.verify.check import copied
@@ -93,7 +92,7 @@ def bind(
     }
     loops = Loops(over, reverse, steps, periodic=periodic)
     bound = Bound(nest, context, loops, plan, fastmath, reduce, arguments, planning)
-    yield from bound._prepare_first(in_turn=True)
+    yield from bound._prepare_first()
     return bound
 
 
@@ -131,15 +130,12 @@ class Bound(PreparedCalls):
         self._loops, self._steps, self._fastmath, self._reduce = loops, loops.steps, fastmath, reduce
         self._arguments, (self._plan, self._choices) = as_numbers(nest, arguments), fixed_by(plan, planning)
         self._planning = self._choices.pop("planning", USUAL)
-        self._as_others = {}  # choices of its plan, as nests that were bound before have them
         self._variants = LruCache(MOST_VARIANTS)
         self._alike = LruCache(MOST_VARIANTS)  # calls by steps and types of scalars, all of them FLOATS
 
-    def _prepare_first(self, in_turn=False):
-        """What runs with the bound arguments need; part of a collective call. `in_turn`: with other bound nests."""
+    def _prepare_first(self):
+        """Prepare what runs with the bound arguments need; part of a collective call."""
         ready = yield from self._prepare(self._steps, {})
-        if in_turn:
-            ready, self._as_others = with_layout_of_others(self, ready)
         self.context._bound += 1
         self._number = self.context._bound
         self._scalars = self.nest.bind_scalars({n: v for n, v in self._arguments.items() if n in self.nest.scalars})
@@ -272,7 +268,7 @@ class Bound(PreparedCalls):
             variant.refresh(scalars, steps)
         yield self._description(steps, scalars)
         if variant is None:
-            variant = self._add(steps, scalars, (yield from self._prepare(steps, scalars, self._as_others)))
+            variant = self._add(steps, scalars, (yield from self._prepare(steps, scalars)))
             self._calls.clear()
             self._alike.clear()
         check = yield from copied(self.context, lambda: [self._plain_call(steps, scalars)])

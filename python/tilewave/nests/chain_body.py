@@ -12,7 +12,6 @@ from tilewave.errors import ERRORS, ConfigError
 from tilewave.field.field import Field
 from tilewave.nest.changed import has_time
 from tilewave.nests.bound_variant import Variant
-from tilewave.nests.layout_of_others import has_others
 from tilewave.plan.plan import CHOICES, request_of
 
 #: Seconds, predicted, of repetitions whose reductions nobody looks at, after which kernels are compiled for them: that
@@ -166,12 +165,10 @@ def make_body(context, bounds, scalars):
         Of each nest, in place of the bound ones.
     """
     prepared, readies = {}, []
-    others = has_others(bounds, [bound._first.ready for bound in bounds], context)
     for bound, given in zip(bounds, scalars, strict=True):
         key = id(bound), repr(sorted(given.items()))  # a nest may stand several times
         if key not in prepared:  # with the halos of the chain, not those that fields have now
-            choices = bound._as_others if others else None
-            prepared[key] = yield from bound._prepare(bound._steps, given, choices, {})
+            prepared[key] = yield from bound._prepare(bound._steps, given, halos={})
         readies.append(prepared[key])
     if not (why := why_no_schedule(bounds, readies)):
         maker = ChainMaker(context, bounds, scalars, readies)

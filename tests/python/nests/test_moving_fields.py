@@ -5,7 +5,6 @@ import pytest
 from local_ranks import results_of
 
 import tilewave as tw
-from tilewave.nests import layout_of_others
 
 
 @tw.nest
@@ -137,51 +136,6 @@ def test_halos_stay_for_nests_in_turn(ranks, threads, periodic):
 
 
 @tw.nest
-def eastward(u, h, i, j):
-    u[i, j] = u[i, j] - 0.1 * (h[i, j] - h[i-1, j])
-
-
-@tw.nest
-def northward(v, h, i, j):
-    v[i, j] = v[i, j] - 0.1 * (h[i, j] - h[i, j-1])
-
-
-@tw.nest
-def swell(h, u, v, i, j):
-    h[i, j] = h[i, j] - 0.1 * (u[i+1, j] - u[i, j] + v[i, j+1] - v[i, j])
-
-
-@pytest.mark.parametrize("ranks", [2, 3])
-@pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0), (2, 1, 0)])
-def test_bound_nests_in_turn_have_one_grid(ranks, order):
-    """By itself the second one needs no message where columns are divided, the third one where rows are."""
-
-    def body(context):
-        start = [np.random.default_rng(k).random((90, 80)) for k in range(3)]
-        ours, theirs = ([tw.field(a.shape, "f8", init=a, context=context) for a in start] for _ in range(2))
-
-        def given(h, u, v):
-            step = (swell, {"h": h, "u": u, "v": v}), (eastward, {"u": u, "h": h}), (northward, {"v": v, "h": h})
-            return [step[k] for k in order]
-
-        bound = [tw.bind(nest, context=context, **arrays) for nest, arrays in given(*ours)]
-        moving = []
-        for _ in range(3):
-            moving.append([nest.run().measured.moving_s for nest in bound])
-            for nest, arrays in given(*theirs):
-                tw.run(nest, context=context, **arrays)
-        for a, b in zip(ours, theirs, strict=True):
-            a, b = a.gather(), b.gather()
-            assert context.rank > 0 or np.array_equal(a, b)
-        chosen = tw.bind(eastward, u=ours[1], h=ours[0], context=context, plan={"grid": (1, ranks)})
-        return [nest.plan.grid for nest in bound], moving, chosen.plan.grid
-
-    grids, moving, chosen = results_of(ranks, 1, body)[0]
-    assert len(set(grids)) == 1 and chosen == (1, ranks)
-    assert not any(moving[1] + moving[2])
-
-
-@tw.nest
 def product(q, p, c, i, j):
     q[i, j] = 4.0 * p[i, j] - c[i, j] * (p[i-1, j] + p[i+1, j] + p[i, j-1] + p[i, j+1])
 
@@ -212,9 +166,8 @@ def plain_solves(p, y, q, c):
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
-@pytest.mark.parametrize("chained", [False, True])
-def test_bound_nests_in_turn_have_one_layout(ranks, chained):
-    """By itself a solve stores its rows across, and may run on fewer ranks. A nest that is bound no more has no say."""
+def test_a_chain_gives_one_layout_and_other_nests_do_not(ranks):
+    """By itself a solve stores its rows across, and may run on fewer ranks."""
     start = dict(zip("pqcy", np.random.default_rng(6).random((4, 150, 130)), strict=True))
 
     def body(context):
@@ -224,16 +177,14 @@ def test_bound_nests_in_turn_have_one_layout(ranks, chained):
         def bound(nest, names, **more):
             return tw.bind(nest, **{name: fields[name] for name in names}, **given, **more)
 
-        bound(forward, "yqc", plan={"grid": (1, 1), "storage": "skewed"}).run()
-        products = [bound(product, "qpc")]
-        solves = [bound(forward, "yqc"), bound(backward, "pyc", reverse=("i", "j"))]
-        plans = [nest.plan for nest in products + solves]
-        if chained:
-            solves = [tw.chain(solves)]
-            plans[1:] = solves[0].plans
-            assert not solves[0].separate
-        moving = [sum(nest.run().measured.moving_s for nest in products + solves) for _ in range(3)]
-        return {name: field.gather() for name, field in fields.items()}, plans, moving
+        alone = bound(forward, "yqc")
+        alone.run()
+        nests = [bound(product, "qpc"), bound(forward, "yqc"), bound(backward, "pyc", reverse=("i", "j"))]
+        assert nests[1].plan == alone.plan
+        step = tw.chain(nests)
+        assert not step.separate
+        moving = [step.run().measured.moving_s for _ in range(3)]
+        return {name: field.gather() for name, field in fields.items()}, step.plans, moving
 
     (whole, plans, moving), *_ = results_of(ranks, 1, body)
     assert len({plan.grid for plan in plans}) == len({plan.storage for plan in plans}) == 1
@@ -244,25 +195,3 @@ def test_bound_nests_in_turn_have_one_layout(ranks, chained):
         plain_solves(start["p"], start["y"], start["q"], start["c"])
     for name, array in start.items():
         np.testing.assert_array_equal(whole[name], array)
-
-
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_another_storage_comes_with_its_grid(ranks):
-    """The planner may want another grid with it, and all fields would move between the two."""
-
-    def body(context):
-        y, q, c = (tw.field((40, 30), "f8", context=context) for _ in range(3))
-        plan = {"grid": (ranks, 1), "storage": "skewed"}
-        ready = tw.bind(forward, y=y, q=q, c=c, context=context, plan=plan)._first.ready
-        return [
-            layout_of_others._wanted(
-                ready,
-                layout_of_others._places(ready),
-                {id(y): None, id(q): ((ranks, 1), (), weights), id(c): ((ranks, 1), (), weights)},
-            )
-            for weights in ((), (3, 1))
-        ]
-
-    wanted, weighted = results_of(ranks, 1, body)[0]
-    assert wanted == [{"storage": "plain"} | ({"grid": (2, 1)} if ranks == 2 else {})]
-    assert ranks == 1 or weighted == [{"storage": "plain", "grid": (2, 1), "weights": (3, 1)}]
