@@ -154,8 +154,13 @@ def _extents(nest, shapes, place):
         raise ConfigError(f"nest {nest.name!r} needs the shape of its array {array!r}")
     shape = tuple(int(extent) for extent in shapes[array])
     if len(shape) != len(place.axes):
-        raise ConfigError(
-            f"array {array!r} of nest {nest.name!r} has the subscripts ({', '.join(place.axes)}), given shape {shape}; "
-            f"allowed: shapes of rank {len(place.axes)}"
-        )
+        raise wrong_rank(nest, array, place.axes, shape)
     return place.extents(shape)
+
+
+def wrong_rank(nest, array, axes, shape):
+    """Return the error of an array with another number of dimensions than the nest gives it subscripts."""
+    return ConfigError(
+        f"array {array!r} of nest {nest.name!r} has the subscripts ({', '.join(axes)}), given shape {tuple(shape)}; "
+        f"allowed: shapes of rank {len(axes)}"
+    )

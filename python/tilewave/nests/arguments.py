@@ -9,7 +9,7 @@ from tilewave.errors import ConfigError
 from tilewave.field.create import Scratch
 from tilewave.field.field import Field
 from tilewave.field.views import is_stale_view
-from tilewave.nest.box import check_table
+from tilewave.nest.box import check_table, wrong_rank
 from tilewave.nest.nest import Nest
 from tilewave.nest.views import elements_of
 from tilewave.plan.fixed import refuse_choices
@@ -125,6 +125,10 @@ def check_arrays(nest, arrays, context):
                 f"array {name!r} is a field that keeps a rolling window only, and nest {nest.name!r} only reads it; "
                 "allowed: a field with keep='all'"
             )
+    for view in nest.views:
+        shape = arrays[view.array].shape
+        if not len(view.axes) - 1 <= len(shape) <= len(view.axes):  # time may be lacking
+            raise wrong_rank(nest, view.array, view.axes, shape)
     for name in nest.tables:
         check_table(nest, name, arrays[name].shape)
     _check_fields_once(arrays)

@@ -7,6 +7,7 @@ from tilewave.nest.bounds import loop_bounds, loop_directions
 from tilewave.nest.box import shapes_of
 from tilewave.nest.changed import strided
 from tilewave.nest.inner import extents_of
+from tilewave.nest.periodic import read_periodic
 from tilewave.nest.unreached import check_reached
 from tilewave.nests.arguments import check_arrays, split_arguments
 from tilewave.nests.task_nests import TaskNestCall, threads_of, tile_of
@@ -94,8 +95,9 @@ def checked(nest, context, loops, plan, fastmath, arguments, reduce=None, points
     ConfigError
         For what a nest with a pivot cannot be run with.
     """
-    given = {"reduce": reduce, "steps": loops.steps, "periodic": loops.periodic, "inject, record": points}
-    if wrong := next((name for name, value in given.items() if value or name == "steps" and value is not None), None):
+    given = {"reduce": reduce, "steps": loops.steps, "periodic": loops.periodic or None, "inject, record": points}
+    read_periodic(nest, loops.periodic, False)
+    if wrong := next((name for name, value in given.items() if value is not None), None):
         raise ConfigError(
             f"{wrong}= was given, and nest {nest.name!r} reads row {nest.pivot} and column {nest.pivot} of what it "
             "writes; allowed with such a pivot: over=, reverse=, plan=, fastmath="

@@ -37,7 +37,7 @@ class StepRows:
     """
 
     def __init__(self, nest, context, loops, arguments, reduce, points=None):
-        wrong = reduce and "reduce= was given" or loops.steps is None and "steps= was not given"
+        wrong = reduce is not None and "reduce= was given" or loops.steps is None and "steps= was not given"
         wrong = wrong or next((f"points of {name!r} were given" for name in points or () if name in nest.rows), "")
         if wrong:
             raise ConfigError(
@@ -48,14 +48,20 @@ class StepRows:
         arrays, scalars = split_arguments(nest, arguments)
         arrays = fields_for_scratch(nest, arrays, context, steps)
         check_arrays(nest, arrays, context)
+        # It runs part after part, and a window would begin anew in each.
+        if windows := [name for name, value in arrays.items() if getattr(value, "keep", "all") != "all"]:
+            raise ConfigError(
+                f"array {windows[0]!r} keeps a rolling window only, and nest {nest.name!r} writes a row of "
+                f"{', '.join(nest.rows)} for several time steps; allowed: fields with keep='all'"
+            )
         steps_of = remembered(nest, "step rows", lambda: ChangedNest(nest, copy.deepcopy(nest.source.tree)))
         self.nest, self.loops = forwards(steps_of, loops)
         self.whole = {name: arrays[name] for name in nest.rows}
         for name, whole in self.whole.items():
-            if whole.ndim != nest.parameters.ranks[name] or getattr(whole, "keep", "all") != "all":
+            if whole.ndim != nest.parameters.ranks[name]:
                 raise ConfigError(
                     f"array {name!r} has shape {whole.shape}, the nest gives it {nest.parameters.ranks[name]} "
-                    "subscripts, of which the first is its row; allowed: a NumPy array, or a field with keep='all'"
+                    "subscripts, of which the first is its row; allowed: as many dimensions"
                 )
         self.given = {**arguments, **{name: np.empty(w.shape[1:], w.dtype) for name, w in self.whole.items()}}
         check_steps(self.nest, {name: self.given[name] for name in nest.arrays}, steps)

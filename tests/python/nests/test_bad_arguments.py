@@ -228,3 +228,23 @@ def test_odd_arguments_of_one_rank_in_every_family(tmp_path):
     wrong = {case: (zero[case], one[case]) for case in zero if zero[case] != one[case] or "alone" in zero[case]}
     wrong |= {case: end for case, end in zero.items() if "(" not in case and end != "fine"}
     assert not wrong, "\n".join(f"{case}: {ends}" for case, ends in wrong.items())
+
+
+@pytest.mark.parametrize("call", [tw.run, tw.plan, tw.bind, tw.schedule])
+def test_odd_arguments_of_pivots_and_loops_in_bodies(call):
+    paths = tw.nest_from("def paths(D, k, i, j): D[i, j] = min(D[i, j], D[i, k] + D[k, j])")
+    best = tw.nest_from("def best(V, T, t, s): V[t+1, s] = max(V[t, q] + T[q, s] for q in range(len(T)))")
+    D, V, T = np.zeros((5, 5)), np.zeros(5), np.zeros((5, 5))
+    for nest, arguments in [
+        (paths, {"D": D, "periodic": None}),
+        (paths, {"D": D, "steps": np.zeros(2)}),
+        (paths, {"D": np.zeros(())}),
+        (best, {"V": np.zeros(()), "T": T, "steps": 1}),
+        (best, {"V": np.zeros((4, 5, 6)), "T": T}),
+        (best, {"V": V, "T": np.zeros(3), "steps": 2}),
+        (best, {"V": V, "T": None, "steps": 2}),
+        (best, {"V": V, "T": T, "steps": 2, "periodic": None}),
+    ]:
+        with pytest.raises(tw.ConfigError, match="allowed") as caught:
+            call(nest, **arguments)
+        assert "Error:" not in str(caught.value)

@@ -223,6 +223,7 @@ def test_refused_on_every_rank(ranks):
     refused("`t // 3` is 5 at t=15, which array 'w' of shape (5, 6, 6) has no row for; allowed: -5 to 4", steps=16)
     refused("steps= was not given", steps=None)
     refused("reduce= was given", steps=3, reduce={"most": tw.max("u")})
+    refused("'u' keeps a rolling window only", steps=3, u=tw.scratch("f8"))
     refused("points of 'w' were given", steps=3, record={"w": [(0, 0, 0)]})
     refused("array 'w' has shape (6, 6), the nest gives it 3 subscripts", steps=3, rows=0)
     refused("tilewave.run of one nest, with steps=", tw.bind, steps=3)
