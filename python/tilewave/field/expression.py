@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from tilewave.dtypes import ALL
 from tilewave.errors import ConfigError
 from tilewave.field.values import dtype_of
 from tilewave.nest.names import FUNCTIONS
@@ -49,7 +50,10 @@ TEXTS = {
     np.where: "np.where({}, {}, {})",
 }
 #: Complex numbers have no order.
-ORDER = (np.less, np.less_equal, np.greater, np.greater_equal)
+EXTREMES = (np.minimum, np.maximum, np.fmin, np.fmax)
+ORDER = (np.less, np.less_equal, np.greater, np.greater_equal, np.sign, *EXTREMES)
+#: Of bools.
+OF_BOOLS = dict(zip(EXTREMES, ("{} & {}", "{} | {}") * 2)) | dict.fromkeys((np.floor, np.ceil, np.trunc), "{}")
 #: What there is in place of NumPy's functions.
 WAYS = {
     "dot": "tilewave.dot(u, v)",
@@ -319,6 +323,13 @@ class Expression(Arithmetic):
                 )
         if function in ORDER and any(np.dtype(getattr(x, "dtype", type(x))).kind == "c" for x in self.operands):
             raise ConfigError(f"{name}: complex numbers were given; allowed: abs(u), np.real(u) and np.imag(u) of them")
+        if function is np.reciprocal and self.dtype.kind not in "fc":
+            raise ConfigError(f"{name}: a field of {self.dtype} was given; allowed: 1 / u, 1 // u")
+        if self.dtype not in ALL:
+            kinds = ", ".join(str(x.dtype) for x in shaped)
+            raise ConfigError(
+                f"{name}: NumPy's result of {kinds} has dtype {self.dtype}; allowed: {name}(u.astype('f4'))"
+            )
         self.ndim = len(self.shape)
         fields = [x for x in self.operands if isinstance(x, Arithmetic)]
         self.context = fields[0].context
@@ -358,6 +369,8 @@ class Expression(Arithmetic):
             return "np.abs({})"
         if self.function is np.power and getattr(last, "shape", ()):
             return "array_power({}, {})"
+        if self.dtype.kind == "b" and self.function in OF_BOOLS:
+            return OF_BOOLS[self.function]
         return TEXTS.get(self.function) or f"np.{self.function.__name__}({', '.join('{}' for _ in self.operands)})"
 
     def __repr__(self) -> str:

@@ -156,6 +156,17 @@ def test_what_python_asks_of_objects():
         array += u
     with pytest.raises(tw.ConfigError, match=r"complex numbers were given; allowed: abs\(u\)"):
         u < 1j  # noqa: B015
+    small, flags = tw.field(np.array([1, 4], "i1")), tw.field(np.array([True, False]))
+    for wrong, way in (
+        (lambda: np.sqrt(small), r"result of int8 has dtype float16; allowed: sqrt\(u.astype\('f4'\)\)"),
+        (lambda: np.reciprocal(small), "allowed: 1 / u, 1 // u"),
+        (lambda: np.maximum(small, 1j), "complex numbers were given"),
+        (lambda: small.astype("f2"), "dtype 'f2' was given; allowed: bool"),
+    ):
+        with pytest.raises(tw.ConfigError, match=way):
+            wrong()
+    assert np.maximum(flags, ~flags).copy()[...].tolist() == [True, True]
+    assert np.fmin(flags, True).copy()[...].tolist() == np.floor(flags).copy()[...].tolist() == [True, False]
     for logical, way in ((np.logical_and, r"\(u != 0\) & \(v != 0\)"), (np.logical_not, "u == 0")):
         with pytest.raises(TypeError, match=way):
             logical(*[u] * logical.nin)
