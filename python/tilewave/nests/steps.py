@@ -44,7 +44,8 @@ def block_of(nest, arrays, loops, plan, choices):
         if recorded and steps > 1:
             raise ConfigError(
                 f"inject= or record=: nest {nest.name!r} writes array {recorded[0]!r}, which has time as a dimension; "
-                f"allowed: the same call with ({nest.name},), a tuple of one nest, whose time steps run one by one"
+                f"allowed: the same call with ({nest.name},), a tuple of one nest, whose time steps run one by one, "
+                f"or, where it has rows as w[t // 2, i], another nest for {recorded[0]!r}"
             )
         return 1 if steps > 1 else None
     if place := read_beside_in_history(nest, in_time):
