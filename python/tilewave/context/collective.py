@@ -295,3 +295,24 @@ def ready(text, make):
         error = problem
     yield error or text
     return made
+
+
+def behind(steps):
+    """Go on with a collective function's generator behind an agreement: what its local first part raises on one rank is
+    raised on all.
+    """
+    step, value, begun = steps.send, None, False
+    while True:
+        try:
+            given = step(value)
+        except StopIteration as done:
+            return done.value
+        except Exception as problem:
+            if begun:
+                raise
+            given = problem
+        begun = True
+        try:
+            step, value = steps.send, (yield given)
+        except BaseException as problem:
+            step, value = steps.throw, problem

@@ -6,7 +6,7 @@ import dataclasses
 import time
 from typing import TYPE_CHECKING, Any, overload
 
-from tilewave.context.collective import collective
+from tilewave.context.collective import behind, collective
 from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
@@ -167,7 +167,8 @@ def run(
     points = inject, record
     loops = Loops(over, reverse, steps, periodic=periodic)
     check = yield from copied(context, lambda: [PlainCall(nest, loops, arguments, fastmath, reduce, *points)])
-    report = yield from _run(nest, context, loops, (plan, planning), fastmath, arguments, reduce, points, begun)
+    steps = _run(nest, context, loops, (plan, planning), fastmath, arguments, reduce, points, begun)
+    report = yield from behind(steps) if context._verify else steps
     if check is not None:
         yield from check.compare(report)
     return report

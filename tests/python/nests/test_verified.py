@@ -290,3 +290,17 @@ def test_programs(ranks, how, tmp_path):
     assert done.returncode and "not compared" not in done.stdout
     text = "nest 'step' differs from its plain loops at i=7: A[7] is 7, the plain loops give 8 (13 of 20 elements"
     assert done.stderr.count(text) == 1, done.stderr
+
+
+def test_what_one_rank_is_given_wrongly_is_an_error_of_all(monkeypatch):
+    verified(monkeypatch)
+    odd = {"reduce": np.arange(2)}, {"over": 7}, {"steps": "x"}, {"c": []}, {"record": 3}, {"A": None}, {"c": 0.25}
+
+    def body(context):
+        A = tw.field((12, 17), context=context)
+        for more in odd:
+            with pytest.raises(tw.ConfigError):
+                tw.run(relax, **{"A": A, "context": context, **(more if context.rank else {})})
+        tw.run(relax, A=A)
+
+    results_of(2, 1, body)
