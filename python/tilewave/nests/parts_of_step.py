@@ -148,7 +148,7 @@ def parts_of(nests, loops, arguments):
         again = frozenset(name for name in nest.written if name in written and name in in_time)
         check_backwards(nest, given, own, None)
         others = frozenset(name for other, *_ in changed if other is not nest for name in other.written)
-        own = dataclasses.replace(own, steps=1, again=again, stepwise=True, others=others)
+        own = dataclasses.replace(own, steps=min(int(loops.steps), 1), again=again, stepwise=True, others=others)
         parts.append(Part(nest, own, given))
         written |= set(nest.written)
     return parts

@@ -267,3 +267,11 @@ def test_a_nest_on_one_rank_changes_what_another_has_written(ranks, history):
 
     for back, value in enumerate(results_of(ranks, 1, body)[0]):
         assert np.array_equal(value, times[4 - back]), back
+
+
+def test_no_steps_leave_arrays_with_time_as_they_are():
+    one = tw.nest_from("def one(A, H, t, i):\n    A[t+1, i] = A[t, i-1]\n    H[t+1, i] = A[t, i]")
+    two = tw.nest_from("def two(A, t, i): A[t+1, i] = A[t, i] + 1")
+    A, H = tw.field((9,), init=1.0), np.ones((1, 9))
+    tw.run((one, two), A=A, H=H, steps=0)
+    assert (A.gather() == 1).all() and (H == 1).all()
