@@ -63,13 +63,14 @@ def check_reached(nest, arrays, scalars, loops, bounds):
     known = {**_numbers(scalars), **_numbers(nest.constants())}
     for node, (outcomes, names) in _Walk(nest, arrays, loops, known, box).outcomes.items():
         cut = [name for name in nest.indices if name in names and whole[name] != box[name]]
-        for point in _left_out(sorted(names), box, whole) if cut and len(outcomes) == 1 else ():
+        for point in _left_out(names, box, whole) if cut and len(outcomes) == 1 else ():
             (outcome,) = outcomes
-            there = _Walk(nest, arrays, loops, known, {**box, **point})
+            here = {name: (value, value + 1) for name, value in point.items()}
+            there = _Walk(nest, arrays, loops, known, here)
             other = there.outcomes.get(node, (set(), set()))[0] == {not outcome}
-            if other and there.inside and there.writes and bounds.may_contain(loops.over, {**box, **point}):
-                point = {name: ends for name, ends in point.items() if _is_beyond(ends, box[name])}
-                raise _error(nest, node, outcome, point, box, _limits(nest, arrays, loops, box, point))
+            if other and there.inside and there.writes and bounds.may_contain(loops.over, here):
+                point = {name: value for name, value in point.items() if not box[name][0] <= value < box[name][1]}
+                raise _error(nest, node, outcome, point, box, _limits(nest, arrays, loops, here, point))
 
 
 def computes_with_indices(nest):
@@ -93,35 +94,34 @@ def _uncut(nest, arrays, loops, box):
 
 
 def _left_out(indices, box, whole):
-    """Yield ranges of some indices of which one is beyond the loops: next to them, or at the ends of arrays."""
+    """Yield points of which some of the indices is beyond the loops: next to them, or at the ends of arrays."""
 
     def values(name):
-        found = []
-        for low, high in ((whole[name][0], box[name][0]), (box[name][1], whole[name][1])):
-            near = [*range(low, high)] if high - low <= 2 * MOST_VALUES else []
-            near = near or [*range(low, low + MOST_VALUES), *range(high - MOST_VALUES, high)]
-            found += [(value, value + 1) for value in near]
-        low, high = box[name]
-        return [*found, (low, high), (low, low + 1), (high - 1, high)]
+        (low, high), (least, most) = box[name], whole[name]
+        inside = dict.fromkeys(value for value in (low, low + 1, (low + high) // 2, high - 1) if low <= value < high)
+        if name not in indices:
+            return inside
+        beyond = [value for ends in ((least, low), (high, most)) for value in _near_ends(*ends)]
+        return [*beyond, *inside]
 
-    def is_left_out(point):
-        return any(_is_beyond(ends, box[name]) for name, ends in point.items())
-
-    points = (dict(zip(indices, ranges, strict=True)) for ranges in itertools.product(*map(values, indices)))
-    return itertools.islice(filter(is_left_out, points), MOST_POINTS)
+    order = sorted(box, key=lambda name: name in indices)  # these change most
+    points = (dict(zip(order, point, strict=True)) for point in itertools.product(*map(values, order)))
+    beyond = (point for point in points if any(not box[name][0] <= point[name] < box[name][1] for name in indices))
+    return itertools.islice(beyond, MOST_POINTS)
 
 
-def _is_beyond(ends, of):
-    """Return whether some of a range is beyond another one."""
-    return ends[0] < of[0] or ends[1] > of[1]
+def _near_ends(low, high):
+    if high - low <= 2 * MOST_VALUES:
+        return range(low, high)
+    return [*range(low, low + MOST_VALUES), *range(high - MOST_VALUES, high)]
 
 
-def _limits(nest, arrays, loops, box, point):
+def _limits(nest, arrays, loops, here, point):
     """Return the text of an access that ends the loops before a point, and the index."""
     for node in nest.source.nodes:
         if not isinstance(node, ast.Subscript) or extent_of(node):
             continue
-        walk = _Walk(nest, arrays, loops, {}, {**box, **point}, ())
+        walk = _Walk(nest, arrays, loops, {}, here, ())
         walk.access(node, dict.fromkeys(nest.source.local_names | nest.source.inner_names, _ANY))
         if ends := [name for name in point if name in walk.outside]:
             return nest.source.text_of(node), ends[0]
@@ -131,7 +131,7 @@ def _limits(nest, arrays, loops, box, point):
 def _error(nest, node, outcome, point, box, limit):
     access, index = limit
     low, high = box[index]
-    where = ", ".join(f"{name}={first}" for name, (first, _) in point.items())
+    where = ", ".join(map("{}={}".format, point, point.values()))
     return nest.source.error(
         node,
         f"this is {'false' if outcome else 'true'} at no point that runs: `{access}` is inside its array for {index} "
