@@ -1,7 +1,6 @@
 """Benchmarks: ``tilewave bench NAME [--json FILE] [--quick]``."""
 
 from bench.bodies import bodies
-from bench.cards import cards
 from bench.costs import costs
 from bench.executor import executor
 from bench.factors import cholesky, lu, qr
@@ -24,7 +23,6 @@ from bench.unequal import unequal
 
 NAMES = {
     "bodies": bodies,
-    "cards": cards,
     "cholesky": cholesky,
     "costs": costs,
     "executor": executor,

@@ -21,7 +21,7 @@ TABLES = {
     "Nests": ("nests", "costs", "bodies", "several", "transport"),
     "Sweeps and plans": ("executor", "hiding", "plan"),
     "Stencils, halos, multigrid": ("stencils", "halo", "partitions", "multigrid", "unequal"),
-    "Patterns": ("patterns", "cards"),
+    "Patterns": ("patterns",),
     "Dense linear algebra": ("matmul", "factors"),
 }
 # What a benchmark shows, and in what its ratio is.
@@ -40,7 +40,6 @@ TITLES = {
     "unequal": "Hosts of which one has half a CPU: the ratio is to even blocks, the limit the sum of the ranks' rates",
     "multigrid": "Poisson on a cube to 1e-8: the ratio is the best contender's time / that of each",
     "patterns": "Patterns: the ratio is MPI's best / ours; the limit is the line rate, or a copy in memory",
-    "cards": "Hosts that two links join: the ratio is the time over one link / over both",
     "matmul": "Matrix products: the ratio is the contender's time / ours; the limit is max(compute, wire)",
     "factors": "LU, Cholesky, QR: the ratio is the contender's time / ours; the limit is max(compute, wire)",
     "plan": "Plans: regret is the plan's time / the best by brute force; error is predicted against measured",
@@ -65,7 +64,6 @@ ONLY = {
     "partitions": (r"[48]@1gbit.*c16", r"^the plan against"),
     "multigrid": (r"128.* 2 rank", r"^(V\(2|h).* cycles of |SOR: 5"),
     "patterns": (r"8MB contiguous|[14]000x32 strided", r"^tilewave$"),
-    "cards": (r"", r"^2 links"),
     "nests": (
         r"recurrence 8192|alignment 48502|^4 arrays .*4096 f4|distances|scores",
         r"^tilewave, (1 lane|2 lanes|in place|fields)$|^(Numba|parasail|dtaidistance)",

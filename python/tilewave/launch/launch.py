@@ -18,7 +18,7 @@ import time
 
 from tilewave import units
 from tilewave.errors import ConfigError
-from tilewave.launch import allocations, cards, processes, which_mpi
+from tilewave.launch import allocations, processes, which_mpi
 from tilewave.launch.endings import Endings
 from tilewave.launch.hosts import in_blocks, ranks_of, split_hosts
 from tilewave.launch.variables import JOB_VARIABLES, RANK_VARIABLES, SIZE_VARIABLES, LaunchError, number
@@ -192,8 +192,6 @@ def command_of(script, args=(), ranks=1, threads=None, hosts=None, here=False, m
                 del env[name]
             else:
                 env.setdefault(name, value)
-    if hosts or given is not None:  # the other hosts are taken to have cards as this one
-        env.update(cards.rails(cards.cards(), env))
     words = mpiexec_command(ranks, program, hosts, env, here)
     if sys.stdout.isatty():  # ranks write into a pipe; let Rich draw progress nevertheless
         env.setdefault("COLUMNS", str(shutil.get_terminal_size().columns))

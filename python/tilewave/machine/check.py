@@ -66,7 +66,6 @@ _CONDITIONS = of_object(
         "ranks_per_host": of_list(_COUNT),
         "cpus": of_list(_COUNT),
         "cpu_models": _TEXTS,
-        "cards": of_list(of_object({}, more=number)),
         "oversubscribed": flag,
         "mpi": text,
         "settings": of_object({}, more=text),

@@ -13,7 +13,6 @@ from tilewave import _core, units
 from tilewave.allgather import allgather
 from tilewave.errors import ConfigError
 from tilewave.kernel import cache as kernel_cache
-from tilewave.launch.cards import cards
 from tilewave.machine.machine import Machine, read
 from tilewave.notices import log, warn
 
@@ -33,10 +32,9 @@ SETTINGS = (
 def conditions(context):
     """What a launch's numbers depend on, the same on every rank; collective."""
     host = os.uname().nodename
-    here = {"host": host, "cpus": len(_core.allowed_cpus()), "cpu": cpu_model(), "cards": cards()}
+    here = {"host": host, "cpus": len(_core.allowed_cpus()), "cpu": cpu_model()}
     ranks = allgather(context, here)
     hosts = [r["host"] for r in ranks]
-    of_host = {r["host"]: r["cards"] for r in ranks}
     first = {
         "threads": context.threads,
         "oversubscribed": context._core.oversubscribed,
@@ -54,7 +52,6 @@ def conditions(context):
         "ranks_per_host": list(collections.Counter(hosts).values()),
         "cpus": [r["cpus"] for r in ranks],
         "cpu_models": sorted({r["cpu"] for r in ranks}),
-        "cards": list(of_host.values()) if len(of_host) > 1 else [],
         **json.loads(context._core.broadcast(json.dumps(first).encode())),
     }
 
@@ -70,7 +67,7 @@ def cpu_model():
 
 CHANGED = 4  # between two looks at one network, in whatever company, a byte's time differs by less
 SHAPE = ("hosts", "ranks", "threads")  # what a given machine must agree with
-CACHED = (*SHAPE, "cpus", "cpu_models", "cards", "mpi", "settings")  # what a stored one must
+CACHED = (*SHAPE, "cpus", "cpu_models", "mpi", "settings")  # what a stored one must
 
 
 def cache_path(found):

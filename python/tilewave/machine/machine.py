@@ -112,7 +112,7 @@ class Machine(Value):
     Attributes
     ----------
     conditions : dict
-        hosts (of each rank), threads, CPUs, network cards of each host (Mbit/s), MPI library, settings, date, version.
+        hosts (of each rank), threads, CPUs, MPI library, settings, date, version.
     NUMBERS
     same_host, other_host : Link or None
         None where the launch has no such neighbours.

@@ -20,10 +20,6 @@ def _part(value):
     return f"{100 * value:.0f} %"
 
 
-def _cards(speeds):
-    return ", ".join(name + (f" {rate(8e-6 / speed)}" if speed else "") for name, speed in speeds.items())
-
-
 def _sizes(values):
     return ", ".join(map(size, values)) or "-"
 
@@ -51,8 +47,6 @@ def tables(m):
     }
     times = cells((getattr(m, name) for name in names), TIMES)
     rows = [(label, time, spread.get(name, "")) for (name, label), time in zip(names.items(), times, strict=True)]
-    cards = dict.fromkeys(map(_cards, m.conditions.get("cards", [])))
-    rows += [("network cards of a host", names, "") for names in cards]
     if m.speeds:
         rows.append(("CPUs' speeds by rank", weights_of(m.speeds), spread.get("speeds", "")))
     yield _title(m), ("a rank", "", "spread"), rows

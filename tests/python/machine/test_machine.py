@@ -195,7 +195,6 @@ def test_files_without_a_format(tmp_path, text):
         ("network", {"topology": "ring", "extents": [4]}, "topology is 'ring'; allowed: hosts, switch, fat tree"),
         ("network", {"topology": "hosts", "extents": [4]}, "topology is 'hosts'; allowed with it: cards, nothing else"),
         ("network", {"topology": "hosts", "extents": [], "cards": 0}, "cards is 0; allowed: 1 to 64"),
-        ("conditions.cards", [{"eth0": "1"}], "field conditions.cards[0].eth0: found '1'; allowed: a"),
         ("network", {"topology": "switch", "extents": ["4"]}, "extents: given ['4']; allowed: a list of integers"),
         ("network", {"topology": "torus", "extents": [4]}, "link_byte_s has 0 numbers; allowed: 1"),
         ("network", {"topology": "switch", "extents": [4], "nodes": 4}, "found 'nodes'; allowed: the fields topology"),
