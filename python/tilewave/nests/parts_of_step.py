@@ -127,12 +127,6 @@ def parts_of(nests, loops, arguments):
         for name in nest.tables:
             check_table(nest, name, given[name].shape)
         in_time = set(lacking_time(nest, given))
-        short = [name for name in nest.written if name not in in_time and given[name].shape[0] < 2]
-        if short and not loops.steps:
-            raise ConfigError(
-                f"steps=0: nest {nest.name!r} writes array {short[0]!r} of shape {tuple(given[short[0]].shape)}; "
-                "allowed for several nests: two time steps and more of an array that keeps all of them"
-            )
         check_steps(nest, {name: given[name] for name in nest.arrays}, int(loops.steps))
         places = [
             (each.array, each.offsets[0], nest.where(each), nest.text_of(each))
