@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from tilewave import _core
 from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
-from tilewave.field.values import digest
+from tilewave.field.values import digest, require_no_mask
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -75,7 +76,7 @@ class OffGrid:
         origin: npt.ArrayLike = 0.0,
         spacing: npt.ArrayLike = 1.0,
     ) -> None:
-        self._given = coordinates, interpolation, radius, origin, spacing
+        self._given = copy.deepcopy((coordinates, interpolation, radius, origin, spacing))
 
     def _neighbours(self, shape, steps):
         """First neighbours and weights of an array's axes: (..., points, dims), (..., points, dims, width)."""
@@ -85,6 +86,8 @@ class OffGrid:
         if not isinstance(radius, int) or radius not in KAISER:
             raise ConfigError(f"OffGrid: radius={shown(radius)}; allowed: an integer from 2 to 10")
         dims = len(shape)
+        for each in (coordinates, origin, spacing):
+            require_no_mask("OffGrid", each)
         try:
             origin, spacing = (np.broadcast_to(np.asarray(each, float), (dims,)) for each in (origin, spacing))
             at = np.asarray(coordinates, float)

@@ -54,6 +54,8 @@ class Points:
                 raise ConfigError(f"inject: {name!r} was given {type(given).__name__}; allowed: (points, values)")
             places = _places("inject", name, array, given[0], steps)
             places.begin(_checked_values(name, array, given[1], places.shape))
+            for what, part in zip(("points", "values"), given, strict=True):
+                _require_apart(what, name, part, {other: arguments.get(other) for other in written})
             self._visited.append(places)
         for name, points in _checked_dict("record", record, "points").items():
             array = _array_of("record", name, arguments, nests)
@@ -133,6 +135,7 @@ class _Places:
 
     def __init__(self, what, name, array, points, steps):
         self.name, self._array, self._adds, self._ranges = name, array, what == "inject", None
+        require_no_mask(f"{what}: the points of {name!r}", points)
         try:
             found = np.asarray(points)
             if found.size == 0:
@@ -185,6 +188,17 @@ class _Places:
 
     def finish(self, context):
         """Nothing: each value is of one rank."""
+
+
+def _require_apart(what, name, given, changed):
+    """Refuse what lies in memory that the run changes."""
+    for other, array in changed.items() if isinstance(given, np.ndarray) else ():
+        shared = isinstance(array, np.ndarray) and np.may_share_memory(given, array)
+        if shared or isinstance(array, Field) and array._holds(given):
+            raise ConfigError(
+                f"inject: the {what} of {name!r} share memory with array {other!r}, which the run changes; allowed: a "
+                f"copy, {what}.copy()"
+            )
 
 
 def _checked_dict(what, given, value):

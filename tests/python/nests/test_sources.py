@@ -133,3 +133,18 @@ def test_arrays_that_keep_all_time_steps_beside_sources():
         u[2] += 1
         recorded.append(u[3])
     assert run((film,)) == (u.tolist(), f.tolist(), recorded)
+
+
+def test_what_is_given_is_read_when_it_is_given():
+    keep = tw.nest_from("def keep(u, t, i):\n    u[t+1, i] = u[t, i]\n")
+    at, u = np.array([[1.5]]), np.arange(4.0)
+    points = tw.OffGrid(at)
+    at[...] = 0
+    assert tw.run(keep, u=u, steps=1, record={"u": points}).recorded["u"] == [[1.5]]
+    field = tw.field((4,), init=1.0)
+    for given, array in ((u, u), (field, field.local)):
+        with pytest.raises(tw.ConfigError, match="the values of 'u' share memory with array 'u'.*allowed: a copy"):
+            tw.run(keep, u=given, steps=1, inject={"u": ([0, 1, 2, 3], array[None])})
+    for masked in ({"u": np.ma.masked_array([1], [True])}, {"u": tw.OffGrid(np.ma.masked_array([[1.0]], [[True]]))}):
+        with pytest.raises(tw.ConfigError, match="given a masked array"):
+            tw.run(keep, u=u, steps=1, record=masked)
