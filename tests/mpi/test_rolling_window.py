@@ -70,7 +70,7 @@ def bounds_of(kind, nest, shape):
 def plain(nest, shape, arrays, over, reverse):
     """B after plain loops."""
     from tilewave.nest.bounds import loop_bounds
-    from tilewave.nest.reference import plain_loops
+    from plain_loops import plain_loops
 
     arrays = {name: array.copy() for name, array in arrays.items()}
     box = nest.iteration_box(dict.fromkeys(nest.arrays, shape))

@@ -14,7 +14,7 @@ from tilewave.kernel.compile import ROWS
 from tilewave.nests import kernel_maker
 from tilewave.kernel.rows import jammed_rows
 from tilewave.nest.bounds import loop_bounds
-from tilewave.nest.reference import plain_loops
+from plain_loops import plain_loops
 
 HEADER = "import numpy as np\nimport tilewave as tw\n\n\n"
 SEED = int(os.environ.get("TILEWAVE_SEED", "20261"))

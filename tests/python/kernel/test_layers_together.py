@@ -10,7 +10,7 @@ import pytest
 import tilewave as tw
 from body_generator import access, load
 from tilewave.nest.bounds import loop_bounds
-from tilewave.nest.reference import plain_loops
+from plain_loops import plain_loops
 
 HEADER = "import numpy as np\nimport tilewave as tw\n\n\n"
 SEED = int(os.environ.get("TILEWAVE_SEED", "20262"))

@@ -9,7 +9,7 @@ from local_ranks import results_of
 import tilewave as tw
 from tilewave.nest.bounds import loop_bounds
 from tilewave.nests.problem import check_steps
-from tilewave.nest.reference import plain_loops
+from plain_loops import plain_loops
 
 SHAPE = 10, 12
 

@@ -8,7 +8,7 @@ from tests.python.support.local_ranks import results_of
 
 import tilewave as tw
 from tilewave.nest.bounds import loop_bounds
-from tilewave.nest.reference import plain_loops
+from plain_loops import plain_loops
 
 RANKS = [(1, 1), (2, 1), (3, 1), (4, 1), (6, 1)]
 

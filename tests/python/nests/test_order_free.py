@@ -8,7 +8,7 @@ import pytest
 import tilewave as tw
 from tests.python.support.local_ranks import results_of
 from tilewave.nest.bounds import loop_bounds
-from tilewave.nest.reference import plain_loops
+from plain_loops import plain_loops
 
 SEED = int(os.environ.get("TILEWAVE_SEED", "20611"))
 pytestmark = pytest.mark.filterwarnings("ignore:.*more than the:RuntimeWarning")

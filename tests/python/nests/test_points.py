@@ -6,7 +6,7 @@ from local_ranks import on_ranks, results_of
 
 import tilewave as tw
 from tilewave.nest.bounds import loop_bounds
-from tilewave.nest.reference import plain_loops
+from plain_loops import plain_loops
 
 
 @tw.nest

@@ -9,7 +9,7 @@ import pytest
 import tilewave as tw
 from tilewave.nests import choosing, prepare
 from tilewave.nest.bounds import loop_bounds
-from tilewave.nest.reference import plain_loops
+from plain_loops import plain_loops
 
 FACTOR = 2.0
 

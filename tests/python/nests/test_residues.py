@@ -10,7 +10,7 @@ import tilewave as tw
 from tests.python.support.local_ranks import results_of
 from tests.python.support.random_paths import random_paths
 from tilewave.nest.bounds import loop_bounds
-from tilewave.nest.reference import plain_loops
+from plain_loops import plain_loops
 
 SEED = int(os.environ.get("TILEWAVE_SEED", "20611"))
 

@@ -9,7 +9,7 @@ import pytest
 
 import tilewave as tw
 from tilewave.nest.bounds import loop_bounds
-from tilewave.nest.reference import plain_loops
+from plain_loops import plain_loops
 
 MOST_MB = 64
 

@@ -11,7 +11,7 @@ from body_generator import access
 from tilewave.kernel import processor
 from tilewave.nests import kernel_maker
 from tilewave.nest.bounds import loop_bounds
-from tilewave.nest.reference import plain_loops
+from plain_loops import plain_loops
 
 SEED = int(os.environ.get("TILEWAVE_SEED", "20262"))
 

@@ -15,7 +15,7 @@ from tilewave.nest.bounds import loop_bounds
 from tilewave.plan.plan import request_of
 from tilewave.nest.bounds import Loops
 from tilewave.nests.problem import check_steps, make_problem
-from tilewave.nest.reference import plain_loops
+from plain_loops import plain_loops
 
 BLOCK = 6
 

@@ -7,7 +7,7 @@ import numpy as np
 
 import tilewave as tw
 from tilewave.nest.bounds import loop_bounds
-from tilewave.nest.reference import plain_loops
+from plain_loops import plain_loops
 from tilewave.nests.problem import box_of_loops
 
 KINDS = ("max", "min", "sum", "tw.max", "tw.min", "tw.sum", "tw.argmax", "tw.argmin")

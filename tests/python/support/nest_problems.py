@@ -9,7 +9,7 @@ import numpy as np
 from nest_generator import TABLE_EXTENT, write_body
 from tilewave.nest.bounds import Bounds, loop_bounds
 from tilewave.errors import ConfigError
-from tilewave.nest.reference import plain_loops
+from plain_loops import plain_loops
 
 PROBLEMS_OF_A_BODY = 2  # one text to read and, where dtypes and scalars agree, to compile
 LONGEST = {1: 40, 2: 16, 3: 10, 4: 6}  # loops of about a thousand points

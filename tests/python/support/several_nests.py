@@ -4,7 +4,8 @@ import numpy as np
 
 import tilewave as tw
 from tilewave.nest.bounds import loop_bounds
-from tilewave.nest.reference import _Times, run_body
+from plain_loops import Times
+from tilewave.nest.reference import run_body
 from tilewave.nests.problem import check_steps
 
 SHAPE = 9, 11
@@ -37,7 +38,7 @@ def plain(nests, arrays, history, steps, over, given, inject=None, record=None, 
     in_time = {name for nest in nests for name in nest.axes if arrays[name].ndim < len(nest.axes[name])}
     for name in in_time:
         older = (history.get(name, []) + [arrays[name]] * OLDER)[:OLDER]
-        buffers[name] = _Times(np.array([*older[::-1], arrays[name], *[arrays[name]] * steps]), OLDER)
+        buffers[name] = Times(np.array([*older[::-1], arrays[name], *[arrays[name]] * steps]), OLDER)
     recorded = {name: [] for name in record or {}}
     for t in range(steps):
         begun = set()
