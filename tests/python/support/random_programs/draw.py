@@ -114,4 +114,7 @@ class _Body:
             return Assign(target, "=", made(array.dtype, c.pick("max(", "min("), target, ", ", value, ")"))
         if joined(value.dtype, array.dtype) != array.dtype:
             return Assign(target, "=", value)
+        if array.times == "steps" and c.chance(0.5):  # of the time step before, by name
+            before = Access(array.name, (Affine("t"), *target.at[1:]))
+            return Assign(target, "=", made(array.dtype, before, " | " if kind == "b" else c.pick(" + ", " - "), value))
         return Assign(target, c.pick("|=", "&=") if kind == "b" else c.pick("+=", "-="), value)
