@@ -30,11 +30,6 @@ BUDGET_S, VISIT_S = 3.0, 5e-3
 
 
 @tw.nest
-def far(A, i, j):
-    A[i, j] = 0.5 * A[i - 1, j] + 0.4 * A[i, j - 40]
-
-
-@tw.nest
 def residual(r, A, i, j):
     r[i, j] = A[i - 1, j] + A[i + 1, j] + A[i, j - 1] + A[i, j + 1] - 4 * A[i, j]
 
@@ -131,9 +126,6 @@ CASES = {
     "simd_rows": [
         ("recurrence 1024² in place", 1, nest(recurrence, (1024, 1024), in_place=True)),
         ("linear 64×64×1024 float32 in place", 1, nest(one, (64, 64, 1024), "f4", in_place=True)),
-    ],
-    "jammed_rows": [
-        ("40 elements back, 1024² in place", 1, nest(far, (1024, 1024), in_place=True)),
     ],
     "wide_rows": [
         ("four arrays 64×64×256 float32", 1, nest(four, (64, 64, 256), "f4")),

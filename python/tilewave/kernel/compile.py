@@ -63,7 +63,6 @@ from tilewave.kernel import cache as kernel_cache
 from tilewave.kernel import environment, kernel_code, processor
 from tilewave.kernel.emit import loops
 from tilewave.kernel.kernel_code import Choices, build_row
-from tilewave.kernel.rows import jammed_rows
 from tilewave.kernel.scalars import Slot
 from tilewave.kernel.tables.permuted import Layout
 from tilewave.kernel.toolchain import toolchain
@@ -427,8 +426,7 @@ class _Recipe:
         return (
             f"{toolchain()}{self.signature}\n{[line - first for line in rest]} {self.nest.lines()[1:]}\n{types}\n"
             f"{[(slot.name, str(slot.type), slot.low, slot.high) for slot in self.slots]}\n{self.choices}\n"
-            f"{processor.vector_bytes(), processor.lane_bytes(), processor.ahead_bytes(), processor.permutation()} "
-            f"{jammed_rows.LEAST_POINTS}\n"
+            f"{processor.vector_bytes(), processor.lane_bytes(), processor.ahead_bytes(), processor.permutation()}\n"
         )
 
     def found(self, key):
@@ -470,7 +468,7 @@ def _compiled(row, nest):
         raise ConfigError(
             f"{nest.source.file}:{nest.line}: nest {nest.name!r} does not compile: LLVM refuses what was made of it, "
             f"{str(error).splitlines()[0]}, which is an error in Tilewave; allowed: TILEWAVE_WITHOUT=wide_rows,strips,"
-            "simd_rows,jammed_rows,row_check,permuted in the environment, which leaves most of the code out"
+            "simd_rows,row_check,permuted in the environment, which leaves most of the code out"
         ) from None
 
 

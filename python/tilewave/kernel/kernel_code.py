@@ -12,9 +12,8 @@ from tilewave.kernel.emit.statements import Body
 from tilewave.kernel.environment import ByteTables
 from tilewave.kernel.rows.bests import Bests
 from tilewave.kernel.rows.inner_rows import InnerRows
-from tilewave.kernel.rows.jammed_rows import ROWS_TOGETHER, can_jam, jam_function, jam_points
-from tilewave.kernel.rows.jammed_rows import rows_function as jammed_rows_function
 from tilewave.kernel.rows.rows_in_place import can_stay, in_place_function
+from tilewave.kernel.rows.several_rows import several_rows_function, takes_any_order
 from tilewave.kernel.rows.simd_rows import least_points, rows_of, simd_rows_function
 from tilewave.kernel.rows.streams import Staggered, streams_of
 from tilewave.kernel.rows.strips import Strips
@@ -112,7 +111,8 @@ def build_row(nest, dtypes, slots, constants, choices, vector_bytes, lane_bytes,
         and not row.frame.updates
     ):
         return _Frame(nest, dtypes, slots, constants, choices, width, permutation=permutation).build()
-    if choices.staggered and not choices.independent and not nest.inner and can_jam(row.frame):
+    several = choices.staggered and not choices.independent and not nest.inner
+    if several and takes_any_order(row.frame) and not without(choices.off, "simd_rows"):
         _add_several_rows(row, nest, dtypes, slots, constants, choices, lane_bytes, ahead_bytes)
     return row
 
@@ -125,31 +125,20 @@ def _add_rows_in_place(row, nest, dtypes, slots, constants, choices):
         return
     frame = _Frame(nest, dtypes, slots, constants, choices, into=row.module, name="tilewave_in_place")
     in_place_function(frame, choices.in_place)
-    jammed_rows_function(row.module, ROWS, len(nest.places), row.module.get_global(ROW), [(frame.row, 1, 2**30, 1)])
+    several_rows_function(row.module, ROWS, len(nest.places), row.module.get_global(ROW), frame.row, 1, 2**30, 1)
 
 
 def _add_several_rows(row, nest, dtypes, slots, constants, choices, lane_bytes, ahead_bytes):
     """To the module of one row whose points depend on each other, the function of several."""
-
-    def frame(name):
-        return _Frame(nest, dtypes, slots, constants, choices, into=row.module, name=name)
-
-    variants, streams = [], None
-    if not without(choices.off, "simd_rows"):
-        streams = streams_of(row.frame, choices.staggered, row.frame.unused(), rows_of(lane_bytes))
-    if streams:
-        lanes = frame("tilewave_lanes")
-        simd_rows_function(lanes, streams, lane_bytes, ahead_bytes)
-        row.simd_rows_from = least_points(streams, lane_bytes)
-        variants.append((lanes.row, 2, rows_of(lane_bytes), row.simd_rows_from))
-    elif not without(choices.off, "jammed_rows"):  # LLVM would compile both for a third longer
-        jam = frame("tilewave_jam")
-        jam_function(jam, choices.staggered)
-        variants.append((jam.row, ROWS_TOGETHER, ROWS_TOGETHER, jam_points(choices.staggered)))
-    if not variants:
+    rows = rows_of(lane_bytes)
+    streams = streams_of(row.frame, choices.staggered, row.frame.unused(), rows)
+    if not streams:
         return
-    jammed_rows_function(row.module, ROWS, len(nest.places), row.module.get_global(ROW), variants)
-    row.several = True
+    lanes = _Frame(nest, dtypes, slots, constants, choices, into=row.module, name="tilewave_lanes")
+    simd_rows_function(lanes, streams, lane_bytes, ahead_bytes)
+    row.several, row.simd_rows_from = True, least_points(streams, lane_bytes)
+    one = row.module.get_global(ROW)
+    several_rows_function(row.module, ROWS, len(nest.places), one, lanes.row, 2, rows, row.simd_rows_from)
 
 
 class _Frame:

@@ -124,7 +124,7 @@ def with_plan(given, prepared, core):
         bool(subscripts),
         _same_row(sweep, steps),
         given.reductions.bests(),
-        _staggered(sweep, operands),
+        _staggered(sweep),
         layouts_of(nest, shapes_of_tables(given)),
         context._off,
         _apart(nest, prepared.problem.core),
@@ -147,20 +147,10 @@ def with_plan(given, prepared, core):
 def kernel_for(given, made_from):
     """The kernel; one that is still in use, as for other shapes or tiles or by an equal nest, is not made again."""
     nest = given.reductions.nest
-    body = (
-        kernel_key(nest, given.dtypes, given.scalars, given.fastmath, captured=given.captured),
-        nest.name,
-        nest.lines(),
-    )
-    key = (*body, made_from)
-    steps, independent, long_rows, same_row, bests, staggered, layouts, off, apart = made_from
-    if (kernel := kernels.get(key)) is None and staggered:
-        # Where rows are the lanes of vectors, whether they meet in a page counts for the few that are left over: grids
-        # of several sizes share a kernel, whose compiling takes 0.4 s for a sweep of Gauss and Seidel in 3-D.
-        other = dataclasses.replace(staggered, meet=not staggered.meet)
-        kernel = kernels.get((*body, (steps, independent, long_rows, same_row, bests, other, layouts, off, apart)))
-        kernel = kernel if kernel is not None and kernel.simd_rows_from else None
-    if kernel is None:
+    body = kernel_key(nest, given.dtypes, given.scalars, given.fastmath, captured=given.captured)
+    key = body, nest.name, nest.lines(), made_from
+    steps, independent, long_rows, same_row, bests, staggered, _, off, apart = made_from
+    if (kernel := kernels.get(key)) is None:
         kernel = kernels[key] = compile_kernel(
             nest,
             given.dtypes,
@@ -256,7 +246,7 @@ def _apart(nest, core):
     return row_is_apart(nest.places, nest.indices[-1], buffers)
 
 
-def _staggered(sweep, operands):
+def _staggered(sweep):
     """How rows whose points depend on each other may be computed together, or None."""
     points = sweep.stagger()
-    return Staggered(points, sweep.rows_meet(operands), tuple(sweep.neighbours())) if points else None
+    return Staggered(points, tuple(sweep.neighbours())) if points else None

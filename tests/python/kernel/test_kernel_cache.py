@@ -331,7 +331,6 @@ def test_another_processor_or_version_has_kernels_of_its_own(cache, compilations
         (processor, "vector_bytes", lambda: 8),
         (processor, "lane_bytes", lambda: 8),
         (processor, "ahead_bytes", lambda: 64),
-        (compiler.jammed_rows, "LEAST_POINTS", 1),
     ]
     compile_kernel(scaled, types)
     for k, (owner, name, other) in enumerate(changes):

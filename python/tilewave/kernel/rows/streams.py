@@ -13,13 +13,11 @@ MOST_FROM_MEMORY = 20
 class Staggered:
     """The word of the caller that rows whose points depend on each other may be computed together.
 
-    ``points``: how many points each must be behind the one before it. ``meet``: places of rows near each other are
-    at about the same place of a page. ``neighbours`` has for each place of the nest (rows, points): its element is
-    that which the point so many rows and points further on writes, in the same sweep over the rows; None where no
-    point of them does."""
+    ``points``: how many points each must be behind the one before it. ``neighbours`` has for each place of the nest
+    (rows, points): its element is that which the point so many rows and points further on writes, in the same sweep
+    over the rows; None where no point of them does."""
 
     points: int
-    meet: bool = False
     neighbours: tuple = ()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import warnings
 
@@ -15,7 +14,6 @@ from random_programs.numbers import differing, same_number
 from random_programs.outcomes import Outcome, of_errors
 from random_programs.plain import Definition
 from random_programs.settings import PLAN
-from tilewave.kernel.rows import jammed_rows
 
 LONG_S = 150  # a busy machine is slow
 #: Choices that a nest may not allow, and then does without.
@@ -25,7 +23,7 @@ TRIED = ("tile", "grid", "skew", "row", "weights", *PLAN)
 def outcome(program, setting):
     """Run and compare."""
     expected, raised = _defined(program, setting)
-    with _short_rows(setting.short_rows), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             results, errors = on_ranks(
@@ -43,7 +41,7 @@ def outcome(program, setting):
 
 def outcome_on(context, program, setting):
     """Run on the ranks of a context, and compare on rank 0."""
-    with _short_rows(setting.short_rows), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             found, errors = _on_rank(context, program, setting), []
@@ -204,14 +202,3 @@ def _in_turn(setting, runs):
 
 def _recorded(report):
     return {f"record {name}": rows for name, rows in report.recorded.items()} if report.recorded else {}
-
-
-@contextlib.contextmanager
-def _short_rows(together):
-    """Rows that depend within themselves are computed together however short they are."""
-    before = jammed_rows.LEAST_POINTS
-    jammed_rows.LEAST_POINTS = 1 if together else before
-    try:
-        yield
-    finally:
-        jammed_rows.LEAST_POINTS = before

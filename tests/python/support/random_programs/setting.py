@@ -74,5 +74,4 @@ class Setting:
     ranks: int = 1
     lanes: int = 1
     without: str = ""
-    short_rows: bool = False
     kinds: set = dataclasses.field(default_factory=set)

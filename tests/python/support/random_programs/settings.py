@@ -40,7 +40,6 @@ class _Drawn:
         self._windows()
         share = c.pick(0, 0.2, 0.5, 0.9)
         s.without = ",".join(name for name in fast_paths if share and c.chance(share))
-        s.short_rows = c.chance(0.5)
         self._plan()
         s.kinds |= {f"{s.ranks} ranks", f"{s.lanes} lanes"}
 

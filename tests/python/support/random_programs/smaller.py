@@ -10,7 +10,7 @@ from random_programs.model import Access, Assign, If
 
 #: Fields of a setting, and the values at which they are simplest.
 SIMPLEST = {"without": "", "inject": {}, "record": {}, "reduce": {}, "until": None, "moved": {}, "halos": {},
-            "windows": {}, "aliases": {}, "history": {}, "short_rows": False, "planning": "auto", "every": 1,
+            "windows": {}, "aliases": {}, "history": {}, "planning": "auto", "every": 1,
             "lanes": 1, "door": "run", "times": 1}  # fmt: skip
 
 

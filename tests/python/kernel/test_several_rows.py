@@ -12,7 +12,6 @@ from body_generator import access, load
 from tilewave.kernel import processor
 from tilewave.kernel.compile import ROWS
 from tilewave.nests import kernel_maker
-from tilewave.kernel.rows import jammed_rows
 from tilewave.nest.bounds import loop_bounds
 from plain_loops import plain_loops
 
@@ -132,20 +131,19 @@ def run_one(nest, whole, rng, context):
 
 
 @pytest.mark.parametrize("part", [0, 1, 2, *(pytest.param(part, marks=pytest.mark.long) for part in range(3, 80))])
-def test_random_bodies(part, tmp_path, monkeypatch):
-    monkeypatch.setattr(jammed_rows, "LEAST_POINTS", 1)
+def test_random_bodies(part, tmp_path):
     rng = random.Random(f"{SEED} {part}")
     bodies = {f"body_{n}": write(rng, f"body_{n}", rng.choice((2, 2, 3))) for n in range(8)}
-    module = load(tmp_path, f"jammed_{part}", HEADER + "\n\n".join(text for text, _ in bodies.values()))
+    module = load(tmp_path, f"rows_{part}", HEADER + "\n\n".join(text for text, _ in bodies.values()))
     context = tw.Context(threads=2)
     together, as_lanes = 0, 0
     for name, (text, whole) in bodies.items():
         for _ in range(2):
             try:
-                jammed, lanes = run_one(getattr(module, name), whole, rng, context)
+                several, lanes = run_one(getattr(module, name), whole, rng, context)
             except AssertionError as error:
                 raise AssertionError(f"TILEWAVE_SEED={SEED}, part {part}\n{text}\n{error}") from error
-            together, as_lanes = together + jammed, as_lanes + lanes
+            together, as_lanes = together + several, as_lanes + lanes
     print(f"part {part}: of 16, {together} together, {as_lanes} as lanes")
     assert together > 1 and as_lanes > 0, "few of the bodies had rows that go together"
 
@@ -204,11 +202,6 @@ def test_which_rows_may_go_together():
         prepared(ahead, A=np.ones((30, 70))).sweep.stagger() == 1
     )  # its loops are skewed by the two that it reads ahead
 
-    def meet(A):
-        return prepared(recurrence, A=A).sweep.rows_meet([tw._core.RunArray(A.ctypes.data, A.strides)])
-
-    assert meet(np.ones((30, 512))) and not meet(np.ones((30, 70)))  # a page apart, and not
-    # Where rows are lanes of vectors, both have one kernel.
     assert found.kernel.simd_rows_from > 0 and prepared(recurrence, A=np.ones((30, 512))).kernel is found.kernel
     assert prepared(numbered, A=np.ones((9, 70))).kernel.rows_address == 0
 
