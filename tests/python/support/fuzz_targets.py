@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ from tilewave.launch.variables import LaunchError
 from tilewave.machine.machine import named
 
 OTHERS = os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")  # than regular files
+MOST_THREADS = 32  # of a plan that is run: more may want more memory than there is
 MOST_BYTES = 256 << 20  # of an array that is taken: whoever asks for more may lack memory
 
 
@@ -74,12 +76,14 @@ class Npy(OneFile):
 
 class Machines(OneFile):
     def make(self):
+        self.schedule = tw.Schedule.build(tasks, 3)
         return [self.saved(tw.Machine.load(name)) for name in named()]
 
     def read(self):
         found = tw.Machine.load(self.path)
         found._to_core()
         assert str(found) and found._to_text()
+        assert 0 <= tw.predict(self.schedule, found).time_s < math.inf
 
 
 @tw.nest
@@ -95,11 +99,20 @@ def heat(u, t, i):
 class Plans(OneFile):
     def make(self):
         nests = (relax, {"A": tw.field((40, 30))}), (heat, {"u": tw.field((90,)), "steps": 7})
+        self.field, self.whole = tw.field((40, 30)), np.ones((40, 30))
+        for i in range(1, 40):
+            for j in range(1, 30):
+                self.whole[i, j] = self.whole[i - 1, j] + self.whole[i, j - 1]
         return [self.saved(tw.plan(nest, **given)) for nest, given in nests]
 
     def read(self):
         found = tw.Plan.load(self.path)
         assert str(found) and found.explain()
+        if found.threads > MOST_THREADS:
+            return
+        self.field[...] = 1.0
+        tw.run(relax, A=self.field, plan=found)
+        assert np.array_equal(self.field.gather(), self.whole)
 
 
 class Schedules(OneFile):
@@ -161,7 +174,7 @@ class Jobs(OneFile):
         env = self.now
         try:
             os.environ.update(env)
-        except (ValueError, UnicodeEncodeError):
+        except (ValueError, OSError):  # a name that is empty, or has "="
             return  # no environment can be so
         try:
             given, rank = allocations.allocation(env), launch.rank()
