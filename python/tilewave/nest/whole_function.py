@@ -30,11 +30,15 @@ def refuse_loops(source):
 def _loops(node):
     """(indices, statements) of loops within each other."""
     indices = []
-    while isinstance(node, ast.For) and isinstance(node.target, ast.Name):
+    while isinstance(node, ast.For) and isinstance(node.target, ast.Name) and _is_range(node.iter):
         indices.append(node.target.id)
         inside = node.body
         node = inside[0] if len(inside) == 1 else None
     return indices, inside if indices else []
+
+
+def _is_range(node):
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range"
 
 
 def _signature(tree, indices, inside):
