@@ -38,7 +38,7 @@ def _loops(node):
 
 
 def _is_range(node):
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range"
+    return isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in ("range", "prange")
 
 
 def _signature(tree, indices, inside):
