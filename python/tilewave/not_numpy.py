@@ -37,6 +37,15 @@ class NotNumPy:
     def __iter__(self) -> Any:
         raise self._refused("iter")
 
+    def __copy__(self) -> Any:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.copy()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise self._refused("pickle")
+
     def __int__(self) -> int:
         raise self._refused("int")
 

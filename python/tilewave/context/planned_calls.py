@@ -14,7 +14,7 @@ import numpy as np
 from tilewave.context.unknown import Decisions, Unknown
 
 #: Collective calls that a dry run leaves out, as they write files or measure; None is returned.
-LEFT_OUT = ("tw.Field.save", "tw.measure", "tw.checkpoint", "tw.resume")
+LEFT_OUT = ("tw.Field.save", "tw.linalg.Matrix.save", "tw.measure", "tw.checkpoint", "tw.resume")
 #: Those whose values are not known: an array of zeros in one element's memory is returned, as large as the real one.
 ARRAYS = ("tw.Field.gather", "tw.TimeBuffer.gather", "tw.linalg.Matrix.gather")
 #: Of a field that a dry run fills with its values, as tables are looked up while rates are measured.

@@ -119,7 +119,7 @@ def field(
         shape, dtype, init = _as_on_rank_0(shape, dtype, context)
     try:
         if init is None and isinstance(shape, np.ndarray | Field | TimeBuffer):
-            shape, dtype, init = shape.shape, shape.dtype if dtype is None else dtype, shape
+            shape, dtype, init = shape.shape, shape.dtype.newbyteorder("=") if dtype is None else dtype, shape
         shape, dtype = shape_of(shape), dtype_of("f8" if dtype is None else dtype)
         if not isinstance(keep, str) or keep not in ("all", "window"):
             raise ConfigError(f"field: keep={shown(keep)} was given; allowed: 'all', 'window'")
@@ -227,7 +227,7 @@ def _as_on_rank_0(whole, dtype, context):
         return whole, dtype, None
     if there is None:
         return None, dtype, None
-    return tuple(there[0]), np.dtype(there[1]) if dtype is None else dtype, None
+    return tuple(there[0]), np.dtype(there[1]).newbyteorder("=") if dtype is None else dtype, None
 
 
 def make(context, shape, dtype, halo=None):

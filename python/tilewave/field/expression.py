@@ -60,6 +60,7 @@ WAYS = {
     "vdot": "tilewave.dot(np.conj(u), v)",
     "inner": "tilewave.dot(u, v)",
     "norm": "tilewave.norm(u)",
+    "pickle": "u.save(path) and tilewave.load, or tilewave.checkpoint",
     "matmul": "tilewave.dot(u, v), and tilewave.linalg.matrix(u) @ tilewave.linalg.matrix(v)",
     "reciprocal": "1 / u",
     **{f"logical_{name}": f"(u != 0) {symbol} (v != 0)" for name, symbol in (("and", "&"), ("or", "|"), ("xor", "^"))},

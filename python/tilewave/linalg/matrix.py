@@ -304,6 +304,10 @@ class Transposed(Operators):
         """Matrix: A itself; of Aᵀ its conjugate, as `T`."""
         return self.matrix if self.op == "C" or self.dtype.kind != "c" else self.matrix.conj()
 
+    def copy(self) -> Matrix:
+        """A matrix of its own with these elements; collective."""
+        return self.redistribute()
+
     def _in_place(self, other: Any) -> Any:
         raise TypeError("A.T is no matrix of its own to change in place; allowed: A += B.T, or C = A.T + B")
 

@@ -39,6 +39,7 @@ WAYS = {
     **dict.fromkeys(
         ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"), "A.local < x, of its part"
     ),
+    "pickle": "A.save(path) and tilewave.linalg.load, or tilewave.checkpoint",
     "iter": "A.local, this rank's part, and A[i, :], a row on every rank",
     "round": "np.round(A.local, digits, out=A.local)",
     **dict.fromkeys(("int", "float", "complex"), "A[i, j], A.trace() and the like, which are numbers"),

@@ -76,7 +76,12 @@ class OffGrid:
         origin: npt.ArrayLike = 0.0,
         spacing: npt.ArrayLike = 1.0,
     ) -> None:
-        self._given = copy.deepcopy((coordinates, interpolation, radius, origin, spacing))
+        kept = (
+            copy.deepcopy(each) if isinstance(each, np.ndarray | list) else each
+            for each in (coordinates, origin, spacing)
+        )
+        coordinates, origin, spacing = kept
+        self._given = coordinates, interpolation, radius, origin, spacing
 
     def _neighbours(self, shape, steps):
         """First neighbours and weights of an array's axes: (..., points, dims), (..., points, dims, width)."""

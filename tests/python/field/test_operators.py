@@ -1,6 +1,8 @@
 """Every operator of Python's data model on fields: NumPy's type and bits, in place where NumPy is, or an error."""
 
+import copy
 import operator
+import pickle
 
 import numpy as np
 import pytest
@@ -156,6 +158,12 @@ def test_what_python_asks_of_objects():
         array += u
     with pytest.raises(tw.ConfigError, match=r"complex numbers were given; allowed: abs\(u\)"):
         u < 1j  # noqa: B015
+    for twin in (copy.copy(u), copy.deepcopy(u), copy.copy(u + 0)):
+        twin += 1
+        assert u[0, 0] == 0 and twin[0, 0] == 1
+    with pytest.raises(TypeError, match="pickle: .* allowed: u.save"):
+        pickle.dumps(u)
+    assert tw.field(np.arange(3, dtype=">i4"))[...].tolist() == [0, 1, 2]
     small, flags = tw.field(np.array([1, 4], "i1")), tw.field(np.array([True, False]))
     for wrong, way in (
         (lambda: np.sqrt(small), r"result of int8 has dtype float16; allowed: sqrt\(u.astype\('f4'\)\)"),

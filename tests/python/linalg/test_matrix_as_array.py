@@ -1,6 +1,8 @@
 """Every operator of Python's data model on matrices: NumPy's type and bits, in place where NumPy is, or an error."""
 
+import copy
 import operator
+import pickle
 
 import numpy as np
 import pytest
@@ -100,6 +102,11 @@ def test_blocks_of_matrices_are_set_to_matrices(ranks):
 def test_what_python_asks_of_matrices():
     A = tw.linalg.matrix(np.eye(3))
     assert len(A) == 3 and A is not None
+    for twin in (copy.copy(A), copy.deepcopy(A.T)):
+        twin += 1
+        assert A[0, 1] == 0 and twin[0, 1] == 1
+    with pytest.raises(TypeError, match="pickle: .* allowed: A.save"):
+        pickle.dumps(A)
     compared = (lambda x: 1 in x), (lambda x: x < x), (lambda x: x == 1)
     for wrong in (bool, list, int, float, complex, round, np.asarray, *compared):
         with pytest.raises(TypeError, match="allowed"):
