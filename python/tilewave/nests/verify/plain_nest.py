@@ -11,7 +11,7 @@ from tilewave.nests.verify.plain_results import PlainResults
 from tilewave.nests.verify.scalar_rows import scalar_rows
 
 #: Points of a run that the body computes as Python, 1 to 10 us each; more are computed by machine code where it can.
-MOST_IN_PYTHON = 1 << 17
+MOST_IN_PYTHON = 1 << 14
 #: After so many points an interrupt is looked for.
 POINTS_BETWEEN = 4096
 
