@@ -17,7 +17,7 @@ sys.path[:0] = [str(ROOT / "tools"), str(DOCS), str(ROOT)]
 import cpp_api  # noqa: E402
 from pictures import Pictures, order_of_examples  # noqa: E402
 
-from bench.papers import draw  # noqa: E402
+from docs.papers.regenerate import draw  # noqa: E402
 
 project = "Tilewave"
 author = "the Tilewave authors"

@@ -7,7 +7,8 @@ import pytest
 import tilewave as tw
 
 from bench import NAMES
-from bench.papers import PAPERS, page
+from docs.papers import page
+from docs.papers.regenerate import PAPERS
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "papers"
 

@@ -4,9 +4,9 @@ import tilewave as tw
 from tilewave import _core
 
 from bench.halo import OURS
-from bench.papers.page import figure, table
 from bench.partitions import factorisations
 from bench.results import on_ranks
+from docs.papers.page import figure, table
 
 TITLE = "Partitions of regular domains: the stride of message data against the number of bytes."
 SETTING = (

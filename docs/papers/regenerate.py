@@ -10,8 +10,8 @@ machine's file that comes with Tilewave; here: a smaller program of the same kin
 import os
 from pathlib import Path
 
-from bench.papers import athanasaki2002, dawson2000, page, prieto1999, wolfmann2010
 from bench.results import as_json, machine, parser_of, publish, row
+from docs.papers import athanasaki2002, dawson2000, page, prieto1999, wolfmann2010
 
 PAPERS = {paper.__name__.rpartition(".")[2]: paper for paper in (athanasaki2002, dawson2000, prieto1999, wolfmann2010)}
 

@@ -6,8 +6,8 @@ import numpy as np
 import tilewave as tw
 
 from bench.dense import timed
-from bench.papers.page import figure, table
 from bench.results import on_ranks
+from docs.papers.page import figure, table
 
 TITLE = "Chunked, overlapped communication patterns on strided matrices."
 SETTING = (
@@ -139,7 +139,7 @@ def _in_a_row(b, m, n, algorithm, way):
 
 def measure():
     """Seconds of the operations of the table with Q = 2, by their names."""
-    return on_ranks("bench.papers.dawson2000", 2, {"repeats": 101})
+    return on_ranks("docs.papers.dawson2000", 2, {"repeats": 101})
 
 
 def worker(repeats):

@@ -15,7 +15,7 @@ from tilewave import _core
 
 from bench.cluster import LINE_BYTES_S
 from bench.dense import run_at
-from bench.papers.page import figure, table
+from docs.papers.page import figure, table
 
 TITLE = "Matrix products by broadcast or by a point-to-point wavefront, over Ethernet and InfiniBand."
 SETTING = (
