@@ -18,7 +18,6 @@ from bench.several import several
 from bench.simulate import simulate
 from bench.stencils import stencils
 from bench.transport import transport
-from bench.unequal import unequal
 
 
 def papers(json_path=None, quick=False, args=()):
@@ -50,5 +49,4 @@ NAMES = {
     "simulate": simulate,
     "stencils": stencils,
     "transport": transport,
-    "unequal": unequal,
 }

@@ -20,7 +20,7 @@ TABLES = {
     "First calls": ("first",),
     "Nests": ("nests", "costs", "bodies", "several", "transport"),
     "Sweeps and plans": ("executor", "hiding", "plan"),
-    "Stencils, halos, multigrid": ("stencils", "halo", "partitions", "multigrid", "unequal"),
+    "Stencils, halos, multigrid": ("stencils", "halo", "partitions", "multigrid"),
     "Patterns": ("patterns",),
     "Dense linear algebra": ("matmul", "factors"),
 }
@@ -37,7 +37,6 @@ TITLES = {
     "stencils": "Stencils in time: the ratio is to the best contender, plain g++ loops or a mode of Devito",
     "halo": "Halo exchanges of two ranks: the ratio is the best contender's time / ours",
     "partitions": "Partitions (prieto1999): the plan's time / the best partition's",
-    "unequal": "Hosts of which one has half a CPU: the ratio is to even blocks, the limit the sum of the ranks' rates",
     "multigrid": "Poisson on a cube to 1e-8: the ratio is the best contender's time / that of each",
     "patterns": "Patterns: the ratio is MPI's best / ours; the limit is the line rate, or a copy in memory",
     "matmul": "Matrix products: the ratio is the contender's time / ours; the limit is max(compute, wire)",
@@ -50,7 +49,6 @@ KEEP = {
     "hiding": r"overlap ratio",
     "first": r"^tilewave$",
     "partitions": r"^the plan against the best",
-    "unequal": r"prediction error",
 }
 # Of benchmarks with very many rows, those of the page: (case, contender).
 ONLY = {

@@ -3,7 +3,6 @@
 import glob
 import json
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -88,14 +87,3 @@ def test_wrong_limits_are_refused(cluster_tool):
     for cpus in ((1,), (1, 0), (1, -1, 2)):
         with pytest.raises(cluster_tool.ClusterError, match="allowed: a number from 0.01 to 1000 for each of 2 hosts"):
             cluster_tool.Cluster(2, cpus=cpus)
-
-
-def test_the_benchmark_has_both_cases(tmp_path, cluster_tool, monkeypatch):
-    from bench.unequal import unequal
-
-    monkeypatch.chdir(Path(__file__).resolve().parents[2])
-    unequal(json_path=tmp_path / "rows.json", quick=True)
-    rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
-    for case in ("nest 40x40x400", "stencil 40x40x40"):
-        found = [row for row in rows if row["case"] == f"{case}, hosts with 1,0.5 CPUs"]
-        assert len(found) == 6 and all(row["value"] > 0 for row in found)
