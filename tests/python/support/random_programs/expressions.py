@@ -96,6 +96,8 @@ class Expressions:
             symbol = self.c.pick("==", "!=", "<", "<=", ">", ">=")
             return made(BOOL, self.c.pick(f"{name} % 2 == 0", f"{name} {symbol} {other}", f"{name} {symbol} 2",
                                           f"({name} + {other}) % 3 != 1"))  # fmt: skip
+        if "inner" in self.likes and not self.inner and self.c.chance(0.15):
+            return self.any_of()
         a, b = self.expression(depth - 1), self.leaf()
         if kind(a.dtype) == "c" or kind(b.dtype) == "c":
             return made(BOOL, a, " == ", b)
@@ -195,6 +197,15 @@ class Expressions:
         function = self.c.pick(*kinds)
         dtype = INT if "arg" in function else joined(INT, term.dtype) if "sum" in function else term.dtype
         return made(dtype, f"{function}(", term, loop, *((" if ", test) if test else ()), ")")
+
+    def any_of(self):
+        """Whether a condition holds for some or all numbers of an inner index."""
+        self.inner.append("q")
+        a, b = self.reads(self.inner), self.leaf()
+        symbol = " != " if "c" in kind(a.dtype) + kind(b.dtype) else self.c.pick(" < ", " >= ", " == ")
+        self.inner.pop()
+        name = self.c.pick("any", "all")
+        return made(BOOL, f"{name}(", a, symbol, b, f" for q in range({self.c.pick('n', '1, n', 'n // 2')}))")
 
     # Values that an element of a dtype can take.
 

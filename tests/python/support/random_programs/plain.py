@@ -181,8 +181,6 @@ class Definition:
         numbers = {name: [] for name in wanted}
         turn = -1 if self.program.backwards else 1
         reached = self.reached[self.program.stages().index(nests)] if self.depths else {}
-        # Elements that the loops do not reach have one value for all time steps: the current one.
-        still = {name: ~reached.get(name, np.zeros(s.shapes[name], bool)) for name in self.depths}
         for name in reached:  # what a field does not keep yet are copies of the current time step
             kept = self.kept[name]
             self.before[name][kept:] = [self.arrays[name].copy() for _ in self.before[name][kept:]]
@@ -190,14 +188,12 @@ class Definition:
         for name in self.depths:
             levels = [*self.before[name][::-1], *[self.arrays[name]] * (s.steps + 1)]
             given[name] = np.array(levels, self.arrays[name].dtype).reshape(-1, *self.arrays[name].shape)[::turn].copy()
-            given[name][:, still[name]] = self.arrays[name][still[name]]
         recorded = {name: [] for name in s.record}
 
         def after(t):
             for name in {**s.inject, **s.record}:
                 level, step = (t - 1, s.steps - t) if self.program.backwards else (t + 1 + self.depths[name], t)
                 row = visit(given[name][level], step, s.inject.get(name), s.record.get(name))
-                given[name][:, still[name]] = given[name][level][still[name]]
                 if name in s.record:
                     recorded[name].append(row)
 

@@ -61,8 +61,8 @@ class Points:
                 weights = [(0, 1.0 - fraction), (1, fraction)]
             else:
                 b, ks = KAISER[self.sinc], np.arange(1 - self.sinc, self.sinc + 1)
-                window = np.i0(b * np.sqrt(np.maximum(1 - ((ks - fraction) / self.sinc) ** 2, 0.0))) / np.i0(b)
-                found = np.sinc(ks - fraction) * window if fraction else 1.0 * (ks == 0)
+                window = np.i0(b * np.sqrt(1 - ((ks - fraction) / self.sinc) ** 2))
+                found = np.sinc(ks - fraction) * window / np.i0(b) if fraction else 1.0 * (ks == 0)
                 weights = list(zip(ks.tolist(), found, strict=True))
             axes.append([(int(first) + k, weight) for k, weight in weights])
         for each in itertools.product(*axes):

@@ -89,8 +89,7 @@ def _compared(found, expected, setting):
 
 def _on_rank(context, program, setting):
     """A rank's part: arrays gathered on rank 0."""
-    given = memory.given(program, setting, context)
-    results = call(context, program, setting, given)
+    given, results = call(context, program, setting)
     read = {name: a for name, a in given.items() if name not in setting.windows}
     arrays = {name: a if isinstance(a, np.ndarray) else a.gather() for name, a in read.items()}
     history = {}
@@ -103,12 +102,13 @@ def _on_rank(context, program, setting):
     return {"arrays": arrays, "history": history, "results": results}
 
 
-def call(context, program, setting, given):
-    """Take the door; choices that the nest does not allow are left out."""
+def call(context, program, setting):
+    """Take the door: (arrays by name, results). Choices that a nest does not allow are left out, and all begins anew."""
     plan = dict(setting.plan)
     while True:
+        given = memory.given(program, setting, context)
         try:
-            return _call(context, program, setting, given, plan)
+            return given, _call(context, program, setting, given, plan)
         except tw.ConfigError as error:
             name = next((name for name in TRIED if name in plan and re.search(rf"\b{name}\b", str(error))), None)
             if name is None:
