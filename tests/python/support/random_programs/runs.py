@@ -103,7 +103,7 @@ def _on_rank(context, program, setting):
 
 
 def call(context, program, setting):
-    """Take the door: (arrays by name, results). Choices that a nest does not allow are left out, and all begins anew."""
+    """Take the door: (arrays by name, results). Choices that a nest does not allow are left out: all begins anew."""
     plan = dict(setting.plan)
     while True:
         given = memory.given(program, setting, context)
