@@ -44,7 +44,7 @@ class Check:
     def __init__(self, context, calls):
         self._context, self._calls = context, calls
         self._arrays = {memory_of(value): value for call in calls for value in call.arrays.values()}
-        self._memory, self._spare = {}, {}
+        self._memory, self._spare = {}, None  # on rank 0, with room for the largest field
 
     def make_room(self):
         """Make memory on rank 0 for all arrays, and copy those that it has; local."""
@@ -55,7 +55,8 @@ class Check:
                 self._memory[key] = [start_of(value)]
             else:
                 self._memory[key] = [np.empty(value.shape, value.dtype) for _ in range(value.history + 1)]
-                self._spare[key] = np.empty(value.shape, value.dtype)
+        sizes = [levels[0].nbytes for levels in self._memory.values()]
+        self._spare = np.empty(max(sizes, default=0), np.uint8)
 
     def gather(self):
         """Copy the fields, with the time steps that they keep; collective."""
@@ -63,6 +64,12 @@ class Check:
             if isinstance(value, Field) and value.keep == "all":
                 for back in range(value.history + 1):
                     self._gathered(value, back, self._memory[key][back] if key in self._memory else None)
+
+    def _room_for(self, field):
+        """Room for all of a field, on rank 0."""
+        if self._context.rank:
+            return None
+        return self._spare[: field.size * field.dtype.itemsize].view(field.dtype).reshape(field.shape)
 
     def _gathered(self, field, back, whole):
         self._context._moves(field._storage.gather, 0 if whole is None else whole.ctypes.data, back)
@@ -99,7 +106,9 @@ class Check:
             if is_field and value.keep == "window":
                 continue
             for back in range(value.history + 1 if is_field else 1):
-                found = self._gathered(value, back, self._spare.get(key)) if is_field else value
+                found = value
+                if is_field:
+                    found = self._gathered(value, back, self._room_for(value))
                 if back < len(levels):
                     differ = differ or self._difference(key, back, found, levels[back])
         wrong = differ or wrong
