@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from tilewave.kernel.emit.inner_loop import LIMIT, first_sum, sum_type
+from tilewave.kernel.emit.inner_loop import ENDING, LIMIT, first_sum, sum_type
 from tilewave.kernel.emit.statements import Body
 from tilewave.kernel.rows.vectors import ParallelAccesses
 from tilewave.kernel.types import arithmetic
@@ -24,10 +24,6 @@ from tilewave.nest.types import INT, Unsupported, scalar
 #: Vectors of points that take a term together: enough to hide how long a maximum or a sum takes. Elements that are not
 #: neighbours are gathered, which takes longer. Twice as many compile 1.3 times as long, and save less than a tenth.
 VECTORS, STRIDED = 4, 2
-
-
-#: Loops whose terms are all computed.
-KINDS = ("max", "min", "sum", "argmax", "argmin")
 
 
 class _Loads(dict):
@@ -99,7 +95,7 @@ class InnerRows:
         for node in self.nest.inner:
             kind, generator = kind_of(frame.scope, node.func), node.args[0]
             nested = any(is_inner(each) for each in ast.walk(generator))
-            if nested or len(generator.generators) > 1 or generator.generators[0].ifs or kind not in KINDS:
+            if nested or len(generator.generators) > 1 or generator.generators[0].ifs or kind in ENDING:
                 raise NotAffine("loops within each other, a condition, or a loop that may end early")
             key = kind.removeprefix("arg"), ast.dump(generator)
             loop = known.setdefault(key, _Loop(key[0], []))
