@@ -92,7 +92,7 @@ def _run_child(command, first, end, part, stop, limits, counts, say):
     """Read what a child says until it ends; the seed to go on with."""
     given = [*command, "--child", f"{first}:{end}", "--part", "/".join(map(str, part)), "--shrink", str(int(limits[0]))]
     given += ["--seconds", str(max(1, stop - time.monotonic())), "--cpu", str(limits[1])]
-    lines, current = queue.Queue(), first
+    lines, current = queue.Queue(), None
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(given, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment(first))
         reader = threading.Thread(target=lambda: [*map(lines.put, process.stdout), lines.put("")], daemon=True)
@@ -113,8 +113,19 @@ def _run_child(command, first, end, part, stop, limits, counts, say):
         said = errors.read()[-3000:]
     if process.returncode == 0:
         return end
+    if current is None:
+        raise RuntimeError(f"the child process ended before its first program:\n{said}")
     if process.returncode != 3:
         what = f"the process ended with status {process.returncode}"
         counts.add({"kind": "wrong", "said": what})
-        say(f"--- WRONG\n# seed {current}: {what}\n{said}")
+        say(f"--- WRONG\n{said}\n{_program(current, what)}")
     return current + 1
+
+
+def _program(seed, what):
+    """The program of a seed that ended its process; it is not run here."""
+    from random_programs import case
+    from random_programs.outcomes import Outcome
+    from random_programs.script import shown
+
+    return shown(case.drawn(seed), Outcome("wrong", what), seed)
