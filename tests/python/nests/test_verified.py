@@ -36,6 +36,11 @@ def pulse(u, t, i, j):
 
 
 @tw.nest
+def look_up(v, u, at, t, i, j):
+    v[t+1, i, j] = v[t, i, j] + u[at[i], j]
+
+
+@tw.nest
 def adjoint(v, t, i, j):
     v[t-1, i, j] = 2 * v[t, i, j] - v[t+1, i, j] + 0.1 * v[t, i, j-1]
 
@@ -120,6 +125,8 @@ def runs(context):
     half = field(np.zeros((6, 17)))
     yield "every second element", lambda: tw.run(coarse, C=half, A=A)
     yield "several nests", lambda: tw.run((heat, wave), u=w, film=film, steps=5)
+    v, at = field(values(12, 17)), np.arange(12)[::-1]
+    yield "a table that another nest writes", lambda: tw.run((heat, look_up), u=u, v=v, at=at, steps=3)
     bound = tw.bind(relax, A=A, reduce={"s": tw.sum("A")})
     yield "a bound nest", lambda: [bound.run(), bound.run(c=0.125)]
     steps = tw.bind(heat, u=u, steps=2)

@@ -49,6 +49,7 @@ class Elements:
     Parameters
     ----------
     array : ndarray or TimeSteps
+        With subscripts that have no time, these mean the array as it is: the time step that is computed.
     shape : tuple of int
         With the time steps as the first extent, if it has them.
     wraps : tuple of int
@@ -57,12 +58,16 @@ class Elements:
 
     def __init__(self, array, shape, wraps=()):
         self.shape, self.assigned = shape, None
-        self._array, self._wraps, self._in_time = array, wraps, isinstance(array, TimeSteps)
+        self._array, self._wraps = array, wraps
+        self._has_steps = isinstance(array, TimeSteps)
+        self._in_time = self._has_steps and len(shape) > array.at[array.now].ndim
 
     def _place(self, given):
         array, at = self._array, given if isinstance(given, tuple) else (given,)
         if self._in_time:
             array, at = array.at[at[0]], at[1:]
+        elif self._has_steps:
+            array = array.next
         if self._wraps:
             at = tuple(x % extent if extent else x for x, extent in zip(at, self._wraps, strict=True))
         return array, at

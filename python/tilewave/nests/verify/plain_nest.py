@@ -39,10 +39,8 @@ class PlainNest:
         self.nest, self._over, self._scalars = nest, loops.over or {}, scalars
         self.point = None  # at which the loops are
         steps = loops.steps
-        full = {
-            name: (steps + 1, *shapes[name]) if isinstance(arrays[name], TimeSteps) else shapes[name]
-            for name in nest.arrays
-        }
+        in_time = {name for name in nest.arrays if nest.parameters.ranks[name] > len(shapes[name])}
+        full = {name: (steps + 1, *shapes[name]) if name in in_time else shapes[name] for name in nest.arrays}
         self.box = dict(zip(nest.indices, nest.iteration_box(full), strict=True))
         wraps = {}
         for place in nest.places:
@@ -58,14 +56,15 @@ class PlainNest:
         self._arrays = {}
         for name in nest.arrays:
             array, around = arrays[name], wraps.get(name, ())
-            if isinstance(array, TimeSteps):
+            if name in in_time:
                 around = around[1:]
             if isinstance(array, TimeSteps) or any(around) or self._results and name in self._results.watched:
                 array = Elements(array, full[name], around if any(around) else ())
             self._arrays[name] = array
         self._rows = None
         if times * max(steps or 1, 1) * self._most_points(steps) > MOST_IN_PYTHON and not reduce:
-            self._rows = scalar_rows(nest, arrays, scalars, wraps)
+            timed = {name for name in nest.arrays if isinstance(arrays[name], TimeSteps)}
+            self._rows = scalar_rows(nest, arrays, scalars, wraps) if timed <= in_time else None
 
     def run(self):
         """Run all loops."""
