@@ -13,7 +13,7 @@ from tilewave.field.create import field
 from tilewave.field.field import Field
 from tilewave.field.values import digest
 from tilewave.nest.bounds import changed_over
-from tilewave.nest.changed import ChangedNest, forwards, remembered
+from tilewave.nest.changed import ChangedNest, forwards, remembered, strided
 from tilewave.nest.step_rows import values_of
 from tilewave.nests.arguments import check_arrays, fields_for_scratch, split_arguments
 from tilewave.nests.execute import report_arguments, report_of, run_bound
@@ -55,7 +55,8 @@ class StepRows:
                 f"{', '.join(nest.rows)} for several time steps; allowed: fields with keep='all'"
             )
         steps_of = remembered(nest, "step rows", lambda: ChangedNest(nest, copy.deepcopy(nest.source.tree)))
-        self.nest, self.loops = forwards(steps_of, loops)
+        # Strides first: their condition is part of the body, whose time steps are counted from the first of all.
+        self.nest, self.loops = strided(*forwards(steps_of, loops), arrays, reduce)
         self.whole = {name: arrays[name] for name in nest.rows}
         for name, whole in self.whole.items():
             if whole.ndim != nest.parameters.ranks[name]:

@@ -257,3 +257,16 @@ def test_a_constant_from_outside_may_change():
         u, w = np.zeros(3), np.zeros((3, 3))
         tw.run(nest, u=u, w=w, steps=6)
         assert w[:, 0].tolist() == rows
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_strides_whose_first_element_follows_time(back):
+    nest = tw.nest_from("def body(R, t, j):\n    R[(t + 1) // 2, j] += t + 1\n")
+    if back:
+        nest = tw.nest_from("def body(u, R, t, j):\n    u[t-1, j] = u[t, j]\n    R[(t + 1) // 2, j] += t + 1\n")
+    R, right, steps = np.zeros((5, 14), "i8"), np.zeros((5, 14), "i8"), 5
+    for t in range(steps, 0, -1) if back else range(steps):
+        right[(t + 1) // 2, t + 4 : 14 : 3] += t + 1
+    u = {"u": np.zeros(14)} if back else {}
+    tw.run(nest, R=R, over={"j": ("t + 4", 14, 3)}, steps=steps, reverse=("t",) * back, **u)
+    assert np.array_equal(R, right)
