@@ -42,7 +42,7 @@ def _sum(values):
 
 def same_number(found, expected):
     """Whether a result of a run has the value of the definition."""
-    if isinstance(expected, np.ndarray):
+    if isinstance(expected, np.ndarray) and expected.ndim:
         return found is not None and not differing(np.asarray(found), expected).any()
     if expected is None or isinstance(expected, tuple):
         return found == expected
