@@ -264,7 +264,7 @@ def test_an_interrupt_ends_all_ranks(tmp_path):
         env={**os.environ, processes.TAG: (mark := f"{os.environ[processes.TAG]}/interrupt{os.getpid()}")},
     )
     try:
-        wait_until(lambda: len(list(tmp_path.glob("up-*"))) == 2, seconds=60)
+        wait_until(lambda: len(list(tmp_path.glob("up-*"))) == 2)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=300)
         assert err.rstrip().endswith("KeyboardInterrupt") and "RankError" not in err
