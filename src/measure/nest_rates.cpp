@@ -88,17 +88,18 @@ std::vector<std::vector<RateSample>> sampled_in_turn(const std::vector<const Rat
 }
 
 // What ranks exchange of all experiments.
-std::vector<std::int64_t> sampled(const std::vector<RateExperiment>& all, int visits, double speed) {
+std::vector<std::int64_t> sampled(const std::vector<RateExperiment>& all, int visits, double speed,
+                                  const std::function<double()>& queued) {
     std::vector<std::int64_t> numbers(each * all.size(), nothing);
     std::vector<const RateExperiment*> some;
     for (const RateExperiment& e : all)
         if (e.takes_part) some.push_back(&e);
     try {
-        const double begin_s = now_s(), queued_before_s = queued_s();
+        const double begin_s = now_s(), queued_before_s = queued();
         const std::vector<std::vector<RateSample>> samples = sampled_in_turn(some, visits);
         int lanes = 1;
         for (const RateExperiment* e : some) lanes = std::max(lanes, e->plan->lanes());
-        const double disturbed = (queued_s() - queued_before_s) / std::max(lanes * (now_s() - begin_s), 1e-9);
+        const double disturbed = (queued() - queued_before_s) / std::max(lanes * (now_s() - begin_s), 1e-9);
         auto next = samples.begin();
         for (std::size_t e = 0; e < all.size(); ++e)
             if (all[e].takes_part) std::ranges::copy(numbers_of(*next++, disturbed, speed), &numbers[each * e]);
@@ -167,7 +168,8 @@ std::optional<Measured> measure_rates(Context& context, const std::vector<RateEx
     Transport& transport = context.transport();
     const double speed = context.machine().speed(context.rank());
     barrier(transport);  // ranks of one host share its memory: they measure at the same time
-    const std::vector<SlowestNumbers> slow = slowest(transport, sampled(all, visits, speed), each, nothing);
+    const auto numbers = sampled(all, visits, speed, context.component<PlanningClock>().queued);
+    const std::vector<SlowestNumbers> slow = slowest(transport, numbers, each, nothing);
     std::vector<std::int64_t> least{!interrupt_deferred(), -in_units(spent())};
     allreduce_min(transport, least);
     if (least[0] == 0) return std::nullopt;

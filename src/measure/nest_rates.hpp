@@ -38,9 +38,12 @@ struct BodyRates {
 /// What a context has measured, by a text that says what the rates serve.
 using KnownRates = Recent<std::string, BodyRates, tuning::most_known_rates>;
 
-/// By which planning knows what it spends. State of a context.
+/// Seconds that threads of this process were ready to run and another program had the CPU; 0 where Linux does not say.
+double queued_s();
+
+/// By which planning knows what it spends, and whether others had the CPUs. State of a context.
 struct PlanningClock {
-    std::function<double()> now = now_s;
+    std::function<double()> now = now_s, queued = queued_s;
 };
 
 /// Forgets the rates of a body, entry by entry, that some rank has otherwise or not at all; `least` becomes the least

@@ -37,7 +37,4 @@ bool is_stored(const MeasuredRate& rate);
 /// RateStore::launch of a C++ program: hosts, CPUs and threads. Empty where other ranks are not here. Collective.
 std::string launch_text(Context& context);
 
-/// Seconds that threads of this process were ready to run and another program had the CPU; 0 where Linux does not say.
-double queued_s();
-
 }  // namespace tilewave

@@ -28,7 +28,7 @@ struct Asked {
 
 class MadeUp final : public SampledNest {
 public:
-    MadeUp(const Plan& plan, Asked& asked, bool vectors) : plan_(plan), asked_(asked), vectors_(vectors) {}
+    MadeUp(const Plan& plan, Asked& asked) : plan_(plan), asked_(asked) {}
     const Plan& plan() const override { return plan_; }
     std::vector<RateSample> sample(double budget_s) override {
         const bool skewed = plan_.storage == StorageKind::skewed;
@@ -40,36 +40,40 @@ public:
         return all;
     }
     double bringing_s() override { return 1; }
-    bool vectors() const override { return vectors_; }
+    bool vectors() const override { return false; }
     std::string digest() const override { return "made up"; }
 
 private:
     Plan plan_;
     Asked& asked_;
-    bool vectors_;
 };
 
 class Maker final : public KernelMaker {
 public:
-    explicit Maker(bool vectors = false) : vectors_(vectors) {}
+    // Planning goes by the time that samples take, whatever else this machine does.
+    explicit Maker(Context& context) {
+        context.component<PlanningClock>() = {[this] { return asked.now_s += asked.tick_s; }, [] { return 0.0; }};
+    }
     bool vectors_across(const SweepProblem&) override { return true; }
     std::shared_ptr<SampledNest> prepare(const Alternative&, const Plan& plan, SampledNest*) override {
         if (fails) throw ConfigError("this rank alone");
         ++asked.prepared;
         asked.now_s += asked.preparing_s;
-        return std::make_shared<MadeUp>(plan, asked, vectors_);
-    }
-    // Planning goes by the time that samples take.
-    void sets_clock(Context& context) {
-        context.component<PlanningClock>().now = [this] { return asked.now_s += asked.tick_s; };
+        return std::make_shared<MadeUp>(plan, asked);
     }
     double sampled_s() const { return std::accumulate(asked.budgets.begin(), asked.budgets.end(), 0.0); }
     Asked asked;
     bool fails = false;
-
-private:
-    bool vectors_;
 };
+
+// Links have default numbers: they are not measured, so that plans follow from what the samples say.
+template <class Body>
+void on_planning_ranks(int ranks, Body body) {
+    on_ranks(ranks, [&](Context& context) {
+        context.use_machine(Machine());
+        body(context);
+    });
+}
 
 PlanCall call(std::int64_t n, bool in_place = false) {
     const std::vector<Index> offsets{{-1, 0, 0}, {0, -1, 0}, {0, 0, -1}};
@@ -84,9 +88,9 @@ PlanCall call(std::int64_t n, bool in_place = false) {
 }  // namespace
 
 TEST(ChooseTogether, AlternativesAreMeasuredUntilTheBestIs) {
-    on_ranks(2, [](Context& context) {
+    on_planning_ranks(2, [](Context& context) {
         const PlanCall given = call(100);
-        Maker maker;
+        Maker maker(context);
         const auto chosen = choose_together(context, &given, maker);
         ASSERT_TRUE(chosen);
         EXPECT_TRUE(chosen->choice.measured);
@@ -95,7 +99,7 @@ TEST(ChooseTogether, AlternativesAreMeasuredUntilTheBestIs) {
         EXPECT_EQ(maker.asked.samples.count("plain"), 0u) << "arrays as they are, point by point, were measured";
         EXPECT_EQ(chosen->rate.note, "measured on 2 ranks at once");
         // What is known is not measured again.
-        Maker again;
+        Maker again(context);
         const auto same = choose_together(context, &given, again);
         ASSERT_TRUE(same);
         EXPECT_TRUE(again.asked.samples.empty());
@@ -104,9 +108,9 @@ TEST(ChooseTogether, AlternativesAreMeasuredUntilTheBestIs) {
 }
 
 TEST(ChooseTogether, BringingArraysCounts) {
-    on_ranks(1, [](Context& context) {
+    on_planning_ranks(1, [](Context& context) {
         const PlanCall given = call(100, true);
-        Maker maker;
+        Maker maker(context);
         const auto chosen = choose_together(context, &given, maker);
         ASSERT_TRUE(chosen);
         EXPECT_EQ(chosen->choice.ranked[0].plan.storage, StorageKind::plain);
@@ -117,11 +121,11 @@ TEST(ChooseTogether, BringingArraysCounts) {
 }
 
 TEST(ChooseTogether, ABriefRunTakesTheRatesOfOtherShapes) {
-    on_ranks(1, [](Context& context) {
+    on_planning_ranks(1, [](Context& context) {
         for (const std::int64_t n : {40, 20, 10}) {
             PlanCall given = call(n);
             given.request.storage = StorageKind::plain;
-            Maker maker;
+            Maker maker(context);
             ASSERT_TRUE(choose_together(context, &given, maker));
             EXPECT_EQ(maker.asked.samples.empty(), n < 40) << n;
         }
@@ -129,11 +133,11 @@ TEST(ChooseTogether, ABriefRunTakesTheRatesOfOtherShapes) {
 }
 
 TEST(ChooseTogether, OfAPlanThatIsGivenItIsFoundOutWhatItTakes) {
-    on_ranks(2, [](Context& context) {
+    on_planning_ranks(2, [](Context& context) {
         PlanCall given = call(60);
         given.plan = make_plan(given.problem, 2, {}, context.machine());
         given.plan->lookahead = 3;
-        Maker maker;
+        Maker maker(context);
         const auto chosen = choose_together(context, &given, maker);
         ASSERT_TRUE(chosen);
         EXPECT_EQ(chosen->choice.ranked.size(), 1u);
@@ -144,10 +148,10 @@ TEST(ChooseTogether, OfAPlanThatIsGivenItIsFoundOutWhatItTakes) {
 }
 
 TEST(ChooseTogether, ARankThatFailsAloneHoldsNobody) {
-    on_ranks(3, [](Context& context) {
+    on_planning_ranks(3, [](Context& context) {
         const PlanCall given = call(30);
         for (int rank = 0; rank < 3; ++rank) {
-            Maker maker;
+            Maker maker(context);
             maker.fails = context.rank() == rank;
             if (maker.fails)
                 EXPECT_THROW(choose_together(context, &given, maker), ConfigError);
@@ -161,12 +165,11 @@ TEST(ChooseTogether, ARankThatFailsAloneHoldsNobody) {
 TEST(ChooseTogether, TheBudgetIsNotExceeded) {
     for (const std::int64_t n : {20, 100, 300})
         for (const double more_s : {0.0, 0.004}) {
-            on_ranks(2, [&](Context& context) {
+            on_planning_ranks(2, [&](Context& context) {
                 const PlanCall given = call(n);
-                Maker maker;
+                Maker maker(context);
                 maker.asked.more_s = more_s;
                 maker.asked.preparing_s = 0.1;  // compiling does not count
-                maker.sets_clock(context);
                 const auto chosen = choose_together(context, &given, maker);
                 ASSERT_TRUE(chosen);
                 const double run_s = chosen->choice.ranked[0].time_s;
@@ -181,18 +184,16 @@ TEST(ChooseTogether, TheBudgetIsNotExceeded) {
 }
 
 TEST(ChooseTogether, QuickPlanningMeasuresOnlyWhatNothingIsKnownOf) {
-    on_ranks(2, [](Context& context) {
+    on_planning_ranks(2, [](Context& context) {
         PlanCall given = call(100);
         given.request.planning = Planning::quick;
-        Maker first;
-        first.sets_clock(context);
+        Maker first(context);
         ASSERT_TRUE(choose_together(context, &given, first));
         EXPECT_GT(first.asked.budgets.size(), 0u);
         EXPECT_LE(first.sampled_s(), 0.01);
         PlanCall larger = call(400);
         larger.request.planning = Planning::quick;
-        Maker second;
-        second.sets_clock(context);
+        Maker second(context);
         const auto chosen = choose_together(context, &larger, second);
         ASSERT_TRUE(chosen);
         EXPECT_TRUE(second.asked.budgets.empty());
@@ -202,13 +203,12 @@ TEST(ChooseTogether, QuickPlanningMeasuresOnlyWhatNothingIsKnownOf) {
 }
 
 TEST(ChooseTogether, ThoroughPlanningEndsWithTheBestMeasured) {
-    on_ranks(2, [](Context& context) {
-        for (const std::int64_t n : {50, 100, 250}) {
+    on_planning_ranks(2, [](Context& context) {
+        for (const std::int64_t n : {100, 150, 250}) {  // fewer points take less than what is worth a measurement
             PlanCall given = call(n);
             given.request.planning = Planning::thorough;
-            Maker maker;
+            Maker maker(context);
             maker.asked.more_s = 1;
-            maker.sets_clock(context);
             const auto chosen = choose_together(context, &given, maker);
             ASSERT_TRUE(chosen);
             EXPECT_TRUE(chosen->choice.measured) << n;
@@ -220,13 +220,12 @@ TEST(ChooseTogether, ThoroughPlanningEndsWithTheBestMeasured) {
 TEST(ChooseTogether, PlansOfAllRanksAreEqualHoweverLongTheyMeasure) {
     std::vector<std::string> plans(3);
     std::vector<double> spent(3);
-    on_ranks(3, [&](Context& context) {
+    on_planning_ranks(3, [&](Context& context) {
         const auto rank = static_cast<std::size_t>(context.rank());
         for (const std::int64_t n : {150, 200, 210, 60, 300}) {
             const PlanCall given = call(n);
-            Maker maker;
+            Maker maker(context);
             maker.asked.more_s = 0.003 * context.rank();
-            maker.sets_clock(context);
             const auto chosen = choose_together(context, &given, maker);
             ASSERT_TRUE(chosen);
             plans[rank] += chosen->choice.ranked[0].plan.to_string() + "\n";
@@ -240,10 +239,9 @@ TEST(ChooseTogether, PlansOfAllRanksAreEqualHoweverLongTheyMeasure) {
 }
 
 TEST(ChooseTogether, RunsThatAddUpPayForMore) {
-    on_ranks(2, [](Context& context) {
+    on_planning_ranks(2, [](Context& context) {
         PlanCall given = call(250);
-        Maker maker;
-        maker.sets_clock(context);
+        Maker maker(context);
         maker.asked.tick_s = 0.1;  // so that the first sample and the search spend it all
         auto chosen = choose_together(context, &given, maker);
         ASSERT_TRUE(chosen);
@@ -273,13 +271,12 @@ TEST(ChooseTogether, WhatIsStoredWithALargeSpreadIsUsedAndMeasuredOnceMore) {
     setenv("TILEWAVE_CACHE_DIR", mkdtemp(folder), 1);
     std::vector<std::size_t> samples;
     for (const double spread : {2.0, 0.0, 0.0})
-        on_ranks(1, [&](Context& context) {
+        on_planning_ranks(1, [&](Context& context) {
             context.component<RateStore>().launch = "this one";
             context.component<RateStore>().renewed_spread = 1;
             const PlanCall given = call(100);
-            Maker maker;
+            Maker maker(context);
             maker.asked.spread = spread;
-            maker.sets_clock(context);
             const auto chosen = choose_together(context, &given, maker);
             ASSERT_TRUE(chosen);
             samples.push_back(maker.asked.budgets.size());

@@ -314,17 +314,20 @@ TEST(Nest, AFieldGivenTwiceIsRefused) {
 
 namespace {
 
-// Takes long for a row; at one point it fails.
+// Takes long for a row; at one point it fails. Rows far behind that, and those that come later, take longer: however
+// late a thread has a CPU, ranks that are told stop early.
 struct SlowRows {
     Index bad;
     bool out_of_memory = false;
+    std::atomic<bool> over{false};
     std::atomic<int> calls{0};  // on all ranks
     static std::int64_t row(char* const*, const std::int64_t*, std::int64_t n, const std::int64_t* x,
                             const std::int64_t*, const void* env) {
         auto& self = *static_cast<SlowRows*>(const_cast<void*>(env));
-        ++self.calls;
-        std::this_thread::sleep_for(std::chrono::microseconds(100));
+        const bool late = ++self.calls > 2000 || self.over;
+        std::this_thread::sleep_for(std::chrono::microseconds(late ? 10000 : 100));
         if (x[0] != self.bad[0] || self.bad[1] < x[1] || self.bad[1] >= x[1] + n) return 0;
+        self.over = true;
         if (self.out_of_memory) throw std::bad_alloc();
         return (self.bad[1] - x[1]) * 4096 + 1;
     }
@@ -429,7 +432,11 @@ TEST(Run, AnInterruptWhileARankWaitsAtItsEndStopsTheOthers) {
         rows.row = SlowRows::row;
         rows.env = &kernel;
         const RunArray arrays[] = {{&field, {}}};
-        if (context.rank() == 0) context.options().heartbeat = [beats = 0](double) mutable { return ++beats == 3; };
+        if (context.rank() == 0)
+            context.options().heartbeat = [&, beats = 0](double) mutable {
+                if (++beats == 3) kernel.over = true;
+                return beats == 3;
+            };
         interrupted += sweep.run(arrays, rows, [](const Failure&) { return ""; }).interrupted;
     });
     EXPECT_EQ(interrupted, 2);
