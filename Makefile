@@ -8,8 +8,14 @@ CORE := $(shell find include src bindings cmake -type f) CMakeLists.txt
 # Who works on the sources gets a compiler's warnings as errors.
 test test-long dev check lint: export TILEWAVE_STRICT := 1
 
+demo: export TILEWAVE_EXTRAS :=
 demo: $(VENV)/built
 	$(VENV)/bin/tilewave demo
+
+# All others need the packages of tests, too, which set-up installs for them.
+test test-long proofs mutants dev check lint docs: $(VENV)/tested
+$(VENV)/tested: pyproject.toml | $(VENV)/installed
+	tools/packages.sh $(VENV) test
 
 test: $(VENV)/built
 	PYTHON=$(VENV)/bin/python tools/test.sh
@@ -40,7 +46,7 @@ mutants: $(VENV)/built
 	$(VENV)/bin/python tests/mutants/run.py --part $(PART) $(ONLY)
 
 # The environment, with the package installed in it to be edited: a changed .py is used as it is, a changed .cpp is
-# compiled with five others.
+# compiled with eleven others.
 dev: $(VENV)/built
 
 $(VENV)/built: $(CORE) $(VENV)/installed

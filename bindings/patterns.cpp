@@ -22,7 +22,7 @@ constexpr std::array all_reductions{Reduction::sum, Reduction::prod, Reduction::
 Dtype dtype_of(const std::string& name) {
     return by_name(name, all_dtypes, "dtype");
 }
-PatternKind kind_of(const std::string& name) {
+PatternKind pattern_kind_of(const std::string& name) {
     return by_name(name, all_kinds, "pattern");
 }
 Algorithm algorithm_of(const std::string& name) {
@@ -104,7 +104,7 @@ bool run_plain(Context& context, const char* kind, nb::handle in, nb::handle out
                nb::handle algorithm, const char* function) {
     PatternCall c;
     std::int64_t rank = 0;
-    c.kind = kind_of(kind);
+    c.kind = pattern_kind_of(kind);
     c.caller.call = function;
     if (!plain_int(root, INT_MAX, rank) || !plain_name(op, all_reductions, c.op) ||
         !plain_name(algorithm, all_algorithms, c.request.algorithm))
@@ -192,7 +192,7 @@ void bind_values(nb::module_& m) {
             "__init__",
             [](PatternProblem* p, const std::string& kind, int ranks, std::int64_t rows,
                std::vector<std::int64_t> columns, std::int64_t item_bytes, int root, std::int64_t block) {
-                new (p) PatternProblem{kind_of(kind), ranks, root, rows, item_bytes, std::move(columns), block};
+                new (p) PatternProblem{pattern_kind_of(kind), ranks, root, rows, item_bytes, std::move(columns), block};
             },
             "kind"_a, "ranks"_a, "rows"_a, "columns"_a, "item_bytes"_a = 8, "root"_a = 0, "block"_a = 0)
         .def("validate", &PatternProblem::validate)
@@ -252,7 +252,8 @@ void bind_calls(nb::module_& m) {
         .def_prop_ro("time_s", &PatternHandle::time_s);
     nb::class_<PatternCall>(m, "PatternCall", "One call of a pattern as a rank makes it.")
         .def(
-            "__init__", [](PatternCall* c, const std::string& kind) { (new (c) PatternCall)->kind = kind_of(kind); },
+            "__init__",
+            [](PatternCall* c, const std::string& kind) { (new (c) PatternCall)->kind = pattern_kind_of(kind); },
             "kind"_a)
         .def_rw("matrix", &PatternCall::in)
         .def_rw("out", &PatternCall::out)

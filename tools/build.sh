@@ -11,6 +11,6 @@ compiling build/core.log cmake --build "$folder"
 packages=$("$python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
 cmake --install "$folder" --prefix "$packages" >/dev/null
 # Python need not compile sources at each start, even where it may not write there (PYTHONDONTWRITEBYTECODE).
-"$python" -m compileall -q python/tilewave "$packages"/{numpy,llvmlite}
+"$python" -m compileall -q -j 0 -x /tests/ python/tilewave "$packages"/{numpy,llvmlite}
 # Type checkers look for the stubs of the compiled core where Python's sources are.
 ln -sfn "$packages/tilewave/_core" python/tilewave/_core

@@ -25,7 +25,7 @@ stage "lint"
 ruff check --quiet "${folders[@]}"
 [ ${#sources[@]} = 0 ] || clang-format --dry-run -Werror "${sources[@]}"
 if [ -d "tests/cpp/$folder" ]; then
-    cpp_build build/cpp None -O1 "$(ls "$(core_folder "$python")/libtilewave.a")"
+    cpp_build build/cpp None -Og "$(ls "$(core_folder "$python")/libtilewave.a")"
     suites=$(grep -ohP '^TEST(_[FP])?\(\K\w+' "tests/cpp/$folder"/*.cpp | sort -u |
         sed 's/.*/&.*:*\/&.*/' | paste -sd :)
     stage "running the C++ tests of $folder"

@@ -61,7 +61,7 @@ def with_mpi4py(library, order, folder):
         subprocess.run(
             [Path(sys.executable).with_name("tilewave"), "run", "-n", str(n), script, str(n), order],
             env=env,
-            timeout=120,
+            timeout=300,
             check=False,
         ).returncode
         for n in (2, 3)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes a virtual environment, and builds and installs Tilewave with its test dependencies into it, editable.
+# Makes a virtual environment, and builds and installs Tilewave into it, editable, with what tests need
+# (TILEWAVE_EXTRAS: other lists of pyproject.toml, or none).
 # Needs Python 3.10 or newer with venv, g++ and make; everything else comes from the package index.
 # setup.sh VENV [OPTIONS of pip]; CXX and CXXFLAGS name another compiler and its flags, and
 # TILEWAVE_STRICT=1 makes its warnings errors.
@@ -45,20 +46,10 @@ fi
 stage "fetching what the build needs: CMake, Ninja, nanobind, MPICH"
 "${pip[@]}" install --quiet "scikit-build-core>=0.12" "nanobind>=2.12" "mpich>=5.0,<6" "cmake>=3.24" "ninja" \
     "typing_extensions"
-stage "building the compiled core, about 3 minutes on two free cores the first time; installing NumPy, llvmlite, ..."
+stage "building the compiled core, about 2 minutes on two free cores the first time; installing NumPy, llvmlite, ..."
 mkdir -p build
 # Fetched and installed while the core is compiled.
-mapfile -t requirements < <("$venv/bin/python" - <<'END'
-try:
-    import tomllib
-except ImportError:  # Python 3.10
-    from pip._vendor import tomli as tomllib
-with open("pyproject.toml", "rb") as file:
-    project = tomllib.load(file)["project"]
-print(*project["dependencies"], *project["optional-dependencies"]["test"], sep="\n")
-END
-)
-"${pip[@]}" install --quiet --no-compile "${requirements[@]}" &
+tools/packages.sh "$venv" ${TILEWAVE_EXTRAS-test} &
 # Editable: Python's sources stay where they are, and only the compiled core is installed.
 PATH="$PWD/$venv/bin:$PATH" compiling build/core.log "${pip[@]}" install --verbose --no-build-isolation --no-deps \
     "${defines[@]}" ${TILEWAVE_STRICT:+"--config-settings=cmake.define.CMAKE_COMPILE_WARNING_AS_ERROR=ON"} \

@@ -22,7 +22,7 @@ cpp_tests() { cpp_build "$@" && cpp_run "$1"; }
 mkdir -p build
 if have_gtest; then
     # The library as it was installed, where its build is there.
-    cpp_tests build/cpp None "-O1" "$(ls "$(core_folder "$python")/libtilewave.a" 2>/dev/null)"
+    cpp_tests build/cpp None "-Og" "$(ls "$(core_folder "$python")/libtilewave.a" 2>/dev/null)"
     if [ "$long" = --long ]; then
         TILEWAVE_TEST_MANY_RANKS=4096 timeout 600 \
             build/cpp/tests/cpp/tilewave_tests --gtest_filter='Scale*' --gtest_brief=1

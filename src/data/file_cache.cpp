@@ -83,7 +83,7 @@ constexpr std::size_t head_bytes = magic.size() + sizeof(std::size_t) + sizeof(s
 
 bool write_all(int file, std::string_view bytes) {
     while (!bytes.empty()) {
-        const ssize_t done = write(file, bytes.data(), bytes.size());
+        const ssize_t done = ::write(file, bytes.data(), bytes.size());
         if (done <= 0) return false;
         bytes.remove_prefix(static_cast<std::size_t>(done));
     }

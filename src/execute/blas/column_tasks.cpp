@@ -103,11 +103,11 @@ struct Joined {
 // The interchanges of a panel as what moves where: row i of its diagonal tile gets what slot top[i] of the passing rows
 // has in the end, and each row outside gets what its slot has, and gives its own for it. Numbers count from the panel's
 // first row.
-struct Moves {
+struct RowMoves {
     std::vector<std::int64_t> top;
     std::map<std::int64_t, std::int64_t> outside;  // the slot of each row
 
-    Moves(const RegionView& pivots, std::int64_t count) {
+    RowMoves(const RegionView& pivots, std::int64_t count) {
         const int* at = reinterpret_cast<const int*>(pivots.data);
         std::vector<std::int64_t> held;  // the row that row i of the tile has; in the map: that a row outside has
         for (std::int64_t i = 0; i < count; ++i) held.push_back(i);
@@ -210,7 +210,7 @@ public:
         const LocalRows rows = rows_of_panel(call.reads[0]);
         const BlasMatrix all = matrix_of(call.writes[1]);
         std::vector<std::pair<std::int64_t, std::int64_t>> pairs;  // row here, slot
-        for (const auto& [row, slot] : Moves(call.reads[0], rows.block).outside)
+        for (const auto& [row, slot] : RowMoves(call.reads[0], rows.block).outside)
             if (const std::int64_t l = rows.local(rows.k * rows.block + row, all.rows); l >= 0)
                 pairs.push_back({l, slot});
         with_type(type_, [&](auto zero) {
@@ -226,7 +226,7 @@ public:
 
     void drop(const TaskCall& call) const {
         const BlasMatrix top = matrix_of(call.writes[0]);
-        const Moves moves(call.reads[0], top.rows);
+        const RowMoves moves(call.reads[0], top.rows);
         with_type(type_, [&](auto zero) {
             using T = decltype(zero);
             each_tile(top, call.reads[1], [&](const BlasMatrix& columns, const BlasMatrix& tile) {
