@@ -139,8 +139,3 @@ def of_factor(shape, plan):
     if rows == 1:
         return by_block_columns(shape, plan.block, columns, plan.weights)
     return Layout("cyclic", (plan.block,) * 2, plan.grid, plan.weights)
-
-
-def even_columns(shape, ranks):
-    """Right-hand sides by columns, as even as can be: each rank works alone."""
-    return by_block_columns(shape, max(1, -(-shape[1] // ranks)), ranks)
