@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewave import _core
 from tilewave.context.collective import collective
-from tilewave.errors import ConfigError, is_integer
+from tilewave.errors import ConfigError, is_integer, shown
 from tilewave.machine.machine import Machine
 from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
@@ -14,7 +14,6 @@ from tilewave.nest.reserved import takes_nests
 from tilewave.nests.arguments import as_numbers
 from tilewave.nests.by_tasks import task_call
 from tilewave.nests.prepare import prepare
-from tilewave.schedule.rates import kernel_rates, task_rates
 from tilewave.schedule.running import repetitions
 from tilewave.schedule.schedule import Schedule
 from tilewave.timeline.parts import Parts, Predicted, Simulated
@@ -206,8 +205,8 @@ def predict(
     core = _core.predict_works(
         list(schedule._cores.values()),
         _core.Machine() if machine is None else machine._to_core(),
-        kernel_rates(schedule, rates),
-        task_rates(schedule, rates),
+        _kernel_rates(schedule, rates),
+        _task_rates(schedule, rates),
         0 if threads is None else min(int(threads), _core.limits["lanes"]),
         repetitions("predict", schedule, times),
     )
@@ -220,3 +219,43 @@ def of_all(name, schedule):
         raise ConfigError(f"{name}: given {type(schedule).__name__}; allowed: a tilewave.Schedule")
     if schedule.rank is not None:
         raise ConfigError(f"{name}: the part of rank {schedule.rank} was given; allowed: a schedule of all ranks")
+
+
+def _kernel_rates(schedule, given):
+    """Of each kernel, the core's rate: as measured, or seconds a point from `rates`."""
+    rates = schedule._rates or [_core.KernelRate() for _ in schedule._kernels] or [_core.KernelRate()]
+    for position, kernel in enumerate(schedule._kernels):
+        if isinstance(given, dict) and kernel.nest in given:
+            try:
+                rates[position] = _core.KernelRate(point_s=float(given[kernel.nest]))
+            except (TypeError, ValueError):
+                raise ConfigError(
+                    f"predict: rates: given {shown(given[kernel.nest])} for nest {kernel.nest.name!r}; allowed: "
+                    "seconds of a point"
+                ) from None
+    return rates
+
+
+def _task_rates(schedule, given):
+    """Of each function, the core's rate."""
+    if given is not None and not isinstance(given, dict):
+        raise ConfigError(f"predict: rates: given {type(given).__name__}; allowed: a dict by function or name")
+    found = [_core.OperationRate() for _ in schedule.functions]
+    for key, value in (given or {}).items():
+        if any(kernel.nest is key for kernel in schedule._kernels):
+            continue
+        calls = schedule._calls or ()
+        numbers = [n for n, name in enumerate(schedule.functions) if name == key or n < len(calls) and calls[n] is key]
+        if not numbers:
+            allowed = ", ".join(schedule.functions) or "none, as it has no tasks"
+            raise ConfigError(f"predict: rates: given one of {key!r}; allowed: functions of the schedule: {allowed}")
+        seconds = value if isinstance(value, tuple) else (value, _core.OperationRate().amount_s)
+        try:
+            call_s, amount_s = map(float, seconds)
+        except (TypeError, ValueError):
+            raise ConfigError(
+                f"predict: rates: given {shown(value)} for {key!r}; "
+                "allowed: seconds of a call, or (of a call, of a unit)"
+            ) from None
+        found[numbers[0]] = _core.OperationRate(call_s, amount_s)
+    return found
