@@ -103,9 +103,6 @@ void bind_context(nb::module_& m) {
             "plans_only", [](Context& c) { return plans_only(c); },
             [](Context& c, bool wanted) { c.component<PlansOnly>().wanted = wanted; })
         .def_prop_rw(
-            "stall_s", [](Context& c) { return c.options().stall_s; },
-            [](Context& c, double s) { c.options().stall_s = s; })
-        .def_prop_rw(
             "record", [](Context& c) { return c.options().record; }, [](Context& c, bool b) { c.options().record = b; })
         .def(
             "on_heartbeat",

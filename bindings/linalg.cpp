@@ -57,7 +57,6 @@ void bind_layouts(nb::module_& m) {
         .def("before", [](const Axis& a, int part, std::int64_t g) { return a.before(part, {g}); })
         .def_prop_ro("period", &Axis::period)
         .def("blocks_of", &Axis::blocks_of, "part"_a, "Those that a part has, of the blocks of a period.")
-        .def("resized", &Axis::resized, "extent"_a)
         .def("first", &Axis::first)
         .def("same", &Axis::same);
     nb::class_<BlockCyclic>(m, "BlockCyclic", "A matrix on a grid of ranks.")

@@ -117,12 +117,6 @@ void bind_prepared(nb::module_& m) {
         .def_prop_ro("problem", &PreparedSweep::problem)
         .def_prop_ro("independent_rows", &PreparedSweep::independent_rows)
         .def("stagger", &PreparedSweep::stagger)
-        .def(
-            "rows_meet",
-            [](const PreparedSweep& s, const std::vector<PlainArray*>& arrays) {
-                return s.rows_meet(run_arrays(arrays));
-            },
-            "arrays"_a)
         .def("neighbours", &PreparedSweep::neighbours)
         .def("same_row", &PreparedSweep::same_row)
         .def("in_window", &PreparedSweep::in_window, "array"_a)

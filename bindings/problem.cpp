@@ -115,10 +115,6 @@ void bind_problem_class(nb::module_& m) {
         .def(
             "layout", [](const SweepProblem& p, int array, const Index& grid) { return p.layout(array, grid); },
             "array"_a, "grid"_a)
-        .def(
-            "field_layout",
-            [](const SweepProblem& p, int array, const Index& grid) { return p.field_layout(array, grid); }, "array"_a,
-            "grid"_a)
         .def_prop_ro(
             "time_buffers",
             [](const SweepProblem& p) {

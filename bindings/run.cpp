@@ -101,7 +101,6 @@ void bind_run(nb::module_& m) {
         .def_ro("interrupted", &ScheduleReport::interrupted)
         .def_ro("parts", &ScheduleReport::parts)
         .def_ro("timeline", &ScheduleReport::timeline);
-    m.def("check_rank", &check_rank, "schedule"_a, "What one rank's schedule shows without the others', or None.");
     m.def(
         "predict_works",
         [](const std::vector<Schedule>& schedules, const Machine& machine, const std::vector<KernelRate>& kernels,

@@ -58,7 +58,6 @@ void bind_pivot(nb::module_& m) {
                 for (const auto& [bytes, pivots] : matrices) p->matrices.push_back({bytes, pivots});
             },
             "space"_a, "bounds"_a, "down"_a, "rows"_a, "columns"_a, "matrices"_a)
-        .def_prop_ro("changes_row", &PivotProblem::changes_row)
         .def_prop_ro("points", &PivotProblem::points);
     m.def("pivot_schedule", &pivot_schedule, "problem"_a, "plan"_a, "rank"_a, "ranks"_a, "One rank's schedule.");
     m.def("pivot_layout", &pivot_layout, "problem"_a, "ranks"_a, "Who has which rows.");

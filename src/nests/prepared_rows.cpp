@@ -36,22 +36,6 @@ int PreparedSweep::stagger() const {
     return within && points <= most_stagger ? static_cast<int>(points) : 0;
 }
 
-// A load that follows another row's store to its place in a page by less than the processor keeps of stores would wait
-// for it (memory.hpp). 64x64x4096 in single precision, four rows at once: 1.6 ns a point at 2 points of distance, 1.05
-// at 8.
-bool PreparedSweep::rows_meet(std::span<const RunArray> arrays) const {
-    const int n = problem_.dims();
-    Index unit = Index::filled(n, 0);
-    unit[n - 2] = 1;
-    const std::vector<std::int64_t> across = steps_by(inverse(only_nest(schedule_).order) * unit, arrays);
-    for (std::size_t p = 0; p < across.size(); ++p)
-        for (std::int64_t r = 1; r < nearest_rows && only_nest(schedule_).places[p].writes; ++r)
-            if (const std::int64_t distance = ((r * across[p]) % page_bytes + page_bytes) % page_bytes;
-                std::min(distance, page_bytes - distance) < near_in_page)
-                return true;
-    return false;
-}
-
 std::vector<std::optional<std::pair<std::int64_t, std::int64_t>>> PreparedSweep::neighbours() const {
     const std::vector<Access>& places = only_nest(schedule_).places;
     std::vector<std::optional<std::pair<std::int64_t, std::int64_t>>> result;

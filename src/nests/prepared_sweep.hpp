@@ -97,8 +97,6 @@ public:
     /// once: no point then depends on a later one. 0 where rows are independent within, or can only be computed one
     /// by one.
     int stagger() const;
-    /// Whether rows at a distance of a few begin at about the same place of a page.
-    bool rows_meet(std::span<const RunArray> arrays) const;
     /// For each place of the kernel the (rows, points) from a point to that which writes the place's element, in the
     /// same hyperplane of rows; nothing where no point of them does, or where the array is written at
     /// several places.

@@ -51,8 +51,5 @@ inline constexpr std::int64_t most_repetitions_together = 256, most_blocks_toget
 
 /// Points between the beginnings of rows that are computed together, at most: they begin and end one by one.
 inline constexpr std::int64_t most_stagger = 8;
-/// Bytes within which places of neighbouring rows of different arrays are too near in a page; and the rows looked at.
-/// Farther ones are many points behind.
-inline constexpr std::int64_t near_in_page = 128, nearest_rows = 4;
 
 }  // namespace tilewave::tuning

@@ -90,7 +90,6 @@ public:
     /// The pieces of a tile, in the order in which they are computed.
     std::vector<Piece> pieces(const Box& tile) const;
     std::int64_t panel_count() const { return first_panel_.back(); }
-    std::int64_t tallest_tile() const { return tallest_; }
     /// The furthest that points read back, of all arrays; the most planes.
     const Index& reach() const { return reach_; }
     int most_planes() const { return most_planes_; }

@@ -14,7 +14,6 @@ namespace tilewave {
     X(rows_together, "several rows to a call of the kernel") \
     X(layers, "the rows of neighbouring layers in turn, each layer a row behind the one before") \
     X(simd_rows, "rows whose points depend on each other, a SIMD lane each") \
-    X(jammed_rows, "rows whose points depend on each other, interleaved") \
     X(wide_rows, "rows of independent points in explicit vectors, with prefetches") \
     X(residues, "rows of points that a condition on the indices makes independent, as those of one colour") \
     X(strips, "NumPy's functions of whole strips of a row") \

@@ -1,5 +1,5 @@
 // Groups of tiles: the lanes of a rank compute one group in one wave. The formulas of athanasaki2002, as exact values
-// in python/tilewave/theory; here what runs need.
+// in docs/theory/tilings; here what runs need.
 #pragma once
 #include "tilewave/plan.hpp"
 
