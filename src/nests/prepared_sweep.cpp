@@ -124,16 +124,15 @@ std::vector<std::int64_t> PreparedSweep::initial(int a) const {
     return result;
 }
 
-// Memory that is whole on the one rank is used where it lies, unless the plan wants rows of it that
-// are not there, or several time buffers.
+// Memory that is whole on the one rank is used where it lies, unless the plan wants rows of it that are not there,
+// several time buffers, or elements beyond its ends: what a periodic loop reads there, of this array or of another.
 bool PreparedSweep::copied(int a, const RunArray& array) const {
     const NestArray& n = problem_.arrays[a];
     if (array.field || n.scale.n) return false;
-    if (n.replicated) {  // what is read beyond the ends of a periodic loop must be there
-        const Layout stored = layout(problem_, plan_, a);
-        return stored.storage(0) != stored.whole();
-    }
-    return plan_.storage == StorageKind::skewed || lies_in_boxes(problem_, plan_, a) || n.time_buffers > 1;
+    const Layout stored = layout(problem_, plan_, a);
+    if (stored.storage(0) != stored.whole()) return true;
+    return !n.replicated &&
+           (plan_.storage == StorageKind::skewed || lies_in_boxes(problem_, plan_, a) || n.time_buffers > 1);
 }
 
 double PreparedSweep::conversion_s(std::span<const RunArray> arrays) const {

@@ -1,6 +1,9 @@
 """Periodic loops: indices along which subscripts wrap."""
 
+import ast
+
 from tilewave.errors import ConfigError
+from tilewave.nest.subscript import linear_form, subscripts_of
 
 
 def read_periodic(nest, periodic, timed):
@@ -16,7 +19,8 @@ def read_periodic(nest, periodic, timed):
     Raises
     ------
     ConfigError
-        For what is no tuple of loop indices, and for time.
+        For what is no tuple of loop indices, for time, and for a table, or an array that is read along a loop inside
+        the body, of which a subscript would wrap.
     """
     if not isinstance(periodic, tuple | list) or not all(isinstance(name, str) for name in periodic):
         raise ConfigError(f'periodic: given {periodic!r}; allowed: a tuple of index names, periodic=("i", "j")')
@@ -25,6 +29,18 @@ def read_periodic(nest, periodic, timed):
         if name not in allowed:
             what = "is the time of nest" if timed and name == nest.indices[0] else "is no index of the nest"
             raise ConfigError(f"periodic: {name!r} {what} {nest.name!r}; allowed: {', '.join(allowed) or 'none'}")
+    whole = {*nest.tables, *(node.value.id for node in nest.parameters.wholes)} if periodic else set()
+    for node in nest.source.nodes if whole else ():
+        if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name) or node.value.id not in whole:
+            continue
+        for terms, distance in filter(None, map(linear_form, subscripts_of(node))):
+            if distance and {*terms} & {*periodic}:
+                raise nest.source.error(
+                    node,
+                    f"periodic={tuple(periodic)!r}: a subscript of {node.value.id!r}, a table or read along a loop "
+                    "inside the body, does not wrap",
+                    "periodic indices at distance 0 in such arrays; the same array under another name for this",
+                )
     return tuple(name for name in nest.indices if name in periodic)
 
 

@@ -240,9 +240,29 @@ def prefix(A, i):
     A[i] = A[i-1] + 1
 
 
+@tw.nest
+def whole(A, V, i, j):
+    A[i, j] = V[i+1, j] + sum(V[q, j] for q in range(2))
+
+
+@tw.nest
+def scaled(A, E, i, j):
+    A[i, j] = A[i, j] * E[i, j-1]
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("field_read", [False, True])
+def test_arrays_written_where_they_lie_beside_fields(order, field_read):
+    values = np.arange(1.0, 61).reshape(12, 5)
+    A = np.array(values, order=order)
+    tw.run(scaled, A=A, E=tw.field(values) if field_read else values, periodic=("i", "j"))
+    assert np.array_equal(A, values * np.roll(values, 1, 1))
+
+
 @pytest.mark.parametrize(
     "nest, given, text",
     [
+        (whole, {"periodic": ("i",), "A": np.zeros((3, 4)), "V": np.ones((3, 4))}, "inside the body, does not wrap; allowed"),
         (drift, {"periodic": ("k",)}, "'k' is no index of the nest"),
         (drift, {"periodic": ("t",)}, "'t' is the time"),
         (drift, {"periodic": "ij"}, "allowed: a tuple of index names"),

@@ -69,7 +69,7 @@ class _Drawn:
         written = {name for nest in program.nests for name in nest.written()}
         in_place = s.ranks == 1 and c.chance(0.4) and not s.history and not self._reads_before()
         for name, array in program.arrays.items():
-            if name in written and not in_place:
+            if name in s.history or name in written and not in_place:
                 continue
             if name not in written and not c.chance(0.5 if array.role == "read" else 0.8):
                 continue
