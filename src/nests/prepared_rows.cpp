@@ -1,8 +1,6 @@
 // How the rows of a prepared sweep lie in memory and depend on each other: what decides which kernel computes them.
 #include <algorithm>
-#include <cstdlib>
 
-#include "data/memory.hpp"
 #include "nests/prepared_sweep.hpp"
 
 namespace tilewave {

@@ -19,8 +19,7 @@ def read_periodic(nest, periodic, timed):
     Raises
     ------
     ConfigError
-        For what is no tuple of loop indices, for time, and for a table, or an array that is read along a loop inside
-        the body, of which a subscript would wrap.
+        For what is no tuple of loop indices, for time, and where a subscript of a table would wrap.
     """
     if not isinstance(periodic, tuple | list) or not all(isinstance(name, str) for name in periodic):
         raise ConfigError(f'periodic: given {periodic!r}; allowed: a tuple of index names, periodic=("i", "j")')

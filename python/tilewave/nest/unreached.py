@@ -23,14 +23,6 @@ from tilewave.nest.subscript import place_of, subscripts_of
 #: the arrays, and so many points of several indices.
 MOST_VALUES, MOST_POINTS = 8, 400
 
-_EXACT = {
-    ast.Div: operator.truediv,
-    ast.BitAnd: operator.and_,
-    ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
-}
 _LESS = {ast.Lt: (operator.lt, operator.ge), ast.LtE: (operator.le, operator.gt)}
 _SWAPPED = {ast.Gt: ast.Lt, ast.GtE: ast.LtE}
 _NOTHING = frozenset()
@@ -374,7 +366,5 @@ def _ends(node, parts, scope):
         if isinstance(node.op, ast.FloorDiv):
             return first, last
         return (low % other, high % other) if first == last else (0, other - 1)
-    if low == high and other == most and type(node.op) in _EXACT and abs(other) < 64:
-        value = _EXACT[type(node.op)](low, other)
-        return value, value
-    return None
+    known = isinstance(node.op, ast.Div) and low == high and other == most
+    return (low / other, low / other) if known else None

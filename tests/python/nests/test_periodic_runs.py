@@ -262,7 +262,7 @@ def test_arrays_written_where_they_lie_beside_fields(order, field_read):
 @pytest.mark.parametrize(
     "nest, given, text",
     [
-        (whole, {"periodic": ("i",), "A": np.zeros((3, 4)), "V": np.ones((3, 4))}, "inside the body, does not wrap; allowed"),
+        (whole, {"periodic": ("i",), "A": np.zeros((3, 4)), "V": np.ones((3, 4))}, "inside the body, does not wrap"),
         (drift, {"periodic": ("k",)}, "'k' is no index of the nest"),
         (drift, {"periodic": ("t",)}, "'t' is the time"),
         (drift, {"periodic": "ij"}, "allowed: a tuple of index names"),
