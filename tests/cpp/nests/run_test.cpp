@@ -314,20 +314,18 @@ TEST(Nest, AFieldGivenTwiceIsRefused) {
 
 namespace {
 
-// Takes long for a row; at one point it fails. Rows far behind that, and those that come later, take longer: however
-// late a thread has a CPU, ranks that are told stop early.
+// Takes long for a row; at one point it fails. Rows that come late take longer: however late a thread has a CPU, ranks
+// that are told stop early.
 struct SlowRows {
     Index bad;
     bool out_of_memory = false;
-    std::atomic<bool> over{false};
+    int late = 3000;            // of which call on
     std::atomic<int> calls{0};  // on all ranks
     static std::int64_t row(char* const*, const std::int64_t*, std::int64_t n, const std::int64_t* x,
                             const std::int64_t*, const void* env) {
         auto& self = *static_cast<SlowRows*>(const_cast<void*>(env));
-        const bool late = ++self.calls > 2000 || self.over;
-        std::this_thread::sleep_for(std::chrono::microseconds(late ? 10000 : 100));
+        std::this_thread::sleep_for(std::chrono::microseconds(++self.calls > self.late ? 50000 : 100));
         if (x[0] != self.bad[0] || self.bad[1] < x[1] || self.bad[1] >= x[1] + n) return 0;
-        self.over = true;
         if (self.out_of_memory) throw std::bad_alloc();
         return (self.bad[1] - x[1]) * 4096 + 1;
     }
@@ -414,7 +412,7 @@ TEST(Run, ASignalAtItsEndInterruptsAll) {
 // Rank 0 is done long before the other one, and is interrupted where it waits for it.
 TEST(Run, AnInterruptWhileARankWaitsAtItsEndStopsTheOthers) {
     std::atomic<int> interrupted{0};
-    SlowRows kernel{{-1, -1}};
+    SlowRows kernel{{-1, -1}, false, 14000};
     on_ranks(2, 1, false, [&](Context& context) {
         SweepProblem problem;
         problem.shape = {20000, 2};
@@ -432,11 +430,7 @@ TEST(Run, AnInterruptWhileARankWaitsAtItsEndStopsTheOthers) {
         rows.row = SlowRows::row;
         rows.env = &kernel;
         const RunArray arrays[] = {{&field, {}}};
-        if (context.rank() == 0)
-            context.options().heartbeat = [&, beats = 0](double) mutable {
-                if (++beats == 3) kernel.over = true;
-                return beats == 3;
-            };
+        if (context.rank() == 0) context.options().heartbeat = [beats = 0](double) mutable { return ++beats == 3; };
         interrupted += sweep.run(arrays, rows, [](const Failure&) { return ""; }).interrupted;
     });
     EXPECT_EQ(interrupted, 2);
