@@ -14,12 +14,11 @@ REFUSED = {
     "max(V[t-1, q] + T[q, s] for q in T)": "looping over this is not supported",
     "max(V[t-1, q] + T[q, s] for q in range(0, 4, 2))": "looping over this is not supported",
     "max((V[t-1, q] for q in range(4)), default=0)": "of a generator with keywords",
-    "any(V[t-1, q] > T[q, s] for q in range(4))": "calling any of a generator is not supported",
     "max(V[t-1, s] + T[s, s] for s in range(4))": "a parameter of the nest as a loop",
     "max(V[t-1, q] + T[q, s] for q in range(len(V)))": "or a scalar with the extent",
     "max(V[t-1, q] + T[q, s] for q in range(4)) + q": "'q' may be read before it is assigned",
     "max(V[t-1, q] + T[q, s] for q in range(0.5))": "a Python float as a bound of a range",
-    "max(V[t-1, q] + T[q, s] if q > 1 else 0 for q in range(4))": "terms of several types",
+    "sum(V[t-1, q] + T[q, s] if q > 1 else 0 for q in range(4))": "terms of several types",
 }
 
 

@@ -36,13 +36,14 @@ class Variant:
         """The core's, where arrays are used where they lie; else None. `ready` holds what it points to."""
         ready = self.ready
         kernel, nest, context, part = ready.kernel, ready.problem.nest, ready.context, self._part
+        loops, tables = ready.loops, ready.tables if ready.loops.inner else {}  # not `ready`: fields may go before
         if ready.on_one_rank or ready.replicated or ready.stored or ready.copies_arrays:
             return None
         return ready.sweep.bind(
             context._core,
             ready.operands,
             ready.core_kernel(),
-            lambda site, point: explain(nest, context, kernel, site, place_of(ready, nest, point)) + part,
+            lambda site, point: explain(nest, context, kernel, site, place_of(loops, tables, nest, point)) + part,
         )
 
     def environment(self, scalars):

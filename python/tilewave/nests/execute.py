@@ -114,7 +114,9 @@ def execute(nest, context, ready, operands, begun, moving_s):
         return ready.sweep.run(
             operands,
             ready.core_kernel(),
-            lambda site, point: explain(nest, context, ready.kernel, site, place_of(ready, nest, point)),
+            lambda site, point: explain(
+                nest, context, ready.kernel, site, place_of(ready.loops, ready.tables, nest, point)
+            ),
             steps=ready.steps,
             moving_s=moving_s,
             call_s=time.perf_counter() - begun,
@@ -257,14 +259,14 @@ def _stored(window, context):
     return field(window.shape, window.dtype, init, context=context)
 
 
-def place_of(ready, nest, point):
+def place_of(loops, tables, nest, point):
     """Loop indices by name."""
-    place = {index: as_given(ready.loops, index, at) for index, at in zip(nest.indices, point, strict=True)}
-    if ready.loops.backwards is not None:
-        place[nest.time] = ready.loops.backwards - place[nest.time]
-    if ready.loops.inner:
+    place = {index: as_given(loops, index, at) for index, at in zip(nest.indices, point, strict=True)}
+    if loops.backwards is not None:
+        place[nest.time] = loops.backwards - place[nest.time]
+    if loops.inner:
         place.pop(ONCE, None)
-        place |= dict(zip(nest.inner, ready.tables[WHERE].tolist(), strict=True))
+        place |= dict(zip(nest.inner, tables[WHERE].tolist(), strict=True))
     return place
 
 

@@ -127,13 +127,13 @@ class StepRows:
 def run_rows(call, plan, fastmath, planning, points, begun):
     """Run a `StepRows`; part of a collective call."""
     call.make_rows()
-    readies, cores, moving_s = {}, [], 0.0
-    for part in call.parts:
-        key = call.loops_of(part).key(call.nest)
+    readies, keys, cores, moving_s = {}, [call.loops_of(part).key(call.nest) for part in call.parts], [], 0.0
+    for part, key in zip(call.parts, keys, strict=True):  # all of them before anything runs: a plan may not fit one
         if key not in readies:
             readies[key] = yield from call.prepared(part, plan, fastmath, planning)
             if points is not None:
                 readies[key].points = points.of(readies[key].problem.nest, False)
+    for part, key in zip(call.parts, keys, strict=True):
         ready, rows = readies[key], part[2]
         ready.first_step = part[0]
         if ready.copies_arrays:

@@ -98,7 +98,7 @@ DAMAGE = {
         array_of({"chunk_key_encoding": {"name": "v2", "configuration": {"separator": 5}}}),
         "the separator of its chunk keys is 5",
     ),
-    "a dtype of metadata": (array_of({"data_type": "int64"}), "fields.zarr/u has shape (9, 7), int64"),
+    "a dtype of metadata": (array_of({"data_type": "float32"}), "fields.zarr/u has shape (9, 7), float32"),
     "a group": (array_of({"node_type": "group", "shape": None}), "it holds an array of shape None"),
     "other chunks": (
         array_of({"chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1, 1]}}}),
@@ -119,7 +119,7 @@ DAMAGE = {
         lambda body, folder: blob(
             body, folder, "z", plain.encoded("z", np.arange(4)).replace(b"(4,), }     ", b"(9999999,), }")
         ),
-        "does not fit its 32 bytes",
+        "does not fit its 33 bytes",
     ),
 }  # fmt: skip
 

@@ -99,7 +99,6 @@ def test_indices_as_numbers_have_a_bound(tmp_path):
 @pytest.mark.parametrize(
     ("text", "dtypes", "words"),
     [
-        ("A[i, j] = B[i, j] ** B[i, j]", "i4", ["`B[i, j] ** B[i, j]`", "exponent", "constant"]),
         ("A[i, j] = B[i, j] ** -1", "i4", ["negative power"]),
         ("A[i, j] = -(B[i, j] > 0)", "f4", ["- of a NumPy bool"]),
         ("A[i, j] = (B[i, j] > 0) - (B[i, j] < 0)", "f4", ["not supported", "NumPy bool"]),

@@ -44,6 +44,7 @@ def files(tmp_path):
 def test_an_empty_file_is_no_library(tmp_path, monkeypatch):
     (tmp_path / "libmpi.so").touch()
     monkeypatch.setenv(which_mpi.SETTING, str(tmp_path / "libmpi.so"))
+    monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(launch.LaunchError, match="no mpiexec that belongs to"):
         launch.find_mpiexec()
     with pytest.raises(ConfigError, match="cannot be loaded"):
