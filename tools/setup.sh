@@ -46,7 +46,7 @@ fi
 stage "fetching what the build needs: CMake, Ninja, nanobind, MPICH"
 "${pip[@]}" install --quiet "scikit-build-core>=0.12" "nanobind>=2.12" "mpich>=5.0,<6" "cmake>=3.24" "ninja" \
     "typing_extensions"
-stage "building the compiled core, about 2 minutes on two free cores the first time; installing NumPy, llvmlite, ..."
+stage "building the compiled core, about 3 minutes on two free cores the first time; installing NumPy, llvmlite, ..."
 mkdir -p build
 # Fetched and installed while the core is compiled.
 tools/packages.sh "$venv" ${TILEWAVE_EXTRAS-test} &
