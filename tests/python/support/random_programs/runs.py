@@ -46,7 +46,8 @@ def outcome_on(context, program, setting):
         try:
             found, errors = _on_rank(context, program, setting), []
         except Exception as error:
-            if not getattr(error, "agreed", False):
+            # A body is refused where it is written: on each rank by itself.
+            if not getattr(error, "agreed", False) and not isinstance(error, tw.ConfigError):
                 raise
             errors = [error]
     if context.rank:
