@@ -465,3 +465,17 @@ def test_plans_and_refusals():
         with pytest.raises(tw.ConfigError, match=message):
             call()
     assert tw.run(product, u=u, v=v, reduce={"r": tw.dot("u", "v")}).results["r"] == tw.dot(u, v)
+
+
+@tw.nest
+def drifting(u, t, i):
+    u[t+1, i] = i - t
+
+
+def test_elements_whose_place_later_rows_take():
+    u = tw.field((34,), "f4")
+    for steps in (1, 2, 5):
+        wanted = {"sum": tw.sum("u"), "max": tw.max("u"), "min": tw.min("u")}
+        found = tw.run(drifting, u=u, steps=steps, reduce=wanted).results
+        points = [i - t for t in range(steps) for i in range(34)]
+        assert found == {"sum": sum(points), "max": max(points), "min": min(points)}

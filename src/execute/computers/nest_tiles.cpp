@@ -291,7 +291,7 @@ bool NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest, c
         next[places + k] = 0;
     }
     const Index origin = work.period_shift(tile.box);
-    // A row a call: the row after this one is in another time buffer, for example.
+    // A row a call: the row after this one is in another time buffer, or takes the place of what is reduced.
     bool single = without(off_, FastPath::rows_together);
     for (std::size_t p = 0; p < places; ++p) {
         const int a = work.places[p].array;
@@ -302,7 +302,8 @@ bool NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest, c
             step[p] += rows.along()[k] * stride[k];
             next[p] += rows.across()[k] * stride[k];
         }
-        single = single || (s_.arrays[a].time_buffers > 1 && rows.across()[0] != 0);
+        single = single || (s_.arrays[a].time_buffers > 1 && rows.across()[0] != 0) ||
+                 (reduces && work.places[p].writes && next[p] == 0);
     }
     // The loop index of point q of a row, time counted from the first block of steps.
     const auto loop_index = [&](const Index& row, std::int64_t q) {

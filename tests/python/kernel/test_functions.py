@@ -24,6 +24,9 @@ def test_numpy_function_of_one_argument(tmp_path, name, dtype):
     if result is None:
         refused(found, {"A": "f4", "B": dtype}, f"np.{name}", "float16", np.dtype(dtype).name)
         return
+    if name == "reciprocal" and result.kind in "iu":  # 1 / 0 is another number on each processor
+        refused(found, {"A": "f4", "B": dtype}, f"np.{name}", np.dtype(dtype).name)
+        return
     written = "i4" if result.kind == "b" else result.str
     values = special(dtype)
     if dtype[0] == "f":
