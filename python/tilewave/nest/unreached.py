@@ -46,7 +46,7 @@ def check_reached(nest, arrays, scalars, loops, bounds):
     ------
     ConfigError
     """
-    if not computes_with_indices(nest) or any(low >= high for low, high in bounds.box):
+    if not nest.numbers & {*nest.indices} or any(low >= high for low, high in bounds.box):
         return
     box = dict(zip(nest.indices, bounds.box, strict=True))
     whole = _uncut(nest, arrays, loops, box)
@@ -63,11 +63,6 @@ def check_reached(nest, arrays, scalars, loops, bounds):
             if other and there.inside and there.writes and bounds.may_contain(loops.over, here):
                 point = {name: value for name, value in point.items() if not box[name][0] <= value < box[name][1]}
                 raise _error(nest, node, outcome, point, box, _limits(nest, arrays, loops, here, point))
-
-
-def computes_with_indices(nest):
-    """Return whether a body may have conditions on loop indices."""
-    return bool(nest.numbers & {*nest.indices})
 
 
 def _uncut(nest, arrays, loops, box):

@@ -15,7 +15,7 @@ from tilewave.nest.inner import extents_of
 from tilewave.nest.nest import Nest
 from tilewave.nest.step_rows import refuse_rows
 from tilewave.nest.timeless import without_time
-from tilewave.nest.unreached import check_reached, computes_with_indices
+from tilewave.nest.unreached import check_reached
 from tilewave.nests import reductions
 from tilewave.nests.arguments import check_arrays, fields_for_scratch, split_arguments
 from tilewave.nests.batches import batch_of
@@ -121,7 +121,7 @@ def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduc
     scalars = nest.bind_scalars({**scalars, **scalars_of(nest, loops)})
     dtypes = {name: arrays[name].dtype for name in nest.arrays}
     captured = {**nest.captured().values, **extents_of(nest, arrays)}
-    if computes_with_indices(nest):
+    if nest.numbers & {*nest.indices}:  # conditions may be on them
         box = box_of_loops(nest, arrays, loops.steps, loops.periodic)
         check_reached(nest, arrays, scalars, loops, loop_bounds(nest.indices, box, loops.over))
     if loops.any_order and not halos and loops.steps is None and not loops.periodic:
