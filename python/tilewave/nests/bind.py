@@ -20,8 +20,10 @@ from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
 from tilewave.nests.arguments import as_numbers
 from tilewave.nests.bound_variant import NAME, Variant
+from tilewave.nests.points import agreed_points, recorded_by_lanes
 from tilewave.nests.prepare import prepare
 from tilewave.nests.prepared_calls import PreparedCalls
+from tilewave.nests.run_call import RunCall
 from tilewave.nests.verify.check import copied
 from tilewave.nests.verify.plain_call import PlainCall
 from tilewave.plan.fixed import USUAL, fixed_by
@@ -30,8 +32,11 @@ from tilewave.plan.plan import CHOICES, Plan
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import numpy.typing as npt
+
     from tilewave.annotations import Choices, Collective, Over
     from tilewave.context.context import Context
+    from tilewave.nests.off_grid import OffGrid
     from tilewave.nests.reduction import Reduction
     from tilewave.nests.report import Report
 
@@ -56,6 +61,8 @@ def bind(
     planning: str = "auto",
     fastmath: bool = False,
     reduce: Mapping[str, Reduction] | None = None,
+    inject: Mapping[str, tuple[npt.ArrayLike | OffGrid, npt.ArrayLike]] | None = None,
+    record: Mapping[str, npt.ArrayLike | OffGrid] | None = None,
     **arguments: Any,
 ) -> Collective[Bound]:
     """Agree on a nest's arguments, plan and compile once, to run it many times; collective.
@@ -64,8 +71,9 @@ def bind(
     ----------
     nest : Nest
         Made with ``@tilewave.nest``.
-    context, over, reverse, steps, periodic, plan, planning, fastmath, reduce, **arguments
-        As `tilewave.run` takes them. Scalars and `steps` may be others in each run.
+    context, over, reverse, steps, periodic, plan, planning, fastmath, reduce, inject, record, **arguments
+        As `tilewave.run` takes them. Scalars may be others in each run; so may `steps`, but for `inject` and `record`,
+        which have values for each of the time steps.
 
     Returns
     -------
@@ -91,7 +99,8 @@ def bind(
         for name, value in arguments.items()
     }
     loops = Loops(over, reverse, steps, periodic=periodic)
-    bound = Bound(nest, context, loops, plan, fastmath, reduce, arguments, planning)
+    call = RunCall(nest, context, loops, arguments, plan, planning, fastmath, reduce, inject, record)
+    bound = Bound(call)
     yield from bound._prepare_first()
     return bound
 
@@ -115,26 +124,26 @@ class Bound(PreparedCalls):
     context: Context
     record: bool
 
-    def __init__(
-        self,
-        nest: Nest,
-        context: Context,
-        loops: Loops,
-        plan: Any,
-        fastmath: Any,
-        reduce: Any,
-        arguments: Any,
-        planning: Any = USUAL,
-    ) -> None:
-        self.nest, self.context, self.record = nest, context, False
-        self._loops, self._steps, self._fastmath, self._reduce = loops, loops.steps, fastmath, reduce
-        self._arguments, (self._plan, self._choices) = as_numbers(nest, arguments), fixed_by(plan, planning)
+    def __init__(self, call: RunCall) -> None:
+        nest = self.nest = call.nests
+        self.context, self.record, self._call = call.context, False, call
+        self._arguments, (self._plan, self._choices) = (
+            as_numbers(nest, call.arguments),
+            fixed_by(call.plan, call.planning),
+        )
         self._planning = self._choices.pop("planning", USUAL)
+        self._loops, self._steps, self._reduce, self._points = call.loops, call.loops.steps, call.reduce, None
         self._variants = LruCache(MOST_VARIANTS)
         self._alike = LruCache(MOST_VARIANTS)  # calls by steps and types of scalars, all of them FLOATS
 
     def _prepare_first(self):
         """Prepare what runs with the bound arguments need; part of a collective call."""
+        call = self._call
+        if call.inject is not None or call.record is not None:
+            by_lanes = recorded_by_lanes(self.nest, self._loops.over, call.inject, call.record, self._arguments)
+            self._loops = dataclasses.replace(self._loops, stepwise=not by_lanes)
+            given = call.inject, call.record, (self.nest,), self._arguments, self._steps
+            self._points = yield from agreed_points(*given)
         ready = yield from self._prepare(self._steps, {})
         self.context._bound += 1
         self._number = self.context._bound
@@ -150,8 +159,10 @@ class Bound(PreparedCalls):
         if not isinstance(plan, Plan):
             plan = self._plan or {**self._choices, **(plan or {})}
         loops, arguments = dataclasses.replace(self._loops, steps=steps), {**self._arguments, **scalars}
-        given = loops, plan, self._fastmath, arguments, self._reduce, halos, self._planning
+        given = loops, plan, self._call.fastmath, arguments, self._reduce, halos, self._planning
         ready = yield from prepare(self.nest, self.context, *given)
+        if self._points is not None:
+            ready.visited = self._points, not self._loops.stepwise
         self._arguments = {**self._arguments, **ready.arrays}  # what stood for scratch is the same in all variants
         return ready
 
@@ -280,7 +291,7 @@ class Bound(PreparedCalls):
     def _plain_call(self, steps, scalars):
         """What one run means."""
         loops, arguments = dataclasses.replace(self._loops, steps=steps), {**self._arguments, **scalars}
-        return PlainCall(self.nest, loops, arguments, self._fastmath, self._reduce)
+        return PlainCall(dataclasses.replace(self._call, loops=loops, arguments=arguments))
 
     def _check(self, steps, context, scalars):
         """What one run is given, and what has become of the arrays; local."""
@@ -298,6 +309,11 @@ class Bound(PreparedCalls):
             right = isinstance(steps, int | np.integer) and not isinstance(steps, bool)
             if not right or not 0 <= steps <= 2**40:
                 raise ConfigError(f"steps: given {shown(steps)}; allowed: an integer >= 0, up to 2**40")
+            if self._points is not None and steps != self._steps:
+                raise ConfigError(
+                    f"steps={steps} was given, and {self._called()} has inject= or record= for {self._steps} time "
+                    "steps; allowed: so many"
+                )
         if scalars:
             self.nest.bind_scalars({**self._scalars, **scalars})
         for name, array in self._first.ready.arrays.items():

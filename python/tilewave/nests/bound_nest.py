@@ -44,6 +44,7 @@ class BoundNest:
     steps: int = None  # of time, where the sweep is of a block of them
     first_step: int = 0  # of time
     points: tuple = ()  # that are visited after each time step: the core's
+    visited: tuple = ()  # the `Points` of each run and whether lanes record them; `points` are made of them
     problem: object = None
     values: dict = None  # scalars, and numbers from outside the body
     planned_for: object = None  # gives the plan, with what it is predicted to take, for another number of steps
@@ -102,6 +103,17 @@ class BoundNest:
         ready.operands, ready.copies = operands_of(nest, arrays, self.initial)
         ready.take_current_values()
         return ready
+
+    def make_current(self, steps):
+        """Prepare so many time steps, and take the arrays that a run copies as they are now; local."""
+        if self.steps is not None:
+            self.sweep.prepare_steps(steps)  # another call may have had other steps since
+        if self.copies_arrays:
+            self.copy_again()
+        if self.visited:
+            points, by_lanes = self.visited
+            points.begin_again()
+            self.points = points.of(self.problem.nest, by_lanes)
 
     def copy_again(self):
         """Take the arrays that a run copies as they are now; local."""

@@ -37,7 +37,7 @@ class Variant:
         ready = self.ready
         kernel, nest, context, part = ready.kernel, ready.problem.nest, ready.context, self._part
         loops, tables = ready.loops, ready.tables if ready.loops.inner else {}  # not `ready`: fields may go before
-        if ready.on_one_rank or ready.replicated or ready.stored or ready.copies_arrays:
+        if ready.on_one_rank or ready.replicated or ready.stored or ready.copies_arrays or ready.visited:
             return None
         return ready.sweep.bind(
             context._core,
@@ -59,12 +59,9 @@ class Variant:
     def refresh(self, scalars, steps):
         """Look at scalars, and at arrays that a run copies, as they are now; local."""
         ready = self.ready
-        if ready.steps is not None:
-            ready.sweep.prepare_steps(steps)  # another call may have had other steps since
         if self._values:
             ready.values, ready.environment = {**self._values, **scalars}, self.environment(scalars)
-        if ready.copies_arrays:
-            ready.copy_again()
+        ready.make_current(steps)
 
     def run(self, record, begun, steps):
         """One run, after the ranks have agreed on it; part of a collective call. Returns the report."""
@@ -75,8 +72,12 @@ class Variant:
             core, after_s = yield from run_bound(ready.problem.nest, ready, begun)
         finally:
             core_context.record = recording
-        brief = core.time_s, core.moving_s + after_s, core.points
-        return LazyReport(functools.partial(self._report, core, after_s, steps), brief)
+        recorded = None
+        if ready.visited:
+            points, _ = ready.visited
+            points.finish(ready.context)
+            recorded = points.recorded
+        return LazyReport(functools.partial(self._report, core, after_s, steps, recorded))
 
     def _for_steps(self, steps):
         """What is ready, with another number of steps where it is of blocks of them."""
@@ -85,9 +86,9 @@ class Variant:
             return ready
         return dataclasses.replace(ready, steps=steps, plan=ready.planned_for(steps))
 
-    def _report(self, core, after_s, steps):
+    def _report(self, core, after_s, steps, recorded=None):
         """The arguments of a `Report`, by name."""
-        return report_arguments(self._for_steps(steps), core, after_s)
+        return {**report_arguments(self._for_steps(steps), core, after_s), "recorded": recorded}
 
 
 class Call:
@@ -125,17 +126,17 @@ class Call:
             context._finished(ran)
         finally:
             context._doing = outer
-        return LazyReport(functools.partial(self._report, ran), (ran.time_s, ran.moving_s, ran.points))
+        return LazyReport(functools.partial(self._report, ran))
 
     def _report(self, ran):
         return self._variant._report(self._core.report(ran), 0.0, self._steps)
 
 
 class LazyReport(Report):
-    """A `Report` that is made when something of it is asked for but `_brief`: (time_s, moving_s, points)."""
+    """A `Report` that is made when something of it is asked for."""
 
-    def __init__(self, make, brief):
-        self._make, self._brief = make, brief
+    def __init__(self, make):
+        self._make = make
 
     def _rows(self):
         for name, text in super()._rows():

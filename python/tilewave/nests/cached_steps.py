@@ -22,10 +22,7 @@ class TimeStep:
     steps : int
         Of the call.
     bounds : list of BoundNest
-    joined : list of list of str
-        By nest: fields whose last two time steps are one after its run.
-    chain : OneSchedule or None
-        Repeats the nests; None: each is run in each time step.
+    body : OneSchedule or Separate
     arrays : dict
         Weak references by name, where it is cached.
     """
@@ -33,42 +30,38 @@ class TimeStep:
     number: int
     steps: int
     bounds: list[BoundNest]
-    joined: list[list[str]]
-    chain: Any
+    body: Any
     arrays: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def may_be_cached(self):
         """Whether all that it has of arrays can be had again from these."""
         return not any(
-            ready.on_one_rank or ready.replicated or ready.stored or (self.chain and ready.copies_tables)
+            ready.on_one_rank or ready.replicated or ready.stored or (self.body.quick and ready.copies_tables)
             for ready in self.bounds
         )
 
     def without_arrays(self):
         """The same for calls to come, which will hold their arrays themselves."""
-        if self.chain:
-            self.chain.leave_arrays()
         arrays = {name: weakref.ref(array) for ready in self.bounds for name, array in ready.arrays.items()}
         return dataclasses.replace(self, bounds=[ready.without_arrays() for ready in self.bounds], arrays=arrays)
 
     def with_arguments(self, arguments, steps):
         """The same for a call with these arrays, scalars and steps; local."""
-        if self.chain:
-            self.chain.prepare(steps)
         bounds = [ready.with_arguments(arguments) for ready in self.bounds]
+        self.body.take(bounds)
         return dataclasses.replace(self, bounds=bounds, steps=steps)
 
     def serves(self, arguments, steps):
         """Whether it serves a call with these arrays: a schedule of one time step serves any number of them."""
         same = all(ref() is arguments[name] for name, ref in self.arrays.items())
-        return same and (steps > 0 if self.chain else steps == self.steps)
+        return same and (steps > 0 if self.body.quick else steps == self.steps)
 
     def is_dead(self):
         """Whether no call can have its arrays."""
         return any(ref() is None for ref in self.arrays.values())
 
 
-def call_key(nests, context, loops, choices, fastmath, arguments, visits):
+def call_key(nests, context, loops, choices, fastmath, arguments, reduce):
     """Equal for calls that what was prepared for one of them serves, where their arrays are the same; None where it
     serves none. Scalars count by type; local.
     """
@@ -81,7 +74,7 @@ def call_key(nests, context, loops, choices, fastmath, arguments, visits):
         slots = [Slot.of(name, value) for name, value in scalars.items()]
         each.append((nest.signature(), Loops(own.over, own.reverse, periodic=own.periodic).key(nest), slots))
     fixed = [(name, type(value), value) for name, value in choices.items()]
-    facts = each, fixed, fastmath, sorted(arguments), state, context._machine_number, context.threads, visits
+    facts = each, fixed, fastmath, sorted(arguments), state, context._machine_number, context.threads, reduce
     return nests, tuple(map(id, arrays.values())), repr(facts)
 
 

@@ -5,24 +5,32 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tilewave import units
 from tilewave.context import interrupts
-from tilewave.context.collective import collective, holds_context, where
+from tilewave.context.collective import collective, holds_context
 from tilewave.context.lru_cache import LruCache
 from tilewave.errors import ConfigError
 from tilewave.nest.nest import Nest
 from tilewave.nests.bind import Bound
-from tilewave.nests.chain_body import Ran, check_shared, make_body
-from tilewave.nests.chain_report import ChainReport, joined, listed
-from tilewave.nests.chain_request import NAME, Request
+from tilewave.nests.chain_body import arrays_by_name, check_shared, make_body
+from tilewave.nests.chain_report import listed
+from tilewave.nests.chain_request import NAME, chain_request
+from tilewave.nests.points import Points
 from tilewave.nests.prepared_calls import PreparedCalls
+from tilewave.nests.repetitions import repeated
 from tilewave.nests.verify.check import copied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    import numpy.typing as npt
+
     from tilewave.annotations import Collective
     from tilewave.context.context import Context
+    from tilewave.nests.chain_report import ChainReport
+    from tilewave.nests.off_grid import OffGrid
     from tilewave.plan.plan import Plan
 
 #: Schedules of a chain, at most: one for each combination of types of scalars.
@@ -30,7 +38,13 @@ MOST_BODIES = 8
 
 
 @interrupts.keeps
-def chain(nests: Sequence[Bound], *, context: Context | None = None) -> Chain:
+def chain(
+    nests: Sequence[Bound],
+    *,
+    context: Context | None = None,
+    inject: Mapping[str, tuple[npt.ArrayLike | OffGrid, npt.ArrayLike]] | None = None,
+    record: Mapping[str, npt.ArrayLike | OffGrid] | None = None,
+) -> Chain:
     """Make bound nests one schedule that runs as often as asked; collective.
 
     Parameters
@@ -39,6 +53,9 @@ def chain(nests: Sequence[Bound], *, context: Context | None = None) -> Chain:
         From `tilewave.bind`, in their order; one may stand there several times.
     context : Context, optional
         Only the one that the nests were bound on is allowed.
+    inject, record : dict, optional
+        As of `tilewave.run`, after each repetition in place of each time step: values have a row for each repetition
+        of the longest run. A name means one array in all nests.
 
     Returns
     -------
@@ -60,15 +77,17 @@ def chain(nests: Sequence[Bound], *, context: Context | None = None) -> Chain:
     """
     if context is None and isinstance(nests, list | tuple):
         context = next((nest.context for nest in nests if isinstance(nest, Bound)), None)
-    return _chain(nests, context=context)
+    return _chain(nests, (inject, record), context=context)
 
 
 @collective("tw.chain")
-def _chain(nests: Sequence[Bound], *, context: Context | None = None) -> Collective[Chain]:
+def _chain(nests: Sequence[Bound], points: Any, *, context: Context | None = None) -> Collective[Chain]:
     bounds = _checked(nests, context)
+    if points != (None, None):
+        _points_of(bounds, points, 0)
     yield f"bound nests {', '.join(str(bound._number) for bound in bounds)}"
     context._chains += 1
-    made = Chain(bounds, context, context._chains)
+    made = Chain(bounds, context, context._chains, points)
     yield from made._prepare([{} for _ in bounds])
     return made
 
@@ -94,6 +113,21 @@ def _checked(nests, context):
     return tuple(nests)
 
 
+def _points_of(bounds, points, times):
+    """Return the `Points` of so many repetitions, checked; local."""
+    inject, record = points
+    if isinstance(inject, dict):
+        inject = {name: _first_rows(given, times) for name, given in inject.items()}
+    return Points(inject, record, tuple(bound.nest for bound in bounds), arrays_by_name(bounds), times)
+
+
+def _first_rows(given, times):
+    """Return (points, values) with the values of so many repetitions, where they are such a pair."""
+    if not isinstance(given, tuple | list) or len(given) != 2 or np.ndim(given[1]) == 0:
+        return given
+    return given[0], (given[1] if isinstance(given[1], np.ndarray) else np.asarray(given[1]))[:times]
+
+
 @holds_context
 class Chain(PreparedCalls):
     """Bound nests in their order, ready to run; made by `chain`.
@@ -107,8 +141,10 @@ class Chain(PreparedCalls):
     nests: tuple[Bound, ...]
     context: Context
 
-    def __init__(self, bounds: tuple[Bound, ...], context: Context, number: int) -> None:
-        self.nests, self.context, self._number = bounds, context, number
+    def __init__(
+        self, bounds: tuple[Bound, ...], context: Context, number: int, points: tuple[Any, Any] = (None, None)
+    ) -> None:
+        self.nests, self.context, self._number, self._points = bounds, context, number, points
         self._names = tuple(bound.nest.name for bound in bounds)
         self._name = ", ".join(self._names)
         self._look_after([array for bound in bounds for array in bound._first.ready.arrays.values()])
@@ -122,8 +158,6 @@ class Chain(PreparedCalls):
     @property
     def plans(self) -> tuple[Plan, ...]:
         """The plan of each nest in the chain, to be looked at; copies."""
-        if self._first.plans is None:
-            return [bound.plan for bound in self.nests]
         return [plan._copy() for plan in self._first.plans]
 
     def explain(self) -> str:
@@ -209,7 +243,9 @@ class Chain(PreparedCalls):
             return self._run(*given)
         outer, self.context._doing = self.context._doing, NAME
         try:
-            return self._repeat(request)
+            next(repeated(self.context, request, time.perf_counter()))
+        except StopIteration as done:
+            return done.value
         finally:
             self.context._doing = outer
             self.context._lock.release()
@@ -229,6 +265,8 @@ class Chain(PreparedCalls):
 
     def _prepare_call(self, *given):
         """The `Request` of a run as one schedule; None where it is to be prepared, or nests run one after another."""
+        if self._points != (None, None):
+            return None
         request = self._request(*given)
         request.body = self._bodies.get(self._key(request.scalars))
         return request if request.body and request.body.quick and request.times else None
@@ -239,10 +277,11 @@ class Chain(PreparedCalls):
             raise ConfigError(f"scalars: given {type(scalars).__name__}; allowed: a dict by name")
         if twice := scalars and more.keys() & scalars.keys():
             raise ConfigError(f"scalar {min(twice)!r} was given twice; allowed: in scalars= or by its name")
-        return Request(self, times, until, every, {**(scalars or {}), **more})
+        return chain_request(self, times, until, every, {**(scalars or {}), **more})
 
     @collective(NAME)
     def _run(self, times, until, every, scalars, more):
+        begun = time.perf_counter()
         request = self._request(times, until, every, scalars, more)
         for bound in self.nests:
             bound._check(None, None, {})
@@ -253,15 +292,11 @@ class Chain(PreparedCalls):
         elif not request.body.is_current():
             request.body.take_current_values()
             self._calls.clear()
-        if self.context._verify and request.body.why:  # each run of a nest is verified by itself
-            return self._repeat(request)
+        each = zip(self.nests, request.scalars, strict=True)
         check = yield from copied(
-            self.context,
-            lambda: [
-                bound._plain_call(bound._steps, given) for bound, given in zip(self.nests, request.scalars, strict=True)
-            ],
+            self.context, lambda: [bound._plain_call(bound._steps, given) for bound, given in each], self._points
         )
-        report = self._repeat(request)
+        report = yield from repeated(self.context, request, begun)
         if check is not None:
             yield from check.compare(report, self.plans, report.repetitions, request.every, report.history)
         return report
@@ -273,32 +308,9 @@ class Chain(PreparedCalls):
         self._first = self._first or body
         return body
 
-    def _repeat(self, request):
-        """The run, from the ranks' agreement on; collective."""
-        begun, body = time.perf_counter(), request.body
-        if self.context._dry_run is not None and request.until:
-            return self._planned(request)
-        ran, done, history, reached = None, 0, [], False
-        while done < request.times and not reached:
-            left = request.times - done
-            count = min(request.every, left) if request.until else left
-            more = body.repeat(count, request)
-            ran = more.after(ran) if ran else more
-            done += count
-            if request.until:
-                history.append(joined(ran.results()))
-                reached = request.until.met(dict(history[-1]), self.context)
-        ran = ran or Ran(lambda: [{} for _ in self.nests])
-        return ChainReport(self._names, body.why, ran, done, history, reached, time.perf_counter() - begun)
-
-    def _planned(self, request):
-        """A run with `until` in a dry run: as often as it may, or as many rounds as are assumed."""
-        decisions = self.context._dry_run.calls.decisions
-        times = request.times if decisions.rounds is None else min(decisions.rounds, request.times)
-        decisions.made[where()] = f"`until`: {times} repetitions are counted of at most {request.times}"
-        ran = request.body.repeat(times, request)
-        history = [joined(ran.results())]
-        return ChainReport(self._names, request.body.why, ran, times, history, times < request.times, ran.time_s)
+    def _points_for(self, times):
+        """Return the `Points` of so many repetitions, or None; local."""
+        return None if self._points == (None, None) else _points_of(self.nests, self._points, times)
 
     def _key(self, scalars):
         """Equal for runs that have the same schedule and kernels."""

@@ -1,17 +1,16 @@
 """How a chain repeats its nests: as one schedule, or one after another."""
 
 import itertools
-from collections.abc import Callable
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from tilewave import _core
-from tilewave.context.collective import collective, where
-from tilewave.errors import ERRORS, ConfigError
+from tilewave.context.collective import collective
+from tilewave.errors import ConfigError
 from tilewave.field.field import Field
 from tilewave.nest.changed import has_time
 from tilewave.nests.bound_variant import Variant
+from tilewave.nests.repetitions import Ran, Separate
 from tilewave.plan.plan import CHOICES, request_of
 
 #: Seconds, predicted, of repetitions whose reductions nobody looks at, after which kernels are compiled for them: that
@@ -28,49 +27,6 @@ def memory_of(array):
     return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str
 
 
-class Ran(NamedTuple):
-    """What some repetitions were: seconds, points, and the reductions of the last one, a dict for each nest."""
-
-    results: Callable[[], list[dict[str, Any]]]
-    time_s: float = 0.0
-    moving_s: float = 0.0
-    points: int = 0
-    buffer_bytes: int = 0
-
-    def after(self, before):
-        """Both, one after another."""
-        time_s, moving_s = self.time_s + before.time_s, self.moving_s + before.moving_s
-        return Ran(self.results, time_s, moving_s, self.points + before.points, self.buffer_bytes)
-
-
-class Separate:
-    """The nests run one after another, as each does by itself."""
-
-    quick = False
-
-    def __init__(self, bounds, why):
-        self._bounds, self.why, self.plans = bounds, why, None
-
-    def is_current(self):
-        """Each nest looks for itself."""
-        return True
-
-    def repeat(self, times, request):
-        """So many repetitions; collective."""
-        ran = Ran(list)
-        for repetition in range(times):
-            reports = []
-            for k, bound in enumerate(self._bounds):
-                try:
-                    report = bound.run(**request.of(bound))
-                except ERRORS as error:
-                    place = f"nest {k + 1} of the chain, repetition {repetition + 1}"
-                    raise _with_text(error, f"{error} ({place})") from None
-                ran = Ran(list, *report._brief).after(ran)
-                reports.append(report)
-        return ran._replace(results=lambda: [report.results for report in reports])
-
-
 class OneSchedule:
     """The nests as one schedule: nothing is agreed on between them, and tiles begin when their inputs are there."""
 
@@ -79,7 +35,7 @@ class OneSchedule:
     def __init__(self, context, bounds, readies, memories):
         self._context, self._name = context, ", ".join(bound.nest.name for bound in bounds)
         self.plans, self.readies, self.memories = [ready.plan for ready in readies], readies, memories
-        self._reductions = [ready.reductions for ready in readies]
+        self._reductions, self._points = [ready.reductions for ready in readies], [r.sweep.points for r in readies]
         self.variants = [
             Variant(bound, ready, None, f" (nest {k + 1} of the chain)")
             for k, (bound, ready) in enumerate(zip(bounds, readies, strict=True))
@@ -88,7 +44,7 @@ class OneSchedule:
             if variant.core is None:
                 raise ConfigError(f"an array of {_called(bounds, k)} is copied for each run")
         self._core = _core.ChainedSweep(context._core, [variant.core for variant in self.variants], memories)
-        self._unseen_s, self._unreduced = 0.0, None
+        self._unseen_s, self._unreduced, self.recorded = 0.0, None, {}
         self._nests = list({id(bound.nest): bound.nest for bound in bounds}.values())
         self.take_current_values()
 
@@ -102,8 +58,12 @@ class OneSchedule:
         self._core.prepare(times)
 
     def leave_arrays(self):
-        """Keep no array alive: whoever repeats it has them. For nests without reductions."""
-        self.readies, self.variants, self._unreduced = [], [], []
+        """Keep no array alive: whoever repeats it has them."""
+        self.readies, self.variants = [], []
+
+    def take(self, readies):
+        """Repeat these, which are the same with arrays."""
+        self.readies = readies
 
     def is_current(self):
         """Whether the numbers from outside the bodies are those that it was prepared for."""
@@ -113,26 +73,20 @@ class OneSchedule:
         """Take the numbers from outside the bodies as those that it was prepared for: they are equal."""
         self._outside = [nest._outside() for nest in self._nests]
 
-    def repeat(self, times, request):
-        """So many repetitions; collective. ``request.agreed`` is None where the ranks have agreed on them."""
-        if self._context._dry_run is not None:
-            return self.planned(times, self.readies)
+    def environments(self, scalars):
+        """Return what the kernels are given with these scalars of each nest: (array, address) of each."""
+        if not self.variants:
+            return [ready.environment for ready in self.readies]
+        return [variant.environment(each) for variant, each in zip(self.variants, scalars, strict=True)]
+
+    def repeat(self, times, request, first):
+        """Run so many repetitions; collective. ``request.agreed`` is None where the ranks have agreed on them."""
         self._context._heart.progress.of = self._name
         self._leave_out_reductions(times - 1)
         ran = self._context._together(self._core.run, request.agreed, times, request.environments())
         self._context._finished(ran)
-        return Ran(lambda: self._results(ran), ran.time_s, ran.moving_s, ran.points, self._core.buffer_bytes)
-
-    def planned(self, times, readies):
-        """So many repetitions in a dry run, of nests with arrays: each takes what is predicted for it by itself."""
-        calls, all_s, points = self._context._dry_run.calls, 0.0, 0
-        for ready in readies:
-            all_s += (time_s := times * ready.plan.predicted.time_s)
-            points += times * ready.sweep.points
-            name = f"nest {ready.problem.nest.name}"
-            calls.add(name, time_s, ready.plan, [array for each in readies for array in each.arrays.values()])
-        found = [calls.results(ready.reductions.asked, where()) for ready in readies]
-        return Ran(lambda: found, all_s, 0.0, points)
+        points = [times * each for each in self._points]
+        return Ran(lambda: self._results(ran), points, ran.time_s, ran.moving_s, self._core.buffer_bytes)
 
     def _leave_out_reductions(self, times):
         """Have so many repetitions computed without reductions, where they take long enough to compile kernels; local:
@@ -173,7 +127,10 @@ def make_body(context, bounds, scalars):
     if not (why := why_no_schedule(bounds, readies)):
         maker = ChainMaker(context, bounds, scalars, readies)
         why = _core.choose_chain_layout(maker.members(), context.size, context._off, maker)
-    return Separate(bounds, why) if why else maker.made
+    if not why:
+        return maker.made
+    values = [{**ready.values, **bound._scalars} for bound, ready in zip(bounds, readies, strict=True)]
+    return Separate(readies, [bound._steps for bound in bounds], why, values)
 
 
 class ChainMaker:
@@ -257,6 +214,8 @@ def why_no_schedule(bounds, readies):
         who = _called(bounds, k)
         if ready.on_one_rank:
             return f"{who} is computed by one rank"
+        if ready.visited:
+            return f"{who} was bound with inject= or record="
         windows = [n for n, a in ready.arrays.items() if isinstance(a, Field) and a.keep == "window"]
         nest = ready.problem.nest
         if timed := [v.array for v in nest.views if has_time(nest, v, ready.arrays[v.array])]:
@@ -276,13 +235,22 @@ def why_no_schedule(bounds, readies):
     return ""
 
 
-def _with_text(error, text):
-    """An error of the same kind with another text, which every rank raises."""
-    other = type(error)(text)
-    for name in ("agreed", "quiet", "partial", "of_program"):
-        if hasattr(error, name):
-            setattr(other, name, getattr(error, name))
-    return other
+def arrays_by_name(bounds):
+    """Return the arrays of bound nests by name, each of which must be one array to all that have it.
+
+    Raises
+    ------
+    ConfigError
+    """
+    found = {}
+    for k, bound in enumerate(bounds):
+        for name, array in bound._first.ready.arrays.items():
+            if memory_of(found.setdefault(name, array)) != memory_of(array):
+                raise ConfigError(
+                    f"chain: inject= or record= was given, and array {name!r} of nest {k + 1} is not the one of a nest "
+                    "before it; allowed: names that mean one array in all nests"
+                )
+    return found
 
 
 def check_shared(bounds):

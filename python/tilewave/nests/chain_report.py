@@ -9,8 +9,6 @@ from tilewave import units
 from tilewave.nests.report import row_of_times
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tilewave.annotations import Array
     from tilewave.plan.plan import Plan
 
@@ -21,14 +19,14 @@ MOST_NAMED = 6
 
 @dataclasses.dataclass
 class NestRun:
-    """What one nest did in all time steps together.
+    """What one nest did in all repetitions together.
 
     Attributes
     ----------
     nest : str
     plan : Plan
     predicted_s, time_s : float
-        Seconds of all time steps. Where the nests are one schedule, only the time of all is measured: `time_s` is the
+        Seconds of all repetitions. Where the nests are one schedule, only the time of all is measured: `time_s` is the
         part of it that is predicted for the nest.
     points : int
     """
@@ -80,9 +78,9 @@ class ChainReport:
     buffer_bytes : int
         Staging memory of this rank, where they were one schedule.
     by_nest : list of NestRun
-        Of `run` with several nests; else empty.
     recorded : dict
-        Of ``record=``: from the names of arrays to (time steps, points) values.
+        Of ``record=``: from the names of arrays to (repetitions, points) values. Of a nest that was bound with it:
+        those of its last run, (time steps, points).
     """
 
     nests: tuple[str, ...]
@@ -92,26 +90,25 @@ class ChainReport:
     measured: ChainTimes
     points: int
     buffer_bytes: int
-    by_nest: list[NestRun]
     recorded: dict[str, Array]
 
     def __init__(
-        self,
-        nests: tuple[str, ...],
-        separate: str,
-        ran: Any,
-        repetitions: int,
-        history: list[dict[str, Any]],
-        reached: bool,
-        call_s: float,
-        by_nest: Sequence[NestRun] = (),
-        recorded: dict[str, Array] | None = None,
+        self, request: Any, body: Any, ran: Any, repetitions: int, history: list[dict[str, Any]], call_s: float
     ) -> None:
-        self.by_nest, self.recorded = list(by_nest), recorded or {}
-        self.nests, self.separate, self.repetitions, self.reached = nests, separate, repetitions, reached
+        self.nests, self._unit, self.separate = request.names, request.unit, body.why
+        self.repetitions, self._history = repetitions, history
+        self.reached = request.until is not None and request.until.ended
         self.measured = ChainTimes(ran.time_s, ran.moving_s, call_s)
-        self.points, self.buffer_bytes = ran.points, ran.buffer_bytes
-        self._results, self._history = ran.results, history
+        self.points, self.buffer_bytes, self._ran, self._plans = sum(ran.points), ran.buffer_bytes, ran, body.plans
+        self.recorded = body.recorded if request.points is None else {**body.recorded, **request.points.recorded}
+
+    @property
+    def by_nest(self) -> list[NestRun]:
+        """What each nest did in all repetitions together."""
+        predicted = [self.repetitions * plan.predicted.time_s for plan in self._plans]
+        share = self.measured.time_s / sum(predicted) if sum(predicted) > 0 else 0.0
+        times = self._ran.nests_s or [share * time_s for time_s in predicted]
+        return [*map(NestRun, self.nests, self._plans, predicted, times, self._ran.points)]
 
     @property
     def points_per_s(self) -> float:
@@ -121,12 +118,12 @@ class ChainReport:
     @property
     def reduced(self) -> list[dict[str, Any]]:
         """The reductions of the last repetition: a dict by name for each nest."""
-        return [dict(results) for results in self._results()]
+        return [dict(results) for results in self._ran.results()]
 
     @property
     def results(self) -> dict[str, Any]:
         """The same in one dict; of nests that use one name the last counts."""
-        return joined(self._results())
+        return joined(self._ran.results())
 
     @property
     def history(self) -> list[dict[str, Any]]:
@@ -134,19 +131,17 @@ class ChainReport:
         return list(self._history)
 
     def __getstate__(self) -> dict[str, Any]:
-        results = [dict(each) for each in self._results()]
-        return {**vars(self), "_results": results}
+        results = [dict(each) for each in self._ran.results()]
+        return {**vars(self), "_ran": self._ran._replace(results=results)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        results = state["_results"]
-        vars(self).update(state, _results=lambda: results)
+        results = state["_ran"].results
+        vars(self).update(state, _ran=state["_ran"]._replace(results=lambda: results))
 
     def _rows(self):
         yield "", self._sentence()
-        what = " time steps" if self.by_nest else ""
-        yield "repetitions", f"{self.repetitions}{what}"
-        if self.by_nest:
-            yield from self._rows_by_nest()
+        yield "repetitions", f"{self.repetitions} {self._unit}".rstrip()
+        yield from self._rows_by_nest()
         yield "measured time", units.seconds(self.measured.time_s)
         yield "whole call", row_of_times(self.measured)
         yield "points", f"{self.points} ({units.text(self.points_per_s, units.POINTS)})"

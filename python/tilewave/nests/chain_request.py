@@ -1,12 +1,14 @@
 """What one run of a chain is asked for: how often, until when, with which scalars."""
 
+import dataclasses
 import math
 import numbers
+from typing import Any
 
 import numpy as np
 
 from tilewave import _core
-from tilewave.context.collective import plain
+from tilewave.context.collective import plain, where
 from tilewave.errors import ConfigError, shown
 from tilewave.patterns.function_text import code_text
 
@@ -14,63 +16,98 @@ from tilewave.patterns.function_text import code_text
 NAME = "tw.Chain.run"
 
 
+@dataclasses.dataclass
 class Request:
-    """The arguments of one run, checked on this rank.
+    """What one call asks for, checked on this rank.
 
     Attributes
     ----------
+    names : tuple of str
+        Of the nests.
     times : int
+        Repetitions; with `until` the most.
     every : int
+        `until` is looked at after every so many repetitions.
     until : Until or None
+    points : Points or None
+        Values that are added and recorded after each repetition.
     scalars : list of dict
-        Of each nest, in place of the bound ones.
+        For each nest, in place of the bound ones.
     text : str
-        What must be equal on all ranks.
+        The same on all ranks.
+    agreed : _core.BoundCall or None
+        None: the ranks have agreed on it, and nothing more will be made for it.
+    unit : str
+        "time steps", or empty.
+    body : OneSchedule or Separate
     """
 
-    def __init__(self, chain, times, until, every, scalars):
-        if times is None and until is not None:
-            raise ConfigError("until= was given without times=; allowed: times=, the most repetitions, an integer >= 0")
-        self.until = None if until is None else Until(chain.nests, until)
-        self.times = _count("times", 1 if times is None else times, 0)
-        self.every = _count("every", every, 1)
-        self._given = scalars
-        self.scalars = _of_nests(chain.nests, scalars)
-        values = ", ".join(f"{name}={value!r}" for name, value in sorted(scalars.items()))
-        bodies = ",".join(bound.nest.signature()[:12] for bound in chain.nests)  # with the numbers from outside them
-        self.text = plain(
-            f"{chain._called()} {bodies}, times {self.times}, every {self.every}, "
-            f"until {self.until.text if self.until else 'none'}, scalars {values or 'none'}"
-        )
-        self.agreed = _core.BoundCall(NAME, self.text)
-        self.body, self._bounds, self._environments = None, chain.nests, None
-
-    def of(self, bound):
-        """The scalars of one nest."""
-        return self.scalars[self._bounds.index(bound)]
+    names: tuple
+    times: int
+    every: int = 1
+    until: Any = None
+    points: Any = None
+    scalars: list = ()
+    text: str = ""
+    agreed: Any = None
+    unit: str = ""
+    body: Any = None
+    _environments: list | None = None
 
     def is_current(self):
-        """Whether the numbers from outside the bodies are those that it was made for."""
+        """Return whether the numbers from outside the bodies are those that it was made for."""
         return self.body.is_current()
 
     def environments(self):
-        """Addresses of what the kernels of a schedule are given; the request holds what is there."""
+        """Return the addresses of what the kernels of a schedule are given; the request holds what is there."""
         if self._environments is None:
-            pairs = zip(self.body.variants, self.scalars, strict=True)
-            self._environments = [variant.environment(scalars) for variant, scalars in pairs]
+            self._environments = self.body.environments(self.scalars)
         return [address for _, address in self._environments]
 
 
-class Until:
-    """When a run ends before its last repetition."""
+def chain_request(chain, times, until, every, scalars):
+    """Check the arguments of a chain's run; local.
 
-    def __init__(self, bounds, until):
+    Returns
+    -------
+    Request
+    """
+    if times is None and until is not None:
+        raise ConfigError("until= was given without times=; allowed: times=, the most repetitions, an integer >= 0")
+    until = None if until is None else Until([bound._reduce for bound in chain.nests], until)
+    times, every = count_of("times", 1 if times is None else times, 0), count_of("every", every, 1)
+    each, points = _of_nests(chain.nests, scalars), chain._points_for(times)
+    values = ", ".join(f"{name}={value!r}" for name, value in sorted(scalars.items()))
+    bodies = ",".join(bound.nest.signature()[:12] for bound in chain.nests)  # with the numbers from outside them
+    text = plain(
+        f"{chain._called()} {bodies}, times {times}, every {every}, until {until.text if until else 'none'}, "
+        f"scalars {values or 'none'}{'' if points is None else points}"
+    )
+    return Request(chain._names, times, every, until, points, each, text, _core.BoundCall(NAME, text))
+
+
+class Until:
+    """When a run ends before its last repetition.
+
+    Parameters
+    ----------
+    reductions : list of dict or None
+        By nest.
+    until : dict or function
+
+    Attributes
+    ----------
+    ended : bool
+        Whether it has ended the run.
+    """
+
+    def __init__(self, reductions, until):
         self._function = until if callable(until) else None
-        self._limits = None
+        self._limits, self.ended = None, False
         if self._function is not None:
             self.text = code_text(until)  # its answers are compared: what it carries may differ
             return
-        names = {name: r for bound in bounds for name, r in (bound._reduce or {}).items()}
+        names = {name: r for each in reductions for name, r in (each or {}).items()}
         if not isinstance(until, dict) or not until:
             raise ConfigError(
                 f"until: given {shown(until)}; "
@@ -80,8 +117,7 @@ class Until:
         for name, limit in until.items():
             if name not in names:
                 raise ConfigError(
-                    f"until: no nest of the chain has a reduction {name!r}; allowed: {', '.join(names) or 'none'}, "
-                    "from reduce= of tilewave.bind"
+                    f"until: no nest has a reduction {name!r}; allowed: {', '.join(names) or 'none'}, from reduce="
                 )
             if names[name].kind.startswith("arg"):
                 raise ConfigError(f"until: {name!r} is a place, {names[name].kind}; allowed: max, min and sum")
@@ -91,23 +127,33 @@ class Until:
         self.text = ", ".join(f"{name} <= {float(limit)!r}" for name, limit in sorted(until.items()))
 
     def met(self, values, context):
-        """Whether the run ends, the same on every rank. Collective for a function: ranks agree on its answer."""
+        """Return whether the run ends, the same on every rank. Collective for a function: ranks agree on its answer."""
         if self._limits is not None:
-            return all(values[name] is not None and values[name] <= limit for name, limit in self._limits.items())
-        error, ends = None, False
+            some = [(values[name], limit) for name, limit in self._limits.items()]
+            self.ended = all(value is not None and value <= limit for value, limit in some)
+            return self.ended
+        error = None
         try:
-            ends = bool(self._function(values))
+            self.ended = bool(self._function(values))
         except BaseException as problem:
             error = problem
-        context.agree(error, f"until says {ends}")
-        return ends
+        context.agree(error, f"until says {self.ended}")
+        return self.ended
+
+    def planned(self, decisions, times):
+        """Return how many repetitions of at most so many a dry run counts."""
+        done = times if decisions.rounds is None else min(decisions.rounds, times)
+        decisions.made[where()] = f"`until`: {done} repetitions are counted of at most {times}"
+        self.ended = done < times
+        return done
 
 
 #: Repetitions of one run: the core counts them in 64 bits.
 MOST_TIMES = 1 << 62
 
 
-def _count(name, value, least):
+def count_of(name, value, least):
+    """Return a number of repetitions, checked."""
     right = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not right or not least <= value <= MOST_TIMES:
         raise ConfigError(f"{name}: given {shown(value)}; allowed: an integer >= {least}, up to 2**62")

@@ -28,7 +28,9 @@ def report_arguments(ready, core, after_s):
         "sequential": ready.sequential,
         "on_one_rank": ready.on_one_rank,
         "stored": tuple(ready.stored),
-        "results": _results(ready, core),
+        "results": results_of(ready.reductions, core)
+        if ready.context._dry_run is None
+        else ready.context._dry_run.calls.results(ready.reductions.asked, where()),
         "loops": ready.ranges(),
         "steps": _time_steps(ready),
         "inner_points": ready.loops.inner_points,
@@ -39,10 +41,9 @@ def report_arguments(ready, core, after_s):
     }
 
 
-def _results(ready, core):
-    if ready.context._dry_run is not None:
-        return ready.context._dry_run.calls.results(ready.reductions.asked, where())
-    return ready.reductions.results([(r.any, r.at, r.bytes) for r in core.reduced])
+def results_of(reductions, core):
+    """Return what the core has reduced in a run, by name."""
+    return reductions.results([(r.any, r.at, r.bytes) for r in core.reduced])
 
 
 def planned(nest, ready):

@@ -1,5 +1,6 @@
 """What each nest of a time step is given, checked."""
 
+import ast
 import dataclasses
 import functools
 
@@ -11,10 +12,12 @@ from tilewave.nest.bounds import Loops, loop_directions
 from tilewave.nest.box import check_table
 from tilewave.nest.changed import check_backwards, forwards, strided
 from tilewave.nest.nest import Nest
+from tilewave.nest.parse import parse
 from tilewave.nest.step_rows import refuse_rows
 from tilewave.nest.timeless import timeless_reads, without_time
 from tilewave.nests.arguments import check_kind, lacks_array
 from tilewave.nests.problem import check_steps, depth_of, lacking_time, make_problem
+from tilewave.nests.reductions import require_reductions
 from tilewave.plan.fixed import refuse_choices
 
 #: Nests of which it is known whether the points of a time step are independent, at most; and those.
@@ -29,6 +32,7 @@ class Part:
     nest: Nest
     loops: Loops
     arguments: dict
+    reduce: dict | None
 
     @functools.cached_property
     def joined(self):
@@ -87,13 +91,55 @@ def loops_of(nests, loops):
     return found
 
 
-def parts_of(nests, loops, arguments):
+def reductions_of(nests, reduce):
+    """Return the reductions of each nest, or None: of those for all nests each is of the last nest that has its arrays
+    and locals, and writes one of them where any does.
+
+    Raises
+    ------
+    ConfigError
+    """
+    if reduce is None:
+        return [None] * len(nests)
+    if isinstance(reduce, tuple | list):
+        if len(reduce) != len(nests):
+            raise ConfigError(
+                f"reduce= is a list of {len(reduce)} for {len(nests)} nests; allowed: a dict for all of them, or a "
+                "list with a dict or None for each"
+            )
+        return list(reduce)
+    require_reductions(reduce)
+    has = [{*nest.arrays, *nest.source.local_names} for nest in nests]
+    makes = [{*nest.written, *nest.source.local_names} for nest in nests]
+    found = [None] * len(nests)
+    for name, reduction in reduce.items():
+        names = {name for text in reduction.texts for name in _names(text)} & set().union(*has)
+        owners = [(bool(names & makes[k]), k) for k in range(len(nests)) if names <= has[k]]
+        if not owners:
+            raise ConfigError(
+                f"reduce: {name}: {reduction}: no nest has all of it; allowed: arrays and locals of one of the nests "
+                f"{', '.join(nest.name for nest in nests)}"
+            )
+        owner = max(owners)[1]
+        found[owner] = {**(found[owner] or {}), name: reduction}
+    return found
+
+
+def _names(text):
+    """Return the names in an expression; none in what is none, which the nest refuses."""
+    try:
+        return [node.id for node in ast.walk(parse(text, mode="eval")) if isinstance(node, ast.Name)]
+    except (SyntaxError, ValueError):
+        return []
+
+
+def parts_of(nests, loops, arguments, reduce):
     """What each nest is given; checked."""
     changed = []
-    for nest, own in loops_of(nests, loops):
+    for (nest, own), reduced in zip(loops_of(nests, loops), reduce, strict=True):
         refuse_rows(nest)
         lookups = timeless_reads(nest, own, arguments)
-        changed.append((*strided(*forwards(without_time(nest, own, arguments), own), {}, None), lookups))
+        changed.append((*strided(*forwards(without_time(nest, own, arguments), own), {}, reduced), lookups, reduced))
     if any(nest.backwards != changed[0][0].backwards for nest, *_ in changed):
         raise ConfigError(
             f"reverse={loops.reverse!r}: time runs backwards in some nests only; allowed: in all nests of a time step"
@@ -118,7 +164,7 @@ def parts_of(nests, loops, arguments):
             )
     written, parts = set(), []
     everywhere = {name for nest in nests for name in nest.written}
-    for nest, own, lookups in changed:
+    for nest, own, lookups, reduced in changed:
         given = {name: value for name, value in arguments.items() if name in nest.arrays or name in nest.scalars}
         if missing := [name for name in nest.arrays if name not in given]:
             raise lacks_array(nest, missing[0])
@@ -140,10 +186,10 @@ def parts_of(nests, loops, arguments):
         ]
         _check_reads(nest, [place for place in places if place[0] in everywhere], written)
         again = frozenset(name for name in nest.written if name in written and name in in_time)
-        check_backwards(nest, given, own, None)
+        check_backwards(nest, given, own, reduced)
         others = frozenset(name for other, *_ in changed if other is not nest for name in other.written)
         own = dataclasses.replace(own, steps=min(int(loops.steps), 1), again=again, stepwise=True, others=others)
-        parts.append(Part(nest, own, given))
+        parts.append(Part(nest, own, given, reduced))
         written |= set(nest.written)
     return parts
 

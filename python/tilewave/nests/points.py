@@ -42,7 +42,6 @@ class Points:
             raise ConfigError(
                 f"steps: given {shown(steps)}; allowed for several nests, and with inject= or record=: an integer >= 0"
             )
-        self.recorded = {}
         self._visited, self._constant = [], []  # points of written arrays, of others
         self._recording = []
         written = {name for nest in nests for name in nest.written}
@@ -60,10 +59,10 @@ class Points:
         for name, points in _checked_dict("record", record, "points").items():
             array = _array_of("record", name, arguments, nests)
             places = _places("record", name, array, points, steps)
-            self.recorded[name] = np.zeros(places.shape, array.dtype)
-            places.begin(self.recorded[name])
+            places.dtype = array.dtype
             self._recording.append(places)
             (self._visited if name in written else self._constant).append(places)
+        self.begin_again()
 
     def __str__(self):
         """What must be equal on all ranks."""
@@ -83,11 +82,20 @@ class Points:
         for places in self._visited:
             places.visit(step, rank)
 
-    def finish(self, context):
-        """Give every rank what all have recorded; collective."""
+    def begin_again(self):
+        """Record into new arrays; local."""
+        self.recorded = {}
+        for places in self._recording:
+            self.recorded[places.name] = np.zeros(places.shape, places.dtype)
+            places.begin(self.recorded[places.name])
+
+    def finish(self, context, steps=None):
+        """Give every rank what all have recorded, in so many of the steps; collective."""
         for places in self._constant:
             for step in range(places.shape[0]):
                 places.visit(step, context.rank)
+        if steps is not None:
+            self.recorded = {name: rows[:steps] for name, rows in self.recorded.items()}
         for places in self._recording:
             if context.size > 1 and places.rows.size:
                 bits = places.rows.view(f"i{min(places.rows.itemsize, 8)}")  # of one rank, 0 elsewhere: sums are exact

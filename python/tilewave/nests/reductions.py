@@ -104,18 +104,15 @@ def check(nest, reduce, dtypes, scalars, captured):
         For what is no dict of reductions, or has not one number a point.
     """
     if not reduce:
-        if reduce is not None and not isinstance(reduce, dict):
-            raise _no_dict(reduce)
+        if reduce is not None:
+            require_reductions(reduce)
         if not nest.written and not nest.written_tables:
             raise ConfigError(
                 f"nest {nest.name!r} writes no array; allowed: A[i, j] = ..., once or more; or reduce= of what it "
                 "computes, reduce={'r': tw.sum('d')}"
             )
         return Reductions(nest)
-    if not isinstance(reduce, dict) or not all(
-        isinstance(r, Reduction) and isinstance(n, str) for n, r in reduce.items()
-    ):
-        raise _no_dict(reduce)
+    require_reductions(reduce)
     slots = tuple(Slot.of(name, value) for name, value in {**scalars, **captured}.items())
     key = tuple(reduce.items()), tuple(dtypes.items()), slots, nest.code_signature()
     known = nest.known_reductions
@@ -126,8 +123,16 @@ def check(nest, reduce, dtypes, scalars, captured):
     return known[key]
 
 
-def _no_dict(reduce):
-    return ConfigError(
+def require_reductions(reduce):
+    """Refuse what is no dict from names to reductions.
+
+    Raises
+    ------
+    ConfigError
+    """
+    if isinstance(reduce, dict) and all(isinstance(r, Reduction) and isinstance(n, str) for n, r in reduce.items()):
+        return
+    raise ConfigError(
         f"reduce: given {shown(reduce)}; "
         "allowed: a dict from names to tw.max, min, argmax, argmin, sum, dot or norm of the "
         "name of an array or a local, or of an expression of them"

@@ -12,11 +12,13 @@ from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
 from tilewave.nests.arguments import as_numbers
 from tilewave.nests.by_tasks import task_call
+from tilewave.nests.chain_report import ChainReport
 from tilewave.nests.execute import report_arguments, run_bound
 from tilewave.nests.order_free import combine
 from tilewave.nests.points import agreed_points, recorded_by_lanes
 from tilewave.nests.prepare import prepare
 from tilewave.nests.report import Report
+from tilewave.nests.run_call import RunCall
 from tilewave.nests.several import run_several
 from tilewave.nests.step_rows import StepRows, run_rows
 from tilewave.nests.task_nests import run_tasks
@@ -24,13 +26,12 @@ from tilewave.nests.verify.check import copied
 from tilewave.nests.verify.plain_call import PlainCall
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy.typing as npt
 
     from tilewave.annotations import Choices, Collective, Over
     from tilewave.context.context import Context
-    from tilewave.nests.chain_report import ChainReport
     from tilewave.nests.off_grid import OffGrid
     from tilewave.nests.reduction import Reduction
     from tilewave.plan.plan import Plan
@@ -51,13 +52,15 @@ def run(
     reduce: Mapping[str, Reduction] | None = None,
     inject: Mapping[str, tuple[npt.ArrayLike | OffGrid, npt.ArrayLike]] | None = None,
     record: Mapping[str, npt.ArrayLike | OffGrid] | None = None,
+    until: None = None,
+    every: int = 1,
     **arguments: Any,
 ) -> Report: ...
 
 
 @overload
 def run(
-    nest: Sequence[Nest],
+    nest: Nest | Sequence[Nest],
     *,
     context: Context | None = None,
     over: Over | Sequence[Over | None] | None = None,
@@ -67,8 +70,11 @@ def run(
     plan: Choices | None = None,
     planning: str = "auto",
     fastmath: bool = False,
+    reduce: Mapping[str, Reduction] | Sequence[Mapping[str, Reduction] | None] | None = None,
     inject: Mapping[str, tuple[npt.ArrayLike | OffGrid, npt.ArrayLike]] | None = None,
     record: Mapping[str, npt.ArrayLike | OffGrid] | None = None,
+    until: Callable[[dict[str, Any]], bool] | Mapping[str, float] | None = None,
+    every: int = 1,
     **arguments: Any,
 ) -> ChainReport: ...
 
@@ -86,9 +92,11 @@ def run(
     plan: Plan | Choices | None = None,
     planning: str = "auto",
     fastmath: bool = False,
-    reduce: Mapping[str, Reduction] | None = None,
+    reduce: Mapping[str, Reduction] | Sequence[Mapping[str, Reduction] | None] | None = None,
     inject: Mapping[str, tuple[npt.ArrayLike | OffGrid, npt.ArrayLike]] | None = None,
     record: Mapping[str, npt.ArrayLike | OffGrid] | None = None,
+    until: Callable[[dict[str, Any]], bool] | Mapping[str, float] | None = None,
+    every: int = 1,
     **arguments: Any,
 ) -> Collective[Report | ChainReport]:
     """Run a nest: what its plain loops would compute, over ranks and threads; collective.
@@ -97,8 +105,8 @@ def run(
     ----------
     nest : Nest, or tuple of Nest
         Made with ``@tilewave.nest``. Several are run one after another in each of `steps` time steps: what one has
-        written for time step t+1 is there for the next. Arrays and scalars are shared by name; `over`, `reverse` and
-        `periodic` may be lists with one for each nest.
+        written for time step t+1 is there for the next. Arrays and scalars are shared by name; `over`, `reverse`,
+        `periodic` and `reduce` may be lists with one for each nest.
     context : Context, optional
         Default: the one of the fields; without any, all ranks of the launch.
     over : dict, optional
@@ -129,6 +137,7 @@ def run(
         From names to what is wanted of a value of each point, ``{"best": tilewave.max("H"), "where":
         tilewave.argmax("H"), "residual": tilewave.norm("d")}``: of arrays, of locals of the body, and of expressions
         of these; found while they are computed, in the report's ``results``. A nest with it need not write any array.
+        Of several nests each is of the last one that has all of it, and of the last time step.
     inject : dict, optional
         With `steps`, from names of written arrays to ``(points, values)``: after time step number t ``values[t, k]`` is
         added to the element ``points[k]``, point after point, as NumPy's ``u[point] += value``. Points have a row of
@@ -136,6 +145,12 @@ def run(
     record : dict, optional
         With `steps`, from names of arrays to points whose values are recorded after each time step and what `inject`
         adds: the report's ``recorded``, of shape ``(steps, len(points))``, on every rank. Points may be an `OffGrid`.
+    until : dict or function, optional
+        With `steps`, when to end before: ``{"residual": 1e-8}``: when that reduction of a time step is at most 1e-8; of
+        several, all. A function is given a dict of all reductions' values, on every rank, and ends the run when it
+        returns true. The time steps run one by one, as those of several nests.
+    every : int
+        `until` is looked at after every so many time steps.
     **arguments
         The nest's arrays (fields; NumPy arrays where only read, the same on each rank, or on one
         rank, then written in place; `scratch` for what the nest needs for itself), and its scalars.
@@ -143,7 +158,7 @@ def run(
     Returns
     -------
     Report
-        A `ChainReport` for a tuple of nests.
+        A `ChainReport` for a tuple of nests, and with `until`.
 
     Raises
     ------
@@ -164,38 +179,36 @@ def run(
     looked at.
     """
     begun = time.perf_counter()
-    points = inject, record
     loops = Loops(over, reverse, steps, periodic=periodic)
-    check = yield from copied(context, lambda: [PlainCall(nest, loops, arguments, fastmath, reduce, *points)])
-    steps = _run(nest, context, loops, (plan, planning), fastmath, arguments, reduce, points, begun)
+    call = RunCall(nest, context, loops, arguments, plan, planning, fastmath, reduce, inject, record, until, every)
+    check = yield from copied(context, lambda: [PlainCall(call)])
+    steps = _run(call, begun)
     report = yield from behind(steps) if context._verify else steps
     if check is not None:
-        yield from check.compare(report)
+        several = isinstance(report, ChainReport)
+        yield from check.compare(report, None, *(report.repetitions, every, report.history) if several else ())
     return report
 
 
-def _run(nest, context, loops, planned, fastmath, arguments, reduce, points, begun):
-    """The run of a call that began at `begun`; part of it. `planned` and `points`: as `run_several` takes them."""
-    inject, record = points
-    with_points = inject is not None or record is not None
-    by_lanes = with_points and recorded_by_lanes(nest, loops.over, inject, record, arguments)
-    loops = dataclasses.replace(
-        loops,
-        stepwise=with_points and not by_lanes,
-        any_order=isinstance(nest, Nest) and not reduce,
-    )
-    if isinstance(nest, tuple | list):
-        return (yield from run_several(tuple(nest), context, loops, planned, fastmath, arguments, reduce, points))
-    visited, (plan, planning) = None, planned
+def _run(call, begun):
+    """The run of a call that began at `begun`; part of it."""
+    nest, context, loops = call.nests, call.context, call.loops
+    if isinstance(nest, tuple | list) or call.until is not None:
+        return (yield from run_several(call))
+    with_points = call.inject is not None or call.record is not None
+    by_lanes = with_points and recorded_by_lanes(nest, loops.over, call.inject, call.record, call.arguments)
+    loops = dataclasses.replace(loops, stepwise=with_points and not by_lanes, any_order=not call.reduce)
+    visited, plan, fastmath, reduce = None, call.plan, call.fastmath, call.reduce
     if with_points:
-        visited = yield from agreed_points(inject, record, (nest,), arguments, loops.steps)
-    arguments = as_numbers(nest, arguments, copies=True)
-    if call := (yield from task_call(nest, context, loops, plan, fastmath, arguments, reduce, visited)):
-        return (yield from run_tasks(call, begun))
+        visited = yield from agreed_points(call.inject, call.record, (nest,), call.arguments, loops.steps)
+    arguments = as_numbers(nest, call.arguments, copies=True)
+    if found := (yield from task_call(nest, context, loops, plan, fastmath, arguments, reduce, visited)):
+        return (yield from run_tasks(found, begun))
     if getattr(nest, "rows", None):
-        call = yield from _with_rows(nest, context, loops, arguments, reduce, {**(inject or {}), **(record or {})})
-        return (yield from run_rows(call, plan, fastmath, planning, visited, begun))
-    ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce, planning=planning)
+        points = {**(call.inject or {}), **(call.record or {})}
+        found = yield from _with_rows(nest, context, loops, arguments, reduce, points)
+        return (yield from run_rows(found, plan, fastmath, call.planning, visited, begun))
+    ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce, planning=call.planning)
     if visited is not None:
         ready.points = visited.of(nest, by_lanes)
     core, after_s = yield from run_bound(ready.problem.nest, ready, begun)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 import time
-import types
 
 from tilewave import _core
 from tilewave.context import collective
+from tilewave.context.collective import plain
 from tilewave.errors import ConfigError, shown
 from tilewave.nests.bind import Bound
 from tilewave.nests.cached_steps import TimeStep, call_key, find, store
-from tilewave.nests.chain_body import ChainMaker, Ran, check_shared, why_no_schedule
-from tilewave.nests.chain_report import ChainReport, NestRun
-from tilewave.nests.execute import run_bound
-from tilewave.nests.parts_of_step import histories_of, parts_of
+from tilewave.nests.chain_body import ChainMaker, check_shared, why_no_schedule
+from tilewave.nests.chain_request import Request, Until, count_of
+from tilewave.nests.parts_of_step import histories_of, parts_of, reductions_of
 from tilewave.nests.points import Points
+from tilewave.nests.repetitions import Separate, repeated
+from tilewave.nests.run_call import RunCall
 from tilewave.plan.fixed import USUAL, fixed_by
 
 #: Bytes of arrays that time steps might move from layout to layout, from which on nests are planned for one layout in
@@ -25,115 +26,95 @@ LEAST_MOVED_BYTES = 1 << 23
 BYTES_OF_RANKS = 1 << 17
 
 
-def run_several(nests, context, loops, planned, fastmath, arguments, reduce, points):
+def run_several(call):
     """Run nests one after another in each time step; part of a collective call: ``yield from`` it.
 
     Parameters
     ----------
-    nests : tuple of Nest
-    loops : Loops
-        For the nests that have the indices; `over` or `reverse` may be a list of them, one a nest.
-    planned : (plan, planning)
-        As in `run`.
-    points : (dict or None, dict or None)
-        As `inject` and `record` of `run`.
+    call : RunCall
 
     Returns
     -------
     ChainReport
     """
     begun = time.perf_counter()
-    error = cached = ready = given = None
-    description, steps = "", loops.steps
+    error = cached = ready = given = request = None
+    description, context = "", call.context
     try:
-        whole, choices = fixed_by(*planned)
-        for name, value in (("plan", whole), ("reduce", reduce)):
-            if value is not None:
-                raise ConfigError(f"{name}={shown(value)} was given for several nests; allowed: for one nest")
-        points = Points(*points, nests, arguments, steps)
-        scalars = {name: arguments[name] for nest in nests for name in nest.scalars if name in arguments}
-        given = nests, context, loops, choices, fastmath, arguments, bool(points)
-        cached = find(context, call_key(*given), arguments, int(steps))
-        ready = cached and cached.with_arguments(arguments, int(steps))
-        description = f"nests {', '.join(nest.name for nest in nests)}, {steps} steps, scalars {scalars}, {points}"
+        request, given = _checked(call)
+        cached = find(context, call_key(*given), call.arguments, request.times)
+        ready = cached and cached.with_arguments(call.arguments, request.times)
+        if ready and ready.body.quick and request.agreed is None:
+            ready.body.prepare(request.times)
+        description = request.text
     except BaseException as problem:
         error = problem
     if not (yield error or (description, cached.number if cached else 0)):
-        ready = yield from _prepared(*given)
+        ready = yield from _prepared(*given, request)
         store(context, call_key(*given), ready)  # fields may keep a longer history by now
-    runs = [
-        NestRun(nest.name, each.plan, each.plan.predicted.time_s * steps)
-        for nest, each in zip(nests, ready.bounds, strict=True)
-    ]
-    ran = _run_as_one(ready, runs) if ready.chain else (yield from _run_one_by_one(ready, runs, points, context))
-    points.finish(context)
-    names, call_s = tuple(nest.name for nest in nests), time.perf_counter() - begun
-    why = "" if ready.chain else "each time step is a run of each nest"
-    return ChainReport(names, why, ran, int(steps), [], False, call_s, runs, points.recorded)
-
-
-def _run_as_one(ready, runs):
-    """All time steps as repetitions of one schedule, on which the ranks have agreed; collective."""
-    if ready.bounds[0].context._dry_run is not None:
-        ran = ready.chain.planned(ready.steps, ready.bounds)
-    else:
-        environments = [bound.environment[1] for bound in ready.bounds]
-        ran = ready.chain.repeat(ready.steps, types.SimpleNamespace(agreed=None, environments=lambda: environments))
-    predicted_s = sum(run.predicted_s for run in runs)
-    for bound, run in zip(ready.bounds, runs, strict=True):
-        run.time_s, run.points = ran.time_s * run.predicted_s / predicted_s, ready.steps * bound.sweep.points
-    return ran
-
-
-def _run_one_by_one(ready, runs, points, context):
-    """Each nest in each time step; part of a collective call."""
-    moving_s = 0.0
-    recording, context._core.record = context._core.record, False
+    request.body = ready.body
     try:
-        for step in range(ready.steps):
-            for bound, joined, run in zip(ready.bounds, ready.joined, runs, strict=True):
-                bound.first_step = step
-                if bound.copies_arrays:
-                    bound.copy_again()  # another nest may have changed them
-                core, after_s = yield from run_bound(bound.problem.nest, bound, time.perf_counter())
-                moving_s += core.moving_s + after_s
-                run.time_s, run.points = run.time_s + core.time_s, run.points + core.points
-                for name in joined if not bound.on_one_rank else ():  # which has joined them
-                    bound.arrays[name]._storage.join_steps()
-            points.visit(step, context.rank)
+        return (yield from repeated(context, request, begun))
     finally:
-        context._core.record = recording
-    return Ran(list, sum(run.time_s for run in runs), moving_s, sum(run.points for run in runs))
+        ready.body.leave_arrays()
 
 
-def _prepared(nests, context, loops, choices, fastmath, arguments, visits):
-    """The `TimeStep` of a call; part of a collective call."""
+def _checked(call):
+    """Return the `Request` of a call, and what prepares its nests; local."""
+    nests = tuple(call.nests) if isinstance(call.nests, tuple | list) else (call.nests,)
+    arguments, steps = call.arguments, call.loops.steps
+    whole, choices = fixed_by(call.plan, call.planning)
+    if whole is not None:
+        raise ConfigError(f"plan={shown(whole)} was given for several nests; allowed: for one nest")
+    points = Points(call.inject, call.record, nests, arguments, steps)
+    reduce = reductions_of(nests, call.reduce)
+    until, every = None if call.until is None else Until(reduce, call.until), count_of("every", call.every, 1)
+    names, scalars = tuple(nest.name for nest in nests), {name for nest in nests for name in nest.scalars}
+    scalars = {name: value for name, value in arguments.items() if name in scalars}
+    text = plain(
+        f"nests {', '.join(names)}, {steps} steps, scalars {scalars}, {points}, reductions {reduce}, "
+        f"until {until and until.text}, every {every}"
+    )
+    none = [{} for _ in nests]
+    request = Request(names, int(steps), every, until, points, none, text, unit="time steps")
+    if points or until:
+        request.agreed = _core.BoundCall("tw.run", text)
+    return request, (nests, call.context, call.loops, choices, call.fastmath, arguments, reduce)
+
+
+def _prepared(nests, context, loops, choices, fastmath, arguments, reduce, request):
+    """Prepare a `TimeStep` for a call; part of a collective call."""
     error, parts, histories = None, [], {}
     try:
-        parts = parts_of(nests, loops, arguments)
+        parts = parts_of(nests, loops, arguments, reduce)
         histories = histories_of(parts)
     except BaseException as problem:
         error = problem
     yield error or f"histories {sorted(histories)}"
     for name, count in sorted(histories.items()):
         context._moves(arguments[name]._storage.keep_history, count)
-    steps, number, bounds = int(loops.steps), context._core.started, []
+    number, bounds = context._core.started, []
     for part in parts:
         fixed = {name: value for name, value in choices.items() if name != "planning"}
         planning, fixed = choices.get("planning", USUAL), fixed or part.simplest(context._off)
-        bounds.append(Bound(part.nest, context, part.loops, fixed, fastmath, None, part.arguments, planning))
+        call = RunCall(part.nest, context, part.loops, part.arguments, fixed, planning, fastmath, part.reduce)
+        bounds.append(Bound(call))
         yield from bounds[-1]._prepare_first()
-    readies, chain = _in_one_layout(context, parts, bounds, steps, visits)
+    readies, body = _in_one_layout(context, parts, bounds, request.times)
+    if body is None:
+        steps, why = [bound._steps for bound in bounds], "each time step is a run of each nest"
+        body = Separate(readies, steps, why, joined=[part.joined for part in parts])
     for bound in bounds:  # it refers to itself, and its arrays would live until the next garbage collection
         bound._variants.clear()
         bound._first = None
-    yield from collective.ready("one schedule", lambda: chain and chain.prepare(steps))
-    return TimeStep(number, steps, readies, [part.joined for part in parts], chain)
+    prepares = body.quick and request.agreed is None
+    yield from collective.ready("one schedule", lambda: body.prepare(request.times) if prepares else None)
+    return TimeStep(number, request.times, readies, body)
 
 
-def _in_one_layout(context, parts, bounds, steps, visits):
-    """A `BoundNest` for each nest, with one layout of the fields that they share, and the chain that they are, or None;
-    collective.
+def _in_one_layout(context, parts, bounds, steps):
+    """A `BoundNest` for each nest, with one layout of the fields that they share, and the schedule that they are, or
+    None; collective.
     """
     readies = [bound._first.ready for bound in bounds]
     arrays = [part.arguments[name] for part in parts for name in part.nest.arrays]
@@ -142,7 +123,7 @@ def _in_one_layout(context, parts, bounds, steps, visits):
     if steps == 0 or moved_bytes < LEAST_MOVED_BYTES or why_no_schedule(bounds, readies):
         return readies, None
     maker = _StepsMaker(context, bounds, [{} for _ in bounds], readies)
-    joins = not visits and all(part.same_steps for part in parts) and not _share_memory(bounds)
+    joins = all(part.same_steps for part in parts) and not _share_memory(bounds)
     (maker.joins,) = context._core.allreduce_min([int(joins)])
     _core.choose_chain_layout(maker.members(), context.size, context._off, maker)
     return maker.readies or readies, maker.made

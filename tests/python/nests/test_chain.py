@@ -358,7 +358,7 @@ def test_what_cannot_be_chained(ranks):
             ({"times": [1]}, "times: given"),
             ({"every": 0}, "every: given 0"),
             ({"until": {"r": 1}}, "until= was given without times="),
-            ({"times": 3, "until": {"r": 1}}, "no nest of the chain has a reduction 'r'"),
+            ({"times": 3, "until": {"r": 1}}, "no nest has a reduction 'r'"),
             ({"times": 3, "until": 7}, "until: given 7"),
             ({"times": 3, "until": {}}, "until: given {}"),
             ({"w": 3}, "no nest of the chain has a scalar 'w'; allowed: c"),

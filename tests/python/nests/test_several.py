@@ -140,7 +140,7 @@ def test_what_is_refused():
         ((magnetic,), {"wrong": 3}, "has an argument 'wrong'"),
         ((magnetic,), {"over": [None, None]}, "list of another length"),
         ((magnetic,), {"over": {"i": (0, "8-t")}}, "depend on time"),
-        ((magnetic,), {"reduce": {}}, "given for several nests"),
+        ((magnetic,), {"reduce": [None, None]}, "a list of 2 for 1 nests"),
         ((), {}, "allowed: one nest or more"),
     ]:
         with pytest.raises(tw.ConfigError, match=message):

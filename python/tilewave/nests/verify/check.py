@@ -7,9 +7,10 @@ from tilewave.errors import KernelError
 from tilewave.field.field import Field
 from tilewave.nests.chain_body import memory_of
 from tilewave.nests.verify.plain_call import number_of, start_of
+from tilewave.nests.verify.plain_points import PlainPoints
 
 
-def copied(context, calls_of):
+def copied(context, calls_of, points=(None, None)):
     """Copy the arrays of calls to rank 0 before they run, where runs are verified; part of a collective call.
 
     Parameters
@@ -17,6 +18,8 @@ def copied(context, calls_of):
     context : Context
     calls_of : function
         Gives a list of `PlainCall`: what runs, in this order.
+    points : (dict or None, dict or None)
+        What is added and recorded after each repetition, as ``inject=`` and ``record=``.
 
     Returns
     -------
@@ -28,7 +31,7 @@ def copied(context, calls_of):
     calls = calls_of()
     if not (yield "a run that is verified", number_of(calls, context)):
         return None
-    check, error = Check(context, calls), None
+    check, error = Check(context, calls, points), None
     try:
         check.make_room()
     except Exception as problem:
@@ -41,8 +44,8 @@ def copied(context, calls_of):
 class Check:
     """Copies on rank 0 of the arrays of some calls, which the plain loops change as the run does."""
 
-    def __init__(self, context, calls):
-        self._context, self._calls = context, calls
+    def __init__(self, context, calls, points=(None, None)):
+        self._context, self._calls, self._points = context, calls, points
         self._arrays = {memory_of(value): value for call in calls for value in call.arrays.values()}
         self._memory, self._spare = {}, None  # on rank 0, with room for the largest field
 
@@ -119,17 +122,28 @@ class Check:
     def _run(self, report, times, every, history):
         """Run the plain loops; what differs in the reductions and recorded values as text, or None."""
         results, recorded, wrong = {}, {}, None
-        for done in range(1, times + 1):
+
+        def look(done, results):
+            nonlocal wrong
+            if history and (done % every == 0 or done == times):
+                wrong = wrong or _wrong_result(results, history[(done - 1) // every])
+
+        between = self._plain_points(times)
+        several = any(call.several for call in self._calls)  # whose repetitions are time steps of one run
+        for done in range(1, 2 if several else times + 1):
             results = {}
             for call in self._calls:
                 try:
-                    found, recorded = call.run(self._memory, times)
+                    found, recorded = call.run(self._memory, times, look if several else None)
                 except Exception as problem:
                     self._memory.clear()  # there is nothing to compare
                     return f"the plain loops of {call.place()} raise {type(problem).__name__}: {problem}"
                 results |= found
-            if history and (done % every == 0 or done == times):
-                wrong = wrong or _wrong_result(results, history[(done - 1) // every])
+            if not several:
+                look(done, results)
+            if between is not None:
+                between.after(done - 1, lambda name: self._memory[memory_of(self._named[name])][0])
+                recorded = {**recorded, **between.recorded}
         wrong = wrong or (_wrong_result(results, report.results) if results else None)
         for name, right in recorded.items():
             differ = differing(report.recorded[name], right)
@@ -137,6 +151,14 @@ class Check:
                 index = tuple(np.argwhere(differ)[0].tolist())
                 wrong = _element(f"recorded[{name!r}]", index, report.recorded[name], right, differ)
         return wrong
+
+    def _plain_points(self, times):
+        """Return the `PlainPoints` between so many repetitions, or None."""
+        if self._points == (None, None):
+            return None
+        self._named = {name: value for call in self._calls for name, value in call.arrays.items()}
+        shapes, dtypes = ({n: getattr(v, what) for n, v in self._named.items()} for what in ("shape", "dtype"))
+        return PlainPoints(*self._points, shapes, dtypes, times)
 
     def _difference(self, key, back, found, right):
         """The first element of an array that differs, in the order of the loops, as text; None where none does."""

@@ -7,45 +7,34 @@ import numpy as np
 from tilewave.field.create import Scratch
 from tilewave.field.field import Field
 from tilewave.field.values import digest, fill
-from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.nest.timeless import timeless_reads
 from tilewave.nests.arguments import as_numbers, fields_for_scratch
 from tilewave.nests.chain_body import memory_of
-from tilewave.nests.parts_of_step import loops_of
+from tilewave.nests.parts_of_step import loops_of, reductions_of
 from tilewave.nests.verify.arrays import TimeSteps
 from tilewave.nests.verify.plain_nest import PlainNest
 from tilewave.nests.verify.plain_points import PlainPoints
 
 
-@dataclasses.dataclass
 class PlainCall:
     """The arguments of a call, as the user gave them.
 
-    Attributes
+    Parameters
     ----------
-    nests : Nest or tuple of Nest
-    loops : Loops
-        For one nest; or for several, with `over`, `reverse` and `periodic` for all, or one for each.
-    arguments : dict
-        Arrays and scalars by name.
-    fastmath : bool
-        Such a call may differ from plain loops: it is not compared.
-    reduce, inject, record : dict or None
+    call : RunCall
+        With `fastmath` it may differ from plain loops, and is not compared.
     """
 
-    nests: Nest | tuple[Nest, ...]
-    loops: Loops
-    arguments: dict
-    fastmath: bool = False
-    reduce: dict | None = None
-    inject: dict | None = None
-    record: dict | None = None
+    def __init__(self, call):
+        self.nests, self.loops = call.nests, call.loops
+        self.arguments, self.fastmath, self.reduce = call.arguments, call.fastmath, call.reduce
+        self.inject, self.record, self._until = call.inject, call.record, call.until
 
     def prepare(self, context):
         """Whether the call can be compared, as far as its arguments say; local. Scratch becomes fields."""
-        self.several = isinstance(self.nests, tuple | list)
-        self.nests = tuple(self.nests) if self.several else (self.nests,)
+        self.several = isinstance(self.nests, tuple | list) or self._until is not None
+        self.nests = tuple(self.nests) if isinstance(self.nests, tuple | list) else (self.nests,)
         if not self.nests or not all(isinstance(nest, Nest) for nest in self.nests):
             return False
         if not isinstance(self.fastmath, bool | np.bool_) or self.fastmath:
@@ -68,7 +57,7 @@ class PlainCall:
         ]
         return f"{[nest.signature() for nest in self.nests]} {arrays}"
 
-    def run(self, memory, repetitions=1):
+    def run(self, memory, repetitions=1, look=None):
         """Run the plain loops on copies.
 
         Parameters
@@ -76,7 +65,9 @@ class PlainCall:
         memory : dict
             From `memory_of` an array to its copy and the earlier time steps, the latest first; changed.
         repetitions : int
-            How often it will be run.
+            How often it will be run; of several nests the time steps.
+        look : function, optional
+            It is given the number of each time step of several nests, from 1, and the results by name.
 
         Returns
         -------
@@ -84,10 +75,14 @@ class PlainCall:
             By name: functions of what is to be compared with them, and arrays.
         """
         self._at = None
-        steps = None if self.loops.steps is None else int(self.loops.steps)
+        steps = None if self.loops.steps is None else repetitions if self.several else int(self.loops.steps)
+        for value in self.arrays.values():
+            if isinstance(value, Field) and value.keep == "window":  # each run begins with it anew
+                memory[memory_of(value)] = [start_of(value)]
         copies = {name: memory[memory_of(value)] for name, value in self.arrays.items()}
         shapes = {name: levels[0].shape for name, levels in copies.items()}
-        each = loops_of(self.nests, self.loops) if self.several else [(self.nests[0], self.loops)]
+        loops = dataclasses.replace(self.loops, steps=steps)
+        each = loops_of(self.nests, loops) if self.several else [(self.nests[0], loops)]
         down = steps is not None and self.nests[0].indices[0] in each[0][1].reverse
         times = {} if steps is None else self._times(each, copies, steps, -1 if down else 1)
         arrays = {name: times.get(name, levels[0]) for name, levels in copies.items()}
@@ -95,9 +90,10 @@ class PlainCall:
             nest.bind_scalars({name: self.arguments[name] for name in nest.scalars if name in self.arguments})
             for nest in self.nests
         ]
+        reductions = reductions_of(self.nests, self.reduce) if self.several else [self.reduce]
         self._loops = loops = [
-            PlainNest(nest, own, arrays, shapes, own_scalars, self.reduce, repetitions)
-            for (nest, own), own_scalars in zip(each, scalars, strict=True)
+            PlainNest(nest, own, arrays, shapes, own_scalars, reduce, repetitions)
+            for (nest, own), own_scalars, reduce in zip(each, scalars, reductions, strict=True)
         ]
         recorded = {}
         with np.errstate(all="ignore"):
@@ -108,12 +104,12 @@ class PlainCall:
             else:
                 dtypes = {name: levels[0].dtype for name, levels in copies.items()}
                 points = PlainPoints(self.inject, self.record, shapes, dtypes, steps)
-                self._run_in_time(loops, times, copies, steps, down, points)
+                self._run_in_time(loops, times, copies, steps, down, points, look)
                 recorded = points.recorded
         for name, steps_of in times.items():
             if steps_of.written:
                 memory[memory_of(self.arrays[name])][:] = steps_of.levels()
-        return {name: of for one in loops for name, of in one.results().items()}, recorded
+        return _results(loops), recorded
 
     def place(self):
         """Where the loops are, as text."""
@@ -145,13 +141,17 @@ class PlainCall:
         text = f" at {', '.join(map('{}={}'.format, at, at.values()))}" if inside else ", beside its points"
         return tuple(elements[number].tolist()), text
 
-    def _run_in_time(self, loops, times, copies, steps, down, points):
+    def _run_in_time(self, loops, times, copies, steps, down, points, look):
         for step in range(steps):
             for array in times.values():
                 array.begin()
             for one in loops:
                 self._at = one
+                if self.several:
+                    one.begin_results()
                 one.step(steps - step if down else step)
+            if look:
+                look(step + 1, _results(loops))
             points.after(step, lambda name: times[name].next if name in times else copies[name][0])
             for array in times.values():
                 array.end()
@@ -169,6 +169,11 @@ class PlainCall:
         written = {name for nest in self.nests for name in nest.written}
         first = 0 if sign > 0 else steps
         return {name: TimeSteps(copies[name], first, sign, count, name in written) for name, count in back.items()}
+
+
+def _results(loops):
+    """Return what was reduced, by name: of nests that use one name the last counts."""
+    return {name: of for one in loops for name, of in one.results().items()}
 
 
 def start_of(window):

@@ -76,6 +76,11 @@ class PlainNest:
         if t in self._values(time, {}):
             self._run({time: t})
 
+    def begin_results(self):
+        """Forget what was reduced so far."""
+        if self._results:
+            self._results.begin()
+
     def sign(self, index):
         """-1 for a loop that runs downwards, else 1."""
         return -1 if index in self._down else 1

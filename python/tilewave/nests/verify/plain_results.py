@@ -25,6 +25,11 @@ class PlainResults:
         self._all = {name: _Reduced(nest, r) for name, r in reduce.items()}
         self.watched = {key[0] for each in self._all.values() for key in each.needed if not isinstance(key, str)}
 
+    def begin(self):
+        """Forget all values so far."""
+        for each in self._all.values():
+            each.begin()
+
     def body(self, arrays):
         """The body with these arrays as a function that also takes the values of its point."""
         function, before = self._nest.function, sys.getprofile()
@@ -63,6 +68,10 @@ class _Reduced:
         self._codes = [compile(ast.Expression(part.node), "<reduce>", "eval") for part in parts]
         self.needed = [key for part in parts for key in part.partly]
         self._place = parts[0].place() if len(parts) == 1 and parts[0].array else None
+        self.begin()
+
+    def begin(self):
+        """Forget all values so far."""
         self._best = None  # (value, where)
         self._real, self._imaginary, self._whole = array.array("d"), array.array("d"), 0
 

@@ -88,10 +88,12 @@ class Definition:
                     now, step = (0, -1) if self.program.backwards else (self.depths[name], 1)
                     yield f"        {name}[{Affine('t', now + step)}] = {name}[{Affine('t', now)}]"
             indent = 2
+            if s.door == "several":
+                yield "        for each in numbers.values(): each.clear()"
         for nest in nests:
             yield from self._nest(nest, indent)
         if self.program.timed:
-            yield "        after(t)"
+            yield "        if after(t): break"
 
     def _loops(self, nest, indent):
         """The lines of a nest's loops in space."""
@@ -142,7 +144,7 @@ class Definition:
                 self.arrays |= {name: s.values[name].copy() for name in s.windows}
                 for number, nests in enumerate(self.program.stages()):
                     results |= self._run_stage(namespace[f"stage{number}"], nests)
-                if s.until and turn % s.every == 0 and results[s.until[0]] <= s.until[1]:
+                if s.until and s.door == "chain" and turn % s.every == 0 and results[s.until[0]] <= s.until[1]:
                     break
         return self.arrays, self.before, results, self._with_history()
 
@@ -196,11 +198,18 @@ class Definition:
                 row = visit(given[name][level], step, s.inject.get(name), s.record.get(name))
                 if name in s.record:
                     recorded[name].append(row)
+            self.done = s.steps - t + 1 if self.program.backwards else t + 1
+            if s.door != "several" or not s.until or self.done % s.every:
+                return False
+            name, most = s.until
+            return reduced(wanted[name], numbers[name]) <= most
 
+        self.done = 0
         loops(*given.values(), *s.scalars.values(), numbers, after)
         for name in reached:  # the time of others stands still
             depth, levels = self.depths[name], given[name][::turn]
-            self.arrays[name] = levels[depth + s.steps].copy()
-            self.before[name] = [levels[depth + s.steps - 1 - k].copy() for k in range(depth)]
+            self.arrays[name] = levels[depth + self.done].copy()
+            self.before[name] = [levels[depth + self.done - 1 - k].copy() for k in range(depth)]
         results = {name: reduced(wanted[name], values) for name, values in numbers.items()}
+        results = {} if s.door == "several" and not self.done else results  # of the last time step
         return results | {f"record {name}": np.array(rows) for name, rows in recorded.items() if rows}

@@ -130,9 +130,14 @@ def keywords(program, setting, nest):
         found["steps"] = setting.steps
     found |= points(setting)
     if setting.reduce.get(nest.name):
-        wanted = setting.reduce[nest.name].items()
-        found["reduce"] = {name: getattr(tw, function)(what) for name, (function, what) in wanted}
+        found["reduce"] = reductions(setting, nest)
     return found
+
+
+def reductions(setting, nest):
+    """`reduce` of one nest."""
+    wanted = setting.reduce.get(nest.name, {}).items()
+    return {name: getattr(tw, function)(what) for name, (function, what) in wanted}
 
 
 def together(program, setting):
@@ -143,6 +148,9 @@ def together(program, setting):
     found["over"] = [eval(each.over_text()) or None for each in loops]
     found["reverse"] = [turns + each.reverse for each in loops]
     found["periodic"] = [each.periodic for each in loops]
+    found["reduce"] = [reductions(setting, nest) or None for nest in program.nests]
+    if setting.until:
+        found |= {"until": dict([setting.until]), "every": setting.every}
     found |= points(setting)
     return {name: value for name, value in found.items() if not isinstance(value, list) or any(value)}
 
@@ -164,7 +172,7 @@ def _call(context, program, setting, given, plan):
     if setting.door == "several":
         for _ in range(setting.times):
             report = tw.run(tuple(nests), **given, **together(program, setting), **more)
-        return _recorded(report)
+        return {**report.results, **_recorded(report)}
     calls = [
         {**{name: given[name] for name in each.arrays()}, **keywords(program, setting, each), **more}
         for each in program.nests

@@ -34,7 +34,7 @@ def _door(program, setting):
     if setting.door == "several":
         names = f"({', '.join(nest.name for nest in program.nests)})"
         given = _arguments(setting, program.nests, program.arrays, together(program, setting))
-        return [f"tw.run({names}, {given})"] * setting.times
+        return [f"report = tw.run({names}, {given})"] * setting.times
     calls = [
         f"({nest.name}, {_arguments(setting, [nest], nest.arrays(), keywords(program, setting, nest))})"
         for nest in program.nests
@@ -67,8 +67,13 @@ def _literal(setting, loops, name, value):
     if name in ("inject", "record"):
         return "{" + ", ".join(f"{key!r}: {points.text()}" for key, points in getattr(setting, name).items()) + "}"
     if name == "reduce":
-        return "{" + ", ".join(f"{key!r}: tw.{each}" for key, each in value.items()) + "}"
+        texts = [", ".join(f"{key!r}: tw.{r}" for key, r in (each or {}).items()) for each in _listed(value)]
+        return "[{" + "}, {".join(texts) + "}]" if isinstance(value, list) else "{" + texts[0] + "}"
     return repr(value)
+
+
+def _listed(value):
+    return value if isinstance(value, list) else [value]
 
 
 def _array(program, setting, name, values):

@@ -35,7 +35,7 @@ class _Drawn:
         self._loops()
         self._reduce()
         self._door()
-        if program.timed and s.door in ("run", "several") and c.chance(0.2):
+        if program.timed and s.door in ("run", "several", "bind") and c.chance(0.2):
             draw_points(c, program, s)
         self._windows()
         share = c.pick(0, 0.2, 0.5, 0.9)
@@ -136,7 +136,7 @@ class _Drawn:
     def _reduce(self):
         """Numbers of locals, and of arrays of which each point writes one element."""
         c, s, program = self.c, self.setting, self.program
-        for nest in program.nests if c.chance(0.25) and not (program.door == "several" or program.backwards) else ():
+        for nest in program.nests if c.chance(0.25) and not program.backwards else ():
             accesses = [access for access, written in nest.accesses() if written]
             whole = set(self.space)
             arrays = [
@@ -169,8 +169,9 @@ class _Drawn:
         s.planning = "quick" if c.chance(0.3) else "auto"
         numbers = [n for nest in program.nests for n, (f, _) in s.reduce.get(nest.name, {}).items() if "arg" not in f]
         empty = any(low >= high for nest in program.nests for low, high in box_of(nest, program, s).values())
-        if s.door == "chain" and numbers and not empty and not any(each.over for each in s.loops.values()):
-            s.times, s.every = c.between(1, 5), c.pick(1, 2)
+        ends = s.door in ("chain", "several") and numbers and not empty
+        if ends and not any(each.over for each in s.loops.values()):
+            s.times, s.every = c.between(1, 5) if s.door == "chain" else s.times, c.pick(1, 2)
             s.until = (c.pick(*numbers), c.pick(0.5, 3.0, 20.0)) if c.chance(0.7) else None
             s.kinds |= {"until"} if s.until else set()
         s.kinds.add(f"door {s.door}")
