@@ -1,22 +1,21 @@
 """Programs with conditions, strides and recurrences against the same plain loops under Numba, which has one core.
 
-``tilewave bench bodies [--case NAME] [--ranks 1,2] [--json FILE] [--quick]``; NAME: sor (over-relaxation where a mask
-is 0), red-black (a colour a nest), sn (transport sweeps of eight octants, angles and the scalar flux), "sn in cells",
-solves (with incomplete Cholesky factors) or cg (conjugate gradients with these), several with commas. Contenders take
-turns on the same ranks; results are compared bit for bit, those of cg but for the order of its sums.
+``tilewave bench bodies [--case NAME,...] [--where 1x1,2x1] [--json FILE] [--quick]``; cases: sor (over-relaxation where
+a mask is 0), red-black (a colour a nest), sn (transport sweeps of eight octants, angles and the scalar flux), "sn in
+cells", solves (with incomplete Cholesky factors), cg (conjugate gradients with these). Contenders take turns on the
+same ranks; results are compared bit for bit, those of cg but for the order of its sums.
 """
 
-import functools
 import itertools
 
 import numpy as np
 import tilewave as tw
+from tilewave import units
 
 from bench import programs_bodies as nests
-from bench.dense import timed
-from bench.nests_race import race
-from bench.numba_bodies import loops
-from bench.results import compared, on_ranks, parser_of, publish, warn_of_load
+from bench.contenders import module, plain
+from bench.programs_bodies import loops
+from bench.runner import benchmark, compared, must_equal, places, raced
 
 #: Points along each side: of arrays that fit into a second-level cache, and of larger ones.
 SIZES = {
@@ -27,36 +26,29 @@ SIZES = {
     "solves": (200, 500),
     "cg": (200, 500),
 }
-QUICK = {"sn": 6, "sn in cells": 6}
-
 OURS, THEIRS = "tilewave", "plain loops, Numba, one core"
 #: Sweeps, colours or solves in one run of a program.
 SWEEPS, ANGLES, ITERATIONS = 50, 16, 20
-#: Relative difference of results that are sums in another order.
-TOLERANCE = 1e-9
+OCTANTS = list(itertools.product((False, True), repeat=3))
+FACES = ("fx", "fy", "fz")
 
 
 def worker(case, n, repeats):
-    """Times of one case, the first turn not counted; on rank 0."""
+    """Times of one case, and its points; on rank 0."""
     world = tw.Context(threads=1)
     make, points = CASES[case]
     programs = {OURS: make(n, world)}
-    if loops():
+    if module("numba"):
         programs[THEIRS] = make(n, None) if world.rank == 0 else (lambda: None, lambda: None)
-    times = race({name: functools.partial(timed, world, run) for name, (run, _) in programs.items()}, repeats)
+    times = raced(world, {name: run for name, (run, _) in programs.items()}, repeats)
     results = {name: result() for name, (_, result) in programs.items()}
     if world.rank:
         return None
-    if len(results) == 2:
-        _compare(case, *results.values())
-    return {"times": times, "points": points(n)}
-
-
-def _compare(case, ours, theirs):
-    if case == "cg" and not np.allclose(ours, theirs, rtol=TOLERANCE, atol=TOLERANCE):
+    if case != "cg":
+        must_equal(f"bench bodies: {case}", results)
+    elif not np.allclose(*(list(results.values()) * 2)[:2], rtol=1e-9, atol=1e-9):
         raise SystemExit("bench bodies: cg: the solutions differ")
-    if case != "cg" and not np.array_equal(ours, theirs):
-        raise SystemExit(f"bench bodies: {case}: the results are not equal bit for bit")
+    return {"times": times, "points": points(n)}
 
 
 def _random(shape, seed=1):
@@ -76,7 +68,9 @@ def _land(n):
 def _sor(n, context):
     arrays = {"u": _random((n, n)), "f": 1e-3 * _random((n, n), 2), "land": _land(n)}
     if context is None:
-        return lambda: loops()["sor"](*arrays.values(), 1.7, SWEEPS), lambda: arrays["u"]
+        around = [f"{index} in range(1, len(u) - 1)" for index in "ij"]
+        sweeps = plain(nests.sor_over_land, "_ in range(sweeps)", *around, more="sweeps")
+        return lambda: sweeps(*arrays.values(), 1.7, SWEEPS), lambda: arrays["u"]
     fields = _fields(context, **arrays)
     chain = tw.chain([tw.bind(nests.sor_over_land, **fields, w=1.7, context=context)])
     return lambda: chain.run(times=SWEEPS), fields["u"].gather
@@ -85,7 +79,10 @@ def _sor(n, context):
 def _red_black(n, context):
     arrays = {"u": _random((n, n)), "f": 1e-3 * _random((n, n), 2)}
     if context is None:
-        return lambda: loops()["red_black"](*arrays.values(), 1.7, SWEEPS), lambda: arrays["u"]
+        each_second = "j in range(1 + (i + 1 + colour) % 2, len(u) - 1, 2)"
+        around = "_ in range(sweeps)", "colour in range(2)", "i in range(1, len(u) - 1)", each_second
+        sweeps = plain(nests.any_colour, *around, more="sweeps")
+        return lambda: sweeps(*arrays.values(), 1.7, SWEEPS), lambda: arrays["u"]
     fields = _fields(context, **arrays)
     chain = tw.chain([tw.bind(nests.one_colour, **fields, w=1.7, colour=c, context=context) for c in (0, 1)])
     return lambda: chain.run(times=SWEEPS), fields["u"].gather
@@ -97,14 +94,17 @@ def _directions():
     return {"mu": mu, "eta": eta, "xi": xi, "weight": _random(ANGLES, 6) / ANGLES}
 
 
+def _cells(n):
+    return {"phi": np.zeros((n, n, n)), "q": _random((n, n, n), 3), "sigma": 1 + _random((n, n, n), 4)}
+
+
 def _sn(n, context):
     """Face fluxes lack the direction of their faces, so all octants are one nest."""
-    cells, octants = _cells(n), list(itertools.product((False, True), repeat=3))
     if context is None:
-        return _plain_sn(cells, octants)
-    faces = _fields(context, **{name: np.zeros((n, n, ANGLES)) for name in ("fx", "fy", "fz")})
-    fields, bounds = _fields(context, **cells), []
-    for down in octants:
+        return _plain_sn(n, OCTANTS)
+    faces = _fields(context, **{name: np.zeros((n, n, ANGLES)) for name in FACES})
+    fields, bounds = _fields(context, **_cells(n)), []
+    for down in OCTANTS:
         bounds += [tw.bind(nests.without_flux, f=face, context=context) for face in faces.values()]
         given = {"reverse": tuple(itertools.compress("ijk", down)), "context": context}
         bounds.append(tw.bind(nests.faces_alone, **fields, **faces, **_directions(), **given))
@@ -113,11 +113,10 @@ def _sn(n, context):
 
 def _sn_in_cells(n, context):
     """Every cell has face fluxes, with a layer around them that has none; one octant, as often as there are octants."""
-    cells, octants = _cells(n), [(False, False, False)] * 8
     if context is None:
-        return _plain_sn(cells, octants)
-    cells = {name: np.pad(array, ((1, 0),) * 3) for name, array in cells.items()}
-    faces = {name: np.zeros((n + 1, n + 1, n + 1, ANGLES)) for name in ("fx", "fy", "fz")}
+        return _plain_sn(n, OCTANTS[:1] * 8)
+    cells = {name: np.pad(array, ((1, 0),) * 3) for name, array in _cells(n).items()}
+    faces = {name: np.zeros((n + 1, n + 1, n + 1, ANGLES)) for name in FACES}
     fields = _fields(context, **cells, **faces)
     chain = tw.chain([tw.bind(nests.faces_in_cells, **fields, **_directions(), context=context)])
 
@@ -125,79 +124,62 @@ def _sn_in_cells(n, context):
         phi = fields["phi"].gather()
         return None if phi is None else phi[1:, 1:, 1:]
 
-    return lambda: chain.run(times=len(octants)), result
+    return lambda: chain.run(times=8), result
 
 
-def _cells(n):
-    return {"phi": np.zeros((n, n, n)), "q": _random((n, n, n), 3), "sigma": 1 + _random((n, n, n), 4)}
-
-
-def _plain_sn(cells, octants):
-    n = len(cells["phi"])
+def _plain_sn(n, octants):
+    cells, sweep = _cells(n), module("numba").njit(nests.octant)
     flux = [np.zeros(shape) for shape in ((n, n, ANGLES), (n, ANGLES), (ANGLES,))]
-    given = cells["phi"], *flux, cells["q"], cells["sigma"], *_directions().values()
-
-    def run():
-        for down in octants:
-            loops()["octant"](*given, *down)
-
-    return run, lambda: cells["phi"]
+    given = cells["phi"], *flux, cells["q"], cells["sigma"], tuple(_directions().values())
+    return lambda: [sweep(*given, down) for down in octants], lambda: cells["phi"]
 
 
-def _grid(n):
-    """The coefficients of a 5-point operator that vary, and a right-hand side; 0 on the rim."""
+def _grid(n, names):
+    """The coefficients of a 5-point operator that vary, a right-hand side, which are 0 on the rim; further arrays."""
     cx, cy, rim = (0.5 + _random((n, n), seed) for seed in (7, 8, 9))
-    right = np.zeros((n, n))
+    right, d = np.zeros((n, n)), np.ones((n, n))
     right[1:-1, 1:-1] = rim[1:-1, 1:-1]
-    d = np.ones((n, n))
     d[:-1, :-1] = cx[:-1, :-1] + cx[1:, :-1] + cy[:-1, :-1] + cy[:-1, 1:] + 1e-3
-    return {"cx": cx, "cy": cy, "d": d}, right
+    return {"cx": cx, "cy": cy, "d": d, "b": right, **{name: np.zeros((n, n)) for name in names}}
 
 
 def _solves(n, context):
-    coefficients, right = _grid(n)
-    c = {**coefficients, "r": right, **{name: np.zeros((n, n)) for name in ("e", "y", "z")}}
-    of = lambda names: {name: c[name] for name in names.split()}
+    c = _grid(n, "eyz")
     if context is None:
-        f = loops()
-        f["pivots"](**of("e cx cy d"))
+        loops(nests.pivots)(*(c[name] for name in ("e", "cx", "cy", "d")))
+        down, up = loops(nests.forward), loops(nests.backward)
 
         def run():
             for _ in range(ITERATIONS):
-                f["forward"](**of("y r cx cy e"))
-                f["backward"](**of("z y r cx cy e"))
+                down(c["y"], c["b"], c["cx"], c["cy"], c["e"])
+                up(c["z"], c["y"], c["cx"], c["cy"], c["e"])
 
         return run, lambda: c["z"]
     c = _fields(context, **c)
-    given = {"over": _inside(n), "context": context}
-    tw.run(nests.pivots, **of("e cx cy d"), **given)
-    down = tw.bind(nests.forward, **of("y r cx cy e"), **given)
-    up = tw.bind(nests.backward, **of("z y cx cy e"), reverse=("i", "j"), **given)
+    given = {**{name: c[name] for name in ("e", "cx", "cy")}, "over": dict.fromkeys("ij", (1, n - 1))}
+    tw.run(nests.pivots, **given, d=c["d"], context=context)
+    down = tw.bind(nests.forward, **given, y=c["y"], r=c["b"], context=context)
+    up = tw.bind(nests.backward, **given, z=c["z"], y=c["y"], reverse=("i", "j"), context=context)
     chain = tw.chain([down, up])
     return lambda: chain.run(times=ITERATIONS), c["z"].gather
 
 
-def _inside(n):
-    return dict.fromkeys("ij", (1, n - 1))
-
-
 def _cg(n, context):
-    coefficients, right = _grid(n)
-    c = {**coefficients, "b": right, **{name: np.zeros((n, n)) for name in ("e", "x", "r", "p", "q", "y", "z")}}
+    c = _grid(n, "exrpqyz")
     if context is None:
         return _plain_cg(c)
     c = _fields(context, **c)
-    given = {"over": _inside(n), "context": context, "plan": {"grid": (context.size, 1), "storage": "plain"}}
+    given = {"over": dict.fromkeys("ij", (1, n - 1)), "plan": {"grid": (context.size, 1), "storage": "plain"}}
 
-    def bound(nest, names, **more):
-        return tw.bind(nest, **{name: c[name] for name in names.split()}, **given, **more)
+    def bound(nest, **more):
+        return tw.bind(nest, **{name: c[name] for name in nest.arrays}, **given, **more, context=context)
 
-    bound(nests.pivots, "e cx cy d").run()
-    start = bound(nests.begin, "x p r b")
-    product = bound(nests.product, "q p cx cy d", reduce={"pq": tw.dot("p", "q")})
-    update = bound(nests.update, "x r p q", alpha=0.0, reduce={"r": tw.norm("r")})
-    solve = tw.chain([bound(nests.forward, "y r cx cy e"), bound(nests.backward, "z y cx cy e", reverse=("i", "j"))])
-    direction = bound(nests.direction, "p z", beta=0.0)
+    bound(nests.pivots).run()
+    start = bound(nests.begin)
+    product = bound(nests.product, reduce={"pq": tw.dot("p", "q")})
+    update = bound(nests.update, alpha=0.0, reduce={"r": tw.norm("r")})
+    solve = tw.chain([bound(nests.forward), bound(nests.backward, reverse=("i", "j"))])
+    direction = bound(nests.direction, beta=0.0)
 
     def run():
         start.run()
@@ -213,17 +195,24 @@ def _cg(n, context):
 
 
 def _plain_cg(c):
-    f, of = loops(), lambda names: [c[name] for name in names.split()]
-    f["pivots"](*of("e cx cy d"))
+    def bound(nest, **sums):
+        function, arrays = loops(nest, **sums), [c[name] for name in nest.arrays]
+        return lambda *more: function(*arrays, *more)
+
+    bound(nests.pivots)()
+    forward, direction = bound(nests.forward), bound(nests.direction)
+    product = bound(nests.product, total="p[i, j] * q[i, j]")
+    update = bound(nests.update, total="r[i, j] * r[i, j]")
+    up = loops(nests.backward, total="r[i, j] * z[i, j]", more="r")
 
     def run():
         c["x"][:], c["p"][:], c["r"][:] = 0.0, 0.0, c["b"]
         before = np.inf
         for _ in range(ITERATIONS):
-            f["forward"](*of("y r cx cy e"))
-            rz = f["backward"](*of("z y r cx cy e"))
-            f["direction"](*of("p z"), rz / before)
-            f["update"](*of("x r p q"), rz / f["product"](*of("q p cx cy d")))
+            forward()
+            rz = up(c["z"], c["y"], c["cx"], c["cy"], c["e"], c["r"])
+            direction(rz / before)
+            update(rz / product())
             before = rz
 
     return run, lambda: c["x"]
@@ -240,24 +229,12 @@ CASES = {
 }
 
 
-def bodies(json_path=None, quick=False, args=()):
-    """Programs with conditions, strides and recurrences against plain loops under Numba."""
-    parser = parser_of("bodies", __doc__, CASES)
-    parser.add_argument("--ranks", default="1,2", help="numbers of ranks, with commas (default: 1,2)")
-    parser.add_argument("--repeat", type=int, default=1 if quick else 7, help="turns (default: 7)")
-    options = parser.parse_args(list(args))
-    warn_of_load("bodies")
-    rows = []
+@benchmark("bodies", __doc__, cases=SIZES, places=("1x1", "2x1"), repeats=7)
+def bodies(options):
     for name in options.case:
-        for n in (QUICK.get(name, 40),) if quick else SIZES[name]:
-            for ranks in map(int, options.ranks.split(",")):
-                rows += _rows(name, n, ranks, options.repeat)
-    publish("bodies", rows, json_path)
-
-
-def _rows(name, n, ranks, repeats):
-    """A row a contender; the ratio of ours is Numba's time to ours."""
-    found = on_ranks(__name__, ranks, {"case": name, "n": n, "repeats": repeats})
-    side = "x".join([str(n)] * (3 if name.startswith("sn") else 2))
-    label = f"{name} {side} f8, {ranks} rank{'s' * (ranks > 1)}"
-    return compared(label, found["times"], lambda s: s / found["points"] * 1e9, "ns/point")
+        solid = name.startswith("sn")
+        for n in ((6 if solid else 40),) if options.quick else SIZES[name]:
+            for place in places(options):
+                found = place.call(__name__, case=name, n=n, repeats=options.repeats)
+                label = f"{name} {'x'.join([str(n)] * (3 if solid else 2))} f8, {units.count(place.ranks, 'rank')}"
+                yield from compared(label, found["times"], "ns/point", found["points"])

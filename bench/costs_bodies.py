@@ -1,11 +1,7 @@
-"""The nests of `bench costs`, and their plain loops under Numba."""
-
-import functools
+"""The nests of `bench costs`."""
 
 import numpy as np
 import tilewave as tw
-
-from bench.nests_plain import numba
 
 
 @tw.nest
@@ -48,38 +44,3 @@ def wave(u, c, t, i, j):
         - u[t-1, i, j]
         + c[i, j] * (u[t, i-1, j] + u[t, i+1, j] + u[t, i, j-1] + u[t, i, j+1] - 4 * u[t, i, j])
     )
-
-
-#: What NumPy does with whole arrays, of nests with independent points.
-WHOLE = {
-    "functions": lambda B: np.exp(-B) * 0.5 + np.sin(B),
-    "exp": np.exp,
-    "log": np.log,
-}
-
-
-def loops_of_functions(A, B):
-    for i in range(A.shape[0]):
-        for j in range(A.shape[1]):
-            A[i, j] = np.exp(-B[i, j]) * 0.5 + np.sin(B[i, j])
-
-
-def loops_of_dependent(A, B):
-    for i in range(1, A.shape[0]):
-        for j in range(1, A.shape[1]):
-            A[i, j] = 0.3 * np.exp(-A[i-1, j] * B[i, j]) + 0.2 * A[i, j-1]
-
-
-def loops_of_best(H, S, X, Y):
-    for b in range(H.shape[0]):
-        for i in range(1, H.shape[1]):
-            for j in range(1, H.shape[2]):
-                h = max(H[b, i-1, j-1] + (X[b, i] == Y[b, j]) * 2 - 1, H[b, i-1, j] - 1, H[b, i, j-1] - 1, 0)
-                H[b, i, j] = h
-                S[b] = max(S[b], h)
-
-
-@functools.cache
-def compiled(function, fastmath=False):
-    """The loops under Numba; None where it is not installed."""
-    return numba() and numba().njit(boundscheck=False, fastmath=fastmath)(function)

@@ -1,17 +1,15 @@
-"""What the benchmarks of dense matrices share: places, sizes, matrices, limits, and turns on the ranks."""
+"""What the benchmarks of dense matrices share: options, sizes, matrices, limits, and rows."""
 
 import math
-import random
-import statistics
 import time
 
 import numpy as np
 import tilewave as tw
 from tilewave import _core
+from tilewave.linalg.blas import blas
 
 from bench import scalapack
-from bench.cluster import LINE_BYTES_S, at_place, place_option
-from bench.results import on_ranks, ratio, row
+from bench.runner import LINE_BYTES_S, compared, error_percent, error_row, ratio, row, slowest_s
 
 #: ranks x threads here, or hosts@rate.
 PLACES = ("2x1", "2@100mbit", "2@1gbit", "2@none", "4@100mbit", "4@1gbit", "4@none")
@@ -19,42 +17,23 @@ PLACES = ("2x1", "2@100mbit", "2@1gbit", "2@none", "4@100mbit", "4@1gbit", "4@no
 BLOCKS = (64, 128, 256)
 #: Bytes of the messages by which a network without a named rate is measured.
 PROBE_BYTES = 4 << 20
-MBIT = {"100mbit": 0.1, "1gbit": 1.0}
+RATES = {"100mbit": 0.1, "1gbit": 1.0}
+OPTIONS = {
+    "--size": {"type": int, "action": "append", "help": "rows of the matrices (default: around the balance)"},
+    "--least": {"type": int, "default": 768, "help": "least size that is chosen (default 768)"},
+    "--most": {"type": int, "default": 4096, "help": "largest size that is chosen (default 4096)"},
+}
 
 
-def options_of(parser):
-    """Options that all these benchmarks have."""
-    place_option(parser, PLACES)
-    parser.add_argument("--size", type=int, action="append", help="rows of the matrices (default: around the balance)")
-    parser.add_argument("--least", type=int, default=768, help="least size that is chosen (default 768)")
-    parser.add_argument("--most", type=int, default=4096, help="largest size that is chosen (default 4096)")
-    parser.add_argument("--repeats", type=int, default=5, help="turns (default 5)")
-
-
-def run_at(where, module, arguments, benchmark, after=None, before=None):
-    """What rank 0 of the module's `worker` returns at a place.
-
-    `after(start, found)` then runs other programs there: start(command, ranks) gives their exit code. So does
-    `before(start, ranks, arguments)` first, which gives the arguments.
-    """
-    arguments = {**arguments, "rate": MBIT.get(where.partition("@")[2])}
-    with scalapack.environment(), at_place(where, benchmark) as place:
-        if before:
-            arguments = before(place.start, place.ranks, arguments)
-        found = on_ranks(module, place.ranks, arguments, runner=place.start)
-        if after:
-            after(place.start, found)
-        return found
-
-
-def sizes_around(balance, least, most):
-    """Three sizes: half the balance, the balance and twice that, or as near as the bounds allow."""
-    middle = min(max(balance, 2 * least), most / 2)
-    return sorted({_even(s) for s in (middle / 2, middle, 2 * middle)})
-
-
-def _even(size):
-    return max(32, round(size / 32) * 32)
+def arguments(options, place):
+    """What the workers of all get."""
+    given = {"sizes": options.size or ([96] if options.quick else []), "around": (options.least, options.most)}
+    return {
+        **given,
+        "repeats": options.repeats,
+        "rate": RATES.get(place.name.partition("@")[2]),
+        "quick": options.quick,
+    }
 
 
 # --- values ---------------------------------------------------------------------------------------
@@ -79,33 +58,43 @@ def positive_definite(n):
     return lambda i, j: uniform(np.minimum(i, j), np.maximum(i, j)) + n * (i == j)
 
 
+def cyclic(context, n, block, grid, init):
+    return tw.linalg.matrix((n, n), init=init, layout="cyclic", block=block, grid=grid, context=context)
+
+
 # --- on the ranks ---------------------------------------------------------------------------------
 
 
-def measured_context():
-    """A context of one thread a rank, with the machine as it is now: a stored one may be of other times."""
-    context = tw.Context(threads=1)
-    if context.size > 1:
-        tw.measure(quick=True, context=context)
-    return context
+class Setting:
+    """The ranks of a worker: a context of one thread each, rates, libraries.
 
+    The machine is measured as it is now: a stored one may be of other times. Rates are of products on one rank while
+    all compute, and of the network in one direction; at `balance` rows two ranks compute as long as they receive.
+    """
 
-class Limits:
-    """Rates of a place: of products on one rank while all compute, and of the network in one direction."""
-
-    def __init__(self, context, rate, quick):
-        from tilewave.linalg.blas import blas
-
+    def __init__(self, rate, quick):
+        self.context = context = tw.Context(threads=1)
+        if context.size > 1:
+            tw.measure(quick=True, context=context)
         size = 256 if quick else 1024
         context._core.barrier()
         product = _core.linalg.product_rate(blas(), "float64", (size, size, size), (size, size))
-        self.flops_s = 2.0 * size**3 / slowest_s(context, product.call_s + product.amount_s * 2.0 * size**3)
-        self.bytes_s = LINE_BYTES_S * rate if rate else _exchange_rate(context)
-        #: Rows of the product of two ranks that compute as long as they receive.
-        self.balance = 4 * self.flops_s / self.bytes_s
+        flops_s = 2.0 * size**3 / slowest_s(context, product.call_s + product.amount_s * 2.0 * size**3)
+        bytes_s = LINE_BYTES_S * rate if rate else _exchange_rate(context)
+        self.limits = {"flops_s": flops_s, "bytes_s": bytes_s, "balance": 4 * flops_s / bytes_s}
+        self.libraries = scalapack.load(quiet=context.rank > 0)
 
-    def shown(self):
-        return {"flops_s": self.flops_s, "bytes_s": self.bytes_s, "balance": self.balance}
+    def sizes(self, around):
+        """Three sizes: half the balance, the balance and twice that, or as near as the bounds allow."""
+        least, most = around
+        balance = self.context._core.allreduce_min([int(self.limits["balance"])])[0]
+        middle = min(max(balance, 2 * least), most / 2)
+        return sorted({max(32, round(s / 32) * 32) for s in (middle / 2, middle, 2 * middle)})
+
+    def found(self, sizes):
+        """What a worker returns, of {n: records of turns}."""
+        listed = [{"n": n, "contenders": contenders} for n, contenders in sizes.items()]
+        return {"limits": self.limits, "ranks": self.context.size, "sizes": listed} if self.context.rank == 0 else None
 
 
 def _exchange_rate(context):
@@ -122,85 +111,15 @@ def _exchange_rate(context):
     return PROBE_BYTES / best
 
 
-class Turn:
-    """A contender: something that is computed and timed.
-
-    Parameters
-    ----------
-    run : function
-        What is timed.
-    grid : tuple of int
-        Of ranks.
-    ready, check : function, optional
-        Called before each run, and after the first: what this returns is `after`.
-    family : str, optional
-        Of contenders of which the best counts.
-    plan : function, optional
-        Called after the runs: (plan in a line, seconds that were predicted).
-    """
-
-    def __init__(self, name, run, grid, ready=None, check=None, family=None, plan=None):
-        self.name, self.run, self.grid, self.family, self.plan = name, run, grid, family or name, plan
-        self.ready, self.check = ready or (lambda: None), check or (lambda: None)
-        self.seconds, self.first, self.after = [], 0.0, None
-
-    def record(self):
-        plan, predicted_s = self.plan() if self.plan else ("", None)
-        return {
-            "name": self.name,
-            "family": self.family,
-            "grid": self.grid,
-            "seconds": self.seconds,
-            "plan": plan,
-            "predicted_s": predicted_s,
-        }
-
-
-def race(context, turns, repeats):
-    """Times all, in changing order; the first turn is checked and counts not. Of each family the best goes on."""
-    for one in turns:
-        one.ready()
-        one.run()
-        one.after = one.check()
-        # Once more before a family's best is taken: the first run of a library sets it up.
-        one.ready()
-        one.first = timed(context, one.run)
-    best = {one.family: min((o for o in turns if o.family == one.family), key=lambda o: o.first) for one in turns}
-    left = list(best.values())
-    for turn in range(repeats):
-        for one in random.Random(turn).sample(left, len(left)):
-            one.ready()
-            one.seconds.append(timed(context, one.run))
-    return left
-
-
 def planned(plan):
     """A plan of matrices as `Turn` records it."""
     return str(plan).splitlines()[0], plan.predicted_s
-
-
-def slowest_s(context, seconds):
-    """Seconds of the slowest rank, the same on all."""
-    return -context._core.allreduce_min([-int(seconds * 1e9)])[0] / 1e9
-
-
-def timed(context, run, count=1):
-    """Seconds of one of so many runs in a row on the slowest rank, the same on all."""
-    context._core.barrier()
-    begin = time.perf_counter()
-    for _ in range(count):
-        run()
-    return slowest_s(context, time.perf_counter() - begin) / count
 
 
 def grids(ranks):
     """Every grid of the ranks that has a row, a column or is nearest to a square."""
     square = max(d for d in range(1, math.isqrt(ranks) + 1) if ranks % d == 0)
     return list(dict.fromkeys([(1, ranks), (ranks, 1), (square, ranks // square)]))
-
-
-def cyclic(context, n, block, grid, init):
-    return tw.linalg.matrix((n, n), init=init, layout="cyclic", block=block, grid=grid, context=context)
 
 
 def refuse(context, what, right):
@@ -212,60 +131,50 @@ def refuse(context, what, right):
 # --- rows -----------------------------------------------------------------------------------------
 
 
-def case_of(where, found, n):
-    return f"{where}, n = {n}, {n / found['limits']['balance']:.2g} n*"
+def case_of(place, found, n):
+    return f"{place.name}, n = {n}, {n / found['limits']['balance']:.2g} n*"
 
 
-def limit_s(found, n, grid, flops, part=1.0):
-    """Seconds that computing so many flops takes at least, and receiving of each matrix this part of what other ranks
-    of a row or column of the grid have.
-    """
-    limits, (rows, columns) = found["limits"], grid
-    received = 8.0 * n**2 * part * (columns - 1 + rows - 1) / (rows * columns)
-    return flops / found["ranks"] / limits["flops_s"], received / limits["bytes_s"]
-
-
-def size_rows(case, size, flops, limit, libraries, compared):
+def rows_of(case, found, size, flops, chosen, part=1.0):
     """Rows of all contenders at one size, ours with the ratio to the best of the others.
 
     Parameters
     ----------
     flops : float
         Of one run.
-    limit : function
-        Of a grid: seconds that computing and receiving take at least.
-    libraries : sequence of str
-        Families of the others.
-    compared : str
-        Which of ours is compared with each of them.
+    chosen : str
+        Which of ours is compared with each of the others.
+    part : float
+        Of each matrix the part that a rank receives of what other ranks of its row or column of the grid have.
     """
-    theirs = {c["family"]: c["seconds"] for c in size["contenders"] if c["family"] in libraries}
-    best = min(theirs.values(), key=statistics.median, default=None)
+    by_name = {each["name"]: each for each in size["contenders"]}
+    times = {name: each["seconds"] for name, each in by_name.items()}
+    theirs = {each["family"]: times[name] for name, each in by_name.items() if not name.startswith("tilewave")}
+    least = {}
+    for name, each in by_name.items():
+        p, q = each["grid"]
+        received = 8.0 * size["n"] ** 2 * part * (p + q - 2) / (p * q)
+        least[name] = flops / found["ranks"] / found["limits"]["flops_s"], received / found["limits"]["bytes_s"]
+    limits = {name: [max(both)] * len(times[name]) for name, both in least.items()}
     rows = []
-    for contender in size["contenders"]:
-        name, seconds = contender["name"], contender["seconds"]
-        rates = [1e-9 * flops / s for s in seconds]
-        limits = limit(contender["grid"])
-        fraction = max(limits) / statistics.median(seconds)
-        against = ratio(best, seconds) if name.startswith("tilewave") and best else None
-        rows.append(row(case, name, rates, "GFlop/s", ratio_to_contender=against, fraction_of_limit=fraction))
-        if hidden := overlap(seconds, *limits):
+    for one in compared(case, times, "GFlop/s", flops, limits=limits):
+        name, seconds = one.contender, times[one.contender]
+        (compute_s, wire_s), hideable = least[name], min(least[name])
+        rows.append(one)
+        if hideable > 0:  # what is hidden of the shorter of computing and receiving
+            hidden = [min(1.0, max(0.0, (compute_s + wire_s - s) / hideable)) for s in seconds]
             rows.append(row(case, f"{name}: overlap", hidden, "of hideable"))
-        if contender.get("predicted_s"):
-            error = error_percent(contender["predicted_s"], seconds)
-            rows.append(row(case, f"{name}: prediction error", [error], "%"))
-        for family, other in theirs.items() if name == compared else ():
-            against = {"ratio_to_contender": ratio(other, seconds)}
-            rows.append(row(case, f"{name}, against {family}", rates, "GFlop/s", **against))
+        rows += error_row(case, name, by_name[name].get("predicted_s"), seconds)
+        for family, other_s in theirs.items() if name == chosen else ():
+            label = f"{name}, against {family}"
+            rows.append(row(case, label, [1e-9 * flops / s for s in seconds], "GFlop/s"))
+            rows[-1].ratio_to_contender = ratio(other_s, seconds)
     return rows
 
 
-def overlap(seconds, compute_s, wire_s):
-    """What is hidden of what could be: of the shorter of computing and receiving."""
-    hideable = min(compute_s, wire_s)
-    return [min(1.0, max(0.0, (compute_s + wire_s - s) / hideable)) for s in seconds] if hideable > 0 else None
-
-
-def error_percent(predicted, seconds):
-    measured = statistics.median(seconds)
-    return 100 * abs(predicted - measured) / measured
+def summary(sizes):
+    """The median of the predictions' errors."""
+    every = [each for size in sizes for each in size["contenders"] if each.get("predicted_s")]
+    errors = [error_percent(each["predicted_s"], each["seconds"]) for each in every]
+    label = "prediction error, median (target 8)"
+    return [row(f"{len(errors)} runs", label, [float(np.median(errors))], "%")] if errors else []

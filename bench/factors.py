@@ -14,167 +14,171 @@ fat-tree machine, on the best grid beside one row of ranks.
 
 import functools
 import itertools
-import statistics
-import sys
+import os
+import threading
 import time
 
 import numpy as np
 import tilewave as tw
+from tilewave import _core
 from tilewave.allgather import allgather
+from tilewave.linalg.blas import blas
 
 from bench import dense, hpl, scalapack
-from bench.cluster import places
-from bench.matmul import say
-from bench.results import missing, on_ranks, parser_of, publish, row
-from bench.scalapack import DEBIAN, MKL
-from bench.trials import NAME as TRIALS
-from bench.trials import ROUTINES, best_of_trials, routine_of, values_of
+from bench.runner import Turn, benchmark, missing, places, race, row, timed
 
-#: Flops over n^3.
-FLOPS = {"lu": 2 / 3, "cholesky": 1 / 3, "qr": 4 / 3}
+#: By kind: flops over n^3, and ScaLAPACK's routine.
+KINDS = {"lu": (2 / 3, "pdgetrf"), "cholesky": (1 / 3, "pdpotrf"), "qr": (4 / 3, "pdgeqrf")}
+OPTIONS = {
+    **dense.OPTIONS,
+    "--limit": {"type": float, "default": 10.0, "help": "seconds that a contender may take (default 10)"},
+    "--predict": {"metavar": "RANKS,...", "help": "predict for so many ranks of the fat tree, run nothing"},
+}
 
 
-def worker(kind, sizes, best, repeats, rate, quick=False):
-    """Limits and, by size, times of each contender; on rank 0. `best`: by size and library, block size and grid."""
-    context = dense.measured_context()
-    limits = dense.Limits(context, rate, quick)
-    libraries, found = scalapack.load(say(context)), []
+def worker(kind, trial=None, **given):
+    """A trial of a contender, or a race at each size."""
+    return _trial(kind, *trial) if trial else _races(kind, **given)
+
+
+def _races(kind, sizes, around, best, repeats, rate, quick):
+    """Limits and, by size, times of each contender; on rank 0. `best`: by size and library, block size and grid.
+
+    Where `best` is None, the sizes alone.
+    """
+    setting, found = dense.Setting(rate, quick), {}
+    if best is None:
+        return setting.sizes(around) if setting.context.rank == 0 else None
     for n in sizes:
-        values = values_of(kind, n)
         logs = []  # of |det A| or its root, by each contender: all must agree
-        turns = _ours(context, kind, n, values, logs)
-        turns += [
-            _theirs(context, kind, n, name, libraries[name], *found_best, logs)
-            for name, found_best in best.get(str(n), {}).items()
-        ]
-        contenders = [one.record() for one in dense.race(context, turns, repeats)]
-        dense.refuse(context, f"bench {kind}: n = {n}", np.allclose(logs, logs[0], rtol=1e-8))
-        found.append({"n": n, "contenders": contenders})
-        if context.rank == 0:
-            print(f" {n}", end="", flush=True, file=sys.stderr)
-    return {"limits": limits.shown(), "ranks": context.size, "sizes": found} if context.rank == 0 else None
+        turns = [_ours(setting.context, kind, n, logs)]
+        for name, chosen in best.get(str(n), {}).items():
+            turns.append(_theirs(setting.context, kind, n, name, setting.libraries[name], *chosen, logs))
+        found[n] = [one.record() for one in race(setting.context, turns, repeats)]
+        dense.refuse(setting.context, f"bench {kind}: n = {n}", np.allclose(logs, logs[0], rtol=1e-8))
+    return setting.found(found)
 
 
-def _log_of_diagonal(context, rows, columns, local):
+def _log_of_diagonal(context, matrix):
     """Sum of the logarithms of a distributed matrix's diagonal, the same on every rank."""
-    _, i, j = np.intersect1d(rows, columns, assume_unique=True, return_indices=True)
-    return sum(allgather(context, float(np.log(np.abs(local[i, j])).sum())))
+    _, i, j = np.intersect1d(matrix.rows, matrix.columns, assume_unique=True, return_indices=True)
+    return sum(allgather(context, float(np.log(np.abs(matrix.local[i, j])).sum())))
 
 
-def _ours(context, kind, n, values, logs):
+def _values(kind, n):
+    """The elements of the matrix that is factored, by their indices."""
+    return dense.positive_definite(n) if kind == "cholesky" else dense.uniform
+
+
+def _ours(context, kind, n, logs):
     """On the grid and in the blocks that a first call takes, free to choose: the user's matrix lies so, too."""
-    call, made = getattr(tw.linalg, kind), []
-    free = tw.linalg.matrix((n, n), init=values, layout="columns", context=context)
-    first = call(free, context=context)
+    call, made, values = getattr(tw.linalg, kind), [], _values(kind, n)
+    first = call(tw.linalg.matrix((n, n), init=values, layout="columns", context=context), context=context)
     grid, a = first.report.plan.grid, tw.linalg.matrix((n, n), init=values, layout=first.layout, context=context)
-    values = a.local.copy()
-
-    def ready():
-        a.local[...] = values
+    before = a.local.copy()
 
     def run():
         made[:] = [call(a, grid=grid, overwrite_a=True, context=context)]
 
-    def check():
-        logs.append(_log_of_diagonal(context, made[0].rows, made[0].columns, made[0].local))
-
-    return [
-        dense.Turn("tilewave", run, grid, ready=ready, check=check, plan=lambda: dense.planned(made[0].report.plan))
-    ]
+    return Turn(
+        "tilewave",
+        run,
+        ready=lambda: np.copyto(a.local, before),
+        check=lambda: logs.append(_log_of_diagonal(context, made[0])),
+        grid=grid,
+        plan=lambda: dense.planned(made[0].report.plan),
+    )
 
 
 def _theirs(context, kind, n, name, library, block, grid, logs):
-    """ScaLAPACK's routine on the grid and with the block size that a trial found best."""
-    run, ready, a = routine_of(library, context, kind, n, block, tuple(grid))
+    """ScaLAPACK's routine."""
+    a = dense.cyclic(context, n, block, tuple(grid), _values(kind, n))
+    before, (descriptor, local) = a.local.copy(order="F"), a.to_scalapack(library.grid(*grid))
+    run = functools.partial(getattr(library, KINDS[kind][1]), n, (descriptor, local))
+    check = lambda: logs.append(_log_of_diagonal(context, a))
+    label, ready = f"{name}, block {block}, grid {grid[0]}x{grid[1]}", lambda: np.copyto(local, before)
+    return Turn(label, run, ready=ready, check=check, grid=tuple(grid), family=name)
 
-    def check():
-        logs.append(_log_of_diagonal(context, a.rows, a.columns, a.local))
 
-    label = f"{name}, block {block}, grid {grid[0]}x{grid[1]}"
-    return dense.Turn(label, run, tuple(grid), ready=ready, check=check, family=name)
+def _trial(kind, n, name, block, grid, limit_s):
+    """Seconds of the second run of a routine, which cannot be stopped: a rank ends itself when a run takes too long."""
+    context, libraries = tw.Context(threads=1), scalapack.load(quiet=True)
+    if name not in libraries:
+        return {"seconds": None} if context.rank == 0 else None
+    turn = _theirs(context, kind, n, name, libraries[name], block, grid, [])
+    for _ in range(2):
+        turn.ready()
+        # The routine holds no lock of the interpreter, so that a timer ends the rank in its midst.
+        timer = threading.Timer(limit_s, os._exit, (0,))
+        timer.daemon = True
+        timer.start()
+        seconds = timed(context, turn.run)
+        timer.cancel()
+    return {"seconds": seconds} if context.rank == 0 else None
 
 
-def factors(kind, json_path=None, quick=False, args=()):
-    """Factors around the balance of computing and network, against ScaLAPACK."""
-    import tilewave as tw
+def _best_of_trials(place, kind, sizes, limit_s):
+    """{n: {library: (block, grid)}} of the fastest, and (n, library, grid) of trials that took longer than `limit_s`.
 
-    parser = parser_of(kind, __doc__)
-    dense.options_of(parser)
-    parser.add_argument("--limit", type=float, default=10.0, help="seconds that a contender may take (default 10)")
-    parser.add_argument("--predict", metavar="RANKS,...", help="predict for so many ranks of the fat tree, run nothing")
-    options = parser.parse_args(list(args))
+    Each is on ranks of its own. A grid whose trial was ended is tried at no other block or larger size.
+    """
+    best, over = {n: {} for n in sizes}, []
+    libraries = scalapack.here()
+    for n, name, grid, block in itertools.product(sorted(sizes), libraries, dense.grids(place.ranks), dense.BLOCKS):
+        if (n, name, grid) in over:
+            continue
+        found = place.call(__name__, optional=True, kind=kind, trial=(n, name, block, grid, limit_s))
+        if found is None:
+            over += [(size, name, grid) for size in sizes if size >= n]
+        elif found["seconds"] is not None:
+            best[n][name] = min(best[n].get(name, (np.inf,)), (found["seconds"], block, grid))
+    return {n: {name: chosen[1:] for name, chosen in some.items()} for n, some in best.items()}, over
+
+
+def factors(kind, options):
+    """Rows of one kind of factors."""
     if options.predict:
-        cases = itertools.product(options.size or [20000], map(int, options.predict.split(",")))
-        publish(kind, [line for n, ranks in cases for line in predictions(kind, n, ranks)], json_path)
+        for n, ranks in itertools.product(options.size or [20000], map(int, options.predict.split(","))):
+            yield from _predictions(kind, n, ranks)
         return
-    if not hasattr(tw.linalg, kind):
-        raise SystemExit(f"bench {kind}: this version has no tilewave.linalg.{kind}")
-    arguments = {
-        "kind": kind,
-        "sizes": options.size or ([96] if quick else []),
-        "repeats": 1 if quick else options.repeats,
-        "quick": quick,
-    }
-    rows = []
-    for where in places(options.where, dense.PLACES, kind):
-        after = functools.partial(_add_hpl, arguments["repeats"]) if kind == "lu" else None
-        over = []
-        before = functools.partial(_trials, options, over)
-        found = dense.run_at(where, __name__, arguments, kind, after, before)
+    sizes = []
+    for place in places(options):
+        with scalapack.environment():
+            given = dense.arguments(options, place)
+            given["sizes"] = given["sizes"] or place.call(__name__, kind=kind, best=None, **given)
+            best, over = _best_of_trials(place, kind, given["sizes"], options.limit)
+            found = place.call(__name__, kind=kind, best=best, **given)
+            others = hpl.contenders(place, given["sizes"], options.repeats) if kind == "lu" else {}
         for size in found["sizes"]:
-            case, flops = dense.case_of(where, found, size["n"]), FLOPS[kind] * size["n"] ** 3
+            n, case = size["n"], dense.case_of(place, found, size["n"])
+            size["contenders"] += others.get(n, [])
             # Panels of L go along the rows of the grid, those of U (or of the mirrored triangle) along its columns.
-            limit = functools.partial(dense.limit_s, found, size["n"], flops=flops, part=0.5)
-            rows += dense.size_rows(case, size, flops, limit, (MKL, DEBIAN, hpl.NAME), "tilewave")
-            rows += [
-                missing(case, f"{name}, grid {grid[0]}x{grid[1]}: did not finish in {options.limit:g} s")
-                for n, name, grid in over
-                if n == size["n"]
-            ]
-    errors = [r.value for r in rows if r.contender.endswith("prediction error")]
-    if errors:
-        rows.append(row(f"{len(errors)} runs", "prediction error, median (target 8)", [statistics.median(errors)], "%"))
-    publish(kind, rows, json_path)
+            yield from dense.rows_of(case, found, size, KINDS[kind][0] * n**3, "tilewave", part=0.5)
+            for name, grid in [each[1:] for each in over if each[0] == n]:
+                yield missing(case, f"{name}, grid {grid[0]}x{grid[1]}: did not finish in {options.limit:g} s")
+            sizes.append(size)
+    yield from dense.summary(sizes)
 
 
-def _add_hpl(repeats, start, found):
-    """Add the times of HPL, where it is installed."""
-    sizes = {size["n"]: size for size in found["sizes"]}
-    for n, contender in hpl.contenders(start, found["ranks"], list(sizes), repeats).items():
-        sizes[n]["contenders"].append(contender)
-
-
-def predictions(kind, n, ranks):
+def _predictions(kind, n, ranks):
     """Rows of the best grid by prediction and of one row of ranks, on the fat tree."""
-    import tilewave as tw
-    from tilewave import _core
-    from tilewave.linalg.blas import blas
-
     matrix = _core.linalg.BlockCyclic(_core.linalg.Axis(n, ranks, -(-n // ranks)), _core.linalg.Axis(n, 1, n))
     problem = _core.linalg.PanelProblem(kind, matrix, 8, ranks, 1)
     machine = tw.Machine.load("fat-tree")._to_core()
     machine.host_of = list(range(ranks))
-    best_s, rows = {}, []
+    rows = []
     for grid in (None, (1, ranks)):
         options = _core.linalg.FactorOptions()
         options.grid = grid
         begin = time.perf_counter()
         plan = problem.played(blas(), "float64", problem.plans(kind, options), machine)[0]
-        planned_s, best_s[grid] = time.perf_counter() - begin, plan.predicted_s
-        name = f"grid {'x'.join(map(str, plan.grid))}, block {plan.block}, planned in {planned_s:.1f} s"
-        rows.append((f"predicted, n = {n}, {ranks} ranks", name, [plan.predicted_s], "s"))
-    return [row(*rows[0], ratio_to_contender=best_s[1, ranks] / best_s[None]), row(*rows[1])]
+        name = (
+            f"grid {'x'.join(map(str, plan.grid))}, block {plan.block}, planned in {time.perf_counter() - begin:.1f} s"
+        )
+        rows.append(row(f"predicted, n = {n}, {ranks} ranks", name, [plan.predicted_s], "s"))
+    rows[0].ratio_to_contender = rows[1].value / rows[0].value
+    return rows
 
 
-lu, cholesky, qr = (functools.partial(factors, kind) for kind in ROUTINES)
-
-
-def _trials(options, over, start, ranks, arguments):
-    """The arguments with sizes and the contenders' best blocks and grids; appends to `over` what took too long."""
-    kind, sizes = arguments["kind"], arguments["sizes"]
-    if not sizes:
-        around = {"least": options.least, "most": options.most} | {k: arguments[k] for k in ("rate", "quick")}
-        sizes = on_ranks(TRIALS, ranks, {"around": around}, runner=start)
-    best, slow = best_of_trials(start, kind, ranks, sizes, options.limit)
-    over += slow
-    return {**arguments, "sizes": sizes, "best": best}
+for each in KINDS:
+    benchmark(each, __doc__, places=dense.PLACES, options=OPTIONS)(functools.partial(factors, each))

@@ -4,6 +4,7 @@ Each figure is of processes of its own with a folder of caches of its own: the f
 what the first has left. Numba compiles with its cache on, in the same folder. Programs and processes go in turn.
 """
 
+import itertools
 import json
 import os
 import subprocess
@@ -11,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.results import missing, parser_of, publish, row, warn_of_load
+from bench.runner import benchmark, compared, missing
 
 PROCESSES = ("empty caches", "second process")
 #: By case: what is timed, in the order of the program; `bench/first_programs.py` has the programs.
@@ -23,35 +24,8 @@ CASES = {
     "in turn": ("first round", "second round", "a later round"),
     "poisson": ("first solution", "a later solution"),
 }
-OURS, NUMBA = "tilewave", "numba"
 #: Cases that Numba has loops for.
 LOOPS = ("import", "tiny nest", "sizes", "batch")
-
-
-def first(json_path=None, quick=False, args=()):
-    """First calls: import, a tiny nest, sizes of a stencil, a batch, nests in turn, Poisson."""
-    parser = parser_of("first", __doc__, CASES)
-    parser.add_argument("--repeat", type=int, default=1 if quick else 5, help="folders of caches, for each program")
-    asked = parser.parse_args(list(args))
-    warn_of_load("first")
-    rows = []
-    for case in asked.case:
-        rows += _rows(case, _times(case, asked.repeat, quick))
-    publish("first", rows, json_path)
-
-
-def _times(case, repeat, quick):
-    """By contender and process the times of the case's parts, a list for each."""
-    found = {}
-    for _ in range(repeat):
-        for contender in (OURS, NUMBA) if case in LOOPS else (OURS,):
-            with tempfile.TemporaryDirectory() as folder:
-                for process in PROCESSES:
-                    times = _run(contender, case, folder, quick)
-                    lists = found.setdefault((contender, process), [[] for _ in CASES[case]])
-                    for seconds, one in zip(lists, times, strict=False):
-                        seconds.append(one)
-    return found
 
 
 def _run(contender, case, folder, quick):
@@ -66,19 +40,20 @@ def _run(contender, case, folder, quick):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def _rows(case, found):
-    rows = []
-    for process in PROCESSES:
-        for k, part in enumerate(CASES[case]):
-            name = f"{case}: {part}, {process}"
-            ours, numba = found[OURS, process], found.get((NUMBA, process), [])
-            rows.append(row(name, OURS, ours[k], "s"))
-            if part == "calls":
-                rows[-1].fraction_of_limit = sum(ours[k + 1]) / sum(ours[k])
-            if k < len(numba) and numba[k]:
-                other = row(name, NUMBA, numba[k], "s")
-                rows[-1].ratio_to_contender = other.value / rows[-1].value
-                rows.append(other)
-            elif numba and not numba[0]:
-                rows.append(missing(name, "numba: not installed"))
-    return rows
+@benchmark("first", __doc__, cases=CASES)
+def first(options):
+    for case in options.case:
+        times = {}  # by contender, process and part
+        for _, contender in itertools.product(range(options.repeats), ("tilewave", "numba")):
+            if contender == "numba" and case not in LOOPS:
+                continue
+            with tempfile.TemporaryDirectory() as folder:
+                for process in PROCESSES:
+                    for part, seconds in zip(CASES[case], _run(contender, case, folder, options.quick), strict=False):
+                        times.setdefault((process, part), {}).setdefault(contender, []).append(seconds)
+        for process, part in itertools.product(PROCESSES, CASES[case]):
+            name, found = f"{case}: {part}, {process}", times[process, part]
+            limits = {"tilewave": times[process, "runs alone"]["tilewave"]} if part == "calls" else None
+            yield from compared(name, found, "s", limits=limits)
+            if case in LOOPS and "numba" not in times[process, CASES[case][0]]:
+                yield missing(name, "numba: not installed")

@@ -1,15 +1,16 @@
-"""Halo exchanges of two ranks: microseconds, against mpi4py by hand and against GHEX, in the same run."""
+"""Halo exchanges of two ranks: microseconds, against mpi4py by hand and against GHEX, in the same run.
 
-import random
-import statistics
-import sys
+GHEX's Python bindings, `pip install ghex` into a folder of TILEWAVE_CONTENDERS, are built from source: that needs
+Boost's headers, libnuma and an `mpicc` of the same MPI as here (the wheel `mpich`).
+"""
+
+import itertools
 
 import numpy as np
 import tilewave as tw
 
-from bench import halo_ghex
-from bench.dense import timed
-from bench.results import on_ranks, parser_of, publish, row
+from bench.contenders import module
+from bench.runner import Turn, benchmark, compared, here, race
 
 OURS, CHECKED = "tilewave", "tilewave, arguments compared"
 PACKED, TYPES = "mpi4py, packed by hand", "mpi4py, derived types"
@@ -20,70 +21,50 @@ BATCH_S = 4e-3  # of a contender's exchanges in a row
 
 
 def worker(cases, budget_s):
-    """Seconds an exchange takes for each contender of each case, interleaved, after one turn that is checked."""
-    context = tw.Context(threads=1)
-    found = []
-    for case in cases:
+    """{contender: seconds of an exchange} of each case, interleaved, after one turn that is checked."""
+    context, found = tw.Context(threads=1), []
+    for extent, axis, width, fields in cases:
         ends = []  # what is to be called when a case is over
-        shape = [context.size * case["extent"] if k == case["axis"] else case["extent"] for k in range(3)]
-        runs = contenders_of(context, ends, shape, case["axis"], case["width"], case["fields"])
-        times = race(context, runs, int(np.clip(budget_s / (BATCH_S * len(runs)), 3, 41)))
-        found.append(times)
+        shape = [context.size * extent if k == axis else extent for k in range(3)]
+        turns = contenders_of(context, ends, shape, axis, width, fields)
+        # A turn takes about BATCH_S for each.
+        left = race(context, turns, 0, batch_s=BATCH_S, budget_s=budget_s)
+        found.append({one.name: one.seconds for one in left})
         for end in ends:
             end()
-        if context.rank == 0:
-            print(".", end="", flush=True, file=sys.stderr)
     return found if context.rank == 0 else None
 
 
-def race(context, runs, turns):
-    """Seconds of one exchange by each of {name: (run, check)}, in changing order, after one that is checked."""
-    for run, check in runs.values():
-        run()
-        check()
-    counts = {name: max(1, int(BATCH_S / timed(context, run, 20))) for name, (run, _) in runs.items()}
-    times = {name: [] for name in runs}
-    for turn in range(turns):
-        for name in random.Random(turn).sample(list(runs), len(runs)):  # caches are as the one before leaves them
-            times[name].append(timed(context, runs[name][0], counts[name]))
-    return times
-
-
 def contenders_of(context, ends, shape, axis, width, fields):
-    """{name: (run, check)}: fields of a shape of three axes, shared along `axis`; what `ends` gets frees them."""
+    """Turns of fields of a shape of three axes, shared along `axis`; what `ends` gets frees them."""
     grid, halo = ([n if k == axis else other for k in range(3)] for n, other in ((context.size, 1), (width, 0)))
     made = [
         tw.field(tuple(shape), "f8", init=float(k + 1), halo=tuple(halo), grid=tuple(grid), context=context)
         for k in range(fields)
     ]
+    # Each rank has a neighbour on one side, the rank 0 above, the rank 1 below.
+    inside, halos = made[0].inside[axis], slice(0, width)
+    gives = slice(inside.start, inside.start + width)
+    if context.rank == 0:
+        gives, halos = slice(inside.stop - width, inside.stop), slice(inside.stop, inside.stop + width)
+    give, get = (tuple(at if k == axis else slice(None) for k in range(3)) for at in (gives, halos))
 
     def check():
         for k, field in enumerate(made):
             if not (field.local == k + 1).all():
                 raise SystemExit(f"halo: wrong values on rank {context.rank}")
-            field.local[_halo_slices(field, axis)] = 0
+            field.local[get] = 0
 
-    handle = tw.exchange(*made, corners=False, start=False)
-    runs = {OURS: (handle.run, check), CHECKED: (lambda: tw.exchange(*made, corners=False), check)}
-    arrays = [(field.local, *_faces(context, field, axis, width)) for field in made]
-    runs |= {PACKED: (_packed(context, ends, arrays), check), TYPES: (_derived(context, ends, arrays), check)}
-    if halo_ghex.load():
-        runs[halo_ghex.NAME] = halo_ghex.exchange_of(context, made, axis, width), check
-    return runs
-
-
-def _halo_slices(field, axis):
-    inside = field.inside[axis]
-    at = slice(0, inside.start) if inside.start else slice(inside.stop, None)
-    return tuple(at if k == axis else slice(None) for k in range(3))
-
-
-def _faces(context, field, axis, width):
-    """Slices of `local` to be sent and received: each rank has a neighbour on one side."""
-    inside = field.inside[axis]
-    low, high = (inside.start, inside.start + width), (inside.stop - width, inside.stop)
-    give, get = (high, (inside.stop, inside.stop + width)) if context.rank == 0 else (low, (0, width))
-    return [tuple(slice(*at) if k == axis else slice(None) for k in range(3)) for at in (give, get)]
+    arrays = [(field.local, give, get) for field in made]
+    runs = {
+        OURS: tw.exchange(*made, corners=False, start=False).run,
+        CHECKED: lambda: tw.exchange(*made, corners=False),
+        PACKED: _packed(context, ends, arrays),
+        TYPES: _derived(context, ends, arrays),
+    }
+    if module("ghex"):
+        runs["GHEX"] = _ghex(context, made, axis, width)
+    return [Turn(name, run, check=check) for name, run in runs.items()]
 
 
 def _packed(context, ends, arrays):
@@ -132,29 +113,46 @@ def _derived(context, ends, arrays):
     return run
 
 
+def _ghex(context, fields, axis, width):
+    """GHEX's exchange, of ranks along `axis`."""
+    from ghex.context import make_context
+    from ghex.structured import cartesian_sets as sets
+    from ghex.structured import regular
+    from mpi4py import MPI
+
+    first, world = fields[0], make_context(MPI.COMM_WORLD, False)
+    begins = [o + at.start for o, at in zip(first.origin, first.inside, strict=True)]
+    extents = [at.stop - at.start for at in first.inside]
+    domain = sets.ProductSet(*(sets.UnitRange(b, b + n) for b, n in zip(begins, extents, strict=True)))
+    everything = sets.ProductSet(*(sets.UnitRange(0, n) for n in first.shape))
+    local = regular.DomainDescriptor(context.rank, domain)
+    halos = tuple((width, width) if k == axis else (0, 0) for k in range(len(extents)))
+    generator = regular.HaloGenerator(everything, halos, (False,) * len(extents))
+    pattern, offsets = regular.make_pattern(world, generator, [local]), tuple(at.start for at in first.inside)
+    described = [regular.make_field_descriptor(local, f.local, offsets, f.local.shape) for f in fields]
+    infos, exchange = [pattern(each) for each in described], regular.make_communication_object(world)
+
+    def run(used=(world, pattern, described)):  # GHEX refers to what it was made of
+        exchange.exchange(infos).wait()
+
+    return run
+
+
 # --- what to run, and what came out ---------------------------------------------------------------
 
 
-def halo(json_path=None, quick=False, args=()):
-    """Faces normal to each axis, widths 1 and 4, 1 and 4 fields, against mpi4py by hand and, where it is, GHEX."""
-    parser = parser_of("halo", __doc__)
-    parser.add_argument("--extent", type=int, action="append", help="points a rank along each axis (default 32, 128)")
-    parser.add_argument("--seconds", type=float, default=1.0, help="about how long a case is repeated (default 1)")
-    options = parser.parse_args(list(args))
-    cases = [
-        dict(extent=extent, axis=axis, width=width, fields=fields)
-        for extent in options.extent or ([32] if quick else [32, 128])
-        for axis in range(3)
-        for width in (1, 4)
-        for fields in (1, 4)
-    ]
-    found = on_ranks("bench.halo", 2, {"cases": cases, "budget_s": 0.05 if quick else options.seconds})
-    rows = []
-    for case, times in zip(cases, found, strict=True):
-        label = "{extent}^3 f8, faces normal to axis {axis}, width {width}, {fields} field(s)".format(**case)
-        for name, seconds in times.items():
-            theirs = [times[t] for t in (PACKED, TYPES, halo_ghex.NAME) if t in times]
-            better = [min(at) for at in zip(*theirs, strict=True)]
-            ratio = statistics.median(b / s for b, s in zip(better, seconds, strict=True))
-            rows.append(row(label, name, [1e6 * s for s in seconds], "us", ratio_to_contender=ratio))
-    publish("halo", rows, json_path)
+@benchmark(
+    "halo",
+    __doc__,
+    options={
+        "--extent": {"type": int, "action": "append", "help": "points a rank along each axis (default 32, 128)"},
+        "--seconds": {"type": float, "default": 1.0, "help": "about how long a case is repeated (default 1)"},
+    },
+)
+def halo(options):
+    extents = options.extent or ([32] if options.quick else [32, 128])
+    cases = list(itertools.product(extents, range(3), (1, 4), (1, 4)))
+    found = here(2).call(__name__, cases=cases, budget_s=0.05 if options.quick else options.seconds)
+    for (extent, axis, width, fields), times in zip(cases, found, strict=True):
+        case = f"{extent}^3 f8, faces normal to axis {axis}, width {width}, {fields} field(s)"
+        yield from compared(case, times, "us")

@@ -7,13 +7,13 @@ Makefile puts it. Of its settings six kinds of broadcasts and look-aheads 0 and 
 import tempfile
 from pathlib import Path
 
-from bench.scalapack import roots
+from bench.contenders import roots
 
 NAME = "HPL"
 BROADCASTS = ("ring", "modified ring", "2-ring", "modified 2-ring", "long", "modified long")
 DEPTHS = (0, 1)
 BLOCK = 128
-#: The rest as HPL's documents advise; a grid of one row, as our block columns lie.
+#: The rest as HPL's documents advise; a grid of one row, as our block columns lie. It reads the first words of a line.
 INPUT = """HPLinpack benchmark input file
 written by tilewave bench lu
 HPL.out      output file name
@@ -48,55 +48,30 @@ HPL.out      output file name
 """
 
 
-def program():
-    """The path of xhpl; None where there is none."""
-    return next((path for root in roots() for path in sorted(root.glob("bin/*/xhpl"))), None)
-
-
-def contenders(start, ranks, sizes, repeats):
-    """{n: the fastest setting, as a contender of `bench lu`}; {} without HPL.
-
-    Parameters
-    ----------
-    start : function
-        Of a command and a number of ranks: runs it, and returns its exit code.
-    """
-    if program() is None:
+def contenders(place, sizes, repeats):
+    """{n: [the fastest setting, as a contender of `bench lu`]}; {} without HPL."""
+    program = next((path for root in roots() for path in sorted(root.glob("bin/*/xhpl"))), None)
+    if program is None:
         return {}
-    every = _times(start, ranks, sizes, range(len(BROADCASTS)), DEPTHS)
-    found = {}
-    for size in sizes:
-        best = min((key for key in every if key[0] == size), key=lambda key: every[key], default=None)
-        if best is None:
-            continue
-        n, depth, kind = best
-        seconds = _times(start, ranks, [n] * repeats, [kind], [depth])[best]
+    every, found = _times(place, program, sizes, range(len(BROADCASTS)), DEPTHS), {}
+    for size in {n for n, _, _ in every}:
+        best = n, depth, kind = min((key for key in every if key[0] == size), key=every.get)
+        seconds = _times(place, program, [n] * repeats, [kind], [depth])[best]
         name = f"{NAME}, {BROADCASTS[kind]}, depth {depth}, block {BLOCK}"
-        found[n] = {"name": name, "family": NAME, "grid": (1, ranks), "seconds": seconds, "plan": ""}
+        found[n] = [{"name": name, "family": NAME, "grid": (1, place.ranks), "seconds": seconds}]
     return found
 
 
-def _times(start, ranks, sizes, kinds, depths):
+def _times(place, program, sizes, kinds, depths):
     """{(n, depth, kind of broadcast): seconds of each run}."""
-    many = lambda values: " ".join(map(str, values))
+    lists = {"sizes": sizes, "broadcasts": kinds, "ahead": depths}
+    counts = {"count": len(sizes), "kinds": len(kinds), "depths": len(depths), "block": BLOCK, "ranks": place.ranks}
     with tempfile.TemporaryDirectory(prefix="tilewave-hpl.") as folder:
-        text = INPUT.format(
-            count=len(sizes),
-            sizes=many(sizes),
-            block=BLOCK,
-            ranks=ranks,
-            kinds=len(kinds),
-            broadcasts=many(kinds),
-            depths=len(depths),
-            ahead=many(depths),
-        )
-        (Path(folder) / "HPL.dat").write_text(text)
+        texts = {name: " ".join(map(str, values)) for name, values in lists.items()}
+        Path(folder, "HPL.dat").write_text(INPUT.format(**counts, **texts))
         # Ranks may start anywhere: HPL reads its settings where it stands.
-        code = start(["sh", "-c", f"cd '{folder}' && exec '{program()}'"], ranks)
-        out = Path(folder) / "HPL.out"
-        if code or not out.exists():
-            raise SystemExit(f"bench lu: HPL ended with exit code {code}")
-        text = out.read_text()
+        place.output("sh", "-c", f"cd '{folder}' && exec '{program}'")
+        text = Path(folder, "HPL.out").read_text()
     if " FAILED" in text:
         raise SystemExit("bench lu: HPL has wrong values")
     seconds = {}

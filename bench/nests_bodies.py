@@ -68,3 +68,50 @@ def gauss_seidel(u, t, i, j, k):
 def sor(u, f, t, i, j, *, w):
     mean = 0.25 * (u[t+1, i-1, j] + u[t+1, i, j-1] + u[t, i+1, j] + u[t, i, j+1] + f[i, j])
     u[t+1, i, j] = u[t, i, j] + w * (mean - u[t, i, j])
+
+
+@tw.nest
+def one(A, i, j, k):
+    A[i, j, k] = 0.3 * A[i-1, j, k] + 0.3 * A[i, j-1, k] + 0.3 * A[i, j, k-1]
+
+
+@tw.nest
+def two(A, B, i, j, k):
+    A[i, j, k] = 0.3 * A[i-1, j, k] + 0.3 * A[i, j-1, k] + 0.3 * A[i, j, k-1] + B[i, j, k]
+
+
+@tw.nest
+def four(A, B, C, D, i, j, k):
+    A[i, j, k] = 0.3 * A[i-1, j, k] + 0.3 * A[i, j-1, k] + 0.3 * A[i, j, k-1] + B[i, j, k] + C[i, j, k] + D[i, j, k]
+
+
+def plain_four(c, A, B, C, D, i, j, k):
+    A[i, j, k] = c * A[i-1, j, k] + c * A[i, j-1, k] + c * A[i, j, k-1] + B[i, j, k] + C[i, j, k] + D[i, j, k]
+
+
+def warping_in_two_rows(x, y, b):
+    """The distance of a pair of series."""
+    last, row = np.full(y.shape[1] + 1, np.inf), np.full(y.shape[1] + 1, np.inf)
+    last[0] = 0.0
+    for i in range(x.shape[1]):
+        for j in range(1, y.shape[1] + 1):
+            row[j] = abs(x[b, i] - y[b, j - 1]) + min(last[j], row[j - 1], last[j - 1])
+        last, row = row, last
+        row[0] = np.inf
+    return last[-1]
+
+
+def scores_in_two_rows(a, b, p, match, mismatch, start, extend):
+    """The score of a pair of sequences."""
+    H, F = np.zeros(b.shape[1] + 1, np.int16), np.zeros(b.shape[1] + 1, np.int16)
+    best = 0
+    for i in range(a.shape[1]):
+        before, left, e = 0, 0, 0
+        for j in range(1, b.shape[1] + 1):
+            e = max(e - extend, left - start)
+            f = max(F[j] - extend, H[j] - start)
+            h = max(before + (match if a[p, i] == b[p, j - 1] else mismatch), 0, e, f)
+            before, left = H[j], h
+            F[j], H[j] = f, h
+            best = max(best, h)
+    return best

@@ -75,7 +75,7 @@ extern "C" void wake() {
 }
 
 // The memory's share of such a sweep: each line is read and written back once.
-extern "C" void update(double* A, Size n, int threads) {
+extern "C" void update(double* A, Size n, Size threads) {
 #pragma omp parallel for schedule(static) num_threads(threads)
     for (Size x = 0; x < n * n; ++x) A[x] *= 0.999;
 }
@@ -84,8 +84,8 @@ extern "C" void update(double* A, Size n, int threads) {
 
 // Scores of pairs of sequences by a function of parasail's, which returns a structure that the score begins.
 extern "C" void parasail_scores(int* (*align)(const char*, int, const char*, int, int, int, const void*),
-                                void (*release)(int*), const char* a, int n, const char* b, int m, Size pairs,
-                                int start, int extend, const void* matrix, int threads, int* scores) {
+                                void (*release)(int*), const char* a, const char* b, Size pairs, Size n, Size m,
+                                Size start, Size extend, const void* matrix, Size threads, int* scores) {
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 64)
     for (Size p = 0; p < pairs; ++p) {
         int* result = align(a + p * n, n, b + p * m, m, start, extend, matrix);
@@ -125,7 +125,7 @@ extern "C" void gauss_seidel(double* u, Size n, Size sweeps) {
 
 // A wavefront in time: sweep t follows sweep t - 1, run by the thread before, a plane behind it; one thread takes
 // `together` sweeps in turn, plane by plane.
-extern "C" void gauss_seidel_wavefront(double* u, Size n, Size sweeps, Size together, int threads) {
+extern "C" void gauss_seidel_wavefront(double* u, Size n, Size sweeps, Size together, Size threads) {
     const Size groups = (sweeps + together - 1) / together;
     std::vector<Count> planes(groups);
 #pragma omp parallel num_threads(threads)

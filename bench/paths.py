@@ -1,32 +1,25 @@
 """Each fast path on and off, in cases that users have it for: milliseconds, and the median of the paired ratios.
 
-``tilewave bench paths [--path NAME] [--where 1x1,2x1] [--json FILE] [--quick]``; NAME: fast paths, with commas. On and
-off are two contexts of one process or job, with different arrays, which take turns; results must be equal bit for bit.
+``tilewave bench paths [--case NAME,...] [--where 1x1,2x1] [--json FILE] [--quick]``; NAME: fast paths. With and without
+it are two contexts of one process or job, with different arrays, which take turns; results must be equal bit for bit.
 """
 
 import os
-import statistics
-import sys
-import time
 
 import numpy as np
 import tilewave as tw
-from tilewave import _core
+from tilewave import _core, units
 
 from bench.costs_bodies import dependent, functions
-from bench.dense import timed
-from bench.nests_arrays import four, one
-from bench.nests_bodies import SCORES, recurrence, relax, smith_waterman, smith_waterman_by_table, sor
+from bench.nests_bodies import SCORES, four, one, recurrence, relax, smith_waterman, smith_waterman_by_table, sor
 from bench.planning_bodies import heat2
 from bench.programs_bodies import one_colour
-from bench.results import on_ranks, parser_of, row, warn_of_load, write
+from bench.runner import Turn, benchmark, compared, must_equal, places, race, ratio
 from bench.stencils_bodies import heat
 
 #: A path that gains less in all its cases is a candidate to go (decision 23).
 WORTH = 1.12
-
-#: Seconds that the turns of a case may take, about, and at least one visit of a contender.
-BUDGET_S, VISIT_S = 3.0, 5e-3
+WITHOUT = "without it"
 
 
 @tw.nest
@@ -194,13 +187,13 @@ CASES = {
 
 
 def worker(names, quick):
-    """[name, case, seconds with the path on, without it], on rank 0."""
+    """[path, case, seconds by contender], on rank 0."""
     found = []
     for name in names:
         for case, ranks, make in CASES[name]:
             if ranks == tw.size:
-                label = f"{case}, {ranks} rank{'s' * (ranks > 1)}"
-                found.append([name, label, *_raced(label, [_context(off) for off in ("", name)], make, quick)])
+                label = f"{case}, {units.count(ranks, 'rank')}"
+                found.append([name, label, _raced(label, [_context(off) for off in ("", name)], make, quick)])
     return found if tw.rank == 0 else None
 
 
@@ -217,60 +210,24 @@ def _raced(label, contexts, make, quick):
     runs, arrays = zip(*(make(context, quick) for context in contexts), strict=True)
     for _ in range(4):  # plans are final, and memory is there
         results = [run() for run in runs]
-    for one_array, other in zip(*arrays, strict=True):
-        whole = [each.gather() if isinstance(each, tw.Field) else each for each in (one_array, other)]
-        if whole[0] is not None and whole[0].tobytes() != whole[1].tobytes():
-            raise SystemExit(f"bench paths: {label}: results with and without the path differ")
-    if np.isscalar(results[0]) and results[0] != results[1]:
-        raise SystemExit(f"bench paths: {label}: results {results[0]} and {results[1]} differ")
-    world = contexts[0]._core
-    once_s = timed(contexts[0], runs[0])
-    count = 1 if quick else max(1, round(VISIT_S / once_s))
-    turns = 2 if quick else min(31, max(7, round(BUDGET_S / (2 * count * once_s))))
-    count, turns = world.allreduce_min([count, turns])
-    times, end = [[], []], time.perf_counter() + 3 * BUDGET_S
-    for turn in range(turns):
-        for which in (0, 1) if turn % 2 else (1, 0):
-            times[which].append(timed(contexts[0], runs[which], count))
-        if turn > 2 and not world.allreduce_min([int(time.perf_counter() < end)])[0]:
-            break  # other work has the CPUs
-    return times
+    for pair in zip(*arrays, strict=True):
+        whole = [each.gather() if isinstance(each, tw.Field) else each for each in pair]
+        if whole[0] is not None:
+            must_equal(f"bench paths: {label}", dict(zip(("with", "without"), whole, strict=True)))
+    if np.isscalar(results[0]):
+        must_equal(f"bench paths: {label}", dict(zip(("with", "without"), results, strict=True)))
+    turns = [Turn(name, run) for name, run in zip(("tilewave", WITHOUT), runs, strict=True)]
+    left = race(contexts[0], turns, 2, **({} if quick else {"batch_s": 5e-3, "budget_s": 3.0}))
+    return {one.name: one.seconds for one in left}
 
 
-def paths(json_path=None, quick=False, args=()):
-    """Each fast path on and off."""
-    parser = parser_of("paths", __doc__)
-    parser.add_argument("--path", default=",".join(_core.fast_paths), help="fast paths, with commas")
-    parser.add_argument("--where", default="1x1,2x1", help="ranks x lanes, with commas: of 1x1, 2x1")
-    options = parser.parse_args(list(args))
-    names = _core.names_of(_core.paths_off(options.path)).split(", ")
-    warn_of_load("paths")
-    found = []
-    for ranks in (int(where.partition("x")[0]) for where in options.where.split(",")):
-        wanted = [name for name in names if any(case[1] == ranks for case in CASES.get(name, ()))]
-        if wanted:
-            found += on_ranks(__name__, ranks, {"names": wanted, "quick": quick})
-    _show(found)
-    rows = []
-    for name, case, on, off in sorted(found, key=lambda one: names.index(one[0])):
-        ratio = statistics.median(slow / fast for fast, slow in zip(on, off, strict=True))
-        rows.append(row(f"{name}: {case}", "on", [1e3 * s for s in on], "ms", ratio_to_contender=ratio))
-        rows.append(row(f"{name}: {case}", "off", [1e3 * s for s in off], "ms"))
-    write("paths", rows, json_path)
-
-
-def _show(found):
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title="tilewave bench paths", title_justify="left", caption="medians, in ms; off / on")
-    for head in ("path", "case", "on", "off", "ratio"):
-        table.add_column(head, justify="left" if head in ("path", "case") else "right")
+@benchmark("paths", __doc__, cases=_core.fast_paths, places=("1x1", "2x1"))
+def paths(options):
     gains = {}
-    for name, case, on, off in found:
-        gains.setdefault(name, []).append(statistics.median(np.divide(off, on)))
-        times = [f"{1e3 * statistics.median(each):.4g}" for each in (on, off)]
-        table.add_row(name, case, *times, f"{gains[name][-1]:.2f}")
-    Console(width=None if sys.stdout.isatty() else 130).print(table)
+    for place in places(options):
+        names = [name for name in options.case if any(case[1] == place.ranks for case in CASES.get(name, ()))]
+        for name, case, times in place.call(__name__, names=names, quick=options.quick) if names else ():
+            gains.setdefault(name, []).append(ratio(times[WITHOUT], times["tilewave"]))
+            yield from compared(f"{name}: {case}", times, "ms")
     if low := [name for name, ratios in gains.items() if max(ratios) < WORTH]:
         print(f"gain less than {WORTH - 1:.0%} in every case here: {', '.join(low)}")

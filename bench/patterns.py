@@ -1,19 +1,22 @@
-"""Communication patterns against the calls of the MPI library, in the same run."""
+"""Communication patterns against the calls of the MPI library, in the same run.
 
+``tilewave bench patterns [--where NAME,...] [--case NAME,...] [--size NAME] [--json FILE] [--quick]``;
+places: 2x1 (ranks x threads here), or HOSTS@RATE as in 4@1gbit (hosts in a box; needs root). The limit is the rate of
+the line, or a copy in memory.
+"""
+
+import itertools
 import math
-import random
-import statistics
-import sys
 import time
 
 import numpy as np
 import tilewave as tw
 
-from bench.cluster import LINE_BYTES_S, cluster_tool, on_hosts
-from bench.dense import slowest_s
-from bench.results import on_ranks, parser_of, publish, row
+from bench.dense import RATES
+from bench.runner import LINE_BYTES_S, Turn, benchmark, compared, places, race, row
 
 PATTERNS = ("broadcast", "reduce", "spread", "multi_reduce", "send")
+PARTS = ("spread", "multi_reduce")  # of which each rank has a part of the matrix
 SIZES = {"1KB": 1 << 10, "8KB": 8 << 10, "64KB": 64 << 10, "1MB": 10**6, "8MB": 8 * 10**6, "64MB": 64 * 10**6}
 OURS, CHECKED, DATATYPE, PACKED, BUFFERED = (
     "tilewave",
@@ -29,36 +32,12 @@ ATTACHED = []  # the memory for MPI's buffered sends
 
 
 def worker(cases, budget_s, rest_s):
-    """Seconds of each contender of each case, interleaved, after one turn that is checked."""
-    context = tw.Context(threads=1)
-    found = []
-    for case in cases:
-        runs = _contenders(context, **case)
-        times = {name: [] for name in runs}
-        turns, turn = 3, 0
-        while turn <= turns:
-            for name in random.Random(turn).sample(list(runs), len(runs)):  # caches are as the one before leaves them
-                prepare, run, check = runs[name]
-                prepare()
-                context._core.barrier()
-                if rest_s:  # let the links' token buckets fill
-                    time.sleep(rest_s)
-                    context._core.barrier()
-                begin = time.perf_counter()
-                run()
-                slowest = slowest_s(context, time.perf_counter() - begin)
-                if turn:
-                    times[name].append(slowest)
-                else:
-                    check()
-            if turn == 1:
-                once = sum(t[0] for t in times.values())
-                turns = int(np.clip(budget_s / max(once, 1e-6), 3, 41))
-                turns = context._core.allreduce_min([turns])[0]
-            turn += 1
-        found.append(times)
-        if context.rank == 0:
-            print(".", end="", flush=True, file=sys.stderr)
+    """{contender: seconds} of each case, interleaved, after one turn that is checked."""
+    context, found = tw.Context(threads=1), []
+    for pattern, rows, cols, strided in cases:
+        turns = (_sends if pattern == "send" else _turns)(context, pattern, rows, cols, strided)
+        left = race(context, turns, 0, budget_s=budget_s, rest_s=rest_s)
+        found.append({one.name: one.seconds for one in left})
     return found if context.rank == 0 else None
 
 
@@ -68,46 +47,37 @@ def _matrix(rows, cols, strided, fill):
     return big[:, :cols]
 
 
-def _contenders(context, pattern, rows, cols, strided):
-    """{name: (prepare, run, check)} of one case on this rank."""
-    if pattern == "send":
-        return _send_contenders(context, rows, cols, strided)
+def _turns(context, pattern, rows, cols, strided):
+    """Contenders of a pattern on this rank."""
     p, rank = context.size, context.rank
     values = np.arange(rows * cols, dtype="f8").reshape(rows, cols) % 251
     part = slice(rank * (cols // p), (rank + 1) * (cols // p))
     whole = _matrix(rows, cols, strided, values)
-    share = _matrix(rows, cols // p, strided, values[:, part])
-    out = _matrix(rows, cols // p, strided, 0) if pattern == "multi_reduce" else _matrix(rows, cols, strided, 0)
-    function = getattr(tw.patterns, pattern)
     gives, gets, expected = {
-        "broadcast": (whole, None, values),
-        "reduce": (whole, out if rank == 0 else None, values * p if rank == 0 else None),
-        "spread": (share, out, values),
-        "multi_reduce": (whole, out, values[:, part] * p),
-    }[pattern]
+        "broadcast": lambda: (whole, None, values),
+        "reduce": lambda: (whole, _matrix(rows, cols, strided, 0), values * p) if rank == 0 else (whole, None, None),
+        "spread": lambda: (_matrix(rows, cols // p, strided, values[:, part]), _matrix(rows, cols, strided, 0), values),
+        "multi_reduce": lambda: (whole, _matrix(rows, cols // p, strided, 0), values[:, part] * p),
+    }[pattern]()
     result = gives if pattern == "broadcast" else gets
 
-    def prepare():
-        if pattern == "broadcast" and rank:
-            whole[...] = -2
-        elif gets is not None:
-            gets[...] = -2
+    def ready():
+        if result is not None and not (pattern == "broadcast" and rank == 0):
+            result[...] = -2
 
     def check():
         if expected is not None and not np.array_equal(result, expected):
             raise SystemExit(f"{pattern}: wrong result on rank {rank}")
 
-    arguments = {"context": context} if pattern == "broadcast" else {"context": context, "out": gets}
-    handle = function(gives, start=False, **arguments)
-    runs = {OURS: (prepare, handle._core.run, check)}
-    runs[CHECKED] = (prepare, lambda: function(gives, **arguments), check)
-    ways = {PACKED: True} if pattern in ("reduce", "multi_reduce") else {DATATYPE: False, PACKED: True}
+    function = getattr(tw.patterns, pattern)
+    given = {"context": context} if pattern == "broadcast" else {"context": context, "out": gets}
+    runs = {OURS: function(gives, start=False, **given)._core.run, CHECKED: lambda: function(gives, **given)}
     if not strided and pattern == "broadcast":
-        ways = {"MPI": False}
-    for name, packed in ways.items():
-        native = _packed(pattern, gives, gets, p) if packed else _derived(pattern, gives, gets, p)
-        runs[name] = (prepare, native, check)
-    return runs
+        runs["MPI"] = _derived(pattern, gives, gets, p)
+    else:
+        runs |= {DATATYPE: _derived(pattern, gives, gets, p)} if pattern in ("broadcast", "spread") else {}
+        runs[PACKED] = _packed(pattern, gives, gets, p)
+    return [Turn(name, run, ready, check) for name, run in runs.items()]
 
 
 def _packed(pattern, gives, gets, ranks):
@@ -118,7 +88,7 @@ def _packed(pattern, gives, gets, ranks):
 
     def without_gaps(matrix, whole):
         """Memory for the parts of a matrix one after another, and each part's beside where it lies in the matrix."""
-        if matrix is None or not whole and matrix.flags.c_contiguous:
+        if matrix is None or (not whole and matrix.flags.c_contiguous):
             return matrix, []
         parts = np.split(matrix, ranks if whole else 1, axis=1)
         memory = np.empty((len(parts), *parts[0].shape))
@@ -166,13 +136,13 @@ def _derived(pattern, gives, gets, ranks):
     return lambda: world.Allgather(part, [whole[0], 1, whole[2]])
 
 
-def _send_contenders(context, rows, cols, strided):
+def _sends(context, _pattern, rows, cols, strided):
     """Until the matrix is at the other end: rank 0 to the last rank."""
     rank, last = context.rank, context.size - 1
     values = np.arange(rows * cols, dtype="f8").reshape(rows, cols)
     M = _matrix(rows, cols, strided, values)
 
-    def prepare():
+    def ready():
         if rank == last:
             M[...] = -2
 
@@ -187,11 +157,9 @@ def _send_contenders(context, rows, cols, strided):
         if rank == last and not np.array_equal(M, values):
             raise SystemExit("send: wrong result")
 
-    runs = {OURS: (prepare, run, check)}
     # MPI's buffered send is the matching call; the others return when the matrix has left, not at once.
-    for name in (DATATYPE, PACKED, BUFFERED):
-        runs[name] = (prepare, _native_send(M, last, name), check)
-    return runs
+    runs = {OURS: run, **{name: _native_send(M, last, name) for name in (DATATYPE, PACKED, BUFFERED)}}
+    return [Turn(name, run, ready, check) for name, run in runs.items()]
 
 
 def _native_send(M, last, name):
@@ -223,51 +191,14 @@ def _native_send(M, last, name):
 # --- what to run, and what came out ---------------------------------------------------------------
 
 
-def _options(args):
-    parser = parser_of("patterns", __doc__)
-    parser.add_argument("--ranks", type=int, default=2, help="ranks, or hosts with --cluster (default 2)")
-    parser.add_argument("--cluster", metavar="RATE", help="on hosts in a box joined at RATE, as 1gbit (needs root)")
-    parser.add_argument("--pattern", action="append", choices=PATTERNS, help="only this one; may be repeated")
-    parser.add_argument("--size", action="append", choices=list(SIZES), help="only this one; may be repeated")
-    parser.add_argument("--seconds", type=float, default=4.0, help="about how long a case is repeated (default 4)")
-    return parser.parse_args(list(args))
-
-
 def _shape(pattern, size, ranks):
     cols = int(2 ** np.clip(np.round(np.log2(math.sqrt(size / 8))), 2, 9))
-    if pattern in ("spread", "multi_reduce"):
-        cols = max(cols // ranks, 1) * ranks
+    cols = max(cols // ranks, 1) * ranks if pattern in PARTS else cols
     return max(round(size / 8 / cols), 1), cols
 
 
-def _cases(options, quick):
-    """(label, case) of everything that is measured; a case is what `_contenders` takes."""
-    p = options.ranks
-    patterns = options.pattern or PATTERNS
-    names = options.size or (["1KB", "64KB"] if quick else list(SIZES))
-    found = []
-    for pattern in patterns:
-        for strided in (False, True):
-            for name in names:
-                m, n = _shape(pattern, SIZES[name], p)
-                found.append(
-                    (
-                        f"{pattern} {name} {'strided' if strided else 'contiguous'}",
-                        dict(pattern=pattern, rows=m, cols=n, strided=strided),
-                    )
-                )
-    return found
-
-
-def _bytes_moved(case, ranks):
-    """What each link must carry at the least."""
-    whole = 8 * case["rows"] * case["cols"]
-    return whole * (ranks - 1) // ranks if case["pattern"] in ("spread", "multi_reduce") else whole
-
-
 def _memory_bytes_s():
-    a, b = np.ones(4 << 20), np.ones(4 << 20)
-    times = []
+    a, b, times = np.ones(4 << 20), np.ones(4 << 20), []
     for _ in range(7):
         begin = time.perf_counter()
         np.copyto(b, a)
@@ -275,49 +206,29 @@ def _memory_bytes_s():
     return a.nbytes / min(times)
 
 
-def patterns(json_path=None, quick=False, args=()):
-    """Every pattern, contiguous and strided, by size, against MPI's matching call."""
-    options = _options(args)
-    cases = _cases(options, quick)
-    arguments = {
-        "cases": [case for _, case in cases],
-        "budget_s": 0.05 if quick else options.seconds,
-        "rest_s": 0.005 if options.cluster else 0,
-    }
-    if options.cluster:
-        with cluster_tool("patterns").Cluster(hosts=options.ranks, rate=options.cluster, name="twbench") as cluster:
-            found = on_ranks("bench.patterns", options.ranks, arguments, runner=on_hosts(cluster))
-        limit = LINE_BYTES_S * _gigabits(options.cluster)
-    else:
-        found = on_ranks("bench.patterns", options.ranks, arguments)
-        limit = _memory_bytes_s()
-    rows = []
-    for (label, case), times in zip(cases, found, strict=True):
-        rows += _rows(label, case, times, options.ranks, limit)
-    publish("patterns", rows, json_path)
-
-
-def _gigabits(rate):
-    if rate == "none":
-        return float("inf")
-    return float(rate.rstrip("bitkmg")) * {"g": 1.0, "m": 1e-3, "k": 1e-6}[rate.removesuffix("bit")[-1]]
-
-
-def _rows(label, case, times, ranks, limit_bytes_s):
-    moved = _bytes_moved(case, ranks)
-    theirs = [name for name in times if name.startswith("MPI")]
-    rows = []
-    for name, seconds in times.items():
-        better = [min(times[t][i] for t in theirs) for i in range(len(seconds))]
-        rows.append(
-            row(
-                label,
-                name,
-                [1e3 * s for s in seconds],
-                "ms",
-                ratio_to_contender=statistics.median(b / s for b, s in zip(better, seconds, strict=True)),
-                fraction_of_limit=moved / limit_bytes_s / statistics.median(seconds),
-            )
-        )
-        rows.append(row(label, name, [moved / s / 1e6 for s in seconds], "MB/s"))
-    return rows
+@benchmark(
+    "patterns",
+    __doc__,
+    cases=PATTERNS,
+    places=("2x1", "2@100mbit", "2@1gbit", "4@100mbit", "4@1gbit"),
+    usual=("2x1",),
+    options={
+        "--size": {"action": "append", "choices": list(SIZES), "help": "only this one; may be repeated"},
+        "--seconds": {"type": float, "default": 4.0, "help": "about how long a case is repeated (default 4)"},
+    },
+)
+def patterns(options):
+    sizes = options.size or (["1KB", "64KB"] if options.quick else list(SIZES))
+    asked = list(itertools.product(options.case, (False, True), sizes))
+    for place in places(options):
+        cases = [(pattern, *_shape(pattern, SIZES[size], place.ranks), strided) for pattern, strided, size in asked]
+        budget_s, rest_s = 0.05 if options.quick else options.seconds, 0.005 if place.cluster else 0.002
+        found = place.call(__name__, cases=cases, budget_s=budget_s, rest_s=rest_s)
+        limit = LINE_BYTES_S * RATES[place.cluster.rate] if place.cluster else _memory_bytes_s()
+        for (pattern, strided, size), (_, rows, cols, _), times in zip(asked, cases, found, strict=True):
+            case = f"{place.name}, {pattern} {size} {'strided' if strided else 'contiguous'}"
+            # What each link must carry at the least.
+            moved = 8 * rows * cols * ((place.ranks - 1) / place.ranks if pattern in PARTS else 1)
+            for one in compared(case, times, "ms", limits={name: [moved / limit] for name in times}):
+                rates = [moved / s / 1e6 for s in times[one.contender]]
+                yield from (one, row(case, one.contender, rates, "MB/s"))

@@ -1,9 +1,9 @@
 """Plans against brute force, and predictions against measurements.
 
-``tilewave bench plan [--where NAME,...] [--json FILE] [--quick]``; NAME: 1x1, 1x2, 2x1 (ranks x threads
-here), or HOSTS@RATE as in 2@1gbit (hosts in a box; needs root). Brute force goes over mapping dimension, all ranks or
-one (or what else was simulated), schedule and look-ahead, grouping and slices, tile heights by factors of two around
-the planned one, other tiles and temporal blocking; its best three are timed once more in turn with the plan, the
+``tilewave bench plan [--where NAME,...] [--case NAME,...] [--json FILE] [--quick]``; places: 1x1, 1x2, 2x1 (ranks x
+threads here), or HOSTS@RATE as in 2@1gbit (hosts in a box; needs root). Brute force goes over mapping dimension, all
+ranks or one (or what else was simulated), schedule and look-ahead, grouping and slices, tile heights by factors of two
+around the planned one, other tiles and temporal blocking; its best three are timed once more in turn with the plan, the
 shorter the run the more often. Regret: the plan's median over the best one's. Error: |predicted - measured| / measured,
 of a plan made before the grid and run after it.
 """
@@ -17,61 +17,35 @@ from tilewave.allgather import allgather
 from tilewave.errors import ConfigError
 from tilewave.machine import known
 
-from bench.cluster import at_place, place_option, places
 from bench.planning_bodies import PROBLEMS
-from bench.results import on_ranks, parser_of, publish, row
+from bench.runner import Own, Turn, benchmark, error_percent, places, race, row
 
-HERE = [
-    ("linear", (64, 64, 256)),
-    ("linear", (64, 64, 8192)),
-    ("roots", (64, 64, 4096)),
-    ("decay", (48, 64, 64)),
-    ("recurrence", (1024, 1024)),
-    ("recurrence", (4096, 4096)),
-    ("hyper", (24, 24, 24, 24)),
-    ("sor", (1024, 20)),
-    ("alignment", (12000,)),
-]
-# Thin, long, tiny and uneven shapes, stencils in time, tables, several arrays.
-MORE = [
-    ("longest", (64, 400000)),
-    ("longest", (100000, 50)),
-    ("longest", (33, 47)),
-    ("damped", (200, 20000)),
-    ("roots", (7, 31, 20011)),
-    ("heat2", (2000, 1500, 20)),
-    ("heat2", (97, 30011, 11)),
-    ("heat3", (256, 256, 256, 20)),
-    ("heat3", (17, 300, 411, 9)),
-    ("wave2", (1500, 2200, 15)),
-    ("wave3", (160, 170, 180, 10)),
-    ("scored", (6000, 4)),
-    ("scored", (6000, 24)),
-    ("two arrays", (64, 64, 256)),
-    ("two arrays", (150, 210, 190)),
-    ("four arrays", (1500, 1700)),
-]
-TINY = ("linear", (8, 8, 64))
-ON_HOSTS = [
-    TINY,
-    ("roots", (64, 64, 4096)),
-    ("decay", (64, 128, 128)),
-    ("recurrence", (4096, 4096)),
-    ("sor", (1024, 20)),
-]
-# ranks x threads, hosts and rate: cases
-WHERE = {
-    "1x1": [*HERE, *MORE],
-    "1x2": [*HERE, *MORE],
-    "2x1": [TINY, *HERE, *MORE],
-    "2@100mbit": ON_HOSTS,
-    "2@1gbit": ON_HOSTS,
-    "2@none": ON_HOSTS,
-    "4@100mbit": ON_HOSTS[1:3],
-    "4@1gbit": ON_HOSTS[1:3],
-    "4@none": ON_HOSTS[1:3],
+#: Of each problem the numbers that it is made of; thin, long, tiny and uneven shapes, too.
+HERE = {
+    "linear": ((64, 64, 256), (64, 64, 8192)),
+    "roots": ((64, 64, 4096), (7, 31, 20011)),
+    "decay": ((48, 64, 64),),
+    "recurrence": ((1024, 1024), (4096, 4096)),
+    "hyper": ((24, 24, 24, 24),),
+    "sor": ((1024, 20),),
+    "alignment": ((12000,),),
+    "longest": ((64, 400000), (100000, 50), (33, 47)),
+    "damped": ((200, 20000),),
+    "heat2": ((2000, 1500, 20), (97, 30011, 11)),
+    "heat3": ((256, 256, 256, 20), (17, 300, 411, 9)),
+    "wave2": ((1500, 2200, 15),),
+    "wave3": ((160, 170, 180, 10),),
+    "scored": ((6000, 4), (6000, 24)),
+    "two arrays": ((64, 64, 256), (150, 210, 190)),
+    "four arrays": ((1500, 1700),),
 }
-SMALL = [("linear", (16, 16, 64)), ("sor", (64, 4)), ("alignment", (300,))]
+FOUR_HOSTS = {"roots": ((64, 64, 4096),), "decay": ((64, 128, 128),)}
+HOSTS = {"linear": ((8, 8, 64),), **FOUR_HOSTS, "recurrence": ((4096, 4096),), "sor": ((1024, 20),)}
+# ranks x threads, hosts and rate: cases
+WHERE = {"1x1": HERE, "1x2": HERE, "2x1": {**HERE, "linear": ((8, 8, 64), *HERE["linear"])}}
+WHERE |= {f"2@{rate}": HOSTS for rate in ("100mbit", "1gbit", "none")}
+WHERE |= {f"4@{rate}": FOUR_HOSTS for rate in ("100mbit", "1gbit", "none")}
+SMALL = {"linear": ((16, 16, 64),), "sor": ((64, 4),), "alignment": ((300,),)}
 
 
 def worker(cases, threads, repeats, heights):
@@ -86,110 +60,103 @@ def worker(cases, threads, repeats, heights):
 def _case(context, name, numbers, repeats, heights):
     """The plan, the best of the grid, and the plans' predictions against what was measured."""
     make = lambda: PROBLEMS[name](context, *numbers)
-    nest, arguments = make()
-    planned = tw.plan(nest, **arguments, context=context)
-    ours = Contender(nest, arguments, planned)
-    grid = _grid(context, ours, make, heights)
-    times = [_race(context, [one], repeats)[0] for one in [ours, *grid]]
-    # The least of many medians is low by luck: the best few once more, in turn with the plan.
-    order = sorted(range(len(grid)), key=lambda c: statistics.median(times[c + 1][0]))
-    finalists = [ours, *(grid[c] for c in order[:3])]
-    turns = 2 * repeats * _more(context, statistics.median(times[0][0]))
-    (planned_s, predicted_s), *best = _race(context, finalists, turns)
+    ours = Contender(context, *(made := make()), tw.plan(made[0], **made[1], context=context))
+    grid = _grid(ours, make, heights)
+    measured = {one: one.measured_s(repeats) for one in [ours, *grid]}
+    plans = [{"measured_s": seconds, "predicted_s": one.predicted_s} for one, seconds in measured.items()]
+    # The least of many medians is low by luck: the best few once more, in turn with the plan. A short run is repeated
+    # more often than a long one: the machine's speed changes within seconds.
+    finalists = [ours, *sorted(grid, key=measured.get)[:3]]
+    more = round(0.06 / max(float(allgather(context, measured[ours])[0]), 1e-6))
+    turns = [Turn(str(k), one.own, one.run) for k, one in enumerate(finalists)]
+    planned_s, *best_s = [one.seconds for one in race(context, turns, 2 * repeats * max(1, min(8, more)))]
     return {
         "case": f"{name} {'x'.join(map(str, numbers))}",
-        "plan": planned._short(),
+        "plan": ours.plan._short(),
         "plans": len(grid),
         "planned_s": planned_s,
-        "predicted_s": predicted_s,
+        "predicted_s": ours.predicted_s,
         "best": [one.plan._short() for one in finalists[1:]],
-        "best_s": [seconds for seconds, _ in best],
-        "grid": [
-            {"plan": one.plan._short(), "measured_s": statistics.median(seconds), "predicted_s": predicted}
-            for one, (seconds, predicted) in zip([ours, *grid], times, strict=True)
-        ],
+        "best_s": best_s,
+        "grid": plans,
     }
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class Contender:
     """A plan, and other fields where those of another plan would have to move between ranks."""
 
+    context: object
     nest: object
     arguments: dict
     plan: object
+    predicted_s: float = 0.0
 
-    def run(self, context):
-        return tw.run(self.nest, **self.arguments, context=context, plan=self.plan)
+    def run(self):
+        report = tw.run(self.nest, **self.arguments, context=self.context, plan=self.plan)
+        self.predicted_s = report.predicted.time_s
+        return report
+
+    def own(self):
+        return Own(self.run().measured.time_s)
+
+    def measured_s(self, repeats):
+        """Seconds, the same on all ranks; it is run once before: its fields are in the caches."""
+        return statistics.median((self.run(), self.own())[1] for _ in range(repeats))
+
+    def runs(self):
+        """Whether the nest runs under the plan, as was asked.
+
+        A tile may be larger than a rank's block, or a rolling window whole.
+        """
+        try:
+            return not self.run().stored
+        except ConfigError:
+            return False
 
 
-def _more(context, seconds):
-    """How often a short run is repeated where a long one is once: the machine's speed changes within seconds."""
-    return max(1, min(8, round(0.06 / max(float(allgather(context, seconds)[0]), 1e-6))))
-
-
-def _race(context, contenders, repeats):
-    """Seconds of each, in turn after one run each that counts not, and its prediction; the same on all ranks.
-
-    Each is run once before every run that counts: it finds its fields in the caches, not what another one has left
-    there.
-    """
-    found = [([], None) for _ in contenders]
-    for turn in range(repeats + 1):
-        for c, one in enumerate(contenders):
-            report = one.run(context)
-            if turn:
-                report = one.run(context)
-            found[c] = (found[c][0] + [report.measured.time_s] * bool(turn), report.predicted.time_s)
-    return found
-
-
-def _grid(context, ours, make, heights):
+def _grid(ours, make, heights):
     """The stated choices: mapping dimension, ranks used and their grid x schedule and look-ahead x grouping and slices
     x height; then other tiles and temporal blocking."""
     found, planned = [], ours.plan
     for dim in range(len(planned.tile)):
-        try:
-            best = (
-                planned
-                if dim == planned.mapping_dim
-                else tw.plan(
-                    ours.nest,
-                    **make()[1],
-                    context=context,
-                    plan={"mapping_dim": dim, "row": planned.row, "storage": planned.storage},
-                )
-            )
-        except ConfigError:  # ranks cannot share the other dimensions, or rows go along this one
-            continue
+        best, given = planned, {"mapping_dim": dim, "row": planned.row, "storage": planned.storage}
+        if dim != planned.mapping_dim:
+            try:
+                best = tw.plan(ours.nest, **make()[1], context=ours.context, plan=given)
+            except ConfigError:  # ranks cannot share the other dimensions, or rows go along this one
+                continue
         for base in _by_ranks(best):
-            nest, arguments = (
-                (ours.nest, ours.arguments) if (dim, base.grid) == (planned.mapping_dim, planned.grid) else make()
-            )
+            same = (dim, base.grid) == (planned.mapping_dim, planned.grid)
+            made = (ours.nest, ours.arguments) if same else make()
             for choices in _schemes(base):
                 for height in _heights(base.tile[dim], heights if base is planned else heights // 2):
-                    tile = tuple(height if k == dim else t for k, t in enumerate(base.tile))
-                    one = Contender(nest, arguments, dataclasses.replace(base, tile=tile, **choices))
-                    if one.plan != planned and _runs(context, one):
+                    tile = _with(base.tile, dim, height)
+                    one = Contender(ours.context, *made, dataclasses.replace(base, tile=tile, **choices))
+                    if one.plan != planned and one.runs():
                         found.append(one)
     for plan in _other_tiles(planned):
-        one = Contender(ours.nest, ours.arguments, plan)
-        if plan not in [planned, *(other.plan for other in found)] and _runs(context, one):
+        one = Contender(ours.context, ours.nest, ours.arguments, plan)
+        if plan not in [planned, *(other.plan for other in found)] and one.runs():
             found.append(one)
     return found
 
 
+def _with(tile, dim, extent):
+    return (*tile[:dim], extent, *tile[dim + 1 :])
+
+
 def _other_tiles(planned):
     """Narrower and wider tiles along each other dimension, and temporal blocking on and off."""
-    for k, t in enumerate(planned.tile):
-        if k != planned.mapping_dim and t > 1:
+    dim, tile = planned.mapping_dim, planned.tile
+    for k, t in enumerate(tile):
+        if k != dim and t > 1:
             for extent in {max(t // 8, 1), max(t // 2, 1), 2 * t}:
-                yield dataclasses.replace(planned, tile=(*planned.tile[:k], extent, *planned.tile[k + 1 :]))
-    if planned.tile[0] == 1 and planned.aggregate == 1:
+                yield dataclasses.replace(planned, tile=_with(tile, k, extent))
+    if tile[0] == 1 and planned.aggregate == 1:
         for steps in {1, 2, 4, 8} - {planned.temporal_block}:
-            for height in _heights(planned.tile[planned.mapping_dim], 4)[::2]:
-                tile = tuple(height if k == planned.mapping_dim else t for k, t in enumerate(planned.tile))
-                yield dataclasses.replace(planned, tile=tile, temporal_block=steps)
+            for height in _heights(tile[dim], 4)[::2]:
+                yield dataclasses.replace(planned, tile=_with(tile, dim, height), temporal_block=steps)
 
 
 def _by_ranks(plan):
@@ -216,91 +183,41 @@ def _heights(planned, count):
     return sorted({max(planned >> k, 1) for k in range(count + 1)} | {planned << k for k in range(count + 1)})
 
 
-def _runs(context, one):
-    """Whether the nest runs under a plan, as was asked: a tile may be larger than a rank's block, or a rolling window
-    whole.
-    """
-    try:
-        return not one.run(context).stored
-    except ConfigError:
-        return False
-
-
-def planning(json_path=None, quick=False, args=()):
-    """Regret of the plans against brute force, and errors of the predictions."""
-    parser = parser_of("plan", __doc__)
-    place_option(parser, WHERE)
-    parser.add_argument("--case", default="", help="only cases whose name begins so; several with commas")
-    options = parser.parse_args(list(args))
+@benchmark("plan", __doc__, cases=PROBLEMS, places=WHERE, repeats=3)
+def planning(options):
     found = []
-    for where in places(options.where, WHERE, "plan"):
-        cases = [
-            case for case in (SMALL if quick else WHERE[where]) if case[0].startswith(tuple(options.case.split(",")))
-        ]
-        if not cases:
-            continue
-        arguments = {"cases": cases, "repeats": 1 if quick else 3, "heights": 2 if quick else 4}
-        found += [{**case, "where": where} for case in _run(where, arguments)]
-    rows = [r for case in found for r in _rows(case)]
+    for place in places(options):
+        cases = SMALL if options.quick else WHERE[place.name]
+        chosen = [(name, numbers) for name in cases if name in options.case for numbers in cases[name]]
+        given = {"threads": place.threads, "repeats": options.repeats, "heights": 2 if options.quick else 4}
+        for case in place.call(__name__, cases=chosen, **given) if chosen else ():
+            # The plan's median over the least median of the grid's best, both from one race.
+            planned_s = statistics.median(case["planned_s"])
+            best = min(case["best_s"], key=statistics.median, default=case["planned_s"])
+            case["regret"] = planned_s / min([planned_s, *map(statistics.median, case["best_s"])])
+            case["error"] = error_percent(case["predicted_s"], case["planned_s"])
+            found.append(case)
+            name, ms = f"{place.name}, {case['case']}", lambda seconds: [1e3 * s for s in seconds]
+            against = {"ratio_to_contender": 1 / case["regret"]}
+            yield row(name, f"planned: {case['plan']}", ms(case["planned_s"]), "ms", **against)
+            yield row(name, f"predicted (error {case['error']:.1f} %)", ms([case["predicted_s"]]), "ms")
+            label = f"best of {case['plans']}: {(case['best'] or ['none'])[0]}"
+            yield row(name, label, ms(best), "ms")
     if found:
-        rows += _summary(found)
-    publish("plan", rows, json_path)
-
-
-def _run(where, arguments):
-    with at_place(where, "plan") as place:
-        return on_ranks(__name__, place.ranks, {**arguments, "threads": place.threads}, runner=place.start)
-
-
-def regret(case):
-    """The plan's median over the least median of the grid's best, both from one interleaved race."""
-    planned = statistics.median(case["planned_s"])
-    return planned / min([planned, *(statistics.median(seconds) for seconds in case["best_s"])])
-
-
-def error(case):
-    """|predicted - measured| / measured of the plan."""
-    measured = statistics.median(case["planned_s"])
-    return abs(case["predicted_s"] - measured) / measured
-
-
-def _rows(case):
-    name = f"{case['where']}, {case['case']}"
-    return [
-        row(
-            name,
-            f"planned: {case['plan']}",
-            [1e3 * s for s in case["planned_s"]],
-            "ms",
-            ratio_to_contender=1 / regret(case),
-        ),
-        row(name, f"predicted (error {100 * error(case):.1f} %)", [1e3 * case["predicted_s"]], "ms"),
-        row(
-            name,
-            f"best of {case['plans']}: {case['best'][0] if case['best'] else 'none'}",
-            [1e3 * s for s in (min(case["best_s"], key=statistics.median) if case["best_s"] else case["planned_s"])],
-            "ms",
-        ),
-    ]
-
-
-def _most_of(values):
-    """The least value that 95 % of them do not exceed."""
-    return sorted(values)[math.ceil(0.95 * len(values)) - 1]
+        yield from _summary(found)
 
 
 def _summary(found):
-    regrets, errors = [regret(c) for c in found], [100 * error(c) for c in found]
-    figures = (
+    within = lambda values: sorted(values)[math.ceil(0.95 * len(values)) - 1]  # what 95 % of them do not exceed
+    regrets, errors = [case["regret"] for case in found], [case["error"] for case in found]
+    for label, value, unit in (
         ("regret, median (target 1.03)", statistics.median(regrets), "x"),
         ("regret, worst", max(regrets), "x"),
-        ("regret, 95 % of cases within (target 1.15)", _most_of(regrets), "x"),
+        ("regret, 95 % of cases within (target 1.15)", within(regrets), "x"),
         ("prediction error, median (target 8)", statistics.median(errors), "%"),
-        ("prediction error, 95 % of cases within (target 25)", _most_of(errors), "%"),
+        ("prediction error, 95 % of cases within (target 25)", within(errors), "%"),
         ("prediction error, worst", max(errors), "%"),
-    )
-    every = [abs(p["predicted_s"] - p["measured_s"]) / p["measured_s"] for c in found for p in c["grid"]]
-    return [
-        *(row(f"{len(found)} cases", label, [value], unit) for label, value, unit in figures),
-        row(f"{len(every)} plans of the grids", "prediction error, median", [100 * statistics.median(every)], "%"),
-    ]
+    ):
+        yield row(f"{len(found)} cases", label, [value], unit)
+    every = [error_percent(plan["predicted_s"], [plan["measured_s"]]) for case in found for plan in case["grid"]]
+    yield row(f"{len(every)} plans of the grids", "prediction error, median", [statistics.median(every)], "%")

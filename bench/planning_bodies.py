@@ -2,8 +2,16 @@
 import numpy as np
 import tilewave as tw
 
-from bench.nests_arrays import one, two
-from bench.nests_bodies import SCORES, recurrence, roots, smith_waterman, smith_waterman_by_table, sor
+from bench.nests_bodies import (
+    SCORES,
+    one,
+    recurrence,
+    roots,
+    smith_waterman,
+    smith_waterman_by_table,
+    sor,
+    two,
+)
 from bench.stencils_bodies import heat
 
 

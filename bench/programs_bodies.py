@@ -1,6 +1,8 @@
-"""The nests of `bench bodies`, as a user writes them."""
+"""The nests of `bench bodies`, as a user writes them, and plain loops under Numba, with the bits of Python's."""
 
 import tilewave as tw
+
+from bench.contenders import plain
 
 
 @tw.nest
@@ -14,6 +16,10 @@ def sor_over_land(u, f, land, i, j, *, w):
 def one_colour(u, f, i, j, *, w, colour):
     if (i + j) % 2 == colour:
         u[i, j] = u[i, j] + w * (0.25 * (u[i-1, j] + u[i+1, j] + u[i, j-1] + u[i, j+1] + f[i, j]) - u[i, j])
+
+
+def any_colour(u, f, i, j, w):
+    u[i, j] = u[i, j] + w * (0.25 * (u[i-1, j] + u[i+1, j] + u[i, j-1] + u[i, j+1] + f[i, j]) - u[i, j])
 
 
 @tw.nest
@@ -36,6 +42,33 @@ def faces_alone(phi, fx, fy, fz, q, sigma, mu, eta, xi, weight, i, j, k, m):
     fy[i, k, m] = 2.0 * psi - fy[i, k, m]
     fz[i, j, m] = 2.0 * psi - fz[i, j, m]
     phi[i, j, k] += weight[m] * psi
+
+
+def octant(phi, fx, fy, fz, q, sigma, directions, down):
+    """One octant without flux through its outer faces; cells from the last to the first along what is down."""
+    (ni, nj, nk), (mu, eta, xi, weight) = phi.shape, directions
+    fx[:] = 0.0
+    for a in range(ni):
+        i = ni - 1 - a if down[0] else a
+        fy[:] = 0.0
+        for b in range(nj):
+            j = nj - 1 - b if down[1] else b
+            fz[:] = 0.0
+            for c in range(nk):
+                k = nk - 1 - c if down[2] else c
+                for m in range(mu.shape[0]):
+                    psi = (q[i, j, k] + mu[m] * fx[j, k, m] + eta[m] * fy[k, m] + xi[m] * fz[m]) / (
+                        sigma[i, j, k] + mu[m] + eta[m] + xi[m]
+                    )
+                    fx[j, k, m] = 2.0 * psi - fx[j, k, m]
+                    fy[k, m] = 2.0 * psi - fy[k, m]
+                    fz[m] = 2.0 * psi - fz[m]
+                    phi[i, j, k] += weight[m] * psi
+
+
+@tw.nest
+def without_flux(f, a, b, m):
+    f[a, b, m] = 0.0
 
 
 @tw.nest
@@ -78,6 +111,8 @@ def direction(p, z, i, j, *, beta):
     p[i, j] = z[i, j] + beta * p[i, j]
 
 
-@tw.nest
-def without_flux(f, a, b, m):
-    f[a, b, m] = 0.0
+def loops(nest, total="", more=""):
+    """Plain loops over the points of a square that are not on its rim; `total` is summed up on the way."""
+    side, way = f"len({nest.arrays[0]})", ", 0, -1" if nest is backward else ""
+    inside = f"range({side} - 2{way})" if way else f"range(1, {side} - 1)"
+    return plain(nest, f"i in {inside}", f"j in {inside}", total=total, more=more)

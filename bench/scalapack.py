@@ -9,14 +9,13 @@ import contextlib
 import ctypes
 import os
 import re
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
-#: Environment variable: folders where contenders are installed.
-VARIABLE = "TILEWAVE_CONTENDERS"
+from bench.contenders import VARIABLE, roots, skipped
+
 MKL, DEBIAN = "MKL", "ScaLAPACK with OpenBLAS"
 #: In the order in which they are loaded: each finds what it lacks in those before and after it.
 MKL_FILES = ("core", "sequential", "intel_lp64", "blacs_intelmpi_lp64", "scalapack_lp64")
@@ -26,29 +25,17 @@ DEBIAN_FILES = {
     "liblapack.so.3": "openblas-*/liblapack.so.3",
     "libscalapack.so": "libscalapack-mpich.so.2*",
 }
+SEARCHED = "LD_LIBRARY_PATH"
 DEEP = getattr(os, "RTLD_DEEPBIND", 0)
 
 
-def folders():
-    """The folders that the environment names."""
-    return [Path(p) for p in os.environ.get(VARIABLE, "").split(":") if p]
-
-
-def roots():
-    """Folders where contenders may be."""
-    return [*folders(), Path(sys.prefix), Path("/")]
-
-
-def _mkl_folder():
+def _mkl_files():
+    """Paths of MKL's libraries, whose versions are numbered by file; None where one is missing."""
     for root in roots():
-        if _mkl_file(root / "lib", MKL_FILES[-1]):
-            return root / "lib"
+        found = [sorted(root.glob(f"lib/libmkl_{name}.so.[0-9]*")) for name in MKL_FILES]
+        if all(found):
+            return [paths[0] for paths in found]
     return None
-
-
-def _mkl_file(folder, name):
-    """Its path: versions are numbered by file; None where there is none."""
-    return next(iter(sorted(folder.glob(f"libmkl_{name}.so.[0-9]*"))), None)
 
 
 def _debian_files():
@@ -85,39 +72,42 @@ def environment():
         if found and mpi.exists():
             # Debian's MPICH has the same binary interface under this name. The ranks have loaded this file before.
             (Path(folder) / "libmpich.so.12").symlink_to(mpi)
-        before = os.environ.get("LD_LIBRARY_PATH")
-        searched = [folder, *{str(p.resolve().parent) for p in found.values()}, *([before] if before else [])]
-        threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        # A core type that the system asks for slows a current library.
-        core = {name: os.environ.pop(name) for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE") if name in os.environ}
-        former = {name: os.environ.get(name) for name in threads}
-        os.environ.update({**threads, "LD_LIBRARY_PATH": ":".join(searched)})
+        before = dict(os.environ)
+        path = [folder, *{str(p.resolve().parent) for p in found.values()}, *filter(None, [before.get(SEARCHED)])]
+        os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+        os.environ[SEARCHED] = ":".join(path)
+        for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):  # a core type of the system's slows a current library
+            os.environ.pop(name, None)
         try:
             yield
         finally:
-            os.environ.update(core)
-            for name, value in {**former, "LD_LIBRARY_PATH": before}.items():
-                os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
+            os.environ.clear()
+            os.environ.update(before)
 
 
-def load(say=lambda text: print(text, file=sys.stderr)):
-    """The libraries that are there, by name; `say` gets the reason why another one is not."""
+def here():
+    """Names of the libraries that are there."""
+    return [name for name, found in ((DEBIAN, _debian_files()), (MKL, _mkl_files())) if found]
+
+
+def load(quiet=False):
+    """The libraries that are there, by name; says why another one is not unless it is `quiet`."""
     found = {}
     for name, make in ((DEBIAN, _load_debian), (MKL, _load_mkl)):  # MKL's symbols are seen by all that comes later
         try:
             found[name] = make()
         except OSError as error:
-            say(f"{name} is skipped: {error}")
+            if not quiet:
+                skipped(name, error)
     return found
 
 
 def _load_mkl():
-    folder = _mkl_folder()
-    if folder is None:
+    files = _mkl_files()
+    if files is None:
         raise OSError(f"no libmkl_scalapack_lp64.so (pip install mkl, anywhere; {VARIABLE}=FOLDER)")
     ctypes.CDLL(_mpi_library(), mode=ctypes.RTLD_GLOBAL)
-    mode = ctypes.RTLD_GLOBAL | os.RTLD_LAZY
-    return Scalapack([ctypes.CDLL(str(_mkl_file(folder, file)), mode=mode) for file in MKL_FILES])
+    return Scalapack([ctypes.CDLL(str(file), mode=ctypes.RTLD_GLOBAL | os.RTLD_LAZY) for file in files])
 
 
 def _load_debian():

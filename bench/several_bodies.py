@@ -49,16 +49,21 @@ def stress(x, y, s, p, q, i, j):
     s[i, j] = s[i, j] + 0.1 * (p[i, j + 1] - p[i, j] + q[i + 1, j] - q[i, j])
 
 
-#: By name: the nests of a time step, their arrays, and loops that are periodic.
+#: By name: arrays, loops that are periodic, and the nests of a time step, each with its first and last rows and columns
+#: (last ones from the end; row -1 is the last one) and how many rows it follows the others behind where all are fused.
 BODIES = {
-    "shallow water": ((height, zonal, meridional), "huv", ()),
-    "shallow water, periodic": ((height, zonal, meridional), "huv", ("i",)),
-    "Yee": ((electric, magnetic_x, magnetic_y), "EXY", ()),
-    "elastic waves": ((velocity, stress), "pqxys", ()),
+    "shallow water": (
+        "huv", (), ((height, 0, -1, 0, -1, 0), (zonal, 1, 0, 0, 0, 0), (meridional, 0, 0, 1, 0, 0))
+    ),
+    "shallow water, periodic": (
+        "huv", ("i",), ((height, -1, -1, 0, -1, 0), (zonal, 0, 0, 0, 0, 0), (meridional, 0, 0, 1, 0, 0))
+    ),
+    "Yee": ("EXY", (), ((electric, 1, 0, 1, 0, 0), (magnetic_x, 0, 0, 0, -1, 0), (magnetic_y, 0, -1, 0, 0, 1))),
+    "elastic waves": ("pqxys", (), ((velocity, 1, -1, 1, -1, 0), (stress, 1, -1, 1, -1, 1))),
 }
 
 
 def start(name, n):
     """The first values of the arrays."""
     i, j = np.indices((n, n))
-    return [np.sin(0.1 * i + k) * np.cos(0.07 * j - k) for k in range(len(BODIES[name][1]))]
+    return [np.sin(0.1 * i + k) * np.cos(0.07 * j - k) for k in range(len(BODIES[name][0]))]

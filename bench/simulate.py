@@ -6,6 +6,7 @@ routes are its own, too; its network model is CM02 with factors of 1: max-min fa
 they leave with their post on both sides. Steps themselves take no time, but for computing.
 """
 
+import itertools
 import shutil
 import statistics
 import subprocess
@@ -15,7 +16,7 @@ from pathlib import Path
 import tilewave as tw
 from tilewave import _core
 
-from bench.results import missing, parser_of, publish, row
+from bench.runner import benchmark, compared, missing, row
 
 BYTE_S, HOP_S = 1e-9, 1e-6
 CONFIG = (
@@ -34,54 +35,61 @@ CONFIG = (
 )
 
 
-def simulate(json_path=None, quick=False, args=()):
-    """Schedules on each kind of network, by Tilewave and by SimGrid."""
-    parser = parser_of("simulate", __doc__)
-    parser.add_argument("--ranks", default="64" if quick else "64,256,1024", help="several with commas: 64, 256, 1024")
-    options = parser.parse_args(list(args))
+@benchmark(
+    "simulate", __doc__, options={"--ranks": {"default": "64,256,1024", "help": "several with commas: 64, 256, 1024"}}
+)
+def simulate(options):
     if not shutil.which("smpicc") or not shutil.which("smpirun"):
-        publish("simulate", [missing("all", "no smpicc, no smpirun: apt install libsimgrid-dev")], json_path)
+        yield missing("all", "no smpicc, no smpirun: apt install libsimgrid-dev")
         return
-    rows, apart = [], []
+    apart = []
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "replay"
         source = Path(__file__).with_name("simgrid_replay.c")
         subprocess.run(["smpicc", "-O1", source, "-o", program], check=True, capture_output=True)
-        for ranks in map(int, options.ranks.split(",")):
-            for network, platform in networks(ranks):
-                for name, schedules, rate in cases(ranks):
-                    ours = predicted(schedules, network, rate)
-                    theirs = replayed(schedules, platform, rate, program, Path(folder))
-                    apart.append(abs(ours / theirs - 1))
-                    case = f"{name}, {ranks} ranks, {network.topology}"
-                    rows.append(row(case, "tilewave", [ours], "s", ratio_to_contender=theirs / ours))
-                    rows.append(row(case, "SimGrid", [theirs], "s"))
-    rows.append(row(f"difference, {len(apart)} cases", "median", [100 * statistics.median(apart)], "%"))
-    rows.append(row(f"difference, {len(apart)} cases", "largest", [100 * max(apart)], "%"))
-    publish("simulate", rows, json_path)
+        for ranks in [64] if options.quick else map(int, options.ranks.split(",")):
+            for (network, platform), (name, schedules, rate) in itertools.product(networks(ranks), cases(ranks)):
+                ours = predicted(schedules, network, rate)
+                theirs = replayed(schedules, platform, rate, program, Path(folder))
+                apart.append(100 * abs(ours / theirs - 1))
+                case = f"{name}, {ranks} ranks, {network.topology}"
+                yield from compared(case, {"tilewave": [ours], "SimGrid": [theirs]}, "s")
+    yield row(f"difference, {len(apart)} cases", "median", [statistics.median(apart)], "%")
+    yield row(f"difference, {len(apart)} cases", "largest", [max(apart)], "%")
 
 
 def networks(ranks):
     """(network, the same as a cluster of SimGrid) of each kind, for 64, 256 or 1024 nodes."""
-    side = {64: (4, 4, 4), 256: (8, 8, 4), 1024: (16, 8, 8)}[ranks]
-    switches = {64: (8, 8), 256: (16, 16), 1024: (32, 32)}[ranks]
-    groups = {64: (4, 4, 4), 256: (4, 8, 8), 1024: (8, 16, 8)}[ranks]
-    link = {"link_byte_s": [BYTE_S], "card_byte_s": BYTE_S, "hop_s": HOP_S}
-    yield tw.Network("switch", extents=[ranks], card_byte_s=BYTE_S, hop_s=HOP_S), ""
-    few = switches[0] // 2  # links up: half of those down
-    yield (
-        tw.Network("fat tree", extents=list(switches), up=[few], **link),
-        f'topology="FAT_TREE" topo_parameters="2;{switches[0]},{switches[1]};1,{few};1,1"',
-    )
-    torus = {**link, "card_byte_s": BYTE_S / 64}  # SimGrid's torus has no cards
-    yield (
-        tw.Network("torus", extents=list(side), **torus),
-        f'topology="TORUS" topo_parameters="{",".join(map(str, reversed(side)))}"',
-    )
-    yield (
-        tw.Network("dragonfly", extents=list(groups), link_byte_s=[BYTE_S, BYTE_S], card_byte_s=BYTE_S, hop_s=HOP_S),
-        f'topology="DRAGONFLY" topo_parameters="{groups[0]},1;1,1;{groups[1]},1;{groups[2]}"',
-    )
+    side, switches, groups = {
+        64: ((4, 4, 4), (8, 8), (4, 4, 4)),
+        256: ((8, 8, 4), (16, 16), (4, 8, 8)),
+        1024: ((16, 8, 8), (32, 32), (8, 16, 8)),
+    }[ranks]
+    card, few = {"card_byte_s": BYTE_S, "hop_s": HOP_S}, switches[0] // 2  # links up: half of those down
+    one = {**card, "link_byte_s": [BYTE_S]}
+    for kind, given, topology, parameters in (
+        ("switch", {**card, "extents": [ranks]}, None, ""),
+        (
+            "fat tree",
+            {**one, "extents": list(switches), "up": [few]},
+            "FAT_TREE",
+            f"2;{switches[0]},{switches[1]};1,{few};1,1",
+        ),
+        # SimGrid's torus has no cards.
+        (
+            "torus",
+            {**one, "extents": list(side), "card_byte_s": BYTE_S / 64},
+            "TORUS",
+            ",".join(map(str, reversed(side))),
+        ),
+        (
+            "dragonfly",
+            {**card, "extents": list(groups), "link_byte_s": [BYTE_S, BYTE_S]},
+            "DRAGONFLY",
+            f"{groups[0]},1;1,1;{groups[1]},1;{groups[2]}",
+        ),
+    ):
+        yield tw.Network(kind, **given), f'topology="{topology}" topo_parameters="{parameters}"' if topology else ""
 
 
 def cases(ranks):

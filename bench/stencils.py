@@ -3,14 +3,15 @@
 ``tilewave bench stencils [--where NAME,...] [--case NAME,...] [--json FILE] [--quick]``; NAME: 1x1, 1x2, 2x1 (ranks x
 threads here), or HOSTS@RATE. Cases: heat (7 points) and order8 (25 points), float32, in boxes of n^3. On one rank plain
 loops take turns with ours. Devito runs where a folder of TILEWAVE_CONTENDERS has a Python with it: a launch of each of
-its modes after each launch of ours, and as many rounds as turns; Girih likewise, for heat on one rank, where its source
-is. The ratio of "a step at a time" and of "tilewave" is to the best of the contenders.
+its modes after each launch of ours, and as many rounds as turns; Girih (diamonds in time, wavefronts in space, tuned by
+itself: Malas et al. 2015) likewise, for heat on one rank, where its source is. The ratio of "a step at a time" and of
+"tilewave" is to the best of the contenders.
 """
 
 import ctypes
 import json
 import os
-import statistics
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,43 +20,37 @@ from pathlib import Path
 import numpy as np
 import tilewave as tw
 
-from bench.cluster import at_place, place_option, places
-from bench.dense import Turn, error_percent, race
-from bench.nests_plain import compiled
-from bench.results import on_ranks, parser_of, publish, row
-from bench.scalapack import VARIABLE, folders
+from bench.contenders import VARIABLE, Program, folders, library, skipped
+from bench.runner import TIMEOUT_S, Turn, benchmark, compared, error_row, places, race
 from bench.stencils_bodies import STENCILS, start
-from bench.stencils_girih import GIRIH
-from bench.stencils_girih import rates as girih_rates
 
-PLACES = ("1x1", "1x2", "2x1", "2@1gbit", "2@100mbit")
-#: Name, points along each axis, time steps.
-CASES = (("heat", 232, 24), ("heat", 256, 24), ("heat", 300, 24), ("order8", 256, 24), ("heat", 512, 8))
-SMALL = (("heat", 24, 4), ("order8", 24, 4))
+#: By name: which stencil, points along each axis, time steps.
+CASES = {f"{name} {n}": (name, n, steps) for name, n, steps in
+         (("heat", 232, 24), ("heat", 256, 24), ("heat", 300, 24), ("order8", 256, 24), ("heat", 512, 8))}  # fmt: skip
 MODES = ("basic", "diag", "diag2", "overlap", "overlap2", "full")
 #: Of the bodies: order of accuracy, and what is before the Laplacian.
 DEVITO = {"heat": (2, 0.1), "order8": (8, 0.05)}
-TIMEOUT_S = 600
+SOURCES = "src/driver.c src/*utils.c src/performance.c src/verification.c src/kernels/*.c"
+GIRIH = Program("Girih", "girih", SOURCES, "-Isrc -fopenmp -fcommon")
+#: Its 7-point stencil with constant coefficients; of its time steppers diamonds, with relaxed wavefronts.
+GIRIH_OPTIONS = "--target-kernel 1 --target-ts 2 --mwd-type 2".split()
 
 #: Choices of each name; without temporal tiling a plan takes one time step at a time.
 OURS = {"tilewave": {}, "tilewave, a step at a time": {"temporal_block": 1}}
-FLAGS = "-std=c++17 -O3 -march=native -ffast-math -fopenmp -shared -fPIC".split()
 #: Rows of blocks along the outer two loops, of which the fastest counts; 0: all rows.
 PLAIN_BLOCKS = ((1, 0), (8, 8), (16, 16), (64, 8))
-#: Relative to the values: the order of operations differs.
-TOLERANCE = 1e-3
 
 
-def worker(name, n, steps, threads, repeats, plain):
+def worker(name, n, steps, threads, repeats):
     """Times of each contender, and our plans; on rank 0."""
     context = tw.Context(threads=threads)
     nest, reach = STENCILS[name]
     turns = [_ours(context, nest, n, steps, label, choices) for label, choices in OURS.items()]
-    if plain:
-        turns += _plain(name, n, steps, threads)
+    turns += _plain(name, n, steps, threads) if context.size == 1 else []
     found = [one.record() for one in race(context, turns, repeats)]
-    if plain:
-        _compare(name, turns)
+    for one in turns[1:] if context.size == 1 else ():  # the order of operations differs
+        if not np.allclose(turns[0].after, one.after, rtol=1e-3, atol=1e-3):
+            raise SystemExit(f"bench stencils: {name}: {one.name!r} has other values")
     return {"contenders": found, "points": (n - 2 * reach) ** 3 * steps} if context.rank == 0 else None
 
 
@@ -63,117 +58,71 @@ def _ours(context, nest, n, steps, label, choices):
     u = tw.field((n, n, n), "f4", init=start, context=context)
     bound = tw.bind(nest, u=u, steps=steps, context=context, plan=choices)
     plan = lambda: (bound.plan._short(), bound.plan.predicted.time_s)
-    return Turn(label, bound.run, bound.plan.grid, check=u.gather, plan=plan)
+    return Turn(label, bound.run, check=u.gather, plan=plan)
 
 
 def _plain(name, n, steps, threads):
     """Plain loops with blocks of several shapes; none without g++."""
-    library = compiled("stencils_plain.cpp", FLAGS)
-    if library is None:
-        return []
-    function = getattr(library, name)
-    function.restype = None
+    loaded = library("stencils_plain.cpp", "-O3 -march=native -ffast-math")
+    if loaded is None:
+        return
     first = np.fromfunction(start, (n, n, n), dtype="i4").astype("f4")
     buffers = [first.copy(), first.copy()]
-    turns = []
+    pointers = [ctypes.c_void_p(b.ctypes.data) for b in buffers]
+
+    def ready():
+        for buffer in buffers:
+            buffer[...] = first
+
     for height, width in PLAIN_BLOCKS:
-        shape = [ctypes.c_int64(v or n) for v in (n, steps, height, width)]
-
-        def run(shape=shape):
-            function(*(ctypes.c_void_p(b.ctypes.data) for b in buffers), *shape, ctypes.c_int(threads))
-
-        def ready():
-            for buffer in buffers:
-                buffer[...] = first
-
-        check = buffers[steps % 2].copy
-        turns.append(Turn(f"g++, blocks of {height} x {width or n} rows", run, (1,), ready, check, family="g++"))
-    return turns
+        given = *pointers, *(ctypes.c_int64(v or n) for v in (n, steps, height, width)), threads
+        run = lambda given=given: getattr(loaded, name)(*given)
+        yield Turn(f"g++, blocks of {height} x {width or n} rows", run, ready, buffers[steps % 2].copy, family="g++")
 
 
-def _compare(name, turns):
-    """All must have computed the same, but for the order of operations."""
-    for one in turns[1:]:
-        if one.after is not None and not np.allclose(turns[0].after, one.after, rtol=TOLERANCE, atol=TOLERANCE):
-            raise SystemExit(f"bench stencils: {name}: {one.name!r} has other values")
-
-
-def stencils(json_path=None, quick=False, args=()):
-    """Rates of stencils on one core, two threads, two ranks and two hosts, against plain loops and Devito."""
-    parser = parser_of("stencils", __doc__)
-    place_option(parser, PLACES)
-    parser.add_argument("--case", default="", help="only cases that begin so, as in heat 256; several with commas")
-    parser.add_argument("--rounds", type=int, default=3, help="launches of each contender (default 3)")
-    options = parser.parse_args(list(args))
+@benchmark("stencils", __doc__, cases=CASES, places=("1x1", "1x2", "2x1", "2@1gbit", "2@100mbit"), repeats=3)
+def stencils(options):
     with tempfile.TemporaryDirectory() as folder:
-        rows = _rows_of_places(options, quick, GIRIH.built(folder))
-    publish("stencils", rows, json_path)
+        girih = GIRIH.built(folder)
+        for place in places(options):
+            cases = [CASES[name] for name in options.case]
+            for case in {(name, 24, 4): 0 for name, *_ in cases} if options.quick else cases:
+                yield from _rows(place, *case, options.repeats, None if options.quick else girih)
 
 
-def _rows_of_places(options, quick, girih):
-    """Rows of all cases everywhere; `girih`: its program, or None."""
-    rows = []
-    for where in places(options.where, PLACES, "stencils"):
-        cases = [c for c in (SMALL if quick else CASES) if f"{c[0]} {c[1]}".startswith(tuple(options.case.split(",")))]
-        with at_place(where, "stencils") as place:
-            for case in cases:
-                rows += _case(where, place, *case, 1 if quick else options.rounds, quick, girih)
-    return rows
-
-
-def _case(where, place, name, n, steps, rounds, quick, girih):
-    """Rows of all contenders of one case."""
-    arguments = {"name": name, "n": n, "steps": steps, "threads": place.threads, "repeats": 1 if quick else 3}
-    arguments["plain"] = place.ranks == 1
-    rates, plans, predicted = {}, {}, {}
+def _rows(place, name, n, steps, rounds, girih):
+    """Rows of all contenders of one case, of a launch of each in each round."""
+    times, plans, points = {}, {}, 0
+    given = {"n": n, "steps": steps, "repeats": rounds}
     for _ in range(rounds):
-        found = on_ranks(__name__, place.ranks, arguments, runner=place.start)
+        found = place.call(__name__, name=name, threads=place.threads, **given)
+        points = found["points"]
         for one in found["contenders"]:
-            rates.setdefault(one["name"], []).extend(found["points"] / s * 1e-9 for s in one["seconds"])
-            plans[one["name"]] = one["plan"]
-            if one["predicted_s"]:
-                predicted[one["name"]] = found["points"] / one["predicted_s"] * 1e-9
-        order, factor = DEVITO[name]
-        wanted = {key: arguments[key] for key in ("n", "steps", "repeats")} | {"order": order, "factor": factor}
-        for label, found in _devito_runs(place, {**wanted, "tune": place.ranks == 1}):
-            rates.setdefault(label, []).extend(found["points"] / s * 1e-9 for s in found["seconds"])
-        if girih and name == "heat" and place.ranks == 1 and not quick:
-            rates.setdefault(GIRIH.name, []).extend(girih_rates(girih, n, steps, place.threads))
-    return _rows(f"{where}, {name} {n}^3 f4", rates, plans, predicted)
-
-
-def _rows(case, rates, plans, predicted):
-    theirs = {name: statistics.median(values) for name, values in rates.items() if not name.startswith("tilewave")}
-    best = max(theirs.values(), default=None)
-    rows = []
-    for name, values in rates.items():
-        ours = name in plans and plans[name]
-        against = statistics.median(values) / best if ours and best else None
-        label = f"{name} ({plans[name]})" if ours else name
-        rows.append(row(case, label, values, "GPts/s", ratio_to_contender=against))
-        if name in predicted:
-            error = error_percent(1 / predicted[name], [1 / v for v in values])
-            rows.append(row(case, f"{name}: prediction error", [error], "%"))
+            plans[one["name"]] = one["plan"], one["predicted_s"]
+            times.setdefault(one["name"], []).extend(one["seconds"])
+        for label, seconds in _devito(place, dict(zip(("order", "factor"), DEVITO[name], strict=True), **given)):
+            times.setdefault(label, []).extend(seconds)
+        if girih and name == "heat" and place.ranks == 1:
+            sizes = ["--nx", n, "--ny", n, "--nz", n, "--nt", steps]
+            text = place.output(girih, *sizes, *GIRIH_OPTIONS)
+            rates = re.findall(r"Total RANK0 MStencil/s (?:MIN|MAX): +(\S+)", text)  # of its repetitions
+            times.setdefault(GIRIH.name, []).extend(1e-6 * points / float(rate) for rate in rates)
+    case, rows = f"{place.name}, {name} {n}^3 f4", []
+    for one in compared(case, times, "GPts/s", points):
+        plan, predicted_s = plans[one.contender]
+        rows += [one, *error_row(case, one.contender, predicted_s, times[one.contender])]
+        one.contender += f" ({plan})" if plan else ""
     return rows
 
 
-# --- Devito ---------------------------------------------------------------------------------------
-
-
-def _devito_python():
-    """A Python that has Devito; None where there is none."""
-    for folder in [*folders(), Path(sys.prefix)]:
-        if list(folder.glob("lib/python3*/site-packages/devito/__init__.py")):
-            return folder / "bin" / "python"
-    return None
-
-
-def _devito_runs(place, wanted):
-    """(name, what it finds) of each mode of Devito, or of one process."""
-    python, program = _devito_python(), Path(__file__).with_name("stencils_devito.py")
-    if python is None:
-        print(f"bench: Devito is skipped: pip install devito mpi4py mpich, and {VARIABLE}=FOLDER", file=sys.stderr)
-        return
+def _devito(place, wanted):
+    """(name, seconds) of each mode of Devito, or of one process; none where no folder has a Python with it."""
+    for root in [*folders(), Path(sys.prefix)]:
+        if list(root.glob("lib/python3*/site-packages/devito/__init__.py")):
+            break
+    else:
+        return skipped("Devito", f"pip install devito mpi4py mpich, and {VARIABLE}=FOLDER")
+    argv = [str(root / "bin" / "python"), str(Path(__file__).with_name("stencils_devito.py"))]
     for mode in MODES if place.ranks > 1 else ("",):
         env = {
             "DEVITO_LANGUAGE": "openmp" if place.threads > 1 else "C",
@@ -181,29 +130,20 @@ def _devito_runs(place, wanted):
             "DEVITO_ARCH": "gcc",
             "DEVITO_LOGGING": "ERROR",
             "OMP_NUM_THREADS": str(place.threads),
-            "PATH": f"{python.parent}:{os.environ['PATH']}",
+            "PATH": f"{root / 'bin'}:{os.environ['PATH']}",
         }
-        label = f"Devito, {mode}" if mode else "Devito"
-        if found := _launch(place, [str(python), str(program)], wanted, env, label):
-            yield label, found
-
-
-def _launch(place, command, wanted, env, label):
-    """What one launch of Devito finds; None, and a sentence, where it fails."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "found.json"
-        argv = [*command, json.dumps(wanted), str(out)]
-        if place.cluster is None and place.ranks > 1:
-            argv = [str(Path(command[0]).parent / "mpiexec"), "-n", str(place.ranks), *argv]
-        try:
-            if place.cluster:
-                done = place.cluster.run(argv, ranks=place.ranks, env=env, timeout=TIMEOUT_S)
-                done.check_returncode()
-            else:
-                subprocess.run(argv, env={**os.environ, **env}, check=True, timeout=TIMEOUT_S, capture_output=True)
-            return json.loads(out.read_text())
-        except (OSError, subprocess.SubprocessError) as error:
-            text = getattr(error, "stderr", None) or ""
-            text = (text if isinstance(text, str) else text.decode(errors="replace")).strip().splitlines()
-            print(f"bench: {label} is skipped: {text[-1] if text else error}", file=sys.stderr)
-            return None
+        label, tuned = f"Devito, {mode}" if mode else "Devito", {**wanted, "tune": place.ranks == 1}
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / "found.json"
+            command = [*argv, json.dumps(tuned), str(out)]
+            try:
+                if place.cluster:
+                    place.cluster.run(command, ranks=place.ranks, env=env, timeout=TIMEOUT_S).check_returncode()
+                else:
+                    launcher = [str(root / "bin" / "mpiexec"), "-n", str(place.ranks)] if place.ranks > 1 else []
+                    told = {"timeout": TIMEOUT_S, "capture_output": True, "text": True}
+                    subprocess.run([*launcher, *command], check=True, env={**os.environ, **env}, **told)
+                yield label, json.loads(out.read_text())
+            except (OSError, subprocess.SubprocessError) as error:
+                skipped(label, ((getattr(error, "stderr", None) or "").strip().splitlines() or [error])[-1])
+    return None

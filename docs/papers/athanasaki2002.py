@@ -7,8 +7,7 @@ import tilewave as tw
 from tilewave import _core
 
 from bench.nests_bodies import roots
-from bench.nests_race import lanes
-from bench.results import on_ranks
+from bench.runner import here, lanes
 from docs.papers.page import figure, table
 from docs.theory import tilings as theory
 from docs.theory.tilings import cost
@@ -235,7 +234,7 @@ def _waves(schedule, kind, mapping_dim, factors, tiles):
 
 def measure():
     """Times by tile height, on one lane, two lanes and two ranks."""
-    return on_ranks("docs.papers.athanasaki2002", 2, {"heights": [64, 256, 1024, 4096], "repeats": 7})
+    return here(2).call("docs.papers.athanasaki2002", heights=[64, 256, 1024, 4096], repeats=7)
 
 
 def worker(heights, repeats):

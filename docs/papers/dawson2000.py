@@ -5,8 +5,7 @@ import itertools
 import numpy as np
 import tilewave as tw
 
-from bench.dense import timed
-from bench.results import on_ranks
+from bench.runner import here, timed
 from docs.papers.page import figure, table
 
 TITLE = "Chunked, overlapped communication patterns on strided matrices."
@@ -34,7 +33,7 @@ WHY = (
 LEFT_OUT = (
     "Q = 8 of the table: the paper's figures are not at hand. Predictions for 8 cells are in the figure.",
     "Buffered sends against the BLACS' sends: what returns earlier depends on the BLACS' own copies, which are not "
-    "described. `tilewave bench patterns --pattern send` compares ours with MPI's.",
+    "described. `tilewave bench patterns --case send` compares ours with MPI's.",
 )
 #: (operation, M, N / Q or None for N = 32): MB/s of tree A, tree B, ring A, ring B with Q = 2, then with Q = 4.
 TABLE = {
@@ -139,7 +138,7 @@ def _in_a_row(b, m, n, algorithm, way):
 
 def measure():
     """Seconds of the operations of the table with Q = 2, by their names."""
-    return on_ranks("docs.papers.dawson2000", 2, {"repeats": 101})
+    return here(2).call("docs.papers.dawson2000", repeats=101)
 
 
 def worker(repeats):

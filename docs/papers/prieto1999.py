@@ -5,7 +5,7 @@ from tilewave import _core
 
 from bench.halo import OURS
 from bench.partitions import factorisations
-from bench.results import on_ranks
+from bench.runner import here
 from docs.papers.page import figure, table
 
 TITLE = "Partitions of regular domains: the stride of message data against the number of bytes."
@@ -156,8 +156,8 @@ def _dims(grid):
 
 def measure():
     """Exchanges by stride, and every partition of a box, on two ranks."""
-    arguments = {"strides": list(STRIDES), "sizes": [8 * WORDS], "extents": [HERE], "steps": 10, "repeats": 5}
-    found = on_ranks("bench.partitions", 2, arguments)
+    given = {"strides": list(STRIDES), "sizes": [8 * WORDS], "extents": [HERE[0]], "steps": 10, "repeats": 5}
+    found = here(2).call("bench.partitions", **given)
     plans = {one["name"]: min(one["seconds"]) for one in found["partitions"][0]["plans"]}
     names = [name.removesuffix(" blocking") for name in plans if name.endswith(" blocking")]
     grids = {name: {way: plans[f"{name} {way}"] for way in ("overlapping", "blocking")} for name in names}

@@ -10,23 +10,25 @@ machine's file that comes with Tilewave; here: a smaller program of the same kin
 import os
 from pathlib import Path
 
-from bench.results import as_json, machine, parser_of, publish, row
+from bench.runner import as_json, benchmark, machine, row
 from docs.papers import athanasaki2002, dawson2000, page, prieto1999, wolfmann2010
 
 PAPERS = {paper.__name__.rpartition(".")[2]: paper for paper in (athanasaki2002, dawson2000, prieto1999, wolfmann2010)}
 
 
-def papers(json_path=None, quick=False, args=()):
-    """Tables, figures and pages of the four papers."""
-    parser = parser_of("papers", __doc__)
-    parser.add_argument("--paper", action="append", choices=list(PAPERS), help="only this one; may be repeated")
-    parser.add_argument("-o", "--output", type=Path, default=Path("papers"), help="folder to write (default papers)")
-    options = parser.parse_args(list(args))
+@benchmark(
+    "papers",
+    __doc__,
+    options={
+        "--paper": {"action": "append", "choices": list(PAPERS), "help": "only this one; may be repeated"},
+        "-o --output": {"type": Path, "default": Path("papers"), "help": "folder to write (default papers)"},
+    },
+)
+def papers(options):
     options.output.mkdir(parents=True, exist_ok=True)
-    rows = []
     for name in options.paper or PAPERS:
         paper, before = PAPERS[name], os.getloadavg()[0]
-        here = {} if quick else paper.measure()
+        here = {} if options.quick else paper.measure()
         tables, figures = paper.regenerate(here)
         found = {
             "paper": name,
@@ -42,8 +44,8 @@ def papers(json_path=None, quick=False, args=()):
         (options.output / f"{name}.json").write_text(as_json(found) + "\n")
         (options.output / f"{name}.md").write_text(page.text(found))
         draw(found, options.output)
-        rows += [one for table in tables for one in _rows(name, table)]
-    publish("papers", rows, json_path)
+        for table in tables:
+            yield from _rows(name, table)
     print(f"pages, findings and pictures: {options.output}")
 
 

@@ -13,8 +13,9 @@ import sys
 import tilewave as tw
 from tilewave import _core
 
-from bench.cluster import LINE_BYTES_S
-from bench.dense import run_at
+from bench import scalapack
+from bench.dense import RATES as LINE_RATES
+from bench.runner import LINE_BYTES_S, at_place
 from docs.papers.page import figure, table
 
 TITLE = "Matrix products by broadcast or by a point-to-point wavefront, over Ethernet and InfiniBand."
@@ -152,16 +153,10 @@ def measure():
     balance = 4 * node_flops_s(4000) * (NODES - 1) / LINE_BYTES_S
     originals, sizes, found = (2000, 4000), [], {}
     for network, rate in RATES.items():
-        arguments = {
-            "algorithms": list(ALGORITHMS),
-            "sizes": sizes,
-            "factors": [n * (hosts - 1) / balance for n in originals],
-            "least": 0,
-            "most": 0,
-            "repeats": 5,
-            "others": False,
-        }
-        data = run_at(f"{hosts}@{rate}", "bench.matmul", arguments, "papers")
+        given = {"algorithms": list(ALGORITHMS), "sizes": sizes, "repeats": 5, "rate": LINE_RATES.get(rate)}
+        given |= {"factors": [n * (hosts - 1) / balance for n in originals], "others": False}
+        with scalapack.environment(), at_place(f"{hosts}@{rate}", "papers") as place:
+            data = place.call("bench.matmul", **given)
         sizes = [size["n"] for size in data["sizes"]]  # the same over both networks, as in the paper
         for n, size in zip(originals, data["sizes"], strict=True):
             for one in size["contenders"]:

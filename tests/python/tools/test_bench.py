@@ -26,8 +26,8 @@ HERE = {"args": ["--where", "2x1"]}
     [
         ("bodies", {}), ("cholesky", HERE), ("costs", {}), ("executor", {}),
         ("first", {"args": ["--case", "import,tiny nest,sizes,poisson"]}), ("halo", {}), ("lu", HERE),
-        ("matmul", HERE), ("multigrid", {"args": ["--extent", "8", "--ranks", "1", "--repeat", "1"]}),
-        ("nests", NESTS), ("partitions", HERE), ("paths", {"args": ["--path", "layers,piggyback"]}),
+        ("matmul", HERE), ("multigrid", {"args": ["--extent", "8", "--where", "1x1"]}),
+        ("nests", NESTS), ("partitions", HERE), ("paths", {"args": ["--case", "layers,piggyback"]}),
         ("patterns", {}), ("plan", HERE),
         pytest.param("qr", HERE, marks=pytest.mark.skipif(not hasattr(tw.linalg, "qr"), reason="no QR factors")),
         ("several", {"args": ["--where", "1x1,2x1"]}), ("stencils", {"args": ["--where", "1x1,2x1"]}),
@@ -77,15 +77,15 @@ def test_unknown_case():
 
 def test_of_hpls_settings_the_fastest_counts(tmp_path, monkeypatch):
     """Its input names the sizes; its output is read, and wrong values end the benchmark."""
-    from bench import hpl
+    from bench import hpl, runner
 
     (tmp_path / "bin" / "here").mkdir(parents=True)
     (tmp_path / "bin" / "here" / "xhpl").touch()
     monkeypatch.setenv("TILEWAVE_CONTENDERS", str(tmp_path))
     inputs, verdict = [], ["PASSED"]
 
-    def start(command, ranks):
-        folder = Path(command[-1].split("'")[1])
+    def output(place, *command):
+        folder, ranks = Path(command[-1].split("'")[1]), place.ranks
         lines = (folder / "HPL.dat").read_text().splitlines()
         inputs.append(lines)
         sizes, kinds, depths = (lines[at].split("  ")[0].split() for at in (5, 22, 24))
@@ -98,13 +98,13 @@ def test_of_hpls_settings_the_fastest_counts(tmp_path, monkeypatch):
             for d in depths
         ]
         (folder / "HPL.out").write_text("\n".join(out))
-        return 0
 
-    found = hpl.contenders(start, 2, [200, 300], 3)
-    assert all(one["seconds"] == pytest.approx([0.5] * 3) for one in found.values()) and list(found) == [200, 300]
-    assert found[200]["name"] == "HPL, modified 2-ring, depth 1, block 128" and len(inputs) == 3
+    monkeypatch.setattr(runner.Place, "output", output)
+    found = hpl.contenders(runner.here(2), [200, 300], 3)
+    assert all(one["seconds"] == pytest.approx([0.5] * 3) for (one,) in found.values()) and set(found) == {200, 300}
+    assert found[200][0]["name"] == "HPL, modified 2-ring, depth 1, block 128" and len(inputs) == 3
     verdict[0] = "FAILED"
     with pytest.raises(SystemExit, match="wrong values"):
-        hpl.contenders(start, 2, [200], 1)
+        hpl.contenders(runner.here(2), [200], 1)
     monkeypatch.setenv("TILEWAVE_CONTENDERS", str(tmp_path / "bin"))
-    assert hpl.contenders(start, 2, [200], 1) == {}
+    assert hpl.contenders(runner.here(2), [200], 1) == {}
