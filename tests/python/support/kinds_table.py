@@ -1,0 +1,342 @@
+"""How each kind of nest runs: by each door (a row) and with each feature (a column).
+
+`tests/python/nests/test_kinds.py` runs every cell, compares the results with plain loops bit for bit, and says what to
+write here where one has changed. `tools/kinds.py` makes `docs/guide/kinds.md` of this file. A cell is one of these, and
+the key of its reason:
+
+y  in parallel
+o  in the order of the loops
+r  on one rank
+a  each nest by itself, one after another
+n  without a predicted time
+-  refused
+.  without meaning
+x  no parameter of this door
+?  not tested
+
+The features: `back`: time backwards; `time`: it is predicted; `strides+` and `back+`: with `reduce=`.
+"""
+
+# fmt: off
+KINDS = {
+    "constant offsets": {
+        "short": "constant",
+        "example": "`u[i, j] = u[i-1, j] + u[i, j-1]`",
+        "table": """
+          ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
+run       y     y     y     y        y       y      y    y       y      y      y      y     y    -N       -O
+bind      y     y     y     y        y       y      y    y       y      y      y      x     y    -N       -O
+chain     y     y     y     y        y       y      y    y       y      y      aS     y     y    -N       -O
+several   y     y     y     y        y       y      y    aU      y      y      -C     y     y    -N       -O
+plan      y     y     y     y        y       y      y    y       y      x      y      x     y    -N       -O
+schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
+measure   y     y     y     y        y       y      y    y       y      x      y      x     x    -N       -O
+dry run   y     y     y     y        y       y      y    y       y      y      y      y     x    -N       -O
+C++       y     y     y     y        -V      -V     -V   -V      y      -V     -V     -V    y    -V       -V
+""",
+    },
+    "factors of what is read": {
+        "short": "reads 2i",
+        "example": "`c[i, j] = u[2*i, j] + u[2*i+1, j]`",
+        "table": """
+          ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
+run       y     y     -A    -A       y       y      -A   -A      y      -A     y      -A    y    -N       -O
+bind      y     y     -A    -A       y       y      -A   -A      y      -A     y      x     y    -N       -O
+chain     y     y     -A    -A       y       y      -A   -A      y      y      aS     y     y    -N       -O
+several   -A    -A    -A    -A       -A      -A     -A   -A      -A     -A     -C     -A    -A   -N       -O
+plan      y     y     -A    -A       y       y      -A   -A      y      x      y      x     y    -N       -O
+schedule  y     y     -A    -A       y       y      -A   -A      x      x      y      x     y    x        x
+measure   y     y     -A    -A       y       y      -A   -A      y      x      y      x     x    -N       -O
+dry run   y     y     -A    -A       y       y      -A   -A      y      -A     y      -A    x    -N       -O
+C++       y     y     -A    -A       -V      -V     -V   -V      ?      -V     -V     -V    y    -V       -V
+""",
+    },
+    "factors of what is written": {
+        "short": "writes 2i",
+        "example": "`u[2*i+1, j] = u[2*i, j] + u[2*i+2, j]`",
+        "table": """
+          ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
+run       y     y     -A    -A       y       y      -A   -A      y      -A     y      -A    y    -N       -O
+bind      y     y     -A    -A       y       y      -A   -A      y      -A     y      x     y    -N       -O
+chain     y     y     -A    -A       y       y      -A   -A      y      y      aS     y     y    -N       -O
+several   -A    -A    -A    -A       -A      -A     -A   -A      -A     -A     -C     -A    -A   -N       -O
+plan      y     y     -A    -A       y       y      -A   -A      y      x      y      x     y    -N       -O
+schedule  y     y     -A    -A       y       y      -A   -A      x      x      y      x     y    x        x
+measure   y     y     -A    -A       y       y      -A   -A      y      x      y      x     x    -N       -O
+dry run   y     y     -A    -A       y       y      -A   -A      y      -A     y      -A    x    -N       -O
+C++       y     y     -A    -A       -V      -V     -V   -V      ?      -V     -V     -V    y    -V       -V
+""",
+    },
+    "look-up tables": {
+        "short": "tables",
+        "example": "`u[i, j] = u[i-1, j] + w[f[i, j]]`",
+        "table": """
+          ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
+run       y     y     y     y        y       y      y    y       y      y      y      aU    y    -N       -O
+bind      y     y     y     y        y       y      y    y       y      y      y      x     y    -N       -O
+chain     y     y     aT    aT       aT      y      aT   aT      y      y      aS     y     y    -N       -O
+several   aU    aU    aU    aU       aU      aU     aU   aU      aU     aU     -C     aU    y    -N       -O
+plan      y     y     y     y        y       y      y    y       y      x      y      x     y    -N       -O
+schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
+measure   y     y     y     y        y       y      y    y       y      x      y      x     x    -N       -O
+dry run   y     y     y     y        y       y      y    y       y      y      y      aU    x    -N       -O
+C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
+""",
+    },
+    "updates in any order": {
+        "short": "any order",
+        "example": "`S[i] = max(S[i], d)` in loops over b, i and j, of integers",
+        "table": """
+          ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
+run       y     y     oQ    -D       y       y      oQ   oQ      oQ     -E     y      oQ    y    -N       -O
+bind      oQ    oQ    oQ    -D       oQ      oQ     oQ   oQ      oQ     -E     oQ     x     y    -N       -O
+chain     oQ    oQ    oQ    -D       oQ      oQ     oQ   oQ      oQ     oQ     oQ     oQ    y    -N       -O
+several   oQ    oQ    oQ    -D       oQ      oQ     oQ   oQ      oQ     oQ     -C     oQ    y    -N       -O
+plan      y     y     oQ    -D       y       y      oQ   oQ      oQ     x      y      x     y    -N       -O
+schedule  y     y     r     -D       y       y      r    r       x      x      y      x     y    x        x
+measure   y     y     y     -D       y       y      y    y       y      x      y      x     x    -N       -O
+dry run   y     y     oQ    -D       y       y      oQ   oQ      oQ     -E     y      oQ    x    -N       -O
+C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
+""",
+    },
+    "batches": {
+        "short": "batches",
+        "example": "`S[b] = D[b, i, j]`, where D depends on itself along i and j only",
+        "table": """
+          ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
+run       y     y     oQ    -D       oQ      y      oQ   oQ      oQ     -E     y      oQ    y    -N       -O
+bind      oQ    oQ    oQ    -D       oQ      oQ     oQ   oQ      oQ     -E     oQ     x     y    -N       -O
+chain     oQ    oQ    oQ    -D       oQ      oQ     oQ   oQ      oQ     oQ     oQ     oQ    y    -N       -O
+several   oQ    oQ    oQ    -D       oQ      oQ     oQ   oQ      oQ     oQ     -C     oQ    y    -N       -O
+plan      y     y     oQ    -D       oQ      y      oQ   oQ      oQ     x      y      x     y    -N       -O
+schedule  y     y     r     -D       r       y      r    r       x      x      y      x     y    x        x
+measure   y     y     y     -D       y       y      y    y       y      x      y      x     x    -N       -O
+dry run   y     y     oQ    -D       oQ      y      oQ   oQ      oQ     -E     y      oQ    x    -N       -O
+C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
+""",
+    },
+    "loops in the body": {
+        "short": "inner loops",
+        "example": "`V[t, s] = max(V[t-1, q] + T[q, s] for q in range(n))`",
+        "table": """
+          ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
+run       y     y     y     -D       oR      y      oR   oR      oR     oR     oR     oR    nW   -N       -O
+bind      oR    oR    oR    -D       oR      oR     oR   oR      oR     oR     oR     x     y    -N       -O
+chain     oR    oR    oR    -D       oR      oR     oR   oR      oR     oR     oR     oR    y    -N       -O
+several   oR    oR    oR    -D       oR      -F     oR   oR      oR     oR     -C     oR    y    -N       -O
+plan      y     y     y     -D       oR      y      oR   oR      oR     x      oR     x     nW   -N       -O
+schedule  y     y     y     -D       r       y      r    r       x      x      r      x     y    x        x
+measure   -G    -G    -G    -D       y       -G     y    y       y      x      y      x     x    -N       -O
+dry run   oR    oR    oR    -D       oR      oR     oR   oR      oR     oR     oR     oR    x    -N       -O
+C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
+""",
+    },
+    "a pivot": {
+        "short": "pivot",
+        "example": "`D[i, j] = min(D[i, j], D[i, k] + D[k, j])`",
+        "table": """
+          ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
+run       y     y     .     .        y       y      .    .       -H     .      .      .     nW   -H       .
+bind      -I    -I    .     .        -I      -I     .    .       -I     .      .      x     -I   -I       .
+chain     -I    -I    .     .        -I      -I     .    .       -I     -I     .      -I    -I   -I       .
+several   .     .     .     .        .       .      .    .       .      .      .      .     .    .        .
+plan      y     y     .     .        y       y      .    .       -H     x      .      x     nW   -H       .
+schedule  y     y     .     .        y       y      .    .       x      x      .      x     y    x        x
+measure   -G    -G    .     .        -G      -G     .    .       -G     x      .      x     x    -G       .
+dry run   nW    nW    .     .        nW      nW     .    .       -H     .      .      .     x    -H       .
+C++       -V    -V    .     .        -V      -V     .    .       -V     .      .      -V    -V   -V       .
+""",
+    },
+    "step rows": {
+        "short": "step rows",
+        "example": "`w[t // 3, i, j] = u[t, i, j]` beside `u[t+1, i, j] = ...`",
+        "table": """
+          ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
+run       y     y     y     y        y       y      y    y       -J     y      -K     -L    y    -J       -J
+bind      -L    -L    -L    -L       -L      -L     -L   -L      -L     -L     -L     x     -L   -L       -L
+chain     -L    -L    -L    -L       -L      -L     -L   -L      -L     -L     -L     -L    -L   -L       -L
+several   -L    -L    -L    -L       -L      -L     -L   -L      -L     -L     -L     -L    -L   -L       -L
+plan      y     y     y     y        y       y      y    y       -J     x      -K     x     y    -J       -J
+schedule  -L    -L    -L    -L       -L      -L     -L   -L      x      x      -L     x     -L   x        x
+measure   y     y     y     y        y       y      y    y       -J     x      -K     x     x    -J       -J
+dry run   y     y     y     y        y       y      y    y       -J     y      -K     -L    x    -J       -J
+C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
+""",
+    },
+    "several nests": {
+        "short": "several",
+        "example": "`tw.run((first, second), steps=...)`",
+        "table": """
+          ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
+run       y     y     y     y        y       y      y    aU      y      y      -C     y     y    -N       -O
+bind      -M    -M    -M    -M       -M      -M     -M   -M      -M     -M     -M     x     -M   -M       -M
+chain     -M    -M    -M    -M       -M      -M     -M   -M      -M     -M     -M     -M    -M   -M       -M
+plan      -M    -M    -M    -M       -M      -M     -M   -M      -M     x      -M     x     -M   -M       -M
+schedule  -M    -M    -M    -M       -M      -M     -M   -M      x      x      -M     x     -M   x        x
+measure   -M    -M    -M    -M       -M      -M     -M   -M      -M     x      -M     x     x    -M       -M
+dry run   y     y     y     y        y       y      y    aU      y      y      -C     y     x    -N       -O
+C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
+""",
+    },
+}
+# fmt: on
+
+#: By key: how such cells run, what the program says (a regular expression), why, and what to write instead.
+REASONS = {
+    "A": (
+        "-",
+        "has no dimension for time index .* and its subscripts multiply",
+        "A time step begins as a copy of the one before, and elements with a factor are only some of it.",
+        "an array with time as a dimension, or the nest without `steps=`, once for each time step",
+    ),
+    "C": (
+        "-",
+        "keeps a rolling window only; allowed for several nests",
+        "Other nests of the time step need the whole field.",
+        '`keep="all"`',
+    ),
+    "D": (
+        "-",
+        "points of one time step are independent",
+        "A loop that wraps around has no first point: no point may depend on another of its time step.",
+        "an array of its own for the new values, or the nest without `periodic=` and another one for the border",
+    ),
+    "E": (
+        "-",
+        "which has time as a dimension",
+        "Points are visited between time steps, and an array that keeps all time steps is prepared for all of them.",
+        "a tuple of this one nest",
+    ),
+    "F": (
+        "-",
+        "bounds of nest .* depend on time",
+        "Each time step of several nests is the same run.",
+        "bounds without time, and a condition in the body",
+    ),
+    "G": (
+        "-",
+        "no rate is measured",
+        "The schedule has tasks in place of tiles.",
+        "`tw.measure()` without `nest=`",
+    ),
+    "H": (
+        "-",
+        "was given, and nest .* reads row",
+        "The tasks of a pivot have no place for it.",
+        "`tw.sum(D)`, `tw.max(D)` after the run",
+    ),
+    "I": (
+        "-",
+        "allowed with such a pivot: tw.run of one nest",
+        "The tasks of a pivot are prepared anew in each run.",
+        "`tw.run`",
+    ),
+    "J": (
+        "-",
+        "reduce= was given, and nest .* writes a row",
+        "The run has a part for each row, and a reduction is of one part.",
+        "`tw.sum(u)`, `tw.max(u)` after the run",
+    ),
+    "K": (
+        "-",
+        "keeps a rolling window only, and nest .* writes a row",
+        "The run has a part for each row, and a window would begin anew in each.",
+        '`keep="all"`',
+    ),
+    "L": (
+        "-",
+        "allowed with such an array: tilewave.run of one nest",
+        "The run has a part for each row, which `tw.run` and `tw.plan` know.",
+        "`tw.run`, or the rows in a nest of its own, of an array that keeps all time steps",
+    ),
+    "M": (
+        "-",
+        "given tuple",
+        "It takes one nest.",
+        "`tw.run` of the tuple, or a bind, a plan, a schedule for each nest",
+    ),
+    "N": (
+        "-",
+        "reduce= was given, and over=.* has strides",
+        "The reduced value would be of other indices than the body's.",
+        "a condition in the body, `if i % 2 == 1:`, and a local under it as the value",
+    ),
+    "O": (
+        "-",
+        "reduce= was given, and time runs backwards",
+        "The reduced value would be of other indices than the body's.",
+        "`tw.sum(u)`, `tw.max(u)` after the run",
+    ),
+    "V": (
+        "-",
+        "^C[+][+]$",
+        "The C++ front has `over=` of numbers, `reverse` in space, `steps`, `periodic`, `every(...)` and "
+        "`reducing(...)`.",
+        "the nest in Python",
+    ),
+    "Q": (
+        "o",
+        r"S\[",
+        "The dependence is no constant vector. `tw.run` of one nest without `steps=` and `reduce=` leaves it out where"
+        " the order does not matter.",
+        "`tw.run`, or the number as a `reduce=`",
+    ),
+    "R": (
+        "o",
+        r"V\[",
+        "What is read along an axis has no constant distance. `tw.run`, `tw.plan` and `tw.schedule` gather each step "
+        "where that is worth it.",
+        "`tw.run`, without `reduce=`, `inject=` and strides",
+    ),
+    "S": (
+        "a",
+        "keeps a rolling window only",
+        "Each nest has its own order of points, and a window only what its own order needs.",
+        '`keep="all"`',
+    ),
+    "T": (
+        "a",
+        "tables that are copied",
+        "Small tables are copied beside the kernel when a run begins.",
+        "nothing, or a larger table",
+    ),
+    "U": (
+        "a",
+        "each time step is a run",
+        "Earlier time steps and tables that are copied are looked after between the nests.",
+        "`tw.chain` where the time steps are equal",
+    ),
+    "W": (
+        "n",
+        "no time is counted|no predicted",
+        "The tasks have no measured rate.",
+        "nothing; the run itself is measured",
+    ),
+}
+
+MEANINGLESS = {
+    "a pivot": "A step of a pivot changes rows that all later steps read: it has no time steps or wraps, and needs "
+    "all rows.",
+}
+
+#: Tests of what C++ offers, by kind and feature.
+CPP = {
+    "constant offsets": {
+        "ranks": "Sweeps.EqualPlainLoopsInEveryScheme",
+        "lanes": "Sweeps.EqualPlainLoopsInEveryScheme",
+        "steps": "Nests.StepsOfTime",
+        "periodic": "Nests.PeriodicLoops",
+        "reduce": "Nests.ReducedValues",
+        "time": "ChooseTogether.AlternativesAreMeasuredUntilTheBestIs",
+    },
+    "factors of what is read": {
+        "ranks": "Nests.PartsOfFieldsAndOtherExtents",
+        "lanes": "Nests.PartsOfFieldsAndOtherExtents",
+        "time": "ChooseTogether.AlternativesAreMeasuredUntilTheBestIs",
+    },
+    "factors of what is written": {
+        "ranks": "Nests.PartsOfFieldsAndOtherExtents",
+        "lanes": "Nests.PartsOfFieldsAndOtherExtents",
+        "time": "ChooseTogether.AlternativesAreMeasuredUntilTheBestIs",
+    },
+}
