@@ -6,6 +6,7 @@ cells", solves (with incomplete Cholesky factors), cg (conjugate gradients with 
 same ranks; results are compared bit for bit, those of cg but for the order of its sums.
 """
 
+import functools
 import itertools
 
 import numpy as np
@@ -65,27 +66,52 @@ def _land(n):
     return (((x - 0.4) ** 2 + (y - 0.5) ** 2 < 0.09) | ((x > 0.75) & (x < 0.8) & (y > 0.25))).astype("i1")
 
 
+def _program(context, arrays, steps, times, result, first=()):
+    """A chain of nests that is run some times, or their plain loops; where the result is.
+
+    Parameters
+    ----------
+    steps, first : sequence of tuple
+        Nest, its numbers, how it is bound, its plain loops; `first` is run once, before.
+    """
+    if context is None:
+        calls = [
+            [
+                functools.partial(loops, *map(arrays.get, nest.arrays), *numbers.values())
+                for nest, numbers, _, loops in some
+            ]
+            for some in (first, steps)
+        ]
+        _ = [call() for call in calls[0]]
+        return lambda: [call() for _ in range(times) for call in calls[1]], lambda: arrays[result]
+    fields = _fields(context, **arrays)
+    chains = [
+        tw.chain(
+            [
+                tw.bind(nest, **{name: fields[name] for name in nest.arrays}, **numbers, **how, context=context)
+                for nest, numbers, how, _ in some
+            ]
+        )
+        for some in (first, steps)
+        if some
+    ]
+    if first:
+        chains[0].run()
+    return lambda: chains[-1].run(times=times), fields[result].gather
+
+
 def _sor(n, context):
     arrays = {"u": _random((n, n)), "f": 1e-3 * _random((n, n), 2), "land": _land(n)}
-    if context is None:
-        around = [f"{index} in range(1, len(u) - 1)" for index in "ij"]
-        sweeps = plain(nests.sor_over_land, "_ in range(sweeps)", *around, more="sweeps")
-        return lambda: sweeps(*arrays.values(), 1.7, SWEEPS), lambda: arrays["u"]
-    fields = _fields(context, **arrays)
-    chain = tw.chain([tw.bind(nests.sor_over_land, **fields, w=1.7, context=context)])
-    return lambda: chain.run(times=SWEEPS), fields["u"].gather
+    step = nests.sor_over_land, {"w": 1.7}, {}, loops(nests.sor_over_land)
+    return _program(context, arrays, [step], SWEEPS, "u")
 
 
 def _red_black(n, context):
     arrays = {"u": _random((n, n)), "f": 1e-3 * _random((n, n), 2)}
-    if context is None:
-        each_second = "j in range(1 + (i + 1 + colour) % 2, len(u) - 1, 2)"
-        around = "_ in range(sweeps)", "colour in range(2)", "i in range(1, len(u) - 1)", each_second
-        sweeps = plain(nests.any_colour, *around, more="sweeps")
-        return lambda: sweeps(*arrays.values(), 1.7, SWEEPS), lambda: arrays["u"]
-    fields = _fields(context, **arrays)
-    chain = tw.chain([tw.bind(nests.one_colour, **fields, w=1.7, colour=c, context=context) for c in (0, 1)])
-    return lambda: chain.run(times=SWEEPS), fields["u"].gather
+    each_second = "j in range(1 + (i + 1 + colour) % 2, len(u) - 1, 2)"
+    points = plain(nests.any_colour, "i in range(1, len(u) - 1)", each_second, more="colour")
+    steps = [(nests.one_colour, {"w": 1.7, "colour": colour}, {}, points) for colour in (0, 1)]
+    return _program(context, arrays, steps, SWEEPS, "u")
 
 
 def _directions():
@@ -144,24 +170,13 @@ def _grid(n, names):
 
 
 def _solves(n, context):
-    c = _grid(n, "eyz")
-    if context is None:
-        loops(nests.pivots)(*(c[name] for name in ("e", "cx", "cy", "d")))
-        down, up = loops(nests.forward), loops(nests.backward)
-
-        def run():
-            for _ in range(ITERATIONS):
-                down(c["y"], c["b"], c["cx"], c["cy"], c["e"])
-                up(c["z"], c["y"], c["cx"], c["cy"], c["e"])
-
-        return run, lambda: c["z"]
-    c = _fields(context, **c)
-    given = {**{name: c[name] for name in ("e", "cx", "cy")}, "over": dict.fromkeys("ij", (1, n - 1))}
-    tw.run(nests.pivots, **given, d=c["d"], context=context)
-    down = tw.bind(nests.forward, **given, y=c["y"], r=c["b"], context=context)
-    up = tw.bind(nests.backward, **given, z=c["z"], y=c["y"], reverse=("i", "j"), context=context)
-    chain = tw.chain([down, up])
-    return lambda: chain.run(times=ITERATIONS), c["z"].gather
+    arrays, over = _grid(n, "eyz"), {"over": dict.fromkeys("ij", (1, n - 1))}
+    arrays["r"] = arrays.pop("b")
+    pivots, down, up = (
+        (nest, {}, over | how, loops(nest))
+        for nest, how in ((nests.pivots, {}), (nests.forward, {}), (nests.backward, {"reverse": ("i", "j")}))
+    )
+    return _program(context, arrays, [down, up], ITERATIONS, "z", first=[pivots])
 
 
 def _cg(n, context):

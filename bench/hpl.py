@@ -13,39 +13,14 @@ NAME = "HPL"
 BROADCASTS = ("ring", "modified ring", "2-ring", "modified 2-ring", "long", "modified long")
 DEPTHS = (0, 1)
 BLOCK = 128
-#: The rest as HPL's documents advise; a grid of one row, as our block columns lie. It reads the first words of a line.
-INPUT = """HPLinpack benchmark input file
-written by tilewave bench lu
-HPL.out      output file name
-8            device out (6=stdout,7=stderr,file)
-{count}      # of problems sizes (N)
-{sizes}      Ns
-1            # of NBs
-{block}      NBs
-0            PMAP process mapping (0=Row-,1=Column-major)
-1            # of process grids (P x Q)
-1            Ps
-{ranks}      Qs
-16.0         threshold
-1            # of panel fact
-2            PFACTs (0=left, 1=Crout, 2=Right)
-1            # of recursive stopping criterium
-4            NBMINs (>= 1)
-1            # of panels in recursion
-2            NDIVs
-1            # of recursive panel fact.
-2            RFACTs (0=left, 1=Crout, 2=Right)
-{kinds}            # of broadcast
-{broadcasts}  BCASTs (0=1rg,1=1rM,2=2rg,3=2rM,4=Lng,5=LnM)
-{depths}            # of lookahead depth
-{ahead}          DEPTHs (>=0)
-2            SWAP (0=bin-exch,1=long,2=mix)
-64           swapping threshold
-0            L1 in (0=transposed,1=no-transposed) form
-0            U  in (0=transposed,1=no-transposed) form
-1            Equilibration (0=no,1=yes)
-8            memory alignment in double (> 0)
-"""
+#: The lines of its input: titles, the output's name, a file for it; how many sizes, and these; one block size; ranks by
+#: rows, one grid of one row, as our block columns lie; the largest residual; the rest as HPL's documents advise: how
+#: panels are factored, how many broadcasts, and these; how many look-aheads, and these; swaps, transposed panels,
+#: alignment.
+INPUT = (
+    "HPL|tilewave bench lu|HPL.out|8|{count}|{sizes}|1|{block}|0|1|1|{ranks}|16.0|1|2|1|4|1|2|1|2|"
+    "{kinds}|{broadcasts}|{depths}|{ahead}|2|64|0|0|1|8|"
+)
 
 
 def contenders(place, sizes, repeats):
@@ -68,7 +43,7 @@ def _times(place, program, sizes, kinds, depths):
     counts = {"count": len(sizes), "kinds": len(kinds), "depths": len(depths), "block": BLOCK, "ranks": place.ranks}
     with tempfile.TemporaryDirectory(prefix="tilewave-hpl.") as folder:
         texts = {name: " ".join(map(str, values)) for name, values in lists.items()}
-        Path(folder, "HPL.dat").write_text(INPUT.format(**counts, **texts))
+        Path(folder, "HPL.dat").write_text(INPUT.format(**counts, **texts).replace("|", "\n"))
         # Ranks may start anywhere: HPL reads its settings where it stands.
         place.output("sh", "-c", f"cd '{folder}' && exec '{program}'")
         text = Path(folder, "HPL.out").read_text()

@@ -72,10 +72,7 @@ int main(int argc, char** argv) {
         HYPRE_StructPFMGCreate(MPI_COMM_WORLD, &solver);
         HYPRE_StructPFMGSetMaxIter(solver, 200);
         HYPRE_StructPFMGSetTol(solver, 1e-8);
-        HYPRE_StructPFMGSetRelChange(solver, 0);
         HYPRE_StructPFMGSetRelaxType(solver, relaxation);
-        HYPRE_StructPFMGSetNumPreRelax(solver, 1);
-        HYPRE_StructPFMGSetNumPostRelax(solver, 1);
         HYPRE_StructPFMGSetSkipRelax(solver, 0);
         HYPRE_StructPFMGSetLogging(solver, 1); /* else there is no residual to be asked for */
         HYPRE_StructPFMGSetup(solver, A, b, x);

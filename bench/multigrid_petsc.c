@@ -8,85 +8,84 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define EACH_POINT(box, i, j, k)                         \
+    for (PetscInt k = box.zs; k < box.zs + box.zm; ++k)  \
+        for (PetscInt j = box.ys; j < box.ys + box.ym; ++j) \
+            for (PetscInt i = box.xs; i < box.xs + box.xm; ++i)
+
+static int on_edge(PetscInt n, PetscInt i, PetscInt j, PetscInt k) {
+    return !i || !j || !k || i == n - 1 || j == n - 1 || k == n - 1;
+}
+
 static PetscErrorCode right_side(KSP ksp, Vec b, void* context) {
     DM grid;
-    PetscInt i, j, k, n, xs, ys, zs, xm, ym, zm;
+    DMDALocalInfo box;
     PetscScalar*** f;
     (void)context;
     PetscFunctionBeginUser;
     PetscCall(KSPGetDM(ksp, &grid));
-    PetscCall(DMDAGetInfo(grid, NULL, &n, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
-    PetscCall(DMDAGetCorners(grid, &xs, &ys, &zs, &xm, &ym, &zm));
+    PetscCall(DMDAGetLocalInfo(grid, &box));
     PetscCall(DMDAVecGetArray(grid, b, &f));
-    const double h = 1.0 / (n - 1);
-    for (k = zs; k < zs + zm; ++k)
-        for (j = ys; j < ys + ym; ++j)
-            for (i = xs; i < xs + xm; ++i) {
-                const int edge = !i || !j || !k || i == n - 1 || j == n - 1 || k == n - 1;
-                const double value = (double)((i * 7919L + j * 104729L + k * 1299709L) % 1000) / 1000.0 - 0.4995;
-                f[k][j][i] = edge ? 0.0 : h * h * h * value;
-            }
+    const double h = 1.0 / (box.mx - 1);
+    EACH_POINT(box, i, j, k) {
+        const double value = (double)((i * 7919L + j * 104729L + k * 1299709L) % 1000) / 1000.0 - 0.4995;
+        f[k][j][i] = on_edge(box.mx, i, j, k) ? 0.0 : h * h * h * value;
+    }
     PetscCall(DMDAVecRestoreArray(grid, b, &f));
     PetscFunctionReturn(0);
 }
 
 static PetscErrorCode matrix(KSP ksp, Mat J, Mat A, void* context) {
     DM grid;
-    PetscInt i, j, k, d, n, xs, ys, zs, xm, ym, zm;
-    (void)J;
-    (void)context;
+    DMDALocalInfo box;
+    (void)J, (void)context;
     PetscFunctionBeginUser;
     PetscCall(KSPGetDM(ksp, &grid));
-    PetscCall(DMDAGetInfo(grid, NULL, &n, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
-    PetscCall(DMDAGetCorners(grid, &xs, &ys, &zs, &xm, &ym, &zm));
-    const PetscScalar c = 1.0 / (n - 1);
-    for (k = zs; k < zs + zm; ++k)
-        for (j = ys; j < ys + ym; ++j)
-            for (i = xs; i < xs + xm; ++i) {
-                MatStencil row = {k, j, i, 0}, columns[7];
-                PetscScalar values[7];
-                PetscInt count = 1;
-                const PetscInt at[3] = {i, j, k};
-                int edge = 0;
-                for (d = 0; d < 3; ++d) edge |= at[d] == 0 || at[d] == n - 1;
-                columns[0] = row;
-                values[0] = 6 * c;
-                for (d = 0; d < 6 && !edge; ++d) {
-                    PetscInt other[3] = {i, j, k};
-                    other[d / 2] += d % 2 ? 1 : -1;
-                    if (other[d / 2] == 0 || other[d / 2] == n - 1) continue; /* u = 0 there */
-                    columns[count] = (MatStencil){other[2], other[1], other[0], 0};
-                    values[count++] = -c;
-                }
-                PetscCall(MatSetValuesStencil(A, 1, &row, count, columns, values, INSERT_VALUES));
-            }
+    PetscCall(DMDAGetLocalInfo(grid, &box));
+    const PetscScalar c = 1.0 / (box.mx - 1);
+    EACH_POINT(box, i, j, k) {
+        MatStencil row = {k, j, i, 0}, columns[7] = {row};
+        PetscScalar values[7] = {6 * c};
+        PetscInt count = 1;
+        for (int d = 0; d < 6 && !on_edge(box.mx, i, j, k); ++d) {
+            PetscInt other[3] = {i, j, k};
+            other[d / 2] += d % 2 ? 1 : -1;
+            if (on_edge(box.mx, other[0], other[1], other[2])) continue; /* u = 0 there */
+            columns[count] = (MatStencil){other[2], other[1], other[0], 0};
+            values[count++] = -c;
+        }
+        PetscCall(MatSetValuesStencil(A, 1, &row, count, columns, values, INSERT_VALUES));
+    }
     PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
     PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
     PetscFunctionReturn(0);
 }
 
+static PetscErrorCode now(PetscLogDouble* time) {
+    PetscCallMPI(MPI_Barrier(PETSC_COMM_WORLD));
+    return PetscTime(time);
+}
+
 int main(int argc, char** argv) {
     if (argc < 3) return 2;
     const PetscInt n = atoi(argv[1]), repetitions = atoi(argv[2]);
-    PetscInt levels = 1;
+    PetscInt levels = 1, iterations;
     for (PetscInt m = n; m % 2 == 0 && m > 4; m /= 2) ++levels;
     PetscFunctionBeginUser;
     PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
     DM grid;
-    PetscCall(DMDACreate3d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR,
-                           n + 1, n + 1, n + 1, PETSC_DECIDE, PETSC_DECIDE, PETSC_DECIDE, 1, 1, NULL, NULL, NULL,
-                           &grid));
+    const DMBoundaryType none = DM_BOUNDARY_NONE;
+    PetscCall(DMDACreate3d(PETSC_COMM_WORLD, none, none, none, DMDA_STENCIL_STAR, n + 1, n + 1, n + 1, PETSC_DECIDE,
+                           PETSC_DECIDE, PETSC_DECIDE, 1, 1, NULL, NULL, NULL, &grid));
     PetscCall(DMSetUp(grid));
     for (PetscInt r = 0; r < repetitions; ++r) {
         KSP ksp;
         PC pc;
         Vec b, x, left;
         Mat A;
-        PetscInt iterations;
         PetscReal residual, size;
         PetscLogDouble begin, set_up, end;
-        PetscCallMPI(MPI_Barrier(PETSC_COMM_WORLD));
-        PetscCall(PetscTime(&begin));
+        PetscCall(now(&begin));
         PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
         PetscCall(KSPSetDM(ksp, grid));
         PetscCall(KSPSetComputeRHS(ksp, right_side, NULL));
@@ -98,11 +97,9 @@ int main(int argc, char** argv) {
         PetscCall(PCMGSetLevels(pc, levels, NULL));
         PetscCall(KSPSetFromOptions(ksp));
         PetscCall(KSPSetUp(ksp));
-        PetscCallMPI(MPI_Barrier(PETSC_COMM_WORLD));
-        PetscCall(PetscTime(&set_up));
+        PetscCall(now(&set_up));
         PetscCall(KSPSolve(ksp, NULL, NULL));
-        PetscCallMPI(MPI_Barrier(PETSC_COMM_WORLD));
-        PetscCall(PetscTime(&end));
+        PetscCall(now(&end));
         PetscCall(KSPGetIterationNumber(ksp, &iterations));
         PetscCall(KSPGetRhs(ksp, &b));
         PetscCall(VecNorm(b, NORM_2, &size));
@@ -117,6 +114,5 @@ int main(int argc, char** argv) {
         PetscCall(KSPDestroy(&ksp));
     }
     PetscCall(DMDestroy(&grid));
-    PetscCall(PetscFinalize());
-    return 0;
+    return PetscFinalize();
 }

@@ -20,19 +20,10 @@ from bench.runner import benchmark, compared, missing, row
 
 BYTE_S, HOP_S = 1e-9, 1e-6
 CONFIG = (
-    "network/model:CM02",
-    "network/TCP-gamma:0",
-    "network/crosstraffic:0",
-    "smpi/async-small-thresh:1000000000",
-    "smpi/send-is-detached-thresh:1000000000",
-    "smpi/host-speed:1f",
-    "smpi/simulate-computation:no",
-    "smpi/privatization:no",
-    "smpi/wtime:0",
-    "smpi/iprobe:0",
-    "smpi/test:0",
-    "surf/precision:1e-9",
-)
+    "network/model:CM02 network/TCP-gamma:0 network/crosstraffic:0 smpi/async-small-thresh:1000000000 "
+    "smpi/send-is-detached-thresh:1000000000 smpi/host-speed:1f smpi/simulate-computation:no smpi/privatization:no "
+    "smpi/wtime:0 smpi/iprobe:0 smpi/test:0 surf/precision:1e-9"
+).split()
 
 
 @benchmark(
@@ -66,35 +57,21 @@ def networks(ranks):
         1024: ((16, 8, 8), (32, 32), (8, 16, 8)),
     }[ranks]
     card, few = {"card_byte_s": BYTE_S, "hop_s": HOP_S}, switches[0] // 2  # links up: half of those down
-    one = {**card, "link_byte_s": [BYTE_S]}
-    for kind, given, topology, parameters in (
-        ("switch", {**card, "extents": [ranks]}, None, ""),
-        (
-            "fat tree",
-            {**one, "extents": list(switches), "up": [few]},
-            "FAT_TREE",
-            f"2;{switches[0]},{switches[1]};1,{few};1,1",
-        ),
-        # SimGrid's torus has no cards.
-        (
-            "torus",
-            {**one, "extents": list(side), "card_byte_s": BYTE_S / 64},
-            "TORUS",
-            ",".join(map(str, reversed(side))),
-        ),
-        (
-            "dragonfly",
-            {**card, "extents": list(groups), "link_byte_s": [BYTE_S, BYTE_S]},
-            "DRAGONFLY",
-            f"{groups[0]},1;1,1;{groups[1]},1;{groups[2]}",
-        ),
-    ):
-        yield tw.Network(kind, **given), f'topology="{topology}" topo_parameters="{parameters}"' if topology else ""
+    one, text = {**card, "link_byte_s": [BYTE_S]}, 'topology="{}" topo_parameters="{}"'
+    yield tw.Network("switch", extents=[ranks], **card), ""
+    down = ",".join(map(str, switches))
+    yield (
+        tw.Network("fat tree", extents=list(switches), up=[few], **one),
+        text.format("FAT_TREE", f"2;{down};1,{few};1,1"),
+    )
+    torus = {**one, "card_byte_s": BYTE_S / 64}  # SimGrid's torus has no cards
+    yield tw.Network("torus", extents=list(side), **torus), text.format("TORUS", ",".join(map(str, side[::-1])))
+    dragonfly = tw.Network("dragonfly", extents=list(groups), link_byte_s=[BYTE_S] * 2, **card)
+    yield dragonfly, text.format("DRAGONFLY", f"{groups[0]},1;1,1;{groups[1]},1;{groups[2]}")
 
 
 def cases(ranks):
     """(name, schedules of all ranks, rate of the kernel)."""
-    none = _core.KernelRate(0, 0, 0)
     for kind, algorithm, rows, columns in (
         ("spread", "ring", 64, 128),
         ("broadcast", "tree", 256, 4096 * 64 // ranks),
@@ -110,11 +87,8 @@ def cases(ranks):
         problem = _core.PatternProblem(kind, ranks, rows, dealt, 8)
         plan = _core.PatternPlan(algorithm, 64 << 10, 4)
         whole = columns * 8 * (ranks if wide else 1)
-        yield (
-            f"{kind} by {algorithm}",
-            [_core.pattern_schedule(problem, plan, rank, whole, whole) for rank in range(ranks)],
-            none,
-        )
+        schedules = [_core.pattern_schedule(problem, plan, rank, whole, whole) for rank in range(ranks)]
+        yield f"{kind} by {algorithm}", schedules, _core.KernelRate(0, 0, 0)
     grid = {64: (8, 8), 256: (16, 16), 1024: (32, 32)}[ranks]
     for name, block in (("sweep", 64), ("sweep, large faces", 512)):
         tiles = 32
@@ -177,15 +151,9 @@ def replayed(schedules, topology, rate, program, folder):
         f'{topology} sharing_policy="SPLITDUPLEX"/></platform>'
     )
     (folder / "hosts").write_text("".join(f"n{node}\n" for node in range(ranks)))
-    done = subprocess.run(
-        ["smpirun", "-np", str(ranks), "-platform", folder / "platform.xml", "-hostfile", folder / "hosts"]
-        + [f"--cfg={value}" for value in CONFIG]
-        + [program, files],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    command = ["smpirun", "-np", str(ranks), "-platform", folder / "platform.xml", "-hostfile", folder / "hosts"]
+    command += [*(f"--cfg={value}" for value in CONFIG), program, files]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     for line in done.stdout.splitlines():
         if line.startswith("seconds "):
             return float(line.split()[1])
