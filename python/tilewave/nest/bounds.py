@@ -440,7 +440,6 @@ class Loops:
     #: From indices of a nest that stand for others, to (factor, constant): the others are factor * index + constant.
     affine: dict[str, tuple[int, int]] = field(default_factory=dict)
     stepwise: bool = False  # something happens between time steps: each is run by itself
-    any_order: bool = False  # updates whose order does not matter may be made in any
     inner: tuple[Any, ...] = ()  # of a batch, the (index, low, high) of the loops within its points
     inner_points: int = 1  # of these loops
     others: frozenset[str] = frozenset()  # arrays that other nests of the time step write
@@ -460,6 +459,5 @@ class Loops:
             repr(self.steps),
             repr(self.periodic),
             self.stepwise,
-            self.any_order,
             *sorted(self.again),
         )

@@ -148,7 +148,7 @@ class Bound(PreparedCalls):
         self.context._bound += 1
         self._number = self.context._bound
         self._scalars = self.nest.bind_scalars({n: v for n, v in self._arguments.items() if n in self.nest.scalars})
-        self._look_after(ready.arrays.values())
+        self._look_after(ready.called.values())
         self._first = self._add(self._steps, {}, ready)
 
     def _prepare(self, steps, scalars, plan=None, halos=None):
@@ -163,7 +163,7 @@ class Bound(PreparedCalls):
         ready = yield from prepare(self.nest, self.context, *given)
         if self._points is not None:
             ready.visited = self._points, not self._loops.stepwise
-        self._arguments = {**self._arguments, **ready.arrays}  # what stood for scratch is the same in all variants
+        self._arguments = {**self._arguments, **ready.called}  # what stood for scratch is the same in all variants
         return ready
 
     def _fixed(self):
@@ -275,6 +275,8 @@ class Bound(PreparedCalls):
         steps = self._steps if steps is None else int(steps)
         # As a rank that needs not come here finds it; where lanes are recorded all come here.
         variant = self._variant(steps, scalars, exactly=self.record)
+        if variant is not None and variant.ready.renews:
+            variant = None
         if variant is not None:
             variant.refresh(scalars, steps)
         yield self._description(steps, scalars)
@@ -316,7 +318,7 @@ class Bound(PreparedCalls):
                 )
         if scalars:
             self.nest.bind_scalars({**self._scalars, **scalars})
-        for name, array in self._first.ready.arrays.items():
+        for name, array in self._first.ready.called.items():
             if isinstance(array, Field) and array.closed:
                 raise ConfigError(
                     f"array {name!r} of {self._called()} is a field that was closed; allowed: to run a bound nest "
@@ -345,7 +347,7 @@ class Bound(PreparedCalls):
         )
 
     def __repr__(self) -> str:
-        arrays = ", ".join(f"{name}: {_text(value)}" for name, value in self._first.ready.arrays.items())
+        arrays = ", ".join(f"{name}: {_text(value)}" for name, value in self._first.ready.called.items())
         scalars = "".join(f", {name}={value!r}" for name, value in self._scalars.items())
         steps = "" if self._steps is None else f", {self._steps} steps"
         return f"<tilewave.Bound {self.nest.name}({arrays}{scalars}){steps}: {self._first.ready.plan._to_core()}>"

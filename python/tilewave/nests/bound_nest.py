@@ -45,6 +45,7 @@ class BoundNest:
     first_step: int = 0  # of time
     points: tuple = ()  # that are visited after each time step: the core's
     visited: tuple = ()  # the `Points` of each run and whether lanes record them; `points` are made of them
+    called: dict = None  # arrays as the call has them: those of a batch are others
     problem: object = None
     values: dict = None  # scalars, and numbers from outside the body
     planned_for: object = None  # gives the plan, with what it is predicted to take, for another number of steps
@@ -90,7 +91,14 @@ class BoundNest:
     def without_arrays(self):
         """The same, of which nothing keeps the arrays of the call alive."""
         return dataclasses.replace(
-            self, arrays=None, operands=None, copies=None, tables=None, environment=None, make_unreduced=None
+            self,
+            called=None,
+            arrays=None,
+            operands=None,
+            copies=None,
+            tables=None,
+            environment=None,
+            make_unreduced=None,
         )
 
     def with_arguments(self, arguments):
@@ -99,7 +107,7 @@ class BoundNest:
         arrays = {name: arguments[name] for name in nest.arrays}
         scalars = {name: arguments[name] for name in nest.scalars if name in arguments}
         scalars = nest.bind_scalars({**scalars, **scalars_of(nest, self.loops)})
-        ready = dataclasses.replace(self, arrays=arrays, values={**self.values, **scalars})
+        ready = dataclasses.replace(self, arrays=arrays, called=arrays, values={**self.values, **scalars})
         ready.operands, ready.copies = operands_of(nest, arrays, self.initial)
         ready.take_current_values()
         return ready
@@ -111,9 +119,22 @@ class BoundNest:
         if self.copies_arrays:
             self.copy_again()
         if self.visited:
-            points, by_lanes = self.visited
-            points.begin_again()
-            self.points = points.of(self.problem.nest, by_lanes)
+            self.visited[0].begin_again()
+            self.visits(*self.visited)
+
+    def visits(self, points, by_lanes):
+        """Have `Points` added and recorded after each time step, or recorded by lanes; local."""
+        self.visited, self.points = (points, by_lanes), points.of(self.problem.nest, by_lanes)
+
+    @property
+    def is_rewritten(self):
+        """Whether something is to be done before or after the core's run."""
+        return bool(self.visited) or self.renews
+
+    @property
+    def renews(self):
+        """Whether its tables are made for one run."""
+        return bool(self.problem.nest.written_tables)
 
     def copy_again(self):
         """Take the arrays that a run copies as they are now; local."""
@@ -167,6 +188,7 @@ def bind_call(context, given, found):
         on_one_rank=found.on_one_rank,
         stored=stored,
         initial=initial,
+        called=given.called,
         reductions=given.reductions,
         dtypes=given.dtypes,
         plan=plan,

@@ -37,7 +37,7 @@ class Variant:
         ready = self.ready
         kernel, nest, context, part = ready.kernel, ready.problem.nest, ready.context, self._part
         loops, tables = ready.loops, ready.tables if ready.loops.inner else {}  # not `ready`: fields may go before
-        if ready.on_one_rank or ready.replicated or ready.stored or ready.copies_arrays or ready.visited:
+        if ready.on_one_rank or ready.replicated or ready.stored or ready.copies_arrays or ready.is_rewritten:
             return None
         return ready.sweep.bind(
             context._core,
@@ -69,15 +69,12 @@ class Variant:
         core_context = ready.context._core
         recording, core_context.record = core_context.record, record
         try:
-            core, after_s = yield from run_bound(ready.problem.nest, ready, begun)
+            core, after_s = yield from run_bound(ready, begun)
         finally:
             core_context.record = recording
-        recorded = None
-        if ready.visited:
-            points, _ = ready.visited
-            points.finish(ready.context)
-            recorded = points.recorded
-        return LazyReport(functools.partial(self._report, core, after_s, steps, recorded))
+        return LazyReport(
+            functools.partial(self._report, core, after_s, steps, ready.visited and ready.visited[0].recorded)
+        )
 
     def _for_steps(self, steps):
         """What is ready, with another number of steps where it is of blocks of them."""

@@ -65,6 +65,7 @@ class NestCall:
     fastmath: bool
     arrays: dict  # as the core sees them
     whole: dict  # as they were given, fields in place of scratch
+    called: dict  # of the nest that was given, whatever stands in its place
     replicated: list
     dtypes: dict
     scalars: dict
@@ -96,7 +97,7 @@ class NestCall:
     def with_arrays(self, arrays, tables):
         """The same of a call with these arrays. Half of what `copy.copy` takes."""
         other = object.__new__(NestCall)
-        other.__dict__.update(self.__dict__, arrays=arrays, whole=arrays, tables=tables)
+        other.__dict__.update(self.__dict__, arrays=arrays, whole=arrays, called=arrays, tables=tables)
         return other
 
 
@@ -118,13 +119,13 @@ def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduc
         name: np.asarray(value) if isinstance(value, np.ndarray) else value for name, value in arrays.items()
     }  # no subclass
     check_backwards(nest, arrays, loops, reduce)
-    scalars = nest.bind_scalars({**scalars, **scalars_of(nest, loops)})
+    called, scalars = arrays, nest.bind_scalars({**scalars, **scalars_of(nest, loops)})
     dtypes = {name: arrays[name].dtype for name in nest.arrays}
     captured = {**nest.captured().values, **extents_of(nest, arrays)}
     if nest.numbers & {*nest.indices}:  # conditions may be on them
         box = box_of_loops(nest, arrays, loops.steps, loops.periodic)
         check_reached(nest, arrays, scalars, loops, loop_bounds(nest.indices, box, loops.over))
-    if loops.any_order and not halos and loops.steps is None and not loops.periodic:
+    if not (halos or reduce or loops.periodic) and loops.steps is None:
         if batch := batch_of(nest, context, arrays, scalars, captured, loops, _extents_given(plan, choices)):
             nest, arrays, loops = batch.nest, batch.arrays, batch.loops
         else:
@@ -158,6 +159,7 @@ def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduc
         fastmath=fastmath,
         arrays=seen,
         whole=arrays,
+        called=called,
         replicated=replicated,
         dtypes=dtypes,
         scalars=scalars,

@@ -147,7 +147,7 @@ class Chain(PreparedCalls):
         self.nests, self.context, self._number, self._points = bounds, context, number, points
         self._names = tuple(bound.nest.name for bound in bounds)
         self._name = ", ".join(self._names)
-        self._look_after([array for bound in bounds for array in bound._first.ready.arrays.values()])
+        self._look_after([array for bound in bounds for array in bound._first.ready.called.values()])
         self._bodies, self._first = LruCache(MOST_BODIES), None
 
     @property

@@ -129,8 +129,7 @@ def make_body(context, bounds, scalars):
         why = _core.choose_chain_layout(maker.members(), context.size, context._off, maker)
     if not why:
         return maker.made
-    values = [{**ready.values, **bound._scalars} for bound, ready in zip(bounds, readies, strict=True)]
-    return Separate(readies, [bound._steps for bound in bounds], why, values)
+    return Separate(readies, [bound._steps for bound in bounds], why, bounds)
 
 
 class ChainMaker:
@@ -216,6 +215,8 @@ def why_no_schedule(bounds, readies):
             return f"{who} is computed by one rank"
         if ready.visited:
             return f"{who} was bound with inject= or record="
+        if ready.is_rewritten:
+            return f"{who} updates arrays in any order, or is a batch"
         windows = [n for n, a in ready.arrays.items() if isinstance(a, Field) and a.keep == "window"]
         nest = ready.problem.nest
         if timed := [v.array for v in nest.views if has_time(nest, v, ready.arrays[v.array])]:
@@ -244,7 +245,7 @@ def arrays_by_name(bounds):
     """
     found = {}
     for k, bound in enumerate(bounds):
-        for name, array in bound._first.ready.arrays.items():
+        for name, array in bound._first.ready.called.items():
             if memory_of(found.setdefault(name, array)) != memory_of(array):
                 raise ConfigError(
                     f"chain: inject= or record= was given, and array {name!r} of nest {k + 1} is not the one of a nest "
@@ -262,7 +263,7 @@ def check_shared(bounds):
     """
     seen, known = [], set()
     for k, bound in enumerate(bounds):
-        for name, array in bound._first.ready.arrays.items():
+        for name, array in bound._first.ready.called.items():
             written = name in bound.nest.written
             if (key := (memory_of(array), written)) in known:
                 continue  # as another place where it stands

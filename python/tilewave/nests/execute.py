@@ -17,6 +17,7 @@ from tilewave.nest.batch import ONCE, WHERE
 from tilewave.nest.changed import as_given
 from tilewave.nests.memory_bound import moved_by
 from tilewave.nests.operands import memory_in_c_order, operands_of
+from tilewave.nests.order_free import combine
 from tilewave.nests.problem import history_of
 
 
@@ -28,6 +29,7 @@ def report_arguments(ready, core, after_s):
         "sequential": ready.sequential,
         "on_one_rank": ready.on_one_rank,
         "stored": tuple(ready.stored),
+        "recorded": ready.visited[0].recorded if ready.visited else None,
         "results": results_of(ready.reductions, core)
         if ready.context._dry_run is None
         else ready.context._dry_run.calls.results(ready.reductions.asked, where()),
@@ -79,12 +81,23 @@ def _time_steps(ready):
     return high - low
 
 
-def run_bound(nest, ready, begun):
-    """The run of what was prepared: the core's report, and seconds of giving fields back after it; part of a collective
-    call.
+def run_bound(ready, begun):
+    """Run a bound nest, and what follows its run; part of a collective call.
+
+    Returns
+    -------
+    (the core's report, seconds of giving fields back after the run)
     """
-    context = ready.context
-    after_s = 0.0
+    core, after_s = yield from _run_alone(ready, begun)
+    if ready.problem.nest.updates:
+        combine(ready)
+    if ready.visited:
+        ready.visited[0].finish(ready.context)
+    return core, after_s
+
+
+def _run_alone(ready, begun):
+    nest, context, after_s = ready.problem.nest, ready.context, 0.0
     if context._dry_run is not None:
         return planned(nest, ready), 0.0
     if ready.on_one_rank:

@@ -40,8 +40,8 @@ class Separate:
     steps : list of int or None
         The time steps of a run of each.
     why : str
-    values : list of dict, optional
-        The numbers that a run of each has but for those of its request. None: those that it has already.
+    bounds : list of Bound, optional
+        Whose numbers a run has but for those of its request. None: those that the nests have already.
     joined : list of list of str, optional
         By nest the fields whose last two time steps are one after its run. Where it is given, a repetition is a time
         step of its number.
@@ -49,9 +49,11 @@ class Separate:
 
     quick = False
 
-    def __init__(self, readies, steps, why, values=None, joined=None):
-        self.readies, self._steps, self.why, self._values, self.joined = readies, steps, why, values, joined
-        self.recorded = {}
+    def __init__(self, readies, steps, why, bounds=None, joined=None):
+        self.readies, self._steps, self.why, self._bounds, self.joined = readies, steps, why, bounds, joined
+        self.recorded, self._values = {}, []
+        if bounds is not None:
+            self._values = [{**ready.values, **bound._scalars} for ready, bound in zip(readies, bounds, strict=True)]
 
     @property
     def plans(self):
@@ -80,9 +82,8 @@ class Separate:
             context._core.record = recording
 
     def _repeat(self, times, request, first):
-        context = self.readies[0].context
         nests_s, points, moving_s = [0.0] * len(self.readies), [0] * len(self.readies), 0.0
-        for k, values in enumerate(self._values or ()):
+        for k, values in enumerate(self._values):
             self.readies[k].values = {**values, **request.scalars[k]}
             self.readies[k].pack()
         for repetition in range(first, first + times):
@@ -90,9 +91,12 @@ class Separate:
             for k, (ready, steps) in enumerate(zip(self.readies, self._steps, strict=True)):
                 if self.joined is not None:
                     ready.first_step = repetition
+                if ready.renews:
+                    given = steps, request.scalars[k], None, {}
+                    ready = self.readies[k] = yield from self._bounds[k]._prepare(*given)
                 ready.make_current(steps)
                 try:
-                    core, after_s = yield from run_bound(ready.problem.nest, ready, time.perf_counter())
+                    core, after_s = yield from run_bound(ready, time.perf_counter())
                 except ERRORS as error:
                     place = f"nest {k + 1} of {len(self.readies)}, repetition {repetition + 1}"
                     raise _with_text(error, f"{error} ({place})") from None
@@ -100,7 +104,6 @@ class Separate:
                 moving_s += core.moving_s + after_s
                 cores.append(core)
                 if ready.visited:
-                    ready.visited[0].finish(context)
                     self.recorded |= ready.visited[0].recorded
                 for name in self.joined[k] if self.joined and not ready.on_one_rank else ():  # which has joined them
                     ready.arrays[name]._storage.join_steps()

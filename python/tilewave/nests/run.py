@@ -14,7 +14,6 @@ from tilewave.nests.arguments import as_numbers
 from tilewave.nests.by_tasks import task_call
 from tilewave.nests.chain_report import ChainReport
 from tilewave.nests.execute import report_arguments, run_bound
-from tilewave.nests.order_free import combine
 from tilewave.nests.points import agreed_points, recorded_by_lanes
 from tilewave.nests.prepare import prepare
 from tilewave.nests.report import Report
@@ -197,7 +196,7 @@ def _run(call, begun):
         return (yield from run_several(call))
     with_points = call.inject is not None or call.record is not None
     by_lanes = with_points and recorded_by_lanes(nest, loops.over, call.inject, call.record, call.arguments)
-    loops = dataclasses.replace(loops, stepwise=with_points and not by_lanes, any_order=not call.reduce)
+    loops = dataclasses.replace(loops, stepwise=with_points and not by_lanes)
     visited, plan, fastmath, reduce = None, call.plan, call.fastmath, call.reduce
     if with_points:
         visited = yield from agreed_points(call.inject, call.record, (nest,), call.arguments, loops.steps)
@@ -210,14 +209,11 @@ def _run(call, begun):
         return (yield from run_rows(found, plan, fastmath, call.planning, visited, begun))
     ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce, planning=call.planning)
     if visited is not None:
-        ready.points = visited.of(nest, by_lanes)
-    core, after_s = yield from run_bound(ready.problem.nest, ready, begun)
-    combine(ready)
+        ready.visits(visited, by_lanes)
+    core, after_s = yield from run_bound(ready, begun)
     if ready.runs is not None:
         ready.runs.ran_s += core.time_s
-    if visited is not None:
-        visited.finish(context)
-    return Report(**report_arguments(ready, core, after_s), recorded=visited.recorded if visited is not None else None)
+    return Report(**report_arguments(ready, core, after_s))
 
 
 @takes_nests
@@ -258,7 +254,7 @@ def plan(
     Collective; the first call for a nest measures the rate of its body, within the budget of `planning`. A run of the
     same nest with the same arrays then takes this plan.
     """
-    loops = Loops(over, reverse, steps, periodic=periodic, any_order=not reduce)
+    loops = Loops(over, reverse, steps, periodic=periodic)
     arguments = as_numbers(nest, arguments, copies=True)
     if call := (yield from task_call(nest, context, loops, plan, False, arguments, reduce)):
         return call.plan

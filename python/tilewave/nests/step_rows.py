@@ -141,7 +141,7 @@ def run_rows(call, plan, fastmath, planning, points, begun):
         before = time.perf_counter()
         call.move(rows, back=False)
         moving_s += time.perf_counter() - before
-        core, after_s = yield from run_bound(ready.problem.nest, ready, time.perf_counter())
+        core, after_s = yield from run_bound(ready, time.perf_counter())
         before = time.perf_counter()
         call.move(rows, back=True)
         moving_s += time.perf_counter() - before + after_s
@@ -150,10 +150,8 @@ def run_rows(call, plan, fastmath, planning, points, begun):
         points.finish(call.context)
     longest = readies[call.loops_of(call.longest).key(call.nest)]
     whole = dataclasses.replace(longest, steps=int(call.loops.steps), plan=call.planned(longest))
-    return Report(
-        **report_arguments(whole, _all_of(cores, begun), moving_s),
-        recorded=points.recorded if points is not None else None,
-    )
+    recorded = {} if points is None else {"recorded": points.recorded}
+    return Report(**report_arguments(whole, _all_of(cores, begun), moving_s) | recorded)
 
 
 def _all_of(cores, begun):

@@ -77,7 +77,7 @@ def schedule(
         if hasattr(ready, "memories"):
             return schedule_of_chain(ready, context.size)
     else:
-        loops = Loops(over, reverse, steps, periodic=periodic, any_order=isinstance(nest, Nest))
+        loops = Loops(over, reverse, steps, periodic=periodic)
         arguments = as_numbers(nest, arguments, copies=True)
         if call := (yield from task_call(nest, context, loops, plan, False, arguments)):
             return schedule_of_tasks(call)
