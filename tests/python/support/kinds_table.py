@@ -89,8 +89,8 @@ C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
 run       y     y     oQ    -D       y       y      oQ   oQ      oQ     -E     y      oQ    y    -N       -O
-bind      oQ    oQ    oQ    -D       oQ      oQ     oQ   oQ      oQ     -E     oQ     x     y    -N       -O
-chain     oQ    oQ    oQ    -D       oQ      oQ     oQ   oQ      oQ     oQ     oQ     oQ    y    -N       -O
+bind      y     y     oQ    -D       y       y      oQ   oQ      oQ     -E     y      x     y    -N       -O
+chain     aX    aX    oQ    -D       aX      aX     oQ   oQ      oQ     aX     aX     oQ    y    -N       -O
 several   oQ    oQ    oQ    -D       oQ      oQ     oQ   oQ      oQ     oQ     -C     oQ    y    -N       -O
 plan      y     y     oQ    -D       y       y      oQ   oQ      oQ     x      y      x     y    -N       -O
 schedule  y     y     r     -D       y       y      r    r       x      x      y      x     y    x        x
@@ -105,8 +105,8 @@ C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
 run       y     y     oQ    -D       oQ      y      oQ   oQ      oQ     -E     y      oQ    y    -N       -O
-bind      oQ    oQ    oQ    -D       oQ      oQ     oQ   oQ      oQ     -E     oQ     x     y    -N       -O
-chain     oQ    oQ    oQ    -D       oQ      oQ     oQ   oQ      oQ     oQ     oQ     oQ    y    -N       -O
+bind      y     y     oQ    -D       oQ      y      oQ   oQ      oQ     -E     y      x     y    -N       -O
+chain     aX    aX    oQ    -D       oQ      aX     oQ   oQ      oQ     aX     aX     oQ    y    -N       -O
 several   oQ    oQ    oQ    -D       oQ      oQ     oQ   oQ      oQ     oQ     -C     oQ    y    -N       -O
 plan      y     y     oQ    -D       oQ      y      oQ   oQ      oQ     x      y      x     y    -N       -O
 schedule  y     y     r     -D       r       y      r    r       x      x      y      x     y    x        x
@@ -277,9 +277,9 @@ REASONS = {
     "Q": (
         "o",
         r"S\[",
-        "The dependence is no constant vector. `tw.run` of one nest without `steps=` and `reduce=` leaves it out where"
+        "The dependence is no constant vector. A nest without `steps=` and `reduce=` leaves it out where"
         " the order does not matter.",
-        "`tw.run`, or the number as a `reduce=`",
+        "the nest without `steps=`, or the number as a `reduce=`",
     ),
     "R": (
         "o",
@@ -305,6 +305,12 @@ REASONS = {
         "each time step is a run",
         "Earlier time steps and tables that are copied are looked after between the nests.",
         "`tw.chain` where the time steps are equal",
+    ),
+    "X": (
+        "a",
+        "updates arrays in any order, or is a batch",
+        "Ranks combine their updates after the nest, and the buffers of a batch are of one run.",
+        "nothing",
     ),
     "W": (
         "n",
