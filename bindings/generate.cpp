@@ -26,6 +26,9 @@ void bind_generate(nb::module_& m) {
           "The part of one rank in a stencil.");
     m.def("nest_schedule", &nest_schedule, "problem"_a, "plan"_a, "rank"_a, "ranks"_a = 0, Release(),
           "The part of one rank in a nest, by the plan's generator.");
+    m.def(
+        "task_rates", [](const Plan& plan, const KernelRate& kernel) { return nest_rates(plan, kernel).operations; },
+        "plan"_a, "kernel"_a, "What the tasks of a nest's schedule take, by the rate of its kernel.");
     m.def("sweep_among", &sweep_among, "problem"_a, "plan"_a, "rank"_a, "ranks"_a, "peers"_a,
           "The same, asking these ranks for messages in place of the neighbours.");
     m.def("sweep_neighbours", &sweep_neighbours, "problem"_a, "plan"_a, "rank"_a,

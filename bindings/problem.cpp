@@ -55,14 +55,16 @@ void bind_problem_class(nb::module_& m) {
             },
             "shape"_a, "space"_a, "arrays"_a, "reads"_a)
         // arrays: (item bytes, replicated, shape, axes, time buffers, window); accesses: (array, offset, writes,
-        // keeps); bounds: (coefficients, constant) of loop indices; downwards, periodic: for each loop index.
+        // keeps); bounds: (coefficients, constant) of loop indices; downwards, periodic: for each loop index; pivots:
+        // of each access, as PivotRead.
         .def(
             "__init__",
             [](SweepProblem* p, Index shape, Box space,
                const std::vector<std::tuple<std::int64_t, bool, Index, Index, int, bool>>& arrays,
                const std::vector<std::tuple<int, Index, bool, bool>>& accesses,
                const std::vector<std::pair<Index, std::int64_t>>& bounds, const std::vector<bool>& downwards,
-               bool sequential, const Index& periodic, PathsOff paths_off, const std::vector<bool>& never_written) {
+               bool sequential, const Index& periodic, PathsOff paths_off, const std::vector<bool>& never_written,
+               const std::vector<int>& pivots) {
                 new (p) SweepProblem{shape, space, {}, {}};
                 for (const auto& [bytes, replicated, extents, axes, time_buffers, window] : arrays)
                     p->arrays.push_back({bytes, replicated, extents, axes, time_buffers, window});
@@ -73,10 +75,12 @@ void bind_problem_class(nb::module_& m) {
                 p->periodic = periodic;
                 p->paths_off = paths_off;
                 p->never_written = never_written;
+                for (const int read : pivots) p->pivots.push_back(static_cast<PivotRead>(read));
                 p->normalize_loops(downwards);
             },
             "shape"_a, "space"_a, "arrays"_a, "accesses"_a, "bounds"_a, "downwards"_a, "sequential"_a,
-            "periodic"_a = Index(), "paths_off"_a = PathsOff{0}, "never_written"_a = std::vector<bool>())
+            "periodic"_a = Index(), "paths_off"_a = PathsOff{0}, "never_written"_a = std::vector<bool>(),
+            "pivots"_a = std::vector<int>())
         .def(
             "widen",
             [](SweepProblem& p, int array, const Index& lo, const Index& hi, const Index& wraps) {

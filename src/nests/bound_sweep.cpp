@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "arrays/first_touch.hpp"
+#include "core/tags.hpp"
 #include "nests/tuning.hpp"
 
 namespace tilewave {
@@ -24,7 +25,7 @@ BoundSweep::BoundSweep(Context& context, PreparedSweep& sweep, std::vector<RunAr
       sweep_(sweep),
       kernel_(std::move(kernel)),
       explain_(std::move(explain)),
-      time_bytes_(arrays.size(), 0),
+      time_bytes_(sweep.schedule_.arrays.size(), 0),
       main_(sweep.schedule_) {
     const SweepProblem& problem = sweep.problem_;
     if (arrays.size() != problem.arrays.size())
@@ -50,6 +51,7 @@ BoundSweep::BoundSweep(Context& context, PreparedSweep& sweep, std::vector<RunAr
 // The same for the halos that its fields have, where these are wider. Nests that run in turn then move no field: halos
 // grow to what each of them needs, and stay. Equal on all ranks, as layouts are.
 BoundSweep& BoundSweep::as_fields_lie() {
+    if (sweep_.has_tasks()) return *this;
     LeastHalos halos(operands_.size());
     bool wider = false;
     for (std::size_t a = 0; a < operands_.size(); ++a) {
@@ -116,7 +118,7 @@ void BoundSweep::touch_first(std::size_t a, std::byte* data, int buffers) {
     const NestArray& n = sweep_.problem_.arrays[a];
     const int array = static_cast<int>(a);
     const std::int64_t bytes = o.order.items * n.item_bytes;
-    if (n.scale.n > 0 || !touch_matters(context_, bytes * buffers)) return;
+    if (n.scale.n > 0 || sweep_.has_tasks() || !touch_matters(context_, bytes * buffers)) return;
     Binding memory{data + o.order.first * n.item_bytes, o.order.stride};
     for (auto& s : memory.stride_bytes.v) s *= n.item_bytes;
     memory = sweep_.to_loops(array, memory, held(sweep_.problem_, sweep_.plan_, array, context_.rank()).lo,
@@ -168,6 +170,23 @@ void BoundSweep::place_arrays(CollectiveRun& run, std::int64_t steps, bool histo
     });
 }
 
+// A schedule of tasks has arrays as they lie, and memory of its own.
+void BoundSweep::bind_tasks() {
+    const SweepProblem& problem = sweep_.problem_;
+    if (!tasks_) {
+        moving_.emplace(sweep_.schedule_);
+        tasks_.emplace(problem, sweep_.plan_);
+        operations_ = tasks_->functions();
+    }
+    for (std::size_t a = 0; a < operands_.size(); ++a) bindings_[a] = operands_[a].own;
+    bindings_ = moving_->with(bindings_);
+    std::vector<LoopMemory> operands;
+    for (const Access& p : problem.accesses)
+        operands.push_back(
+            memory_of(problem, p, operands_[p.array].own, held(problem, sweep_.plan_, p.array, context_.rank()).lo));
+    tasks_->set(kernel_, std::move(operands), explain_);
+}
+
 BoundSweep::Rest* BoundSweep::rest_of(const StepBlocks& blocks) {
     if (blocks.rest == 0) return nullptr;
     std::unique_ptr<Rest>& rest = rests_[blocks.rest];
@@ -184,6 +203,7 @@ ExecuteOptions BoundSweep::options() {
     options.record = options.events = false;
     options.first_time = first_step_;
     options.window = window_ ? &*window_ : nullptr;
+    if (sweep_.has_tasks()) options.first_tag = tags::first_face;
     options.crowded = options.crowded || sweep_.plan_.lanes() + sweep_.plan_.helper > context_.threads();
     return options;
 }
@@ -216,6 +236,7 @@ BoundSweep::Steps BoundSweep::steps_of(std::optional<std::int64_t> given) {
 
 BoundRun BoundSweep::perform(CollectiveRun& run, const Steps& steps, bool record) {
     place_arrays(run, steps.count, steps.history_beside);
+    if (sweep_.has_tasks() && !run.lacks()) run.obtain([&] { bind_tasks(); });
     run.arrays_are_ready(moved_, others_may_);
     ExecuteOptions given = options();
     given.record = record;
@@ -224,7 +245,7 @@ BoundRun BoundSweep::perform(CollectiveRun& run, const Steps& steps, bool record
         if (std::optional<StepRecorder> found = this->recorder()) recorder.emplace(std::move(*found));
     });
     if (recorder && !recorder->empty()) given.recorder = &*recorder;
-    run.execute(bindings_, Programs{{&kernel_, 1}, {}}, std::move(given));
+    run.execute(bindings_, Programs{{&kernel_, 1}, operations_}, std::move(given));
     if (steps.count > 0 && !run.lacks()) {
         visit_points(steps.count - 1, steps.count);
         record_unwritten(steps.count);
@@ -239,7 +260,7 @@ BoundRun BoundSweep::perform(CollectiveRun& run, const Steps& steps, bool record
     result.waves = sweep_.waves_ * steps.blocks.whole + (steps.rest ? steps.rest->steps->waves() : 0);
     result.buffer_bytes =
         std::max(schedule.buffer_bytes(), steps.rest ? steps.rest->steps->schedule().buffer_bytes() : 0) +
-        (sweep_.window_ ? sweep_.window_->bytes() : 0);
+        (sweep_.window_ ? sweep_.window_->bytes() : 0) + (moving_ ? moving_->bytes() : 0);
     result.reduced = run.reduced();
     return result;
 }

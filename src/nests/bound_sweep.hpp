@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "arrays/converted_array.hpp"
+#include "arrays/moving_memory.hpp"
 #include "arrays/time_buffers.hpp"
 #include "context/agreement.hpp"
 #include "execute/step_recorder.hpp"
@@ -93,6 +94,7 @@ private:
     void carry_added(std::int64_t step, std::int64_t steps);
     void record_unwritten(std::int64_t steps);
     void turn_buffers(std::size_t a, std::int64_t steps, bool history_beside);
+    void bind_tasks();
     ExecuteOptions options();
     Report run_here(std::optional<std::int64_t> steps, const CallTimes& before, std::int64_t first_step,
                     std::span<const StepPoints> points);
@@ -110,6 +112,9 @@ private:
     std::optional<CachedExecution> several_;
     std::map<std::int64_t, std::unique_ptr<Rest>> rests_;
     std::optional<WindowMemory> window_;
+    std::optional<MovingMemory> moving_;  // of a schedule of tasks, and what these call
+    std::optional<PivotTasks> tasks_;
+    std::vector<TaskFunction> operations_;
     std::unique_ptr<BoundSweep> wider_;  // for the halos that its fields had last
     std::int64_t first_step_ = 0;
     std::span<const StepPoints> points_;

@@ -5,24 +5,14 @@
 
 #include "arrays/converted_array.hpp"
 #include "nests/bound_sweep.hpp"
+#include "problem/bounded_loops.hpp"
 #include "problem/rolling_window.hpp"
-#include "schedule/tile_rows.hpp"
 
 namespace tilewave {
 
 using namespace tuning;
 
 namespace {
-
-// Points to compute over all ranks: of the box, those within the bounds.
-std::int64_t points_of(const Schedule& s) {
-    const NestWork& nest = only_nest(s);
-    if (nest.bounds.empty()) return nest.space.points();
-    std::int64_t points = 0;
-    TileRows rows(nest, nest.space);
-    for (bool more = rows.first(); more; more = rows.next()) points += rows.end() - rows.begin();
-    return points;
-}
 
 SweepProblem completed(SweepProblem problem) {
     problem.complete();
@@ -37,7 +27,7 @@ PreparedSweep::PreparedSweep(Context& context, SweepProblem problem, Plan plan)
       plan_(std::move(plan)),
       schedule_(nest_schedule(problem_, plan_, context.rank(), context.size())),
       waves_(nest_waves(problem_, plan_)),
-      points_(points_of(schedule_)) {
+      points_(BoundedLoops{problem_.space, problem_.bounds}.points()) {
     for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a)
         orders_.push_back(in_window(a) ? 0 : memory_orders(problem_, plan_, a, context.size()));
     for (const Message& m : schedule_.messages)
@@ -46,7 +36,7 @@ PreparedSweep::PreparedSweep(Context& context, SweepProblem problem, Plan plan)
                               " and more messages between two ranks, this MPI has "
                               "tags up to " +
                               std::to_string(context.transport().max_tag()) + "; take larger tiles or chunks");
-    if (only_nest(schedule_).window.along >= 0) window_ = std::make_unique<RollingWindow>(schedule_);
+    if (!has_tasks() && only_nest(schedule_).window.along >= 0) window_ = std::make_unique<RollingWindow>(schedule_);
 }
 
 PreparedSweep::~PreparedSweep() = default;
@@ -79,7 +69,7 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
 
 PreparedSweep& PreparedSweep::widened(const LeastHalos& halos) {
     const int last = problem_.dims() - 1;
-    bool rows = plan_.storage == StorageKind::plain && plan_.row.n == 0 && !window_;
+    bool rows = plan_.storage == StorageKind::plain && plan_.row.n == 0 && !window_ && !has_tasks();
     for (const NestArray& a : problem_.arrays)  // bytes to the next point of a row do not depend on halos
         rows = rows && a.scale.n == 0 &&
                (a.replicated || std::find(a.axes.begin(), a.axes.end(), last) == a.axes.end() ||

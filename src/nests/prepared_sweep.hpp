@@ -7,6 +7,7 @@
 
 #include "generate/nest/nest.hpp"
 #include "nests/chain_layout.hpp"
+#include "nests/pivot.hpp"
 #include "nests/step_points.hpp"
 #include "nests/tuning.hpp"
 #include "predict/rate.hpp"
@@ -122,8 +123,12 @@ private:
     friend class BoundSweep;
     friend class ChainedSweep;
     SampleMemory sample_memory(std::span<const RunArray> arrays) const;
+    std::vector<std::byte> typical_element(int a, const RunArray& given) const;
+    std::vector<RateSample> sample_tasks(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s) const;
+    bool has_tasks() const { return plan_.generator == GeneratorKind::pivot; }
 
     bool copied(int a, const RunArray& array) const;
+    std::vector<std::int64_t> task_steps(std::span<const RunArray> arrays) const;
     std::vector<std::int64_t> steps_by(const Index& along, std::span<const RunArray> arrays) const;
     Binding in_field(int a, FieldStorage& field) const;
     Binding to_loops(int a, const Binding& memory, const Index& first, bool mirrored) const;

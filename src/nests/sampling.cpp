@@ -8,13 +8,28 @@
 
 namespace tilewave {
 
+// One from the middle is like most.
+std::vector<std::byte> PreparedSweep::typical_element(int a, const RunArray& given) const {
+    std::vector<std::byte> value(static_cast<std::size_t>(problem_.arrays[a].item_bytes));
+    const Box whole = given.field ? given.field->owned() : tilewave::layout(problem_, plan_, a).whole();
+    if (whole.empty()) return value;
+    const Binding there = given.field ? given.field->binding() : given.whole;
+    const Index first = given.field ? given.field->storage().lo : whole.lo;
+    std::intptr_t at = reinterpret_cast<std::intptr_t>(there.data);
+    for (int d = 0; d < first.n; ++d) at += ((whole.lo[d] + whole.hi[d]) / 2 - first[d]) * there.stride_bytes[d];
+    std::memcpy(value.data(), reinterpret_cast<const std::byte*>(at), value.size());
+    return value;
+}
+
 SampleMemory PreparedSweep::sample_memory(std::span<const RunArray> arrays) const {
     SampleMemory s;
     for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
         const RunArray& given = arrays[a];
         const NestArray& n = problem_.arrays[a];
         const Array& array = schedule_.arrays[a];
-        s.values.emplace_back(static_cast<std::size_t>(n.item_bytes));
+        s.values.push_back((!n.replicated || copied(a, given)) && !in_window(a)
+                               ? typical_element(a, given)
+                               : std::vector<std::byte>(static_cast<std::size_t>(n.item_bytes)));
         s.replaced.push_back(!n.replicated && !in_window(a));
         s.filled.push_back(false);
         if (in_window(a)) {
@@ -23,19 +38,8 @@ SampleMemory PreparedSweep::sample_memory(std::span<const RunArray> arrays) cons
             s.initial.push_back({given.initial, given.same});
             continue;
         }
-        const Layout layout = tilewave::layout(problem_, plan_, a);
         const Box storage = held(problem_, plan_, a, context_.rank());
         Binding memory = given.whole;
-        const Box whole = given.field ? given.field->owned() : layout.whole();
-        if ((!n.replicated || copied(a, given)) && !whole.empty()) {  // an element from the middle is like most
-            const Binding there = given.field ? given.field->binding() : given.whole;
-            const Index first = given.field ? given.field->storage().lo : whole.lo;
-            std::intptr_t at = reinterpret_cast<std::intptr_t>(there.data);
-            for (int d = 0; d < first.n; ++d)
-                at += ((whole.lo[d] + whole.hi[d]) / 2 - first[d]) * there.stride_bytes[d];
-            std::memcpy(s.values.back().data(), reinterpret_cast<const std::byte*>(at),
-                        static_cast<std::size_t>(n.item_bytes));
-        }
         std::int64_t time_buffer_bytes = 0;
         if (given.field || copied(a, given)) {
             const MemoryOrder order = memory_order(problem_, plan_, a, context_.rank());
@@ -69,6 +73,19 @@ SampleMemory PreparedSweep::sample_memory(std::span<const RunArray> arrays) cons
     return s;
 }
 
+std::vector<RateSample> PreparedSweep::sample_tasks(std::span<const RunArray> arrays, const Kernel& kernel,
+                                                    double budget_s) const {
+    std::vector<LoopMemory> operands;
+    for (const Access& p : problem_.accesses)
+        operands.push_back(
+            memory_of(problem_, p, arrays[p.array].whole, Index::filled(problem_.arrays[p.array].axes.n, 0)));
+    std::vector<std::vector<std::byte>> values;
+    for (int a = 0; a < static_cast<int>(arrays.size()); ++a) values.push_back(typical_element(a, arrays[a]));
+    PivotTasks tasks(problem_, plan_);
+    tasks.set(kernel, std::move(operands), [](const Failure&) { return std::string(); });
+    return tasks.sample(schedule_, values, context_, budget_s);
+}
+
 std::vector<RateSample> PreparedSweep::sample(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s) {
     if (arrays.size() != problem_.arrays.size())
         throw ConfigError("sample: " + std::to_string(arrays.size()) + " arrays given, the nest has " +
@@ -76,6 +93,7 @@ std::vector<RateSample> PreparedSweep::sample(std::span<const RunArray> arrays, 
     // A rank without elements, as a plan of fewer ranks leaves it, cannot tell what they are like.
     for (const RunArray& array : arrays)
         if (array.field && array.field->owned().empty()) return std::vector<RateSample>(3);
+    if (has_tasks()) return sample_tasks(arrays, kernel, budget_s);
     if (window_) return sample_window(problem_, plan_, schedule_, sample_memory(arrays), kernel, context_, budget_s);
     const auto sampled = [&](const PreparedSweep& sweep) {
         if (sweep.schedule_.tiles.empty()) return std::vector<RateSample>(3);

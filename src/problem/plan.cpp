@@ -115,6 +115,7 @@ void check_grid(const Index& grid, int n, int ranks) {
 
 static std::string why_whole(const SweepProblem& problem, int k) {
     if (problem.sequential) return "the nest runs in loop order";
+    if (!problem.pivots.empty()) return "only rows of arrays with a pivot are divided";
     if (!problem.loops.keeps(k)) return "it is a sum of loop indices, so that tiles honour every dependence";
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
         if (!problem.arrays[a].replicated && problem.lacks(a, k))
@@ -181,6 +182,42 @@ static void check_least(const char* name, const T& value, double least) {
     }
 }
 
+namespace {
+
+template <class T>
+std::string text_of(const T& value) {
+    if constexpr (std::is_same_v<T, Index> || std::is_same_v<T, Weights>) {
+        return tilewave::to_string(value);
+    } else if constexpr (std::is_enum_v<T>) {
+        return choice_names<T>[static_cast<std::size_t>(value)];
+    } else {
+        std::ostringstream text;
+        text << std::boolalpha << value;
+        return text.str();
+    }
+}
+
+}  // namespace
+
+// Its blocks of steps and of rows are all that there is to choose.
+static void check_pivot_plan(const SweepProblem& problem, const Plan& plan) {
+    if ((plan.generator == GeneratorKind::pivot) == problem.pivots.empty())
+        throw ConfigError(concat("generator ", text_of(plan.generator), " was given for a nest ",
+                                 problem.pivots.empty() ? "without a pivot; allowed: sweep, perhaps stencil"
+                                                        : "with a pivot; allowed: pivot"));
+    if (problem.pivots.empty()) return;
+    Plan others = plan;
+    others.grid = others.tile = others.factors = {};
+    others.generator = Plan().generator;
+    others.poll_period_s = Plan().poll_period_s;
+    if (others != Plan())
+        throw ConfigError(concat(others.to_string(), " was given for a nest with a pivot; allowed: grid, tile, ",
+                                 "factors, threads, poll_period_s"));
+    if (plan.lanes() != plan.factors[1])
+        throw ConfigError(
+            concat("factors ", plan.factors, " were given for a nest with a pivot; allowed: rows are divided"));
+}
+
 void Plan::validate(const SweepProblem& problem, int ranks) const {
     const int n = problem.shape.n;
     check_mapping_dim(mapping_dim, n);
@@ -194,6 +231,7 @@ void Plan::validate(const SweepProblem& problem, int ranks) const {
                                  " weights; its entries must multiply ", "to at most as many"));
     check_dims(tile, n, "tile");
     check_factors(factors, n, mapping_dim, helper);
+    check_pivot_plan(problem, *this);
     check_row(problem, *this);
     if (generator == GeneratorKind::stencil)
         check_stencil_plan(problem, *this);
@@ -243,23 +281,6 @@ Plan fitted(const Plan& plan, const SweepProblem& before, const SweepProblem& no
     }
     return result;
 }
-
-namespace {
-
-template <class T>
-std::string text_of(const T& value) {
-    if constexpr (std::is_same_v<T, Index> || std::is_same_v<T, Weights>) {
-        return tilewave::to_string(value);
-    } else if constexpr (std::is_enum_v<T>) {
-        return choice_names<T>[static_cast<std::size_t>(value)];
-    } else {
-        std::ostringstream text;
-        text << std::boolalpha << value;
-        return text.str();
-    }
-}
-
-}  // namespace
 
 // Those that are not as they are by default.
 std::string Plan::to_string() const {

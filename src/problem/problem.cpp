@@ -181,6 +181,7 @@ bool SweepProblem::swaps(int a, int k) const {
 
 bool SweepProblem::may_cut(int k) const {
     if (sequential || !loops.keeps(k)) return false;
+    if (!pivots.empty()) return k == 1;
     for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
         if (arrays[a].replicated) continue;
         if (lacks(a, k) || swaps(a, k)) return false;

@@ -33,6 +33,7 @@ std::string why_no_writes(const SweepProblem& problem) {
 }  // namespace
 
 std::string why_no_stencil(const SweepProblem& problem) {
+    if (!problem.pivots.empty()) return "its first loop is a pivot";
     if (problem.sequential) return "its points are computed in the order of the loops";
     if (!problem.loops.is_identity()) return "a loop runs downwards or is skewed";
     if (problem.window.along >= 0) return "an array has a rolling window";

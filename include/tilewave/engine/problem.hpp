@@ -41,6 +41,10 @@ struct NestArray {
     std::vector<Cut> cuts = {};
 };
 
+/// What a place of a nest with a pivot is in step k of its loops k, i, j: the point's element [i, j] of an array that
+/// is written, or its elements [k, j], [i, k] and [k, k]; or an element of an array that is only read.
+enum class PivotRead : std::uint8_t { point, row, column, corner, operand };
+
 /// A nest: every point of `space` within `bounds`, once, in the order of the loops, or in another order with the same
 /// results.
 ///
@@ -65,6 +69,8 @@ struct SweepProblem {
     /// By access: whether no point ever writes the element that it reads, as a condition on the indices excludes that;
     /// empty: of none.
     std::vector<bool> never_written = {};
+    /// By access, where loop 0 is a pivot: its step k reads row k and column k of what points write. Empty: it is none.
+    std::vector<PivotRead> pivots = {};
     PathsOff paths_off = 0;  ///< fast paths that plans, schedules and kernels of it do without
 
     /// The extent after which subscripts wrap along loop index k; 0: they do not.

@@ -102,8 +102,8 @@ def strided(nest, loops, arrays, reduce):
             "`if i % 2 == 1:`, and a local of it as the value"
         )
     over = {**loops.over, **{name: (low, high) for name, (low, high, _) in strides.items()}}
-    # A condition where loops inside the body read all elements along an axis, also those that are skipped.
-    whole = loops.steps is not None or loops.periodic or nest.parameters.wholes
+    # A condition where a pivot, or loops inside the body, read all elements along an axis, also those that are skipped.
+    whole = loops.steps is not None or loops.periodic or nest.parameters.wholes or nest.pivot
     whole = whole or not all(name in arrays for name in nest.arrays)
     whole = whole or not all(isinstance(a, np.ndarray) or getattr(a, "keep", "") == "all" for a in arrays.values())
     affine = {}

@@ -155,7 +155,7 @@ class Nest:
     axes : dict
         From each array that is no table to the loop indices of its subscripts; those in several orders are not in it.
     views : tuple of View
-        Each array that is no table, under each order of its subscripts.
+        Each array that is no table, under each order of its subscripts; those of a pivot aside.
     indices : tuple of str
         Outermost first.
     scalars : dict
@@ -239,10 +239,13 @@ class Nest:
         self.tables = self.parameters.tables
         self.pivot = self.parameters.pivot
         self.places = places_of(body)
-        self.views = views_of(self.places, self.arrays)
         self.written = tuple(
             name for name in self.arrays if any(place.array == name for place in self.places if place.written)
         )
+        # Rows and columns of a pivot are no arrays of their own.
+        point = self.indices[1:]
+        plain = [p for p in self.places if not (self.pivot and p.array in self.written and p.axes != point)]
+        self.views = views_of(plain, self.arrays)
         self.axes = {
             name: orders[0]
             for name, orders in self.parameters.orders.items()

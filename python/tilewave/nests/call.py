@@ -21,6 +21,7 @@ from tilewave.nests.arguments import check_arrays, fields_for_scratch, split_arg
 from tilewave.nests.batches import batch_of
 from tilewave.nests.operands import as_replicated, copies_of, memory_form, replicated_fields, tables_of
 from tilewave.nests.order_free import order_free
+from tilewave.nests.pivot import check_pivot
 from tilewave.nests.problem import box_of_loops, history_of, make_problem
 from tilewave.nests.steps import block_of
 from tilewave.plan.plan import Plan
@@ -105,13 +106,10 @@ def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduc
     """The arguments as they are; local."""
     if not isinstance(nest, Nest):
         raise ConfigError(f"run: given {type(nest).__name__}; allowed: a function under @tilewave.nest")
-    if nest.pivot:
-        raise ConfigError(
-            f"nest {nest.name!r} reads row {nest.pivot} and column {nest.pivot} of what it writes; allowed with such a "
-            "pivot: tw.run of one nest, tw.plan, tw.schedule"
-        )
     refuse_rows(nest)
     arrays, scalars = split_arguments(nest, arguments)
+    if nest.pivot:
+        check_pivot(nest, arrays, loops, reduce)
     nest, loops = strided(*forwards(without_time(nest, loops, arrays), loops), arrays, reduce)
     arrays = fields_for_scratch(nest, arrays, context, loops.steps)
     check_arrays(nest, arrays, context)
@@ -125,7 +123,7 @@ def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduc
     if nest.numbers & {*nest.indices}:  # conditions may be on them
         box = box_of_loops(nest, arrays, loops.steps, loops.periodic)
         check_reached(nest, arrays, scalars, loops, loop_bounds(nest.indices, box, loops.over))
-    if not (halos or reduce or loops.periodic) and loops.steps is None:
+    if not (halos or reduce or loops.periodic or nest.pivot) and loops.steps is None:
         if batch := batch_of(nest, context, arrays, scalars, captured, loops, _extents_given(plan, choices)):
             nest, arrays, loops = batch.nest, batch.arrays, batch.loops
         else:

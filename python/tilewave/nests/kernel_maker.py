@@ -121,7 +121,7 @@ def with_plan(given, prepared, core):
     made_from = (
         steps,
         sweep.independent_rows,
-        bool(subscripts),
+        bool(subscripts or nest.pivot),
         _same_row(sweep, steps),
         given.reductions.bests(),
         _staggered(sweep),
@@ -166,6 +166,7 @@ def kernel_for(given, made_from):
             shapes=shapes_of_tables(given),
             off=off,
             separate=True,  # the call refuses others
+            in_place=nest.pivot is not None,
             apart=apart,
         )
     return kernel

@@ -49,8 +49,6 @@ def measure(
         raise ConfigError(f"quick: given {shown(quick)}; allowed: True, False")
     if nest is not None and not isinstance(nest, Nest):
         raise ConfigError(f"nest: given {type(nest).__name__}; allowed: a function under @tilewave.nest")
-    if nest is not None and nest.pivot:
-        raise _without_rate(nest)
     with_nest = nest is not None or bool(arguments)
     yield f"quick {quick!r}, {f'nest {nest and nest.name!r}' if with_nest else 'no nest'}"
     if nest is not None and nest.parameters.wholes and "rate" not in plan(nest, context=context, **arguments).notes:
@@ -66,6 +64,6 @@ def measure(
 
 def _without_rate(nest):
     return ConfigError(
-        f"nest: the schedule of nest {nest.name!r} has tasks, of a pivot or of gathered time steps, for which no rate "
-        "is measured; allowed: nests without such tasks, or tilewave.measure() without nest="
+        f"nest: the schedule of nest {nest.name!r} gathers time steps, for which no rate "
+        "is measured; allowed: other nests, or tilewave.measure() without nest="
     )

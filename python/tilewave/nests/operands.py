@@ -92,14 +92,16 @@ def operands_of(nest, arrays, initial):
 
 
 def replicated_fields(nest, arrays, context, steps):
-    """The fields that are only read, and lack a loop index that ranks may cut, are read in several orders or with
-    several factors of an index, or are tables.
+    """The fields that are only read, and are read beside a pivot, lack a loop index that ranks may cut, are read in
+    several orders or with several factors of an index, or are tables.
     """
     cut = set() if context.size == 1 else {*nest.indices}
     if steps is not None:
         cut -= {nest.time}  # which stays whole on a rank
     found = dict.fromkeys(
-        view.array for view in nest.views if cut - {*view.axes} or nest.axes.get(view.array) != view.indices
+        view.array
+        for view in nest.views
+        if nest.pivot or cut - {*view.axes} or nest.axes.get(view.array) != view.indices
     )
     factors = {}
     for view in nest.views:

@@ -14,6 +14,7 @@ from tilewave.nest.box import cut_short, shapes_of, short_arrays
 from tilewave.nest.dependences import MOST_HISTORY
 from tilewave.nest.periodic import periodic_ranges, read_periodic
 from tilewave.nests.cuts import has_cuts, set_cuts
+from tilewave.nests.pivot import check_shapes, reads_of
 from tilewave.nests.scaled import differ, extents_of_points, refuse_scaled_in_time, tell_scaled, why_in_loop_order
 
 #: The most loop indices of a nest that is run, time among them.
@@ -83,7 +84,9 @@ def make_problem(nest, arrays, loops, *, halos=None, reduced=None, off=0):
             f"nest {nest.name!r}: time, index {nest.time!r}, runs over all steps; it cannot be narrowed by over=; "
             f"allowed: over= of {', '.join(nest.indices[1:]) or 'no index'}, and fewer steps="
         )
-    sequential = _why_sequential(nest, in_time)
+    if nest.pivot:
+        check_shapes(nest, shapes, bounds)
+    sequential = "" if nest.pivot else _why_sequential(nest, in_time)
     spread = tuple(
         view
         for view in nest.views
@@ -287,7 +290,8 @@ def _core_problem(
     for place, offset in places:
         # Where no point is, for one of several time steps or in all of them, what was there stays.
         stays = place.array in buffers and any(c[0] or buffers[place.array] > 2 for c, _ in bounds.constraints)
-        accesses.append((nest.views.index(place.view), offset, place.written, place.written and (place.read or stays)))
+        view = place.view if place.view in nest.views else next(v for v in nest.views if v.array == place.array)
+        accesses.append((nest.views.index(view), offset, place.written, place.written and (place.read or stays)))
     described, shape = [], [high for _, high in bounds.box]
     # Ranks own points as they own the elements of what is written, or else read.
     for name in reversed(nest.written or [name for name in nest.axes if name not in nest.tables]):
@@ -296,9 +300,9 @@ def _core_problem(
             shape[k] = extent
     scaled = any(view.scaled for view in spread)
     # A nest with time steps, or periodic loops, takes even blocks: what is cut otherwise is moved.
-    cut = not in_time and not periodic and any(has_cuts(arrays[view.array]) for view in spread)
+    cut = not in_time and not periodic and not nest.pivot and any(has_cuts(arrays[view.array]) for view in spread)
     window = any(isinstance(value, Field) and value.keep == "window" for value in arrays.values())
-    of_points = scaled or not (sequential or window or cut) and differ(spread, shapes)
+    of_points = scaled or not (sequential or window or cut or nest.pivot) and differ(spread, shapes)
     if scaled:
         refuse_scaled_in_time(nest, in_time)
     if of_points:
@@ -329,6 +333,7 @@ def _core_problem(
         tuple(int(name in periodic) for name in loops) if periodic else (),
         off,
         [place.key in never_written for place in nest.places],
+        reads_of(nest),
     )
     if of_points:
         tell_scaled(nest, spread, arrays, core)

@@ -55,9 +55,6 @@ class TaskNestCall:
     fastmath: bool
     kind: str
 
-    #: Whether the rows of a call of the kernel compute the same elements one after another.
-    in_place = False
-
     def __post_init__(self):
         arrays = self.arrays.items()
         self.memory = {n: _memory(value) for n, value in arrays if n not in self.nest.written or is_numpy(value)}
@@ -121,7 +118,6 @@ class TaskNestCall:
             shapes={name: table.shape for name, table in tables.items()},
             off=self.context._off,
             separate=True,
-            in_place=self.in_place,
         )
         with _lock:  # one that was used before is loaded
             kernel = _kernels.get(kernel.digest) or kernel

@@ -46,6 +46,8 @@ def in_effect(choices, extents=()):
         idle.update(OF_LANES)
     if choices["generator"] != "sweep":
         idle.update(OF_SWEEPS)
+    if choices["generator"] == "pivot":
+        idle.update(("schedule", "chunk_bytes"))
     if choices["schedule"] != "overlapping":
         idle.add("lookahead")
     if choices["grouping"] != "vertical":
@@ -81,7 +83,7 @@ def explain(plan):
     notes = plan.notes
     if not notes:
         return "\n".join([*lines, "", "Nothing is known of how it was chosen: it was made by hand."])
-    if {"pivot", "gathers"} & notes.keys():
+    if "gathers" in notes:
         return "\n".join(lines)
     extents = " x ".join(f"{name} {extent}" for name, extent in zip(notes.get("loops", ()), notes.get("extents", ())))
     lines += [
@@ -328,6 +330,9 @@ def _polls(c):
 
 def _not_tried(plan):
     notes, choices = plan.notes, plan
+    if plan.generator == "pivot":
+        yield "  other blocks of steps and rows: as many as fit the caches are taken by rule"
+        return
     if notes.get("sequential"):
         yield f"  any other order: only the order of the loops is certain to be right, because of {notes['sequential']}"
     if "storage" in notes.get("by_rule", {}) and "alternatives" not in notes:

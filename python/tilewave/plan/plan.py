@@ -113,13 +113,13 @@ class Plan(Value):
 
     def _in_effect(self):
         """The names of the choices that do something in this plan."""
-        if {"pivot", "gathers"} & self.notes.keys():
+        if "gathers" in self.notes:
             return ["grid", "tile", "factors"]
         return in_effect({name: getattr(self, name) for name in CHOICES}, self.notes.get("extents", ()))
 
     def _short(self):
         """These choices in a line."""
-        if "pivot" in self.notes:
+        if self.generator == "pivot":
             return f"{self.tile[0]} steps a panel, {self.tile[1]} rows a task"
         if "gathers" in self.notes:
             return f"each step gathered, {self.tile[self.notes['loops'].index(self.notes['gathers'])]} elements at once"
@@ -293,7 +293,9 @@ def chosen_plan(problem, ranked, considered, rate, *, ranks, threads, cpus, mach
 
     def simulate():
         schedules = [_core.nest_schedule(problem.core, best.plan, rank) for rank in range(best.plan.ranks)]
-        return _core.predict(schedules, machine, rate.rate, best.plan.poll_period_s).timeline
+        tasks = _core.task_rates(best.plan, rate.rate)
+        period = best.plan.poll_period_s
+        return _core.predict_works(schedules, machine, [rate.rate], tasks, poll_period_s=period).timeline
 
     def faces():
         return _core.face_costs(problem.core, best.plan, machine)

@@ -33,7 +33,8 @@ def _of_lanes(plan, ranks):
 def _of_tiles(plan, ranks):
     """What a lane computes at a time, and what messages do meanwhile."""
     several, block = ranks > 1, plan.temporal_block
-    if pivot := plan.notes.get("pivot"):
+    if plan.generator == "pivot":
+        pivot = (plan.notes.get("loops") or ["k"])[0]
         travels = ", whose rows travel meanwhile" if several else ""
         return (
             f"rows and columns {pivot} are kept for {plan.tile[0]} steps at a time, from which all others do these "
@@ -70,7 +71,7 @@ def _one_tile(plan):
 def _because(plan):
     """Why this plan and no other; empty where nothing is known."""
     notes = plan.notes
-    if not notes or {"pivot", "gathers"} & notes.keys():
+    if not notes or "gathers" in notes:
         return ""
     if notes.get("given_whole"):
         return ", because this plan was given"

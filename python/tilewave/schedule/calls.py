@@ -96,8 +96,15 @@ def schedule_of(ready, ranks):
         note = f"a block of {block} of {ready.steps} time steps"
         if block > 1 and ready.steps >= 2 * block:
             cores = {rank: _core.repeated_block(problem, core) for rank, core in cores.items()}
-    rates = [ready.rate.rate] if ready.rate else None
-    return Schedule(cores, arrays, rates=rates, note=note)
+    rate = ready.rate.rate if ready.rate else _core.KernelRate()
+    functions = []
+    if plan.generator == "pivot":
+        functions = ["panel", "update"]
+        nest = ready.problem.nest
+        kept = {p.array for p in nest.places if p.array in nest.written and p.axes != nest.indices[1:]}
+        arrays += [(f"kept rows of {name}", None, ready.dtypes[name]) for name in nest.written if name in kept]
+    rates = [rate], _core.task_rates(plan, rate)
+    return Schedule(cores, arrays, functions, rates=rates, note=note)
 
 
 def schedule_of_tasks(call):
@@ -124,7 +131,7 @@ def schedule_of_chain(chain, ranks):
             functions.append(f"turn buffers of nest {k + 1}")
     rates = [ready.rate.rate if ready.rate else _core.KernelRate() for ready in chain.readies]
     return Schedule(
-        cores, arrays, functions, rates=rates, note=f"{len(chain.readies)} nests, one after another in each lane"
+        cores, arrays, functions, rates=(rates, []), note=f"{len(chain.readies)} nests, one after another in each lane"
     )
 
 
@@ -223,7 +230,7 @@ def of_all(name, schedule):
 
 def _kernel_rates(schedule, given):
     """Of each kernel, the core's rate: as measured, or seconds a point from `rates`."""
-    rates = schedule._rates or [_core.KernelRate() for _ in schedule._kernels] or [_core.KernelRate()]
+    rates = [*schedule._rates[0]] or [_core.KernelRate() for _ in schedule._kernels] or [_core.KernelRate()]
     for position, kernel in enumerate(schedule._kernels):
         if isinstance(given, dict) and kernel.nest in given:
             try:
@@ -240,7 +247,7 @@ def _task_rates(schedule, given):
     """Of each function, the core's rate."""
     if given is not None and not isinstance(given, dict):
         raise ConfigError(f"predict: rates: given {type(given).__name__}; allowed: a dict by function or name")
-    found = [_core.OperationRate() for _ in schedule.functions]
+    found = [*schedule._rates[1]] or [_core.OperationRate() for _ in schedule.functions]
     for key, value in (given or {}).items():
         if any(kernel.nest is key for kernel in schedule._kernels):
             continue

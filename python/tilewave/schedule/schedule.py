@@ -57,13 +57,13 @@ class Schedule:
         arrays: Iterable[Any],
         functions: Iterable[str] = (),
         calls: Any = None,
-        rates: Any = None,
+        rates: Any = ((), ()),
         note: str = "",
         combine: Mapping[str, str] | None = None,
         kernels: Iterable[Any] = (),
     ) -> None:
         """Of the core's schedules by rank, arrays as (name, shape or None, dtype or None), names of functions, and what
-        they are; rates of kernels; by array what combine steps do; what nests call.
+        they are; rates of kernels and of tasks; by array what combine steps do; what nests call.
         """
         self._cores, self._arrays, self.functions = dict(cores), tuple(arrays), tuple(functions)
         self._calls, self._rates, self.note = calls, rates, note

@@ -1,5 +1,6 @@
 #include "generate/nest/nest.hpp"
 
+#include "generate/pivot/pivot.hpp"
 #include "generate/stencil/stencil.hpp"
 #include "generate/sweep/sweep.hpp"
 #include "problem/stencil.hpp"
@@ -8,12 +9,23 @@
 namespace tilewave {
 
 Schedule nest_schedule(const SweepProblem& problem, const Plan& plan, int rank, int ranks) {
-    return plan.generator == GeneratorKind::stencil ? stencil(problem, plan, rank, ranks)
-                                                    : sweep(problem, plan, rank, ranks);
+    switch (plan.generator) {
+        case GeneratorKind::stencil: return stencil(problem, plan, rank, ranks);
+        case GeneratorKind::pivot: return pivot_schedule(problem, plan, rank, ranks);
+        default: return sweep(problem, plan, rank, ranks);
+    }
+}
+
+// Tasks of a pivot compute rows as long as tiles.
+Rates nest_rates(const Plan& plan, const KernelRate& kernel) {
+    if (plan.generator != GeneratorKind::pivot) return kernel;
+    const OperationRate rate{kernel.tile_s, kernel.point_s + kernel.row_s / static_cast<double>(plan.tile[2])};
+    return {{kernel}, {rate, rate}};
 }
 
 std::int64_t nest_waves(const SweepProblem& problem, const Plan& plan) {
     if (plan.generator == GeneratorKind::sweep) return sweep_waves(problem, plan);
+    if (plan.generator == GeneratorKind::pivot) return ceil_div(problem.space.extent(0), plan.tile[0]);
     return stencil_of(problem).timed ? problem.space.extent(0) : 1;
 }
 

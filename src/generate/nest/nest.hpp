@@ -1,6 +1,6 @@
 // The schedule of a nest, by whichever generator its plan says.
 #pragma once
-#include "tilewave/engine/schedule.hpp"
+#include "tilewave/engine/predict.hpp"
 #include "tilewave/plan.hpp"
 
 namespace tilewave {
@@ -8,6 +8,9 @@ namespace tilewave {
 /// The part of `rank` of `ranks` in the nest under `plan`; 0: as many ranks as plan.grid has. Pure.
 /// @pre as sweep() and stencil() (ConfigError)
 Schedule nest_schedule(const SweepProblem& problem, const Plan& plan, int rank, int ranks = 0);
+
+/// What the tiles of such a schedule take where a point, a row and a tile of the kernel take this: its tasks, too.
+Rates nest_rates(const Plan& plan, const KernelRate& kernel);
 
 /// Waves of all ranks: Tile::wave is below this.
 std::int64_t nest_waves(const SweepProblem& problem, const Plan& plan);

@@ -8,35 +8,47 @@ namespace tilewave {
 
 namespace {
 
+// Even blocks of rows.
+Layout rows_of_ranks(const PivotProblem& problem, const Plan& plan) {
+    return {{problem.rows, problem.columns}, {plan.grid[1], 1}};
+}
+
 constexpr int kept_buffers = 2;  // of a block that is used and one that travels
 
 class Pivot {
 public:
-    Pivot(const PivotProblem& problem, const PivotPlan& plan, int rank, int ranks)
+    Pivot(const SweepProblem& problem, const Plan& plan, int rank, int ranks)
         : p_(problem),
           plan_(plan),
           rank_(rank),
-          ranks_(ranks),
-          blocks_(pivot_blocks(problem, plan, ranks)),
-          versions_(problem.changes_row() ? 2 : 1),
-          list_(rank, ranks, plan.lanes),
+          ranks_(plan.ranks()),
+          lanes_(plan.lanes()),
+          blocks_(pivot_blocks(p_, plan)),
+          versions_(p_.changes_row() ? 2 : 1),
+          list_(rank, std::max(ranks, ranks_), lanes_),
           relay_(list_) {
-        const Box owned = pivot_layout(problem, ranks).owned(rank);
-        rows_ = {std::max(owned.lo[0], p_.space.lo[1]), std::min(owned.hi[0], p_.space.hi[1])};
-        if (owned.empty()) rows_ = {0, 0};
-        for (const auto& m : p_.matrices) list_.schedule().arrays.push_back({m.item_bytes, owned, owned});
+        const Layout layout = rows_of_ranks(p_, plan);
+        const Box owned = rank < ranks_ ? layout.owned(rank) : Box{{0, 0}, {0, 0}};
+        if (!owned.empty()) rows_ = {std::max(owned.lo[0], p_.space.lo[1]), std::min(owned.hi[0], p_.space.hi[1])};
+        std::vector<Array>& arrays = list_.schedule().arrays;
+        for (const NestArray& a : problem.arrays) {
+            arrays.push_back({a.item_bytes, {{0, 0}, {0, 0}}, {{0, 0}, {0, 0}}});
+            arrays.back().whole = true;
+        }
+        for (const auto& m : p_.matrices) arrays[m.array] = {m.item_bytes, owned, owned};
         for (const auto& m : p_.matrices) {
             if (!m.pivots) continue;
-            kept_.push_back(static_cast<std::int32_t>(list_.schedule().arrays.size()));
+            kept_.push_back(static_cast<std::int32_t>(arrays.size()));
             const Box none{{0, 0, 0}, {0, 0, 0}};
             const auto count = static_cast<std::int64_t>(blocks_.size());
-            Array a{m.item_bytes, {{0, 0, 0}, {count, versions_ * plan.block, kept_columns(p_, m.item_bytes)}}, none};
+            Array a{m.item_bytes, {{0, 0, 0}, {count, versions_ * plan.tile[0], kept_columns(p_, m.item_bytes)}}, none};
             a.time_buffers = static_cast<int>(std::clamp<std::int64_t>(count, 1, kept_buffers));
-            list_.schedule().arrays.push_back(a);
+            arrays.push_back(a);
         }
     }
 
     Schedule run() {
+        if (rank_ >= ranks_) return list_.finish();
         const auto count = static_cast<std::int64_t>(blocks_.size());
         for (std::int64_t b = 0; b < std::min<std::int64_t>(count, kept_buffers); ++b) {
             open(b);
@@ -45,22 +57,22 @@ public:
         for (std::int64_t b = 0; b < count; ++b) {
             const bool next = b + 1 < count;
             relay_.arrive(b);
-            const std::int32_t there = plan_.lanes > 1 ? list_.signal(0) : 0;
+            const std::int32_t there = lanes_ > 1 ? list_.signal(0) : 0;
             if (next && has(b + 1)) {
                 update(0, b, {blocks_[b + 1].lo, blocks_[b + 1].hi}, false);
                 make(b + 1);
             }
-            std::vector<std::int32_t> done(plan_.lanes, 0);
-            for (int lane = plan_.lanes - 1; lane >= 0; --lane) {
+            std::vector<std::int32_t> done(lanes_, 0);
+            for (int lane = lanes_ - 1; lane >= 0; --lane) {
                 if (lane > 0) list_.add(lane, Op::await, 0, there);
                 const std::int64_t rows = std::max<std::int64_t>(0, rows_.second - rows_.first);
-                const Range part{rows_.first + block_start(rows, plan_.lanes, lane),
-                                 rows_.first + block_start(rows, plan_.lanes, lane + 1)};
+                const Range part{rows_.first + block_start(rows, lanes_, lane),
+                                 rows_.first + block_start(rows, lanes_, lane + 1)};
                 update(lane, b, part, true);
                 if (lane > 0) done[lane] = list_.signal(lane);
             }
             if (next) relay_.arrive(b + 1);
-            for (int lane = 1; lane < plan_.lanes; ++lane) list_.add(0, Op::await, lane, done[lane]);
+            for (int lane = 1; lane < lanes_; ++lane) list_.add(0, Op::await, lane, done[lane]);
             relay_.finish(b);
             if (b + kept_buffers < count) open(b + kept_buffers);
         }
@@ -102,8 +114,7 @@ private:
 
     std::vector<Region> of_matrices(Range rows) const {
         std::vector<Region> all;
-        for (std::size_t m = 0; m < p_.matrices.size(); ++m)
-            all.push_back({static_cast<std::int32_t>(m), {{rows.first, 0}, {rows.second, p_.columns}}});
+        for (const auto& m : p_.matrices) all.push_back({m.array, {{rows.first, 0}, {rows.second, p_.columns}}});
         return all;
     }
 
@@ -125,7 +136,7 @@ private:
                 i = blocks_[own(b, i) ? b : b + 1].hi;
                 continue;
             }
-            std::int64_t end = std::min(part.second, i + plan_.rows);
+            std::int64_t end = std::min(part.second, i + plan_.tile[1]);
             for (const std::int64_t at : {b, b + 1})
                 if (at < static_cast<std::int64_t>(blocks_.size()) && (at == b || others) && blocks_[at].lo > i)
                     end = std::min(end, blocks_[at].lo);
@@ -139,9 +150,9 @@ private:
         }
     }
 
-    const PivotProblem& p_;
-    PivotPlan plan_;
-    int rank_, ranks_;
+    PivotProblem p_;
+    const Plan& plan_;
+    int rank_, ranks_, lanes_;
     std::vector<PivotBlock> blocks_;
     std::int64_t versions_;
     TaskList list_;
@@ -151,6 +162,18 @@ private:
 };
 
 }  // namespace
+
+PivotProblem::PivotProblem(const SweepProblem& problem) : BoundedLoops{problem.space, problem.bounds} {
+    for (int k = 0; k < 3; ++k) down[k] = problem.loops.row[k][k] < 0;
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a) {
+        if (!problem.written(a)) continue;
+        const NestArray& array = problem.arrays[a];
+        rows = array.shape[0], columns = array.shape[1];
+        matrices.push_back({a, array.item_bytes});
+        for (std::size_t q = 0; q < problem.accesses.size(); ++q)
+            if (problem.accesses[q].array == a && problem.pivots[q] != PivotRead::point) matrices.back().pivots = true;
+    }
+}
 
 bool PivotProblem::changes_row() const {
     // Points with i = k: k takes the coefficient of i.
@@ -162,19 +185,15 @@ bool PivotProblem::changes_row() const {
     });
 }
 
-Layout pivot_layout(const PivotProblem& problem, int ranks) {
-    return {{problem.rows, problem.columns}, {ranks, 1}};
-}
-
-std::vector<PivotBlock> pivot_blocks(const PivotProblem& problem, const PivotPlan& plan, int ranks) {
+std::vector<PivotBlock> pivot_blocks(const PivotProblem& problem, const Plan& plan) {
     std::vector<PivotBlock> all;
-    const Layout layout = pivot_layout(problem, ranks);
+    const Layout layout = rows_of_ranks(problem, plan);
     if (problem.space.empty()) return all;
-    for (int rank = 0; rank < ranks; ++rank) {
+    for (int rank = 0; rank < layout.ranks(); ++rank) {
         const Box rows = layout.owned(rank);
         const std::int64_t end = std::min(rows.hi[0], problem.space.hi[0]);
-        for (std::int64_t k = std::max(rows.lo[0], problem.space.lo[0]); k < end; k += plan.block)
-            all.push_back({k, std::min(end, k + plan.block), rank});
+        for (std::int64_t k = std::max(rows.lo[0], problem.space.lo[0]); k < end; k += plan.tile[0])
+            all.push_back({k, std::min(end, k + plan.tile[0]), rank});
     }
     if (problem.down[0]) std::ranges::reverse(all);
     return all;
@@ -185,7 +204,7 @@ std::int64_t kept_columns(const PivotProblem& problem, std::int64_t item_bytes) 
     return (lines | 1) * 64 / item_bytes;
 }
 
-Schedule pivot_schedule(const PivotProblem& problem, const PivotPlan& plan, int rank, int ranks) {
+Schedule pivot_schedule(const SweepProblem& problem, const Plan& plan, int rank, int ranks) {
     return Pivot(problem, plan, rank, ranks).run();
 }
 

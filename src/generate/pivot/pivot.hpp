@@ -5,13 +5,14 @@
 #include <vector>
 
 #include "problem/bounded_loops.hpp"
-#include "tilewave/engine/layout.hpp"
+#include "tilewave/plan.hpp"
 
 namespace tilewave {
 
-/// Loops k, i, j, and the matrices that are written at [i, j].
+/// What a problem with a pivot is to its generator: loops k, i, j, and the matrices that are written at [i, j].
 struct PivotProblem : BoundedLoops {
     struct Matrix {
+        std::int32_t array = 0;  ///< of the problem
         std::int64_t item_bytes = 0;
         bool pivots = false;  ///< read at [k, j], [i, k] or [k, k], too
     };
@@ -19,15 +20,9 @@ struct PivotProblem : BoundedLoops {
     std::int64_t rows = 0, columns = 0;  ///< of all matrices
     std::vector<Matrix> matrices;
 
+    explicit PivotProblem(const SweepProblem& problem);
     /// Whether a step may change its own row k: else the row's values of before and after the step are the same.
     bool changes_row() const;
-};
-
-/// How the steps of a problem are cut.
-struct PivotPlan {
-    std::int64_t block = 32;  ///< steps for which a panel of rows is carried ahead of the others
-    std::int64_t rows = 64;   ///< rows of a task, at most
-    int lanes = 1;
 };
 
 /// Steps [lo, hi), whose rows one rank has.
@@ -40,20 +35,19 @@ struct PivotBlock {
 /// The tasks of a schedule, as TaskWork::operation numbers them.
 enum PivotTask : std::int32_t { pivot_panel, pivot_update };
 
-/// Who has which rows: even blocks of rows.
-Layout pivot_layout(const PivotProblem& problem, int ranks);
-/// The steps in their order, in blocks.
-std::vector<PivotBlock> pivot_blocks(const PivotProblem& problem, const PivotPlan& plan, int ranks);
+/// The steps in their order, in blocks. Ranks have even blocks of rows.
+std::vector<PivotBlock> pivot_blocks(const PivotProblem& problem, const Plan& plan);
 
-/// One rank's schedule. For each block of steps the owner of its rows carries them through these steps (the panel) and
-/// keeps each row k as it is before and after step k. The kept rows travel to all ranks, down a tree. Then the other
-/// rows do all steps of the block from the kept rows alone, without another message. The owner of the next panel
-/// updates its rows first and makes that panel, which travels while the others compute (look-ahead).
+/// One rank's schedule; 0: as many ranks as plan.grid has. For each block of steps the owner of its rows carries them
+/// through these steps (the panel) and keeps each row k as it is before and after step k. The kept rows travel to all
+/// ranks, down a tree. Then the other rows do all steps of the block from the kept rows alone, without another message.
+/// The owner of the next panel updates its rows first and makes that panel, which travels while the others compute
+/// (look-ahead).
 ///
-/// Arrays: the matrices; then for each one with pivots its kept rows: [block, row, column], first those before their
-/// steps, then, where steps change them, those after. `coord` of a task: (block, first row).
-/// @pre ranks >= 1, plan.block, plan.rows, plan.lanes >= 1
-Schedule pivot_schedule(const PivotProblem& problem, const PivotPlan& plan, int rank, int ranks);
+/// Arrays: those of the problem; then for each matrix with pivots its kept rows: [block, row, column], first those
+/// before their steps, then, where steps change them, those after. `coord` of a task: (block, first row).
+/// @pre plan.validate(problem, ranks) passes, plan.generator is pivot
+Schedule pivot_schedule(const SweepProblem& problem, const Plan& plan, int rank, int ranks = 0);
 
 /// Columns of kept rows: their bytes are an odd number of cache lines, so that rows do not meet in a cache's set.
 std::int64_t kept_columns(const PivotProblem& problem, std::int64_t item_bytes);

@@ -138,7 +138,7 @@ std::vector<Alternative> alternatives(const SweepProblem& problem, int ranks, co
     }
     std::vector<Alternative> all = Alternatives(ranks, request, machine, rows_across).of(cut);
     const Weights unequal = request.weights || !cut.cuts.empty() ? Weights() : machine.weights(ranks, request.threads);
-    if (unequal.empty() || all[0].on_one_rank) return all;
+    if (unequal.empty() || all[0].on_one_rank || !problem.pivots.empty()) return all;
     PlanRequest in_proportion = request;
     in_proportion.weights = unequal;
     for (Alternative& a : Alternatives(ranks, in_proportion, machine, rows_across).of(cut.weighted(unequal, ranks)))

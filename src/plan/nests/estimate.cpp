@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "generate/nest/nest.hpp"
 #include "plan/nests/planner.hpp"
 
 namespace tilewave {
@@ -145,7 +146,20 @@ double Estimate::stencil_s(const Plan& plan) const {
     return times * compute_s + times / together * (own_s / std::min<double>(lanes, 2) + exposed_s);
 }
 
+// Panels go one after another, and the others' rows by lanes.
+double Estimate::pivot_s(const Plan& plan) const {
+    const OperationRate rate = nest_rates(plan, shared_rate(rates_.of(plan), crowd(plan, machine_))).operations[0];
+    const double blocks = std::ceil(static_cast<double>(extents_[0]) / static_cast<double>(plan.tile[0])),
+                 tasks = blocks * std::ceil(static_cast<double>(extents_[1]) / static_cast<double>(plan.tile[1])),
+                 panel = static_cast<double>(plan.tile[0] * plan.tile[0] * extents_[2]),
+                 bytes = plan.ranks() > 1 ? item_bytes_ * static_cast<double>(plan.tile[0] * extents_[2]) : 0;
+    return (points_ * rate.amount_s + tasks * rate.call_s) / (plan.ranks() * plan.lanes()) +
+           blocks * (panel * rate.amount_s / plan.lanes() + (plan.lanes() > 1 ? 2 * machine_.hand_over_s : 0) +
+                     (plan.ranks() > 1 ? link(plan, 1).message_s(bytes) : 0));
+}
+
 double Estimate::time_s(const Plan& plan) const {
+    if (plan.generator == GeneratorKind::pivot) return pivot_s(plan);
     if (plan.generator == GeneratorKind::stencil) return stencil_s(plan);
     const Step s = step(plan);
     const double one = std::max(s.tile_s + s.overhead_s, s.hidden_s) + s.exposed_s;

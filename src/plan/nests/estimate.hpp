@@ -42,6 +42,7 @@ private:
     };
     Step step(const Plan& plan) const;
     double stencil_s(const Plan& plan) const;
+    double pivot_s(const Plan& plan) const;
     const Link& link(const Plan& plan, int k) const;
     double face_bytes(const Plan& plan, int k) const;
 

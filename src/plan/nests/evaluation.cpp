@@ -93,6 +93,7 @@ private:
         std::int64_t& tiles = tiles_;
         tiles = plan_.slices;
         for (int k = 0; k < problem_.dims(); ++k) tiles *= cells(problem_, plan_, k) * plan_.grid[k];
+        if (plan_.generator == GeneratorKind::pivot) tiles /= cells(problem_, plan_, 2);  // a task has whole rows
         double messages = chunks_of_faces(static_cast<double>(tiles));
         if (all_ranks_ || messages < 8 * static_cast<double>(tiles)) messages = 0;  // tiles say enough
         const std::int64_t enough = all_ranks_ ? most_tiles_of_all_ranks : most_tiles;
@@ -104,6 +105,7 @@ private:
             tiles = std::max<std::int64_t>(tiles / full, 1) * most;
         };
         if (problem_.sequential) return;
+        if (plan_.generator == GeneratorKind::pivot && !problem_.bounds.empty()) return;
         // Bounds give tiles along a dimension different work, and so do skewed loops.
         const bool even = problem_.bounds.empty();
         const int m = plan_.mapping_dim;
@@ -133,6 +135,7 @@ private:
                     reduce(k, true, plan_.grid[k], ranks_played, 2);
         };
         fewer_tiles(m);
+        if (plan_.generator == GeneratorKind::pivot) return;
         if (!all_ranks_) fewer_ranks();
         for (int k = 0; k < problem_.dims(); ++k)
             if (k != m) fewer_tiles(k);
@@ -214,7 +217,7 @@ private:
         for (int r = 0; r < some.ranks(); ++r) schedules.push_back(nest_schedule(p, plan, r));
         memory_bytes_ = 0;
         for (const Schedule& s : schedules) memory_bytes_ = std::max(memory_bytes_, memory_of(&s));
-        return predict(schedules, machine, rate_, {plan_.poll_period_s, false}).parts;
+        return predict(schedules, machine, nest_rates(plan, rate_), {plan_.poll_period_s, false}).parts;
     }
 
     // A rank's parts of the arrays of the whole problem, and the staging of the schedule that was simulated.
@@ -231,6 +234,10 @@ private:
                 continue;
             }
             bytes += array_bytes(problem_, plan_, a, largest);
+        }
+        for (std::size_t a = problem_.arrays.size(); s && a < s->arrays.size(); ++a) {  // rows that are kept
+            const Array& kept = s->arrays[a];
+            bytes += kept.item_bytes * kept.time_buffers * kept.storage.extent(1) * kept.storage.extent(2);
         }
         return bytes;
     }

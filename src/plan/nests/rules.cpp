@@ -314,8 +314,27 @@ static Plan make_stencil_plan(const SweepProblem& problem, int ranks, const Plan
     return plan;
 }
 
+// Rows over ranks and lanes.
+static Plan make_pivot_plan(const SweepProblem& problem, int ranks, const PlanRequest& request) {
+    Plan plan;
+    plan.generator = GeneratorKind::pivot;
+    plan.grid = {1, ranks, 1};
+    plan.factors = {1, request.threads, 1};
+    plan = request.apply(std::move(plan));
+    check_grid(plan.grid, problem.dims(), ranks);
+    const auto most = [&](int k) { return std::max<std::int64_t>(largest_block(problem, plan.grid, k), 1); };
+    std::int64_t item = 1;
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
+        if (problem.written(a)) item = std::max(item, problem.arrays[a].item_bytes);
+    plan.tile = request.tile.value_or(Index{std::min(pivot_steps, most(0)), std::min(pivot_rows, most(1)),
+                                            std::min(pivot_strip_bytes / item, most(2))});
+    plan.validate(problem, ranks);
+    return plan;
+}
+
 Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine) {
     problem.validate();
+    if (!problem.pivots.empty()) return make_pivot_plan(problem, ranks, request);
     if (problem.wraps() || request.generator == GeneratorKind::stencil)
         return make_stencil_plan(problem, ranks, request);
     const int n = problem.shape.n;

@@ -97,12 +97,11 @@ def test_what_a_pivot_is_not_run_with():
     refused("reduce= was given", reduce={"x": tw.max("D")})
     refused("periodic= was given", periodic=("i",))
     refused("steps= was given", steps=0)
-    refused("plan: lookahead was given", plan={"lookahead": 2})
-    refused("plan: tile: given (1, 2)", plan={"tile": (1, 2)})
-    refused("threads: given 9", plan={"threads": 9})
-    refused_on_all(
-        2, lambda c: tw.bind(paths, D=tw.field((5, 5), "f8", context=c), context=c), "allowed with such a pivot"
-    )
+    refused("lookahead 2 was given for a nest with a pivot", plan={"lookahead": 2})
+    refused("generator sweep was given for a nest with a pivot", plan={"generator": "sweep"})
+    refused("tile (1, 2) has 2 entries", plan={"tile": (1, 2)})
+    refused("factors (1, 1, 2) were given for a nest with a pivot", plan={"factors": (1, 1, 2)})
+    refused("grid (1, 1, 2) cuts dimension 2", plan={"grid": (1, 1, 2)})
 
 
 def test_the_pivot_is_part_of_both_axes():
@@ -120,8 +119,43 @@ def test_plan_and_schedule():
     report = tw.run(paths, D=D, plan=plan)
     assert report.plan == plan and report.points == 70**3 and report.loops["k"] == (0, 70)
     assert "kept for 32 steps" in str(report) and "kept for 32 steps" in plan.explain()
+    assert plan.generator == "pivot" and plan.predicted.time_s > 0 and len(plan.predicted.timeline.events)
     schedule = tw.schedule(paths, D=D, plan=plan)
     assert schedule.functions == ("panel", "update") and tw.check(schedule) is None
+    assert schedule.arrays == ("D", "kept rows of D")
+    assert tw.predict(schedule).time_s == pytest.approx(plan.predicted.time_s, rel=0.5)
+    assert tw.measure(True, nest=paths, D=D).kernels["paths"]["point_s"] > 0
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_bound_and_chained(seed, ranks):
+    """As other nests: runs again, beside others, on fewer ranks and rows."""
+    double = tw.nest_from("def double(D, i, j): D[i, j] = D[i, j] * 2")
+    D = np.random.default_rng(seed).integers(1, 99, (37, 37))
+    expected = [D.copy()]
+    for _ in range(3):
+        after = 2 * expected[-1]
+        paths.reference([(0, 37)] * 3, {"D": after})
+        expected.append(after)
+
+    def body(context):
+        field, given = tw.field(D.shape, D.dtype, D, context=context), {"context": context}
+        nests = [tw.bind(double, D=field, **given), tw.bind(paths, D=field, **given)]
+        for bound in nests:
+            bound.run()
+        found = [field.gather()]
+        report = tw.chain(nests).run(times=2)
+        assert report.points == 2 * (37**2 + 37**3)
+        found.append(field.gather())
+        fewer = {"grid": (1, (ranks + 1) // 2, 1), "tile": (5, 3, 11)}
+        again = tw.field(D.shape, D.dtype, D, context=context)
+        tw.run(paths, D=again, plan=fewer, **given)
+        return [*found, again.gather()]
+
+    one, three, again = results_of(ranks, 2, body)[0]
+    assert np.array_equal(one, expected[1]) and np.array_equal(three, expected[3])
+    paths.reference([(0, 37)] * 3, {"D": D})
+    assert np.array_equal(again, D)
 
 
 TABLES = [

@@ -161,7 +161,7 @@ class _Drawn:
     def _door(self):
         c, s, program = self.c, self.setting, self.program
         if program.door == "one":
-            whole = "pivot" in program.kinds or any(array.times == "rows" for array in program.arrays.values())
+            whole = any(array.times == "rows" for array in program.arrays.values())
             s.door = "run" if whole else c.often(run=6, bind=2, plan=1, check=1)
         else:
             s.door = "several" if program.door == "several" else c.often(chain=3, turns=1)
