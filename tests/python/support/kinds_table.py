@@ -136,14 +136,14 @@ C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -
         "example": "`D[i, j] = min(D[i, j], D[i, k] + D[k, j])`",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     .     .        y       y      .    .       -H     .      .      .     nW   -H       .
-bind      -I    -I    .     .        -I      -I     .    .       -I     .      .      x     -I   -I       .
-chain     -I    -I    .     .        -I      -I     .    .       -I     -I     .      -I    -I   -I       .
+run       y     y     .     .        y       y      .    .       -H     .      .      .     y    -H       .
+bind      y     y     .     .        y       y      .    .       -H     .      .      x     y    -H       .
+chain     aP    aP    .     .        aP      aP     .    .       -H     aP     .      -H    y    -H       .
 several   .     .     .     .        .       .      .    .       .      .      .      .     .    .        .
-plan      y     y     .     .        y       y      .    .       -H     x      .      x     nW   -H       .
+plan      y     y     .     .        y       y      .    .       -H     x      .      x     y    -H       .
 schedule  y     y     .     .        y       y      .    .       x      x      .      x     y    x        x
-measure   -G    -G    .     .        -G      -G     .    .       -G     x      .      x     x    -G       .
-dry run   nW    nW    .     .        nW      nW     .    .       -H     .      .      .     x    -H       .
+measure   y     y     .     .        y       y      .    .       -H     x      .      x     x    -H       .
+dry run   y     y     .     .        y       y      .    .       -H     .      .      .     x    -H       .
 C++       -V    -V    .     .        -V      -V     .    .       -V     .      .      -V    -V   -V       .
 """,
     },
@@ -225,12 +225,6 @@ REASONS = {
         "The tasks of a pivot have no place for it.",
         "`tw.sum(D)`, `tw.max(D)` after the run",
     ),
-    "I": (
-        "-",
-        "allowed with such a pivot: tw.run of one nest",
-        "The tasks of a pivot are prepared anew in each run.",
-        "`tw.run`",
-    ),
     "J": (
         "-",
         "reduce= was given, and nest .* writes a row",
@@ -287,6 +281,12 @@ REASONS = {
         "What is read along an axis has no constant distance. `tw.run`, `tw.plan` and `tw.schedule` gather each step "
         "where that is worth it.",
         "`tw.run`, without `reduce=`, `inject=` and strides",
+    ),
+    "P": (
+        "a",
+        "has a schedule of tasks",
+        "Tasks of other nests would wait for all of the matrix.",
+        "nothing",
     ),
     "S": (
         "a",
