@@ -150,7 +150,7 @@ FieldStorage FieldStorage::copy() const {
 }
 
 bool FieldStorage::stays(const Layout& layout, int time_buffers, std::uint64_t orders) const {
-    return layout_.without_idle_halos() == layout.without_idle_halos() && time_buffers_ >= time_buffers &&
+    return layout_.without_idle_halos().same_storage(layout.without_idle_halos()) && time_buffers_ >= time_buffers &&
            orders_ == orders;
 }
 

@@ -118,6 +118,7 @@ Layout Layout::without_idle_halos() const {
     Layout other = *this;
     for (int k = 0; k < dims(); ++k)
         if (grid[k] == 1 && !(wraps.n > 0 && wraps[k])) other.halo_lo[k] = other.halo_hi[k] = 0;
+    if (ranks() == 1) other.beside_nothing = false;
     return other;
 }
 
@@ -128,6 +129,11 @@ bool Layout::same_blocks(const Layout& other) const {
         for (std::int64_t c = 1; c < grid[k]; ++c)
             if (start(k, c) != other.start(k, c)) return false;
     return true;
+}
+
+bool Layout::same_storage(const Layout& other) const {
+    return same_blocks(other) && halo_lo == other.halo_lo && halo_hi == other.halo_hi && wraps == other.wraps &&
+           beside_nothing == other.beside_nothing;
 }
 
 int Layout::ranks() const {

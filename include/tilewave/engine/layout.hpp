@@ -103,6 +103,8 @@ struct Layout {
     std::int64_t block_at(int k, std::int64_t at) const { return cuts[k].block_at(grid[k], at); }
     /// Equal shape and grid, and the same points are owned by the same ranks.
     bool same_blocks(const Layout& other) const;
+    /// Each rank owns the same points and has the same halos, however the blocks are described.
+    bool same_storage(const Layout& other) const;
     friend bool operator==(const Layout&, const Layout&) = default;
 };
 

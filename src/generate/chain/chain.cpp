@@ -119,12 +119,14 @@ std::string chain_refusal(std::span<const ChainPart> parts) {
             const auto [known, fresh] = seen.try_emplace(memory, Seen{i, a, layout});
             if (fresh) continue;
             const Layout& other = known->second.layout;
-            if (layout.same_blocks(other) && layout.halo_lo == other.halo_lo && layout.halo_hi == other.halo_hi &&
-                layout.wraps == other.wraps)
-                continue;
+            if (layout.same_storage(other)) continue;
             if (layout.grid == other.grid && !layout.same_blocks(other))
                 return in_sweep(i, concat("has array ", a, " in blocks that follow those of a coarser grid, ",
                                           in_sweep(known->second.sweep, "in other blocks")));
+            const auto has = [](const Layout& of) { return of.beside_nothing ? "has" : "lacks"; };
+            if (layout.beside_nothing != other.beside_nothing)
+                return in_sweep(i, concat(has(layout), " halos of array ", a, " on ranks without elements of it, ",
+                                          in_sweep(known->second.sweep, has(other)), " them"));
             return in_sweep(i, concat("has array ", a, " on grid ", layout.grid, " with halos ", layout.halo_lo,
                                       " and ", layout.halo_hi, ", nest ", known->second.sweep + 1, " on grid ",
                                       other.grid, " with halos ", other.halo_lo, " and ", other.halo_hi,

@@ -190,6 +190,34 @@ def test_scalars_of_one_run_and_of_another_type(ranks, threads):
     results(ranks, threads, body)
 
 
+@tw.nest
+def halved(A, t, i):
+    A[t + 1, i] = 0.5 * A[t, i - 1]
+
+
+@tw.nest
+def stepped(A, B, t, i):
+    A[t + 1, i] = A[t, i - 1]
+    B[t + 1, i] = B[t, i + 2] + A[t, i]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_an_array_that_is_shorter_than_the_loops_of_one_nest(ranks):
+    def body(context):
+        A, B = (tw.field((n,), init=lambda i: 1.0 * i, context=context) for n in (6, 8))
+        tw.chain([tw.bind(halved, A=A, steps=2), tw.bind(stepped, A=A, B=B, steps=2)]).run(times=2)
+        return A.gather(), B.gather()
+
+    A, B = np.arange(6.0), np.arange(8.0)
+    for _ in range(2):
+        for _ in range(2):
+            A[1:] = 0.5 * A[:-1]
+        for _ in range(2):
+            B[1:6], A[1:] = B[3:] + A[1:], A[:-1].copy()
+    found = results(ranks, 1, body)[0]
+    assert np.array_equal(found[0], A) and np.array_equal(found[1], B)
+
+
 @pytest.mark.parametrize("ranks, threads", RANKS)
 def test_a_field_that_others_move_is_brought_back(ranks, threads):
     def body(context):
