@@ -229,6 +229,13 @@ def arrays_in_time(nest, arrays, steps):
                 f"the array has no place for; allowed: {name} = tilewave.field(array.shape, array.dtype, array), whose "
                 "history a run keeps for the next"
             )
+    for name in lacking:  # all its time steps are the current one
+        if name not in nest.written and depth_of(nest, name) and getattr(arrays[name], "history", 0):
+            raise ConfigError(
+                f"nest {nest.name!r} reads an earlier time step of {name!r}, which it does not write, so that {name!r} "
+                f"has one value for all time steps, and {name!r} has a history; allowed: a field that has these values "
+                f"now, before.local[...] = {name}.buffer(-1).local, or a nest that writes {name!r}, too"
+            )
     return frozenset(lacking)
 
 

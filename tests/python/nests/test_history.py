@@ -267,6 +267,9 @@ def test_what_is_refused():
         tw.run(forced, u=tw.field((9,)), f=np.zeros((5, 9)), steps=2)
     with pytest.raises(tw.ConfigError, match="allowed: of time steps before t, elements at the point itself"):
         tw.run(beside, u=tw.field((9,)), steps=2, over={"i": (1, "t+2")})
+    kept = tw.field((9,), history=1)  # where nothing writes it, all time steps are the current one
+    with pytest.raises(tw.ConfigError, match=r"earlier time step of 'f'.*before.local\[...\] = f.buffer\(-1\).local"):
+        tw.run(forced, u=tw.field((9,)), f=kept, steps=2)
     with pytest.raises(tw.ConfigError, match="writes array 'f', which has time as a dimension; allowed"):
         tw.run(recorded_beside, u=tw.field((9,)), f=tw.field((4, 9)), steps=2)
 
