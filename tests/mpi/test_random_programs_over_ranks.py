@@ -28,7 +28,7 @@ def test_random_programs(mpi_ranks, monkeypatch):
         setting = one.setting
         setting.ranks, setting.lanes = mpi_ranks, min(setting.lanes, 2)
         setting.plan = {name: value for name, value in setting.plan.items() if name not in ("grid", "weights")}
-        setting.plan["threads"] = setting.lanes
+        setting.plan["threads"], setting.plans = setting.lanes, {}
         setting.moved, setting.layouts = {}, {k: v for k, v in setting.layouts.items() if k not in one.written()}
         print(f"random program, seed {seed}", file=sys.__stderr__, flush=True)
         with switched_off(setting.without):

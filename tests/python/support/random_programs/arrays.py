@@ -8,8 +8,8 @@ FLOATS, INTS = ("f8", "f4"), ("i8", "i4", "i2", "i1", "u1", "u2", "u4", "u8")
 MIXED = ("f8", "f4", "i8", "i4", "i2", "u1", "?", "c16", "i1", "u4")
 FEATURES = {"several arrays": 0.5, "partial": 0.15, "orders": 0.2, "tables": 0.2, "inner": 0.25, "conditions": 0.3,
             "locals": 0.4, "functions": 0.3, "scaled": 0.08, "updates": 0.15, "history": 0.3, "independent": 0.4,
-            "time rows": 0.15, "trace": 0.1, "batch": 0.12, "step rows": 0.12, "mixed": 0.3, "colours": 0.07,
-            "backwards in time": 0.12}  # fmt: skip
+            "time rows": 0.15, "time kept": 0.15, "trace": 0.1, "batch": 0.12, "step rows": 0.12, "mixed": 0.3,
+            "colours": 0.07, "backwards in time": 0.12}  # fmt: skip
 EXTRA_INDICES = "ijklmp"
 
 
@@ -46,7 +46,9 @@ class Arrays:
         self.batch = 0
         if "batch" in self.features and not self.timed and not self.pivot and len(self.space) > 1:
             self.batch = c.between(1, max(1, len(self.space) - 2))
-        self.independent = "independent" in self.features
+        if self.timed or self.pivot or self.batch or len(self.space) < 2 or "scaled" in self.features:
+            self.features.discard("time kept")
+        self.independent = "independent" in self.features and "time kept" not in self.features
         self.arrays, self.orders, self.factors = {}, {}, {}
         self.row_text = c.pick("t // 2", "t // d", "t % 3", "(t+1) // 2")
         self.dtypes = self._dtypes()
@@ -79,10 +81,14 @@ class Arrays:
                 self.add(name, self.space[1:], "written")
         else:
             self._make_written()
+        axes = dtype = None
         for name in "DEF"[: c.between(0, 3)]:
-            axes = self.space if c.chance(0.5) else tuple(c.order(self.some_indices()))
+            if axes is None or c.chance(0.7):  # else as the array before, which may be the same one
+                axes = self.space if c.chance(0.5) else tuple(c.order(self.some_indices()))
+                dtype = None
             rows = self.timed and "time rows" in features and c.chance(0.6)
-            self.add(name, ("t",) * rows + axes, "read", times="axis" if rows else "")
+            self.add(name, ("t",) * rows + axes, "read", dtype, "axis" if rows else "")
+            dtype = self.arrays[name].dtype
             if "orders" in features and c.chance(0.6):
                 more = [tuple(c.pick(*self.space) for _ in axes) for _ in range(c.between(1, 2))]
                 self.orders[name] = [("t",) * rows + each for each in (axes, *more)]
@@ -100,7 +106,7 @@ class Arrays:
     def _make_written(self):
         c, features = self.c, self.features
         for name in "ABC"[: c.between(1, 3) if "several arrays" in features else 1]:
-            partial = "partial" in features and not self.timed and c.chance(0.6)
+            partial = "partial" in features and not self.timed and "time kept" not in features and c.chance(0.6)
             self.add(name, self.some_indices() if partial else self.space, "written", times="steps" * self.timed)
             if "scaled" in features and not self.timed:
                 self.factors[name] = {index: c.pick(1, 2, 3) for index in self.space}

@@ -33,7 +33,8 @@ def box_of(nest, program, setting):
         for subscript, extent in zip(at, setting.shapes[access.array], strict=True):
             if not isinstance(subscript, Affine) or subscript.index not in lows:
                 continue
-            periodic = subscript.index in setting.loops_periodic
+            loops = setting.loops.get(nest.name)
+            periodic = subscript.index in (loops.periodic if loops else setting.loops_periodic)
             offset = 0 if periodic else subscript.offset
             lows[subscript.index].append(math.ceil(-offset / subscript.factor))
             highs[subscript.index].append((extent - 1 - offset) // subscript.factor + 1)

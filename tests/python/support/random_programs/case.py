@@ -13,7 +13,7 @@ from random_programs.settings import setting
 from random_programs.smaller import simpler
 from tilewave import _core
 
-SETTINGS_OF_A_PROGRAM = 5  # ways to run it: most of their time is that of one kernel
+SETTINGS_OF_A_PROGRAM = 5  # ways to run it, on kernels that are compiled once where they can be
 
 
 @dataclasses.dataclass
@@ -44,7 +44,9 @@ def drawn(seed):
     """The case of a seed."""
     number, way = divmod(seed, SETTINGS_OF_A_PROGRAM)
     of_program, of_setting = Choices(f"program {number}"), Choices(f"setting {number} {way}")
-    if of_program.chance(0.05):
+    if of_program.chance(0.08):
         return FieldLines(of_program, of_setting)
     made = program(of_program)
-    return Case(made, setting(of_setting, made, _core.fast_paths))
+    of_paths = Choices(f"fast paths {number}")  # of all settings: kernels depend on them
+    share = of_paths.pick(0, 0.2, 0.5, 0.9)
+    return Case(made, setting(of_setting, made, ",".join(of_paths.some(_core.fast_paths, share))))

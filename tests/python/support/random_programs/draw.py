@@ -18,6 +18,8 @@ def program(choices):
         own = own if set(own) & set(plain) else [choices.pick(*plain), *own]
         nests.append(_Body(choices, world, own, begun if door == "several" else ()).nest(f"body{number}"))
         begun.update(name for name in own if world.arrays[name].times == "steps")
+    if door == "chain" and choices.chance(0.2):
+        nests.append(choices.pick(*nests))  # one twice
     backwards = world.timed and "backwards in time" in world.features
     if backwards:
         nests = [mirrored(nest, world.arrays) for nest in nests]

@@ -31,6 +31,8 @@ class Elements:
         still = world.batch or world.timed or world.pivot or world.independent or self.c.chance(0.85)
         factors = self.world.factors.get(array.name, {})
         at = [Affine(axis, 0 if still else self.c.pick(0, 1, -1), factors.get(axis, 1)) for axis in array.space()]
+        if "time kept" in world.features:
+            at = [Affine(world.space[0], 1), *map(Affine, world.space[1:])]
         return Access(array.name, (*self._first(array, 1), *at))
 
     def _first(self, array, level):
@@ -83,6 +85,11 @@ class Elements:
             return target.at
         batch = self.world.space[: self.world.batch]
         steps = [0 if axis in batch else self._step(0.5) for axis in array.axes]
+        if "time kept" in self.world.features:  # written at t+1, in arrays with all of time
+            level = self.c.pick(0, 0, 1, -1)
+            later = self._ordered(steps[1:], "backwards") if level == 1 or inner else steps[1:]
+            at = [Affine(axis, step) for axis, step in zip(array.axes, (level, *later))]
+            return tuple([*at[:-1], Affine(self.c.pick(*inner))] if inner and level < 1 else at)
         level = self._level(array, inner)
         if level == 1 and array.name not in self.begun or not array.times and not inner:
             steps = self._ordered(steps, "backwards" if array.times else self.order)

@@ -5,8 +5,16 @@ import numpy as np
 import tilewave as tw
 
 
+#: Letters that a table of numbers may be given as, by the type of these.
+LETTERS = {"u1": ("bytes", "S1"), "u4": ("str", "U1")}
+
+
 def laid_out(values, layout):
-    """A copy of some values in memory that lies otherwise."""
+    """A copy of some values in memory that lies otherwise, or as letters."""
+    if layout in ("bytes", "str"):
+        return bytes(values) if layout == "bytes" else "".join(map(chr, values))
+    if layout in ("S1", "U1"):
+        return values.copy().view(layout)
     if layout == "F":
         return np.array(values, order="F")
     if layout == "negative":
@@ -45,6 +53,9 @@ def given(program, setting, context):
             found[name] = tw.field(values.shape, values.dtype, init=values, context=context, **more)
             if name in setting.moved and values.size:
                 tw.run(_stays(values.ndim), A=found[name], plan=setting.moved[name], context=context)
+    for name, other in setting.overlaps.items():
+        both = np.concatenate([setting.values[other][:1], setting.values[name]])
+        found[other], found[name] = both[:-1], both[1:]
     return found
 
 

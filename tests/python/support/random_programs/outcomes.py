@@ -38,7 +38,7 @@ def of_errors(errors, raised, allowed=()):
 
 def normalised(text):
     """A message without numbers and names, so that equal reasons count together."""
-    text = text.replace("\n", " ")
+    text = re.sub(r" at 0x\w+", "", text.replace("\n", " "))
     text = re.sub(r"<nest \w+>:\d+:\d+: ", "", text)
     text = re.sub(r"`[^`]*`|'[^']*'|\"[^\"]*\"", "'_'", text)
     text = re.sub(r"\([-\d, .N]*\)|\[[-\d, .N]*\]", "(N)", text)

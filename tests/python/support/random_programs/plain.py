@@ -2,6 +2,7 @@
 
 import builtins
 import math
+import types
 
 import numpy as np
 
@@ -33,6 +34,10 @@ class Functions:
         if found is None:
             raise ValueError("no terms")
         return found
+
+
+#: NumPy with a `where` that gives a number, whose products have the bits of numbers; those of its array are fused.
+NUMPY = types.SimpleNamespace(**{**vars(np), "where": lambda *given: np.where(*given)[()]})
 
 
 class Definition:
@@ -71,7 +76,7 @@ class Definition:
             if place == 0 and access.array in self.depths and not self.program.backwards:
                 subscript = Affine(subscript.index, subscript.offset + self.depths[access.array])
             text = str(subscript)
-            if subscript.index in self.setting.loops_periodic and not is_table(access.array, self.program):
+            if subscript.index in self.periodic and not is_table(access.array, self.program):
                 d = place - (access.array in self.depths)
                 text = f"({text}) % {self.setting.shapes[access.array][d]}"
             at.append(text)
@@ -110,6 +115,7 @@ class Definition:
 
     def _nest(self, nest, indent):
         s = self.setting
+        self.periodic = s.loops[nest.name].periodic
         yield from self._loops(nest, indent)
         indent += len(nest.indices) - nest.timed
         pad, wanted = "    " * indent, s.reduce.get(nest.name, {})
@@ -130,7 +136,7 @@ class Definition:
         body raises.
         """
         s = self.setting
-        namespace = {"np": np, "math": math, "tw": Functions}
+        namespace = {"np": NUMPY, "math": math, "tw": Functions}
         exec(compile(self.text, "<definition>", "exec"), namespace)
         self.arrays = {name: value.copy() for name, value in s.values.items()}
         self.before = {
@@ -141,12 +147,19 @@ class Definition:
         results, self.reached = {}, self._reached()
         with np.errstate(all="ignore"):
             for turn in range(1, s.times + 1):
-                self.arrays |= {name: s.values[name].copy() for name in s.windows}
-                for number, nests in enumerate(self.program.stages()):
-                    results |= self._run_stage(namespace[f"stage{number}"], nests)
+                results |= self._run_stages(namespace, s.scalars)
                 if s.until and s.door == "chain" and turn % s.every == 0 and results[s.until[0]] <= s.until[1]:
                     break
+            if s.again is not None:
+                results |= self._run_stages(namespace, s.scalars | s.again)
         return self.arrays, self.before, results, self._with_history()
+
+    def _run_stages(self, namespace, scalars):
+        self.arrays |= {name: self.setting.values[name].copy() for name in self.setting.windows}
+        results = {}
+        for number, nests in enumerate(self.program.stages()):
+            results |= self._run_stage(namespace[f"stage{number}"], nests, scalars)
+        return results
 
     def _with_history(self):
         """Of arrays with time steps the elements that each stage which writes them reaches."""
@@ -177,16 +190,16 @@ class Definition:
             found.append(masks)
         return found
 
-    def _run_stage(self, loops, nests):
+    def _run_stage(self, loops, nests, scalars):
         s, given = self.setting, dict(self.arrays)
         wanted = {name: function for nest in nests for name, (function, _) in s.reduce.get(nest.name, {}).items()}
         numbers = {name: [] for name in wanted}
         turn = -1 if self.program.backwards else 1
         reached = self.reached[self.program.stages().index(nests)] if self.depths else {}
-        for name in reached:  # what a field does not keep yet are copies of the current time step
+        for name in self.depths:  # what a field does not keep yet are copies of the current time step
             kept = self.kept[name]
             self.before[name][kept:] = [self.arrays[name].copy() for _ in self.before[name][kept:]]
-            self.kept[name] = max(kept, self._read_back(name, nests))
+            self.kept[name] = max(kept, self._read_back(name, nests)) if name in reached else kept
         for name in self.depths:
             levels = [*self.before[name][::-1], *[self.arrays[name]] * (s.steps + 1)]
             given[name] = np.array(levels, self.arrays[name].dtype).reshape(-1, *self.arrays[name].shape)[::turn].copy()
@@ -205,7 +218,7 @@ class Definition:
             return reduced(wanted[name], numbers[name]) <= most
 
         self.done = 0
-        loops(*given.values(), *s.scalars.values(), numbers, after)
+        loops(*given.values(), *scalars.values(), numbers, after)
         for name in reached:  # the time of others stands still
             depth, levels = self.depths[name], given[name][::turn]
             self.arrays[name] = levels[depth + self.done].copy()

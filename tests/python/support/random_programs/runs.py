@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import warnings
 
@@ -91,7 +92,8 @@ def _compared(found, expected, setting):
 def _on_rank(context, program, setting):
     """A rank's part: arrays gathered on rank 0."""
     given, results = call(context, program, setting)
-    read = {name: a for name, a in given.items() if name not in setting.windows}
+    letters = {name for name, how in setting.layouts.items() if any(how in each for each in memory.LETTERS.values())}
+    read = {name: a for name, a in given.items() if name not in {*setting.windows, *letters}}
     arrays = {name: a if isinstance(a, np.ndarray) else a.gather() for name, a in read.items()}
     history = {}
     for name in setting.history:
@@ -105,16 +107,18 @@ def _on_rank(context, program, setting):
 
 def call(context, program, setting):
     """Take the door: (arrays by name, results). Choices that a nest does not allow are left out: all begins anew."""
-    plan = dict(setting.plan)
+    plans = [dict(setting.plans.get(nest.name, setting.plan)) for nest in program.nests]
     while True:
         given = memory.given(program, setting, context)
         try:
-            return given, _call(context, program, setting, given, plan)
+            return given, _call(context, program, setting, given, plans)
         except tw.ConfigError as error:
-            name = next((name for name in TRIED if name in plan and re.search(rf"\b{name}\b", str(error))), None)
+            used = {name for plan in plans for name in plan}
+            name = next((name for name in TRIED if name in used and re.search(rf"\b{name}\b", str(error))), None)
             if name is None:
                 raise
-            del plan[name]
+            for plan in plans:
+                plan.pop(name, None)
 
 
 def keywords(program, setting, nest):
@@ -165,22 +169,32 @@ def scalars(setting, nests):
     return {name: setting.scalars[name] for nest in nests for name in nest.used_scalars()}
 
 
-def _call(context, program, setting, given, plan):
+@functools.lru_cache(16)
+def _nest(text):
+    """One nest for all ranks and settings, as a program has it."""
+    return tw.nest_from(text, {"tw": tw, "np": np})
+
+
+def _call(context, program, setting, given, plans):
     """The results by name."""
-    nests = [tw.nest_from(nest.text(), {"tw": tw, "np": np}) for nest in program.nests]
-    more = {"context": context, "plan": plan, "planning": setting.planning}
+    nests = [_nest(nest.text()) for nest in program.nests]
+    more = {"context": context, "planning": setting.planning}
     if setting.door == "several":
         for _ in range(setting.times):
-            report = tw.run(tuple(nests), **given, **together(program, setting), **more)
+            report = tw.run(tuple(nests), **given, **together(program, setting), **more, plan=plans[0])
         return {**report.results, **_recorded(report)}
     calls = [
-        {**{name: given[name] for name in each.arrays()}, **keywords(program, setting, each), **more}
-        for each in program.nests
+        {**{name: given[name] for name in each.arrays()}, **keywords(program, setting, each), **more, "plan": plan}
+        for each, plan in zip(program.nests, plans, strict=True)
     ]
     if setting.door == "chain":
         bound = [tw.bind(nest, **arguments) for nest, arguments in zip(nests, calls, strict=True)]
         until = {"until": {setting.until[0]: setting.until[1]}, "every": setting.every} if setting.until else {}
-        return tw.chain(bound).run(times=setting.times, **until).results
+        chain = tw.chain(bound)
+        if setting.proved and not chain.separate:
+            _prove(tw.schedule(chain, context=context))
+        results = chain.run(times=setting.times, **until).results
+        return results if setting.again is None else chain.run(scalars=setting.again).results
     if setting.door == "bind":
         bound = [tw.bind(nest, **arguments) for nest, arguments in zip(nests, calls, strict=True)]
         return _in_turn(setting, [each.run for each in bound])
@@ -196,8 +210,12 @@ def _call(context, program, setting, given, plan):
 def _check_schedules(nests, calls):
     for nest, arguments in zip(nests, calls, strict=True):
         given = {name: value for name, value in arguments.items() if name != "reduce"}
-        if (wrong := tw.check(tw.schedule(nest, **given))) is not None:
-            raise AssertionError(f"the checker says of the schedule: {wrong}")
+        _prove(tw.schedule(nest, **given))
+
+
+def _prove(schedule):
+    if (wrong := tw.check(schedule)) is not None:
+        raise AssertionError(f"the checker says of the schedule: {wrong}")
 
 
 def _in_turn(setting, runs):

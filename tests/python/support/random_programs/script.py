@@ -13,7 +13,7 @@ def script(case, outcome, seed):
     without = f"TILEWAVE_WITHOUT={setting.without} " if setting.without else ""
     header.append(f"# {without}tilewave run {options} this.py")
     lines = [*header, "import numpy as np", "from numpy import inf, nan", "", "import tilewave as tw", ""]
-    for nest in program.nests:
+    for nest in {nest.name: nest for nest in program.nests}.values():
         helpers = nest.helpers()
         lines += [helpers, "@tw.nest", nest.text().removeprefix(helpers)]
     for name, values in setting.values.items():
@@ -42,7 +42,8 @@ def _door(program, setting):
     if setting.door == "chain":
         until = f", until={dict([setting.until])}, every={setting.every}" if setting.until else ""
         bound = "".join(f"    tw.bind{call},\n" for call in calls)
-        return [f"report = tw.chain([\n{bound}]).run(times={setting.times}{until})"]
+        again = [] if setting.again is None else [f"report = chain.run(scalars={setting.again})"]
+        return [f"chain = tw.chain([\n{bound}])", f"report = chain.run(times={setting.times}{until})", *again]
     if setting.door == "bind":
         lines = [f"bound{number} = tw.bind{call}" for number, call in enumerate(calls)]
         runs = [f"    report = bound{number}.run()" for number in range(len(calls))]
@@ -57,7 +58,8 @@ def _arguments(setting, nests, arrays, more):
     loops = [setting.loops[nest.name] for nest in nests]
     more = {name: _literal(setting, loops, name, value) for name, value in more.items()}
     call = {name: name for name in arrays} | more
-    return ", ".join(f"{name}={value}" for name, value in {**call, "plan": setting.plan}.items())
+    plan = setting.plans.get(nests[0].name, setting.plan)
+    return ", ".join(f"{name}={value}" for name, value in {**call, "plan": plan}.items())
 
 
 def _literal(setting, loops, name, value):
@@ -90,7 +92,8 @@ def _array(program, setting, name, values):
         return f"tw.scratch({dtype.str!r}, {first})" if how == "scratch" else (
             f"tw.field({values.shape}, {dtype.str!r}, init={first}, keep='window')  # by {how}")
     if name in setting.layouts:
-        return f"{text}  # in memory: {setting.layouts[name]}"
+        beside = f", a row behind {setting.overlaps[name]}" if name in setting.overlaps else ""
+        return f"{text}  # in memory: {setting.layouts[name]}{beside}"
     if name in setting.aliases:
         return setting.aliases[name]
     levels = [f"np.array({level.tolist()}, {dtype.str!r})" for level in setting.history.get(name, ())]

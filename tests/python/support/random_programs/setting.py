@@ -57,6 +57,7 @@ class Setting:
     layouts: dict = dataclasses.field(default_factory=dict)  # of arrays that are NumPy's
     moved: dict = dataclasses.field(default_factory=dict)  # of fields: the plan of a nest that ran over them before
     aliases: dict = dataclasses.field(default_factory=dict)  # of arrays that are read: the array that they are, too
+    overlaps: dict = dataclasses.field(default_factory=dict)  # of arrays that are read: another, a row before it
     halos: dict = dataclasses.field(default_factory=dict)  # of fields: the halo that they are made with
     windows: dict = dataclasses.field(default_factory=dict)  # of fields that nobody reads after the run: how they begin
     loops: dict = dataclasses.field(default_factory=dict)  # by the name of the nest
@@ -71,6 +72,9 @@ class Setting:
     times: int = 1
     until: tuple | None = None  # (name of a number, most)
     every: int = 1
+    again: dict | None = None  # scalars of another run of a chain, after the first
+    plans: dict = dataclasses.field(default_factory=dict)  # by the name of the nest, where they differ
+    proved: bool = False  # the schedule of a chain
     ranks: int = 1
     lanes: int = 1
     without: str = ""

@@ -3,6 +3,7 @@
 import itertools
 
 from random_programs.bounds import draw_over
+from random_programs.memory import LETTERS
 from random_programs.model import Affine, Assign, If, Weak
 from random_programs.boxes import box_of
 from random_programs.points import draw_points
@@ -17,15 +18,15 @@ PLAN = {"grouping": (0.3, "hyperplane", "vertical"), "schedule": (0.3, "blocking
         "generator": (0.15, "sweep", "stencil")}  # fmt: skip
 
 
-def setting(choices, program, fast_paths):
-    """A setting of choices."""
-    return _Drawn(choices, program, fast_paths).setting
+def setting(choices, program, without):
+    """A setting of choices; `without`: names of fast paths that are switched off."""
+    return _Drawn(choices, program, without).setting
 
 
 class _Drawn:
-    def __init__(self, choices, program, fast_paths):
+    def __init__(self, choices, program, without):
         self.c, self.program, c = choices, program, choices
-        self.setting = s = Setting()
+        self.setting = s = Setting(without=without)
         s.ranks, s.lanes = c.pick(1, 1, 2, 3, 2, 4, 5), c.between(1, 3)
         nest = program.nests[0]
         self.space = nest.indices[nest.timed :]
@@ -35,12 +36,10 @@ class _Drawn:
         self._loops()
         self._reduce()
         self._door()
-        if program.timed and s.door in ("run", "several", "bind") and c.chance(0.2):
+        if program.timed and s.door in ("run", "several", "bind") and c.chance(0.3):
             draw_points(c, program, s)
         self._windows()
-        share = c.pick(0, 0.2, 0.5, 0.9)
-        s.without = ",".join(name for name in fast_paths if share and c.chance(share))
-        self._plan()
+        self._plans()
         s.kinds |= {f"{s.ranks} ranks", f"{s.lanes} lanes"}
 
     def _periodic(self):
@@ -55,7 +54,8 @@ class _Drawn:
     def _loops(self):
         c, s = self.c, self.setting
         for nest in self.program.nests:
-            loops = s.loops[nest.name] = Loops(periodic=s.loops_periodic)
+            straight = self.program.door == "chain" and c.chance(0.2)
+            loops = s.loops[nest.name] = Loops(periodic=() if straight else s.loops_periodic)
             if c.chance(0.2) and not loops.periodic:
                 loops.reverse = tuple(c.some(self.space))
             if c.chance(0.35):
@@ -75,13 +75,20 @@ class _Drawn:
                 continue
             layouts = ["C", "F", "negative", "strided", "offset"]
             s.layouts[name] = c.pick(*layouts) if name in written else c.pick(*layouts, "read-only", "unaligned")
+            if name not in written and len(array.axes) == 1 and array.dtype.str[1:] in LETTERS and c.chance(0.5):
+                s.layouts[name] = c.pick(*LETTERS[array.dtype.str[1:]])
             s.kinds.add(f"memory {s.layouts[name]}")
 
         names = [name for name in s.layouts if name not in written and program.arrays[name].role == "read"]
-        for one, two in itertools.pairwise(names):
+        for one, two in itertools.combinations(names, 2):
             same = s.shapes[one] == s.shapes[two] and s.values[one].dtype == s.values[two].dtype
-            if same and one not in s.aliases and c.chance(0.4):
+            if not same or {one, two} & {*s.aliases, *s.aliases.values(), *s.overlaps, *s.overlaps.values()}:
+                continue
+            if c.chance(0.4):
                 s.aliases[two], s.values[two] = one, s.values[one]
+            elif c.chance(0.5) and s.shapes[one][0]:
+                s.values[two][:-1], s.layouts[one], s.layouts[two] = s.values[one][1:], "C", "C"
+                s.overlaps[two] = one
         for name in program.arrays:
             if name not in s.layouts and c.chance(0.08):
                 grid = [1] * len(s.shapes[name])
@@ -89,7 +96,7 @@ class _Drawn:
                 s.moved[name] = {"grid": tuple(grid), "storage": "plain", "threads": 1}
             elif name not in s.layouts and c.chance(0.05):
                 s.halos[name] = c.pick(1, 2)
-        s.kinds |= {kind for kind in ("aliases", "moved", "halos") if getattr(s, kind)}
+        s.kinds |= {kind for kind in ("aliases", "overlaps", "moved", "halos") if getattr(s, kind)}
 
     def _windows(self):
         """Fields that nobody reads after the run: what they have left is in numbers, or in other arrays."""
@@ -136,7 +143,9 @@ class _Drawn:
     def _reduce(self):
         """Numbers of locals, and of arrays of which each point writes one element."""
         c, s, program = self.c, self.setting, self.program
-        for nest in program.nests if c.chance(0.25) and not program.backwards else ():
+        wanted = c.chance(0.5 if program.door == "chain" else 0.25) and not program.backwards
+        names = [nest.name for nest in program.nests]
+        for nest in program.nests if wanted and len(names) == len({*names}) else ():
             accesses = [access for access, written in nest.accesses() if written]
             whole = set(self.space)
             arrays = [
@@ -174,27 +183,38 @@ class _Drawn:
             s.times, s.every = c.between(1, 5) if s.door == "chain" else s.times, c.pick(1, 2)
             s.until = (c.pick(*numbers), c.pick(0.5, 3.0, 20.0)) if c.chance(0.7) else None
             s.kinds |= {"until"} if s.until else set()
+        weights = sorted({"c"} & {name for nest in program.nests for name in nest.used_scalars()})
+        if s.door == "chain" and c.chance(0.3):
+            s.again = {name: type(s.scalars[name])(c.pick(0.75, -0.5)) for name in weights}
+            s.kinds.add("chain again")
+        s.proved = s.door == "chain" and c.chance(0.2)
         s.kinds.add(f"door {s.door}")
+
+    def _plans(self):
+        s, names = self.setting, [nest.name for nest in self.program.nests]
+        s.plan = self._plan()
+        if s.door in ("chain", "turns") and self.c.chance(0.3):
+            s.plans = {name: self._plan() for name in names}
 
     def _plan(self):
         c, s, nest = self.c, self.setting, self.program.nests[0]
-        rank = len(nest.indices)
-        s.plan = {"threads": s.lanes}
+        rank, plan = len(nest.indices), {"threads": self.setting.lanes}
         if c.chance(0.4):
-            return
+            return plan
         if c.chance(0.5):
-            s.plan["tile"] = tuple(c.pick(4, 1, 2, 3, 5, 8, 16) for _ in range(rank))
+            plan["tile"] = tuple(c.pick(4, 1, 2, 3, 5, 8, 16) for _ in range(rank))
         for name, (p, *values) in PLAN.items():
             if c.chance(p):
-                s.plan[name] = c.pick(*values)
+                plan[name] = c.pick(*values)
         if rank > 1 and c.chance(0.1):
-            s.plan["skew"] = tuple(sorted(c.order(range(rank))[:2]))
+            plan["skew"] = tuple(sorted(c.order(range(rank))[:2]))
         if rank > 1 and c.chance(0.15):
-            s.plan["row"] = tuple(c.pick(0, 1, -1) for _ in range(rank))
+            plan["row"] = tuple(c.pick(0, 1, -1) for _ in range(rank))
         if s.ranks > 1 and c.chance(0.25):
-            s.plan["weights"] = tuple(c.pick(1, 2, 5, 100) for _ in range(s.ranks))
+            plan["weights"] = tuple(c.pick(1, 2, 5, 100) for _ in range(s.ranks))
         if s.ranks > 1 and c.chance(0.25):
-            s.plan["grid"] = self._grid(rank, nest.timed)
+            plan["grid"] = self._grid(rank, nest.timed)
+        return plan
 
     def _grid(self, rank, timed):
         c, grid = self.c, [1] * rank

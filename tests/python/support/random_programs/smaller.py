@@ -11,6 +11,7 @@ from random_programs.model import Access, Assign, If
 #: Fields of a setting, and the values at which they are simplest.
 SIMPLEST = {"without": "", "inject": {}, "record": {}, "reduce": {}, "until": None, "moved": {}, "halos": {},
             "windows": {}, "aliases": {}, "history": {}, "planning": "auto", "every": 1,
+            "overlaps": {}, "again": None, "plans": {}, "proved": False,
             "lanes": 1, "door": "run", "times": 1}  # fmt: skip
 
 
@@ -47,7 +48,7 @@ def simpler(program, setting):
     for fewer in (1, 2, setting.ranks - 1):
         if 0 < fewer < setting.ranks:
             plan = {k: v for k, v in setting.plan.items() if k not in ("grid", "weights")}
-            yield program, dataclasses.replace(setting, ranks=fewer, plan=plan)
+            yield program, dataclasses.replace(setting, ranks=fewer, plan=plan, plans={})
     for name, loops in setting.loops.items():
         for field, value in (("over", {}), ("reverse", ())):
             if getattr(loops, field) != value:
@@ -71,7 +72,8 @@ def _used(program, setting):
     changed = copy.copy(setting)
     for field in ("shapes", "values", "history", "layouts", "windows", "moved", "halos", "inject", "record"):
         setattr(changed, field, {k: v for k, v in getattr(setting, field).items() if k in names})
-    changed.aliases = {k: v for k, v in setting.aliases.items() if k in names and v in names}
+    for field in ("aliases", "overlaps"):
+        setattr(changed, field, {k: v for k, v in getattr(setting, field).items() if k in names and v in names})
     changed.loops = {nest.name: setting.loops[nest.name] for nest in program.nests}
     changed.reduce = {nest.name: setting.reduce.get(nest.name, {}) for nest in program.nests}
     return dataclasses.replace(program, arrays=arrays), changed
