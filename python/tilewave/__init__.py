@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewave import patterns
 from tilewave.context.context import Context, context, set_default
-from tilewave.context.ranks import barrier, print
+from tilewave.context.together import barrier, print
 from tilewave.errors import ConfigError, InternalError, KernelError, MpiError, RankError
 from tilewave.field.blocks import Blocks
 from tilewave.field.create import field, load, scratch

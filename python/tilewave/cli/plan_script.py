@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tilewave import notices, units
 from tilewave.context import context, dry_run
 from tilewave.context.planned_calls import PlannedCalls
-from tilewave.context.unknown import Endless
+from tilewave.context.unknown_values import Endless
 from tilewave.errors import ConfigError
 from tilewave.nest.source import remember
 

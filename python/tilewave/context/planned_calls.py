@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewave.context.unknown import Decisions, Unknown
+from tilewave.context.unknown_values import Decisions, Unknown
 
 #: Collective calls that a dry run leaves out, as they write files or measure; None is returned.
 LEFT_OUT = ("tw.Field.save", "tw.linalg.Matrix.save", "tw.measure", "tw.checkpoint", "tw.resume")

@@ -5,7 +5,7 @@ import functools
 
 from llvmlite import ir
 
-from tilewave.kernel.batch_rooms import allocated, rooms_of
+from tilewave.kernel.batch_memory import allocated, rooms_of
 from tilewave.kernel.emit.emitter import SITES, Emitter
 from tilewave.kernel.emit.loops import c_function
 from tilewave.kernel.emit.statements import Body

@@ -10,6 +10,7 @@ from tilewave.kernel.batch_rows import BatchRows
 from tilewave.kernel.emit.emitter import SITES, Emitter
 from tilewave.kernel.emit.statements import Body
 from tilewave.kernel.environment import ByteTables
+from tilewave.kernel.rows.atomic_updates import Updates
 from tilewave.kernel.rows.bests import Bests
 from tilewave.kernel.rows.inner_rows import InnerRows
 from tilewave.kernel.rows.rows_in_place import can_stay, in_place_function
@@ -17,7 +18,6 @@ from tilewave.kernel.rows.several_rows import several_rows_function, takes_any_o
 from tilewave.kernel.rows.simd_rows import least_points, rows_of, simd_rows_function
 from tilewave.kernel.rows.streams import Staggered, streams_of
 from tilewave.kernel.rows.strips import Strips
-from tilewave.kernel.rows.updates import Updates
 from tilewave.kernel.rows.vectors import ParallelAccesses, SeparateArrays
 from tilewave.kernel.rows.wide_rows import chunk_loop, row_function, rows_function, vector_points
 from tilewave.kernel.scalars import positions, room_of
@@ -27,7 +27,7 @@ from tilewave.kernel.tables.tables import Tables
 from tilewave.kernel.types.emitting import element
 from tilewave.kernel.types.values import I1, I8, I64, POINTER, Typed, Value, bools_of, in_memory, ir_type
 from tilewave.nest.batch import BatchNest
-from tilewave.nest.inner import extent_name
+from tilewave.nest.inner_loops import extent_name
 from tilewave.nest.types import INT, scalar
 
 #: Bound of a loop index that a body uses as a number; it keeps index arithmetic within 64 bits.

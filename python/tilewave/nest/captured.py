@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewave.nest.inner import is_element
+from tilewave.nest.inner_loops import is_element
 
 #: Operators whose results are the same, bit for bit, whether a number is known when they are compiled or not.
 OPERATORS = {

@@ -20,7 +20,7 @@ from tilewave.errors import ConfigError, of_program
 from tilewave.nest.box import bounding_lookups, iteration_box
 from tilewave.nest.captured import Captured, Outside, describe, found_by, has_changed
 from tilewave.nest.dependences import dependences_of, places_of, time_index, views_of
-from tilewave.nest.inner import is_inner, kind_of
+from tilewave.nest.inner_loops import is_inner, kind_of
 from tilewave.nest.names import MISSING, Scope, is_constant
 from tilewave.nest.parse import parse
 from tilewave.nest.reference import run_body

@@ -8,7 +8,7 @@ import ast
 from dataclasses import dataclass
 
 from tilewave.nest.affine import NotAffine, affine_form
-from tilewave.nest.inner import is_element
+from tilewave.nest.inner_loops import is_element
 from tilewave.nest.subscript import place_of
 
 #: What may stand outside the conditions where a value that is not needed is read there: nothing that raises.

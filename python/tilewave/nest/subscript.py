@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tilewave import units
 from tilewave.nest.affine import NotAffine, affine_form
-from tilewave.nest.inner import is_element
+from tilewave.nest.inner_loops import is_element
 from tilewave.nest.pivot import pivot_of
 
 ALLOWED = (

@@ -5,7 +5,7 @@ import types
 
 from tilewave import units
 from tilewave.nest.helpers import MOST_CALLS, helper_of, without_docstring
-from tilewave.nest.inner import ALLOWED, extent_of, is_inner, kind_of
+from tilewave.nest.inner_loops import ALLOWED, extent_of, is_inner, kind_of
 from tilewave.nest.language import (
     ALLOWED_EXPRESSIONS,
     ALLOWED_STATEMENTS,

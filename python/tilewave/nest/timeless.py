@@ -6,7 +6,7 @@ import copy
 from tilewave.errors import ConfigError
 from tilewave.nest.changed import ChangedNest, remembered
 from tilewave.nest.dependences import MOST_HISTORY
-from tilewave.nest.inner import extent_of
+from tilewave.nest.inner_loops import extent_of
 from tilewave.nest.nest import Nest
 from tilewave.nest.subscript import linear_form, subscripts_of
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from tilewave.nest.box import with_time
 from tilewave.nest.helpers import without_docstring
-from tilewave.nest.inner import extent_of, is_inner
+from tilewave.nest.inner_loops import extent_of, is_inner
 from tilewave.nest.subscript import place_of, subscripts_of
 
 #: What is looked at of the points that are left out: so many values of an index next to the loops and at each end of

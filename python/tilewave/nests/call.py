@@ -11,7 +11,7 @@ from tilewave.field.field import Field
 from tilewave.kernel.compile import kernel_key
 from tilewave.nest.bounds import Loops, loop_bounds
 from tilewave.nest.changed import check_backwards, forwards, scalars_of, strided
-from tilewave.nest.inner import extents_of
+from tilewave.nest.inner_loops import extents_of
 from tilewave.nest.nest import Nest
 from tilewave.nest.step_rows import refuse_rows
 from tilewave.nest.timeless import without_time

@@ -6,7 +6,7 @@ import math
 from tilewave import _core
 from tilewave.field.field import Field
 from tilewave.nest.bounds import loop_bounds, loop_directions, read_strides
-from tilewave.nest.inner import extents_of
+from tilewave.nest.inner_loops import extents_of
 from tilewave.nest.timeless import without_time
 from tilewave.nest.unreached import check_reached
 from tilewave.nests.arguments import check_arrays, split_arguments

@@ -14,7 +14,7 @@ from tilewave.context.collective import collective, where
 from tilewave.errors import ConfigError, shown
 from tilewave.field.expression import Expression
 from tilewave.field.field import Field
-from tilewave.nest.inner import OF_TERMS
+from tilewave.nest.inner_loops import OF_TERMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,7 +15,7 @@ from launches import TILEWAVE, ended
 
 from tilewave.cli import batch_file, commands, plan_script
 from tilewave.machine.machine import Curve, Link, Machine
-from tilewave.context import context as contexts, dry_run, unknown
+from tilewave.context import context as contexts, dry_run, unknown_values
 
 SCRIPT = """\
 import sys
@@ -290,7 +290,7 @@ def test_loops_that_end_by_unknown_values(tmp_path, loop, rounds, count):
 
 
 def test_a_loop_that_no_answer_ends_is_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr(unknown, "MOST_ROUNDS", 50)
+    monkeypatch.setattr(unknown_values, "MOST_ROUNDS", 50)
     path = tmp_path / "endless.py"
     path.write_text(LOOPS + "n = run()\nwhile True:\n    run() > 3\n")
     found = planned(path, [], 2, 1)

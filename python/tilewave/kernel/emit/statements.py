@@ -12,7 +12,7 @@ from tilewave.kernel.types.casts import assign, truth
 from tilewave.kernel.types.values import I8, Typed, Value, constant
 from tilewave.nest.affine import NotAffine
 from tilewave.nest.helpers import MOST_CALLS, helper_of
-from tilewave.nest.inner import extent_name, extent_of, is_inner, kind_of
+from tilewave.nest.inner_loops import extent_name, extent_of, is_inner, kind_of
 from tilewave.nest.names import Scope
 from tilewave.nest.subscript import subscripts_of
 from tilewave.nest.types import ARRAY0, BOOL, COMPLEX, FLOAT, INT, Unsupported, scalar, type_of

@@ -17,7 +17,7 @@ from tilewave.kernel.types.casts import cast
 from tilewave.kernel.types.emitting import CountedLoop, least
 from tilewave.kernel.types.values import I1, I8, I64, Typed, Value, ir_type
 from tilewave.nest.affine import NotAffine
-from tilewave.nest.inner import extent_name, extent_of, is_element, is_inner, kind_of
+from tilewave.nest.inner_loops import extent_name, extent_of, is_element, is_inner, kind_of
 from tilewave.nest.subscript import subscripts_of
 from tilewave.nest.types import INT, Unsupported, scalar
 

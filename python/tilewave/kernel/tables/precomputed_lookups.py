@@ -4,7 +4,7 @@ import ast
 
 from tilewave.kernel.emit.statements import Body
 from tilewave.kernel.types.values import Typed, Value
-from tilewave.nest.inner import is_element
+from tilewave.nest.inner_loops import is_element
 from tilewave.nest.subscript import subscripts_of
 from tilewave.nest.types import scalar
 

@@ -15,7 +15,7 @@ from llvmlite import ir
 from tilewave.kernel.types.casts import cast
 from tilewave.kernel.types.emitting import CountedLoop
 from tilewave.kernel.types.values import I1, I8, I64, ir_type
-from tilewave.nest.inner import is_element
+from tilewave.nest.inner_loops import is_element
 from tilewave.nest.subscript import MOST_SCALE, linear_form, subscripts_of
 from tilewave.nest.types import INT
 

@@ -10,7 +10,7 @@ from tilewave.errors import ConfigError
 from tilewave.kernel import kernel_code
 from tilewave.kernel.compile import ROW, compile_kernel, kernel_key
 from tilewave.kernel.emit.emitter import SITES
-from tilewave.nest.inner import extents_of
+from tilewave.nest.inner_loops import extents_of
 from tilewave.nests.verify.arrays import TimeSteps
 
 #: Fast paths that the code does without: all.
