@@ -76,10 +76,9 @@ docs: $(VENV)/built
 	$(PYTHON) tools/benchmarks.py
 	PYTHON=$(VENV)/bin/python tools/docs.sh
 
-# Wheels for every Linux of glibc 2.28 or later, and the source archive, in dist: make wheel ARCH=aarch64
-ARCH ?= $(shell uname -m)
+# Wheels of this processor for every Linux of glibc 2.28 or later, and the source archive, in dist.
 wheel:
-	$(PYTHON) tools/wheel.py --arch $(ARCH)
+	$(PYTHON) tools/wheel.py
 
 # Those of dist in clean environments of each Python that is here, without a compiler; then a program in C++.
 wheel-test:

@@ -129,13 +129,8 @@ def about(path, data):
     command = data.get("command", f"tilewave bench {bench} --json docs/benchmarks/{path.name}")
     where = f"{machine['processor']}, {machine['cpus']} CPUs, commit {machine['commit']}"
     title = data.get("title", TITLES.get(bench, bench))
-    return textwrap.wrap(
-        f"- {title}. `{command}`; {where}{', ' + dates[-1] if dates else ''}. {data.get('note', '')}".strip(),
-        118,
-        subsequent_indent="  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    text = f"- {title}. `{command}`; {where}{', ' + dates[-1] if dates else ''}. {data.get('note', '')}".strip()
+    return textwrap.wrap(text, 118, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def table(title, files):

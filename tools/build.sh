@@ -3,9 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/stages.sh
-python=${PYTHON:-.venv/bin/python}
-case "$python" in /*) ;; *) python=$PWD/$python ;; esac
-export PATH="$(dirname "$python"):$PATH"
+use "${PYTHON:-.venv/bin/python}"
 folder=$(core_folder "$python")
 compiling build/core.log cmake --build "$folder"
 packages=$("$python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')

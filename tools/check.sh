@@ -4,10 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/stages.sh
 folder=${1:-}
-python=${PYTHON:-.venv/bin/python}
-case "$python" in /*) ;; *) python=$PWD/$python ;; esac
-bin=$(dirname "$python")
-export PATH="$bin:$PATH"
+use "${PYTHON:-.venv/bin/python}"
 
 mapfile -t folders < <(find src python/tilewave tests tools -type d -name "${folder:-/}" -not -path '*/__pycache__*')
 if [ ${#folders[@]} = 0 ]; then

@@ -124,9 +124,8 @@ def find_mpiexec():
     for path in [given] if given else [os.path.join(f, "mpiexec") for f in folders]:
         if path and shutil.which(path):
             return path
-    raise ClusterError(
-        f"no mpiexec at {given or ' or '.join(folders)}; install the Python package 'mpich' into this environment"
-    )
+    where = given or " or ".join(folders)
+    raise ClusterError(f"no mpiexec at {where}; install the Python package 'mpich' into this environment")
 
 
 def cpu_sets(hosts):
@@ -232,11 +231,8 @@ class Cluster:
 
     def launcher(self, hosts):
         """The text of a program that runs a command on one of the first hosts, in place of ssh."""
-        return LAUNCHER.format(
-            name=self.name,
-            cpus=" ".join(cpu_sets(hosts)),
-            join_group=JOIN_GROUP.format(name=self.name) if self.cpus else "true",
-        )
+        join = JOIN_GROUP.format(name=self.name) if self.cpus else "true"
+        return LAUNCHER.format(name=self.name, cpus=" ".join(cpu_sets(hosts)), join_group=join)
 
     def _limit(self, group, cpus):
         """Make a control group that may use so many CPUs."""
@@ -350,40 +346,17 @@ class Cluster:
         with self._lock(), tempfile.TemporaryDirectory(prefix=f"{self.name}-run.") as folder:
             self.kill()  # rests of a run whose cluster.py was killed
             null = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-            taking = [
-                subprocess.Popen(words, **null, preexec_fn=_die_with_parent)  # noqa: PLW1509 - takes no lock
-                for words in self._taking(hosts)
-            ]
+            start = lambda words: subprocess.Popen(words, **null, preexec_fn=_die_with_parent)  # noqa: PLW1509
+            taking = [start(words) for words in self._taking(hosts)]
             script = Path(folder, "launcher")
             script.write_text(self.launcher(hosts))
             script.chmod(0o755)
-            command = [
-                "ip",
-                "netns",
-                "exec",
-                f"{self.name}-head",
-                find_mpiexec(),
-                "-launcher",
-                "ssh",
-                "-launcher-exec",
-                str(script),
-                "-hosts",
-                ",".join(f"{NETWORK}.0.{h + 1}:{share[h]}" for h in range(hosts)),
-                "-localhost",
-                HEAD_ADDRESS,
-                "-n",
-                str(ranks),
-                *map(str, argv),
-            ]
-            process = subprocess.Popen(
-                command,
-                env=full_env,
-                text=True,
-                stdout=pipe,
-                stderr=pipe,
-                start_new_session=True,
-                preexec_fn=_die_with_parent,  # noqa: PLW1509 - a system call that takes no lock
-            )
+            spread = ",".join(f"{NETWORK}.0.{h + 1}:{share[h]}" for h in range(hosts))
+            command = ["ip", "netns", "exec", f"{self.name}-head", find_mpiexec(), "-launcher", "ssh"]
+            command += ["-launcher-exec", str(script), "-hosts", spread, "-localhost", HEAD_ADDRESS]
+            command += ["-n", str(ranks), *map(str, argv)]
+            told = {"env": full_env, "text": True, "stdout": pipe, "stderr": pipe, "start_new_session": True}
+            process = subprocess.Popen(command, **told, preexec_fn=_die_with_parent)  # noqa: PLW1509 - takes no lock
             try:
                 out, err = process.communicate(timeout=timeout)
             except subprocess.TimeoutExpired as expired:
@@ -431,11 +404,8 @@ def main(arguments=None):
             command = given.command[1:] if given.command[:1] == ["--"] else given.command
             if not command:
                 parser.error("run: give a command after --")
-            code = (
-                Cluster.existing(given.name)
-                .run(command, given.n, timeout=given.timeout, threads=given.threads, netmod=given.netmod, capture=False)
-                .returncode
-            )
+            more = {name: getattr(given, name) for name in ("timeout", "threads", "netmod")}
+            code = Cluster.existing(given.name).run(command, given.n, **more, capture=False).returncode
             return code if code >= 0 else 128 - code
     except ClusterError as error:
         print(f"cluster.py: {error}", file=sys.stderr)

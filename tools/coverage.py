@@ -13,13 +13,6 @@ from pathlib import Path
 LEAST = {"src/check": 88.0, "src/schedule": 93.0}
 
 
-def folder(path):
-    """The folder below src, include or the package that a file is in."""
-    parts = Path(path).parts
-    depth = 3 if parts[0] == "python" else 2
-    return "/".join(parts[: min(depth, len(parts) - 1)])
-
-
 def files(cpp, python):
     """Of each file: its name, lines reached and all, branches reached and all."""
     for file in json.loads(Path(cpp).read_text())["files"]:
@@ -32,7 +25,9 @@ def files(cpp, python):
 def main(cpp, python):
     rows = collections.defaultdict(lambda: [0, 0, 0, 0])
     for name, counts in files(cpp, python):
-        rows[folder(name)] = [a + b for a, b in zip(rows[folder(name)], counts)]
+        # The folder below src, include or the package that a file is in.
+        folder = "/".join(Path(name).parts[:-1][: 3 if name.startswith("python") else 2])
+        rows[folder] = [a + b for a, b in zip(rows[folder], counts)]
     print(f"{'folder':36s}{'lines':>8s}{'':>9s}{'branches':>12s}")
     short = []
     for name, (lines, all_lines, branches, all_branches) in sorted(rows.items()):

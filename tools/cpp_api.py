@@ -33,14 +33,8 @@ def declaration(lines, at):
 def wrapped(text, indent=""):
     """Text in lines of at most 118 columns, those after the first a bit further in."""
     inner = " " * (len(text) - len(text.lstrip(" -")))
-    return textwrap.fill(
-        text,
-        118,
-        initial_indent=indent,
-        subsequent_indent=indent + inner,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    indents = {"initial_indent": indent, "subsequent_indent": indent + inner}
+    return textwrap.fill(text, 118, **indents, break_long_words=False, break_on_hyphens=False)
 
 
 def cpp_header(path):
@@ -62,9 +56,9 @@ def cpp_header(path):
             parts = re.split(r"\s*\n", " ".join(f"\n{c}" if c.startswith("@") else c for c in comment))
             out += [
                 wrapped(f"- `{text}`") + ("\\" if parts[0] else ""),
-                *([wrapped(f"  {parts[0]}")] if parts[0] else []),
-                *(wrapped(f"  - {MEANINGS[c.split()[0]]} {c.partition(' ')[2]}") for c in parts[1:]),
+                *map(wrapped, [f"  {p}" for p in parts[:1] if p]),
             ]
+            out += [wrapped(f"  - {MEANINGS[c.split()[0]]} {c.partition(' ')[2]}") for c in parts[1:]]
             comment = []
         else:
             code, mark, remark = line.partition("///<")

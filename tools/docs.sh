@@ -3,30 +3,17 @@
 # A warning is an error. Links to other sites are listed in build/site-links, not followed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-python=${PYTHON:-.venv/bin/python}
-case "$python" in /*) ;; *) python=$PWD/$python ;; esac
-venv=$PWD/build/docs-venv
-export PATH="$(dirname "$python"):$PATH"
+source tools/stages.sh
+use "${PYTHON:-.venv/bin/python}"
+venv=build/docs-venv
 
 if [ ! -e "$venv/installed" ] || [ pyproject.toml -nt "$venv/installed" ]; then
     mkdir -p build
     "$python" -m venv "$venv"
     # What the package needs, and the package as it is edited, are those of the other environment.
-    "$venv/bin/python" - "$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" <<'END'
-import sys, sysconfig
-with open(sysconfig.get_path("purelib") + "/package.pth", "w") as file:
-    file.write(f"import site; site.addsitedir({sys.argv[1]!r})\n")
-END
-    mapfile -t requirements < <("$python" - <<'END'
-try:
-    import tomllib
-except ImportError:  # Python 3.10
-    from pip._vendor import tomli as tomllib
-with open("pyproject.toml", "rb") as file:
-    print(*tomllib.load(file)["project"]["optional-dependencies"]["docs"], sep="\n")
-END
-    )
-    "$venv/bin/python" -m pip --disable-pip-version-check install --quiet "${requirements[@]}"
+    echo "import site; site.addsitedir('$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')')" \
+        >"$(echo "$venv"/lib/python3*/site-packages)/package.pth"
+    tools/packages.sh "$venv" docs
     touch "$venv/installed"
 fi
 "$venv/bin/python" -m sphinx -W --keep-going --quiet -b html "$@" docs build/site

@@ -38,27 +38,12 @@ def public_names():
     return found
 
 
-def checker(*arguments):
-    """basedpyright of this environment, running; the package is found by PYTHONPATH, as it is edited in place."""
-    bin_folder = Path(sys.executable).parent
-    environment = {**os.environ, "PYTHONPATH": "python", "PATH": f"{bin_folder}:{os.environ.get('PATH', '')}"}
+def started(*command):
+    """A program of this environment, running; the package is found by its path, as it is edited in place."""
+    folder = Path(sys.executable).parent
+    env = {**os.environ, "PATH": f"{folder}:{os.environ.get('PATH', '')}", "PYTHONPATH": "python", "MYPYPATH": "python"}
     return subprocess.Popen(
-        [str(bin_folder / "basedpyright"), "--outputjson", *arguments],
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-
-def mypy():
-    """mypy of this environment on a program of a user, running: it reads the package's stubs, and stops at bad ones."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "mypy", "--cache-dir", "build/mypy", "--no-error-summary", "tests/python/types/user.py"],
-        cwd=ROOT,
-        env={**os.environ, "MYPYPATH": "python"},
-        stdout=subprocess.PIPE,
-        text=True,
+        [str(folder / command[0]), *command[1:]], cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True
     )
 
 
@@ -77,7 +62,10 @@ def unknown(report):
 
 
 def main():
-    verifying, checking, other = checker("--verifytypes", "tilewave", "--ignoreexternal"), checker(), mypy()
+    checker = "basedpyright", "--outputjson"
+    verifying, checking = started(*checker, "--verifytypes", "tilewave", "--ignoreexternal"), started(*checker)
+    # mypy reads the package's stubs, and stops at bad ones.
+    other = started("mypy", "--cache-dir", "build/mypy", "--no-error-summary", "tests/python/types/user.py")
     wrong, count = unknown(json.loads(verifying.communicate()[0]))
     for found in json.loads(checking.communicate()[0])["generalDiagnostics"]:
         if found["severity"] in ("error", "warning"):

@@ -57,16 +57,9 @@ def with_mpi4py(library, order, folder):
     script.write_text(PROGRAM)
     # mpi4py, where it comes first, has to be told.
     env = {**os.environ, "MPI4PY_LIBMPI" if order == "before" else "TILEWAVE_LIBMPI": str(library)}
-    codes = [
-        subprocess.run(
-            [Path(sys.executable).with_name("tilewave"), "run", "-n", str(n), script, str(n), order],
-            env=env,
-            timeout=300,
-            check=False,
-        ).returncode
-        for n in (2, 3)
-    ]
-    return codes == [0, 0]
+    launcher = Path(sys.executable).with_name("tilewave"), "run", "-n"
+    commands = [[*launcher, str(n), script, str(n), order] for n in (2, 3)]
+    return all(subprocess.run(each, env=env, timeout=300, check=False).returncode == 0 for each in commands)
 
 
 def main():

@@ -1,4 +1,10 @@
-# Signs of life for set-up and tests: what is being done, and when it began. To be sourced.
+# The environment of set-up and tests, and signs of life: what is being done, and when it began. To be sourced.
+
+# use PYTHON: its path as $python, and its folder first in PATH.
+use() {
+    python=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+    export PATH="$(dirname "$python"):$PATH"
+}
 
 stage() { printf '[%4d s] %s\n' "$SECONDS" "$1"; }
 

@@ -3,21 +3,21 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tools/stages.sh
-python=${PYTHON:-.venv/bin/python}
-case "$python" in /*) ;; *) python=$PWD/$python ;; esac
-bin=$(dirname "$python")
-export PATH="$bin:$PATH"
+use "${PYTHON:-.venv/bin/python}"
 long=${1:-}
 unset PYTHONDONTWRITEBYTECODE # else each of many processes compiles what it imports
 
 PYTHON=$python tools/lint.sh ${long:---quick}
 
-# GoogleTest is a system package: install it where that is possible, else say so and go on.
+# system_packages NAME...: installed where that is possible.
+system_packages() {
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 0
+    local install="apt-get install -y -qq --no-install-recommends $*"
+    { $install || { apt-get update -qq && $install; }; } >/dev/null 2>&1 || true
+}
+# GoogleTest is a system package; without it the C++ tests are left out.
 have_gtest() { [ -e /usr/include/gtest/gtest.h ] && ls /usr/lib/*/libgtest.a >/dev/null 2>&1; }
-if ! have_gtest && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    { apt-get install -y -qq libgtest-dev || { apt-get update -qq && apt-get install -y -qq libgtest-dev; }; } \
-        >/dev/null 2>&1 || true
-fi
+have_gtest || system_packages libgtest-dev
 cpp_tests() { cpp_build "$@" && cpp_run "$1"; }
 mkdir -p build
 if have_gtest; then
@@ -44,11 +44,7 @@ else
 fi
 
 # Other MPIs than the package's: Debian's packages, where they can be had.
-if ! command -v mpirun.openmpi >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    { apt-get install -y -qq --no-install-recommends openmpi-bin mpich ||
-        { apt-get update -qq && apt-get install -y -qq --no-install-recommends openmpi-bin mpich; }; } \
-        >/dev/null 2>&1 || true
-fi
+command -v mpirun.openmpi >/dev/null || system_packages openmpi-bin mpich
 
 # The library as it is built with the site's MPI, here Open MPI.
 if [ "$long" = --long ] && ls /usr/lib/*/openmpi/include/mpi.h >/dev/null 2>&1; then

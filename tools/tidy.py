@@ -44,12 +44,9 @@ def check(path):
 def configure():
     """The compile commands of single files, without the compiler's precompiled headers, which clang cannot read."""
     options = ["-DTILEWAVE_PYTHON=ON", "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON", "-DCMAKE_UNITY_BUILD=OFF"]
-    options.append(f"-DPython_EXECUTABLE={sys.executable}")
-    path = f"{BIN}:{os.environ.get('PATH', '')}"
-    subprocess.run(
-        ["cmake", "-S", ROOT, "-B", BUILD, "-G", "Ninja", *options],
-        env={**os.environ, "PATH": path}, check=True, stdout=subprocess.DEVNULL,
-    )  # fmt: skip
+    command = ["cmake", "-S", ROOT, "-B", BUILD, "-G", "Ninja", *options, f"-DPython_EXECUTABLE={sys.executable}"]
+    env = {**os.environ, "PATH": f"{BIN}:{os.environ.get('PATH', '')}"}
+    subprocess.run(command, env=env, check=True, stdout=subprocess.DEVNULL)
 
 
 def main():
