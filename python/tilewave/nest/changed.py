@@ -4,6 +4,7 @@ import ast
 import copy
 import dataclasses
 import numbers
+import re
 import threading
 
 import numpy as np
@@ -24,6 +25,9 @@ _making = threading.Lock()  # ranks may be threads of one process
 #: The scalar with the number of time steps, where time runs backwards; no name of Python's.
 STEPS = "time steps"
 
+#: The local that points of strides assign, so that no other point counts where values are reduced; no name of Python's.
+INSIDE = "inside the strides"
+
 
 class ChangedNest(Nest):
     """A nest with another syntax tree, whose nodes keep their places in the file.
@@ -34,10 +38,12 @@ class ChangedNest(Nest):
     tree : ast.FunctionDef
     backwards : bool
         Whether the tree has ``steps - t`` in place of time.
+    rewrites : tuple of ast.NodeTransformer
+        What was done to indices in the tree, and is to be done to expressions of them.
     """
 
-    def __init__(self, nest, tree, backwards=False):
-        self.backwards = backwards
+    def __init__(self, nest, tree, backwards=False, rewrites=()):
+        self.backwards, self.rewrites = backwards, (*nest.rewrites, *rewrites)
         self._read(nest.function, nest.source.with_tree(ast.fix_missing_locations(tree)))
         self.scalars |= {STEPS: 0} if STEPS in self.parameters.scalars else {}
 
@@ -52,9 +58,9 @@ def remembered(nest, key, make):
         return nest.changed[key]
 
 
-def forwards(nest, loops):
+def forwards(nest, loops, reduce=None):
     """The nest and loops of a call whose time runs backwards as others whose time runs forwards: t stands for the
-    number of time steps less t. What is given, where time does not run backwards.
+    number of time steps less t, in what is reduced, too. What is given, where time does not run backwards.
 
     Raises
     ------
@@ -73,20 +79,27 @@ def forwards(nest, loops):
             f"allowed: nests whose first index is the first subscript of what they write, at -1, at -1 to "
             f"+{MOST_HISTORY} in what they read"
         )
-    changed = remembered(
-        nest,
-        "backwards",
-        lambda: ChangedNest(nest, _Mirrored(nest).visit(copy.deepcopy(nest.source.tree)), backwards=True),
-    )
+    mirrored = _Mirrored(nest, time in nest.numbers or _names_time(reduce, time))
+
+    def made():
+        return ChangedNest(nest, mirrored.visit(copy.deepcopy(nest.source.tree)), True, (mirrored,))
+
+    changed = remembered(nest, ("backwards", mirrored.with_steps), made)
     over = changed_over(nest.indices, loops.over, time, -1, int(steps)) if loops.over else loops.over
     reverse = tuple(index for index in loops.reverse if index != time)
     return changed, dataclasses.replace(loops, over=over, reverse=reverse, backwards=int(steps))
 
 
+def _names_time(reduce, time):
+    """Whether time is in a text of what is reduced."""
+    given = reduce.values() if isinstance(reduce, dict) else ()
+    return any(re.search(rf"\b{time}\b", text) for each in given for text in getattr(each, "texts", ()))
+
+
 def strided(nest, loops, arrays, reduce):
     """The nest and loops of a call with strides in `over` as others without. ``{"i": (1, n, 2)}`` puts ``2 * i + 1`` in
-    place of i; where time steps, periodic loops or bounds need all values of i, it puts ``if (i - 1) % 2 == 0:`` around
-    the body.
+    place of i; where time steps, periodic loops, bounds or reductions need all values of i, it puts
+    ``if (i - 1) % 2 == 0:`` around the body.
 
     Raises
     ------
@@ -96,14 +109,9 @@ def strided(nest, loops, arrays, reduce):
     strides = read_strides(nest.indices, loops.over) if isinstance(nest, Nest) else {}
     if not strides:
         return nest, loops
-    if reduce:
-        raise ConfigError(
-            f"reduce= was given, and over={loops.over!r} has strides; allowed: a condition in the body, "
-            "`if i % 2 == 1:`, and a local of it as the value"
-        )
     over = {**loops.over, **{name: (low, high) for name, (low, high, _) in strides.items()}}
     # A condition where a pivot, or loops inside the body, read all elements along an axis, also those that are skipped.
-    whole = loops.steps is not None or loops.periodic or nest.parameters.wholes or nest.pivot
+    whole = loops.steps is not None or loops.periodic or nest.parameters.wholes or nest.pivot or reduce
     whole = whole or not all(name in arrays for name in nest.arrays)
     whole = whole or not all(isinstance(a, np.ndarray) or getattr(a, "keep", "") == "all" for a in arrays.values())
     affine = {}
@@ -122,15 +130,20 @@ def strided(nest, loops, arrays, reduce):
         for name, (low, _, step) in strides.items()
         if step > 1 and name not in affine
     )
-    key = tuple(affine.items()), conditions
-    changed = remembered(nest, key, lambda: _with_strides(nest, affine, conditions))
+    key = tuple(affine.items()), conditions, bool(reduce)
+    changed = remembered(nest, key, lambda: _with_strides(nest, affine, conditions, bool(reduce)))
     return changed, dataclasses.replace(loops, over=over, affine=affine)
 
 
-def _with_strides(nest, affine, conditions):
+def _with_strides(nest, affine, conditions, reduced):
     tree = copy.deepcopy(nest.source.tree)
+    first = 1 if ast.get_docstring(tree, clean=False) is not None and len(tree.body) > 1 else 0
+    if conditions and reduced:
+        inside = ast.Assign([ast.Name(INSIDE, ast.Store())], ast.Constant(True))
+        for node in ast.walk(inside):
+            ast.copy_location(node, tree.body[first])
+        tree.body.insert(first, inside)
     for condition in conditions:
-        first = 1 if ast.get_docstring(tree, clean=False) is not None and len(tree.body) > 1 else 0
         test = parse(condition, mode="eval").body
         for node in ast.walk(test):
             ast.copy_location(node, tree.body[first])
@@ -164,8 +177,8 @@ def as_given(loops, index, value):
 class _Mirrored(ast.NodeTransformer):
     """Puts ``steps - t`` in place of time t, but counts the elements along it backwards, too: t + c becomes t - c."""
 
-    def __init__(self, nest):
-        self._nest, self._time = nest, nest.indices[0]
+    def __init__(self, nest, with_steps):
+        self._nest, self._time, self.with_steps = nest, nest.indices[0], with_steps
 
     def visit_Subscript(self, node):
         if not isinstance(node.value, ast.Name) or node.value.id in self._nest.tables:
@@ -189,7 +202,7 @@ class _Mirrored(ast.NodeTransformer):
         return ast.copy_location(other, node)
 
     def visit_arguments(self, node):
-        if self._time in self._nest.numbers:
+        if self.with_steps:
             node.kwonlyargs.append(ast.arg(STEPS))
             node.kw_defaults.append(None)
         return node
@@ -214,9 +227,10 @@ def check_backwards(nest, arrays, loops, reduce):
     """
     if not nest.backwards:
         return
-    if reduce:
+    if places := [name for name, each in (reduce or {}).items() if getattr(each, "is_place", False)]:
         raise ConfigError(
-            "reduce= was given, and time runs backwards; allowed: tilewave.sum(field), max, min and norm after the run"
+            f"reduce: {places[0]}: {reduce[places[0]]} is a place, and time runs backwards; allowed: max, min, sum, "
+            "dot and norm"
         )
     for view in nest.views:
         array = arrays[view.array]

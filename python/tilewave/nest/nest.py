@@ -191,6 +191,7 @@ class Nest:
     extents: tuple[tuple[str, int], ...]
     bounding: tuple[tuple[Any, ...], ...]
     backwards: bool
+    rewrites: tuple[ast.NodeTransformer, ...]
     changed: dict[Any, Any]
     rows: dict[str, ast.expr]
 
@@ -210,7 +211,7 @@ class Nest:
     time: str | None
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self.backwards = False
+        self.backwards, self.rewrites = False, ()
         source = Source(function)
         rows, tree = step_rows(source)
         self._read(function, source.with_tree(tree) if rows else source)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tilewave.errors import ConfigError
+from tilewave.nest.changed import INSIDE
 from tilewave.nest.dependences import Place
 from tilewave.nest.derived import DerivedNest
 from tilewave.nest.parse import parse
@@ -65,7 +66,8 @@ class Expression:
         The array, where the expression is the name of one.
     partly : tuple
         The locals (str) and elements (`Place.key`) in it that some paths through the body do not assign: the point
-        counts where all of them were. Empty for an array's name alone: its element counts at every point.
+        counts where all of them were. Of an array's name alone none: its element counts at every point of the loops,
+        which are those with the local `INSIDE` where it is there.
     numbers : set of str
         The loop indices that it computes with.
     types : set of Type
@@ -86,6 +88,8 @@ class Expression:
             raise ConfigError(f"{what}: {text!r} is no expression: {error}; allowed: {self._allowed()}") from None
         self.array = node.id if isinstance(node, ast.Name) and node.id in nest.arrays else None
         self._refuse_unknown(node)
+        for each in nest.rewrites:
+            node = each.visit(node)
         self.node = ast.fix_missing_locations(_Elements(self).visit(node))
         body = BodyChecker(self.source, nest.scope, nest.parameters, strict=True)
         body._expression(self.node, frozenset(nest.source.local_names))
@@ -104,6 +108,7 @@ class Expression:
                 )
         used = {each.id for each in ast.walk(self.node) if isinstance(each, ast.Name)}
         partly = () if self.array else (key for key in body.reads if places[key].written and not places[key].always)
+        used |= {INSIDE}
         self.partly = (*sorted(used & nest.source.local_names - nest.certain), *partly)
         self.numbers = names_outside([self.node], nest.tables) & {*nest.indices}
 

@@ -139,7 +139,8 @@ def parts_of(nests, loops, arguments, reduce):
     for (nest, own), reduced in zip(loops_of(nests, loops), reduce, strict=True):
         refuse_rows(nest)
         lookups = timeless_reads(nest, own, arguments)
-        changed.append((*strided(*forwards(without_time(nest, own, arguments), own), {}, reduced), lookups, reduced))
+        nest, own = forwards(without_time(nest, own, arguments), own, reduced)
+        changed.append((*strided(nest, own, {}, reduced), lookups, reduced))
     if any(nest.backwards != changed[0][0].backwards for nest, *_ in changed):
         raise ConfigError(
             f"reverse={loops.reverse!r}: time runs backwards in some nests only; allowed: in all nests of a time step"

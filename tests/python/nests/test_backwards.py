@@ -101,6 +101,35 @@ def test_random_nests(number, seed):
 
 
 @RANKS
+def test_what_is_reduced(ranks, threads):
+    """Of arrays with and without a dimension for time, of locals, and of time and elements in an expression."""
+    back = tw.nest_from(
+        "def back(u, w, t, i):\n    d = w[t, i] - u[t, i-1]\n    u[t-1, i] = d\n    w[t-1, i] = d * t\n"
+    )
+    steps, (u, *w) = 4, np.random.default_rng(3).integers(-9, 9, (6, 9))
+    U, W = np.array([u] * 5), np.array(w)
+    points = {(t, i): 0 for t in range(steps, 0, -1) for i in range(1, 9)}
+    for t, i in points:
+        if i == 1:
+            U[t - 1] = U[t]
+        points[t, i] = int(W[t, i] - U[t, i - 1])
+        U[t - 1, i], W[t - 1, i] = points[t, i], points[t, i] * t
+    expected = {
+        "u": sum(points.values()), "w": max(d * t for (t, _), d in points.items()), "d": min(points.values()),
+        "t": sum(d * t + i for (t, i), d in points.items()), "read": max(int(W[t, i]) - t for t, i in points),
+    }  # fmt: skip
+    reduce = {"u": tw.sum("u"), "w": tw.max("w"), "d": tw.min("d"), "t": tw.sum("d * t + i")}
+    reduce["read"] = tw.max("w[t, i] - t")
+
+    def body(context):
+        given = {"u": tw.field(u, context=context), "w": tw.field(np.array(w), context=context)}
+        return tw.run(back, **given, steps=steps, reverse=("t",), reduce=reduce, context=context).results
+
+    for found in results_of(ranks, threads, body):
+        assert found == expected
+
+
+@RANKS
 @pytest.mark.parametrize("steps", [1, 4, 70])
 def test_adjoint_with_a_forward_wave(ranks, threads, steps):
     numbers = np.random.default_rng(2)
@@ -209,8 +238,8 @@ def test_what_is_refused(ranks):
     refused_on_all(ranks, lambda c: tw.run(back, u=field(c), reverse=["t"], **given(c, 3)), "elements there, 4")
     refused_on_all(
         ranks,
-        lambda c: tw.run(back, u=field(c), reverse=["t"], reduce={"s": tw.sum("u")}, **given(c)),
-        "time runs backwards",
+        lambda c: tw.run(back, u=field(c), reverse=["t"], reduce={"s": tw.argmax("u")}, **given(c)),
+        "s: argmax('u') is a place, and time runs backwards",
     )
     raising = tw.nest_from("def raising(u, t, i):\n    u[t-1, i] = u[t, i]\n    assert t != 2\n")
     with pytest.raises(tw.KernelError, match=r"t=2, i=0"):

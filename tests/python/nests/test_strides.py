@@ -132,7 +132,6 @@ def test_what_is_said(ranks):
     refused_on_all(ranks, lambda c: run(c, {"i": (1, 9, -1)}), "with reverse= the same points come last first")
     refused_on_all(ranks, lambda c: run(c, {"i": (1, 12, 2)}), "(1, 12) of index 'i' reach outside")
     refused_on_all(ranks, lambda c: run(c, {"k": (1, 9, 2)}), "no index 'k'")
-    refused_on_all(ranks, lambda c: run(c, {"i": (1, 9, 2)}, reduce={"s": tw.sum("A")}), "has strides")
 
     def body(context):
         assert "i in range(0, 9, 2)" in str(run(context, {"i": (0, 10, 2)}))
@@ -140,6 +139,36 @@ def test_what_is_said(ranks):
             run(context, {"i": (1, 10, 2)})
 
     results_of(ranks, 1, body)
+
+
+@pytest.mark.parametrize("ranks, threads", [(1, 1), (1, 2), (2, 1), (3, 2)])
+def test_what_is_reduced_is_of_the_points_that_run(ranks, threads):
+    """Of arrays, which count at every point, of locals, and of expressions of what is only read, and of indices."""
+    nest = tw.nest_from(
+        "def body(A, B, i, j):\n    d = A[i, j] - B[i-1, j] + 0 * B[i, j]\n    if d > 0:\n        e = d\n"
+        "    A[i, j] = d + j\n"
+    )
+    A, B = np.random.default_rng(8).integers(-9, 9, (2, 12, 9))
+    at = [(i, j) for i in range(1, 12, 3) for j in range(1, 9, 2)]
+    d = {(i, j): int(A[i, j] - B[i - 1, j]) for i, j in at}
+    after = {(i, j): d[i, j] + j for i, j in at}
+    expected = {
+        "sum": sum(after.values()), "most": max(after.values()), "where": min(at, key=lambda x: (after[x], x)),
+        "e": min(at, key=lambda x: (-d[x], x)), "positive": sum(x for x in d.values() if x > 0),
+        "read": max(int(B[i, j]) * i for i, j in at), "dot": sum(after[x] * int(B[x]) for x in at), "count": len(at),
+    }  # fmt: skip
+    reduce = {
+        "sum": tw.sum("A"), "most": tw.max("A"), "where": tw.argmin("A"), "e": tw.argmax("e"), "positive": tw.sum("e"),
+        "read": tw.max("B * i"), "dot": tw.dot("A", "B"), "count": tw.sum("1"),
+    }  # fmt: skip
+
+    def body(context):
+        given = {name: tw.field(value, context=context) for name, value in (("A", A), ("B", B))}
+        over = {"i": (1, 12, 3), "j": (1, 9, 2)}
+        return tw.run(nest, **given, over=over, reduce=reduce, context=context).results
+
+    for found in results_of(ranks, threads, body):
+        assert found == expected
 
 
 @pytest.mark.parametrize("ranks", [1, 2])

@@ -24,14 +24,14 @@ KINDS = {
         "example": "`u[i, j] = u[i-1, j] + u[i, j-1]`",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     y     y        y       y      y    y       y      y      y      y     y    -N       -O
-bind      y     y     y     y        y       y      y    y       y      y      y      x     y    -N       -O
-chain     y     y     y     y        y       y      y    y       y      y      aS     y     y    -N       -O
-several   y     y     y     y        y       y      y    aU      y      y      -C     y     y    -N       -O
-plan      y     y     y     y        y       y      y    y       y      x      y      x     y    -N       -O
+run       y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
+bind      y     y     y     y        y       y      y    y       y      y      y      x     y    y        y
+chain     y     y     y     y        y       y      y    y       y      y      aS     y     y    y        y
+several   y     y     y     y        y       y      y    aU      y      y      -C     y     y    y        y
+plan      y     y     y     y        y       y      y    y       y      x      y      x     y    y        y
 schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
-measure   y     y     y     y        y       y      y    y       y      x      y      x     x    -N       -O
-dry run   y     y     y     y        y       y      y    y       y      y      y      y     x    -N       -O
+measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
+dry run   y     y     y     y        y       y      y    y       y      y      y      y     x    y        y
 C++       y     y     y     y        -V      -V     -V   -V      y      -V     -V     -V    y    -V       -V
 """,
     },
@@ -40,14 +40,14 @@ C++       y     y     y     y        -V      -V     -V   -V      y      -V     -
         "example": "`c[i, j] = u[2*i, j] + u[2*i+1, j]`",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     -A    -A       y       y      -A   -A      y      -A     y      -A    y    -N       -O
-bind      y     y     -A    -A       y       y      -A   -A      y      -A     y      x     y    -N       -O
-chain     y     y     -A    -A       y       y      -A   -A      y      y      aS     y     y    -N       -O
-several   -A    -A    -A    -A       -A      -A     -A   -A      -A     -A     -C     -A    -A   -N       -O
-plan      y     y     -A    -A       y       y      -A   -A      y      x      y      x     y    -N       -O
+run       y     y     -A    -A       y       y      -A   -A      y      -A     y      -A    y    y        -A
+bind      y     y     -A    -A       y       y      -A   -A      y      -A     y      x     y    y        -A
+chain     y     y     -A    -A       y       y      -A   -A      y      y      aS     y     y    y        -A
+several   -A    -A    -A    -A       -A      -A     -A   -A      -A     -A     -C     -A    -A   -A       -A
+plan      y     y     -A    -A       y       y      -A   -A      y      x      y      x     y    y        -A
 schedule  y     y     -A    -A       y       y      -A   -A      x      x      y      x     y    x        x
-measure   y     y     -A    -A       y       y      -A   -A      y      x      y      x     x    -N       -O
-dry run   y     y     -A    -A       y       y      -A   -A      y      -A     y      -A    x    -N       -O
+measure   y     y     -A    -A       y       y      -A   -A      y      x      y      x     x    y        -A
+dry run   y     y     -A    -A       y       y      -A   -A      y      -A     y      -A    x    y        -A
 C++       y     y     -A    -A       -V      -V     -V   -V      ?      -V     -V     -V    y    -V       -V
 """,
     },
@@ -56,14 +56,14 @@ C++       y     y     -A    -A       -V      -V     -V   -V      ?      -V     -
         "example": "`u[2*i+1, j] = u[2*i, j] + u[2*i+2, j]`",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     -A    -A       y       y      -A   -A      y      -A     y      -A    y    -N       -O
-bind      y     y     -A    -A       y       y      -A   -A      y      -A     y      x     y    -N       -O
-chain     y     y     -A    -A       y       y      -A   -A      y      y      aS     y     y    -N       -O
-several   -A    -A    -A    -A       -A      -A     -A   -A      -A     -A     -C     -A    -A   -N       -O
-plan      y     y     -A    -A       y       y      -A   -A      y      x      y      x     y    -N       -O
+run       y     y     -A    -A       y       y      -A   -A      y      -A     y      -A    y    y        -A
+bind      y     y     -A    -A       y       y      -A   -A      y      -A     y      x     y    y        -A
+chain     y     y     -A    -A       y       y      -A   -A      y      y      aS     y     y    y        -A
+several   -A    -A    -A    -A       -A      -A     -A   -A      -A     -A     -C     -A    -A   -A       -A
+plan      y     y     -A    -A       y       y      -A   -A      y      x      y      x     y    y        -A
 schedule  y     y     -A    -A       y       y      -A   -A      x      x      y      x     y    x        x
-measure   y     y     -A    -A       y       y      -A   -A      y      x      y      x     x    -N       -O
-dry run   y     y     -A    -A       y       y      -A   -A      y      -A     y      -A    x    -N       -O
+measure   y     y     -A    -A       y       y      -A   -A      y      x      y      x     x    y        -A
+dry run   y     y     -A    -A       y       y      -A   -A      y      -A     y      -A    x    y        -A
 C++       y     y     -A    -A       -V      -V     -V   -V      ?      -V     -V     -V    y    -V       -V
 """,
     },
@@ -72,14 +72,14 @@ C++       y     y     -A    -A       -V      -V     -V   -V      ?      -V     -
         "example": "`u[i, j] = u[i-1, j] + w[f[i, j]]`",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     y     y        y       y      y    y       y      y      y      aU    y    -N       -O
-bind      y     y     y     y        y       y      y    y       y      y      y      x     y    -N       -O
-chain     y     y     aT    aT       aT      y      aT   aT      y      y      aS     y     y    -N       -O
-several   aU    aU    aU    aU       aU      aU     aU   aU      aU     aU     -C     aU    y    -N       -O
-plan      y     y     y     y        y       y      y    y       y      x      y      x     y    -N       -O
+run       y     y     y     y        y       y      y    y       y      y      y      aU    y    y        y
+bind      y     y     y     y        y       y      y    y       y      y      y      x     y    y        y
+chain     y     y     aT    aT       aT      y      aT   aT      y      y      aS     y     y    aT       aT
+several   aU    aU    aU    aU       aU      aU     aU   aU      aU     aU     -C     aU    y    aU       aU
+plan      y     y     y     y        y       y      y    y       y      x      y      x     y    y        y
 schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
-measure   y     y     y     y        y       y      y    y       y      x      y      x     x    -N       -O
-dry run   y     y     y     y        y       y      y    y       y      y      y      aU    x    -N       -O
+measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
+dry run   y     y     y     y        y       y      y    y       y      y      y      aU    x    y        y
 C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
 """,
     },
@@ -88,14 +88,14 @@ C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -
         "example": "`S[i] = max(S[i], d)` in loops over b, i and j, of integers",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     oQ    -D       y       y      oQ   oQ      oQ     -E     y      oQ    y    -N       -O
-bind      y     y     oQ    -D       y       y      oQ   oQ      oQ     -E     y      x     y    -N       -O
-chain     aX    aX    oQ    -D       aX      aX     oQ   oQ      oQ     aX     aX     oQ    y    -N       -O
-several   oQ    oQ    oQ    -D       oQ      oQ     oQ   oQ      oQ     oQ     -C     oQ    y    -N       -O
-plan      y     y     oQ    -D       y       y      oQ   oQ      oQ     x      y      x     y    -N       -O
+run       y     y     oQ    -D       y       y      oQ   oQ      oQ     -E     y      oQ    y    oQ       oQ
+bind      y     y     oQ    -D       y       y      oQ   oQ      oQ     -E     y      x     y    oQ       oQ
+chain     aX    aX    oQ    -D       aX      aX     oQ   oQ      oQ     aX     aX     oQ    y    oQ       oQ
+several   oQ    oQ    oQ    -D       oQ      oQ     oQ   oQ      oQ     oQ     -C     oQ    y    oQ       oQ
+plan      y     y     oQ    -D       y       y      oQ   oQ      oQ     x      y      x     y    oQ       oQ
 schedule  y     y     r     -D       y       y      r    r       x      x      y      x     y    x        x
-measure   y     y     y     -D       y       y      y    y       y      x      y      x     x    -N       -O
-dry run   y     y     oQ    -D       y       y      oQ   oQ      oQ     -E     y      oQ    x    -N       -O
+measure   y     y     y     -D       y       y      y    y       y      x      y      x     x    y        y
+dry run   y     y     oQ    -D       y       y      oQ   oQ      oQ     -E     y      oQ    x    oQ       oQ
 C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
 """,
     },
@@ -104,14 +104,14 @@ C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -
         "example": "`S[b] = D[b, i, j]`, where D depends on itself along i and j only",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     oQ    -D       oQ      y      oQ   oQ      oQ     -E     y      oQ    y    -N       -O
-bind      y     y     oQ    -D       oQ      y      oQ   oQ      oQ     -E     y      x     y    -N       -O
-chain     aX    aX    oQ    -D       oQ      aX     oQ   oQ      oQ     aX     aX     oQ    y    -N       -O
-several   oQ    oQ    oQ    -D       oQ      oQ     oQ   oQ      oQ     oQ     -C     oQ    y    -N       -O
-plan      y     y     oQ    -D       oQ      y      oQ   oQ      oQ     x      y      x     y    -N       -O
+run       y     y     oQ    -D       oQ      y      oQ   oQ      oQ     -E     y      oQ    y    oQ       oQ
+bind      y     y     oQ    -D       oQ      y      oQ   oQ      oQ     -E     y      x     y    oQ       oQ
+chain     aX    aX    oQ    -D       oQ      aX     oQ   oQ      oQ     aX     aX     oQ    y    oQ       oQ
+several   oQ    oQ    oQ    -D       oQ      oQ     oQ   oQ      oQ     oQ     -C     oQ    y    oQ       oQ
+plan      y     y     oQ    -D       oQ      y      oQ   oQ      oQ     x      y      x     y    oQ       oQ
 schedule  y     y     r     -D       r       y      r    r       x      x      y      x     y    x        x
-measure   y     y     y     -D       y       y      y    y       y      x      y      x     x    -N       -O
-dry run   y     y     oQ    -D       oQ      y      oQ   oQ      oQ     -E     y      oQ    x    -N       -O
+measure   y     y     y     -D       y       y      y    y       y      x      y      x     x    y        y
+dry run   y     y     oQ    -D       oQ      y      oQ   oQ      oQ     -E     y      oQ    x    oQ       oQ
 C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
 """,
     },
@@ -120,14 +120,14 @@ C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -
         "example": "`V[t, s] = max(V[t-1, q] + T[q, s] for q in range(n))`",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     y     -D       oR      y      oR   oR      oR     oR     oR     oR    nW   -N       -O
-bind      oR    oR    oR    -D       oR      oR     oR   oR      oR     oR     oR     x     y    -N       -O
-chain     oR    oR    oR    -D       oR      oR     oR   oR      oR     oR     oR     oR    y    -N       -O
-several   oR    oR    oR    -D       oR      -F     oR   oR      oR     oR     -C     oR    y    -N       -O
-plan      y     y     y     -D       oR      y      oR   oR      oR     x      oR     x     nW   -N       -O
+run       y     y     y     -D       oR      y      oR   oR      oR     oR     oR     oR    nW   oR       oR
+bind      oR    oR    oR    -D       oR      oR     oR   oR      oR     oR     oR     x     y    oR       oR
+chain     oR    oR    oR    -D       oR      oR     oR   oR      oR     oR     oR     oR    y    oR       oR
+several   oR    oR    oR    -D       oR      -F     oR   oR      oR     oR     -C     oR    y    oR       oR
+plan      y     y     y     -D       oR      y      oR   oR      oR     x      oR     x     nW   oR       oR
 schedule  y     y     y     -D       r       y      r    r       x      x      r      x     y    x        x
-measure   -G    -G    -G    -D       y       -G     y    y       y      x      y      x     x    -N       -O
-dry run   oR    oR    oR    -D       oR      oR     oR   oR      oR     oR     oR     oR    x    -N       -O
+measure   -G    -G    -G    -D       y       -G     y    y       y      x      y      x     x    y        y
+dry run   oR    oR    oR    -D       oR      oR     oR   oR      oR     oR     oR     oR    x    oR       oR
 C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
 """,
     },
@@ -168,13 +168,13 @@ C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -
         "example": "`tw.run((first, second), steps=...)`",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     y     y        y       y      y    aU      y      y      -C     y     y    -N       -O
+run       y     y     y     y        y       y      y    aU      y      y      -C     y     y    y        y
 bind      -M    -M    -M    -M       -M      -M     -M   -M      -M     -M     -M     x     -M   -M       -M
 chain     -M    -M    -M    -M       -M      -M     -M   -M      -M     -M     -M     -M    -M   -M       -M
 plan      -M    -M    -M    -M       -M      -M     -M   -M      -M     x      -M     x     -M   -M       -M
 schedule  -M    -M    -M    -M       -M      -M     -M   -M      x      x      -M     x     -M   x        x
 measure   -M    -M    -M    -M       -M      -M     -M   -M      -M     x      -M     x     x    -M       -M
-dry run   y     y     y     y        y       y      y    aU      y      y      -C     y     x    -N       -O
+dry run   y     y     y     y        y       y      y    aU      y      y      -C     y     x    y        y
 C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
 """,
     },
@@ -248,18 +248,6 @@ REASONS = {
         "given tuple",
         "It takes one nest.",
         "`tw.run` of the tuple, or a bind, a plan, a schedule for each nest",
-    ),
-    "N": (
-        "-",
-        "reduce= was given, and over=.* has strides",
-        "The reduced value would be of other indices than the body's.",
-        "a condition in the body, `if i % 2 == 1:`, and a local under it as the value",
-    ),
-    "O": (
-        "-",
-        "reduce= was given, and time runs backwards",
-        "The reduced value would be of other indices than the body's.",
-        "`tw.sum(u)`, `tw.max(u)` after the run",
     ),
     "V": (
         "-",

@@ -143,7 +143,7 @@ class _Drawn:
     def _reduce(self):
         """Numbers of locals, and of arrays of which each point writes one element."""
         c, s, program = self.c, self.setting, self.program
-        wanted = c.chance(0.5 if program.door == "chain" else 0.25) and not program.backwards
+        wanted = c.chance(0.5 if program.door == "chain" else 0.25)
         names = [nest.name for nest in program.nests]
         for nest in program.nests if wanted and len(names) == len({*names}) else ():
             accesses = [access for access, written in nest.accesses() if written]
@@ -160,7 +160,8 @@ class _Drawn:
             found = {}
             for number in range(c.between(1, 3) if values else 0):
                 what = c.pick(*values)
-                functions = ("sum", "max", "min") + ("argmax", "argmin") * (not program.timed or what not in arrays)
+                places = not program.backwards and (not program.timed or what not in arrays)
+                functions = ("sum", "max", "min") + ("argmax", "argmin") * places
                 found[f"{nest.name} {number}"] = c.pick(*functions), what
             s.reduce[nest.name] = found
             s.kinds |= {"reduce"} if found else set()
