@@ -23,6 +23,7 @@ from tilewave.nests.bound_variant import NAME, Variant
 from tilewave.nests.points import agreed_points, recorded_by_lanes
 from tilewave.nests.prepare import prepare
 from tilewave.nests.prepared_calls import PreparedCalls
+from tilewave.nests.problem import depth_of
 from tilewave.nests.run_call import RunCall
 from tilewave.nests.verify.check import copied
 from tilewave.nests.verify.plain_call import PlainCall
@@ -148,6 +149,9 @@ class Bound(PreparedCalls):
         self.context._bound += 1
         self._number = self.context._bound
         self._scalars = self.nest.bind_scalars({n: v for n, v in self._arguments.items() if n in self.nest.scalars})
+        nest, steps = ready.problem.nest, self._steps is not None
+        in_time = [name for name in nest.written if steps and isinstance(ready.arrays[name], Field)]
+        self._depths = [(ready.arrays[name], depth_of(nest, name)) for name in in_time]
         self._look_after(ready.called.values())
         self._first = self._add(self._steps, {}, ready)
 
@@ -251,7 +255,7 @@ class Bound(PreparedCalls):
     def _prepare_call(self, steps, scalars):
         """What a run needs that is not recorded; None where a variant is to be prepared, or copies arrays."""
         floats = bool(scalars) and all(value.__class__ in FLOATS for value in scalars.values())
-        kind = (steps.__class__, steps, *((name, value.__class__) for name, value in scalars.items()))
+        kind = (steps.__class__, steps, self._kept(), *((name, value.__class__) for name, value in scalars.items()))
         call = self._alike.get(kind) if floats else None
         if call is None or not call.is_current():
             call = self._made_call(steps, scalars)
@@ -333,7 +337,11 @@ class Bound(PreparedCalls):
     def _kind(self, scalars):
         """Equal for runs that have the same kernel, and may differ in steps."""
         slots = tuple(Slot.of(name, value) for name, value in sorted({**self._scalars, **scalars}.items()))
-        return self.nest.signature(), slots
+        return self.nest.signature(), slots, self._kept()
+
+    def _kept(self):
+        """Earlier time steps that a run keeps of each field: another nest may have read more of them since."""
+        return tuple([max(field.history, depth) for field, depth in self._depths])
 
     def _called(self):
         return f"bound nest {self._number}, {self.nest.name!r}"

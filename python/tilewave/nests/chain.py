@@ -316,6 +316,9 @@ class Chain(PreparedCalls):
         """Equal for runs that have the same schedule and kernels."""
         return tuple(bound._kind(given) for bound, given in zip(self.nests, scalars, strict=True))
 
+    def _kept(self):
+        return [bound._kept() for bound in self.nests]
+
     def _called(self):
         return f"chain {self._number} of {self._name}"
 

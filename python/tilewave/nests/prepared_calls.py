@@ -11,13 +11,14 @@ MOST_CALLS = 32
 
 
 class PreparedCalls:
-    """Base of classes with two local methods: `_prepare_call(*given)` makes a call, an object with `is_current()`, or
+    """Base of classes with three local methods: `_prepare_call(*given)` makes a call, an object with `is_current()`, or
     None where all ranks must prepare something; `_call_key(*given)` is equal for equal calls, None for one that is not
-    remembered."""
+    remembered; `_kept()` is what calls keep of the past of fields: they are made for that."""
 
     def _look_after(self, arrays):
         """Refuse calls at once where one of these arrays has been closed, or is no longer where it was."""
-        self._calls, arrays = LruCache(MOST_CALLS), list({id(array): array for array in arrays}.values())
+        self._calls, self._kept_then = LruCache(MOST_CALLS), self._kept()
+        arrays = list({id(array): array for array in arrays}.values())
         self._fields = [array for array in arrays if isinstance(array, Field)]
         self._views = [array for array in arrays if isinstance(array, np.ndarray) and array.base is not None]
 
@@ -27,6 +28,9 @@ class PreparedCalls:
         if self.context._dry_run is not None or self.context._verify:
             return None
         try:
+            if (kept := self._kept()) != self._kept_then:
+                self._calls.clear()
+                self._kept_then = kept
             key = self._call_key(*given)
             call = None if key is None else self._calls.get(key)
             if call is None:

@@ -192,6 +192,28 @@ def test_the_same_call_after_another_nest_has_read_more_of_the_past(ranks):
     all_equal(ranks, 1, body)
 
 
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_bound_nests_and_chains_after_another_nest_has_read_more_of_the_past(ranks):
+    def body(context):
+        u = tw.field(SHAPE, init=lambda i, j: np.sin(i * j), context=context)
+        v, w = u.copy(), u.copy()
+        step, read = tw.bind(heat, u=u, steps=1), tw.bind(wave, u=u, steps=1)
+        chain = tw.chain([tw.bind(heat, u=w, steps=1), tw.bind(wave, u=w, steps=1)])
+        alone = tw.chain([tw.bind(heat, u=w, steps=1)])
+        for chained in (True, False, True):
+            for bound in (step, read):
+                bound.run(c=0.3)
+            (chain if chained else alone).run(c=0.3)
+            if not chained:
+                tw.run(wave, u=w, steps=1, c=0.3)
+            tw.run(heat, u=v, steps=1, c=0.3)
+            tw.run(wave, u=v, steps=1, c=0.3)
+        return [each.gather() for each in (u, v, w)]
+
+    u, v, w = results_of(ranks, 1, body)[0]
+    assert np.array_equal(u, v) and np.array_equal(w, v)
+
+
 def test_on_one_rank_of_several():
     def body(context):
         both = Both(context, "u", {"u": 2}, (9,))
