@@ -1,4 +1,4 @@
-"""Random chains, task graphs and composed schedules against their sequential lists, and mutants against the checker.
+"""Random task graphs and composed schedules against their sequential lists, and mutants against the checker.
 
     python tests/proofs.py                        # 20,000 cases on 1 to 4 ranks, 10,000 mutants a kind
     python tests/proofs.py --part 3/16            # a part of it; all parts together are the whole
@@ -24,11 +24,11 @@ for folder in ("support", "schedule"):
     sys.path.insert(0, str(HERE / "python" / folder))
 
 #: Of each kind of case: its part of all cases.
-SHARES = {"graphs": 0.2, "turns": 0.15, "repeats": 0.2, "reductions": 0.15, "composed": 0.25, "chains": 0.05}
+SHARES = {"graphs": 0.2, "turns": 0.15, "repeats": 0.2, "reductions": 0.15, "composed": 0.3}
 #: Modules whose KINDS are the kinds of mutants.
 MUTANTS = ("test_mutants", "test_combine", "test_composed")
 RANKS = (1, 2, 3, 4)
-BATCH, MUTANTS_AT_ONCE = 40, 250  # between two lines of progress; chains: a tenth
+BATCH, MUTANTS_AT_ONCE = 40, 250  # between two lines of progress
 
 
 class Cases:
@@ -39,17 +39,15 @@ class Cases:
     def __init__(self, name):
         import task_graphs as graphs
 
-        modules = {"graphs": graphs, "turns": graphs, "repeats": "repeated_graphs", "chains": "random_chains"}
+        modules = {"graphs": graphs, "turns": graphs, "repeats": "repeated_graphs"}
         module = modules.get(name, name)
         self.name, self.module = name, importlib.import_module(module) if isinstance(module, str) else module
 
     def make(self, seed, ranks):
-        """(program, its schedule or None, how often its block runs)."""
+        """(program, its schedule, how often its block runs)."""
         import tilewave as tw
 
         m, times = self.module, 1
-        if self.name == "chains":
-            return m.RandomChain(seed), None, 1
         if self.name in ("graphs", "turns"):
             program = m.Graph(seed, ranks, lanes=(1, 3) if self.name == "graphs" else (2, 8))
         elif self.name == "repeats":
@@ -69,8 +67,6 @@ class Cases:
     def run(self, context, case):
         program, schedule, times = case
         m = self.module
-        if self.name == "chains":
-            return program.differs(context) or None
         if self.name in ("graphs", "turns"):
             return m.wrong(program, context.rank, m.run_on(context, program, schedule))
         if self.name == "reductions":
@@ -97,8 +93,8 @@ def run_cases(name, seeds, ranks):
 
 def cases(name, seeds, say):
     """All of them, in batches on 1 to 4 ranks."""
-    begin, done, batch = time.perf_counter(), 0, BATCH // 10 if name == "chains" else BATCH
-    batches = [seeds[k : k + batch] for k in range(0, len(seeds), batch)]
+    begin, done = time.perf_counter(), 0
+    batches = [seeds[k : k + BATCH] for k in range(0, len(seeds), BATCH)]
     for number, some in enumerate(batches):
         ranks = RANKS[number % len(RANKS)]
         try:

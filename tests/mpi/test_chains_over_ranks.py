@@ -15,8 +15,6 @@ import time
 
 import numpy as np
 import pytest
-from random_chains import RandomChain
-from random_paths import random_paths, switched_off
 
 import tilewave as tw
 from tilewave.context import interrupts
@@ -68,14 +66,6 @@ def field(context, shape=(40, 30), dtype="i8"):
 def same(a, b):
     x, y = a.gather(), b.gather()
     return x is None or x.tobytes() == y.tobytes()
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_random_chains(seed):
-    with switched_off(off := random_paths(seed)):
-        context = tw.Context(threads=1)
-    print(f"random chain, seed {seed}, without {off}", file=sys.__stderr__, flush=True)
-    assert not RandomChain(seed).differs(context)
 
 
 def test_forth_and_back(context):

@@ -1,16 +1,13 @@
 """Compiled bodies against plain Python loops over NumPy arrays: every bit, every exception."""
 
-import random
 import warnings
 
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from body_generator import random_nest
 from kernel_bodies import (
     DTYPES,
-    SEEDS,
     alignment,
     branches,
     four,
@@ -157,27 +154,6 @@ def test_llvm_prints_nothing(found, capfd):
             compile_kernel(found, dict.fromkeys(found.arrays, dtype), steps=steps).assembly()
     printed = capfd.readouterr()
     assert printed.err == printed.out == ""
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_random_body(tmp_path, seed):
-    """TILEWAVE_SEED and TILEWAVE_RANDOM_BODIES choose other and more bodies."""
-    try:
-        choose = random.Random(seed)
-        small = "i1", "i2", "u1", "u2", "u4", "u8"
-        kinds = choose.choice((("f4", "f8"), ("f4", "f8", "i4", "i8"), small, DTYPES))
-        found, text = random_nest(tmp_path, seed, ints=kinds == small)
-        dtypes = {name: choose.choice(kinds) for name in "ABC"}
-        value = choose.choice(
-            [
-                0.3, 2, True, -1.5, np.float32(0.3), np.float64(0.7), np.int64(9), 200, -3, np.int8(-5),
-                np.int16(300), np.uint8(250),
-            ]
-        )
-        print(text, dtypes, "c =", repr(value))
-        compare(found, dtypes, (6, 14), {"c": value}, seed, special=choose.choice([0, 0.1]))
-    except ConfigError as refusal:
-        pytest.skip(f"refused: {refusal}")
 
 
 # Scalars, reuse, code.

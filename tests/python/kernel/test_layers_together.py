@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from body_generator import access, load
+from bodies import access, load
 from tilewave.nest.bounds import loop_bounds
 from plain_loops import plain_loops
 

@@ -8,7 +8,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from body_generator import NestGenerator, random_nest
+import tilewave
 from kernel_helpers import (
     Raised,
     check,
@@ -20,32 +20,35 @@ from kernel_helpers import (
     shapes_of,
     skewed,
 )
-from kernel_bodies import DTYPES, SEEDS, alignment, body, relax
+from kernel_bodies import SEEDS, alignment, body, relax
+from random_programs.draw import plain_program
 from tilewave.kernel.compile import compile_kernel
 from tilewave.errors import ConfigError
-from tilewave.nest.nest import nest
+from tilewave.nest.nest import nest, nest_from
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_random_nest(tmp_path, seed):
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_random_nest(seed):
     """Any nest, in every order of rows that its dependences allow, over any strides."""
+    choose, rng = random.Random(seed), np.random.default_rng(seed)
+    drawn = plain_program(seed)
+    text = drawn.nests[0].text()
+    dtypes = {name: array.dtype for name, array in drawn.arrays.items()}
+    if any(dtype.kind == "c" for dtype in dtypes.values()):
+        pytest.skip("complex numbers have NaNs of many kinds, and products of arrays of them are fused")
     try:
-        choose, rng = random.Random(seed), np.random.default_rng(seed)
-        small = "i1", "i2", "u1"
-        kinds = choose.choice((("f4", "f8"), ("f4", "f8", "i4", "i8"), small, DTYPES))
-        found, text = random_nest(tmp_path, seed, NestGenerator, ints=kinds == small)
-        dtypes = {name: choose.choice(kinds) for name in found.arrays}
-        extents = (9, 8, 7)[: found.rank]
-        arrays = {}
-        if "P" in found.arrays:
-            dtypes["P"] = choose.choice(("i1", "i2", "i4", "i8", "u1"))
-            low, high = choose.choice([(0, 4), (0, 4), (-4, 4), (0, 5)])
-            low = 0 if dtypes["P"] == "u1" else low
-            arrays["P"] = rng.integers(low, high, shapes_of(found, extents)["P"]).astype(dtypes["P"])
+        found = nest_from(text, {"np": np, "tw": tilewave})
+        extents = (9, 8, 7, 3, 3, 2)[: found.rank]
+        shapes, arrays = shapes_of(found, extents), {}
+        for name, array in drawn.arrays.items():
+            if array.role == "subscripts":
+                arrays[name] = rng.integers(0, 3, shapes[name]).astype(array.dtype)
         for table in found.tables:
-            shape = (4, 4)[: found.table_rank(table)]
+            shape = [n if isinstance(n, int) else extents[found.indices.index(n)] for n in drawn.arrays[table].axes]
             arrays[table] = random_array(rng, shape, dtypes[table])
-        scalars = {"c": choose.choice([0.3, 2, -1.5, np.float32(0.3)]), "m": choose.choice([-4, 0, 3])}
+        scalars = {"c": choose.choice([0.3, -1.5, np.float32(0.3)]), "s": choose.choice([0, 2]), "d": 2}
+        scalars = {name: value for name, value in scalars.items() if name in found.scalars}
         print(text, dtypes, scalars)
         compare_all_ways(found, dtypes, extents, scalars, seed, choose.choice([0, 0.1]), arrays)
     except ConfigError as refusal:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from body_generator import access, load
+from bodies import access, load
 from tilewave.kernel import processor
 from tilewave.kernel.compile import ROWS
 from tilewave.nests import kernel_maker

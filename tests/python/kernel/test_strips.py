@@ -10,7 +10,7 @@ import pytest
 import tilewave as tw
 from bench.costs_bodies import dependent as decay
 from bench.costs_bodies import functions as waves
-from body_generator import HEADER, load
+from bodies import HEADER, load
 from kernel_bodies import body, special
 from kernel_helpers import Runner, bits, check, compare, compare_all_ways, constant_steps, random_array
 from local_ranks import results_of

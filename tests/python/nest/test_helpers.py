@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from body_generator import HEADER, load
+from bodies import HEADER, load
 from kernel_helpers import compare
 from tilewave.kernel.compile import compile_kernel
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from launches import PYTHON, ended
 
-from body_generator import HEADER, load
+from bodies import HEADER, load
 from tilewave.nest.dependences import Place
 from tilewave.errors import ConfigError
 from tilewave.nest.nest import REQUIRED, Nest, nest

@@ -11,7 +11,7 @@ import pytest
 from launches import PYTHON, TILEWAVE, ended
 
 import tilewave as tw
-from body_generator import load
+from bodies import load
 from tilewave.nest import source as reading
 
 HEADER = "import tilewave as tw\n"

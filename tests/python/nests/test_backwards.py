@@ -1,7 +1,5 @@
 """Time that runs backwards: plain loops over arrays with all time steps, the last first, bit for bit."""
 
-import random
-import re
 
 import numpy as np
 import pytest
@@ -10,94 +8,12 @@ from local_ranks import refused_on_all, results_of
 import tilewave as tw
 
 RANKS = pytest.mark.parametrize("ranks, threads", [(1, 2), (2, 1), (3, 1), (4, 1), (6, 1)])
-N, DEEP = 11, 3  # extents; time steps that are read after the one at hand
 
 
 @tw.nest
 def adjoint(v, u, image, t, i, j, *, c=0.2):
     v[t-1, i, j] = 2 * v[t, i, j] - v[t+1, i, j] + c * (v[t, i-1, j] + v[t, i, j+1] - 2 * v[t, i, j]) + 0.01 * t
     image[t-1, i, j] = image[t, i, j] + u[t-1, i, j] * v[t, i, j]
-
-
-def random_nest(rng):
-    """The text of a body in 2-D, and what runs it beside its arrays."""
-    terms = []
-    for _ in range(rng.randint(1, 5)):
-        name, later = rng.choice([("u", rng.randint(0, DEEP)), ("u", 0), ("w", rng.choice((-1, 0))), ("f", None)])
-        near = rng.choice((0, 1)) if later in (None, 0, -1) or rng.random() < 0.3 else 0
-        at = ", ".join(f"{n}{rng.randint(-near, near):+d}" for n in "ij")
-        terms.append(f"{rng.randint(2, 9)} * {name}[{at if later is None else f't{later:+d}, {at}'}]")
-    if rng.random() < 0.3:
-        terms.append("t * i")
-    if rng.random() < 0.3:
-        terms.append("u[t-1, i, j-1]")
-    lines = [f"    u[t-1, i, j] = w[t, i, j] + f[i, j] + {' + '.join(terms)}"]
-    # Steps that read neighbours of later steps run one by one, which these do not.
-    one_by_one = re.search(r"t\+[123], (i[+-]1|i\+0, j[+-]1)", lines[0])
-    if rng.random() < 0.3 and not one_by_one:
-        lines.append("    s[t-1, i, j] = s[t, i, j] + u[t-1, i, j]")
-    over = rng.choice([None, None, {"i": (2, 9), "j": (1, ("i", 8))}, {"i": (1, ("t", 8)), "j": (2, 9)}])
-    if over and "t" in str(over) and one_by_one:
-        over = None
-    reverse = rng.choice([("t",), ("t",), ("t", "j"), ("i", "t")])
-    arrays = "u, w, f, s" if len(lines) > 1 else "u, w, f"
-    return f"def body({arrays}, t, i, j):\n" + "\n".join(lines), over, reverse
-
-
-def looped(nest, arrays, history, over, reverse, steps):
-    """The arrays after the loops, of integers."""
-    shape = (N, N)
-    whole = {name: array for name, array in arrays.items() if array.ndim == 3 or name == "f"}
-    u = np.empty((steps + 1 + DEEP, *shape), "i8")
-    u[steps:] = [arrays["u"], *history, *[arrays["u"]] * (DEEP - len(history))]
-    whole = {"u": u, **{name: array.copy() for name, array in whole.items()}}
-    places = [(axis, offset) for place in nest.places for axis, offset in zip(place.axes, place.offsets, strict=True)]
-    order = list(nest.arrays)
-    for t in range(steps, 0, -1):
-        u[t - 1] = u[t]
-        ends = {n: [max(-o for a, o in places if a == n), min(N - o for a, o in places if a == n)] for n in "ij"}
-        for i in _range("i", ends, over, reverse, t=t):
-            for j in _range("j", ends, over, reverse, t=t, i=i):
-                nest.function(*(whole[name] for name in order), t, i, j)
-    return {"u": u[0]} | ({"s": whole["s"]} if "s" in whole else {})
-
-
-def _range(name, ends, over, reverse, **outer):
-    low, high = ends[name]
-    if over and name in over:
-        first, end = over[name]
-        low, high = first, min(eval(str(each), {}, outer) for each in (end if isinstance(end, tuple) else (end,)))
-    values = range(low, high)
-    return values[::-1] if name in reverse else values
-
-
-@pytest.mark.parametrize("number", range(12))
-def test_random_nests(number, seed):
-    rng = random.Random(seed + number)
-    text, over, reverse = random_nest(rng)
-    nest, steps, ranks = tw.nest_from(text), rng.randint(1, 7), rng.choice((1, 2, 3, 4, 6))
-    numbers = np.random.default_rng(seed + number)
-    shapes = {"u": (N, N), "w": (steps + 1, N, N), "f": (N, N), "s": (steps + 1, N, N)}
-    arrays = {name: numbers.integers(-9, 9, shapes[name]) for name in nest.arrays}
-    history = [numbers.integers(-9, 9, (N, N)) for _ in range(rng.randint(0, DEEP))]
-    expected = looped(nest, arrays, history, over, reverse, steps)
-    as_arrays = {"w", "f"} if rng.random() < 0.3 else set()
-
-    def body(context):
-        given = {
-            name: array
-            if name in as_arrays
-            else tw.field(
-                array.shape, "i8", array, context=context, **({"history": history} if name == "u" and history else {})
-            )
-            for name, array in arrays.items()
-        }
-        tw.run(nest, **given, over=over, reverse=reverse, steps=steps, context=context)
-        return {name: given[name].gather() for name in expected}
-
-    found = results_of(ranks, rng.choice((1, 2)), body)[0]
-    for name, value in expected.items():
-        assert np.array_equal(found[name], value), f"{text}\n{over}, {reverse}, {steps} steps, {ranks} ranks: {name}"
 
 
 @RANKS

@@ -9,8 +9,6 @@ import pytest
 import tilewave as tw
 from tilewave import _core
 from bound_cases import RANKS, across, divide, filled, heat, residual, results, same, smooth
-from random_chains import PeriodicChain, RandomChain, SteppingChain
-from random_paths import random_paths
 from tilewave.errors import ConfigError, KernelError
 from tilewave.nests import steps
 
@@ -48,53 +46,6 @@ def add(A, i):
 @tw.nest
 def look_up(H, T, a, i):
     H[i] = T[a[i]]
-
-
-@pytest.mark.parametrize("ranks, threads", [*RANKS, (4, 1), (6, 1)])
-def test_random_chains(ranks, threads):
-    def body(context):
-        for seed in range(100 * ranks, 100 * ranks + (5 if ranks < 3 else 2 if ranks < 4 else 1)):
-            print(f"random chain, seed {seed}")
-            assert not RandomChain(seed).differs(context)
-
-    results(ranks, threads, body, 300, random_paths(f"chains {ranks} {threads}"))
-
-
-@pytest.mark.parametrize("ranks, threads", [(1, 1), (1, 2), (2, 1), (3, 2), (4, 1), (6, 1)])
-def test_random_chains_that_step_in_time(ranks, threads):
-    def body(context):
-        for seed in range(1000 * ranks, 1000 * ranks + (4 if ranks < 3 else 2)):
-            print(f"random chain in time, seed {seed}")
-            assert not SteppingChain(seed).differs(context)
-
-    results(ranks, threads, body, 300, random_paths(f"chains in time {ranks} {threads}"))
-
-
-@pytest.mark.parametrize("ranks, threads", [(1, 1), (1, 2), (2, 1), (3, 2), (4, 1), (6, 1)])
-def test_random_chains_with_periodic_loops(ranks, threads):
-    def body(context):
-        for seed in range(2000 * ranks, 2000 * ranks + (6 if ranks < 3 else 3)):
-            print(f"random periodic chain, seed {seed}")
-            assert not PeriodicChain(seed).differs(context)
-
-    results(ranks, threads, body, 300, random_paths(f"periodic chains {ranks} {threads}"))
-
-
-@pytest.mark.parametrize("ranks, threads", [(1, 1), (1, 3), (2, 2), (3, 1), (6, 1)])
-def test_chains_with_periodic_loops_are_proved(ranks, threads):
-    def body(context):
-        proved = 0
-        for seed in range(7000 * ranks, 7000 * ranks + 8):
-            chain = PeriodicChain(seed)
-            made = chain.bind(chain.arrays(context), context)
-            if made.separate:
-                continue
-            proved += 1
-            wrong = tw.check(tw.schedule(made, context=context))
-            assert not wrong, f"seed {seed}: {wrong}; {chain}"
-        return proved
-
-    assert min(results(ranks, threads, body, 300)) > 2
 
 
 def test_a_periodic_halo_that_is_not_renewed_is_found():
@@ -146,21 +97,6 @@ def test_nests_take_turns_over_repetitions(ranks, threads, periodic):
     assert without[0][1] == 2
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("ranks, threads", [(1, 2), (2, 1), (3, 2), (4, 1)])
-def test_many_random_chains_that_step_in_time(ranks, threads):
-    def body(context):
-        for seed in range(5000, 5200):
-            assert not SteppingChain(seed).differs(context)
-
-    results(ranks, threads, body, 6000)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_random_chains_of_numpy_arrays_in_place(seed):
-    assert not RandomChain(seed).differs(tw.context(), numpy=True)
-
-
 def test_one_rank_plans_nothing_anew():
     """A rank that has all of an array has one layout of it, whatever its nests read."""
     context = tw.Context(threads=1)
@@ -188,6 +124,29 @@ def test_scalars_of_one_run_and_of_another_type(ranks, threads):
             assert same(u, v) and same(r, s), scalars
 
     results(ranks, threads, body)
+
+
+@tw.nest
+def thirds(A, i):
+    A[3 * i] = A[3 * i - 2]
+
+
+@tw.nest
+def halves(A, i):
+    A[2 * i] = A[2 * i - 1] + 1
+
+
+def test_multiples_of_loop_indices_in_place():
+    """Elements that such subscripts reach are parts of an array, which lie apart."""
+    A, expected = np.arange(5), np.array([0, 1, 2, 1, 4])
+    chain = tw.chain([tw.bind(thirds, A=A)])
+    assert not chain.separate and tw.check(tw.schedule(chain)) is None
+    chain.run()
+    assert np.array_equal(A, expected)
+    both = tw.chain([tw.bind(thirds, A=A), tw.bind(halves, A=A)])
+    assert both.separate == "nest 2, 'halves', has other factors than a nest before it in subscripts of 'A'"
+    both.run()
+    assert np.array_equal(A, [0, 1, 2, 1, 2])
 
 
 @tw.nest

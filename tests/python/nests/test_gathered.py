@@ -4,15 +4,11 @@ import random
 
 import numpy as np
 import pytest
-from gathered import random_problem
 from local_ranks import results_of
 
 import tilewave as tw
 from tilewave import _core
 from tilewave.schedule.schedule import Schedule
-
-CASES = 12
-
 
 @tw.nest
 def viterbi(V, T, t, s):
@@ -24,14 +20,27 @@ def batch(V, T, t, b, s):
     V[t + 1, b, s] = sum(V[t, b, q] * T[q, s] for q in range(len(T)))
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 6])
-@pytest.mark.parametrize("threads", [1, 2])
-def test_random_nests(seed, ranks, threads):
-    for number in range(CASES):
-        problem = random_problem(seed + number)
-        without = "wide_rows" if number % 3 == 0 else None
-        results = results_of(ranks, threads, lambda c, p=problem, n=number: p.run(c, threads, n), without=without)
-        problem.check(results[0][0])
+@tw.nest
+def some(V, T, t, s):
+    if T[s, s] > 0.5:
+        V[t + 1, s] = max(V[t, q] + T[q, s] for q in range(len(T)))
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_elements_that_a_step_does_not_write(ranks):
+    numbers = np.random.default_rng(ranks)
+    first, T = numbers.random(9), numbers.random((9, 9))
+
+    def body(context):
+        V = tw.field(first, context=context)
+        report = tw.run(some, V=V, T=T, steps=5, plan={"grid": (1, ranks)}, context=context)
+        assert report.plan.notes["gathers"] == "s"
+        return V.gather()
+
+    V = first
+    for _ in range(5):
+        V = np.where(T.diagonal() > 0.5, (V[:, None] + T).max(axis=0), V)
+    assert np.array_equal(results_of(ranks, 1, body)[0], V)
 
 
 def test_schedules_in_rounds(seed):

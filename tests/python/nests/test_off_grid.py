@@ -5,23 +5,15 @@ import math
 
 import numpy as np
 import pytest
-from local_ranks import on_ranks, refused_on_all, results_of
-from off_grid_points import NESTS, RandomPoints, looped, neighbours
+from local_ranks import refused_on_all, results_of
+from off_grid_points import neighbours
 
 import tilewave as tw
 from tilewave.nests.off_grid import KAISER
 
-
-@pytest.mark.parametrize("ranks, threads", [(1, 1), (1, 2), (2, 1), (3, 1), (4, 1), (6, 1)])
-@pytest.mark.parametrize("seed", [1])
-def test_plain_loops(ranks, threads, seed):
-    for number in range(100 * seed + 10 * ranks, 100 * seed + 10 * ranks + 6):
-        print(f"random points off the grid, seed {number}")
-        case = RandomPoints(number)
-        expected = looped(case.nests, case.first, case.steps, case.sources, case.values, case.receivers)
-        found = results_of(ranks, threads, case.run)
-        assert found[0][0].tobytes() == expected[0].tobytes(), vars(case)
-        assert all(recorded.tobytes() == expected[1].tobytes() for _, recorded in found), vars(case)
+STEP = tw.nest_from(
+    "def step(u, t, i, j):\n    u[t+1, i, j] = 0.25 * (u[t, i-1, j] + u[t, i, j+1] + u[t, i, j])\n"
+)
 
 
 @pytest.mark.parametrize("radius", sorted(KAISER))
@@ -87,15 +79,17 @@ def test_points_of_the_grid_and_arrays_that_no_nest_writes(ranks):
 
 def test_sums_of_several_ranks_are_exchanged_in_parts(monkeypatch):
     monkeypatch.setattr("tilewave.nests.off_grid.EXCHANGED", 100)
-    case = RandomPoints(12)
-    case.dims, case.shape, case.steps, case.count, case.dtype = 2, (9, 8), 5, 6, "f8"
-    case.nests = [NESTS[2]]
     draw = np.random.default_rng(6)
-    case.first, case.values = draw.random(case.shape), draw.random((5, 6))
-    case.sources, case.receivers = (tw.OffGrid(draw.random((6, 2)) * 7, "sinc") for _ in range(2))
-    expected = looped(case.nests, case.first, 5, case.sources, case.values, case.receivers)
-    found, errors = on_ranks(3, 1, case.run)
-    assert not any(errors) and all(np.array_equal(recorded, expected[1]) for _, recorded in found)
+    first, values = draw.random((9, 8)), draw.random((5, 6))
+    sources, receivers = (tw.OffGrid(draw.random((6, 2)) * 7, "sinc") for _ in range(2))
+
+    def body(context):
+        u = tw.field(first, context=context)
+        given = {"inject": {"u": (sources, values)}, "record": {"u": receivers}}
+        return tw.run(STEP, u=u, steps=5, **given).recorded["u"]
+
+    (expected,) = results_of(1, 1, body)
+    assert all(np.array_equal(recorded, expected) for recorded in results_of(3, 1, body))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +107,7 @@ def test_sums_of_several_ranks_are_exchanged_in_parts(monkeypatch):
     ],
 )
 def test_refused(given, wanted):
-    refused_on_all(2, lambda c: tw.run(NESTS[2], u=tw.field((8, 8), context=c), steps=3, record={"u": given()}), wanted)
+    refused_on_all(2, lambda c: tw.run(STEP, u=tw.field((8, 8), context=c), steps=3, record={"u": given()}), wanted)
 
 
 def test_integers_are_refused():

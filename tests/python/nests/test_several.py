@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from local_ranks import on_ranks, results_of
-from several_nests import SHAPE, height, meridional, plain, random, some_nests, zonal
+from several_nests import SHAPE, height, meridional, plain, random, zonal
 
 import tilewave as tw
 from tilewave.nests import several
@@ -162,65 +162,6 @@ def test_fields_have_one_layout_where_there_are_many_steps(ranks, monkeypatch):
     moving_s, errors = on_ranks(ranks, 1, body)
     assert not any(errors), errors
     assert not any(moving_s)
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_random_nests_with_sources_and_receivers(seed, monkeypatch):
-    print(f"seed {seed}")
-    monkeypatch.setattr(several, "LEAST_MOVED_BYTES", seed % 3 % 2 << 60)  # of some, one layout for all nests
-    rng = np.random.default_rng([31, seed])
-    nests, written, names = some_nests(rng, "0.01 * t")
-    if rng.random() < 0.3:
-        nests = nests[:1]
-        written = [name for name in written if name in nests[0].written]
-    steps = int(rng.integers(1, 6))
-    start = {name: rng.random(SHAPE) for name in names if any(name in nest.arrays for nest in nests)}
-
-    def points():
-        return [tuple(int(rng.integers(n)) for n in SHAPE) for _ in range(rng.integers(1, 5))]
-
-    inject = {name: (at := points(), rng.random((steps, len(at)))) for name in written if rng.random() < 0.7}
-    record = {name: points() for name in written}
-    expected = {name: array.copy() for name, array in start.items()}
-    fields = {name: tw.field(SHAPE) for name in start}
-    recorded = plain(nests, expected, {}, steps, [None] * len(nests), fields, inject, record)
-
-    def body(context):
-        given = {name: tw.field(SHAPE, "f8", init=array.copy(), context=context) for name, array in start.items()}
-        together = nests if len(nests) > 1 else nests[0]
-        found = tw.run(together, **given, steps=steps, inject=inject, record=record, context=context).recorded
-        for name, field in given.items():
-            if (whole := field.gather()) is not None:
-                np.testing.assert_array_equal(whole, expected[name], f"seed {seed}: {name}")
-        for name, rows in found.items():
-            np.testing.assert_array_equal(rows, recorded[name], f"seed {seed}: recorded {name}")
-
-    for ranks in (1, 2, 3):
-        _, errors = on_ranks(ranks, 1 + seed % 2, body)
-        assert not any(errors), (seed, ranks, next(error for error in errors if error))
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_random_nests_as_one_schedule(seed, monkeypatch):
-    print(f"seed {seed}")
-    monkeypatch.setattr(several, "LEAST_MOVED_BYTES", 0)
-    rng = np.random.default_rng([32, seed])
-    nests, _, names = some_nests(rng, 0.25)
-    steps = int(rng.integers(1, 6))
-    start = {name: rng.random(SHAPE) for name in names if any(name in nest.arrays for nest in nests)}
-    expected = {name: array.copy() for name, array in start.items()}
-    plain(nests, expected, {}, steps, [None] * len(nests), {name: tw.field(SHAPE) for name in start})
-
-    def body(context):
-        given = {name: tw.field(SHAPE, "f8", init=array.copy(), context=context) for name, array in start.items()}
-        tw.run(nests, **given, steps=steps, context=context)
-        for name, field in given.items():
-            if (whole := field.gather()) is not None:
-                np.testing.assert_array_equal(whole, expected[name], f"seed {seed}: {name}")
-
-    for ranks in (1, 2, 3):
-        _, errors = on_ranks(ranks, 1 + seed % 2, body)
-        assert not any(errors), (seed, ranks, next(error for error in errors if error))
 
 
 @pytest.mark.parametrize("ranks,threads", [(1, 1), (1, 2), (2, 1), (3, 2)])

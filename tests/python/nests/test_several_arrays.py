@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from body_generator import access
+from bodies import access
 from tilewave.kernel import processor
 from tilewave.nests import kernel_maker
 from tilewave.nest.bounds import loop_bounds

@@ -1,12 +1,8 @@
 """Several nests in each time step, some of them periodic, each along loops of its own: plain loops, bit for bit."""
 
-import random
-
 import numpy as np
 import pytest
 from local_ranks import refused_on_all, results_of
-from random_paths import random_paths
-from several_nests import some_nests
 
 import tilewave as tw
 from tilewave.nests import several
@@ -46,36 +42,6 @@ def looped(nests, start, steps, periodic):
                 for j in ranges[1]:
                     nest.function(*arrays, t, i, j)
     return {name: value[steps] for name, value in whole.items()}
-
-
-@pytest.mark.parametrize("number", range(24))
-def test_random_nests(number, seed, monkeypatch):
-    rng, numbers = random.Random(seed + number), np.random.default_rng(seed + number)
-    nests, written, names = some_nests(numbers, "0.25")
-    shape, steps = (rng.randint(3, 11), rng.randint(3, 12)), rng.randint(1, 6)
-    one = tuple(k for k in "ij" if rng.random() < 0.5)
-    periodic = [rng.choice(((), ("i",), ("j",), ("i", "j"))) if rng.random() < 0.7 else one for _ in nests]
-    if rng.random() < 0.3:
-        periodic = [one] * len(nests)
-    ranks, threads = rng.choice((1, 2, 3, 4, 6)), rng.choice((1, 2))
-    if rng.random() < 0.6:  # one schedule, where time steps allow it
-        monkeypatch.setattr(several, "LEAST_MOVED_BYTES", 0)
-    start = {name: numbers.random(shape) for name in names}
-    expected = looped(nests, start, steps, periodic)
-    given = one if periodic == [one] * len(nests) and rng.random() < 0.5 else periodic
-    parts = rng.choice(((steps,), (steps // 2, steps - steps // 2)))
-    used = {name for nest in nests for name in nest.arrays}
-
-    def body(context):
-        fields = {name: tw.field(shape, "f8", start[name], context=context) for name in sorted(used)}
-        for part in parts:  # the second finds what the first has prepared
-            report = tw.run(nests, **fields, steps=part, periodic=given, context=context)
-        return {name: fields[name].gather() for name in written}, report.separate
-
-    what = f"{[nest.source.text_of(nest.source.tree) for nest in nests]} {shape=} {steps=} {given=} {ranks=} {threads=}"
-    found, _ = results_of(ranks, threads, body, 120, random_paths(f"several periodic {seed + number}"))[0]
-    for name, array in found.items():
-        assert np.array_equal(array, expected[name]), f"{name}: {what}"
 
 
 @tw.nest

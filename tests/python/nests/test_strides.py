@@ -1,79 +1,12 @@
 """Strides in over=: plain loops over every k-th index, bit for bit."""
 
 import itertools
-import random
 
 import numpy as np
 import pytest
 from local_ranks import refused_on_all, results_of
 
 import tilewave as tw
-
-N = 13
-
-
-def random_nest(rng):
-    """The text of a body in two or three dimensions, with neighbours of what it writes."""
-    names = "ijk"[: rng.choice((2, 2, 3))]
-
-    def at():
-        return ", ".join(f"{n}{rng.randint(-2, 2):+d}" if rng.random() < 0.6 else n for n in names)
-
-    terms = [f"{rng.randint(2, 5)} * {rng.choice('AAB')}[{at()}]" for _ in range(rng.randint(1, 4))]
-    terms += rng.choice([[], [f"{names[0]} * {names[1]}"], ["C[i]"], ["B[" + ", ".join(f"2*{n}" for n in names) + "]"]])
-    body = f"A[{', '.join(names)}] = B[{', '.join(names)}] + C[i] + {' + '.join(terms)}"
-    return f"def body(A, B, C, {', '.join(names)}):\n    {body}\n", names
-
-
-def random_over(rng, names, box):
-    """Bounds with strides, some of outer indices."""
-    over = {}
-    for k, (name, (low, high)) in enumerate(zip(names, box, strict=True)):
-        step = rng.choice((1, 2, 2, 3, 5))
-        first, end = rng.randint(low, max(low, min(high, low + 2))), rng.randint(max(low, high - 2), high)
-        if k and rng.random() < 0.3:
-            first = rng.choice([(first, f"{names[k - 1]}"), (f"{names[k - 1]}+1", first)])
-        over[name] = (first, end, step) if rng.random() < 0.8 or isinstance(first, tuple) else (first, end)
-    return over
-
-
-def points(names, over, reverse, at=()):
-    """The points of the plain loops."""
-    if len(at) == len(names):
-        yield at
-        return
-    first, *rest = over[names[len(at)]]
-    known = dict(zip(names, at, strict=False))
-    first = max(eval(str(each), {}, known) for each in (first if isinstance(first, tuple) else (first,)))
-    values = range(first, *rest)
-    for x in values[::-1] if names[len(at)] in reverse else values:
-        yield from points(names, over, reverse, (*at, x))
-
-
-@pytest.mark.parametrize("number", range(16))
-def test_random_nests(number, seed):
-    rng = random.Random(seed + number)
-    text, names = random_nest(rng)
-    nest, numbers = tw.nest_from(text), np.random.default_rng(seed + number)
-    shape = (N,) * len(names)
-    start = {"A": numbers.integers(-9, 9, shape), "B": numbers.integers(-9, 9, shape), "C": numbers.integers(-9, 9, N)}
-    doubled = "2*" in text
-    box = nest.iteration_box({name: array.shape for name, array in start.items()})
-    over = random_over(rng, names, box)
-    reverse = tuple(n for n in names if rng.random() < 0.3)
-    ranks, expected = rng.choice((1, 2, 3, 4, 6)), {name: array.copy() for name, array in start.items()}
-    for point in points(names, over, reverse):
-        nest.function(expected["A"], expected["B"], expected["C"], *point)
-    as_arrays = rng.choice([set(), {"B", "C"}])
-
-    def body(context):
-        given = {n: a if n in as_arrays else tw.field(a.shape, "i8", a, context=context) for n, a in start.items()}
-        tw.run(nest, **given, over=over, reverse=reverse, context=context)
-        return given["A"].gather()
-
-    found = results_of(ranks, rng.choice((1, 2)), body)[0]
-    assert np.array_equal(found, expected["A"]), f"{text}{over}, reverse {reverse}, {ranks} ranks, {doubled=}"
-
 
 @pytest.mark.parametrize("ranks, threads", [(1, 2), (2, 1), (3, 1), (4, 1), (6, 1)])
 def test_red_and_black_in_a_chain(ranks, threads):

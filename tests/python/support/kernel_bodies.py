@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 
-from body_generator import HEADER, load
+from bodies import HEADER, load
 from kernel_helpers import Raised, bits, compare, random_array, run_box
 from tilewave.nest.types import Unsupported, infer, scalar
 from tilewave.kernel.compile import compile_kernel

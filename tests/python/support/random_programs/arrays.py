@@ -50,7 +50,7 @@ class Arrays:
             self.features.discard("time kept")
         self.independent = "independent" in self.features and "time kept" not in self.features
         self.arrays, self.orders, self.factors = {}, {}, {}
-        self.row_text = c.pick("t // 2", "t // d", "t % 3", "(t+1) // 2")
+        self.row_text = c.pick("t // 2", "t // d", "t % 3", "(t+1) // 2", "t // 5")
         self.dtypes = self._dtypes()
         self.scalars = {"n": INT, "s": INT, "d": INT, "c": c.pick(FLOAT, np.dtype("f4"), FLOAT)}
         self._make()

@@ -1,6 +1,9 @@
 """Draws programs: the nests over some arrays, and their bodies."""
 
+import itertools
+
 from random_programs.arrays import Arrays
+from random_programs.choices import Choices
 from random_programs.elements import Elements
 from random_programs.expressions import BOOL, Expressions, joined, made
 from random_programs.model import Access, Affine, Assign, If, Nest, Program, Raise, mirrored
@@ -29,6 +32,13 @@ def program(choices):
     kinds |= {name for name, there in (("time", world.timed), ("pivot", world.pivot)) if there}
     kinds -= {"batch"} if not world.batch else set()
     return Program(arrays, nests, dict(world.scalars), kinds, door, backwards, world.independent and not world.factors)
+
+
+def plain_program(seed, avoided=()):
+    """A program of one nest with steps in space only, for tests of what is made of a nest."""
+    others = {"program several", "program chain", "time", "pivot", "inner", "scaled", "batch", *avoided}
+    drawn = (program(Choices(f"nest {seed} {number}")) for number in itertools.count())
+    return next(made for made in drawn if not made.kinds & others)
 
 
 class _Body:
@@ -78,7 +88,7 @@ class _Body:
         value = self.writer.expression(self.c.between(1, 2))
         name = f"x{len(self.writer.locals)}"
         self.writer.locals.append((name, value.dtype))
-        return Assign(name, "=", value)
+        return Assign(name if self.c.chance(0.9) else f"{name}: float", "=", value)
 
     def two_locals(self):
         """Two at once; perhaps they change places."""
@@ -88,6 +98,9 @@ class _Body:
             return Assign(f"{one}, {two}", "=", made(dtype, f"{two}, {one}"))
         a, b = self.writer.expression(1), self.writer.expression(1)
         names = f"x{len(known)}", f"x{len(known) + 1}"
+        if self.c.chance(0.3):
+            known += [(name, a.dtype) for name in names]
+            return Assign(" = ".join(names), "=", a)
         known += [(names[0], a.dtype), (names[1], b.dtype)]
         return Assign(", ".join(names), "=", made(a.dtype, a, ", ", b))
 

@@ -10,7 +10,7 @@ UNARY = (
     "arctanh fabs floor ceil trunc rint sign square"
 ).split()
 BINARY = "arctan2 hypot fmin fmax remainder fmod".split()
-WHOLE = "abs({}) np.square({}) ({}**2) pow({},3) (~{}) ({}>>1) np.sign({}) np.clip({},0,3)".split()
+WHOLE = "abs({}) np.square({}) ({}**2) pow({},3) (~{}) ({}>>1) ({}<<2) np.sign({}) np.clip({},0,3)".split()
 
 
 def of_float(c, a, made):

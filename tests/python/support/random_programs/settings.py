@@ -54,7 +54,7 @@ class _Drawn:
     def _loops(self):
         c, s = self.c, self.setting
         for nest in self.program.nests:
-            straight = self.program.door == "chain" and c.chance(0.2)
+            straight = self.program.door != "one" and c.chance(0.2)
             loops = s.loops[nest.name] = Loops(periodic=() if straight else s.loops_periodic)
             if c.chance(0.2) and not loops.periodic:
                 loops.reverse = tuple(c.some(self.space))
@@ -189,6 +189,7 @@ class _Drawn:
             s.again = {name: type(s.scalars[name])(c.pick(0.75, -0.5)) for name in weights}
             s.kinds.add("chain again")
         s.proved = s.door == "chain" and c.chance(0.2)
+        s.joined = s.door == "several" and c.chance(0.6)
         s.kinds.add(f"door {s.door}")
 
     def _plans(self):
@@ -233,6 +234,6 @@ def _locals(statements):
     for each in statements:
         if isinstance(each, If):
             continue
-        if isinstance(each, Assign) and isinstance(each.target, str) and "," not in each.target:
+        if isinstance(each, Assign) and isinstance(each.target, str) and each.target.isidentifier():
             found[each.target] = each.value.dtype
     return [name for name, dtype in found.items() if not isinstance(dtype, Weak) and dtype.kind != "c"]

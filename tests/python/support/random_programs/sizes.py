@@ -29,7 +29,7 @@ class Sizes:
         room = MOST_POINTS // (6 if any("for q" in each.text() for each in program.nests) else 1) // len(program.nests)
         space = nest.indices[nest.timed :]
         if nest.timed:
-            setting.steps = c.pick(2, 1, 3, 4, 5, 9, 0)
+            setting.steps = c.pick(2, 1, 3, 4, 5, 9, 0, 2, 3, 40)
             room //= max(1, setting.steps)
         self.points, self.low = {}, {}
         for index in reversed(space):  # the last is the longest
