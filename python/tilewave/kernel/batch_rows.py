@@ -32,18 +32,19 @@ class BatchRows:
 
     Parameters
     ----------
-    nest, dtypes, slots, constants, choices
+    recipe
         As for other row functions.
     """
 
-    def __init__(self, nest, dtypes, slots, constants, name, choices):
-        self.nest, self.dtypes, self.slots, self.constants = nest, in_memory(dtypes), slots, constants
+    def __init__(self, recipe, name):
+        nest, dtypes, slots = recipe.nest, recipe.dtypes, recipe.slots
+        self.nest, self.dtypes, self.slots, self.constants = nest, in_memory(dtypes), slots, recipe.constants
         self.module = ir.Module("tilewave")
         kind = ir.FunctionType(I64, [POINTER, POINTER, I64, POINTER, POINTER, POINTER])
         self.row = ir.Function(self.module, kind, name)
         self.pointers, self.step, self.count, self.index, self.direction, self.env = self.row.args
         self.build = ir.IRBuilder(self.row.append_basic_block("entry"))
-        self.e = Emitter(self.build, choices.fastmath, bools_of(dtypes))
+        self.e = Emitter(self.build, recipe.choices.fastmath, bools_of(dtypes))
         self.e.line, self.e.leave = nest.line, self._leave
         self.parallel = ParallelAccesses(self.module)
         self.tables = Tables(self.e, nest, self.dtypes, self.parallel.mark)

@@ -62,7 +62,7 @@ from tilewave.errors import ConfigError, is_integer
 from tilewave.kernel import cache as kernel_cache
 from tilewave.kernel import environment, kernel_code, processor
 from tilewave.kernel.emit import loops
-from tilewave.kernel.kernel_code import Choices, build_row
+from tilewave.kernel.kernel_code import Choices, Vectors, build_row
 from tilewave.kernel.scalars import Slot
 from tilewave.kernel.tables.permuted import Layout
 from tilewave.kernel.toolchain import toolchain
@@ -72,6 +72,8 @@ _LOADING = threading.Lock()  # held while a kernel is loaded
 #: What threads are compiling, or have compiled for kernels that nobody has loaded.
 _started = set()
 
+#: Choices that are true or false.
+FLAGS = ("fastmath", "independent", "long_rows", "separate", "apart")
 #: Places, tables and bests of a kernel.
 MOST_POINTERS = _core.limits["places"]
 
@@ -234,25 +236,7 @@ def makes_vectors(nest, dtype_of, scalars=None, **choices):
     return kernel_cache.object_code(f"vectors?\n{recipe.key()}", answer) == b"yes"
 
 
-def _recipe(
-    nest,
-    dtype_of,
-    scalars=None,
-    *,
-    fastmath=False,
-    steps=None,
-    independent=False,
-    long_rows=False,
-    same_row=(),
-    bests=(),
-    staggered=None,
-    captured=None,
-    shapes=None,
-    off=0,
-    separate=False,
-    in_place=False,
-    apart=False,
-):
+def _recipe(nest, dtype_of, scalars=None, *, captured=None, shapes=None, in_place=False, bests=(), **choices):
     """What a kernel of a nest's body is made from.
 
     Parameters
@@ -263,38 +247,36 @@ def _recipe(
     scalars : dict, optional
         Values of the scalars. Only their types are compiled in, and for a Python int the range
         that it is in (`body.scalars.RANGES`).
-    fastmath : bool
-        Allow reordering, fused operations and the C library's functions in place of NumPy's;
-        results are then no longer those of plain loops to the last bit.
-    steps : sequence of (int or None), optional
-        For each of ``nest.places`` the elements from one point of a row to the next, to compile in;
-        None: given at run time, in bytes. Default: all None.
-    independent : bool
-        The caller vouches that in no row a point touches memory that another point of it writes.
-    long_rows : bool
-        Rows have hundreds of points, so that those left over after whole vectors do not count.
-    same_row : sequence of (None or (int, int)), optional
-        For each of ``nest.places`` another one before it in the list, of the same array and with steps that are
-        compiled in, and the elements from that place to this one, where the caller vouches for them.
-    bests : sequence of Best, optional
-        Of which written places a row's largest or smallest value is wanted. The kernel's `bests` has those that it
-        returns, all or none.
-    staggered : Staggered, optional
-        The caller's word that rows that depend within themselves may be computed together, and how.
-
     captured : dict, optional
         Values of `Nest.captured`, all or none: then they are no constants of the kernel, but given to `Kernel.pack`
         with the scalars, others of the same kinds where the kernel is used again.
     shapes : dict, optional
         From the name of a table to a shape. Small tables of shapes like these are looked up by permutations.
-    off : int
-        The fast paths that are switched off, `_core.paths_off`.
-    separate : bool
-        The caller vouches that no written array shares memory with another one.
     in_place : bool
         The rows of a call compute the same elements one after another, such as the steps of a pivot.
-    apart : bool
-        As `independent`, of the points of a row alone: rows come one by one in the order of the loops.
+    bests : sequence of Best, optional
+        Of which written places a row's largest or smallest value is wanted. The kernel's `bests` has those that it
+        returns, all or none.
+    **choices
+        Of `Choices`:
+
+        - ``fastmath`` (bool): Allow reordering, fused operations and the C library's functions in place of NumPy's;
+          results are then no longer those of plain loops to the last bit.
+        - ``steps`` (sequence of (int or None), optional): For each of ``nest.places`` the elements from one point of
+          a row to the next, to compile in; None: given at run time, in bytes. Default: all None.
+        - ``independent`` (bool): The caller vouches that in no row a point touches memory that another point of it
+          writes.
+        - ``long_rows`` (bool): Rows have hundreds of points, so that those left over after whole vectors do not
+          count.
+        - ``same_row`` (sequence of (None or (int, int)), optional): For each of ``nest.places`` another one before it
+          in the list, of the same array and with steps that are compiled in, and the elements from that place to this
+          one, where the caller vouches for them.
+        - ``staggered`` (Staggered, optional): The caller's word that rows that depend within themselves may be
+          computed together, and how.
+        - ``off`` (int): The fast paths that are switched off, `_core.paths_off`.
+        - ``separate`` (bool): The caller vouches that no written array shares memory with another one.
+        - ``apart`` (bool): As `independent`, of the points of a row alone: rows come one by one in the order of the
+          loops.
 
     Returns
     -------
@@ -302,21 +284,16 @@ def _recipe(
     """
     dtypes = _checked_dtypes(nest, dtype_of)
     slots = _slots(nest, scalars, captured)
-    steps = _checked_steps(nest, steps)
-    choices = Choices(
-        bool(fastmath),
-        steps,
-        bool(independent),
-        bool(long_rows),
-        tuple(same_row),
-        bests=_found_bests(nest, dtypes, steps, bests) if independent and not _core.without(off, "bests") else (),
-        staggered=None if nest.values else staggered,  # rows of values come one by one
-        layouts=layouts_of(nest, shapes or {}),
-        off=off,
-        separate=bool(separate),
-        in_place=processor.in_place_bytes() if in_place else 0,
-        apart=bool(apart),
-    )
+    given = {"fastmath": False, "independent": False, "steps": None, **choices}
+    given |= {name: bool(given[name]) for name in FLAGS if name in given}
+    given["steps"] = steps = _checked_steps(nest, given["steps"])
+    given["same_row"] = tuple(given.get("same_row", ()))
+    if nest.values:  # rows of values come one by one
+        given["staggered"] = None
+    if given["independent"] and not _core.without(given.get("off", 0), "bests"):
+        given["bests"] = _found_bests(nest, dtypes, steps, bests)
+    in_place_bytes = processor.in_place_bytes() if in_place else 0
+    choices = Choices(**given, layouts=layouts_of(nest, shapes or {}), in_place=in_place_bytes)
     signature = nest.code_signature() if captured else nest.signature()
     return _Recipe(nest, signature, nest.constants(), dtypes, slots, choices)
 
@@ -341,7 +318,8 @@ def find_types(nest, dtype_of, scalars=None, captured=None):
         As `compile_kernel`.
     """
     slots, choices = _slots(nest, scalars, captured), Choices(False, _checked_steps(nest, None), False)
-    return build_row(nest, _checked_dtypes(nest, dtype_of), slots, nest.constants(), choices, 16, 16)
+    recipe = _Recipe(nest, "", nest.constants(), _checked_dtypes(nest, dtype_of), slots, choices)
+    return build_row(recipe, Vectors(16, 16))
 
 
 def layouts_of(nest, shapes):
@@ -407,17 +385,9 @@ class _Recipe:
     choices: Choices
 
     def build(self):
-        return build_row(
-            self.nest,
-            self.dtypes,
-            self.slots,
-            self.constants,
-            self.choices,
-            processor.vector_bytes(),
-            processor.lane_bytes(),
-            processor.ahead_bytes(),
-            None if _core.without(self.choices.off, "permuted") else processor.permutation(),
-        )
+        permutation = None if _core.without(self.choices.off, "permuted") else processor.permutation()
+        sizes = processor.vector_bytes(), processor.lane_bytes(), processor.ahead_bytes()
+        return build_row(self, Vectors(*sizes, permutation))
 
     def key(self):
         """All that the object code and what is known of it depend on, as text."""

@@ -1,6 +1,7 @@
 """The frame of a row function: its loop over the points, around the translated body."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from llvmlite import ir
 
@@ -81,26 +82,40 @@ class Row:
     uniform: list = ()  # (name, dtype) of NumPy's loops that are called for strips
 
 
-def build_row(nest, dtypes, slots, constants, choices, vector_bytes, lane_bytes, ahead_bytes=0, permutation=None):
+class Vectors(NamedTuple):
+    """What the processor has: vectors, and those whose lanes are rows; how far ahead these ask for memory to write."""
+
+    vector_bytes: int
+    lane_bytes: int
+    ahead_bytes: int = 0
+    permutation: object = None  # of bytes
+
+
+def build_row(recipe, vectors):
     """The LLVM module of a nest's row function, and where points are independent that of several rows.
 
-    Of a `BatchNest` the row function has the inner loops. ``lane_bytes``: size of vectors whose lanes are rows;
-    ``ahead_bytes``: how far ahead these ask for memory to write; ``permutation``: the processor's permutation of
-    bytes.
+    Of a `BatchNest` the row function has the inner loops.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What `tilewave.kernel.compile` makes a kernel from: nest, dtypes, slots, constants, choices.
+    vectors : Vectors
     """
+    nest, dtypes, slots, choices = recipe.nest, recipe.dtypes, recipe.slots, recipe.choices
     if isinstance(nest, BatchNest):
-        batch = BatchRows(nest, dtypes, slots, constants, ROW, choices)
+        batch = BatchRows(recipe, ROW)
         batch.emit()
         return Row(batch.module, batch.e.sites, not batch.hard_exits and not batch.e.calls, False, batch)
-    row = _Frame(nest, dtypes, slots, constants, choices, permutation=permutation).build()
+    row = _Frame(recipe, permutation=vectors.permutation).build()
     if choices.in_place:
-        _add_rows_in_place(row, nest, dtypes, slots, constants, choices)
+        _add_rows_in_place(row, recipe)
         return row
     steps = dict(zip((place.key for place in nest.places), choices.steps, strict=True))
     together = all(steps[place.key] == 1 for place in nest.places if place.written)
     if any(dtype.kind == "c" for dtype in dtypes.values()) or any(slot.type.is_complex for slot in slots):
         return row  # LLVM makes vectors of the parts
-    width = vector_points(dtypes.values(), vector_bytes)
+    width = vector_points(dtypes.values(), vectors.vector_bytes)
     wide = together and width > 1 and not choices.long_rows and not without(choices.off, "wide_rows")
     if (
         choices.independent
@@ -110,44 +125,43 @@ def build_row(nest, dtypes, slots, constants, choices, vector_bytes, lane_bytes,
         and not row.frame.strips
         and not row.frame.updates
     ):
-        return _Frame(nest, dtypes, slots, constants, choices, width, permutation=permutation).build()
+        return _Frame(recipe, width, permutation=vectors.permutation).build()
     several = choices.staggered and not choices.independent and not nest.inner
     if several and takes_any_order(row.frame) and not without(choices.off, "simd_rows"):
-        _add_several_rows(row, nest, dtypes, slots, constants, choices, lane_bytes, ahead_bytes)
+        _add_several_rows(row, recipe, vectors)
     return row
 
 
-def _add_rows_in_place(row, nest, dtypes, slots, constants, choices):
+def _add_rows_in_place(row, recipe):
     """To the module of one row, the function of several that compute the same elements one after another."""
-    usual = without(choices.off, "wide_rows") or not row.vectors or not can_stay(row.frame)
-    if usual or any(dtype.kind == "c" for dtype in dtypes.values()):
+    usual = without(recipe.choices.off, "wide_rows") or not row.vectors or not can_stay(row.frame)
+    if usual or any(dtype.kind == "c" for dtype in recipe.dtypes.values()):
         rows_function(row.frame, ROWS)
         return
-    frame = _Frame(nest, dtypes, slots, constants, choices, into=row.module, name="tilewave_in_place")
-    in_place_function(frame, choices.in_place)
-    several_rows_function(row.module, ROWS, len(nest.places), row.module.get_global(ROW), frame.row, 1, 2**30, 1)
+    frame = _Frame(recipe, into=row.module, name="tilewave_in_place")
+    in_place_function(frame, recipe.choices.in_place)
+    several_rows_function(row.module, ROWS, len(recipe.nest.places), row.module.get_global(ROW), frame.row, 1, 2**30, 1)
 
 
-def _add_several_rows(row, nest, dtypes, slots, constants, choices, lane_bytes, ahead_bytes):
+def _add_several_rows(row, recipe, vectors):
     """To the module of one row whose points depend on each other, the function of several."""
+    lane_bytes = vectors.lane_bytes
     rows = rows_of(lane_bytes)
-    streams = streams_of(row.frame, choices.staggered, row.frame.unused(), rows)
+    streams = streams_of(row.frame, recipe.choices.staggered, row.frame.unused(), rows)
     if not streams:
         return
-    lanes = _Frame(nest, dtypes, slots, constants, choices, into=row.module, name="tilewave_lanes")
-    simd_rows_function(lanes, streams, lane_bytes, ahead_bytes)
+    lanes = _Frame(recipe, into=row.module, name="tilewave_lanes")
+    simd_rows_function(lanes, streams, lane_bytes, vectors.ahead_bytes)
     row.several, row.simd_rows_from = True, least_points(streams, lane_bytes)
     one = row.module.get_global(ROW)
-    several_rows_function(row.module, ROWS, len(nest.places), one, lanes.row, 2, rows, row.simd_rows_from)
+    several_rows_function(row.module, ROWS, len(recipe.nest.places), one, lanes.row, 2, rows, row.simd_rows_from)
 
 
 class _Frame:
-    def __init__(
-        self, nest, dtypes, slots, constants, choices, width=1, into=None, name="tilewave_points", permutation=None
-    ):
-        self.nest, self.dtypes, self.slots, self.constants = nest, in_memory(dtypes), slots, constants
-        self.given_dtypes = dtypes
-        self.choices, self.permutation = choices, permutation
+    def __init__(self, recipe, width=1, into=None, name="tilewave_points", permutation=None):
+        nest, dtypes, slots, choices = recipe.nest, recipe.dtypes, recipe.slots, recipe.choices
+        self.nest, self.dtypes, self.slots, self.constants = nest, in_memory(dtypes), slots, recipe.constants
+        self.recipe, self.choices, self.permutation = recipe, choices, permutation
         self.independent, self.width, self.same_row = choices.independent, width, choices.same_row
         self.module = ir.Module("tilewave") if into is None else into
         # After the arguments of a row function: the bytes from each place to its element in the next row, and how many
@@ -235,7 +249,7 @@ class _Frame:
 
     def _trial(self):
         """A frame to try something in."""
-        return _Frame(self.nest, self.given_dtypes, self.slots, self.constants, self.choices)
+        return _Frame(self.recipe)
 
     def _looked_up_rows(self, checked):
         """Lookups before the points, where some are permutations, or none are checked before the row; else None.
