@@ -127,8 +127,8 @@ size: int
 
 
 def __getattr__(name: str) -> Any:
-    """What is not loaded yet; the version; `rank` and `size`: this rank's number and the number of ranks of the launch,
-    from the default context, which the first look makes.
+    """Return what is not loaded yet; the version; `rank` and `size`: this rank's number and the number of ranks of the
+    launch, from the default context, which the first look makes.
     """
     if name in _PACKAGES:
         return importlib.import_module(f"{__name__}.{name}")

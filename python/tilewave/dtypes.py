@@ -12,6 +12,6 @@ ALL = tuple(NAMES)
 
 
 def is_masked(value):
-    """Whether something is an array of `numpy.ma`, which takes 15 ms to load and makes all of them."""
+    """Return whether something is an array of `numpy.ma`, which takes 15 ms to load and makes all of them."""
     masked = sys.modules.get("numpy.ma")
     return masked is not None and isinstance(value, masked.MaskedArray)

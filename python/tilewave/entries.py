@@ -76,7 +76,7 @@ def one_of(values):
 
 
 def or_null(kind):
-    """That, or None."""
+    """Return the check that also allows None."""
     return lambda value, where: None if value is None else kind(value, where)
 
 

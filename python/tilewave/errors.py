@@ -14,7 +14,7 @@ LONGEST_VALUE = 200
 
 
 class ConfigError(ValueError):
-    """What the caller asked for is not possible; says what was given and what is allowed."""
+    """The caller asks for what is not possible; the text says what was given and what is allowed."""
 
     agreed = False
     of_program = False
@@ -57,7 +57,7 @@ class InternalError(RuntimeError):
 
 
 def is_integer(value, least=None, most=None):
-    """Whether a value is an integer, Python's or NumPy's but no bool, within bounds."""
+    """Return whether a value is an integer, Python's or NumPy's but no bool, within bounds."""
     return (
         isinstance(value, numbers.Integral)
         and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""What NumPy's functions are refused with by arrays that lie on all ranks: the way to write it."""
+"""This file has what NumPy's functions are refused with by arrays that lie on all ranks: the way to write it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class NotNumPy:
 
     @classmethod
     def _ways(cls) -> Mapping[str, str]:
-        """What there is in place of NumPy's functions, by their names; in addition to methods of that name."""
+        """Return what there is in place of NumPy's functions, by their names; in addition to methods of that name."""
         return {}
 
     @classmethod

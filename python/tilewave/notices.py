@@ -1,4 +1,5 @@
-"""What Tilewave reports without being asked: warnings, how far a long run is, and a log for programs that want one."""
+"""This file has what Tilewave reports without being asked: warnings, how far a long run is, and a log for programs that
+want one."""
 
 import contextlib
 import os

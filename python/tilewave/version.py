@@ -5,7 +5,7 @@ import functools
 
 @functools.cache
 def version() -> str:
-    """As the installed package's metadata have it; reading these takes 20 ms."""
+    """Return the version of the installed package's metadata; reading these takes 20 ms."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:

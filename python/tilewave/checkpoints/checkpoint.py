@@ -120,7 +120,7 @@ def _folder(what, path):
 
 
 def _described(name, value):
-    """What a value is, as the manifest has it."""
+    """Return what a value is, as the manifest has it."""
     if isinstance(value, Field) or type(value) is Matrix:
         if not manifest.is_name_of_array(name):
             raise ConfigError(

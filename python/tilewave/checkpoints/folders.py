@@ -70,7 +70,7 @@ def finish(path, made, step, items, sums):
 
 
 def manifest_of(folder):
-    """What a checkpoint consists of.
+    """Return what a checkpoint consists of.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def manifest_of(folder):
 
 
 def check_sizes(folder, manifest):
-    """Whether all files are there, regular ones with the sizes that they had.
+    """Refuse a checkpoint unless all files are there, regular ones with the sizes that they had.
 
     Raises
     ------

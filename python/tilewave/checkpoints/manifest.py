@@ -1,4 +1,4 @@
-"""What a checkpoint says of itself: the entries of its manifest, and whether they make sense together."""
+"""This file has what a checkpoint says of itself: the entries of its manifest, and whether they make sense together."""
 
 import json
 import math
@@ -65,7 +65,7 @@ def array_name(name, back):
 
 
 def is_name_of_array(name):
-    """Whether an array may have this name, which a file of its own gets."""
+    """Return whether an array may have this name, which a file of its own gets."""
     return name.isidentifier()
 
 

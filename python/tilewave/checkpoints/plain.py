@@ -113,7 +113,7 @@ def _tree(value, where, arrays):
 
 
 def _seed(bits):
-    """What a generator's children are made of; None where it was not made of a seed."""
+    """Return what a generator's children are made of; None where it was not made of a seed."""
     seed = bits.seed_seq
     return None if type(seed) is not np.random.SeedSequence else {k: _plain(v) for k, v in seed.state.items()}
 

@@ -1,4 +1,4 @@
-"""What a checkpoint has cost."""
+"""This file has what a checkpoint has cost."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def resume(path: FilePath, *, context: Context | None = None) -> Collective[dict
 
 
 def _manifest(context, folder, damage):
-    """Of a checkpoint, on every rank; None where rank 0 finds it damaged. Collective."""
+    """Return the manifest of a checkpoint, on every rank; None where rank 0 finds it damaged. Collective."""
     text = b""
     if context.rank == 0:
         try:

@@ -30,7 +30,7 @@ WRITTEN_BY = "Written by `tilewave batch`"  # in each job file: others are not r
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What a job asks for.
+    """Hold what a job asks for.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Job:
 
     @property
     def ranks_per_node(self) -> int:
-        """Of the fullest node."""
+        """Return the number of ranks of the fullest node."""
         return -(-self.ranks // self.nodes)
 
 
@@ -143,7 +143,7 @@ def check_name(option: str, given: str) -> None:
 
 
 def may_replace(file: Path) -> bool:
-    """Whether there is no such file, or one that `text` has made."""
+    """Return whether there is no such file, or one that `text` has made."""
     try:
         return WRITTEN_BY.encode() in files.read(file, files.MOST_TEXT_BYTES)
     except FileNotFoundError:

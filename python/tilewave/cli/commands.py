@@ -342,7 +342,7 @@ def _core_and_mpi():
 
 
 def _fast_paths():
-    """Those that the environment switches off, and whether runs are verified."""
+    """Return the fast paths that the environment switches off, and whether runs are verified."""
     if os.environ.get("TILEWAVE_VERIFY") == "1":
         yield "runs", "note", "TILEWAVE_VERIFY: each run of a nest is compared with its plain loops, which is slow"
     given = os.environ.get("TILEWAVE_WITHOUT")

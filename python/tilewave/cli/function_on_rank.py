@@ -1,4 +1,5 @@
-"""What each rank of `tilewave.launch` runs: a function that a file has, and what becomes of it goes into another."""
+"""This file has what each rank of `tilewave.launch` runs: a function that a file has, and what becomes of it goes into
+another."""
 
 import linecache
 import os

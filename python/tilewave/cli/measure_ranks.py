@@ -1,4 +1,4 @@
-"""What each rank of ``tilewave measure`` runs: one JSON argument."""
+"""This file has what each rank of ``tilewave measure`` runs: one JSON argument."""
 
 import json
 import sys

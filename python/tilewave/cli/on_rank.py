@@ -1,4 +1,5 @@
-"""What each rank of a launch runs, started by `tilewave.launch.start`: the script, and how it begins and ends."""
+"""This file has what each rank of a launch runs, started by `tilewave.launch.start`: the script, and how it begins and
+ends."""
 
 import atexit
 import contextlib
@@ -103,7 +104,7 @@ def _leave(code):
 
 
 def _rank_0_has_left(within_s):
-    """Whether rank 0 notes within some seconds that it has failed."""
+    """Return whether rank 0 notes within some seconds that it has failed."""
     end = time.monotonic() + within_s
     while _noting is not None and time.monotonic() < end:
         with contextlib.suppress(OSError), open(_noting[1]) as notes:
@@ -136,7 +137,7 @@ def _note_beginning_and_end():
 
 
 def _has_mpi():
-    """Whether this process has loaded an MPI: 1 or 0."""
+    """Return whether this process has loaded an MPI: 1 or 0."""
     with contextlib.suppress(OSError), open("/proc/self/maps", errors="replace") as maps:
         return int("/libmpi" in maps.read())
     return 1

@@ -1,4 +1,4 @@
-"""What `tilewave doctor` runs on two ranks: rank 0 prints one line, a `PingFacts`."""
+"""This file has what `tilewave doctor` runs on two ranks: rank 0 prints one line, a `PingFacts`."""
 
 import os
 

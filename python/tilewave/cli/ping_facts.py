@@ -1,4 +1,4 @@
-"""What the two ranks of `tilewave doctor` find: one value, which one process prints and the other reads."""
+"""This file has what two ranks of `tilewave doctor` find: one value, which a process prints and another one reads."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ MOST_LINES, MOST_NAMES = 40, 3  # of the table; of nests in one line of it
 
 @dataclasses.dataclass
 class PlannedScript:
-    """What a script is predicted to take.
+    """Hold what a script is predicted to take.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class PlannedScript:
 
     @property
     def calls(self) -> PlannedCalls:
-        """Of the script."""
+        """Return the calls of the script."""
         return self.launch.calls
 
     @property
@@ -61,7 +61,7 @@ class PlannedScript:
 
     @property
     def memory_bytes(self) -> int:
-        """Of a rank: fields, matrices, staging, and what every process takes."""
+        """Return the bytes of a rank: fields, matrices, staging, and what every process takes."""
         return self.calls.peak_bytes + BASE_BYTES
 
     @property
@@ -209,7 +209,7 @@ def _table(found):
 
 
 def totals(found: PlannedScript) -> list[str]:
-    """What the whole script takes: time, core-hours, memory; a line each."""
+    """Return what the whole script takes: time, core-hours, memory; a line each."""
     lanes = found.launch.ranks * found.calls.threads
     arrays = found.calls.peak_bytes
     return [
@@ -223,14 +223,14 @@ def totals(found: PlannedScript) -> list[str]:
 
 
 def _simulated(found):
-    """What of each nest and operation was simulated, where that is not all of it."""
+    """Return what of each nest and operation was simulated, where that is not all of it."""
     samples = found.calls.samples
     if samples:
         yield from ("", "Simulated:", *(f"  {what}: {sample}." for what, sample in samples.items()))
 
 
 def _assumed(found):
-    """What was assumed, and what is not predicted."""
+    """Return what was assumed, and what is not predicted."""
     decisions, lines = found.calls.decisions, []
     if found.ended:
         lines.append(f"  The script ended early, what follows was not planned: {found.ended}.")

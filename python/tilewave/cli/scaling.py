@@ -53,7 +53,8 @@ def check(kind: str, file: Path | None, counts: Sequence[int]) -> None:
 
 
 def efficiencies(found: Sequence[PlannedScript], kind: str) -> list[float]:
-    """Of each number of ranks against the least: of the same work (strong), or of as much work a rank (weak)."""
+    """Return the efficiency of each number of ranks against the least: of the same work (strong), or of as much work a
+    rank (weak)."""
     first = found[0].launch.ranks * found[0].calls.time_s if kind == "strong" else found[0].calls.time_s
     return [first / (one.calls.time_s * (one.launch.ranks if kind == "strong" else 1)) for one in found]
 

@@ -12,8 +12,8 @@ _known = {}  # by id: the array, how it lies, its checksum
 
 
 def checksum(array):
-    """What stands for an array's values in C order, as text; an object that was seen before, and lies as then, is not
-    read again.
+    """Return what stands for an array's values in C order, as text; an object that was seen before, and lies as then,
+    is not read again.
 
     Notes
     -----

@@ -151,7 +151,8 @@ def _real(name, function, place, whole, arguments, keywords):
 
 
 def _steps(name, context, whole, steps, error):
-    """What the generator returns, from agreement to agreement; None for one that an error of this rank leaves out."""
+    """Return what the generator returns, from agreement to agreement; None for one that an error of this rank leaves
+    out."""
     step, same, begun = None if steps is None else steps.send, None, False
     while True:
         if error is None:
@@ -183,7 +184,7 @@ def _steps(name, context, whole, steps, error):
 
 
 def _of_this_rank(error):
-    """Whether only this rank knows of it, and the others can be notified."""
+    """Return whether only this rank knows of it, and the others can be notified."""
     known = getattr(error, "agreed", False) or getattr(error, "at_once", False)
     return not known and not isinstance(error, MpiError)
 
@@ -226,7 +227,7 @@ def wait_for_turn(context, name):
 
 
 def _wrong(name, problem):
-    """What a local part has raised, or None, as all ranks raise it."""
+    """Return what a local part has raised, or None, as all ranks raise it."""
     if isinstance(problem, ERRORS) or not (isinstance(problem, _WRONG_ARGUMENTS) or _of_program(problem)):
         return problem
     error = ConfigError(
@@ -237,7 +238,7 @@ def _wrong(name, problem):
 
 
 def _of_program(problem):
-    """Whether the caller's Python code has raised it."""
+    """Return whether the caller's Python code has raised it."""
     at = problem.__traceback__ if isinstance(problem, Exception) and not isinstance(problem, MemoryError) else None
     while at is not None and at.tb_next is not None:
         at = at.tb_next
@@ -271,7 +272,8 @@ def where():
 
 @interrupts.keeps
 def agreed(name, context, make):
-    """What `make` gives, before a collective call; what it raises on one rank is raised on all that come to the call.
+    """Return what `make` gives, before a collective call; what it raises on one rank is raised on all that come to the
+    call.
 
     A function of collective calls checks its arguments so: ``axes = agreed("tw.Field.sum", context, check)``.
     """

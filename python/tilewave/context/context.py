@@ -278,15 +278,16 @@ class Context:
         return ".".join(map(str, self._numbered))
 
     def _interrupted(self):
-        """Whether Ctrl-C is held back for the next agreement."""
+        """Return whether Ctrl-C is held back for the next agreement."""
         return interrupts.pending()
 
     def _interrupt(self, raised):
-        """What a call ends with that `raised` has ended, an interrupt of some rank; marked, if every rank raises it."""
+        """Return what a call ends with that `raised` has ended, an interrupt of some rank; marked, if every rank raises
+        it."""
         return raised if getattr(raised, "at_once", False) else self._shared(interrupts.of_call(raised))
 
     def _finished(self, ran):
-        """What a run was, where no rank has stopped it."""
+        """Return what a run was, where no rank has stopped it."""
         if ran.interrupted:
             raise self._interrupt(KeyboardInterrupt("a rank was interrupted"))
         return ran

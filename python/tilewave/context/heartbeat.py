@@ -33,7 +33,7 @@ class Heartbeat:
             return True
 
     def _pending(self):
-        """What interrupts the call of this thread: threads may wait on one context at the same time."""
+        """Return what interrupts the call of this thread: threads may wait on one context at the same time."""
         return self.pending[1] if self.pending is not None and self.pending[0] == threading.get_ident() else None
 
     def done(self):

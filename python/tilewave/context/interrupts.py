@@ -27,7 +27,7 @@ AGAIN_S = 1.0
 
 
 class _Pending(threading.local):
-    """Of a thread: what the program's handler has raised, until that is raised in a call or dropped."""
+    """Hold what the program's handler has raised in a thread, until that is raised in a call or dropped."""
 
     error: BaseException | None = None
     since = 0.0  # by time.monotonic()
@@ -95,7 +95,7 @@ def keep(error: BaseException) -> None:
 
 
 def pending() -> bool:
-    """Whether the calling thread has an interrupt that no agreement has taken."""
+    """Return whether the calling thread has an interrupt that no agreement has taken."""
     return _core.interrupt_deferred()
 
 

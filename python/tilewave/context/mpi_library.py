@@ -17,7 +17,7 @@ LAUNCH_VARIABLES = ("PMI_RANK", "PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE")
 
 
 def launched():
-    """Whether this process is one of those that a launcher started; a program that one of them started is none."""
+    """Return whether a launcher started this process; a program that one of its processes started is none."""
     if not (_core.mpi_started() or _mpi4py_has_started()):
         launchers.leave_launch_of_parent()
     return any(name in os.environ for name in LAUNCH_VARIABLES) or _core.mpi_started() or _mpi4py_has_started()

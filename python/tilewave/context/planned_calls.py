@@ -1,4 +1,4 @@
-"""What the calls of a script would take, line by line, while it is only planned."""
+"""This file has what the calls of a script would take, line by line, while it is only planned."""
 
 from __future__ import annotations
 
@@ -135,7 +135,8 @@ class PlannedCalls:
         weakref.finalize(array, self._gone, size).atexit = False
 
     def leaves_unfilled(self, array: Any) -> bool:
-        """Whether a field is so large that it is not filled: no run reads it, and its memory is then never taken."""
+        """Return whether a field is so large that it is not filled: no run reads it, and its memory is then never
+        taken."""
         return bytes_of(array) > MOST_FILLED_BYTES
 
     def _gone(self, size: int) -> None:
@@ -157,7 +158,7 @@ class PlannedCalls:
 
 
 def bytes_of(array: Any) -> int:
-    """Of this rank's part of a field or a matrix; NumPy arrays are the script's."""
+    """Return the bytes of this rank's part of a field or a matrix; NumPy arrays are the script's."""
     storage = getattr(array, "_storage", None)
     if storage is None:
         return 0

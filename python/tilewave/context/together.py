@@ -1,4 +1,4 @@
-"""What programs ask of the ranks themselves: to meet, and one of them to print."""
+"""This file has what programs ask of the ranks themselves: to meet, and one of them to print."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Endless(BaseException):
 
 
 class Decisions:
-    """What a script decides by unknown numbers: so that each such loop makes a number of rounds.
+    """Hold what a script decides by unknown numbers: so that each such loop makes a number of rounds.
 
     A loop ``while norm > eps`` goes on for `rounds` rounds, as does ``while True`` with ``if norm < eps: break``. A
     loop over a range ends by itself, and is left before only where `rounds` is given. Whatever else is asked is false,

@@ -72,7 +72,7 @@ class Blocks:
 
 
 def cuts_of(blocks, shape):
-    """What `field` was given as ``blocks=``, for each axis; None where nothing was given."""
+    """Return what `field` was given as ``blocks=``, for each axis; None where nothing was given."""
     if blocks is None:
         return None
     if not isinstance(blocks, Blocks):

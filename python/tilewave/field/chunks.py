@@ -13,7 +13,7 @@ from tilewave.field.values import problem_of
 
 
 class Chunks:
-    """What it takes to write a field's chunks; making it is local, and takes the memory of a chunk or two.
+    """Hold what it takes to write a field's chunks; making it is local, and takes the memory of a chunk or two.
 
     Ranks that have points of one chunk send them to the rank which writes it: that whose blocks it lies in when they
     are moved to begin at chunks. So the files are the same for any number of ranks.
@@ -86,6 +86,6 @@ def write_new(path, data):
 
 
 def checksum_of(data):
-    """Of bytes, as text."""
+    """Return the checksum of bytes as text."""
     values = np.frombuffer(data, np.uint8) if len(data) else np.empty(0, np.uint8)
     return f"{_core.checksum(values.__array_interface__['data'][0], len(values)):016x}"

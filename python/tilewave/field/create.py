@@ -201,7 +201,7 @@ def _give_history(made, count, starts):
 
 
 def _history(history, keep):
-    """What earlier time steps begin as, the latest first."""
+    """Return what earlier time steps begin as, the latest first."""
     number = is_integer(history)
     count = int(history) if number else len(history) if isinstance(history, list | tuple) else -1
     if not 0 <= count <= MOST_HISTORY:
@@ -261,7 +261,7 @@ class _Source:
         self._layout = self._field._whole("field").layout
 
     def prepare(self, made):
-        """What is equal on all ranks; local, with all memory that the copy needs."""
+        """Return what is equal on all ranks; local, with all memory that the copy needs."""
         if not self._layout.same_blocks(made._storage.layout):
             self._moved = Field(made.context, made.shape, self._field.dtype, storage=self._field._storage.copy())
         else:
@@ -278,7 +278,8 @@ class _Source:
 
 
 def _init(init, shape, dtype, context):
-    """What was given as init, an array of the field's shape and dtype where it is none or a number; and its kind."""
+    """Return what was given as init, an array of the field's shape and dtype where it is none or a number; and its
+    kind."""
     if isinstance(init, Field | TimeBuffer):
         return _Source(init, shape, context), FIELD
     kind = NOTHING if init is None else FUNCTION if callable(init) else ARRAY

@@ -21,7 +21,8 @@ MOST_AXES = _core.limits["dims"]
 
 
 def halo_of(halo, periodic, grid, shape):
-    """What `field` was given, as the core takes it: widths before and after blocks, 1 for axes that wrap, process grid.
+    """Return what `field` was given, as the core takes it: widths before and after blocks, 1 for axes that wrap,
+    process grid.
 
     None where nothing was given."""
     if halo is None and periodic is None and grid is None:

@@ -99,7 +99,7 @@ def _in_place(symbol: str, function: Callable[[Any, Any], Any]) -> InPlace:
 
 
 class Arithmetic(NotNumPy):
-    """What fields and expressions of fields have in common with NumPy's arrays."""
+    """Hold what fields and expressions of fields have in common with NumPy's arrays."""
 
     context: Context
     shape: tuple[int, ...]
@@ -276,11 +276,11 @@ class Arithmetic(NotNumPy):
         return self._reduced("argmax", self, axis)
 
     def any(self, axis: int | Sequence[int] | None = None) -> Any:
-        """Whether any element is not 0; with `axis` a field of bools; collective."""
+        """Return whether any element is not 0; with `axis` a field of bools; collective."""
         return self._reduced("any", self, axis)
 
     def all(self, axis: int | Sequence[int] | None = None) -> Any:
-        """Whether no element is 0, as `any`; collective."""
+        """Return whether no element is 0, as `any`; collective."""
         return self._reduced("all", self, axis)
 
 
@@ -364,7 +364,7 @@ class Expression(Arithmetic):
 
     @property
     def text(self) -> str:
-        """What a body writes for the function, with ``{}`` for each operand."""
+        """Return what a body writes for the function, with ``{}`` for each operand."""
         last = self.operands[-1]
         if self.function is np.absolute and last.dtype.kind == "c":
             return "np.abs({})"

@@ -92,7 +92,7 @@ class Field(Arithmetic):
 
     @property
     def closed(self) -> bool:
-        """Whether `close` has been called."""
+        """Return whether `close` has been called."""
         return self._storage is None and self.keep == "all"
 
     def close(self) -> None:
@@ -207,7 +207,8 @@ class Field(Arithmetic):
         return TimeBuffer(self, -int(number))
 
     def _holds(self, array):
-        """Whether a NumPy array may lie in memory that is or was this field's, all its time buffers, on this rank."""
+        """Return whether a NumPy array may lie in memory that is or was this field's, all its time buffers, on this
+        rank."""
         if self._storage is None or not array.size:
             return False
         low = high = array.__array_interface__["data"][0]

@@ -15,7 +15,7 @@ class SubscriptError(ConfigError, IndexError):
 
 
 def is_of_subscript(text):
-    """Whether an error's text is that of a `SubscriptError`, perhaps of another rank."""
+    """Return whether an error's text is that of a `SubscriptError`, perhaps of another rank."""
     return text.startswith(SUBSCRIPT)
 
 
@@ -103,7 +103,7 @@ class Selection:
 
 
 def pack(selection, owned, local):
-    """What one rank has of a selection, as bytes: where in the result (low and high of each dimension), then the
+    """Return what one rank has of a selection, as bytes: where in the result (low and high of each dimension), then the
     elements.
     """
     there, here = selection.inside(owned)

@@ -42,8 +42,8 @@ def _save(field, path, back, options, unnamed):
 
 
 def _writer(path, field, back, options):
-    """What writes a file: its `begin` on rank 0 gives another name, under which `write` writes on all ranks, then
-    `finish` on rank 0 gives it its name. And the options as text, which must be equal on all ranks.
+    """Return what writes a file: its `begin` on rank 0 gives another name, under which `write` writes on all ranks,
+    then `finish` on rank 0 gives it its name. And the options as text, which must be equal on all ranks.
     """
     ending = zarr3.ENDING if zarr3.split(path) else vtk_image.ENDING if path.endswith(vtk_image.ENDING) else ".npy"
     options = {name: given for name, given in options.items() if given is not None}
@@ -169,7 +169,7 @@ def _is_array(folder):
 
 
 def _may_go(folder):
-    """Whether what is there is an array, or a group of one, which another one may replace; or an empty folder."""
+    """Return whether there is an array, or a group of one, which another one may replace; or an empty folder."""
     try:
         return _is_array(folder) or (zarr3.node_of(folder) is not None and len(zarr3.arrays_in(folder)) <= 1)
     except (zarr3.DamagedError, OSError):

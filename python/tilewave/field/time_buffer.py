@@ -1,4 +1,4 @@
-"""What a field was at time steps before the current one."""
+"""This file has what a field was at time steps before the current one."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ class TimeBuffer:
         return self._view(0)
 
     def _view(self, back):
-        """As `Field._view`, so many steps further back: what gives a field its first values gives them to this, too."""
+        """Return the view that `Field._view` gives, so many steps further back: what gives a field its first values
+        gives them to this, too."""
         return self.field._view(self.back + back)
 
     @collective("tw.TimeBuffer.gather")

@@ -16,7 +16,7 @@ from tilewave.not_numpy import NotNumPy
 
 
 def values_at(field, subscripts):
-    """What elements of a rolling-window field are before a run.
+    """Return what elements of a rolling-window field are before a run.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def _evaluate(values, init, index, points):
 
 
 def problem_of(step):
-    """What a local step raises, for a later agreement; None where all is well."""
+    """Return what a local step raises, for a later agreement; None where all is well."""
     try:
         step()
     except Exception as problem:
@@ -82,7 +82,7 @@ def problem_of(step):
 
 
 def as_index_error(call):
-    """Of an error of all ranks, the kind that says which it is: a wrong subscript is an IndexError, too."""
+    """Return an error of all ranks as the kind that says which it is: a wrong subscript is an IndexError, too."""
     try:
         return call()
     except ConfigError as error:

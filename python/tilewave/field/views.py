@@ -22,13 +22,13 @@ class Memory:
         self._field, self._owner = weakref.ref(field), owner
 
     def left(self):
-        """Whether the field's values have moved elsewhere."""
+        """Return whether the field's values have moved elsewhere."""
         field = self._field()
         return field is not None and not field.closed and field._storage.version != self.version
 
 
 def is_stale_view(array):
-    """Whether a NumPy array is a view of what a field was, before a run moved its values."""
+    """Return whether a NumPy array is a view of what a field was, before a run moved its values."""
     base = array.base
     while isinstance(base, np.ndarray):
         base = base.base

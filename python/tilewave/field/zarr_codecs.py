@@ -1,4 +1,4 @@
-"""What undoes the codecs of Zarr's chunks; each stops at so many bytes as a chunk may have."""
+"""This file has what undoes the codecs of Zarr's chunks; each stops at so many bytes as a chunk may have."""
 
 import importlib
 import zlib
@@ -9,7 +9,7 @@ CODECS = "bytes, transpose, gzip, zstd, crc32c"
 
 
 class DamagedError(ValueError):
-    """What is stored is not what it should be."""
+    """The stored bytes are not what they should be."""
 
 
 def _with_standard_library(module, data, most):

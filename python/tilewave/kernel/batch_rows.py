@@ -238,7 +238,7 @@ class BatchRows:
             self._over(room, rest, {**xs, room.axes[n]: x}, do)
 
     def _pack(self, room):
-        """What is there before the points of a block."""
+        """Pack what is there before the points of a block."""
         if room.buffer.kind not in ("outer", "packed"):
             return
         place = self._writer(room)
@@ -340,7 +340,7 @@ class BatchRows:
         return (begin, least(build, low, end)), (greatest(build, greatest(build, low, high), begin), end)
 
     def _subscripts(self, room, xs):
-        """Of what a point of the inner loops writes."""
+        """Return the subscripts of what a point of the inner loops writes."""
         writer = self._writer(room)
         return {k: self.build.add(x, I64(writer.along[self.nest.inner[k]])) for k, x in enumerate(xs)}
 

@@ -26,7 +26,7 @@ def folder():
 
 
 def find(key):
-    """What is stored for a key, or None."""
+    """Return what is stored for a key, or None."""
     return file_cache.find(key, SUFFIX)
 
 

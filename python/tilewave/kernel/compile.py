@@ -176,7 +176,7 @@ class Kernel:
         return self._engine
 
     def pack(self, scalars=None, tables=None):
-        """What the row function is given as ``env``: pass the address, keep the array alive.
+        """Return what the row function is given as ``env``: pass the address, keep the array alive.
 
         Parameters
         ----------
@@ -237,7 +237,7 @@ def makes_vectors(nest, dtype_of, scalars=None, **choices):
 
 
 def _recipe(nest, dtype_of, scalars=None, *, captured=None, shapes=None, in_place=False, bests=(), **choices):
-    """What a kernel of a nest's body is made from.
+    """Return what a kernel of a nest's body is made from.
 
     Parameters
     ----------

@@ -1,4 +1,5 @@
-"""What a kernel gets in addition to pointers: scalars, extents and strides of its tables, byte tables of some."""
+"""This file has what a kernel gets in addition to pointers: scalars, extents and strides of its tables, byte tables of
+some."""
 
 import numpy as np
 

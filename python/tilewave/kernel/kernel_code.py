@@ -40,7 +40,7 @@ ROW, ROWS = "tilewave_row", "tilewave_rows"
 
 @dataclass(frozen=True)
 class Choices:
-    """What a row function is made for, in addition to the body and its types.
+    """Hold what a row function is made for, in addition to the body and its types.
 
     ``steps`` has for each place the elements from point to point, None where that is known at run
     time only. ``long_rows``: rows have hundreds of points, so that those left over after whole vectors do not count.
@@ -83,7 +83,8 @@ class Row:
 
 
 class Vectors(NamedTuple):
-    """What the processor has: vectors, and those whose lanes are rows; how far ahead these ask for memory to write."""
+    """Hold what the processor has: vectors, and those whose lanes are rows; how far ahead these ask for memory to
+    write."""
 
     vector_bytes: int
     lane_bytes: int
@@ -350,7 +351,7 @@ class _Frame:
         return [key for key in self.written() if key not in self.bests.unstored]
 
     def follows(self, carried):
-        """Whether each carried place is one step behind its writer in memory."""
+        """Return whether each carried place is one step behind its writer in memory."""
         build, follows = self.build_at, I1(1)
         for key, writer in carried.items():
             kind = ir_type(self.dtypes[key[0]])
@@ -390,7 +391,7 @@ class _Frame:
             phi.add_incoming(self.body.state.cells[carried[key]].ir, latch)
 
     def is_invariant(self, place):
-        """Whether all points of a row read one element that none of them writes."""
+        """Return whether all points of a row read one element that none of them writes."""
         return self.independent and not place.written and self.steps[place.key] == 0
 
     def translate(self, known, inner=None):
@@ -482,7 +483,7 @@ class _Frame:
             self.marked(store, key[0])
 
     def _leave(self, site):
-        """What a raising point does: keep what it stored, return where and why."""
+        """Emit what a raising point does: keep what it stored, return where and why."""
         self.leaves += 1
         if self.body is not None:
             self.write_back(key for key in self.stored() if key in self.body.state.stored)

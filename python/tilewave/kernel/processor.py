@@ -1,4 +1,5 @@
-"""What kernels use of the processor: its vectors, its permutation of bytes, how far ahead it fetches; its code."""
+"""This file has what kernels use of the processor: its vectors, its permutation of bytes, how far ahead it fetches; its
+code."""
 
 import contextlib
 import ctypes

@@ -1,4 +1,4 @@
-"""What object code depends on but for a body, its types and choices: files, libraries and the processor."""
+"""This file has what object code depends on beside a body, its types and choices: files, libraries, the processor."""
 
 import functools
 import hashlib

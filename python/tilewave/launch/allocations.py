@@ -1,4 +1,5 @@
-"""What batch systems have given the job that this process belongs to, read from the environment that they set."""
+"""This file has what batch systems have given the job that this process belongs to, read from the environment that they
+set."""
 
 from __future__ import annotations
 

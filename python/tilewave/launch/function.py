@@ -26,7 +26,7 @@ JOB = "job"  # for hosts: those of the job that this process is in
 
 
 class Ended(NamedTuple):
-    """What became of the call on one rank.
+    """Hold what became of the call on one rank.
 
     Attributes
     ----------

@@ -107,7 +107,7 @@ def shares(slots: Sequence[tuple[str, int]], ranks: int) -> list[tuple[str, int]
 
 @dataclasses.dataclass(frozen=True)
 class Allocation:
-    """What a batch system has given the job that this process belongs to.
+    """Hold what a batch system has given the job that this process belongs to.
 
     Attributes
     ----------

@@ -61,7 +61,7 @@ def find_mpiexec():
 
 
 def is_open_mpi(mpiexec):
-    """Whether `mpiexec` belongs to Open MPI, whose options differ from Hydra's."""
+    """Return whether `mpiexec` belongs to Open MPI, whose options differ from Hydra's."""
     try:
         done = processes.answer([mpiexec, "--version"], 30)
     except subprocess.TimeoutExpired:
@@ -125,7 +125,7 @@ def _means_to_hosts():
 
 @dataclasses.dataclass
 class Command:
-    """What a launch runs.
+    """Hold what a launch runs.
 
     Attributes
     ----------

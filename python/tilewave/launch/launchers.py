@@ -1,5 +1,5 @@
-"""What launched this process, if anything: how its ranks find each other, which decides the MPI; a launcher that it
-cannot talk to is refused, and a program that a rank has started belongs to no launch.
+"""This file has what launched this process, if anything: how its ranks find each other, which decides the MPI; a
+launcher that it cannot talk to is refused, and a program that a rank has started belongs to no launch.
 """
 
 import os
@@ -99,7 +99,7 @@ def leave_launch_of_parent():
 
 
 def _connection():
-    """What names this process's connection to mpiexec; None where it has none."""
+    """Return what names this process's connection to mpiexec; None where it has none."""
     if "PMI_FD" not in os.environ:  # by PMIx, to which it has to connect
         return " ".join(os.environ.get(name, "") for name in ("PMIX_NAMESPACE", "PMIX_RANK"))
     try:

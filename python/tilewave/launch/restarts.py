@@ -134,7 +134,7 @@ def _why_not(folder, done, times):
 
 
 def answering(hosts):
-    """Those of some hosts that start a program, by the means that start ranks there."""
+    """Return the hosts that start a program, by the means that start ranks there."""
     tag, end = uuid.uuid4().hex, time.monotonic() + ANSWER_S
     env = {**os.environ, processes.TAG: "/".join(filter(None, [os.environ.get(processes.TAG), tag]))}
     started = {}

@@ -1,4 +1,4 @@
-"""What launchers set in the environment of the ranks that they start, and the error of a launch."""
+"""This file has what launchers set in the environment of the ranks that they start, and the error of a launch."""
 
 import re
 
@@ -20,4 +20,4 @@ def number(text: str) -> int | None:
 
 
 class LaunchError(ValueError):
-    """What was asked for cannot be started."""
+    """The launch that was asked for cannot be started."""

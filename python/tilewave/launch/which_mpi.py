@@ -63,7 +63,7 @@ def given():
 
 
 def _given_to_mpi4py():
-    """What tells mpi4py's wheel which library to load."""
+    """Return what tells mpi4py's wheel which library to load."""
     for path in os.environ.get("MPI4PY_LIBMPI", "").split(os.pathsep):
         if "/" in path and os.path.isfile(path):
             return os.path.abspath(path)
@@ -127,7 +127,7 @@ def brought(names, folders):
 
 
 def is_open(path):
-    """Whether a library is Open MPI's: all of its own names that others see begin alike."""
+    """Return whether a library is Open MPI's: all of its own names that others see begin alike."""
     if not os.path.getsize(path):  # nothing to map; no library, either, as loading it says
         return False
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as all_:

@@ -56,7 +56,7 @@ doors([sys.modules[__name__]])
 
 
 def __getattr__(name: str) -> Any:
-    """What NumPy and SciPy have in addition: the error says what to use."""
+    """Refuse what NumPy and SciPy have in addition: the error says what to use."""
     if name in WAYS:
         raise AttributeError(f"tilewave.linalg.{name} is not there; allowed: {WAYS[name]}")
     raise AttributeError(f"module 'tilewave.linalg' has no attribute {name!r}")

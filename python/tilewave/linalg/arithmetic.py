@@ -1,4 +1,4 @@
-"""What operators of matrices do: products, sums, elements and parts."""
+"""This file has what operators of matrices do: products, sums, elements and parts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def converted(a, dtype):
 
 
 def dtype_of_result(call, ufunc, operands):
-    """As NumPy promotes them; raises ConfigError for what no matrix has."""
+    """Return the dtype that NumPy promotes both to; raises ConfigError for what no matrix has."""
     try:
         with np.errstate(all="ignore"):
             samples = [np.empty(0, x.dtype) if getattr(x, "shape", ()) else x for x in operands]
@@ -270,6 +270,6 @@ def diagonal(a, offset):
 
 
 def set_operators():
-    """What the operators of matrices do: it needs matrices."""
+    """Set what the operators of matrices do: it needs matrices."""
     for function in (combined, multiplied, taken, put, diagonal):
         setattr(Operators, f"_{function.__name__}", staticmethod(function))

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from tilewave import _core
+from tilewave.choices import takes
 from tilewave.context.collective import collective, holds_context
 from tilewave.errors import ConfigError
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_bool
+from tilewave.linalg.choices import FactorChoices
 from tilewave.linalg.factors import factored, refused, with_sides
 from tilewave.linalg.matrix import Matrix
 from tilewave.linalg.operators import Operators
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from typing_extensions import Unpack
 
     from tilewave.annotations import Array, Collective, Number
     from tilewave.context.context import Context
@@ -96,20 +98,15 @@ class CholeskyFactor(Matrix):
 
 
 @collective("tw.linalg.cholesky")
+@takes(FactorChoices)
 def cholesky(
     a: Matrix,
     lower: bool = True,
     *,
-    grid: Sequence[int] | None = None,
-    block: int | None = None,
-    lookahead: int | None = None,
-    tree: str | None = None,
-    algorithm: str = "auto",
-    weights: Sequence[int] | None = None,
-    memory: int | None = None,
     check: bool = True,
     overwrite_a: bool = False,
     context: Context | None = None,
+    **choices: Unpack[FactorChoices],
 ) -> Collective[CholeskyFactor]:
     """The Cholesky factor of a Hermitian positive definite matrix; collective.
 
@@ -148,11 +145,9 @@ def cholesky(
     """
     require_bool("cholesky", "check", check)
     require_bool("cholesky", "lower", lower)
-    wish = {"grid": grid, "block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
-    wish["weights"] = weights
     if not lower:
         a = a.conj().T if isinstance(a, np.ndarray) else a.H if isinstance(a, Operators) else a
-    given = context, a, wish, memory, f"check={check}, lower={lower}", overwrite_a
+    given = context, a, choices, f"check={check}, lower={lower}", overwrite_a
     made = yield from factored("cholesky", "cholesky", CholeskyFactor, *given)
     if made.info and check:
         text = (

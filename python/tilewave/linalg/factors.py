@@ -1,4 +1,5 @@
-"""What factors of distributed matrices have in common: their calls of the core, right-hand sides, reports."""
+"""This file has what factors of distributed matrices have in common: their calls of the core, right-hand sides,
+reports."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ class FactorReport(WithPrediction):
 
     @classmethod
     def _of(cls, context, plan, done, name="solve"):
-        """Of the core's; `name`: what ran."""
+        """Return the report of a core's; `name`: what ran."""
         return cls(plan, tuple(done.moved), done.memory_bytes, *cls._how(context, name, plan, done))
 
     def __str__(self) -> str:
@@ -77,7 +78,7 @@ def refused(context, kind, info, text):
     return context._shared(error)
 
 
-def factored(name, kind, make, context, a, wish, memory, text="", overwrite=False):
+def factored(name, kind, make, context, a, choices, text="", overwrite=False):
     """Factor a matrix by block columns; part of a collective call.
 
     Parameters
@@ -86,8 +87,8 @@ def factored(name, kind, make, context, a, wish, memory, text="", overwrite=Fals
         Of the call, for errors; the core's: "cholesky", "lu" or "qr".
     make : class
         Of the factor.
-    wish : dict
-        The choices of a `FactorPlan` that the caller has made.
+    choices : dict
+        Those of a `FactorPlan` that the caller has made, and `memory`.
     text : str
         What else must be equal on all ranks.
     overwrite : bool
@@ -105,7 +106,7 @@ def factored(name, kind, make, context, a, wish, memory, text="", overwrite=Fals
     require_matrix(name, "a", a, context)
     if kind != "qr":
         require_square(name, a)
-    options = options_of(name, FactorPlan, wish, memory)
+    options = options_of(name, FactorPlan, choices)
     call = _core.linalg.Factorization(name, kind, a._storage, options, blas())
     yield f"{a._identity()}; {call.text}; overwrite_a={overwrite}{text and '; '}{text}"
     plans = yield from ranked(context, call)
@@ -132,7 +133,8 @@ def used_alone(plan):
 
 
 def with_sides(name, factor, b, make, text=""):
-    """What becomes of right-hand sides by `make(storage)`, a run of the core; a part of a collective call, its last.
+    """Return what becomes of right-hand sides by `make(storage)`, a run of the core; a part of a collective call, its
+    last.
 
     Returns
     -------

@@ -77,5 +77,5 @@ def load(
 
 
 def set_files() -> None:
-    """What `Matrix.save` does: it needs matrices."""
+    """Set what `Matrix.save` does: it needs matrices."""
     Operators._saved = staticmethod(saved)

@@ -1,4 +1,4 @@
-"""What a new matrix is given: its shape, dtype and elements."""
+"""This file has what a new matrix is given: its shape, dtype and elements."""
 
 import itertools
 import math

@@ -81,7 +81,7 @@ def layout_of(what, shape, ranks, name, block, grid, weights=None):
 
 
 def _weights(what, given, ranks):
-    """Those of unequal ranks; empty: ranks have as much."""
+    """Return the weights of unequal ranks; empty: ranks have as much."""
     if given is None:
         return ()
     found, most = whole_numbers(given), _core.limits["weight"]

@@ -7,18 +7,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilewave import _core
+from tilewave.choices import takes
 from tilewave.context.collective import collective
 from tilewave.linalg.arrays import dtype_for, entered, entered_sides, left
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_bool, require_matrix, require_sides, require_square, transpose_of
+from tilewave.linalg.choices import SolveChoices, SquareChoices
 from tilewave.linalg.factors import FactorReport, SingularMatrix, made_of, refused, used_alone
 from tilewave.linalg.least_squares import cond_of, layout_like, matrix_of
 from tilewave.linalg.matrix import Matrix, as_matrix
 from tilewave.linalg.plan import FactorPlan, looked_up, options_of, ranked
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import TypeVar
+
+    from typing_extensions import Unpack
 
     from tilewave.annotations import Array, Collective
     from tilewave.context.context import Context
@@ -27,18 +30,14 @@ if TYPE_CHECKING:
 
 
 @collective("tw.linalg.lstsq")
+@takes(SquareChoices)
 def lstsq(
     a: Matrix,
     b: B,
     cond: float | None = None,
     *,
-    grid: Sequence[int] | None = None,
-    block: int | None = None,
-    lookahead: int | None = None,
-    tree: str | None = None,
-    algorithm: str = "auto",
-    memory: int | None = None,
     context: Context | None = None,
+    **choices: Unpack[SquareChoices],
 ) -> Collective[tuple[B, Array, int, None]]:
     """x with the least norm of a x - b, and of several such x the least one, by QR factors; collective.
 
@@ -80,8 +79,7 @@ def lstsq(
     require_matrix("lstsq", "a", a, context)
     require_sides("lstsq", a, b, a.shape[0])
     bound = cond_of("lstsq", cond, a.shape, a.dtype)
-    wish = {"grid": grid, "block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
-    options, shape_of_x = options_of("lstsq", FactorPlan, wish, memory), (a.shape[1], b.shape[1])
+    options, shape_of_x = options_of("lstsq", FactorPlan, choices), (a.shape[1], b.shape[1])
     layout = layout_like(b.layout, shape_of_x, context.size)
     given = a._storage, b._storage, layout._core(shape_of_x), bound, options, blas()
     call = _core.linalg.LeastSquaresCall("lstsq", *given)
@@ -112,6 +110,7 @@ def _entered(call, a, b, context):
 
 
 @collective("tw.linalg.solve_triangular")
+@takes(SolveChoices)
 def solve_triangular(
     a: Matrix,
     b: B,
@@ -119,11 +118,8 @@ def solve_triangular(
     lower: bool = False,
     unit_diagonal: bool = False,
     *,
-    block: int | None = None,
-    lookahead: int | None = None,
-    tree: str | None = None,
-    memory: int | None = None,
     context: Context | None = None,
+    **choices: Unpack[SolveChoices],
 ) -> Collective[B]:
     """x of op(a) x = b, with one triangle of a; collective.
 
@@ -170,8 +166,7 @@ def solve_triangular(
     op = transpose_of("solve_triangular", "trans", trans)
     require_bool("solve_triangular", "lower", lower)
     require_bool("solve_triangular", "unit_diagonal", unit_diagonal)
-    wish = {"block": block, "lookahead": lookahead, "tree": tree}
-    options = options_of("solve_triangular", FactorPlan, wish, memory)
+    options = options_of("solve_triangular", FactorPlan, choices)
     system = _core.linalg.TriangularSystem(not lower, op, bool(unit_diagonal))
     call = _core.linalg.TriangularSolution("solve_triangular", a._storage, b._storage, system, options, blas())
     text = f"trans={op}, lower={lower}, unit_diagonal={unit_diagonal}, {call.text}"

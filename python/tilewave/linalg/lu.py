@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from tilewave import _core
+from tilewave.choices import takes
 from tilewave.context.collective import collective, holds_context, ready
 from tilewave.linalg.arrays import entered, entered_sides, left
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_sides, transpose_of
+from tilewave.linalg.choices import FactorChoices, SquareChoices
 from tilewave.linalg.factors import SingularMatrix, factored, made_of, refused, with_sides
 from tilewave.linalg.matrix import Matrix, as_matrix
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from typing_extensions import Unpack
 
     from tilewave.annotations import Array, Collective
     from tilewave.context.context import Context
@@ -117,18 +119,13 @@ class LuFactor(Matrix):
 
 
 @collective("tw.linalg.lu")
+@takes(FactorChoices)
 def lu(
     a: Matrix,
     *,
-    grid: Sequence[int] | None = None,
-    block: int | None = None,
-    lookahead: int | None = None,
-    tree: str | None = None,
-    algorithm: str = "auto",
-    weights: Sequence[int] | None = None,
-    memory: int | None = None,
     overwrite_a: bool = False,
     context: Context | None = None,
+    **choices: Unpack[FactorChoices],
 ) -> Collective[LuFactor]:
     """LU factors of a square matrix with partial pivoting; collective.
 
@@ -174,22 +171,16 @@ def lu(
     -----
     Collective. The owner of the next panel updates, factors and sends it before the rest is updated (look-ahead).
     """
-    wish = {"grid": grid, "block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
-    wish["weights"] = weights
-    return (yield from factored("lu", "lu", LuFactor, context, a, wish, memory, overwrite=overwrite_a))
+    return (yield from factored("lu", "lu", LuFactor, context, a, choices, overwrite=overwrite_a))
 
 
 @collective("tw.linalg.inv")
+@takes(SquareChoices)
 def inv(
     a: Matrix,
     *,
-    grid: Sequence[int] | None = None,
-    block: int | None = None,
-    lookahead: int | None = None,
-    tree: str | None = None,
-    algorithm: str = "auto",
-    memory: int | None = None,
     context: Context | None = None,
+    **choices: Unpack[SquareChoices],
 ) -> Collective[Matrix]:
     """The inverse of a square matrix, by its LU factors; collective.
 
@@ -220,8 +211,7 @@ def inv(
     """
     array = a.shape if isinstance(a, np.ndarray) else None
     a = entered("inv", "a", (yield from as_matrix(a)), context)
-    wish = {"grid": grid, "block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
-    factor = yield from factored("inv", "lu", LuFactor, context, a, wish, memory)
+    factor = yield from factored("inv", "lu", LuFactor, context, a, choices)
     if factor.info:
         raise _singular("inv", context, factor.info)
     core = factor._factor

@@ -6,22 +6,25 @@ import numbers
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tilewave import _core
+from tilewave.choices import takes
 from tilewave.context.collective import collective
 from tilewave.errors import ConfigError
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_matrix, transpose_of
+from tilewave.linalg.choices import ProductChoices
 from tilewave.linalg.layout import Layout, layout_of
 from tilewave.linalg.matrix import Matrix, require_no_factor
 from tilewave.linalg.plan import MatmulPlan, MatmulReport, options_of, ranked
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from typing_extensions import Unpack
 
     from tilewave.annotations import Collective, Number
     from tilewave.context.context import Context
 
 
 @collective("tw.linalg.matmul")
+@takes(ProductChoices)
 def matmul(
     a: Matrix,
     b: Matrix,
@@ -29,18 +32,9 @@ def matmul(
     *,
     alpha: Number = 1.0,
     beta: Number = 0.0,
-    trans_a: str = "N",
-    trans_b: str = "N",
-    algorithm: str = "auto",
-    lookahead: int | None = None,
-    panel: int | None = None,
-    tree: str | None = None,
-    pending: bool | None = None,
-    weights: Sequence[int] | None = None,
-    memory: int | None = None,
-    layout: str | Layout | None = None,
     plan: MatmulPlan | None = None,
     context: Context | None = None,
+    **choices: Unpack[ProductChoices],
 ) -> Collective[Matrix]:
     """C = alpha op(A) op(B) + beta C, with the communication hidden; collective.
 
@@ -93,10 +87,9 @@ def matmul(
     -----
     Collective. NaN and infinity spread as in BLAS. Rates of the BLAS are measured at first use of a shape.
     """
-    choices = {"algorithm": algorithm, "tree": tree, "lookahead": lookahead, "panel": panel, "pending": pending}
-    choices["weights"] = weights
-    options = options_of("matmul", MatmulPlan, choices if plan is None else _of_plan(plan, choices), memory)
-    call, c = _asked(context, (a, b, c), options, alpha, beta, trans_a, trans_b, layout)
+    operands = {name: choices.pop(name) for name in ("trans_a", "trans_b", "layout")}
+    options = options_of("matmul", MatmulPlan, choices if plan is None else _of_plan(plan, choices))
+    call, c = _asked(context, (a, b, c), options, alpha, beta, **operands)
     yield call.text
     plans = yield from ranked(context, call.core)
     done = context._together(call.core.run, plans)
@@ -107,23 +100,15 @@ def matmul(
 
 
 @collective("tw.linalg.plan_matmul")
+@takes(ProductChoices)
 def plan_matmul(
     a: Matrix,
     b: Matrix,
     c: Matrix | None = None,
     *,
     beta: Number = 0.0,
-    trans_a: str = "N",
-    trans_b: str = "N",
-    algorithm: str = "auto",
-    lookahead: int | None = None,
-    panel: int | None = None,
-    tree: str | None = None,
-    pending: bool | None = None,
-    weights: Sequence[int] | None = None,
-    memory: int | None = None,
-    layout: str | Layout | None = None,
     context: Context | None = None,
+    **choices: Unpack[ProductChoices],
 ) -> Collective[MatmulPlan]:
     """How `matmul` would compute a product; nothing is computed. Collective.
 
@@ -142,10 +127,8 @@ def plan_matmul(
     ConfigError
         On every rank, as `matmul`.
     """
-    choices = {"algorithm": algorithm, "tree": tree, "lookahead": lookahead, "panel": panel, "pending": pending}
-    choices["weights"] = weights
-    options = options_of("matmul", MatmulPlan, choices, memory)
-    call, _ = _asked(context, (a, b, c), options, 1.0, beta, trans_a, trans_b, layout)
+    operands = {name: choices.pop(name) for name in ("trans_a", "trans_b", "layout")}
+    call, _ = _asked(context, (a, b, c), options_of("matmul", MatmulPlan, choices), 1.0, beta, **operands)
     yield call.text
     return MatmulPlan._of((yield from ranked(context, call.core)), context)
 
@@ -191,9 +174,9 @@ def _of_plan(plan, given):
     """The choices of a plan, besides which none may be given; raises ConfigError."""
     if not isinstance(plan, MatmulPlan):
         raise ConfigError(f"matmul: plan: given {type(plan).__name__}; allowed: what plan_matmul gave, None")
-    if more := [name for name, value in given.items() if value not in (None, "auto")]:
+    if more := [name for name, value in given.items() if value not in (None, "auto") and name != "memory"]:
         raise ConfigError(f"matmul: plan was given with {', '.join(more)}; allowed: one of them")
-    return plan._choices() | {"weights": plan.weights}
+    return plan._choices() | {"weights": plan.weights, "memory": given["memory"]}
 
 
 def _natural(a, b, shape, ranks, of_a, of_b):

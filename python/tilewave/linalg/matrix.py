@@ -146,7 +146,7 @@ class Matrix(Operators):
         return made
 
     def to_scalapack(self, blacs_context: int = _NO_CONTEXT) -> tuple[Array, Array]:
-        """What ScaLAPACK wants to know: a descriptor, and this rank's part without a copy.
+        """Return what ScaLAPACK wants to know: a descriptor, and this rank's part without a copy.
 
         Parameters
         ----------
@@ -182,11 +182,11 @@ class Matrix(Operators):
             ) from None
 
     def _text(self):
-        """What plans depend on."""
+        """Return what plans depend on."""
         return f"{self.shape} {self.dtype}, {self.layout}{self._source}"
 
     def _identity(self):
-        """What must be equal on all ranks: that it is the same matrix, too."""
+        """Return what must be equal on all ranks: that it is the same matrix, too."""
         return f"matrix {self._number}, {self._text()}"
 
     @property
@@ -291,7 +291,7 @@ class Transposed(Operators):
         self.shape, self.dtype, self.context = matrix.shape[::-1], matrix.dtype, matrix.context
 
     def _identity(self):
-        """As `Matrix._identity`."""
+        """Return what must be equal on all ranks: that it is the same matrix, too."""
         return f"{self.op} of {self.matrix._identity()}"
 
     @property
@@ -371,7 +371,7 @@ class Transposed(Operators):
 
 
 def as_matrix(given):
-    """What is given, but of a transposed matrix one of its own; a part of a collective call."""
+    """Return what is given, but of a transposed matrix one of its own; a part of a collective call."""
     return (yield from given._moved()) if isinstance(given, Transposed) else given
 
 

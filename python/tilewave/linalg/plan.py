@@ -21,7 +21,7 @@ from tilewave.value import with_declared
 MOST_LISTED = 12
 
 
-def options_of(call, kind, given, memory):
+def options_of(call, kind, given):
     """The core's options of a call, checked by type and range; None and "auto" are left to be chosen.
 
     Parameters
@@ -29,7 +29,7 @@ def options_of(call, kind, given, memory):
     kind : class
         MatmulPlan or FactorPlan.
     given : dict
-        Choices by name.
+        Choices by name, and `memory`.
     """
     options = kind._options()
     for (name, default, *_), values in zip(kind._declared, kind._values, strict=True):
@@ -39,6 +39,7 @@ def options_of(call, kind, given, memory):
     options.weights = None if weights is None else whole_numbers(weights)
     if weights is not None and options.weights is None:
         raise ConfigError(f"{call}: weights: given {shown(weights)}; allowed: for each rank an integer, or none")
+    memory = given["memory"]
     require_integer(call, "memory", memory, 0)
     options.memory = None if memory is None else int(memory)
     return options
@@ -81,7 +82,7 @@ def ranked(context, call):
 
 
 class _PlanOfMatrices:
-    """What plans of products and factors have in common: choices, and what they were compared with."""
+    """Hold what plans of products and factors have in common: choices, and what they were compared with."""
 
     if TYPE_CHECKING:
         memory_bytes: int
@@ -96,7 +97,7 @@ class _PlanOfMatrices:
 
     @classmethod
     def _of(cls, ranked, context):
-        """Of the core's plans of a call, the fastest first; made once."""
+        """Return the plan of the core's plans of a call, the fastest first; it is made once."""
         if ranked.shown is None:
             best, *_ = plans = ranked.plans
             known_of = {name: getattr(best, name) for name, *_ in cls._declared} | cls._more(best)
@@ -108,7 +109,7 @@ class _PlanOfMatrices:
 
     @classmethod
     def _more(cls, plan):
-        """What else a plan of the core says."""
+        """Return what else a plan of the core says."""
         return {}
 
     @staticmethod
@@ -136,7 +137,7 @@ class _PlanOfMatrices:
         return "\n".join([self._sentence(), str(self), *self._lines_of_compared()])
 
     def _sentence(self):
-        """What was chosen, and why, in words."""
+        """Return what was chosen, and why, in words."""
         how = "one rank computes all" if self.ranks == 1 else self._how()
         count = len(self.compared)
         why = f", because this is predicted to be the fastest of {count} plans" if count > 1 else ""
@@ -280,7 +281,7 @@ class FactorPlan(_PlanOfMatrices):
 
 
 class WithPrediction(WithComparison):
-    """What reports of runs of matrix schedules have in common: `_predict` and `timeline`."""
+    """Hold what reports of runs of matrix schedules have in common: `_predict` and `timeline`."""
 
     _found = None
 

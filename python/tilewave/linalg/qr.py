@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from tilewave import _core
+from tilewave.choices import takes
 from tilewave.context.collective import collective, holds_context
 from tilewave.errors import ConfigError
 from tilewave.linalg.arrays import entered_sides, left
 from tilewave.linalg.blas import blas
 from tilewave.linalg.checks import require_one_of, transpose_of
+from tilewave.linalg.choices import FactorChoices
 from tilewave.linalg.factors import FactorReport, factored, with_sides
 from tilewave.linalg.layout import by_block_columns, of_factor
 from tilewave.linalg.least_squares import solved_by_qr
 from tilewave.linalg.matrix import Matrix, as_matrix
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
+
+    from typing_extensions import Unpack
 
     from tilewave.annotations import Array, Collective
     from tilewave.context.context import Context
@@ -161,19 +165,14 @@ class QrFactor(Matrix):
 
 
 @collective("tw.linalg.qr")
+@takes(FactorChoices)
 def qr(
     a: Matrix,
     mode: str = "economic",
     *,
-    grid: Sequence[int] | None = None,
-    block: int | None = None,
-    lookahead: int | None = None,
-    tree: str | None = None,
-    algorithm: str = "auto",
-    weights: Sequence[int] | None = None,
-    memory: int | None = None,
     overwrite_a: bool = False,
     context: Context | None = None,
+    **choices: Unpack[FactorChoices],
 ) -> Collective[QrFactor]:
     """QR factors of a matrix of any shape by Householder reflections; collective.
 
@@ -208,9 +207,7 @@ def qr(
     multiplied with. The owner of the next panel updates, factors and sends it before the rest is updated (look-ahead).
     """
     require_one_of("qr", "mode", "None" if mode is None else mode, MODES)
-    wish = {"grid": grid, "block": block, "lookahead": lookahead, "tree": tree, "algorithm": algorithm}
-    wish["weights"] = weights
-    given = context, a, wish, memory, f"mode {mode}", overwrite_a
+    given = context, a, choices, f"mode {mode}", overwrite_a
     made = yield from factored("qr", "qr", QrFactor, *given)
     made.mode = mode
     return made

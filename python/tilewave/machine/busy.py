@@ -1,4 +1,4 @@
-"""Whether other programs have this host's CPUs, as Linux tells it of the threads of this process."""
+"""Tell whether other programs have this host's CPUs, as Linux says it of the threads of this process."""
 
 from tilewave._core.measure import queued_s as queued_s
 

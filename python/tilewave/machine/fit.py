@@ -51,8 +51,8 @@ def interpolate(x, xs, ys):
 
 
 class Points:
-    """What is measured at each size so far. Others at work on the machine only add time: of two looks the shorter is
-    right.
+    """Hold what is measured at each size so far. Others at work on the machine only add time: of two looks the shorter
+    is right.
     """
 
     def __init__(self, sample):
@@ -69,7 +69,7 @@ class Points:
         return True
 
     def wrong(self, a, middle, b):
-        """By how much of itself the time in the middle is not on the line between two others."""
+        """Return by how much of itself the time in the middle is not on the line between two others."""
         at = self.found
         return abs(line(middle, (a, at[a].value), (b, at[b].value)) - at[middle].value) / at[middle].value
 

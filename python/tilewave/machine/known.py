@@ -30,7 +30,7 @@ SETTINGS = (
 
 
 def conditions(context):
-    """What a launch's numbers depend on, the same on every rank; collective."""
+    """Return what a launch's numbers depend on, the same on every rank; collective."""
     host = os.uname().nodename
     here = {"host": host, "cpus": len(_core.allowed_cpus()), "cpu": cpu_model()}
     ranks = allgather(context, here)
@@ -177,7 +177,7 @@ def startup_machine(context):
 
 
 def messages(context):
-    """What messages are taken to cost, and how that is known: a line of an explanation. Local."""
+    """Return what messages are taken to cost, and how that is known: a line of an explanation. Local."""
     core, found = context._core.machine(), context._machine
     hosts = list(core.host_of)[: context.size] or [0] * context.size
     date = found.conditions.get("date") if found is not None else None

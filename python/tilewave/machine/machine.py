@@ -64,7 +64,7 @@ def _no_points():
 @dataclasses.dataclass
 @with_declared("NUMBERS", _core.link_numbers)
 class Link(Value):
-    """What messages between two ranks cost, for one kind of neighbour.
+    """Hold what messages between two ranks cost, for one kind of neighbour.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class Link(Value):
 @dataclasses.dataclass
 @with_declared("NUMBERS", _core.machine_numbers)
 class Machine(Value):
-    """What messages, lanes and memory of one launch cost; made by `tilewave.measure`, or loaded.
+    """Hold what messages, lanes and memory of one launch cost; made by `tilewave.measure`, or loaded.
 
     A machine is a value: to change one changes no context. Setting an attribute that is not listed here raises
     ConfigError.
@@ -188,7 +188,7 @@ class Machine(Value):
 
     @classmethod
     def _from_core(cls, core, conditions):
-        """What a core machine knows, without measured curves."""
+        """Return what a core machine knows, without measured curves."""
         links = {}
         if len(set(core.host_of)) > 1:
             for kind in ("same_host", "other_host"):

@@ -132,7 +132,7 @@ def looked_up(context):
 
 
 def _takes_s(context):
-    """What measuring quickly takes."""
+    """Return what measuring quickly takes."""
     return BUDGET_S[True] * (1.0 if context.size > 1 else HAND_OVER + STEP + COPIES + MEMORY)
 
 

@@ -52,7 +52,7 @@ def looks_stale(context, plan, measured, messages):
 
 
 def misses(time_s, predicted_s):
-    """Whether a run took so much longer or shorter than predicted that some number must be wrong."""
+    """Return whether a run took so much longer or shorter than predicted that some number must be wrong."""
     return max(time_s, predicted_s) >= LEAST_S and not predicted_s < FACTOR * time_s < FACTOR * FACTOR * predicted_s
 
 

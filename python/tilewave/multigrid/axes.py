@@ -29,17 +29,17 @@ class Axis:
 
     @property
     def periodic(self):
-        """Whether the cell above the last one is the first."""
+        """Return whether the cell above the last one is the first."""
         return self.boundary[0] == "periodic"
 
     @property
     def uniform(self):
-        """Whether all cells have one length."""
+        """Return whether all cells have one length."""
         return bool((self.lengths == self.lengths[0]).all())
 
     @functools.cached_property
     def centres(self):
-        """Of the cells."""
+        """Return the centres of the cells."""
         return np.cumsum(self.lengths) - self.lengths / 2
 
     @functools.cached_property

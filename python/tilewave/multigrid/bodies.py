@@ -130,7 +130,7 @@ def take_ends(dims, axis, cells):
 
 
 def _children(transfers):
-    """Of a coarse cell: for each finer cell of it, along each axis "low", "high", or "" where the axis stays."""
+    """Return for each finer cell of a coarse one, along each axis "low", "high", or "" where the axis stays."""
     return itertools.product(*([""] if t == "same" else ["low", "high"] for t in transfers))
 
 
@@ -172,7 +172,7 @@ def restrict_following(halved, weights):
 
 @functools.cache
 def follow(halved, weights, masked):
-    """Of each pair of cells the lower one has the coarse value, the other one what weights make of it and the next."""
+    """Give the lower one of each pair of cells the coarse value, the other one what weights make of it and the next."""
     dims, lines = len(halved), []
     here = (0,) * dims
     for parity, pairs in itertools.groupby([(here, here), *weights], lambda pair: pair[0]):

@@ -1,4 +1,5 @@
-"""What couples cells: by axis and grid, the conductance of the faces between them over the square of the spacing.
+"""This file has what couples cells: by axis and grid, the conductance of the faces between them over the square of the
+spacing.
 
 Arrays count cells from 1. Element i of an axis is the face below cell i, the last one is above all cells. On grids with
 cells of several lengths, equations are multiplied by the volume of the cell in terms of the largest: so they are
@@ -60,7 +61,7 @@ def coarser_line(along, fine, coarse):
 
 
 def coarser_faces(faces, axis, fine, coarse):
-    """Of each coarse face: the finer faces in it, in parallel, and in series what lies between the centres.
+    """Return each coarse face: the finer faces in it, in parallel, and in series what lies between the centres.
 
     Parameters
     ----------
@@ -112,7 +113,7 @@ def coarser_cells(values, fine, coarse, but=None):
 
 
 def diagonal(faces, sigma):
-    """What each cell's value is multiplied by: its faces and sigma; 1 around the cells.
+    """Return what each cell's value is multiplied by: its faces and sigma; 1 around the cells.
 
     Where that is 0, there is no material, or one cell alone: some other number leaves 0 what is 0.
     """
@@ -127,7 +128,8 @@ def diagonal(faces, sigma):
 
 
 def operator_of(faces, sigma, axes):
-    """By offset of a neighbour what its value is multiplied by: of upper ones, and of the cell itself; see `galerkin`.
+    """Return by offset of a neighbour what its value is multiplied by: of upper ones, and of the cell itself; see
+    `galerkin`.
 
     Parameters
     ----------
@@ -165,7 +167,7 @@ def dense_matrix(operator):
 
 
 def shifted(values, steps, sign=1):
-    """Of the cells so many steps above; beyond the last ones are the first."""
+    """Return the cells so many steps above; beyond the last ones are the first."""
     for d, step in enumerate(steps):
         if step:
             values = np.roll(values, -sign * step, d)

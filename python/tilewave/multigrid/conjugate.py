@@ -103,14 +103,15 @@ class ConjugateGradients:
         return float(found["norm"]), *sums, report.measured.time_s
 
     def _product(self, uw, mixed, beta, image):
-        """That of the next direction u + beta p and A times it; `image` is that of p, `mixed` beta times u A p."""
+        """Return the product of the next direction u + beta p and A times it; `image` is that of p, `mixed` beta times
+        u A p."""
         if self._hermitian:
             return uw + 2 * mixed.real + abs(beta) ** 2 * image
         return uw + 2 * mixed + beta * beta * image
 
 
 def _stands(norms):
-    """Whether the norms of a number of iterations were all about the same."""
+    """Return whether the norms of a number of iterations were all about the same."""
     last = norms[-STANDING:]
     return len(last) == STANDING and max(last) <= SAME * min(last)
 

@@ -91,7 +91,7 @@ class Cycle:
             self._bind, self._bound = bind, known
 
     def norm(self):
-        """What gives the norm of the finest grid's residual, under the name "norm"."""
+        """Return what gives the norm of the finest grid's residual, under the name "norm"."""
         return self.residual(0, {"norm": reduction.norm("r")})
 
     def residual(self, level, reduce=None):
@@ -103,7 +103,7 @@ class Cycle:
         ]
 
     def wrap(self, level, of="u"):
-        """Of u or another field, around the cells what is at the other end of periodic axes."""
+        """Return nests that give u or another field, around the cells, what is at the other end of periodic axes."""
         axes = enumerate(self.levels[level].cells.axes)
         return [nest for d, axis in axes if axis.periodic for nest in self._wrap_along(level, d, axis.cells, of)]
 
@@ -188,7 +188,7 @@ class Cycle:
         return tuple(a.transfer(b) for a, b in zip(fine, coarse, strict=True))
 
     def _regular(self, level):
-        """Whether each coarse cell is two equal ones along each axis."""
+        """Return whether each coarse cell is two equal ones along each axis."""
         axes = self.levels[level].cells.axes
         return set(self._transfers(level)) == {"pairs"} and all(axis.uniform for axis in axes)
 
@@ -228,7 +228,7 @@ class Cycle:
 
 
 def _regular_weights(axes):
-    """Of the coarse cell itself, in addition to 3/4, in its lower and upper cells."""
+    """Return the weights of the coarse cell itself, in addition to 3/4, in its lower and upper cells."""
     weights = {}
     for name, axis in zip("xyz", axes, strict=False):
         low, high = np.zeros(axis.cells + 2), np.zeros(axis.cells + 2)

@@ -29,7 +29,8 @@ COARSE = ("auto", "average", "galerkin")
 
 
 def chosen(coarse, k, cut):
-    """What the coarse grids are; `cut`: the process grid if it keeps sweeps from reaching across corners, or None."""
+    """Return what the coarse grids are; `cut`: the process grid if it keeps sweeps from reaching across corners, or
+    None."""
     given.one_of("coarse", coarse, COARSE)
     if coarse == "galerkin" and cut:
         raise ConfigError(
@@ -42,7 +43,7 @@ def chosen(coarse, k, cut):
 
 
 def _jumps(k):
-    """Whether k jumps from one cell to the next, perhaps to 0."""
+    """Return whether k jumps from one cell to the next, perhaps to 0."""
     pairs = ((k.take(range(n - 1), axis), k.take(range(1, n), axis)) for axis, n in enumerate(k.shape))
     return any(((a != b) & (np.maximum(a, b) >= JUMP * np.minimum(a, b))).any() for a, b in pairs)
 
@@ -77,7 +78,7 @@ class Following:
         return tuple(sorted(o for o in self.operator if any(o)))
 
     def arrays(self):
-        """By offset what couples each cell and the one so far below it; the diagonal; with an element around."""
+        """Return by offset what couples each cell and the one so far below it; the diagonal; with an element around."""
         found = {o: _padded(-shifted(self.operator[o], o, -1)) for o in self.links}
         diagonal = self.operator[(0,) * len(self.axes)]
         return found, _padded(np.where(diagonal == 0, np.abs(diagonal).max(initial=0) or 1.0, diagonal))
@@ -128,8 +129,9 @@ def _add(a, b):
 
 
 def _interpolation(matrix, halved, shape):
-    """By parity and step: a cell is the mean of the neighbours that are interpolated before it, by what couples it to
-    them; along axes where it is a coarse cell, its neighbours' are added to these. What couples by the wrong sign is 0.
+    """Return the weights by parity and step: a cell is the mean of the neighbours that are interpolated before it, by
+    what couples it to them; along axes where it is a coarse cell, its neighbours' are added to these. What couples by
+    the wrong sign is 0.
     """
     zero = (0,) * len(shape)
     links = {o: np.maximum(-a, 0.0) for o, a in matrix.items() if o != zero}

@@ -1,4 +1,4 @@
-"""What a solver is given, checked."""
+"""This file has what a solver is given, checked."""
 
 import math
 import numbers
@@ -34,14 +34,14 @@ def read_spacing(spacing, shape):
 
 
 def sequence(given, *one):
-    """As a tuple, one of a kind as the only entry; empty where it is neither, which no check allows."""
+    """Return a tuple, one of a kind as the only entry; empty where it is neither, which no check allows."""
     if isinstance(given, one):
         return (given,)
     return tuple(given) if isinstance(given, tuple | list) or isinstance(given, np.ndarray) and given.ndim else ()
 
 
 def integer(value):
-    """Whether it is one."""
+    """Return whether it is one."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 

@@ -42,7 +42,7 @@ class History:
 
     @property
     def factor(self) -> float:
-        """By what a cycle reduced the residual, on average; NaN without cycles."""
+        """Return by what a cycle reduced the residual, on average; NaN without cycles."""
         if self.cycles < 1 or not self.norms[0]:
             return math.nan
         return (self.norms[-1] / self.norms[0]) ** (1 / self.cycles)

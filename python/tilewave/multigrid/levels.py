@@ -56,7 +56,7 @@ class Cells:
 
     @property
     def varies(self):
-        """Whether faces are arrays of all dimensions."""
+        """Return whether faces are arrays of all dimensions."""
         return isinstance(self.sigma, np.ndarray)
 
     @property
@@ -65,7 +65,7 @@ class Cells:
         return bodies.units(len(self.axes)) if self.varies else None
 
     def arrays(self):
-        """What couples cells, as `galerkin.Following.arrays`."""
+        """Return what couples cells, as `galerkin.Following.arrays`."""
         return dict(zip(self.links, self.faces, strict=True)), diagonal(self.faces, self.sigma)
 
     def coupling(self, axis):

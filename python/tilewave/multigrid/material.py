@@ -49,7 +49,7 @@ class Material:
         self.counts = np.bincount(self.regions.ravel())
 
     def means(self, values):
-        """Of each region, 0 for all other cells."""
+        """Return the mean of each region, 0 for all other cells."""
         at = self.regions.ravel()
         sums = np.bincount(at, values.real.ravel())
         if values.dtype.kind == "c":
@@ -75,7 +75,7 @@ class Material:
 
 
 def _connected(cells, boundary):
-    """By cell, the least index of a cell that its faces lead to."""
+    """Return for each cell the least index of a cell that its faces lead to."""
     found = np.arange(cells.size).reshape(cells.shape)
     pairs = []
     for axis, sides in enumerate(boundary):

@@ -315,7 +315,7 @@ class Poisson:
         return [float(values["norm"]) for values in report.history], report.measured.time_s
 
     def _outer(self, sigma):
-        """What the finest grid's operator has in place of that of abs(sigma)."""
+        """Return what the finest grid's operator has in place of that of abs(sigma)."""
         grid = self._levels[0]
         if not grid.cells.varies:
             return {"sigma": sigma}
@@ -449,7 +449,7 @@ def _require_room(shape, context):
 
 
 def _free(boundary):
-    """Whether no side fixes values."""
+    """Return whether no side fixes values."""
     return all(side != "dirichlet" for sides in boundary for side in sides)
 
 

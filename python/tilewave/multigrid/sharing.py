@@ -83,7 +83,7 @@ def _common(cells, parts):
 
 
 def _every(cells, ranks, dims, grid):
-    """Of how many blocks along each axis one has the cells of all."""
+    """Return of how many blocks along each axis one has the cells of all."""
     every = 1
     while every < ranks:
         taking_part = math.prod(-(-p // every) for p in grid) if grid else max(ranks / every**dims, 1)
@@ -94,7 +94,7 @@ def _every(cells, ranks, dims, grid):
 
 
 def grid_of(grid, dims, ranks):
-    """What was given as the process grid, checked."""
+    """Return what was given as the process grid, checked."""
     if grid is None:
         return None
     given = sequence(grid)

@@ -59,7 +59,8 @@ def outer_loops(nest):
 
 
 def buffers_of(nest, count, windows, downwards):
-    """What becomes of each array of a nest, of which `count` loops are a batch; None where some array has no place.
+    """Return what becomes of each array of a nest, of which `count` loops are a batch; None where some array has no
+    place.
 
     `windows`: the arrays that nobody reads after the run. `downwards`: by loop index.
     """
@@ -94,7 +95,7 @@ def buffers_of(nest, count, windows, downwards):
 
 
 def _is_computed_before(places, indices, downwards):
-    """Whether points read of an array only elements that are computed before them, or never."""
+    """Return whether points read of an array only elements that are computed before them, or never."""
     writers = [place for place in places if place.written]
     if len(writers) != 1 or not writers[0].always or writers[0].read:
         return False
@@ -164,7 +165,7 @@ class BatchNest(DerivedNest):
         return self.whole.parameters.ranks[table]
 
     def iteration_box(self, shapes):
-        """As of the whole nest."""
+        """Return the box of the whole nest."""
         loops = copy.copy(self)
         loops.indices = self.outer
         return ((0, 1),) * (len(self.indices) - len(self.outer)) + iteration_box(loops, shapes)

@@ -428,7 +428,7 @@ def _values(form, points):
 
 @dataclass(frozen=True)
 class Loops:
-    """What a run says of the loops in addition to the nest."""
+    """Hold what a run says of the loops in addition to the nest."""
 
     over: Any = None
     reverse: tuple[str, ...] = ()

@@ -80,8 +80,8 @@ def bounding_lookups(source, parameters):
 
 
 def cut_short(nest, shapes, ranges):
-    """What arrays that are only read leave out of what the written ones allow, as texts: a shape that is too small is
-    easily missed.
+    """Return what arrays that are only read leave out of what the written ones allow, as texts: a shape that is too
+    small is easily missed.
 
     Parameters
     ----------

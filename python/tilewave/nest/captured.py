@@ -24,7 +24,7 @@ MOST_INT = 2**31 - 1
 
 
 class Captured:
-    """What of a body is computed from outside numbers only, as far as it may be given at run time.
+    """Hold what of a body is computed from outside numbers only, as far as it may be given at run time.
 
     A number decides code where it is an exponent, a condition, or a divisor that makes a multiplication; there it stays
     compiled in.
@@ -147,7 +147,7 @@ def found_by(body):
 
 
 def has_changed(watched):
-    """Whether a name has come to mean another object."""
+    """Return whether a name has come to mean another object."""
     return any(scope.resolve(node) is not found for scope, node, found in watched)
 
 

@@ -49,7 +49,7 @@ class ChangedNest(Nest):
 
 
 def remembered(nest, key, make):
-    """What was made of a nest before, or is made now: once, where ranks are threads of one process."""
+    """Return what was made of a nest before, or is made now: once, where ranks are threads of one process."""
     with _making:
         if key not in nest.changed:
             while len(nest.changed) >= MOST_CHANGED:
@@ -209,12 +209,12 @@ class _Mirrored(ast.NodeTransformer):
 
 
 def scalars_of(nest, loops):
-    """Those of a changed nest that no caller gives."""
+    """Return the scalars of a changed nest that no caller gives."""
     return {STEPS: loops.backwards} if STEPS in nest.scalars else {}
 
 
 def has_time(nest, view, array):
-    """Whether time runs backwards along the first dimension of an array."""
+    """Return whether time runs backwards along the first dimension of an array."""
     return nest.backwards and view.axes[0] == nest.time and array.ndim == len(view.axes)
 
 

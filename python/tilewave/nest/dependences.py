@@ -62,7 +62,7 @@ class Place:
         return View(self.array, self.axes, lags, self.phases)
 
     def extents(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Of the elements that the offsets count, for an array of a shape."""
+        """Return the extents of the elements that the offsets count, for an array of a shape."""
         if not self.phases:
             return tuple(shape)
         return tuple(elements_of(extent, *phase) for extent, phase in zip(shape, self.phases, strict=True))
@@ -174,7 +174,7 @@ def _vector(first, later, indices):
 
 
 def row_is_apart(places, last, buffers):
-    """Whether no point of a row along loop `last` touches memory that another point of the row writes.
+    """Return whether no point of a row along loop `last` touches memory that another point of the row writes.
 
     `buffers` has for each array how many time steps lie in memory, 0 where time is one of its dimensions.
     """

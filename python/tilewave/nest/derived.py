@@ -22,15 +22,15 @@ class DerivedNest(Nest):
         raise NotImplementedError
 
     def constants(self):
-        """Of the body."""
+        """Return the constants of the body."""
         return self._nest.constants()
 
     def captured(self):
-        """Of the body."""
+        """Return what the body captures."""
         return self._nest.captured()
 
     def lines(self):
-        """Of the body."""
+        """Return the lines of the body."""
         return self._nest.lines()
 
     def signature(self):
@@ -38,7 +38,7 @@ class DerivedNest(Nest):
         return self._with_difference(self._nest.signature())
 
     def code_signature(self):
-        """As `signature`, of the constants only those that are compiled in."""
+        """Return the `signature` with those constants only that are compiled in."""
         return self._with_difference(self._nest.code_signature())
 
     def _with_difference(self, signature):

@@ -36,7 +36,7 @@ _BUILTINS = {getattr(builtins, name): name for name in OF_TERMS if hasattr(built
 
 
 def is_inner(node):
-    """Whether a node is a call with a generator."""
+    """Return whether a node is a call with a generator."""
     return isinstance(node, ast.Call) and len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp)
 
 
@@ -61,7 +61,7 @@ def extent_of(node):
 
 
 def is_element(node):
-    """Whether a node is a subscript of an array, as ``T.shape[1]`` is not."""
+    """Return whether a node is a subscript of an array, as ``T.shape[1]`` is not."""
     return isinstance(node, ast.Subscript) and not extent_of(node)
 
 

@@ -1,4 +1,4 @@
-"""What a body may consist of, and what messages call the rest of Python."""
+"""This file has what a body may consist of, and what messages call the rest of Python."""
 
 import ast
 

@@ -1,4 +1,4 @@
-"""What the names in a body stand for: functions, constants, exceptions."""
+"""This file has what the names in a body stand for: functions, constants, exceptions."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ MISSING = object()
 
 
 def is_constant(value):
-    """Whether a body may use this object as a constant number."""
+    """Return whether a body may use this object as a constant number."""
     if isinstance(value, np.generic):
         return value.dtype in ALL
     return type(value) in (bool, int, float, complex)
@@ -130,7 +130,7 @@ class Scope:
         self._globals = function.__globals__
 
     def is_of_module(self, function: Callable[..., Any]) -> bool:
-        """Whether a function was defined in the same module."""
+        """Return whether a function was defined in the same module."""
         return function.__globals__ is self._globals
 
     def lookup(self, name: str) -> Any:

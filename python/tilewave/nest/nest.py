@@ -131,7 +131,7 @@ def _nest_from(text, names):
 
 
 def _named(module, name):
-    """What a module has under a name; None where it has nothing."""
+    """Return what a module has under a name; None where it has nothing."""
     try:
         return operator.attrgetter(name)(importlib.import_module(module))
     except (AttributeError, ImportError):
@@ -285,7 +285,8 @@ class Nest:
         self.scalars = {name: defaults[name].default for name in self.parameters.scalars if name in defaults}
 
     def __reduce__(self) -> Any:
-        """By name where its module has it; else with its function, whose text the process that reads it must know."""
+        """Pickle by name where its module has it; else with its function, whose text the process that reads it must
+        know."""
         if type(self) is not Nest:  # copies of derived nests
             return copyreg.__newobj__, (type(self),), self.__dict__
         if self.__module__ != "__main__" and _named(self.__module__, self.__qualname__) is self:
@@ -364,7 +365,7 @@ class Nest:
         return self._outside().signature
 
     def captured(self) -> dict[str, Any]:
-        """What kernels of the nest may be given of the constants when they run, as `Captured`."""
+        """Return what kernels of the nest may be given of the constants when they run, as `Captured`."""
         return self._outside().captured
 
     def code_signature(self) -> str:
@@ -372,7 +373,7 @@ class Nest:
         return self._outside().code_signature
 
     def _outside(self):
-        """What the body uses from outside; looked at again when a name has come to mean another object."""
+        """Return what the body uses from outside; looked at again when a name has come to mean another object."""
         known = self._known
         if known is None or has_changed(known.watched):
             body, watched = self._first_check

@@ -17,7 +17,7 @@ OPERATORS = {ast.Add: "add", ast.Sub: "add", ast.BitAnd: "and", ast.BitOr: "or",
 
 @dataclasses.dataclass(frozen=True)
 class Update:
-    """What all points do to an array that lacks some loop indices.
+    """Hold what all points do to an array that lacks some loop indices.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Update:
 
     @property
     def offsets(self):
-        """That of each subscript."""
+        """Return the offset of each subscript."""
         return self.key[1]
 
 
@@ -150,7 +150,7 @@ class OrderFreeNest(DerivedNest):
         self.known_reductions = {}
 
     def table_rank(self, table):
-        """Of an updated array its number of subscripts."""
+        """Return the number of subscripts of an updated array."""
         return len(self.updates[table].axes) if table in self.updates else self._nest.table_rank(table)
 
     def _difference(self):

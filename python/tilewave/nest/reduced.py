@@ -43,7 +43,7 @@ class RowValue:
 
     @property
     def name(self):
-        """Of the array that the row function takes it for; no name of Python's."""
+        """Return the name of the array that the row function takes it for; it is no name of Python's."""
         return f"value {self.number}"
 
 
@@ -192,15 +192,15 @@ class _Text:
         self.file, self._line = expression.nest.source.file, expression.nest.line
 
     def line(self, node):
-        """That of the nest."""
+        """Return the line of the nest."""
         return self._line
 
     def column(self, node):
-        """As in a text of one line."""
+        """Return the column, as in a text of one line."""
         return getattr(node, "col_offset", 0) + 1
 
     def text_of(self, node):
-        """Of a part of the expression."""
+        """Return the text of a part of the expression."""
         return ast.unparse(node)
 
     def error(self, node, message, allowed=None):

@@ -71,7 +71,7 @@ class _Conditions:
         return frozenset.intersection(*(each for found in self.stores.values() for each in found))
 
     def _differ(self, read, store, apart):
-        """Whether a point that reads under one residue reads what no point under the other writes."""
+        """Return whether a point that reads under one residue reads what no point under the other writes."""
         if (read.factors, read.modulus, read.text) != (store.factors, store.modulus, store.text):
             return False
         moved = sum(f * apart.get(name, 0) for f, name in zip(read.factors, self.nest.indices, strict=True))
@@ -122,7 +122,7 @@ class _Conditions:
         return (found,) if found else ()
 
     def _residue(self, remainder, value, equal):
-        """Of ``remainder == value``, or of ``!=`` where that leaves one other remainder."""
+        """Return the residue of ``remainder == value``, or of ``!=`` where that leaves one other remainder."""
         modulus, form = self._remainder(remainder)
         if modulus is None or any(isinstance(node, ast.Call | ast.Subscript) for node in ast.walk(value)):
             return None

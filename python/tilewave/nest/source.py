@@ -210,7 +210,7 @@ def _texts(function):
 
 
 def _changed(file):
-    """Whether a file has been written since Tilewave was loaded; not where there is none."""
+    """Return whether a file has been written since Tilewave was loaded; not where there is none."""
     try:
         return os.stat(file).st_ctime >= _LOADED_S
     except OSError:

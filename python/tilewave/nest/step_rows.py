@@ -76,7 +76,7 @@ def check_time(source, rows, is_time):
 
 
 def _is_row(part, time, others):
-    """Whether a subscript depends on time and on nothing else that changes in a run, and is not linear."""
+    """Return whether a subscript depends on time and on nothing else that changes in a run, and is not linear."""
     nodes = [*ast.walk(part)]
     names = {node.id for node in nodes if isinstance(node, ast.Name)}
     numbers = all(type(node.value) is int for node in nodes if isinstance(node, ast.Constant))

@@ -86,7 +86,7 @@ def read_parameters(source):
 
 
 class _Roles:
-    """What the subscripts of a body make of its parameters."""
+    """Hold what the subscripts of a body make of its parameters."""
 
     def __init__(self, source, plain, scalars):
         self.source, self.plain, self.scalars = source, plain, scalars
@@ -158,7 +158,7 @@ class _Roles:
                 )
 
     def _is_lookup(self, node):
-        """Whether an element, a local, a scalar, // or % is among the subscripts, or no index."""
+        """Return whether an element, a local, a scalar, // or % is among the subscripts, or no index."""
         indices = self.plain.keys() - self.ranks.keys()
         if any(isinstance(part, ast.FloorDiv | ast.Mod) for part in ast.walk(node.slice)):
             return True

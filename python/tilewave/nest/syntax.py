@@ -136,7 +136,7 @@ class BodyChecker:
         return assigned
 
     def _shape(self, target, value):
-        """What is unpacked has to be written out, in as many parts as it has names."""
+        """Refuse to unpack what is not written out, in as many parts as there are names."""
         allowed = "as many values as targets, written out (a, b = x, y)"
         if isinstance(target, ast.Tuple | ast.List):
             helper = self._helper(value)
@@ -404,7 +404,7 @@ class BodyChecker:
         return helper_of(self.scope.resolve(node.func), self.scope)
 
     def _may_come(self, node):
-        """Whether a call is of a function that is not defined yet."""
+        """Return whether a call is of a function that is not defined yet."""
         return (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Name)

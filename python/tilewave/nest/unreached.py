@@ -140,7 +140,7 @@ def _numbers(values):
 
 
 class _Walk:
-    """What a body does at the points of a box.
+    """Hold what a body does at the points of a box.
 
     Attributes
     ----------

@@ -46,7 +46,7 @@ class View:
 
     @property
     def scaled(self) -> bool:
-        """Whether it leaves elements out."""
+        """Return whether it leaves elements out."""
         return any(scale > 1 for scale, _ in self.phases)
 
     def all_phases(self) -> tuple[tuple[int, int], ...]:

@@ -121,7 +121,7 @@ def _allreduce(M, op, out, algorithm, *, chunk_bytes, buffers, wait, start, expl
 
 
 def _as_ring(context, M, op, out, algorithm):
-    """Whether an allreduce goes by parts of the columns; what is wrong with its arguments raises."""
+    """Return whether an allreduce goes by parts of the columns; what is wrong with its arguments raises."""
     if not isinstance(algorithm, str) or algorithm not in ("auto", "tree", "ring"):
         raise ConfigError(f"algorithm {shown(algorithm)} was given; allowed: 'auto', 'tree', 'ring'")
     view("M", M)

@@ -1,4 +1,4 @@
-"""What one call was given, and the agreement of the ranks on it."""
+"""Collect what one call was given, and agree on it with all ranks."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class Call:
         return True
 
     def given(self, M):
-        """What the user gave as an array; of a number, one element."""
+        """Return what the user gave as an array; of a number, one element."""
         number = number_of(M)
         if number is None:
             self.core.outer = outer_text(M)
@@ -142,7 +142,7 @@ class Call:
         return number
 
     def outcome(self):
-        """What the user gets; a number where a number was given."""
+        """Return what the user gets; a number where a number was given."""
         if self.scalar is None or self.result is None:
             return self.result
         return self.result[()] if issubclass(self.scalar, np.generic) else self.result.item()

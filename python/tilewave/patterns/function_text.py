@@ -1,4 +1,5 @@
-"""What stands for a user's function when ranks compare: two that may compute different things have different texts."""
+"""This file has what stands for a user's function when ranks compare: two that may compute different things have
+different texts."""
 
 import functools
 import hashlib

@@ -106,7 +106,7 @@ class Handle:
         return self._call.outcome()
 
     def explain(self) -> str:
-        """What was chosen and why: a sentence, and the times that were predicted."""
+        """Return what was chosen and why: a sentence, and the times that were predicted."""
         plan, lines = self._core.plan, [f"{self._sentence()}."]
         if len(plan.compared) > 1 and not plan.with_comparison:
             lines.append(f"{len(plan.compared)} algorithms were compared: {plan.numbers}")

@@ -41,7 +41,7 @@ def rows_and_columns(name, M):
 
 
 def outer_text(M):
-    """What must be equal on all ranks of a shape beyond rows and columns; empty for up to two dimensions."""
+    """Return what must be equal on all ranks of a shape beyond rows and columns; empty for up to two dimensions."""
     return f"{M.shape[:-1]}" if isinstance(M, np.ndarray) and M.ndim > 2 else ""
 
 

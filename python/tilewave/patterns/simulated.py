@@ -1,4 +1,4 @@
-"""What a pattern would take, while its script is only planned."""
+"""This file has what a pattern would take, while its script is only planned."""
 
 import math
 

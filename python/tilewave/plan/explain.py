@@ -143,7 +143,7 @@ def _rate(rate):
 
 
 def _planning(planning):
-    """What planning has cost, of which budget, and what it did not measure."""
+    """Return what planning has cost, of which budget, and what it did not measure."""
     if not planning:
         return
     spent, before, budget = (planning[name] for name in ("spent_s", "before_s", "budget_s"))

@@ -1,4 +1,4 @@
-"""What a call fixes of its plan: the argument ``plan=`` of `tilewave.run` and the like."""
+"""This file has what a call fixes of its plan: the argument ``plan=`` of `tilewave.run` and the like."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ USUAL = "auto"
 
 
 def fixed_by(plan, planning=USUAL):
-    """What ``plan=`` and ``planning=`` fix.
+    """Return what ``plan=`` and ``planning=`` fix.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ import math
 
 
 def sentence(plan, verb):
-    """What was chosen, and why, in words: "relax runs on 2 ranks ...".
+    """Return what was chosen, and why, in words: "relax runs on 2 ranks ...".
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ def sentence(plan, verb):
 
 
 def _of_lanes(plan, ranks):
-    """What the lanes of a rank share, where it has several."""
+    """Return what the lanes of a rank share, where it has several."""
     names, lanes = plan.notes.get("loops", ()), math.prod(plan.factors)
     if lanes > 1:
         along = " and ".join(name for name, count in zip(names, plan.factors) if count > 1)
@@ -31,7 +31,7 @@ def _of_lanes(plan, ranks):
 
 
 def _of_tiles(plan, ranks):
-    """What a lane computes at a time, and what messages do meanwhile."""
+    """Return what a lane computes at a time, and what messages do meanwhile."""
     several, block = ranks > 1, plan.temporal_block
     if plan.generator == "pivot":
         pivot = (plan.notes.get("loops") or ["k"])[0]
@@ -61,7 +61,7 @@ def _of_tiles(plan, ranks):
 
 
 def _one_tile(plan):
-    """Whether each lane has one tile of all loops, where their extents are known."""
+    """Return whether each lane has one tile of all loops, where their extents are known."""
     extents, parts = plan.notes.get("extents", ()), zip(plan.grid, plan.factors, plan.tile)
     return len(extents) == len(plan.tile) and all(
         tile * ranks * lanes >= extent for extent, (ranks, lanes, tile) in zip(extents, parts)

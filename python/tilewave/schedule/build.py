@@ -5,7 +5,7 @@ from tilewave.schedule.builder import ScheduleBuilder
 
 
 def built(generator, ranks, arguments, rank):
-    """What a `Schedule` is made of, by name."""
+    """Return what a `Schedule` is made of, by name."""
     if not is_integer(ranks, 1):
         raise ConfigError(f"Schedule.build: ranks: given {shown(ranks)}; allowed: an integer >= 1")
     if rank is not None and rank not in range(ranks):

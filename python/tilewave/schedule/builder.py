@@ -125,7 +125,7 @@ class ScheduleBuilder:
 
     @contextlib.contextmanager
     def repeat(self) -> Iterator[None]:
-        """What lanes are written inside ``with b.repeat():`` is a block, which runs as often as a run asks for.
+        """Make a block of what lanes are given inside ``with b.repeat():``; it runs as often as a run asks for.
 
         A schedule has one block at most; each lane has its part of it, between what it does before and behind. Lanes do
         not meet between two repetitions, and messages, tags and buffers are used again, in order. Tasks of the block

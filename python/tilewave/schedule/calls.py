@@ -229,7 +229,7 @@ def of_all(name, schedule):
 
 
 def _kernel_rates(schedule, given):
-    """Of each kernel, the core's rate: as measured, or seconds a point from `rates`."""
+    """Return the core's rate of each kernel: as measured, or seconds a point from `rates`."""
     rates = [*schedule._rates[0]] or [_core.KernelRate() for _ in schedule._kernels] or [_core.KernelRate()]
     for position, kernel in enumerate(schedule._kernels):
         if isinstance(given, dict) and kernel.nest in given:
@@ -244,7 +244,7 @@ def _kernel_rates(schedule, given):
 
 
 def _task_rates(schedule, given):
-    """Of each function, the core's rate."""
+    """Return the core's rate of each function."""
     if given is not None and not isinstance(given, dict):
         raise ConfigError(f"predict: rates: given {type(given).__name__}; allowed: a dict by function or name")
     found = [*schedule._rates[1]] or [_core.OperationRate() for _ in schedule.functions]

@@ -226,7 +226,7 @@ def of_file(data):
 
 
 def _fits(core, where, arrays, functions):
-    """What the file says of all ranks is so for the part of one."""
+    """Check that what the file says of all ranks is so for the part of one."""
     if len(core.arrays) != len(arrays):
         raise ValueError(f"{where}.arrays: it has {len(core.arrays)}; allowed: the {len(arrays)} of the entry arrays")
     for number_, (array, (name, shape, dtype)) in enumerate(zip(core.arrays, arrays, strict=True)):

@@ -76,7 +76,7 @@ def ranks_of(b, given, count=None):
 
 
 def regions_of(b, schedule, given):
-    """By array of a schedule the region of this builder's array that it is."""
+    """Return by array of a schedule the region of this builder's array that it is."""
     given = dict(given or {})
     known = {array.name: array for array in b._arrays}
     found = []

@@ -23,7 +23,7 @@ _compiling = threading.Lock()  # ranks may be threads of one process, with one s
 
 @dataclasses.dataclass(eq=False)
 class KernelOfSchedule:
-    """What nests of a schedule call: a body with its dtypes and scalars; compiled when it first runs."""
+    """Hold what nests of a schedule call: a body with its dtypes and scalars; compiled when it first runs."""
 
     nest: Nest
     dtypes: dict
@@ -36,7 +36,7 @@ class KernelOfSchedule:
         return self.nest.signature(), dtypes, repr(sorted(self.values.items())), self.independent
 
     def text(self):
-        """What must be equal on all ranks."""
+        """Return what must be equal on all ranks."""
         return f"nest {self.nest.name!r} {self.nest.signature()[:12]}, scalars {sorted(self.values.items())!r}"
 
     def core(self):
@@ -51,7 +51,7 @@ class KernelOfSchedule:
         return kernel.address, packed.ctypes.data
 
     def explain(self, site, point):
-        """What a body has raised, as text."""
+        """Return what a body has raised, as text."""
         name, message, line = self._compiled[0].sites[site - 1]
         where = ", ".join(f"{i}={p}" for i, p in zip(self.nest.indices, point, strict=True))
         return f"nest {self.nest.name!r} raised {name}({message!r}) at {where}, line {line}"

@@ -1,4 +1,4 @@
-"""What steps of a schedule are of: regions of arrays, messages, signals."""
+"""This file has what steps of a schedule are of: regions of arrays, messages, signals."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def integer(what, value):
 
 
 def one_run(region):
-    """Whether the region is one run of memory in what the rank stores, row by row."""
+    """Return whether the region is one run of memory in what the rank stores, row by row."""
     partial = False  # a dimension further in is not whole
     storage = region.array.storage
     for lo, hi, first, end in reversed(list(zip(region.lo, region.hi, storage.lo, storage.hi, strict=True))):

@@ -115,7 +115,7 @@ def _functions(schedule, given):
 
 
 def _memory(schedule, core, given):
-    """Of each array what this rank stores, as views of what was given."""
+    """Return what this rank stores of each array, as views of what was given."""
     nests = [work.nest.kernel for work in core.works if work.nest is not None]
     if any(shape is None or dtype is None for _, shape, dtype in schedule._arrays):
         raise ConfigError(
@@ -177,7 +177,7 @@ def _in_place(name, core, number, value):
 
 
 def _description(schedule, calls):
-    """What must be equal on all ranks, as text."""
+    """Return what must be equal on all ranks, as text."""
     arrays = ", ".join(f"{name}: {dtype} {shape}" for name, shape, dtype in schedule._arrays)
     if schedule.rank is not None:
         return f"parts of a schedule of {schedule.ranks} ranks, arrays {arrays}"
@@ -189,7 +189,7 @@ def _description(schedule, calls):
 
 
 class _Tasks:
-    """What the core calls for the tasks of this rank."""
+    """Hold what the core calls for the tasks of this rank."""
 
     def __init__(self, rank, core, calls, names, views, kernels):
         self.rank, self.tasks, self.names, self.error = rank, {}, {}, None
@@ -215,7 +215,7 @@ class _Tasks:
             self.names[work.number] = names[task.operation]
 
     def explain(self, kernel, site, point):
-        """What the body of a nest has raised, as text."""
+        """Return what the body of a nest has raised, as text."""
         return f"{self.kernels[kernel].explain(site, point)} on rank {self.rank}"
 
     def call(self, number, lane):

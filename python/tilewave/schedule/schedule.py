@@ -26,7 +26,8 @@ VERSION = 4
 
 
 class Schedule:
-    """What each rank does, as lanes of plain steps; made by `tilewave.schedule`, `tilewave.Schedule.build` or `load`.
+    """Hold what each rank does, as lanes of plain steps; made by `tilewave.schedule`, `tilewave.Schedule.build` or
+    `load`.
 
     A schedule is a value: it can be printed, compared, saved, proved (`tilewave.check`), predicted (`tilewave.predict`)
     and, where it was built step by step, run (`tilewave.Schedule.run`). ``print(s)`` shows the first steps of each
@@ -62,8 +63,8 @@ class Schedule:
         combine: Mapping[str, str] | None = None,
         kernels: Iterable[Any] = (),
     ) -> None:
-        """Of the core's schedules by rank, arrays as (name, shape or None, dtype or None), names of functions, and what
-        they are; rates of kernels and of tasks; by array what combine steps do; what nests call.
+        """Take the core's schedules by rank, arrays as (name, shape or None, dtype or None), names of functions, and
+        what they are; rates of kernels and of tasks; by array what combine steps do; what nests call.
         """
         self._cores, self._arrays, self.functions = dict(cores), tuple(arrays), tuple(functions)
         self._calls, self._rates, self.note = calls, rates, note
@@ -150,7 +151,7 @@ class Schedule:
         return (yield from run(self, context, check, functions, times, arrays))
 
     def _found_by_check(self):
-        """What `tilewave.check` finds, looked for once."""
+        """Return what `tilewave.check` finds, looked for once."""
         if self._violation is None:
             found = _core.check(list(self._cores.values()))
             text = "" if found is None else str(found)
@@ -166,7 +167,7 @@ class Schedule:
         return self._arrays[number][0] if 0 <= number < len(self._arrays) else str(number)
 
     def _functions(self):
-        """What its tasks call; those of a file have only names."""
+        """Return what its tasks call; those of a file have only names."""
         if self.functions and not self._calls:
             raise ConfigError("append: a schedule from a file was given; allowed: one of tilewave.Schedule.build")
         return self._calls or ()

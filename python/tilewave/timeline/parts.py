@@ -66,7 +66,7 @@ class Simulated:
 
 @dataclasses.dataclass(frozen=True)
 class Face:
-    """What goes from one rank to the next in one direction of the process grid, over a whole run.
+    """Hold what goes from one rank to the next in one direction of the process grid, over a whole run.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class Face:
 
 
 class Predicted:
-    """What a plan is predicted to take; it cannot be changed.
+    """Hold what a plan is predicted to take; it cannot be changed.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class Predicted:
 
     @property
     def timeline(self) -> Timeline:
-        """What every lane does when, of all ranks; simulated anew each time.
+        """Return what every lane does when, of all ranks; simulated anew each time.
 
         Raises
         ------
@@ -137,7 +137,7 @@ class Predicted:
 
     @property
     def faces(self) -> list[Face]:
-        """What a rank in the middle of the process grid sends in a run, a `Face` for each direction.
+        """Return what a rank in the middle of the process grid sends in a run, a `Face` for each direction.
 
         Empty for one rank. Costs as much as making one rank's schedule.
         """

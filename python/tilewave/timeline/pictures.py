@@ -101,7 +101,7 @@ def draw_timelines(runs):
 
 
 def _both(name, run):
-    """What was predicted, or None, and what was measured."""
+    """Return what was predicted, or None, and what was measured."""
     if isinstance(run, Timeline):
         return None, run
     measured = getattr(run, "timeline", None)

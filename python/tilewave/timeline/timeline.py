@@ -105,7 +105,7 @@ class Timeline:
 
     @property
     def title(self) -> str:
-        """What ran, how long, and on what: pictures and pages have it."""
+        """Return what ran, how long, and on what: pictures and pages have it."""
         return f"{self._name + ': ' if self._name else ''}{self._took()} on {self._where()}"
 
     def _took(self):
@@ -207,13 +207,13 @@ class Timeline:
             )
 
     def _title_of_both(self, predicted):
-        """Of a comparison."""
+        """Return the title of a comparison."""
         took = f"predicted (upper bars) {predicted._took()}, measured {self._took()}"
         return f"{self._name + ': ' if self._name else ''}{took} on {self._where()}"
 
     def _paths(self):
-        """Of each message, (count, 4): the number of its sender's lane, when it was sent, the number of its receiver's,
-        when it was there.
+        """Return for each message, (count, 4): the number of its sender's lane, when it was sent, the number of its
+        receiver's, when it was there.
         """
         rows = {lane: row for row, lane in enumerate(self._lanes())}
         ends = self.requests[self.messages]
@@ -225,7 +225,7 @@ class Timeline:
         return np.stack([found[0], sent, found[1], np.maximum(ends["completed_s"][:, 1], sent)], axis=1).astype("f8")
 
     def _bars(self, axes, lane, middle, height, scale, kinds=KINDS):
-        """What a lane did, one colour for each kind of steps."""
+        """Draw what a lane did, one colour for each kind of steps."""
         events = self._of(lane)
         for colour, names in kinds.values():
             some = events[np.isin(events["op"], [OPS.index(name) for name in names])]
@@ -385,6 +385,6 @@ def _page(title, bars, paths, table):
 
 
 def _unit(longest_s):
-    """What seconds are multiplied with for an axis, and its unit."""
+    """Return what seconds are multiplied with for an axis, and its unit."""
     name, size = units.unit_of([longest_s], units.TIMES)
     return 1 / size, name

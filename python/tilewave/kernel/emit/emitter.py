@@ -310,7 +310,7 @@ class Emitter:
 
 
 def _same_constant(left, right):
-    """Whether two Python constants are the same number, down to the sign of zero."""
+    """Return whether two Python constants are the same number, down to the sign of zero."""
     if left.const is None or right.const is None:
         return False
     return repr(left.const) == repr(right.const)

@@ -208,7 +208,7 @@ def _dropped_where_useless(e, bound, side, element, dtype):
 
 @functools.cache
 def _clip_keeps_ties(dtype):
-    """Whether np.clip keeps a zero that equals a bound of the other sign."""
+    """Return whether np.clip keeps a zero that equals a bound of the other sign."""
     zero, minus, one = (dtype.type(x) for x in (0.0, -0.0, 1.0))
     results = [
         np.clip(zero, minus, one),
@@ -272,7 +272,7 @@ def _whole(e, name, operand):
 
 @functools.cache
 def _keeps_ints(name):
-    """Whether a function of the math module takes NumPy's ints as they are; in NumPy 2 they go through a double."""
+    """Return whether a function of `math` takes NumPy's ints as they are; in NumPy 2 they go through a double."""
     return getattr(math, name)(np.int64(2**53 + 1)) == 2**53 + 1
 
 

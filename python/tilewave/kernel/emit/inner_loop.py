@@ -23,7 +23,7 @@ def sum_type(term):
 
 
 def first_sum(e, kind, term):
-    """Of one term: the sum of 0 and -0.0 is 0.0."""
+    """Return the sum of one term: that of 0 and -0.0 is 0.0."""
     zero = Typed(kind, constant(kind.dtype, 0))
     return arithmetic.binary(e, "+", Value([zero]), Value([term])).only
 
@@ -54,7 +54,7 @@ class InnerLoop:
         return self._best()
 
     def _ending(self, before):
-        """Of ``any`` and ``all``: the terms that follow the one that decides are not computed."""
+        """Emit the end of ``any`` and ``all``: the terms that follow the one that decides are not computed."""
         self._cell("decided", I1, I1(0))
         self.decided = self.build.append_basic_block("decided")
         self._loop(0)
@@ -65,7 +65,7 @@ class InnerLoop:
         return Value([Typed(BOOL, decided if self.kind == "any" else self.build.not_(decided))])
 
     def _sum(self):
-        """Of no terms Python's 0, which has another type than other sums."""
+        """Emit a sum: without terms it is Python's 0, which has another type than other sums."""
         some = self.build.icmp_signed(">", self._load("count"), I64(0))
         return self.e.select(some, Value([Typed(self.type, self._load("sum"))]), Value([Typed(INT, const=0)]))
 

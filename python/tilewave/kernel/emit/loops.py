@@ -96,7 +96,7 @@ def vector_function(name, operands, bits):
 
 @functools.cache
 def _is_there(symbol):
-    """Whether a function of whole vectors exists; then LLVM knows it."""
+    """Return whether a function of whole vectors exists; then LLVM knows it."""
     try:
         function = getattr(ctypes.CDLL("libmvec.so.1"), symbol.removeprefix(VECTORS))
     except (OSError, AttributeError):  # another C library, or one without the function
@@ -107,7 +107,7 @@ def _is_there(symbol):
 
 @functools.cache
 def is_uniform(name, dtype):
-    """Whether a ufunc gives a number the same bits wherever it is in a strip of any length, and alone; tried.
+    """Return whether a ufunc gives a number the same bits wherever it is in a strip of any length, and alone; tried.
 
     NumPy says so of no loop, and means it of all: they use their own functions for what is left over after whole
     vectors.
@@ -142,7 +142,7 @@ def zero_tie(name, dtype):
 
 
 def is_outside(symbol):
-    """Whether a name of a module is that of a function, or its data, outside of it."""
+    """Return whether a name of a module is that of a function, or its data, outside of it."""
     return symbol.startswith((NUMPY, LIBM, VECTORS))
 
 

@@ -18,7 +18,7 @@ def watched_names(nest):
 
 
 def joined(e, ends):
-    """What is known of them after several paths meet: from each to its value, and whether it was assigned."""
+    """Return what is known of them after several paths meet: from each to its value, and whether it was assigned."""
     known = {}
     for name in dict.fromkeys(name for _, state in ends for name in state.watched):
         kind = next(state.watched[name][0].options[0].type for _, state in ends if name in state.watched)
@@ -52,7 +52,7 @@ def store_values(body, nest):
 
 
 def _counts(body, value):
-    """Whether the point counts, None where every point does."""
+    """Return whether the point counts, None where every point does."""
     flags = [
         body.state.watched[name][1].only if name in body.state.watched else FALSE.only
         for each in value.expressions
@@ -119,7 +119,7 @@ def _of_complex(e, value, typed):
 
 
 def _converted(e, typed, dtype):
-    """As ``astype`` does it: whole numbers keep their low bits, which a wider dtype has all of."""
+    """Convert as ``astype`` does: whole numbers keep their low bits, which a wider dtype has all of."""
     if dtype.kind == "f":
         return promote(e, typed, dtype)
     if typed.const is not None:

@@ -45,7 +45,7 @@ SYMBOLS = {
 
 @dataclass(frozen=True)
 class State:
-    """What a path through the body knows: its locals, and the elements that the body writes.
+    """Hold what a path through the body knows: its locals, and the elements that the body writes.
 
     ``cells`` has their values by place. ``stored`` has the places that a statement of this or a merged path assigned,
     so that they have to be written back. ``watched`` has the value of some locals and places, and whether a statement
@@ -339,7 +339,7 @@ class Body:
         return _number(self.constants[self._name_of(node)])
 
     def _name_of(self, node):
-        """Of a number from outside, in `constants`."""
+        """Return the name of a number from outside, in `constants`."""
         text = ast.unparse(node)
         return f"{self._path}:{text}" if self._path else text
 
@@ -369,7 +369,7 @@ class Body:
                 self.store(key)
 
     def _may_be(self, key, node):
-        """Whether a read along a whole axis comes to a place."""
+        """Return whether a read along a whole axis comes to a place."""
         (array, offsets, *_), along = self._place_of(node), self._nest.parameters.wholes[node]
         others = [pair for d, pair in enumerate(zip(key[1], offsets)) if d not in along]
         return key[0] == array and all(one == other for one, other in others)

@@ -9,7 +9,7 @@ from tilewave.nest.types import scalar
 
 
 class Updates:
-    """What a row function does for the updates of an `OrderFreeNest`.
+    """Hold what a row function does for the updates of an `OrderFreeNest`.
 
     The body computes with a value that changes nothing in place of the old one. Where all points of a row update one
     element, what they give is combined in a room on the stack, which LLVM turns into a register or a vector. Other rows
@@ -40,11 +40,11 @@ class Updates:
             self.rooms.append(room)
 
     def cells(self):
-        """What the points' elements are while the body is computed, by place."""
+        """Return what the points' elements are while the body is computed, by place."""
         return {update.key: self._nothing(update) for update in self.updates}
 
     def apart(self):
-        """Whether points of the row update different elements, or one of them may be the last."""
+        """Return whether points of the row update different elements, or one of them may be the last."""
         build, frame = self.frame.build_at, self.frame
         found = I1(0)
         for update in self.updates:

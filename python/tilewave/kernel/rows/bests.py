@@ -9,7 +9,7 @@ from tilewave.kernel.types.values import POINTER, constant, ir_type, worst
 
 
 class Best(NamedTuple):
-    """What is wanted: the largest ("max") or smallest ("min") value at a written place, by its number.
+    """Hold what is wanted: the largest ("max") or smallest ("min") value at a written place, by its number.
 
     ``alone``: nothing else is wanted of the place, a row value, so that it need not be stored.
     """
@@ -20,7 +20,7 @@ class Best(NamedTuple):
 
 
 class Bests:
-    """What a row function tells of the values that it computes: the largest or smallest at some places.
+    """Hold what a row function tells of the values that it computes: the largest or smallest at some places.
 
     They are in rooms on the stack, which LLVM turns into registers and the comparisons into vectors. A row begins with
     what is where the pointers after those of places and tables say, and leaves there the better one. NaN is better than
@@ -78,7 +78,7 @@ class Bests:
             build.store(build.load(room, typ=ir_type(self.dtype(key))), self._pointer(k))
 
     def dtype(self, key):
-        """Of the values at a place."""
+        """Return the dtype of the values at a place."""
         return self.frame.dtypes[key[0]]
 
     def _pointer(self, k):
@@ -107,7 +107,7 @@ class Bests:
         return self._call(f"llvm.{name}.{width}", key, value.type, value, best)
 
     def _call(self, name, key, kind, *values):
-        """Of an intrinsic function; floats: of two zeros either."""
+        """Call an intrinsic function; of floats that are two zeros it may give either."""
         module, dtype = self.frame.module, self.dtype(key)
         name += f"{'f' if dtype.kind == 'f' else 'i'}{8 * dtype.itemsize}"
         function = module.globals.get(name) or ir.Function(

@@ -10,7 +10,7 @@ NEVER = 1000
 
 @dataclass(frozen=True)
 class Needs:
-    """What a value needs: the highest level of the calls that it comes from, and the places that it is made of."""
+    """Hold what a value needs: the highest level of the calls that it comes from, and the places that it is made of."""
 
     level: int = 0
     places: frozenset = frozenset()

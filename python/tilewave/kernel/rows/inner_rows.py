@@ -119,7 +119,7 @@ class InnerRows:
     # What holds for a row.
 
     def condition(self):
-        """Whether all ranges have numbers and all lookups are inside their arrays, at the beginning of a row."""
+        """Return whether all ranges have numbers and all lookups are inside their arrays, at the beginning of a row."""
         self.inside = I1(1)
         for loop in self.loops:
             self._bounds(loop)
@@ -134,7 +134,7 @@ class InnerRows:
         return inside
 
     def has_unit_steps(self):
-        """Whether neighbouring points look up neighbouring elements."""
+        """Return whether neighbouring points look up neighbouring elements."""
         unit = I1(1)
         for loop in self.loops:
             for node in self._lookups(loop.generator.elt):
@@ -281,7 +281,7 @@ class InnerRows:
         build.position_at_end(fewer)
 
     def _copy(self, loop, to_rooms):
-        """What is known of the points, from `results` to the rooms or back."""
+        """Copy what is known of the points, from `results` to the rooms or back."""
         build = self.build
         for k, rooms in enumerate(loop.rooms):
             for room, result in zip(rooms, loop.results, strict=True):

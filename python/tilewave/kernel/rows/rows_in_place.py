@@ -14,7 +14,8 @@ VECTORS = 8
 
 
 def can_stay(frame):
-    """Whether a frame's rows may be computed together: points that neither raise nor call, rows next to each other."""
+    """Return whether a frame's rows may be computed together: points that neither raise nor call, rows next to each
+    other."""
     nest, steps = frame.nest, frame.steps
     plain = not (frame.e.sites or frame.e.calls or nest.tables or nest.numbers or frame.strips)
     return plain and all(steps[p.key] == 1 if p.written else steps[p.key] in (0, 1) for p in nest.places)

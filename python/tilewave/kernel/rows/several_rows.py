@@ -8,8 +8,8 @@ from tilewave.kernel.types.values import I8, I64, POINTER
 
 
 def takes_any_order(frame):
-    """Whether a frame's body may be computed in another order of points: it neither raises nor calls, and tells nothing
-    of a row.
+    """Return whether a frame's body may be computed in another order of points: it neither raises nor calls, and tells
+    nothing of a row.
     """
     return not (frame.e.sites or frame.e.calls or frame.nest.tables or frame.nest.numbers or frame.bests.wanted)
 

@@ -82,7 +82,7 @@ class _Lanes:
         return ir.VectorType(self.kind(key), self.rows)
 
     def as_expected(self):
-        """Whether each element that is taken from registers is where its writer has put it."""
+        """Return whether each element that is taken from registers is where its writer has put it."""
         build, frame, good = self.build, self.frame, I1(1)
         for key, writer, rows, points in self.streams.checks:
             moved = build.add(
@@ -345,7 +345,7 @@ class _Lanes:
         return [results[stream.key] if value is None else value for (stream, _), value in zip(held, fresh, strict=True)]
 
     def _from_above(self, stream, past_results, point):
-        """What the rows above have computed: their lanes moved, the first ones from memory."""
+        """Return what the rows above have computed: their lanes moved, the first ones from memory."""
         build, rows = self.build, self.rows
         writer = next(key for key in self.written if key[0] == stream.key[0])
         above = ir.Constant(self.vector(writer), ir.Undefined)

@@ -130,7 +130,7 @@ def streams_of(frame, staggered, unused, most_rows):
 
 
 def _was_computed(neighbour, most_rows):
-    """Whether the group of rows has computed an element before the point that reads it."""
+    """Return whether the group of rows has computed an element before the point that reads it."""
     if neighbour is None:
         return False
     rows, points = neighbour

@@ -91,7 +91,7 @@ class Strips:
     # The row.
 
     def are_allowed(self):
-        """Whether no point of a strip writes what a later one's functions read."""
+        """Return whether no point of a strip writes what a later one's functions read."""
         frame, build = self.frame, self.frame.build_at
         allowed, zero = I1(1), I64(0)
         for key in sorted(self.reads):

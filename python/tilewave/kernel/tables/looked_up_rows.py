@@ -21,7 +21,7 @@ BLOCK_BYTES = 4096
 
 
 class LookedUpRows:
-    """What the lookups of a row give, ready before its points.
+    """Hold what the lookups of a row give, ready before its points.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class LookedUpRows:
         self.base = None
 
     def value(self, node):
-        """What a lookup gives in the point of a loop."""
+        """Return what a lookup gives in the point of a loop."""
         frame, build = self.frame, self.frame.build_at
         text = ast.unparse(node)
         dtype = frame.dtypes[self.tables[text]]

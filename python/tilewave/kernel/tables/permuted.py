@@ -51,7 +51,7 @@ class Layout:
         return -(-self.elements // BYTE_TABLE) * BYTE_TABLE
 
     def shifts(self):
-        """By how much the subscript of each axis is shifted, and the bits that it has."""
+        """Return by how much the subscript of each axis is shifted, and the bits that it has."""
         shifts = [sum(self.bits[axis:]) for axis in range(len(self.bits) + 1)]
         first = max((self.elements - 1).bit_length() - shifts[0], 0)
         return list(zip(shifts, (first, *self.bits), strict=True))
@@ -61,7 +61,7 @@ class Layout:
         return 0 not in shape and extents and shape[0] << sum(self.bits) <= self.elements
 
     def byte_tables(self, table):
-        """What a kernel gets to know of a table, and its byte tables one after the other."""
+        """Return what a kernel gets to know of a table, and its byte tables one after the other."""
         byte_tables = np.zeros((table.itemsize, self.byte_table_bytes), np.uint8)
         if not self.fits(table.shape):
             return UNFIT, byte_tables.ravel()

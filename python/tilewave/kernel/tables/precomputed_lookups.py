@@ -68,7 +68,8 @@ class PrecomputedLookups:
         return body.values_of(self.assignments, {text: subscripts_of(node) for text, node in self.lookups.items()})
 
     def is_plain(self, frame):
-        """Whether the subscripts are integers of one type each, and none calls or raises; tried in another frame."""
+        """Return whether the subscripts are integers of one type each, and none calls or raises; tried in another
+        frame."""
         frame.e.leave = lambda site: frame.build_at.unreachable()
         frame.open()
         before = frame.e.calls, len(frame.e.sites)
@@ -78,7 +79,7 @@ class PrecomputedLookups:
 
 
 def _target(statement):
-    """What a statement assigns, None where it is not one assignment."""
+    """Return what a statement assigns, None where it is not one assignment."""
     if isinstance(statement, ast.AnnAssign) and statement.value:
         return statement.target
     return statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None

@@ -82,8 +82,8 @@ def unchecked_loops(frame, lookups, emit):
 
 
 def _straight_lookups(frame):
-    """Whether the lookups by indices and scalars read elements one behind the other, as an LLVM i1; and what gives the
-    address of each in a point.
+    """Return whether the lookups by indices and scalars read elements one behind the other, as an LLVM i1; and what
+    gives the address of each in a point.
     """
     build, nest, straight, addresses = frame.e.builder, frame.nest, I1(1), {}
     for node in (part for statement in nest.source.tree.body for part in ast.walk(statement)):
@@ -142,7 +142,7 @@ def _lookups_are_inside(frame, lookups):
 
 
 def is_near(build, extents, strides):
-    """Whether every element of a table is less than 2**31 bytes from its first."""
+    """Return whether every element of a table is less than 2**31 bytes from its first."""
     near, span = I1(1), I64(0)
     for extent, stride in zip(extents, strides, strict=True):
         size = build.select(build.icmp_signed("<", stride, I64(0)), build.neg(stride), stride)

@@ -117,7 +117,7 @@ def _float_to_word(e, value, source, kind, signed):
 
 
 def fits(typed, dtype):
-    """Whether a Python int is within an integer dtype in every point."""
+    """Return whether a Python int is within an integer dtype in every point."""
     low, high = int_range(dtype)
     return low <= typed.low and typed.high <= high
 
@@ -229,7 +229,7 @@ def construct(e, typed, dtype):
 
 
 def assign(e, typed, dtype):
-    """What ``A[i, j] = x`` stores in an array of a dtype, as an LLVM value."""
+    """Return what ``A[i, j] = x`` stores in an array of a dtype, as an LLVM value."""
     if dtype.kind in "fc" or typed.type.kind == ARRAY0:
         return promote(e, typed, dtype)
     if dtype.kind == "u" and not typed.type.is_python:

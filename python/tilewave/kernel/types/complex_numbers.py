@@ -81,7 +81,7 @@ def equal(e, symbol, left, right):
 
 
 def is_true(e, value):
-    """Whether a part is not zero."""
+    """Return whether a part is not zero."""
     tests = [e.builder.fcmp_unordered("!=", each, ir.Constant(each.type, 0.0)) for each in parts(e, value)]
     return e.builder.or_(*tests)
 

@@ -224,13 +224,13 @@ def python_divmod_float(e, symbol, left, right):
 
 
 def finite(e, value):
-    """Whether a float is neither infinite nor NaN."""
+    """Return whether a float is neither infinite nor NaN."""
     size = e.intrinsic("fabs", value)
     return e.builder.fcmp_ordered("<", size, ir.Constant(value.type, float("inf")))
 
 
 def infinite(e, value):
-    """Whether a float is infinite."""
+    """Return whether a float is infinite."""
     size = e.intrinsic("fabs", value)
     return e.builder.fcmp_ordered("==", size, ir.Constant(value.type, float("inf")))
 

@@ -38,7 +38,7 @@ def bools_of(dtypes):
 
 
 def worst(dtype, op):
-    """What no value is worse than, of "max" and "min"; else 0."""
+    """Return what no value is worse than, of "max" and "min"; else 0."""
     if not op:
         return 0
     low, high = (-np.inf, np.inf) if dtype.kind == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
