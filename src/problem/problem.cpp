@@ -60,8 +60,8 @@ Index SweepProblem::origin() const {
     Index o = Index::filled(dims(), 0);
     if (accesses.empty()) return o;
     const int a = accesses[0].array;
-    for (int k = 0; k < dims(); ++k)
-        if (!lacks(a, k)) o[k] = accesses[0].offset[k];
+    for (int k = 0; k < dims(); ++k)  // a periodic loop begins with element 0, whatever is read there
+        if (!lacks(a, k) && period(k) == 0) o[k] = accesses[0].offset[k];
     return o;
 }
 

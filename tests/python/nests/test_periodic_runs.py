@@ -28,6 +28,23 @@ def arrays(shape=(7, 6)):
     return rng.integers(-9, 9, shape), rng.integers(-9, 9, shape), rng.integers(-2, 3, shape[0])
 
 
+@pytest.mark.parametrize("ranks, threads", [(1, 1), (1, 2), (2, 1), (3, 1), (6, 1)])
+def test_a_nest_that_writes_nothing(ranks, threads):
+    """Points are cut where the elements are that they are named for, whatever the body reads first."""
+    nest = tw.nest_from("def body(u, i, j):\n    d = u[i-1, j] - 3 * u[i+2, j-1]\n")
+    u = arrays()[0]
+    d = np.roll(u, 1, 0) - 3 * np.roll(np.roll(u, -2, 0), 1, 1)
+
+    def body(context):
+        reduce = {"sum": tw.sum("d"), "most": tw.max("d"), "where": tw.argmax("d"), "count": tw.sum("1")}
+        given = {"u": tw.field(u, context=context), "periodic": ("i", "j"), "context": context}
+        return tw.run(nest, **given, reduce=reduce).results
+
+    where = np.unravel_index(d.argmax(), d.shape)
+    for found in results_of(ranks, threads, body):
+        assert found == {"sum": d.sum(), "most": d.max(), "where": where, "count": d.size}
+
+
 @tw.nest
 def on_faces(f, p, i, j):
     f[i, j] = f[i, j] + p[i, j] - p[i-1, j]
