@@ -110,7 +110,7 @@ def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduc
     arrays, scalars = split_arguments(nest, arguments)
     if nest.pivot:
         check_pivot(nest, arrays, loops, reduce)
-    nest, loops = strided(*forwards(without_time(nest, loops, arrays), loops), arrays, reduce)
+    nest, loops = strided(*forwards(without_time(nest, loops, arrays), loops, reduce), arrays, reduce)
     arrays = fields_for_scratch(nest, arrays, context, loops.steps)
     check_arrays(nest, arrays, context)
     arrays = {
@@ -123,8 +123,10 @@ def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduc
     if nest.numbers & {*nest.indices}:  # conditions may be on them
         box = box_of_loops(nest, arrays, loops.steps, loops.periodic)
         check_reached(nest, arrays, scalars, loops, loop_bounds(nest.indices, box, loops.over))
-    if not (halos or reduce or loops.periodic or nest.pivot) and loops.steps is None:
-        if batch := batch_of(nest, context, arrays, scalars, captured, loops, _extents_given(plan, choices)):
+    if not (halos or nest.pivot or nest.backwards or loops.stepwise):
+        once = loops.steps is None and not loops.periodic and not reduce
+        extents = _extents_given(plan, choices)
+        if once and (batch := batch_of(nest, context, arrays, scalars, captured, loops, extents)):
             nest, arrays, loops = batch.nest, batch.arrays, batch.loops
         else:
             nest, scalars = order_free(nest, context, arrays, scalars, captured, loops)

@@ -8,10 +8,10 @@ from tilewave.field.field import Field
 from tilewave.kernel.compile import find_types
 from tilewave.kernel.scalars import Slot
 from tilewave.nest.bounds import loop_bounds, loop_directions
-from tilewave.nest.box import iteration_box, shapes_of
 from tilewave.nest.order_free import OrderFreeNest, last_name, updates_of
 from tilewave.nest.types import ARRAY0
 from tilewave.nests.operands import copied
+from tilewave.nests.problem import box_of_loops
 from tilewave.patterns import allreduce
 
 #: Calls with other types of one nest that are remembered.
@@ -37,8 +37,9 @@ def order_free(nest, context, arrays, scalars, captured, loops):
     updates = {name: each for name, each in _known_updates(nest).items() if _is_taken(each, arrays)}
     if not updates:
         return nest, scalars
-    shapes = shapes_of(nest, arrays)
-    bounds = loop_bounds(nest.indices, iteration_box(nest, shapes), loops.over)
+    box = box_of_loops(nest, arrays, loops.steps, loops.periodic)
+    bounds = loop_bounds(nest.indices, box, loops.over)
+    updates = {name: each for name, each in updates.items() if not _wraps(each, loops.periodic)}
     if bounds.constraints:  # no loop has one last value
         updates = {name: each for name, each in updates.items() if each.op != "last"}
     dtypes = {name: arrays[name].dtype for name in nest.arrays}
@@ -51,7 +52,7 @@ def order_free(nest, context, arrays, scalars, captured, loops):
         known[key] = _exact(nest, updates, dtypes, scalars, captured)
     free = known[key]
     # An updated array may be what ends the loops.
-    if free is nest or not _has_the_box(free, shapes, iteration_box(nest, shapes)):
+    if free is nest or not _has_the_box(free, arrays, loops, box):
         return nest, scalars
     lasts = {}
     for index, (low, high), step in zip(
@@ -62,9 +63,9 @@ def order_free(nest, context, arrays, scalars, captured, loops):
     return free, {**scalars, **lasts}
 
 
-def _has_the_box(nest, shapes, box):
+def _has_the_box(nest, arrays, loops, box):
     try:
-        return iteration_box(nest, shapes) == box
+        return box_of_loops(nest, arrays, loops.steps, loops.periodic) == box
     except ConfigError:
         return False
 
@@ -74,6 +75,10 @@ def _known_updates(nest):
     if nest.known_updates is None:
         nest.known_updates = updates_of(nest)
     return nest.known_updates
+
+
+def _wraps(update, periodic):
+    return any(offset and axis in periodic for axis, offset in zip(update.axes, update.offsets, strict=True))
 
 
 def _is_taken(update, arrays):

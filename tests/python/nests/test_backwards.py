@@ -20,7 +20,7 @@ def adjoint(v, u, image, t, i, j, *, c=0.2):
 def test_what_is_reduced(ranks, threads):
     """Of arrays with and without a dimension for time, of locals, and of time and elements in an expression."""
     back = tw.nest_from(
-        "def back(u, w, t, i):\n    d = w[t, i] - u[t, i-1]\n    u[t-1, i] = d\n    w[t-1, i] = d * t\n"
+        "def back(u, w, t, i):\n    d = w[t, i] - u[t, i-1]\n    u[t-1, i] = d\n    w[t-1, i] = 2 * d\n"
     )
     steps, (u, *w) = 4, np.random.default_rng(3).integers(-9, 9, (6, 9))
     U, W = np.array([u] * 5), np.array(w)
@@ -29,9 +29,9 @@ def test_what_is_reduced(ranks, threads):
         if i == 1:
             U[t - 1] = U[t]
         points[t, i] = int(W[t, i] - U[t, i - 1])
-        U[t - 1, i], W[t - 1, i] = points[t, i], points[t, i] * t
+        U[t - 1, i], W[t - 1, i] = points[t, i], 2 * points[t, i]
     expected = {
-        "u": sum(points.values()), "w": max(d * t for (t, _), d in points.items()), "d": min(points.values()),
+        "u": sum(points.values()), "w": max(2 * d for d in points.values()), "d": min(points.values()),
         "t": sum(d * t + i for (t, i), d in points.items()), "read": max(int(W[t, i]) - t for t, i in points),
     }  # fmt: skip
     reduce = {"u": tw.sum("u"), "w": tw.max("w"), "d": tw.min("d"), "t": tw.sum("d * t + i")}

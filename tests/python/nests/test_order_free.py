@@ -108,6 +108,9 @@ def test_random_updates_are_those_of_the_plain_loops(number):
     except (OverflowError, TypeError):  # of integers of other types
         return
     threads, fields = int(random.integers(1, 4)), ranks > 1 or random.random() < 0.3
+    points = [arrays["X"][point] for point in loop_bounds(nest.indices, box, over).points()]
+    reduced = {"sum": np.sum(points, dtype="i8"), "most": max(points)} if points and number % 3 == 0 else {}
+    reduce = {"sum": tw.sum("P"), "most": tw.max("P")} if reduced else None
 
     def body(context):
         given = {name: _with_strides_of(array) for name, array in arrays.items()}
@@ -119,7 +122,9 @@ def test_random_updates_are_those_of_the_plain_loops(number):
         for _ in range(2):
             for name in given:
                 given[name][...] = arrays[name]
-            report = tw.run(nest, **given, reverse=reverse, over=over, context=context, plan={"threads": threads})
+            more = {"plan": {"threads": threads}, "reduce": reduce, "context": context}
+            report = tw.run(nest, **given, reverse=reverse, over=over, **more)
+            assert report.results == reduced
         found = {name: value if isinstance(value, np.ndarray) else value.gather() for name, value in given.items()}
         return found, report.sequential
 
@@ -129,6 +134,62 @@ def test_random_updates_are_those_of_the_plain_loops(number):
             assert np.array_equal(found[name], expected[name]), (text, name, without)
         same = len({array.dtype for array in arrays.values()}) == 1
         assert without or not sequential or over is not None or not same
+
+
+@pytest.mark.parametrize("ranks, threads", [(1, 2), (2, 1), (3, 2), (4, 1)])
+@pytest.mark.parametrize("steps", [0, 1, 5, 80])
+def test_time_steps(ranks, threads, steps):
+    """Arrays that keep all time steps are updated in any order; bound nests take other numbers of them."""
+    nest = tw.nest_from(
+        "def body(u, S, L, x, t, b, i, j):\n    u[t+1, b, i, j] = x[b, i, j] + u[t, b, i-1, j] - t\n"
+        "    S[t+1, i] += u[t, b, i, j]\n    L[t+1, b] = u[t, b, i, j]\n"
+    )
+    numbers = np.random.default_rng(SEED)
+    shapes = {"u": (3, 5, 6), "S": (82, 5), "L": (82, 3), "x": (3, 5, 6)}
+    start = {name: numbers.integers(-9, 9, shape) for name, shape in shapes.items()}
+
+    def loops(steps):
+        found = {name: value.copy() for name, value in start.items()}
+        plain_loops(nest, loop_bounds(nest.indices, ((0, steps), (0, 3), (1, 5), (0, 6))), found, steps=steps)
+        return found
+
+    def body(context):
+        given = {name: tw.field(value, context=context) for name, value in start.items()}
+        report = tw.run(nest, **given, steps=steps, context=context)
+        first = {name: value.gather() for name, value in given.items()}
+        bound = tw.bind(nest, **given, steps=steps, context=context)
+        for name, value in given.items():
+            value[...] = start[name]
+        bound.run(steps=81)
+        with pytest.raises(tw.ConfigError, match="leaves array 'S'"):
+            bound.run(steps=82)
+        return report.sequential, first, {name: value.gather() for name, value in given.items()}
+
+    sequential, *found = results_of(ranks, threads, body)[0]
+    assert not sequential
+    for one, count in zip(found, (steps, 81), strict=True):
+        for name, value in loops(count).items():
+            assert np.array_equal(one[name], value), (name, count)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_periodic_loops(ranks):
+    """Points are cut at the elements of what is read, also where no array is written in order."""
+    x = np.random.default_rng(SEED).integers(-9, 9, (7, 5, 6))
+    nest = tw.nest_from(
+        "def body(S, x, b, i, j):\n    d = x[b-1, i, j] + 3 * x[b, i-2, j] + x[b+1, i, j+1]\n    S[j] += d\n"
+    )
+    d = np.roll(x, 1, 0) + 3 * np.roll(x, 2, 1) + np.roll(np.roll(x, -1, 0), -1, 2)
+
+    def body(context):
+        S, field = tw.field((6,), "i8", context=context), tw.field(x, context=context)
+        reduce = {"sum": tw.sum("d"), "most": tw.max("d"), "where": tw.argmax("d")}
+        report = tw.run(nest, S=S, x=field, periodic=("b", "i", "j"), reduce=reduce, context=context)
+        return S.gather(), report.results
+
+    for (found, results), rank in zip(results_of(ranks, 1, body), range(ranks), strict=True):
+        assert rank or np.array_equal(found, d.sum(axis=(0, 1)))
+        assert results == {"sum": d.sum(), "most": d.max(), "where": np.unravel_index(d.argmax(), d.shape)}
 
 
 def _with_strides_of(array):

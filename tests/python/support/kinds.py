@@ -148,7 +148,7 @@ TABLE_IN_TIME = HEAT.changed("f[i, j]", "w[f[i, j]]", arrays=TABLE.arrays, table
 )
 ANY_ORDER = Body(
     "def body(u, S, x, b, i, j):\n    d = x[b, i, j] + max(u[b, i-1, j], u[b, i, j-1])\n    u[b, i, j] = d\n"
-    "    S[i] = max(S[i], d)",
+    "    S[i] = S[i] + d",
     {"b": (0, 4), "i": (1, 5), "j": (1, 6)},
     {"u": (4, 5, 6), "S": (5,), "x": (4, 5, 6)},
     integers="uSx",
@@ -156,7 +156,7 @@ ANY_ORDER = Body(
 )
 ANY_ORDER_IN_TIME = Body(
     "def body(u, S, x, t, b, i, j):\n    d = x[b, i, j] + max(u[t, b, i-1, j], u[t, b, i, j-1])\n"
-    "    u[t+1, b, i, j] = d\n    S[t+1, i] = max(S[t+1, i], d)",
+    "    u[t+1, b, i, j] = d\n    S[t+1, i] = S[t+1, i] + d",
     {"b": (0, 4), "i": (1, 5), "j": (1, 6)},
     {"u": (4, 5, 6), "S": (STEPS + 1, 5), "x": (4, 5, 6)},
     times="u",
@@ -164,7 +164,7 @@ ANY_ORDER_IN_TIME = Body(
     periodic=("b", 4),
 )
 ANY_ORDER_WRAPPED = Body(
-    "def body(S, x, b, i, j):\n    d = x[b-1, i, j] + x[b, i, j-1]\n    S[i] = max(S[i], d)",
+    "def body(S, x, b, i, j):\n    d = x[b-1, i, j] + x[b, i, j-1]\n    S[i] = S[i] + d",
     {"b": (0, 4), "i": (0, 5), "j": (1, 6)},
     {"S": (5,), "x": (4, 5, 6)},
     integers="Sx",
@@ -300,7 +300,8 @@ def call_of(kind, feature, door):
     elif feature == "history":
         name = body.written()[0]
         at = body.text.split(f"    {name}[t+1")[1].split("]")[0]
-        call.body, call.history = body.changed(" d = ", f" d = 0.125 * {name}[t-1{at}] + "), True
+        factor = 3 if name in body.integers else 0.125
+        call.body, call.history = body.changed(" d = ", f" d = {factor} * {name}[t-1{at}] + "), True
     elif feature == "reduce":
         keywords |= REDUCED
     elif feature == "points":

@@ -40,14 +40,14 @@ C++       y     y     y     y        -V      -V     -V   -V      y      -V     -
         "example": "`c[i, j] = u[2*i, j] + u[2*i+1, j]`",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     -A    -A       y       y      -A   -A      y      -A     y      -A    y    y        -A
-bind      y     y     -A    -A       y       y      -A   -A      y      -A     y      x     y    y        -A
-chain     y     y     -A    -A       y       y      -A   -A      y      y      aS     y     y    y        -A
-several   -A    -A    -A    -A       -A      -A     -A   -A      -A     -A     -C     -A    -A   -A       -A
-plan      y     y     -A    -A       y       y      -A   -A      y      x      y      x     y    y        -A
-schedule  y     y     -A    -A       y       y      -A   -A      x      x      y      x     y    x        x
-measure   y     y     -A    -A       y       y      -A   -A      y      x      y      x     x    y        -A
-dry run   y     y     -A    -A       y       y      -A   -A      y      -A     y      -A    x    y        -A
+run       y     y     y     -Y       y       y      y    y       y      y      y      y     y    y        y
+bind      y     y     y     -Y       y       y      y    y       y      y      y      x     y    y        y
+chain     y     y     y     -Y       y       y      y    y       y      y      aS     y     y    y        y
+several   y     y     y     -Y       y       y      y    aU      y      y      -C     y     y    y        y
+plan      y     y     y     -Y       y       y      y    y       y      x      y      x     y    y        y
+schedule  y     y     y     -Y       y       y      y    y       x      x      y      x     y    x        x
+measure   y     y     y     -Y       y       y      y    y       y      x      y      x     x    y        y
+dry run   y     y     y     -Y       y       y      y    y       y      y      y      y     x    y        y
 C++       y     y     -A    -A       -V      -V     -V   -V      ?      -V     -V     -V    y    -V       -V
 """,
     },
@@ -85,17 +85,17 @@ C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -
     },
     "updates in any order": {
         "short": "any order",
-        "example": "`S[i] = max(S[i], d)` in loops over b, i and j, of integers",
+        "example": "`S[i] = S[i] + d` in loops over b, i and j, of integers",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     oQ    -D       y       y      oQ   oQ      oQ     -E     y      oQ    y    oQ       oQ
-bind      y     y     oQ    -D       y       y      oQ   oQ      oQ     -E     y      x     y    oQ       oQ
-chain     aX    aX    oQ    -D       aX      aX     oQ   oQ      oQ     aX     aX     oQ    y    oQ       oQ
+run       y     y     y     y        y       y      oQ   y       y      -E     y      oQ    y    y        oQ
+bind      y     y     y     y        y       y      oQ   y       y      -E     y      x     y    y        oQ
+chain     aX    aX    aX    aX       aX      aX     oQ   aX      aX     aX     aX     aX    y    aX       oQ
 several   oQ    oQ    oQ    -D       oQ      oQ     oQ   oQ      oQ     oQ     -C     oQ    y    oQ       oQ
-plan      y     y     oQ    -D       y       y      oQ   oQ      oQ     x      y      x     y    oQ       oQ
-schedule  y     y     r     -D       y       y      r    r       x      x      y      x     y    x        x
-measure   y     y     y     -D       y       y      y    y       y      x      y      x     x    y        y
-dry run   y     y     oQ    -D       y       y      oQ   oQ      oQ     -E     y      oQ    x    oQ       oQ
+plan      y     y     y     y        y       y      oQ   y       y      x      y      x     y    y        oQ
+schedule  y     y     y     y        y       y      r    y       x      x      y      x     y    x        x
+measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
+dry run   y     y     y     y        y       y      oQ   y       y      -E     y      oQ    x    y        oQ
 C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
 """,
     },
@@ -104,14 +104,14 @@ C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -
         "example": "`S[b] = D[b, i, j]`, where D depends on itself along i and j only",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     oQ    -D       oQ      y      oQ   oQ      oQ     -E     y      oQ    y    oQ       oQ
-bind      y     y     oQ    -D       oQ      y      oQ   oQ      oQ     -E     y      x     y    oQ       oQ
-chain     aX    aX    oQ    -D       oQ      aX     oQ   oQ      oQ     aX     aX     oQ    y    oQ       oQ
+run       y     y     y     -D       oQ      y      oQ   y       y      -E     y      oQ    y    oQ       oQ
+bind      y     y     y     -D       oQ      y      oQ   y       y      -E     y      x     y    oQ       oQ
+chain     aX    aX    aX    -D       oQ      aX     oQ   aX      aX     aX     aX     aX    y    oQ       oQ
 several   oQ    oQ    oQ    -D       oQ      oQ     oQ   oQ      oQ     oQ     -C     oQ    y    oQ       oQ
-plan      y     y     oQ    -D       oQ      y      oQ   oQ      oQ     x      y      x     y    oQ       oQ
-schedule  y     y     r     -D       r       y      r    r       x      x      y      x     y    x        x
+plan      y     y     y     -D       oQ      y      oQ   y       y      x      y      x     y    oQ       oQ
+schedule  y     y     y     -D       r       y      r    y       x      x      y      x     y    x        x
 measure   y     y     y     -D       y       y      y    y       y      x      y      x     x    y        y
-dry run   y     y     oQ    -D       oQ      y      oQ   oQ      oQ     -E     y      oQ    x    oQ       oQ
+dry run   y     y     y     -D       oQ      y      oQ   y       y      -E     y      oQ    x    oQ       oQ
 C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
 """,
     },
@@ -197,9 +197,15 @@ REASONS = {
     ),
     "D": (
         "-",
-        "points of one time step are independent",
+        "(vector|flow|output|along a loop).*points of one time step are independent",
         "A loop that wraps around has no first point: no point may depend on another of its time step.",
         "an array of its own for the new values, or the nest without `periodic=` and another one for the border",
+    ),
+    "Y": (
+        "-",
+        "subscripts multiply loop indices; allowed: nests",
+        "Parts of fields have no halo around a periodic loop.",
+        "a NumPy array for what is only read, or the nest without `periodic=` and another one for the border",
     ),
     "E": (
         "-",
@@ -259,9 +265,9 @@ REASONS = {
     "Q": (
         "o",
         r"S\[",
-        "The dependence is no constant vector. A nest without `steps=` and `reduce=` leaves it out where"
-        " the order does not matter.",
-        "the nest without `steps=`, or the number as a `reduce=`",
+        "The dependence is no constant vector. It is left out where the order does not matter, but not for sources, "
+        "several nests in a time step, time that runs backwards, strides of batches.",
+        "the number as a `reduce=`, or the nest without these",
     ),
     "R": (
         "o",
