@@ -2,8 +2,10 @@
 #include "casters.hpp"
 #include "generate/chain/fused.hpp"
 #include "generate/copy/copy.hpp"
+#include "generate/gather/gather.hpp"
 #include "generate/halo/update.hpp"
 #include "generate/nest/nest.hpp"
+#include "generate/pivot/pivot.hpp"
 #include "generate/stencil/stencil.hpp"
 #include "generate/sweep/sweep.hpp"
 #include "schedule/compose.hpp"
@@ -27,8 +29,41 @@ void bind_generate(nb::module_& m) {
     m.def("nest_schedule", &nest_schedule, "problem"_a, "plan"_a, "rank"_a, "ranks"_a = 0, Release(),
           "The part of one rank in a nest, by the plan's generator.");
     m.def(
-        "task_rates", [](const Plan& plan, const KernelRate& kernel) { return nest_rates(plan, kernel).operations; },
-        "plan"_a, "kernel"_a, "What the tasks of a nest's schedule take, by the rate of its kernel.");
+        "task_rates",
+        [](const SweepProblem& problem, const Plan& plan, const KernelRate& kernel) {
+            return nest_rates(problem, plan, kernel).operations;
+        },
+        "problem"_a, "plan"_a, "kernel"_a, "What the tasks of a nest's schedule take, by the rate of its kernel.");
+    m.def(
+        "arrays_kept",
+        [](const SweepProblem& problem, const Plan& plan) {
+            std::vector<int> all;
+            if (plan.generator == GeneratorKind::pivot)
+                for (const auto& each : PivotProblem(problem).matrices)
+                    if (each.pivots) all.push_back(each.array);
+            if (plan.generator == GeneratorKind::gather)
+                for (const auto& each : GatherProblem(problem, plan).matrices)
+                    if (each.depth > 0) all.push_back(each.array);
+            return all;
+        },
+        "problem"_a, "plan"_a,
+        "The arrays of a nest of which its schedule has another array with a part of its values.");
+    m.def("nest_repetitions", &nest_repetitions, "problem"_a, "plan"_a,
+          "How often the block of a nest's schedule runs in one run.");
+    m.def(
+        "gather_steps",
+        [](std::int64_t steps, std::int64_t extent, const std::vector<std::tuple<std::int64_t, int, bool>>& matrices,
+           std::int64_t chunk, int lanes, int radix, int rank, int ranks) {
+            GatherProblem problem;
+            problem.steps = steps, problem.extent = extent;
+            for (const auto& [bytes, depth, travels] : matrices)
+                problem.matrices.push_back({problem.arrays++, bytes, depth, travels});
+            GatherPlan plan;
+            plan.chunk = chunk, plan.lanes = lanes, plan.radix = radix;
+            return gather_steps(problem, plan, rank, ranks);
+        },
+        "steps"_a, "extent"_a, "matrices"_a, "chunk"_a, "lanes"_a, "radix"_a, "rank"_a, "ranks"_a,
+        "One rank's schedule of steps that are gathered; matrices: (bytes of an element, depth, whether it travels).");
     m.def("sweep_among", &sweep_among, "problem"_a, "plan"_a, "rank"_a, "ranks"_a, "peers"_a,
           "The same, asking these ranks for messages in place of the neighbours.");
     m.def("sweep_neighbours", &sweep_neighbours, "problem"_a, "plan"_a, "rank"_a,

@@ -22,7 +22,6 @@ void bind_prepared(nb::module_& m);
 void bind_bound(nb::module_& m);
 void bind_predict(nb::module_& m);
 void bind_nests(nb::module_& m);
-void bind_task_nests(nb::module_& m);
 void bind_plan(nb::module_& m);
 void bind_patterns(nb::module_& m);
 void bind_file_cache(nb::module_& m);
@@ -91,7 +90,6 @@ NB_MODULE(_core, m) {
     bind_bound(m);
     bind_prepared(m);
     bind_nests(m);
-    bind_task_nests(m);
     bind_predict(m);
     bind_plan(m);
     bind_patterns(m);

@@ -64,7 +64,7 @@ void bind_problem_class(nb::module_& m) {
                const std::vector<std::tuple<int, Index, bool, bool>>& accesses,
                const std::vector<std::pair<Index, std::int64_t>>& bounds, const std::vector<bool>& downwards,
                bool sequential, const Index& periodic, PathsOff paths_off, const std::vector<bool>& never_written,
-               const std::vector<int>& pivots) {
+               const std::vector<int>& pivots, const std::vector<bool>& wholes, int gathers) {
                 new (p) SweepProblem{shape, space, {}, {}};
                 for (const auto& [bytes, replicated, extents, axes, time_buffers, window] : arrays)
                     p->arrays.push_back({bytes, replicated, extents, axes, time_buffers, window});
@@ -75,12 +75,14 @@ void bind_problem_class(nb::module_& m) {
                 p->periodic = periodic;
                 p->paths_off = paths_off;
                 p->never_written = never_written;
+                p->wholes = wholes;
+                p->gathers = gathers;
                 for (const int read : pivots) p->pivots.push_back(static_cast<PivotRead>(read));
                 p->normalize_loops(downwards);
             },
             "shape"_a, "space"_a, "arrays"_a, "accesses"_a, "bounds"_a, "downwards"_a, "sequential"_a,
             "periodic"_a = Index(), "paths_off"_a = PathsOff{0}, "never_written"_a = std::vector<bool>(),
-            "pivots"_a = std::vector<int>())
+            "pivots"_a = std::vector<int>(), "wholes"_a = std::vector<bool>(), "gathers"_a = -1)
         .def(
             "widen",
             [](SweepProblem& p, int array, const Index& lo, const Index& hi, const Index& wraps) {
@@ -111,6 +113,7 @@ void bind_problem_class(nb::module_& m) {
         .def("weighted", &SweepProblem::weighted, "weights"_a, "ranks"_a,
              "The same with points in proportion to the ranks' weights.")
         .def_ro("weights", &SweepProblem::weights)
+        .def("gathered", &SweepProblem::gathered, "The same nest with its steps gathered.")
         .def("with_steps", &SweepProblem::with_steps, "steps"_a, "The same with another number of time steps.")
         .def("validate", &SweepProblem::validate)
         .def("may_cut", &SweepProblem::may_cut, "dimension"_a)

@@ -50,6 +50,11 @@ struct Plan {
     friend bool operator==(const Plan&, const Plan&) = default;
 };
 
+/// Whether schedules of a plan have tasks in place of tiles of the nest.
+inline bool has_tasks(const Plan& plan) {
+    return plan.generator == GeneratorKind::pivot || plan.generator == GeneratorKind::gather;
+}
+
 /// The deep halo of temporal blocking: points of the next rank's block that a rank computes redundantly. Ranks then
 /// wait for each other once a temporal block, not every time step.
 struct DeepHalo {

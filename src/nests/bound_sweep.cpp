@@ -8,6 +8,7 @@
 #include "arrays/first_touch.hpp"
 #include "core/tags.hpp"
 #include "nests/tuning.hpp"
+#include "run/run_schedule.hpp"
 
 namespace tilewave {
 
@@ -51,7 +52,7 @@ BoundSweep::BoundSweep(Context& context, PreparedSweep& sweep, std::vector<RunAr
 // The same for the halos that its fields have, where these are wider. Nests that run in turn then move no field: halos
 // grow to what each of them needs, and stay. Equal on all ranks, as layouts are.
 BoundSweep& BoundSweep::as_fields_lie() {
-    if (sweep_.has_tasks()) return *this;
+    if (has_tasks(sweep_.plan_)) return *this;
     LeastHalos halos(operands_.size());
     bool wider = false;
     for (std::size_t a = 0; a < operands_.size(); ++a) {
@@ -118,7 +119,7 @@ void BoundSweep::touch_first(std::size_t a, std::byte* data, int buffers) {
     const NestArray& n = sweep_.problem_.arrays[a];
     const int array = static_cast<int>(a);
     const std::int64_t bytes = o.order.items * n.item_bytes;
-    if (n.scale.n > 0 || sweep_.has_tasks() || !touch_matters(context_, bytes * buffers)) return;
+    if (n.scale.n > 0 || has_tasks(sweep_.plan_) || !touch_matters(context_, bytes * buffers)) return;
     Binding memory{data + o.order.first * n.item_bytes, o.order.stride};
     for (auto& s : memory.stride_bytes.v) s *= n.item_bytes;
     memory = sweep_.to_loops(array, memory, held(sweep_.problem_, sweep_.plan_, array, context_.rank()).lo,
@@ -175,7 +176,7 @@ void BoundSweep::bind_tasks() {
     const SweepProblem& problem = sweep_.problem_;
     if (!tasks_) {
         moving_.emplace(sweep_.schedule_);
-        tasks_.emplace(problem, sweep_.plan_);
+        tasks_ = tasks_of(problem, sweep_.plan_, context_.rank());
         operations_ = tasks_->functions();
     }
     for (std::size_t a = 0; a < operands_.size(); ++a) bindings_[a] = operands_[a].own;
@@ -184,7 +185,7 @@ void BoundSweep::bind_tasks() {
     for (const Access& p : problem.accesses)
         operands.push_back(
             memory_of(problem, p, operands_[p.array].own, held(problem, sweep_.plan_, p.array, context_.rank()).lo));
-    tasks_->set(kernel_, std::move(operands), explain_);
+    tasks_->set(kernel_, std::move(operands), std::span(bindings_).subspan(operands_.size()), explain_);
 }
 
 BoundSweep::Rest* BoundSweep::rest_of(const StepBlocks& blocks) {
@@ -203,7 +204,7 @@ ExecuteOptions BoundSweep::options() {
     options.record = options.events = false;
     options.first_time = first_step_;
     options.window = window_ ? &*window_ : nullptr;
-    if (sweep_.has_tasks()) options.first_tag = tags::first_face;
+    if (has_tasks(sweep_.plan_)) options.first_tag = tags::first_face;
     options.crowded = options.crowded || sweep_.plan_.lanes() + sweep_.plan_.helper > context_.threads();
     return options;
 }
@@ -216,6 +217,12 @@ BoundSweep::Steps BoundSweep::steps_of(std::optional<std::int64_t> given) {
     steps.rest = rest_of(steps.blocks);
     steps.run = {&main_,      nullptr,    steps.rest ? &steps.rest->kept : nullptr, steps.blocks.whole, 1,
                  block_steps, time_bytes_};
+    const std::int64_t times = nest_repetitions(problem, sweep_.plan_);
+    if (times > 1) {  // its schedule has a block
+        steps.run.repeated = &main_;
+        steps.run.whole = steps.run.most_repetitions = times;
+        steps.run.steps = 0;
+    }
     if (const Schedule* const repeated = sweep_.repeated(steps.blocks)) {
         if (!several_) several_.emplace(*repeated);
         steps.run.repeated = &*several_;
@@ -236,10 +243,11 @@ BoundSweep::Steps BoundSweep::steps_of(std::optional<std::int64_t> given) {
 
 BoundRun BoundSweep::perform(CollectiveRun& run, const Steps& steps, bool record) {
     place_arrays(run, steps.count, steps.history_beside);
-    if (sweep_.has_tasks() && !run.lacks()) run.obtain([&] { bind_tasks(); });
+    if (has_tasks(sweep_.plan_) && !run.lacks()) run.obtain([&] { bind_tasks(); });
     run.arrays_are_ready(moved_, others_may_);
     ExecuteOptions given = options();
     given.record = record;
+    given.events = record && sweep_.plan_.generator == GeneratorKind::gather;  // notes are of whole blocks
     std::optional<StepRecorder> recorder;
     run.obtain([&] {
         if (std::optional<StepRecorder> found = this->recorder()) recorder.emplace(std::move(*found));
@@ -292,7 +300,13 @@ Report BoundSweep::run_here(std::optional<std::int64_t> given, const CallTimes& 
     const Steps steps = steps_of(given);
     CollectiveRun run(context_, steps.run, before);
     Report result = report(perform(run, steps, context_.options().record));
-    if (context_.options().record) add_timeline(result, run.notes(), steps.rest);
+    if (context_.options().record && sweep_.plan_.generator == GeneratorKind::gather) {
+        const Timeline all = gather_events(context_.transport(), run.timeline(), 0);
+        result.parts = parts(all);
+        result.make_timeline = [all] { return all; };
+    } else if (context_.options().record) {
+        add_timeline(result, run.notes(), steps.rest);
+    }
     return result;
 }
 

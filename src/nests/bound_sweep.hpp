@@ -113,7 +113,7 @@ private:
     std::map<std::int64_t, std::unique_ptr<Rest>> rests_;
     std::optional<WindowMemory> window_;
     std::optional<MovingMemory> moving_;  // of a schedule of tasks, and what these call
-    std::optional<PivotTasks> tasks_;
+    std::unique_ptr<NestTasks> tasks_;
     std::vector<TaskFunction> operations_;
     std::unique_ptr<BoundSweep> wider_;  // for the halos that its fields had last
     std::int64_t first_step_ = 0;

@@ -200,7 +200,7 @@ private:
         const IndexMatrix& loops = c.alternative.problem.loops;
         for (int k = 0; k < loops.n; ++k) text += " " + either_direction(loops.row[k]);
         return text + (c.alternative.on_one_rank ? " on one rank" : "") + ", row " + to_string(plan.row) +
-               (plan.storage == StorageKind::skewed ? " skewed" : "");
+               (plan.storage == StorageKind::skewed ? " skewed" : "") + (has_tasks(plan) ? " by tasks" : "");
     }
     // Equal for equal calls.
     std::uint64_t number_of(const Contender& c) const {

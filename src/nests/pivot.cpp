@@ -295,17 +295,6 @@ private:
 
 }  // namespace
 
-LoopMemory memory_of(const SweepProblem& problem, const Access& place, const Binding& memory, const Index& first) {
-    LoopMemory found{memory.data, Index::filled(problem.dims(), 0)};
-    const Index& axes = problem.arrays[place.array].axes;
-    for (int d = 0; d < axes.n; ++d) {
-        const int k = static_cast<int>(axes[d]);
-        found.stride_bytes[k] += memory.stride_bytes[d];
-        found.data += memory.stride_bytes[d] * (place.offset[k] - first[d]);
-    }
-    return found;
-}
-
 PivotTasks::PivotTasks(const SweepProblem& problem, const Plan& plan)
     : calls_(new Calls{PivotProblem(problem), plan.tile[2], {}, 1, {}, {}, {}, {}, {}}) {
     const std::vector<PivotProblem::Matrix>& matrices = calls_->problem.matrices;
@@ -321,15 +310,26 @@ PivotTasks::PivotTasks(const SweepProblem& problem, const Plan& plan)
     for (const auto& m : matrices) calls_->kept_number.push_back(m.pivots ? kept++ : -1);
 }
 
-void PivotTasks::set(const Kernel& kernel, std::vector<LoopMemory> operands, Explain explain) {
+void PivotTasks::set(const Kernel& kernel, std::vector<LoopMemory> places, std::span<const Binding> /*moving*/,
+                     Explain explain) {
     calls_->kernel = kernel;
-    calls_->operands = std::move(operands);
+    calls_->operands = std::move(places);
     calls_->explain = std::move(explain);
 }
 
-std::vector<TaskFunction> PivotTasks::functions() const {
+std::vector<TaskFunction> PivotTasks::functions() {
     return {[calls = calls_](const TaskCall& call) { PivotCall(*calls, calls->problem, call).panel(); },
             [calls = calls_](const TaskCall& call) { PivotCall(*calls, calls->problem, call).update(); }};
+}
+
+// Kept rows and columns are tight.
+std::vector<std::int64_t> PivotTasks::row_steps(std::vector<std::int64_t> plain) const {
+    for (std::size_t q = 0; q < plain.size(); ++q) {
+        const Calls::Place& place = calls_->places[q];
+        if (place.what == PivotRead::row) plain[q] = calls_->problem.matrices[place.number].item_bytes;
+        if (place.what == PivotRead::column || place.what == PivotRead::corner) plain[q] = 0;
+    }
+    return plain;
 }
 
 namespace {
@@ -375,12 +375,10 @@ const TaskWork* largest_task(const Schedule& schedule) {
     return found;
 }
 
-constexpr int most_calls = 50;
-
 }  // namespace
 
 std::vector<RateSample> PivotTasks::sample(const Schedule& schedule, const std::vector<std::vector<std::byte>>& values,
-                                           Context& context, double budget_s) const {
+                                           Context& context, double budget_s) {
     std::vector<RateSample> samples(3);
     const TaskWork* const task = largest_task(schedule);
     if (!task) return samples;
@@ -395,20 +393,10 @@ std::vector<RateSample> PivotTasks::sample(const Schedule& schedule, const std::
         std::vector<double> times(static_cast<std::size_t>(lanes), -1);
         context.lanes().run(lanes, [&](int lane) {
             PivotTrial trial(schedule, *task, of_arrays);
-            std::vector<double> all;
-            try {
-                for (const double end = now_s() + seconds;
-                     all.size() < 3 || (now_s() < end && all.size() < most_calls);) {
-                    const double begin = now_s();
-                    PivotCall call(*calls_, part, trial.call);
-                    task->operation == pivot_panel ? call.panel() : call.update();
-                    all.push_back(now_s() - begin);
-                }
-            } catch (const KernelError&) {
-                return;
-            }
-            std::ranges::sort(all);
-            times[lane] = all[all.size() / 2];
+            times[lane] = median_time(seconds, [&] {
+                PivotCall call(*calls_, part, trial.call);
+                task->operation == pivot_panel ? call.panel() : call.update();
+            });
         });
         return std::ranges::min(times) < 0 ? -1 : std::ranges::max(times);
     };

@@ -51,7 +51,7 @@ std::vector<std::optional<std::pair<std::int64_t, std::int64_t>>> PreparedSweep:
 
 std::vector<std::pair<int, std::int64_t>> PreparedSweep::same_row() const {
     std::vector<std::pair<int, std::int64_t>> result;
-    if (has_tasks()) return {problem_.accesses.size(), {-1, 0}};
+    if (has_tasks(plan_)) return {problem_.accesses.size(), {-1, 0}};
     const Index along = inverse(only_nest(schedule_).order) * last_unit(problem_.dims());
     const std::vector<Access>& places = only_nest(schedule_).places;
     for (std::size_t q = 0; q < places.size(); ++q) {
@@ -72,28 +72,20 @@ std::vector<std::pair<int, std::int64_t>> PreparedSweep::same_row() const {
 }
 
 std::vector<std::int64_t> PreparedSweep::row_steps(std::span<const RunArray> arrays) const {
-    if (has_tasks()) return task_steps(arrays);
-    return steps_by(inverse(only_nest(schedule_).order) * last_unit(problem_.dims()), arrays);
-}
-
-// Of tasks, whose rows go along the last loop upwards. Kept rows and columns are tight.
-std::vector<std::int64_t> PreparedSweep::task_steps(std::span<const RunArray> arrays) const {
-    std::vector<std::int64_t> steps;
-    for (std::size_t q = 0; q < problem_.accesses.size(); ++q) {
-        const Access& p = problem_.accesses[q];
-        const NestArray& n = problem_.arrays[p.array];
-        Binding memory = arrays[p.array].whole;
-        if (arrays[p.array].field) {
-            memory.stride_bytes = memory_order(problem_, plan_, p.array, context_.rank()).stride;
-            for (auto& s : memory.stride_bytes.v) s *= n.item_bytes;
+    if (has_tasks(plan_)) {  // whose rows go along the last loop upwards
+        std::vector<std::int64_t> steps;
+        for (const Access& p : problem_.accesses) {
+            Binding memory = arrays[p.array].whole;
+            if (arrays[p.array].field) {
+                memory.stride_bytes = memory_order(problem_, plan_, p.array, context_.rank()).stride;
+                for (auto& s : memory.stride_bytes.v) s *= problem_.arrays[p.array].item_bytes;
+            }
+            const Index first = Index::filled(problem_.arrays[p.array].axes.n, 0);
+            steps.push_back(memory_of(problem_, p, memory, first).stride_bytes[problem_.dims() - 1]);
         }
-        const bool tight = problem_.written(p.array) && problem_.pivots[q] != PivotRead::point;
-        steps.push_back(
-            !tight ? memory_of(problem_, p, memory, Index::filled(n.axes.n, 0)).stride_bytes[problem_.dims() - 1]
-            : problem_.pivots[q] == PivotRead::row ? n.item_bytes
-                                                   : 0);
+        return tasks_of(problem_, plan_, context_.rank())->row_steps(std::move(steps));
     }
-    return steps;
+    return steps_by(inverse(only_nest(schedule_).order) * last_unit(problem_.dims()), arrays);
 }
 
 // Bytes that each place moves by when a point moves by `along`.

@@ -36,7 +36,8 @@ PreparedSweep::PreparedSweep(Context& context, SweepProblem problem, Plan plan)
                               " and more messages between two ranks, this MPI has "
                               "tags up to " +
                               std::to_string(context.transport().max_tag()) + "; take larger tiles or chunks");
-    if (!has_tasks() && only_nest(schedule_).window.along >= 0) window_ = std::make_unique<RollingWindow>(schedule_);
+    if (!has_tasks(plan_) && only_nest(schedule_).window.along >= 0)
+        window_ = std::make_unique<RollingWindow>(schedule_);
 }
 
 PreparedSweep::~PreparedSweep() = default;
@@ -69,7 +70,7 @@ Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel
 
 PreparedSweep& PreparedSweep::widened(const LeastHalos& halos) {
     const int last = problem_.dims() - 1;
-    bool rows = plan_.storage == StorageKind::plain && plan_.row.n == 0 && !window_ && !has_tasks();
+    bool rows = plan_.storage == StorageKind::plain && plan_.row.n == 0 && !window_ && !has_tasks(plan_);
     for (const NestArray& a : problem_.arrays)  // bytes to the next point of a row do not depend on halos
         rows = rows && a.scale.n == 0 &&
                (a.replicated || std::find(a.axes.begin(), a.axes.end(), last) == a.axes.end() ||

@@ -7,8 +7,8 @@
 
 #include "generate/nest/nest.hpp"
 #include "nests/chain_layout.hpp"
-#include "nests/pivot.hpp"
 #include "nests/step_points.hpp"
+#include "nests/tasks.hpp"
 #include "nests/tuning.hpp"
 #include "predict/rate.hpp"
 #include "run/collective_run.hpp"
@@ -103,7 +103,7 @@ public:
     /// several places.
     std::vector<std::optional<std::pair<std::int64_t, std::int64_t>>> neighbours() const;
     /// No point of a row depends on another: the kernel may compute them in any order.
-    bool independent_rows() const { return plan_.independent_rows(problem_); }
+    bool independent_rows() const { return has_tasks(plan_) || plan_.independent_rows(problem_); }
     /// Of memory that runs to come use, about.
     std::int64_t bytes() const;
     /// The same with at least these halos, where it may have any: fields lie in rows, of which each kernel call takes a
@@ -125,10 +125,8 @@ private:
     SampleMemory sample_memory(std::span<const RunArray> arrays) const;
     std::vector<std::byte> typical_element(int a, const RunArray& given) const;
     std::vector<RateSample> sample_tasks(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s) const;
-    bool has_tasks() const { return plan_.generator == GeneratorKind::pivot; }
 
     bool copied(int a, const RunArray& array) const;
-    std::vector<std::int64_t> task_steps(std::span<const RunArray> arrays) const;
     std::vector<std::int64_t> steps_by(const Index& along, std::span<const RunArray> arrays) const;
     Binding in_field(int a, FieldStorage& field) const;
     Binding to_loops(int a, const Binding& memory, const Index& first, bool mirrored) const;

@@ -81,9 +81,10 @@ std::vector<RateSample> PreparedSweep::sample_tasks(std::span<const RunArray> ar
             memory_of(problem_, p, arrays[p.array].whole, Index::filled(problem_.arrays[p.array].axes.n, 0)));
     std::vector<std::vector<std::byte>> values;
     for (int a = 0; a < static_cast<int>(arrays.size()); ++a) values.push_back(typical_element(a, arrays[a]));
-    PivotTasks tasks(problem_, plan_);
-    tasks.set(kernel, std::move(operands), [](const Failure&) { return std::string(); });
-    return tasks.sample(schedule_, values, context_, budget_s);
+    const auto tasks = tasks_of(problem_, plan_, context_.rank());
+    const std::vector<Binding> none(arrays.size());
+    tasks->set(kernel, std::move(operands), none, [](const Failure&) { return std::string(); });
+    return tasks->sample(schedule_, values, context_, budget_s);
 }
 
 std::vector<RateSample> PreparedSweep::sample(std::span<const RunArray> arrays, const Kernel& kernel, double budget_s) {
@@ -93,7 +94,7 @@ std::vector<RateSample> PreparedSweep::sample(std::span<const RunArray> arrays, 
     // A rank without elements, as a plan of fewer ranks leaves it, cannot tell what they are like.
     for (const RunArray& array : arrays)
         if (array.field && array.field->owned().empty()) return std::vector<RateSample>(3);
-    if (has_tasks()) return sample_tasks(arrays, kernel, budget_s);
+    if (has_tasks(plan_)) return sample_tasks(arrays, kernel, budget_s);
     if (window_) return sample_window(problem_, plan_, schedule_, sample_memory(arrays), kernel, context_, budget_s);
     const auto sampled = [&](const PreparedSweep& sweep) {
         if (sweep.schedule_.tiles.empty()) return std::vector<RateSample>(3);

@@ -65,7 +65,7 @@ void check_access(const SweepProblem& problem, const Access& p) {
                 concat("array ", p.array, " is written and replicated; a written array is spread over the ranks"));
         return;
     }
-    if (array.time_buffers > 0) check_time(problem, p);
+    if (array.time_buffers > 0 && !problem.is_gathered()) check_time(problem, p);
     for (int k = 0; k < n; ++k)
         if (problem.lacks(p.array, k) && p.offset[k] != 0 && (array.time_buffers == 0 || k > 0))
             throw ConfigError(
@@ -100,7 +100,7 @@ void SweepProblem::validate() const {
                 throw ConfigError(concat("array ", a, " has time buffers and lacks loop index ", k,
                                          "; allowed are all loop indices but time"));
     check_periodic(*this);
-    if (sequential) return;
+    if (sequential || is_gathered()) return;
     for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
         if (!written(a)) continue;
         int missing = 0;

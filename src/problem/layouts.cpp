@@ -42,6 +42,7 @@ Layout SweepProblem::layout(int a, const Index& grid, const Index& deep_halo, co
     Layout even(array.shape, array_grid);
     if (!array.replicated && (array.aligned || !array.cuts.empty() || !weights.empty()))
         even = even.cut_as(cuts_of(array, grid, false));
+    if (is_gathered()) return even;
     const Index o = origin();
     Index around = Index::filled(n, 0);
     bool shorter = false;  // than the loops' extent: a block of loops may then read elements and have none itself

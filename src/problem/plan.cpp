@@ -115,6 +115,7 @@ void check_grid(const Index& grid, int n, int ranks) {
 
 static std::string why_whole(const SweepProblem& problem, int k) {
     if (problem.sequential) return "the nest runs in loop order";
+    if (problem.is_gathered() && k == problem.gathers) return "it is the loop of steps";
     if (!problem.pivots.empty()) return "only rows of arrays with a pivot are divided";
     if (!problem.loops.keeps(k)) return "it is a sum of loop indices, so that tiles honour every dependence";
     for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
@@ -199,23 +200,33 @@ std::string text_of(const T& value) {
 
 }  // namespace
 
-// Its blocks of steps and of rows are all that there is to choose.
-static void check_pivot_plan(const SweepProblem& problem, const Plan& plan) {
-    if ((plan.generator == GeneratorKind::pivot) == problem.pivots.empty())
-        throw ConfigError(concat("generator ", text_of(plan.generator), " was given for a nest ",
-                                 problem.pivots.empty() ? "without a pivot; allowed: sweep, perhaps stencil"
-                                                        : "with a pivot; allowed: pivot"));
-    if (problem.pivots.empty()) return;
+// Of nests with a schedule of tasks only how points are divided is to be chosen.
+static void check_task_plan(const SweepProblem& problem, const Plan& plan) {
+    const bool pivot = !problem.pivots.empty(), gather = problem.is_gathered();
+    if ((plan.generator == GeneratorKind::pivot) != pivot || (plan.generator == GeneratorKind::gather) != gather)
+        throw ConfigError(concat("generator ", text_of(plan.generator), " was given; allowed for this nest: ",
+                                 pivot    ? "pivot, as it has one"
+                                 : gather ? "gather, as its steps read along whole axes"
+                                          : "sweep, perhaps stencil"));
+    if (!pivot && !gather) return;
     Plan others = plan;
     others.grid = others.tile = others.factors = {};
     others.generator = Plan().generator;
     others.poll_period_s = Plan().poll_period_s;
+    if (gather) others.mapping_dim = Plan().mapping_dim;
     if (others != Plan())
-        throw ConfigError(concat(others.to_string(), " was given for a nest with a pivot; allowed: grid, tile, ",
-                                 "factors, threads, poll_period_s"));
-    if (plan.lanes() != plan.factors[1])
+        throw ConfigError(concat(others.to_string(), " was given for a nest ",
+                                 pivot ? "with a pivot" : "whose steps are gathered",
+                                 "; allowed: grid, tile, factors, threads, poll_period_s"));
+    if (pivot && plan.lanes() != plan.factors[1])
         throw ConfigError(
             concat("factors ", plan.factors, " were given for a nest with a pivot; allowed: rows are divided"));
+    for (int k = 0; gather && k < problem.dims(); ++k)
+        if (const auto divided = plan.grid[k] * plan.factors[k];
+            divided > 1 && (!problem.may_cut(k) || divided != plan.ranks() * plan.lanes()))
+            throw ConfigError(
+                concat("grid ", plan.grid, " and factors ", plan.factors, " were given for a nest whose ",
+                       "steps are gathered; allowed: ranks and lanes divide one loop, and no loop of steps"));
 }
 
 void Plan::validate(const SweepProblem& problem, int ranks) const {
@@ -231,7 +242,7 @@ void Plan::validate(const SweepProblem& problem, int ranks) const {
                                  " weights; its entries must multiply ", "to at most as many"));
     check_dims(tile, n, "tile");
     check_factors(factors, n, mapping_dim, helper);
-    check_pivot_plan(problem, *this);
+    check_task_plan(problem, *this);
     check_row(problem, *this);
     if (generator == GeneratorKind::stencil)
         check_stencil_plan(problem, *this);
@@ -240,7 +251,7 @@ void Plan::validate(const SweepProblem& problem, int ranks) const {
     const std::vector<bool> unit = problem.unit_dims();
     for (int k = 0; k < n; ++k) {
         const std::int64_t most = std::max<std::int64_t>(largest_block(problem, grid, k), 1);
-        if (tile[k] < 1 || tile[k] > most)
+        if (tile[k] < 1 || (tile[k] > most && generator != GeneratorKind::gather))
             throw ConfigError(concat("tile ", tile, ": entry ", tile[k], " of dimension ", k, " is outside 1 to ", most,
                                      ", the largest block of a rank"));
         if (unit[k] && tile[k] != 1)

@@ -37,6 +37,27 @@ SweepProblem SweepProblem::with_steps(std::int64_t steps) const {
     return other;
 }
 
+// What of earlier steps is read is kept apart from the arrays.
+SweepProblem SweepProblem::gathered() const {
+    SweepProblem other = *this;
+    other.sequential = false;
+    other.cuts.clear();
+    for (NestArray& a : other.arrays) {
+        a.time_buffers = std::min(a.time_buffers, 1);
+        a.cuts.clear();
+    }
+    return other;
+}
+
+bool SweepProblem::reads_aside(int k) const {
+    for (std::size_t q = 0; q < accesses.size(); ++q) {
+        const Access& p = accesses[q];
+        if (!written(p.array) || lacks(p.array, k)) continue;
+        if (p.offset[k] != shift(p.array)[k] || (k == dims() - 1 && q < wholes.size() && wholes[q])) return true;
+    }
+    return false;
+}
+
 bool SweepProblem::written(int a) const {
     return std::any_of(accesses.begin(), accesses.end(), [&](const Access& p) { return p.writes && p.array == a; });
 }
@@ -140,6 +161,11 @@ std::vector<Index> SweepProblem::dependences_without(const std::vector<bool>& le
     std::vector<Index> result;
     if (sequential) return result;
     const Index zero = Index::filled(dims(), 0);
+    if (is_gathered()) {
+        result.push_back(zero);
+        result[0][gathers] = 1;
+        return result;
+    }
     auto add = [&](const Index& x) {
         Index d = loops * x;
         if (d == zero) return;
@@ -182,11 +208,13 @@ bool SweepProblem::swaps(int a, int k) const {
 bool SweepProblem::may_cut(int k) const {
     if (sequential || !loops.keeps(k)) return false;
     if (!pivots.empty()) return k == 1;
+    if (is_gathered() && k == gathers) return false;
     for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
         if (arrays[a].replicated) continue;
-        if (lacks(a, k) || swaps(a, k)) return false;
+        if (lacks(a, k) || (swaps(a, k) && !is_gathered())) return false;
         for (int m = 0; m < arrays[a].axes.n; ++m)
             if (arrays[a].axes[m] == k && arrays[a].shape[m] != shape[k] && !arrays[a].aligned) return false;
+        if (is_gathered() && written(a) && shift(a)[k] != 0) return false;
         Index first;  // several places of one array are written: none may be another rank's
         bool several = false;
         for (const Access& p : accesses) {

@@ -34,6 +34,7 @@ std::string why_no_writes(const SweepProblem& problem) {
 
 std::string why_no_stencil(const SweepProblem& problem) {
     if (!problem.pivots.empty()) return "its first loop is a pivot";
+    if (problem.is_gathered()) return "its time steps are gathered";
     if (problem.sequential) return "its points are computed in the order of the loops";
     if (!problem.loops.is_identity()) return "a loop runs downwards or is skewed";
     if (problem.window.along >= 0) return "an array has a rolling window";

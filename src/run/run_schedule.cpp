@@ -227,38 +227,41 @@ ScheduleReport ReadySchedule::run(std::span<const Binding> bindings) {
 }
 
 // The run is over: a timeline for which there is no memory is left out.
+Timeline gather_events(Transport& t, const Timeline& local, int threads) try {
+    const std::vector<std::string> all = gather(t, [&] {
+        std::string packed;
+        put(packed, std::int32_t{threads});
+        put(packed, local.events);
+        put(packed, local.requests);
+        return packed;
+    });
+    Timeline timeline;
+    if (t.rank() > 0) return timeline;
+    timeline.ranks = t.size();
+    timeline.dims = local.dims;
+    for (const std::string& bytes : all) {
+        PlainBytes in(bytes);
+        timeline.threads.push_back(in.take<std::int32_t>());
+        append(timeline.events, in.take_all<Event>());
+        append(timeline.requests, in.take_all<Request>());
+    }
+    if (std::ranges::count(timeline.threads, 0) == t.size()) timeline.threads.clear();
+    from_zero(timeline);
+    return timeline;
+} catch (const OutOfResources&) {
+    return {};
+} catch (const std::bad_alloc&) {
+    return {};
+}
+
 ScheduleReport ReadySchedule::report(const RunEnding& end, const Timeline& local) {
-    Transport& t = context_.transport();
     ScheduleReport report;
     report.time_s = end.time_s;
     report.interrupted = end.interrupted;
     if (!options_.record) return report;
     const bool shared = static_cast<int>(execution_.schedule().lanes.size()) > context_.threads();
-    try {
-        const std::vector<std::string> all = gather(t, [&] {
-            std::string packed;
-            put(packed, std::int32_t{shared ? context_.threads() : 0});
-            put(packed, local.events);
-            put(packed, local.requests);
-            return packed;
-        });
-        if (t.rank() > 0) return report;
-        report.timeline.ranks = t.size();
-        report.timeline.dims = local.dims;
-        for (const std::string& bytes : all) {
-            PlainBytes in(bytes);
-            report.timeline.threads.push_back(in.take<std::int32_t>());
-            append(report.timeline.events, in.take_all<Event>());
-            append(report.timeline.requests, in.take_all<Request>());
-        }
-        if (std::ranges::count(report.timeline.threads, 0) == t.size()) report.timeline.threads.clear();
-        from_zero(report.timeline);
-        report.parts = parts(report.timeline);
-    } catch (const OutOfResources&) {
-    } catch (const std::bad_alloc&) {
-        report.timeline = {};
-        report.parts = {};
-    }
+    report.timeline = gather_events(context_.transport(), local, shared ? context_.threads() : 0);
+    report.parts = parts(report.timeline);
     return report;
 }
 

@@ -17,6 +17,10 @@ void check_run(Context& context, const Schedule& schedule, std::span<const Bindi
 /// @throws ConfigError on every rank
 void compare_messages(Transport& transport, const Schedule& schedule);
 
+/// The events of all ranks on rank 0, from those of each; elsewhere nothing. `threads`: that its lanes share; 0: each
+/// has its own. Collective.
+Timeline gather_events(Transport& transport, const Timeline& local, int threads);
+
 /// A run with all that it takes beyond the arrays. Ranks agree between making it and run(), so that what one of them
 /// lacks is an error of all before anything moves.
 class ReadySchedule {

@@ -16,7 +16,8 @@ enum class StorageKind { plain, skewed };
 /// What makes a plan's schedules. sweep: tiles in the order of dependences, also of points that depend on others of
 /// their time step. stencil: every time step as a whole, its border first; only where points of a step are independent.
 /// pivot: blocks of steps of a loop whose step k reads row k and column k, by rows that are kept; only of such a loop.
-enum class GeneratorKind { sweep, stencil, pivot };
+/// gather: each time step is computed by all ranks, and goes to all of them; only where it reads nothing of its own.
+enum class GeneratorKind { sweep, stencil, pivot, gather };
 
 /// What planning a call may spend beyond compiling. quick: a hundredth of a second, and nothing where a rate of the
 /// body is known. automatic: the longer of a twentieth of a second, one run, and a tenth of all runs so far. thorough:
@@ -33,7 +34,7 @@ inline constexpr std::array choice_names<ScheduleKind>{"blocking", "overlapping"
 template <>
 inline constexpr std::array choice_names<StorageKind>{"plain", "skewed"};
 template <>
-inline constexpr std::array choice_names<GeneratorKind>{"sweep", "stencil", "pivot"};
+inline constexpr std::array choice_names<GeneratorKind>{"sweep", "stencil", "pivot", "gather"};
 template <>
 inline constexpr std::array choice_names<Planning>{"quick", "auto", "thorough"};
 
@@ -78,7 +79,8 @@ inline constexpr double unbounded = -1e300;
     X(GeneratorKind, generator, GeneratorKind::sweep, unbounded, \
       "sweep: tiles follow their dependences from rank to rank. stencil: the points of a time step are independent; " \
       "each rank computes its border, sends it, and computes the rest meanwhile. pivot: the rows and columns that steps " \
-      "of the first loop read are kept for a block of steps, from which all other rows do these steps at once.") \
+      "of the first loop read are kept for a block of steps, from which all other rows do these steps at once. gather: " \
+      "ranks and lanes divide one loop in each time step, and what it computes goes to all ranks.") \
     X(int, aggregate, 1, 1, \
       "Tiles whose messages to a rank go as one aggregated message. Only on one lane, where ranks read nothing of " \
       "later ones.") \

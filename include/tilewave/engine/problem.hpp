@@ -71,6 +71,11 @@ struct SweepProblem {
     std::vector<bool> never_written = {};
     /// By access, where loop 0 is a pivot: its step k reads row k and column k of what points write. Empty: it is none.
     std::vector<PivotRead> pivots = {};
+    /// By access: whether loops inside the body read all elements along the last loop; empty: of none.
+    std::vector<bool> wholes = {};
+    /// The loop whose steps may be gathered: a step reads of what is written nothing but what earlier steps have
+    /// written, along whole axes, too. -1: there is none. See gathered().
+    int gathers = -1;
     PathsOff paths_off = 0;  ///< fast paths that plans, schedules and kernels of it do without
 
     /// The extent after which subscripts wrap along loop index k; 0: they do not.
@@ -85,6 +90,11 @@ struct SweepProblem {
     /// makes tiles legal and the shape of rolling windows.
     /// @throws ConfigError as validate()
     void normalize_loops(const std::vector<bool>& downwards);
+    /// The same nest with its steps gathered, not in the order of its loops. @pre gathers >= 0
+    SweepProblem gathered() const;
+    /// Whether a point reads of what is written elements of other indices along loop k.
+    bool reads_aside(int k) const;
+    bool is_gathered() const { return gathers >= 0 && !sequential; }
     /// The same with another number of time steps, where loop index 0 is time.
     SweepProblem with_steps(std::int64_t steps) const;
     int dims() const { return shape.n; }

@@ -221,7 +221,7 @@ def why_no_schedule(bounds, readies):
             return f"{who} updates arrays in any order, or is a batch"
         windows = [n for n, a in ready.arrays.items() if isinstance(a, Field) and a.keep == "window"]
         nest = ready.problem.nest
-        if (generator := ready.sweep.plan.generator) == "pivot":
+        if (generator := ready.sweep.plan.generator) in ("pivot", "gather"):
             return f"{who} has a schedule of tasks, by generator {generator}"
         if timed := [v.array for v in nest.views if has_time(nest, v, ready.arrays[v.array])]:
             return f"{who} has time as a dimension of {timed[0]!r}, and time runs backwards"

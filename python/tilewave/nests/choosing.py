@@ -168,6 +168,7 @@ def _way(alternative, time_s, bringing_s, taken):
         "time_s": time_s,
         "bringing_s": bringing_s,
         "on_one_rank": alternative.on_one_rank,
+        "generator": alternative.plan.generator,
         "choices": {name: getattr(alternative.request, name) for name in ("row", "storage", "skew", "weights")},
         "taken": taken,
     }

@@ -70,8 +70,11 @@ class KernelMaker:
             request = alternative.request
             names = ("row", "storage", "skew", "weights")
             made = {name: value for name in names if (value := getattr(request, name)) is not None}
+            problem = dataclasses.replace(self._given.problem, core=alternative.problem)
+            if not problem.core.sequential:  # steps that are gathered
+                problem.sequential = ""
             like = PreparedNest(
-                problem=dataclasses.replace(self._given.problem, core=alternative.problem),
+                problem=problem,
                 on_one_rank=alternative.on_one_rank,
                 context=self._context.solo() if alternative.on_one_rank else self._context,
                 choices={**self._given.choices, **made},
@@ -121,7 +124,7 @@ def with_plan(given, prepared, core):
     made_from = (
         steps,
         sweep.independent_rows,
-        bool(subscripts or nest.pivot),
+        bool(subscripts) or core.generator in ("pivot", "gather"),
         _same_row(sweep, steps),
         given.reductions.bests(),
         _staggered(sweep),

@@ -51,8 +51,6 @@ def measure(
         raise ConfigError(f"nest: given {type(nest).__name__}; allowed: a function under @tilewave.nest")
     with_nest = nest is not None or bool(arguments)
     yield f"quick {quick!r}, {f'nest {nest and nest.name!r}' if with_nest else 'no nest'}"
-    if nest is not None and nest.parameters.wholes and "rate" not in plan(nest, context=context, **arguments).notes:
-        raise _without_rate(nest)  # on all ranks
     found = measured(context, quick, BUDGET_S[quick])
     if with_nest:
         planned = plan(nest, context=context, **arguments)
@@ -60,10 +58,3 @@ def measure(
         if context.rank == 0:
             known.store(found)
     return copy.deepcopy(found)  # the context keeps the other
-
-
-def _without_rate(nest):
-    return ConfigError(
-        f"nest: the schedule of nest {nest.name!r} gathers time steps, for which no rate "
-        "is measured; allowed: other nests, or tilewave.measure() without nest="
-    )

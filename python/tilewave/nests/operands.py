@@ -92,8 +92,8 @@ def operands_of(nest, arrays, initial):
 
 
 def replicated_fields(nest, arrays, context, steps):
-    """The fields that are only read, and are read beside a pivot, lack a loop index that ranks may cut, are read in
-    several orders or with several factors of an index, or are tables.
+    """The fields that are only read, by a nest with a pivot or that reads along whole axes; or that lack a loop index
+    which ranks may cut, are read in several orders or with several factors of an index, or are tables.
     """
     cut = set() if context.size == 1 else {*nest.indices}
     if steps is not None:
@@ -101,7 +101,7 @@ def replicated_fields(nest, arrays, context, steps):
     found = dict.fromkeys(
         view.array
         for view in nest.views
-        if nest.pivot or cut - {*view.axes} or nest.axes.get(view.array) != view.indices
+        if nest.pivot or nest.parameters.wholes or cut - {*view.axes} or nest.axes.get(view.array) != view.indices
     )
     factors = {}
     for view in nest.views:

@@ -117,6 +117,7 @@ def recorded_by_lanes(nest, over, inject, record, arguments):
     )
     return (
         numbers
+        and not nest.parameters.wholes
         and nest.time not in bounds
         and all(np.ndim(arguments.get(name)) == len(nest.indices) - 1 for name in nest.written)
         and not any(isinstance(array, Field) and array.keep == "window" for array in arguments.values())

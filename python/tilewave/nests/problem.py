@@ -14,6 +14,7 @@ from tilewave.nest.box import cut_short, shapes_of, short_arrays
 from tilewave.nest.dependences import MOST_HISTORY
 from tilewave.nest.periodic import periodic_ranges, read_periodic
 from tilewave.nests.cuts import has_cuts, set_cuts
+from tilewave.nests.gathered import steps_to_gather
 from tilewave.nests.pivot import check_shapes, reads_of
 from tilewave.nests.scaled import differ, extents_of_points, refuse_scaled_in_time, tell_scaled, why_in_loop_order
 
@@ -93,9 +94,11 @@ def make_problem(nest, arrays, loops, *, halos=None, reduced=None, off=0):
         if view.array in nest.written or view.array in (halos or {}) or not isinstance(arrays[view.array], np.ndarray)
     )
     facts = nest, spread, arrays, shapes, in_time, bounds, downwards, (reduced or nest)._unwritten
-    core = _core_problem(*facts, sequential=bool(sequential), again=again, periodic=periodic, off=off)
+    more = {"again": again, "periodic": periodic, "off": off}
+    more["gathers"] = steps_to_gather(nest, arrays, loops, in_time, bounds, downwards)
+    core = _core_problem(*facts, sequential=bool(sequential), **more)
     if not sequential and (sequential := why_in_loop_order(spread, arrays, core)):
-        core = _core_problem(*facts, sequential=True, again=again, periodic=periodic, off=off)
+        core = _core_problem(*facts, sequential=True, **more)
     if periodic and (why := sequential or _core.why_no_stencil(core)):
         with with_names(nest):
             raise ConfigError(
@@ -269,7 +272,20 @@ def _why_sequential(nest, in_time):
 
 
 def _core_problem(
-    nest, spread, arrays, shapes, in_time, bounds, downwards, never_written, *, sequential, again, periodic, off
+    nest,
+    spread,
+    arrays,
+    shapes,
+    in_time,
+    bounds,
+    downwards,
+    never_written,
+    *,
+    sequential,
+    again,
+    periodic,
+    off,
+    gathers,
 ):
     loops = nest.indices
     position = {name: k for k, name in enumerate(loops)}
@@ -341,6 +357,8 @@ def _core_problem(
         off,
         [place.key in never_written for place in nest.places],
         reads_of(nest),
+        [bool(place.whole) for place in nest.places] if nest.parameters.wholes else [],
+        gathers,
     )
     if of_points:
         tell_scaled(nest, spread, arrays, core)

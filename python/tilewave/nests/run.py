@@ -11,7 +11,6 @@ from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
 from tilewave.nests.arguments import as_numbers
-from tilewave.nests.by_tasks import task_call
 from tilewave.nests.chain_report import ChainReport
 from tilewave.nests.execute import report_arguments, run_bound
 from tilewave.nests.points import agreed_points, recorded_by_lanes
@@ -20,7 +19,6 @@ from tilewave.nests.report import Report
 from tilewave.nests.run_call import RunCall
 from tilewave.nests.several import run_several
 from tilewave.nests.step_rows import StepRows, run_rows
-from tilewave.nests.task_nests import run_tasks
 from tilewave.nests.verify.check import copied
 from tilewave.nests.verify.plain_call import PlainCall
 
@@ -201,8 +199,6 @@ def _run(call, begun):
     if with_points:
         visited = yield from agreed_points(call.inject, call.record, (nest,), call.arguments, loops.steps)
     arguments = as_numbers(nest, call.arguments, copies=True)
-    if found := (yield from task_call(nest, context, loops, plan, fastmath, arguments, reduce, visited)):
-        return (yield from run_tasks(found, begun))
     if getattr(nest, "rows", None):
         points = {**(call.inject or {}), **(call.record or {})}
         found = yield from _with_rows(nest, context, loops, arguments, reduce, points)
@@ -256,8 +252,6 @@ def plan(
     """
     loops = Loops(over, reverse, steps, periodic=periodic)
     arguments = as_numbers(nest, arguments, copies=True)
-    if call := (yield from task_call(nest, context, loops, plan, False, arguments, reduce)):
-        return call.plan
     if getattr(nest, "rows", None):
         call = yield from _with_rows(nest, context, loops, arguments, reduce)
         call.make_rows()

@@ -32,6 +32,8 @@ def block_of(nest, arrays, loops, plan, choices):
         return None
     if steps <= FEWEST_STEPS and not nest.reads_history and not loops.stepwise:
         return None
+    if nest.parameters.wholes and not loops.stepwise:  # all steps are gathered, or go in the order of the loops
+        return None
     in_time = arrays_in_time(nest, arrays, steps)
     box = box_of_loops(nest, arrays, steps, loops.periodic)
     if loops.over and (not isinstance(loops.over, dict) or nest.time in loops.over):

@@ -46,7 +46,7 @@ def in_effect(choices, extents=()):
         idle.update(OF_LANES)
     if choices["generator"] != "sweep":
         idle.update(OF_SWEEPS)
-    if choices["generator"] == "pivot":
+    if choices["generator"] in ("pivot", "gather"):
         idle.update(("schedule", "chunk_bytes"))
     if choices["schedule"] != "overlapping":
         idle.add("lookahead")
@@ -83,8 +83,6 @@ def explain(plan):
     notes = plan.notes
     if not notes:
         return "\n".join([*lines, "", "Nothing is known of how it was chosen: it was made by hand."])
-    if "gathers" in notes:
-        return "\n".join(lines)
     extents = " x ".join(f"{name} {extent}" for name, extent in zip(notes.get("loops", ()), notes.get("extents", ())))
     lines += [
         "",
@@ -178,6 +176,7 @@ def _alternatives(alternatives):
                 else ""
             )
             alone, taken = ", rank 0 for all" if each["on_one_rank"] else "", ": taken" if each["taken"] else ""
+            alone += ", each step gathered" * (each.get("generator") == "gather")
             yield f"  {time}  {_layout(each['choices'])}{alone}{brought}{taken}"
 
 
@@ -332,6 +331,9 @@ def _not_tried(plan):
     notes, choices = plan.notes, plan
     if plan.generator == "pivot":
         yield "  other blocks of steps and rows: as many as fit the caches are taken by rule"
+        return
+    if plan.generator == "gather":
+        yield "  other chunks of what travels: of some KB, by rule; another loop that is divided: the longest is"
         return
     if notes.get("sequential"):
         yield f"  any other order: only the order of the loops is certain to be right, because of {notes['sequential']}"

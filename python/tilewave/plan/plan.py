@@ -12,6 +12,7 @@ from tilewave import _core, files, units
 from tilewave.entries import INT, LONG, Damaged, anything, flag, integer, of_list, of_object, or_null, text
 from tilewave.errors import ConfigError, is_integer, shown
 from tilewave.plan.explain import explain, in_effect, short
+from tilewave.plan.sentence import divided
 from tilewave.timeline.parts import Face, Parts, Predicted
 from tilewave.timeline.timeline import html_table
 from tilewave.value import Value, plain_copy, with_declared
@@ -113,16 +114,14 @@ class Plan(Value):
 
     def _in_effect(self):
         """The names of the choices that do something in this plan."""
-        if "gathers" in self.notes:
-            return ["grid", "tile", "factors"]
         return in_effect({name: getattr(self, name) for name in CHOICES}, self.notes.get("extents", ()))
 
     def _short(self):
         """These choices in a line."""
         if self.generator == "pivot":
             return f"{self.tile[0]} steps a panel, {self.tile[1]} rows a task"
-        if "gathers" in self.notes:
-            return f"each step gathered, {self.tile[self.notes['loops'].index(self.notes['gathers'])]} elements at once"
+        if self.generator == "gather":
+            return f"each step gathered, {self.tile[divided(self)]} elements at once"
         return short({name: getattr(self, name) for name in CHOICES}, self.notes.get("extents", ()))
 
     def _number(self):
@@ -293,9 +292,10 @@ def chosen_plan(problem, ranked, considered, rate, *, ranks, threads, cpus, mach
 
     def simulate():
         schedules = [_core.nest_schedule(problem.core, best.plan, rank) for rank in range(best.plan.ranks)]
-        tasks = _core.task_rates(best.plan, rate.rate)
-        period = best.plan.poll_period_s
-        return _core.predict_works(schedules, machine, [rate.rate], tasks, poll_period_s=period).timeline
+        tasks = _core.task_rates(problem.core, best.plan, rate.rate)
+        times, period = _core.nest_repetitions(problem.core, best.plan), best.plan.poll_period_s
+        predicted = _core.predict_works(schedules, machine, [rate.rate], tasks, times=times, poll_period_s=period)
+        return predicted.timeline
 
     def faces():
         return _core.face_costs(problem.core, best.plan, machine)

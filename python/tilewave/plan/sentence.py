@@ -40,10 +40,10 @@ def _of_tiles(plan, ranks):
             f"rows and columns {pivot} are kept for {plan.tile[0]} steps at a time, from which all others do these "
             f"steps at once; the next panel is made first{travels}"
         )
-    if cut := plan.notes.get("gathers"):
-        chunk = plan.tile[plan.notes["loops"].index(cut)]
-        travels = f", which all ranks get, {chunk} elements at a time, as soon as they are there"
-        return f"{cut} is divided in each step{travels if several and plan.notes['travels'] else ''}"
+    if plan.generator == "gather":
+        cut, names = divided(plan), plan.notes.get("loops", ())
+        travels = f", and goes to the ranks that read it, {plan.tile[cut]} elements at a time" if several else ""
+        return f"{names[cut] if cut < len(names) else f'loop {cut}'} is divided in each step{travels}"
     meanwhile = ""
     if several:
         overlaps = plan.schedule == "overlapping"
@@ -60,6 +60,12 @@ def _of_tiles(plan, ranks):
     return f"tiles of {points} points are computed one after another{meanwhile}"
 
 
+def divided(plan):
+    """The number of the loop that ranks and lanes divide, of several the first; the last one where none is."""
+    counts = [ranks * lanes for ranks, lanes in zip(plan.grid, plan.factors)]
+    return next((d for d, count in enumerate(counts) if count > 1), len(counts) - 1)
+
+
 def _one_tile(plan):
     """Return whether each lane has one tile of all loops, where their extents are known."""
     extents, parts = plan.notes.get("extents", ()), zip(plan.grid, plan.factors, plan.tile)
@@ -71,7 +77,7 @@ def _one_tile(plan):
 def _because(plan):
     """Why this plan and no other; empty where nothing is known."""
     notes = plan.notes
-    if not notes or "gathers" in notes:
+    if not notes:
         return ""
     if notes.get("given_whole"):
         return ", because this plan was given"

@@ -12,7 +12,6 @@ from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
 from tilewave.nests.arguments import as_numbers
-from tilewave.nests.by_tasks import task_call
 from tilewave.nests.prepare import prepare
 from tilewave.schedule.running import repetitions
 from tilewave.schedule.schedule import Schedule
@@ -25,6 +24,9 @@ if TYPE_CHECKING:
     from tilewave.context.context import Context
     from tilewave.nests.chain import Chain
     from tilewave.plan.plan import Plan
+
+#: By generator: what the tasks of its schedules are called, and what their additional arrays have.
+FUNCTIONS = {"pivot": (("panel", "update"), "kept rows of"), "gather": (("load", "step"), "planes of")}
 
 
 @takes_nests
@@ -79,8 +81,6 @@ def schedule(
     else:
         loops = Loops(over, reverse, steps, periodic=periodic)
         arguments = as_numbers(nest, arguments, copies=True)
-        if call := (yield from task_call(nest, context, loops, plan, False, arguments)):
-            return schedule_of_tasks(call)
         ready = yield from prepare(nest, context, loops, plan, False, arguments, None, planning=planning)
     return schedule_of(ready, 1 if ready.on_one_rank else context.size)
 
@@ -97,22 +97,12 @@ def schedule_of(ready, ranks):
         if block > 1 and ready.steps >= 2 * block:
             cores = {rank: _core.repeated_block(problem, core) for rank, core in cores.items()}
     rate = ready.rate.rate if ready.rate else _core.KernelRate()
-    functions = []
-    if plan.generator == "pivot":
-        functions = ["panel", "update"]
-        nest = ready.problem.nest
-        kept = {p.array for p in nest.places if p.array in nest.written and p.axes != nest.indices[1:]}
-        arrays += [(f"kept rows of {name}", None, ready.dtypes[name]) for name in nest.written if name in kept]
-    rates = [rate], _core.task_rates(plan, rate)
+    functions, kept = FUNCTIONS.get(plan.generator, ((), ""))
+    if functions:
+        names = [arrays[number][0] for number in _core.arrays_kept(problem, plan)]
+        arrays += [(f"{kept} {name}", None, ready.dtypes[name]) for name in names]
+    rates = [rate], _core.task_rates(problem, plan, rate)
     return Schedule(cores, arrays, functions, rates=rates, note=note)
-
-
-def schedule_of_tasks(call):
-    """The schedule of a nest by tasks, of all ranks; local."""
-    dtypes = {name: call.arrays[name].dtype for name in call.nest.written}
-    arrays = [(name, None, dtype) for name, dtype in dtypes.items()]
-    arrays += [(f"{call.kept} {name}", None, dtype) for name, dtype in dtypes.items() if call.keeps(name)]
-    return Schedule(call.schedules(), arrays, [*call.tasks])
 
 
 def schedule_of_chain(chain, ranks):

@@ -25,8 +25,11 @@ public:
         : p_(problem), plan_(plan), rank_(rank), ranks_(ranks), list_(rank, ranks, plan.lanes) {
         part_ = gather_part(p_, rank, ranks);
         chunks_ = std::max<std::int64_t>(1, ceil_div(gather_part(p_, 0, ranks).size(), plan.chunk));
+        Array read_only{1, {{0}, {0}}, {{0}, {0}}};
+        read_only.whole = true;
+        list_.schedule().arrays.assign(p_.arrays, read_only);
         for (const auto& m : p_.matrices)
-            list_.schedule().arrays.push_back({m.item_bytes, {{part_.lo}, {part_.hi}}, {{part_.lo}, {part_.hi}}});
+            list_.schedule().arrays[m.array] = {m.item_bytes, {{part_.lo}, {part_.hi}}, {{part_.lo}, {part_.hi}}};
         for (const auto& m : p_.matrices) {
             planes_of_.push_back(static_cast<std::int32_t>(list_.schedule().arrays.size()));
             if (m.depth == 0) continue;
@@ -92,7 +95,7 @@ private:
         std::vector<Region> reads, writes;
         for (std::size_t m = 0; m < p_.matrices.size(); ++m) {
             const auto& matrix = p_.matrices[m];
-            const Region own{static_cast<std::int32_t>(m), {{range.lo}, {range.hi}}};
+            const Region own{matrix.array, {{range.lo}, {range.hi}}};
             reads.push_back(own);
             if (k >= 0) writes.push_back(own);  // updated: a point may leave what was there
             for (int back = 1; back <= matrix.depth && k >= 0; ++back)
@@ -183,6 +186,38 @@ private:
 
 }  // namespace
 
+GatherProblem::GatherProblem(const SweepProblem& problem, const Plan& plan)
+    : steps(problem.space.extent(problem.gathers)),
+      time(problem.gathers),
+      cut(problem.dims() - 1),
+      arrays(static_cast<int>(problem.arrays.size())) {
+    for (int k = 0; k < problem.dims(); ++k)
+        if (plan.grid[k] * plan.factors[k] > 1) cut = k;
+    const bool aside = problem.reads_aside(cut);
+    for (int a = 0; a < arrays; ++a) {
+        if (!problem.written(a)) continue;
+        const NestArray& array = problem.arrays[a];
+        Matrix m{a, array.item_bytes};
+        for (int d = 0; d < array.axes.n; ++d) {
+            if (array.axes[d] == cut) extent = array.shape[d];
+            if (array.axes[d] != cut && array.axes[d] != time) m.item_bytes *= array.shape[d];
+        }
+        const Index written = problem.shift(a);
+        for (std::size_t q = 0; q < problem.accesses.size(); ++q) {
+            const Access& p = problem.accesses[q];
+            if (p.array != a) continue;
+            bool moves = q < problem.wholes.size() && problem.wholes[q];
+            for (int k = 0; k < problem.dims(); ++k)
+                moves = moves || (k != time && !problem.lacks(a, k) && p.offset[k] != written[k]);
+            m.travels = m.travels || moves;
+            m.depth = std::max(m.depth, static_cast<int>(std::abs(written[time] - p.offset[time])));
+        }
+        if (!m.travels && !problem.lacks(a, time)) m.depth = 0;
+        m.travels = m.travels && aside;
+        matrices.push_back(m);
+    }
+}
+
 int GatherProblem::planes() const {
     int depth = 0;
     for (const Matrix& m : matrices) depth = std::max(depth, m.depth);
@@ -197,11 +232,11 @@ GatherRange gather_part(const GatherProblem& problem, int rank, int ranks) {
     return {block_start(problem.extent, ranks, rank), block_start(problem.extent, ranks, rank + 1)};
 }
 
-std::vector<GatherRange> gather_ranges(const GatherProblem& problem, const GatherPlan& plan, int rank, int ranks,
-                                       int lane) {
+std::vector<GatherRange> gather_ranges(const GatherProblem& problem, const Plan& plan, int rank, int lane) {
     std::vector<GatherRange> all;
-    for (std::int64_t c = 0; c * plan.chunk < gather_part(problem, rank, ranks).size(); ++c) {
-        const GatherRange range = part_of_lane(chunk_of(problem, plan, rank, ranks, c), plan.lanes, lane);
+    const GatherPlan parts(problem, plan);
+    for (std::int64_t c = 0; c * parts.chunk < gather_part(problem, rank, plan.ranks()).size(); ++c) {
+        const GatherRange range = part_of_lane(chunk_of(problem, parts, rank, plan.ranks(), c), parts.lanes, lane);
         if (range.size() > 0) all.push_back(range);
     }
     return all;
@@ -211,8 +246,23 @@ std::int64_t gather_repetitions(const GatherProblem& problem) {
     return std::max<std::int64_t>(1, problem.steps / problem.planes() - 1);
 }
 
-Schedule gather_schedule(const GatherProblem& problem, const GatherPlan& plan, int rank, int ranks) {
+Schedule gather_steps(const GatherProblem& problem, const GatherPlan& plan, int rank, int ranks) {
     return Gather(problem, plan, rank, ranks).run();
+}
+
+Schedule gathered_schedule(const SweepProblem& problem, const Plan& plan, int rank, int ranks) {
+    const GatherProblem steps(problem, plan);
+    if (rank < plan.ranks()) {
+        Schedule s = gather_steps(steps, GatherPlan(steps, plan), rank, plan.ranks());
+        s.ranks = std::max(ranks, s.ranks);
+        return s;
+    }
+    GatherProblem nothing = steps;
+    nothing.steps = nothing.extent = 0;
+    Schedule s = gather_steps(nothing, {}, 0, 1);
+    s.rank = rank, s.ranks = ranks;
+    if (gather_repetitions(steps) > 1) s.repeated.assign(s.lanes.size(), {0, 0});
+    return s;
 }
 
 }  // namespace tilewave

@@ -10,7 +10,10 @@ namespace tilewave {
 Schedule nest_schedule(const SweepProblem& problem, const Plan& plan, int rank, int ranks = 0);
 
 /// What the tiles of such a schedule take where a point, a row and a tile of the kernel take this: its tasks, too.
-Rates nest_rates(const Plan& plan, const KernelRate& kernel);
+Rates nest_rates(const SweepProblem& problem, const Plan& plan, const KernelRate& kernel);
+
+/// How often the block of such a schedule runs in one run of the nest; 1 where it has none.
+std::int64_t nest_repetitions(const SweepProblem& problem, const Plan& plan);
 
 /// Waves of all ranks: Tile::wave is below this.
 std::int64_t nest_waves(const SweepProblem& problem, const Plan& plan);

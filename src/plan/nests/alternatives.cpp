@@ -100,6 +100,18 @@ private:
     std::exception_ptr refused_;
 };
 
+// Steps that are gathered by all ranks and lanes; none where the nest or the request is none for it.
+std::vector<Alternative> gathered(const SweepProblem& problem, int ranks, const PlanRequest& request,
+                                  const Machine& machine) {
+    if (problem.gathers < 0 || problem.once || (ranks == 1 && request.threads == 1)) return {};
+    try {
+        const SweepProblem steps = problem.gathered();
+        return {{steps, request, make_plan(steps, ranks, request, machine)}};
+    } catch (const ConfigError&) {
+        return {};
+    }
+}
+
 bool shared(const SweepProblem& p) {
     for (int k = 0; k < p.dims(); ++k)
         if (p.may_cut(k)) return true;
@@ -122,11 +134,23 @@ SweepProblem cut_by(const SweepProblem& even, const Weights& weights, const Inde
 }  // namespace
 
 Alternative planned_alternative(const SweepProblem& problem, int ranks, const PlanRequest& request, const Plan& plan) {
+    if (plan.generator == GeneratorKind::gather && problem.gathers >= 0) return {problem.gathered(), request, plan};
     return {cut_by(problem, plan.weights, plan.skew, ranks), request, plan, ranks > 1 && !shared(problem)};
 }
 
 std::vector<Alternative> alternatives(const SweepProblem& problem, int ranks, const PlanRequest& request,
                                       const Machine& machine, bool rows_across) {
+    if (std::vector<Alternative> all = gathered(problem, ranks, request, machine); !all.empty()) {
+        if (request.grid || request.generator) return all;  // so it was asked for
+        SweepProblem in_order = problem;
+        in_order.gathers = -1;
+        try {
+            for (Alternative& a : alternatives(in_order, ranks, request, machine, rows_across))
+                all.push_back(std::move(a));
+        } catch (const ConfigError&) {  // as tiles of more than one lane are asked for
+        }
+        return all;
+    }
     const SweepProblem cut =
         cut_by(problem, request.weights.value_or(Weights()), request.skew.value_or(Index()), ranks);
     if (ranks > 1 && !shared(problem)) {
@@ -138,7 +162,7 @@ std::vector<Alternative> alternatives(const SweepProblem& problem, int ranks, co
     }
     std::vector<Alternative> all = Alternatives(ranks, request, machine, rows_across).of(cut);
     const Weights unequal = request.weights || !cut.cuts.empty() ? Weights() : machine.weights(ranks, request.threads);
-    if (unequal.empty() || all[0].on_one_rank || !problem.pivots.empty()) return all;
+    if (unequal.empty() || all[0].on_one_rank || has_tasks(all[0].plan)) return all;
     PlanRequest in_proportion = request;
     in_proportion.weights = unequal;
     for (Alternative& a : Alternatives(ranks, in_proportion, machine, rows_across).of(cut.weighted(unequal, ranks)))

@@ -129,9 +129,9 @@ std::vector<Index> PlanCandidates::factors(const Index& grid, int mapping_dim) c
 
 std::vector<Plan> PlanCandidates::all() const {
     std::vector<Plan> found;
-    if (by_rules_.generator == GeneratorKind::pivot)
-        for (Plan plan = by_rules_; !request_.factors && !request_.all_threads && plan.factors[1] > 1;) {
-            plan.factors[1] /= 2;
+    if (has_tasks(by_rules_))
+        for (Plan plan = by_rules_; !request_.factors && !request_.all_threads && plan.lanes() > 1;) {
+            for (std::int64_t& lanes : plan.factors.v) lanes = std::max<std::int64_t>(lanes / 2, 1);
             found.push_back(plan);
         }
     const Add add = [&](const Plan& p) {
@@ -349,7 +349,7 @@ bool PlanCandidates::wide_enough(const Plan& plan) const {
 
 std::vector<Plan> PlanCandidates::neighbours(const Plan& plan) const {
     std::vector<Plan> found;
-    if (problem_.sequential || plan.generator == GeneratorKind::pivot) return found;
+    if (problem_.sequential || has_tasks(plan)) return found;
     const Add add = [&](const Plan& p) {
         if (wide_enough(p)) found.push_back(p);
     };

@@ -148,7 +148,8 @@ double Estimate::stencil_s(const Plan& plan) const {
 
 // Panels go one after another, and the others' rows by lanes.
 double Estimate::pivot_s(const Plan& plan) const {
-    const OperationRate rate = nest_rates(plan, shared_rate(rates_.of(plan), crowd(plan, machine_))).operations[0];
+    const OperationRate rate =
+        nest_rates(problem_, plan, shared_rate(rates_.of(plan), crowd(plan, machine_))).operations[0];
     const double blocks = std::ceil(static_cast<double>(extents_[0]) / static_cast<double>(plan.tile[0])),
                  tasks = blocks * std::ceil(static_cast<double>(extents_[1]) / static_cast<double>(plan.tile[1])),
                  panel = static_cast<double>(plan.tile[0] * plan.tile[0] * extents_[2]),
@@ -158,7 +159,18 @@ double Estimate::pivot_s(const Plan& plan) const {
                      (plan.ranks() > 1 ? link(plan, 1).message_s(bytes) : 0));
 }
 
+double Estimate::gather_s(const Plan& plan) const {
+    const KernelRate rate = shared_rate(rates_.of(plan), crowd(plan, machine_));
+    const double lanes = plan.ranks() * plan.lanes(), steps = static_cast<double>(extents_[problem_.gathers]);
+    return (points_ * rate.point_s +
+            points_ / static_cast<double>(std::max<std::int64_t>(extents_[extents_.n - 1], 1)) * rate.row_s) /
+               lanes +
+           steps * (rate.tile_s + (plan.lanes() > 1 ? 2 * machine_.hand_over_s : 0) +
+                    (plan.ranks() > 1 ? machine_.same_host.message_s(item_bytes_) * (plan.ranks() - 1) : 0));
+}
+
 double Estimate::time_s(const Plan& plan) const {
+    if (plan.generator == GeneratorKind::gather) return gather_s(plan);
     if (plan.generator == GeneratorKind::pivot) return pivot_s(plan);
     if (plan.generator == GeneratorKind::stencil) return stencil_s(plan);
     const Step s = step(plan);

@@ -43,6 +43,7 @@ private:
     Step step(const Plan& plan) const;
     double stencil_s(const Plan& plan) const;
     double pivot_s(const Plan& plan) const;
+    double gather_s(const Plan& plan) const;
     const Link& link(const Plan& plan, int k) const;
     double face_bytes(const Plan& plan, int k) const;
 

@@ -92,6 +92,9 @@ private:
     void find_axes() {
         std::int64_t& tiles = tiles_;
         tiles = plan_.slices;
+        for (int k = 0; plan_.generator == GeneratorKind::gather && k < problem_.dims(); ++k)
+            if (k != problem_.gathers) tiles *= cells(problem_, plan_, k) * plan_.grid[k];
+        if (plan_.generator == GeneratorKind::gather) return;  // its steps repeat
         for (int k = 0; k < problem_.dims(); ++k) tiles *= cells(problem_, plan_, k) * plan_.grid[k];
         if (plan_.generator == GeneratorKind::pivot) tiles /= cells(problem_, plan_, 2);  // a task has whole rows
         double messages = chunks_of_faces(static_cast<double>(tiles));
@@ -217,7 +220,9 @@ private:
         for (int r = 0; r < some.ranks(); ++r) schedules.push_back(nest_schedule(p, plan, r));
         memory_bytes_ = 0;
         for (const Schedule& s : schedules) memory_bytes_ = std::max(memory_bytes_, memory_of(&s));
-        return predict(schedules, machine, nest_rates(plan, rate_), {plan_.poll_period_s, false}).parts;
+        PredictOptions options{plan_.poll_period_s, false};
+        options.times = nest_repetitions(p, plan);
+        return predict(schedules, machine, nest_rates(p, plan, rate_), options).parts;
     }
 
     // A rank's parts of the arrays of the whole problem, and the staging of the schedule that was simulated.
@@ -235,9 +240,11 @@ private:
             }
             bytes += array_bytes(problem_, plan_, a, largest);
         }
-        for (std::size_t a = problem_.arrays.size(); s && a < s->arrays.size(); ++a) {  // rows that are kept
+        for (std::size_t a = problem_.arrays.size(); s && a < s->arrays.size(); ++a) {  // what is kept in addition
             const Array& kept = s->arrays[a];
-            bytes += kept.item_bytes * kept.time_buffers * kept.storage.extent(1) * kept.storage.extent(2);
+            Box one = kept.storage;
+            one.lo[0] = 0, one.hi[0] = kept.time_buffers;
+            bytes += kept.item_bytes * one.points();
         }
         return bytes;
     }

@@ -229,8 +229,7 @@ const Curve* PlanRates::memory(const Plan& plan) const {
 double PlanRates::fetched_s(const Case& c) const {
     const Plan& plan = c.plan;
     const Curve* const memory = this->memory(plan);
-    if (!memory || steps_in_caches(plan) > 1 || problem_.window.along >= 0 || problem_.sequential ||
-        plan.generator == GeneratorKind::pivot)
+    if (!memory || steps_in_caches(plan) > 1 || problem_.window.along >= 0 || problem_.sequential || has_tasks(plan))
         return 0;
     double all = 1, tile_bytes = item_bytes_;
     Index across = Index::filled(plan.tile.n, 1);

@@ -332,8 +332,58 @@ static Plan make_pivot_plan(const SweepProblem& problem, int ranks, const PlanRe
     return plan;
 }
 
+// The loop that all ranks and lanes divide: one along which no step reads another's elements, if it is long enough.
+static int gathered_cut(const SweepProblem& problem, int ranks, int lanes) {
+    int best = -1;
+    const auto value = [&](int k) {
+        return std::pair{problem.reads_aside(k) || problem.space.extent(k) < ranks * lanes ? std::int64_t{0}
+                                                                                           : problem.space.extent(k),
+                         static_cast<std::int64_t>(k)};
+    };
+    for (int k = 0; k < problem.dims(); ++k)
+        if (problem.may_cut(k) && (best < 0 || value(k) > value(best))) best = k;
+    if (best < 0) throw ConfigError("no loop of the steps that are gathered can be divided");
+    return best;
+}
+
+// One step, and as many elements of the loop that is divided as travel at once.
+static Plan make_gather_plan(const SweepProblem& problem, int ranks, const PlanRequest& request) {
+    Plan plan;
+    plan.generator = GeneratorKind::gather;
+    int lanes = request.threads;
+    for (const std::int64_t f : request.factors.value_or(Index()))
+        lanes = static_cast<int>(std::max<std::int64_t>(lanes, f));
+    int cut = gathered_cut(problem, ranks, lanes);
+    for (int k = 0; k < problem.dims(); ++k)
+        if (request.grid && request.grid->n == problem.dims() && (*request.grid)[k] > 1) cut = k;
+    plan.mapping_dim = problem.gathers;
+    plan.grid = plan.factors = Index::filled(problem.dims(), 1);
+    plan.grid[cut] = ranks, plan.factors[cut] = request.threads;
+    plan = request.apply(std::move(plan));
+    check_grid(plan.grid, problem.dims(), ranks);
+    const std::int64_t part = std::max<std::int64_t>(largest_block(problem, plan.grid, cut), 1);
+    plan.tile = problem.space.hi - problem.space.lo;
+    std::int64_t bytes = part;
+    for (int k = 0; k < problem.dims(); ++k) {
+        plan.tile[k] = std::max<std::int64_t>(plan.tile[k], 1);
+        if (k != cut && k != problem.gathers) bytes *= plan.tile[k];
+    }
+    std::int64_t item = 1;
+    for (int a = 0; a < static_cast<int>(problem.arrays.size()); ++a)
+        if (problem.written(a)) item = std::max(item, problem.arrays[a].item_bytes);
+    const std::int64_t chunks = problem.reads_aside(cut) ? std::clamp<std::int64_t>(bytes * item / gathered_chunk_bytes,
+                                                                                    1, most_gathered_chunks)
+                                                         : 1;
+    plan.tile[problem.gathers] = 1;
+    plan.tile[cut] = ceil_div(part, chunks);
+    plan.tile = request.tile.value_or(plan.tile);
+    plan.validate(problem, ranks);
+    return plan;
+}
+
 Plan make_plan(const SweepProblem& problem, int ranks, const PlanRequest& request, const Machine& machine) {
     problem.validate();
+    if (problem.is_gathered()) return make_gather_plan(problem, ranks, request);
     if (!problem.pivots.empty()) return make_pivot_plan(problem, ranks, request);
     if (problem.wraps() || request.generator == GeneratorKind::stencil)
         return make_stencil_plan(problem, ranks, request);

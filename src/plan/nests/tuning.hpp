@@ -34,6 +34,8 @@ inline constexpr std::int64_t pivot_steps = 32, pivot_rows = 64;
 /// Bytes of a row that a call of the kernel computes: with the kept rows of a block it stays in the caches next to a
 /// core.
 inline constexpr std::int64_t pivot_strip_bytes = 2048;
+/// Bytes that a chunk of a part of a gathered time step has at least, and the most chunks of one.
+inline constexpr std::int64_t gathered_chunk_bytes = 4096, most_gathered_chunks = 8;
 
 // --- candidates.cpp: what is tried
 

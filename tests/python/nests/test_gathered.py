@@ -4,11 +4,12 @@ import random
 
 import numpy as np
 import pytest
-from local_ranks import results_of
+from local_ranks import results_of, steady_rates
 
 import tilewave as tw
 from tilewave import _core
 from tilewave.schedule.schedule import Schedule
+
 
 @tw.nest
 def viterbi(V, T, t, s):
@@ -34,7 +35,7 @@ def test_elements_that_a_step_does_not_write(ranks):
     def body(context):
         V = tw.field(first, context=context)
         report = tw.run(some, V=V, T=T, steps=5, plan={"grid": (1, ranks)}, context=context)
-        assert report.plan.notes["gathers"] == "s"
+        assert report.plan.generator == "gather" and report.plan.grid == (1, ranks)
         return V.gather()
 
     V = first
@@ -49,9 +50,9 @@ def test_schedules_in_rounds(seed):
     for _ in range(30):
         ranks, extent = rng.randint(1, 11), rng.randint(1, 30)
         matrices = [(8, rng.randint(0, 3), rng.random() < 0.8) for _ in range(rng.randint(1, 3))]
-        problem = _core.GatherProblem(rng.randint(1, 12), extent, [(8, 1, True), *matrices])
-        plan = _core.GatherPlan(rng.randint(1, 8), rng.randint(1, 3), rng.randint(2, 5))
-        cores = {rank: _core.gather_schedule(problem, plan, rank, ranks) for rank in range(ranks)}
+        problem = rng.randint(1, 12), extent, [(8, 1, True), *matrices]
+        plan = rng.randint(1, 8), rng.randint(1, 3), rng.randint(2, 5)
+        cores = {rank: _core.gather_steps(*problem, *plan, rank, ranks) for rank in range(ranks)}
         kept = 1 + sum(depth > 0 for _, depth, _ in matrices)
         arrays = [(str(n), None, np.dtype("f8")) for n in range(1 + len(matrices) + kept)]
         schedule = Schedule(cores, arrays, ["load", "step"])
@@ -67,7 +68,8 @@ def test_the_batch_is_divided_where_it_is_long():
             V = tw.field((4, extent, 5), "f8", init=1.0, context=context)
             given = {"plan": {"grid": (1, 4, 1) if cut == "b" else (1, 1, 4)}, "context": context}
             long = tw.field((4, extent, 1500), "f8", context=context)
-            assert tw.plan(batch, V=long, T=np.ones((1500, 1500)), context=context).notes["gathers"] == cut
+            plan = tw.plan(batch, V=long, T=np.ones((1500, 1500)), context=context, plan={"generator": "gather"})
+            assert plan.grid["tbs".index(cut)] == 4
             schedule = tw.schedule(batch, V=V, T=T, **given)
             assert any(schedule.messages.values()) == (cut == "s")
             tw.run(batch, V=V, T=T, **given)
@@ -77,18 +79,20 @@ def test_the_batch_is_divided_where_it_is_long():
     results_of(4, 1, body)
 
 
-def test_short_steps_stay_on_one_rank():
+def test_steps_are_gathered_where_that_is_predicted_to_be_faster(monkeypatch):
     def body(context):
-        V, T = tw.field((5,), "f8", init=0.0, context=context), np.ones((5, 5))
+        V, T = tw.field((50,), "f8", init=0.0, context=context), np.ones((50, 50))
         report = tw.run(viterbi, V=V, T=T, steps=4, context=context)
-        assert report.on_one_rank and "V[t, q] along a loop" in report.plan.explain()
-        long = tw.field((2000,), "f8", init=0.0, context=context)
-        report = tw.run(viterbi, V=long, T=np.ones((2000, 2000)), steps=2, context=context)
-        assert not report.on_one_rank and "s is divided in each step" in report.plan.explain()
-        whole = long.gather()
-        assert whole is None or (whole == 2).all()
+        whole = V.gather()
+        assert whole is None or (whole == 4).all()
+        return report.on_one_rank, report.plan.explain()
 
-    results_of(2, 1, body)
+    steady_rates(monkeypatch)
+    for alone, text in results_of(2, 1, body):
+        assert alone and "V[t, q] along a loop" in text and "each step gathered" in text
+    steady_rates(monkeypatch, point_s=1e-3)
+    for alone, text in results_of(2, 1, body):
+        assert not alone and "s is divided in each step" in text and "rank 0 for all" in text
 
 
 def test_what_is_not_gathered_runs_in_loop_order():
@@ -156,13 +160,37 @@ def test_loops_are_bounded_by_the_elements_at_the_point(offsets, direct):
     assert np.array_equal(A, expected)
 
 
-def test_no_rate_is_measured_of_tasks():
-    def body(context):
-        V, plan = tw.field((600,), context=context), {"grid": (1, 2)}
-        with pytest.raises(tw.ConfigError, match="'viterbi' gathers.*allowed: "):
-            tw.measure(True, context=context, nest=viterbi, V=V, T=np.zeros((600, 600)), steps=2, plan=plan)
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_bound_chained_measured(ranks):
+    """As other nests: planned by rates, run again, beside others."""
+    T = np.random.default_rng(ranks).integers(-3, 4, (60, 60)).astype("f8")
+    half = tw.nest_from("def half(V, s): V[s] = V[s] * 0.5")
+    expected = [np.arange(60.0)]
+    for _ in range(3):
+        found = [expected[-1]]
+        for _ in range(5):
+            found.append(np.array([max(found[-1][q] + T[q, s] for q in range(60)) for s in range(60)]))
+        expected.append(found[-1] * 0.5)
 
-    results_of(2, 1, body)
+    def body(context):
+        V = tw.field((60,), "f8", np.arange(60.0), context=context)
+        given = {"V": V, "T": T, "steps": 5, "context": context, "plan": {"generator": "gather"}}
+        plan = tw.plan(viterbi, **given)
+        assert plan.generator == "gather" and plan.predicted.time_s > 0 and "gathered" in plan._short()
+        schedule = tw.schedule(viterbi, **given)
+        assert tw.check(schedule) is None and schedule.functions == ("load", "step")
+        assert schedule.arrays == ("V", "planes of V")
+        rate = tw.measure(True, nest=viterbi, **given).kernels["viterbi"]
+        assert rate["point_s"] + rate["row_s"] + rate["tile_s"] > 0
+        nests = [tw.bind(viterbi, **given), tw.bind(half, V=V, context=context)]
+        for bound in nests:
+            bound.run()
+        found = [V.gather()]
+        tw.chain(nests).run(times=2)
+        return [*found, V.gather()]
+
+    one, three = results_of(ranks, 2, body)[0]
+    assert np.array_equal(one, expected[1]) and np.array_equal(three, expected[3])
 
 
 def test_errors_name_the_point():

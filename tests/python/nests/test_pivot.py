@@ -98,7 +98,7 @@ def test_what_a_pivot_is_not_run_with():
     refused("periodic= was given", periodic=("i",))
     refused("steps= was given", steps=0)
     refused("lookahead 2 was given for a nest with a pivot", plan={"lookahead": 2})
-    refused("generator sweep was given for a nest with a pivot", plan={"generator": "sweep"})
+    refused("generator sweep was given; allowed for this nest: pivot", plan={"generator": "sweep"})
     refused("tile (1, 2) has 2 entries", plan={"tile": (1, 2)})
     refused("factors (1, 1, 2) were given for a nest with a pivot", plan={"factors": (1, 1, 2)})
     refused("grid (1, 1, 2) cuts dimension 2", plan={"grid": (1, 1, 2)})

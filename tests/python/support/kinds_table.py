@@ -120,14 +120,14 @@ C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -
         "example": "`V[t, s] = max(V[t-1, q] + T[q, s] for q in range(n))`",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     y     -D       oR      y      oR   oR      oR     oR     oR     oR    nW   oR       oR
-bind      oR    oR    oR    -D       oR      oR     oR   oR      oR     oR     oR     x     y    oR       oR
-chain     oR    oR    oR    -D       oR      oR     oR   oR      oR     oR     oR     oR    y    oR       oR
+run       y     y     y     -D       y       y      oR   oR      oR     oR     oR     oR    y    oR       oR
+bind      y     y     y     -D       y       y      oR   oR      oR     oR     oR     x     y    oR       oR
+chain     aP    aP    aP    -D       aP      aP     oR   oR      oR     aP     oR     oR    y    oR       oR
 several   oR    oR    oR    -D       oR      -F     oR   oR      oR     oR     -C     oR    y    oR       oR
-plan      y     y     y     -D       oR      y      oR   oR      oR     x      oR     x     nW   oR       oR
-schedule  y     y     y     -D       r       y      r    r       x      x      r      x     y    x        x
-measure   -G    -G    -G    -D       y       -G     y    y       y      x      y      x     x    y        y
-dry run   oR    oR    oR    -D       oR      oR     oR   oR      oR     oR     oR     oR    x    oR       oR
+plan      y     y     y     -D       y       y      oR   oR      oR     x      oR     x     y    oR       oR
+schedule  y     y     y     -D       y       y      r    r       x      x      r      x     y    x        x
+measure   y     y     y     -D       y       y      y    y       y      x      y      x     x    y        y
+dry run   y     y     y     -D       y       y      oR   oR      oR     oR     oR     oR    x    oR       oR
 C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
 """,
     },
@@ -219,12 +219,6 @@ REASONS = {
         "Each time step of several nests is the same run.",
         "bounds without time, and a condition in the body",
     ),
-    "G": (
-        "-",
-        "no rate is measured",
-        "The schedule has tasks in place of tiles.",
-        "`tw.measure()` without `nest=`",
-    ),
     "H": (
         "-",
         "was given, and nest .* reads row",
@@ -272,14 +266,14 @@ REASONS = {
     "R": (
         "o",
         r"V\[",
-        "What is read along an axis has no constant distance. `tw.run`, `tw.plan` and `tw.schedule` gather each step "
-        "where that is worth it.",
-        "`tw.run`, without `reduce=`, `inject=` and strides",
+        "What is read along an axis has no constant distance. Each step is gathered where that is worth it, and "
+        "nothing is asked for between its points or its steps.",
+        "the nest without `reduce=`, `inject=`, rolling windows and other nests in its time step",
     ),
     "P": (
         "a",
         "has a schedule of tasks",
-        "Tasks of other nests would wait for all of the matrix.",
+        "Tiles of other nests would wait for whole tasks.",
         "nothing",
     ),
     "S": (
@@ -305,12 +299,6 @@ REASONS = {
         "updates arrays in any order, or is a batch",
         "Ranks combine their updates after the nest, and the buffers of a batch are of one run.",
         "nothing",
-    ),
-    "W": (
-        "n",
-        "no time is counted|no predicted",
-        "The tasks have no measured rate.",
-        "nothing; the run itself is measured",
     ),
 }
 

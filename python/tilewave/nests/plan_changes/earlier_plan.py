@@ -81,6 +81,8 @@ def _family(given):
 def _fitted(context, given, chosen):
     """The same with the plan that was `chosen`, fitted to other bounds; None where another may be better."""
     before, core, extents = chosen.problem.core, given.problem.core, chosen.plan.notes["extents"]
+    if chosen.plan.generator == "gather":
+        core = core.gathered()
     if chosen.plan.skew:
         core = core.skewed(*chosen.plan.skew)
     core = core.weighted(chosen.plan.weights, context.size) if chosen.plan.weights else core
