@@ -79,16 +79,19 @@ ExecuteOptions ChainedSweep::options() const {
 
 // Fields where the sweeps want them, and the bindings of all arrays.
 void ChainedSweep::place_arrays(CollectiveRun& run) {
-    bool moved = false, others_may = false, again = false;
-    do {  // a sweep may want more buffers of a field that another has bound already
+    bool moved = false, others_may = false, again = true;
+    // A sweep may want more buffers of a field that another has bound already. Whether any rank moves a field is known
+    // to all of them; one that moves none itself goes on with the others.
+    for (std::size_t pass = 0; again; ++pass) {
+        if (pass > sweeps_.size() + 1) throw InternalError("chain: its nests want different layouts of one field");
         again = false;
         for (BoundSweep* const sweep : sweeps_) {
             sweep->place_arrays(run, sweep->sweep_.problem_.space.extent(0), false, true);
-            again |= sweep->moved_;
-            others_may |= sweep->others_may_;
+            again |= sweep->others_may_;
+            moved |= sweep->moved_;
         }
-        moved |= again;
-    } while (again && !run.lacks());
+        others_may |= again;
+    }
     bindings_.clear();
     for (const BoundSweep* const sweep : sweeps_) {
         bindings_.insert(bindings_.end(), sweep->bindings_.begin(), sweep->bindings_.end());

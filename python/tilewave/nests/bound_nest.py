@@ -81,7 +81,8 @@ class BoundNest:
     def copies_arrays(self):
         """Whether a run works on copies of arrays, as they were when it was bound."""
         copies = any(isinstance(array, np.ndarray) and copied(array) for array in self.arrays.values())
-        return copies or self.kernel.copies_tables
+        updates = any(isinstance(self.arrays[name], Field) for name in self.problem.nest.updates)
+        return copies or updates or self.kernel.copies_tables
 
     @property
     def copies_tables(self):
@@ -129,12 +130,12 @@ class BoundNest:
     @property
     def is_rewritten(self):
         """Whether something is to be done before or after the core's run."""
-        return bool(self.visited) or self.renews
+        return bool(self.visited or self.problem.nest.written_tables)
 
     @property
     def renews(self):
-        """Whether its tables are made for one run."""
-        return bool(self.problem.nest.written_tables)
+        """Whether its tables lie in memory that a field may leave: those of a batch."""
+        return bool(self.loops.inner)
 
     def copy_again(self):
         """Take the arrays that a run copies as they are now; local."""

@@ -123,13 +123,13 @@ def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduc
     if nest.numbers & {*nest.indices}:  # conditions may be on them
         box = box_of_loops(nest, arrays, loops.steps, loops.periodic)
         check_reached(nest, arrays, scalars, loops, loop_bounds(nest.indices, box, loops.over))
-    if not (halos or nest.pivot or nest.backwards or loops.stepwise):
+    if not (halos or nest.pivot):
         once = loops.steps is None and not loops.periodic and not reduce
         extents = _extents_given(plan, choices)
         if once and (batch := batch_of(nest, context, arrays, scalars, captured, loops, extents)):
             nest, arrays, loops = batch.nest, batch.arrays, batch.loops
         else:
-            nest, scalars = order_free(nest, context, arrays, scalars, captured, loops)
+            nest, scalars = order_free(nest, context, arrays, scalars, captured, loops, reduce)
         dtypes = {name: arrays[name].dtype for name in nest.arrays}
     replicated = replicated_fields(nest, arrays, context, loops.steps)
     seen = {name: as_replicated(value) if name in replicated else value for name, value in arrays.items()}

@@ -1,5 +1,7 @@
 """Which updates of a call may be made in any order, by the types of their values and the memory that is given."""
 
+import re
+
 import numpy as np
 
 from tilewave import _core
@@ -28,18 +30,22 @@ COMBINED = {
 }
 
 
-def order_free(nest, context, arrays, scalars, captured, loops):
+def order_free(nest, context, arrays, scalars, captured, loops, reduce=None):
     """The nest of a call with the updates whose order does not matter taken out, and its scalars; the given ones where
     there are none.
     """
     if _core.without(context._off, "order_free"):
         return nest, scalars
-    updates = {name: each for name, each in _known_updates(nest).items() if _is_taken(each, arrays)}
+    texts = " ".join(text for r in (reduce or {}).values() for text in getattr(r, "texts", ()))
+    updates = {
+        name: each
+        for name, each in _known_updates(nest).items()
+        if _is_taken(nest, each, arrays, loops) and not re.search(rf"\b{name}\b", texts)
+    }
     if not updates:
         return nest, scalars
     box = box_of_loops(nest, arrays, loops.steps, loops.periodic)
     bounds = loop_bounds(nest.indices, box, loops.over)
-    updates = {name: each for name, each in updates.items() if not _wraps(each, loops.periodic)}
     if bounds.constraints:  # no loop has one last value
         updates = {name: each for name, each in updates.items() if each.op != "last"}
     dtypes = {name: arrays[name].dtype for name in nest.arrays}
@@ -77,12 +83,14 @@ def _known_updates(nest):
     return nest.known_updates
 
 
-def _wraps(update, periodic):
-    return any(offset and axis in periodic for axis, offset in zip(update.axes, update.offsets, strict=True))
-
-
-def _is_taken(update, arrays):
+def _is_taken(nest, update, arrays, loops):
     array = arrays[update.array]
+    at = dict(zip(update.axes, update.offsets, strict=True))
+    # A table has all dimensions, in the order in which they lie in memory, and does not wrap.
+    if array.ndim != len(update.axes) or nest.backwards and nest.indices[0] in at:
+        return False
+    if any(at.get(index) for index in loops.periodic):
+        return False
     there = array.keep == "all" if isinstance(array, Field) else not copied(array)
     return there and (update.op == "last" or array.dtype.kind in "iu")
 
@@ -130,6 +138,12 @@ def combine(ready):
             COMBINED[update.op](local, found[here], out=local)
             continue
         box = dict(zip(nest.indices, ready.problem.bounds.box, strict=True))
+        if ready.loops.steps is not None:  # the problem is of a block of time steps
+            first, steps = (
+                box[nest.time][0] + ready.first_step,
+                ready.loops.steps if ready.steps is None else ready.steps,
+            )
+            box[nest.time] = first, first + steps
         if all(low < high for low, high in box.values()):
             stored = np.zeros(found.shape, bool)
             stored[

@@ -301,3 +301,22 @@ def test_refused(nest, given, text):
         mine["steps"] = 2
     with pytest.raises(ConfigError, match=text):
         tw.run(nest, **mine)
+
+
+@tw.nest
+def neighbours(x, i, j):
+    d = x[i-1, j] - 3 * x[i+2, j] + x[i, j-1]
+
+
+@pytest.mark.parametrize("ranks,threads", [(1, 1), (1, 2), (2, 1), (3, 1), (5, 1)])
+def test_a_nest_that_writes_nothing_reads_across_the_ends(ranks, threads):
+    """Its points are cut by what it reads first, at any offset."""
+    x = np.random.default_rng(8).integers(-99, 99, (11, 6))
+    d = (np.roll(x, 1, 0) - 3 * np.roll(x, -2, 0))[:, 1:] + x[:, :-1]
+
+    def body(context):
+        field, reduce = tw.field(x, context=context), {"sum": tw.sum("d"), "least": tw.min("d")}
+        found = tw.run(neighbours, x=field, periodic=("i",), reduce=reduce, context=context).results
+        assert found == {"sum": d.sum(), "least": d.min()}
+
+    results_of(ranks, threads, body)

@@ -83,3 +83,40 @@ def test_time_steps_of_arrays_with_factors_and_extents_of_their_own(ranks, choic
 
     found = results_of(ranks, 1, body)
     assert all(got.tobytes() == times[name][-1].tobytes() for got, name in zip(found[0], "uv", strict=True))
+
+
+@tw.nest
+def ahead(A, F, i, j):
+    A[i+1, j-1] = A[i+2, j] + F[i, j-1] * A[i-1, j-1]
+
+
+@tw.nest
+def behind(A, E, i, j):
+    A[i, j] = E[i, j] + 0.5 * A[i-1, j]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_chains_of_nests_that_cut_one_field_alike_in_two_ways(ranks):
+    """Evenly, and where the points of an array with fewer rows are: nobody moves it, and no rank waits for others."""
+    numbers = np.random.default_rng(3)
+    start, other, factor = numbers.random((12, 34)), numbers.random((10, 34)), numbers.random((10, 34))
+
+    def body(context):
+        A, E = tw.field(start.copy(), context=context), tw.field(other.copy(), context=context)
+        given = {"plan": {"grid": (1, ranks)}, "over": {"i": (1, 10)}, "context": context}
+        chain = tw.chain([tw.bind(ahead, A=A, F=factor, **given), tw.bind(behind, A=A, E=E, **given)])
+        assert not chain.separate
+        chain.run(times=2)
+        whole = A.gather()
+        if whole is not None:
+            expected = start.copy()
+            for _ in range(2):
+                for i in range(1, 10):
+                    for j in range(1, 33):
+                        expected[i + 1, j - 1] = expected[i + 2, j] + factor[i, j - 1] * expected[i - 1, j - 1]
+                    expected[i + 1, 32] = expected[i + 2, 33] + factor[i, 32] * expected[i - 1, 32]
+                for i in range(1, 10):
+                    expected[i] = other[i] + 0.5 * expected[i - 1]
+            assert whole.tobytes() == expected.tobytes()
+
+    results_of(ranks, 1, body)

@@ -1,12 +1,13 @@
 """Draws programs: the nests over some arrays, and their bodies."""
 
+import dataclasses
 import itertools
 
 from random_programs.arrays import Arrays
 from random_programs.choices import Choices
 from random_programs.elements import Elements
 from random_programs.expressions import BOOL, Expressions, joined, made
-from random_programs.model import Access, Affine, Assign, If, Nest, Program, Raise, mirrored
+from random_programs.model import Access, Affine, Assign, If, Nest, Program, Raise, Weak, mirrored
 
 
 def program(choices):
@@ -26,9 +27,14 @@ def program(choices):
     backwards = world.timed and "backwards in time" in world.features
     if backwards:
         nests = [mirrored(nest, world.arrays) for nest in nests]
+    kinds = set()
+    if door == "one" and not (world.timed or world.pivot) and choices.chance(0.05):
+        changed = _writes_nothing(nests[0], world.arrays)
+        kinds = {"writes nothing"} if changed is not nests[0] else set()
+        nests = [changed]
     used = {name for nest in nests for name in nest.arrays()}
     arrays = {name: array for name, array in world.arrays.items() if name in used}
-    kinds = {*world.features, f"{len(world.indices)} loops", f"program {door}"}
+    kinds |= {*world.features, f"{len(world.indices)} loops", f"program {door}"}
     kinds |= {name for name, there in (("time", world.timed), ("pivot", world.pivot)) if there}
     kinds -= {"batch"} if not world.batch else set()
     return Program(arrays, nests, dict(world.scalars), kinds, door, backwards, world.independent and not world.factors)
@@ -39,6 +45,24 @@ def plain_program(seed, avoided=()):
     others = {"program several", "program chain", "time", "pivot", "inner", "scaled", "batch", *avoided}
     drawn = (program(Choices(f"nest {seed} {number}")) for number in itertools.count())
     return next(made for made in drawn if not made.kinds & others)
+
+
+def _writes_nothing(nest, arrays):
+    """The nest with locals in place of what it writes, where it has real numbers to be reduced."""
+    body = []
+    for each in nest.body:
+        if not isinstance(each, Assign):
+            return nest
+        if isinstance(each.target, Access):
+            dtype = arrays[each.target.array].dtype
+            if each.op != "=" or isinstance(each.value.dtype, Weak) or dtype.kind == "c" or each.value.dtype.kind == "c":
+                return nest
+            body += [
+                Assign(f"r{len(body)}", "=", each.value), Assign(f"r{len(body) + 1}", "=", made(dtype, each.target))
+            ]  # fmt: skip
+        else:
+            body.append(each)
+    return dataclasses.replace(nest, body=tuple(body))
 
 
 class _Body:

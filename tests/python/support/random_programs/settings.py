@@ -143,7 +143,8 @@ class _Drawn:
     def _reduce(self):
         """Numbers of locals, and of arrays of which each point writes one element."""
         c, s, program = self.c, self.setting, self.program
-        wanted = c.chance(0.5 if program.door == "chain" else 0.25)
+        nothing = "writes nothing" in program.kinds
+        wanted = nothing or c.chance(0.5 if program.door == "chain" else 0.25)
         names = [nest.name for nest in program.nests]
         for nest in program.nests if wanted and len(names) == len({*names}) else ():
             accesses = [access for access, written in nest.accesses() if written]
@@ -157,6 +158,7 @@ class _Drawn:
                 and program.arrays[access.array].dtype.kind != "c"
             ]
             values = [*arrays, *_locals(nest.body)]
+            values = [name for name in values if name[0] == "r"] if nothing else values
             found = {}
             for number in range(c.between(1, 3) if values else 0):
                 what = c.pick(*values)
