@@ -88,14 +88,14 @@ C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -
         "example": "`S[i] = S[i] + d` in loops over b, i and j, of integers",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     y     y        y       y      oQ   y       y      -E     y      oQ    y    y        oQ
+run       y     y     y     y        y       y      oQ   y       y      -E     y      aU    y    y        oQ
 bind      y     y     y     y        y       y      oQ   y       y      -E     y      x     y    y        oQ
 chain     aX    aX    aX    aX       aX      aX     oQ   aX      aX     aX     aX     aX    y    aX       oQ
-several   oQ    oQ    oQ    -D       oQ      oQ     oQ   oQ      oQ     oQ     -C     oQ    y    oQ       oQ
+several   aU    aU    aU    aU       aU      aU     oQ   aU      aU     aU     -C     aU    y    aU       oQ
 plan      y     y     y     y        y       y      oQ   y       y      x      y      x     y    y        oQ
 schedule  y     y     y     y        y       y      r    y       x      x      y      x     y    x        x
 measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
-dry run   y     y     y     y        y       y      oQ   y       y      -E     y      oQ    x    y        oQ
+dry run   y     y     y     y        y       y      oQ   y       y      -E     y      aU    x    y        oQ
 C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
 """,
     },
@@ -104,14 +104,14 @@ C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -
         "example": "`S[b] = D[b, i, j]`, where D depends on itself along i and j only",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     y     -D       oQ      y      oQ   y       y      -E     y      oQ    y    oQ       oQ
+run       y     y     y     -D       oQ      y      oQ   y       y      -E     y      aU    y    oQ       oQ
 bind      y     y     y     -D       oQ      y      oQ   y       y      -E     y      x     y    oQ       oQ
 chain     aX    aX    aX    -D       oQ      aX     oQ   aX      aX     aX     aX     aX    y    oQ       oQ
-several   oQ    oQ    oQ    -D       oQ      oQ     oQ   oQ      oQ     oQ     -C     oQ    y    oQ       oQ
+several   aU    aU    aU    -D       oQ      oQ     oQ   aU      aU     aU     -C     aU    y    oQ       oQ
 plan      y     y     y     -D       oQ      y      oQ   y       y      x      y      x     y    oQ       oQ
 schedule  y     y     y     -D       r       y      r    y       x      x      y      x     y    x        x
 measure   y     y     y     -D       y       y      y    y       y      x      y      x     x    y        y
-dry run   y     y     y     -D       oQ      y      oQ   y       y      -E     y      oQ    x    oQ       oQ
+dry run   y     y     y     -D       oQ      y      oQ   y       y      -E     y      aU    x    oQ       oQ
 C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
 """,
     },

@@ -54,8 +54,8 @@ def _writes_nothing(nest, arrays):
         if not isinstance(each, Assign):
             return nest
         if isinstance(each.target, Access):
-            dtype = arrays[each.target.array].dtype
-            if each.op != "=" or isinstance(each.value.dtype, Weak) or dtype.kind == "c" or each.value.dtype.kind == "c":
+            dtype, given = arrays[each.target.array].dtype, each.value.dtype
+            if each.op != "=" or isinstance(given, Weak) or "c" in (dtype.kind, given.kind):
                 return nest
             body += [
                 Assign(f"r{len(body)}", "=", each.value), Assign(f"r{len(body) + 1}", "=", made(dtype, each.target))
