@@ -92,7 +92,7 @@ def _rows(case, plans):
     times = {name: each["seconds"] for name, each in plans.items()}
     fixed = [name for name in times if name != "planned"]
     rows = []
-    for one in compared(case, times, "ms", theirs=fixed, every=True):
+    for one in compared(case, times, "ms", theirs=fixed):
         name = one.contender
         rows += [one, *error_row(case, name, plans[name]["predicted_s"], times[name])]
         if name == "planned":

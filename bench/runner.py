@@ -316,17 +316,16 @@ def figures(seconds, unit, amount=1):
     return [amount * RATES[unit] / s if unit in RATES else TIMES[unit] * s / amount for s in seconds]
 
 
-def compared(case, times, unit, amount=1, *, theirs=None, against=None, every=False, facing=None, limits=None):
+def compared(case, times, unit, amount=1, *, theirs=None, against=None, facing=None, limits=None):
     """Rows of seconds by name; the ratio of ours is to the best of the others.
 
     Parameters
     ----------
     theirs : sequence of str, optional
-        The others; else those that begin neither with "tilewave" nor with "memory".
+        The others, which have a ratio to the best of them, too; else those that begin neither with "tilewave" nor with
+        "memory", and have none.
     against : str, optional
         What ours is compared with in place of the best.
-    every : bool
-        Others have a ratio to the best one, too.
     facing : function, optional
         Of another's name: whose time to its time is its ratio.
     limits : dict, optional
@@ -339,7 +338,7 @@ def compared(case, times, unit, amount=1, *, theirs=None, against=None, every=Fa
         ratios = {}
         if name in others and facing:
             ratios["ratio_to_contender"] = ratio(seconds, times[facing(name)])
-        elif best and (every or name not in (best, *others)) and not name.startswith("memory"):
+        elif best and (theirs or name not in (best, *others)) and not name.startswith("memory"):
             ratios["ratio_to_contender"] = ratio(times[best], seconds)
         if limits and limits.get(name):
             ratios["fraction_of_limit"] = ratio(limits[name], seconds)

@@ -132,8 +132,8 @@ class Poisson:
         context: Context | None = None,
     ) -> Collective[None]:
         equation = shape, spacing, boundary, k, sigma
-        method = {"cycle": cycle, "smoother": smoother, "pre": pre, "post": post, "coarse": coarse, "grid": grid}
-        checked, text = _checked(*equation, **method, context=context)
+        method = cycle, smoother, pre, post, coarse, grid
+        checked, text = _checked(equation, method, context)
         yield text  # noqa: PLE0100 - `collective` runs it to its end
         self.context = context
         self.shape, boundary, k, sigma, cycle, smoother, pre, post, self.coarse, grid, grids, self._material = checked
@@ -463,8 +463,9 @@ def _not_enough(history, method, tol, size):
     )
 
 
-def _checked(shape, spacing, boundary, k, sigma, *, cycle, smoother, pre, post, coarse, grid, context):
+def _checked(equation, method, context):
     """The arguments of a solver and its grids, and their text."""
+    (shape, spacing, boundary, k, sigma), (cycle, smoother, pre, post, coarse, grid) = equation, method
     shape = given.read_shape(shape)
     _require_room(shape, context)
     spacings, boundary = given.read_spacing(spacing, shape), given.read_boundary(boundary, len(shape))

@@ -10,12 +10,14 @@ import numpy as np
 from tilewave import _core
 from tilewave.context import collective, interrupts
 from tilewave.errors import ConfigError, shown
-from tilewave.patterns.arguments import Call, context_of, pattern, run_plain
+from tilewave.patterns.arguments import Call, Given, PatternChoices, context_of, pattern, run_plain
 from tilewave.patterns.calls import broadcast, multi_reduce, reduce, spread
 from tilewave.patterns.matrix import NUMBERS, rows_and_columns, same_or_apart, view
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from typing_extensions import Unpack
 
     from tilewave.annotations import Array, Number, Outcome
     from tilewave.context.context import Context
@@ -30,13 +32,8 @@ def allreduce(
     op: str | Callable[..., Any] = "sum",
     out: Array | None = None,
     *,
-    algorithm: str = "auto",
-    chunk_bytes: int | None = None,
-    buffers: int | None = None,
-    wait: bool = True,
-    start: bool = True,
-    explain: bool = False,
     context: Context | None = None,
+    **choices: Unpack[PatternChoices],
 ) -> Outcome:
     """Combine the matrices of all ranks and give every rank the result, the same bits everywhere; collective.
 
@@ -71,34 +68,25 @@ def allreduce(
     here = context_of(context) or collective.find(context, (M,), {})[0]
     outer, here._doing = here._doing, "tw.patterns.allreduce"  # so that ranks that call one of the two differ
     try:
-        return _allreduce(
-            M,
-            op,
-            out,
-            algorithm,
-            chunk_bytes=chunk_bytes,
-            buffers=buffers,
-            wait=wait,
-            start=start,
-            explain=explain,
-            context=context,
-        )
+        return _allreduce(M, op, out, context, Given.of(allreduce, choices))
     finally:
         here._doing = outer
 
 
-def _allreduce(M, op, out, algorithm, *, chunk_bytes, buffers, wait, start, explain, context):
+def _allreduce(M, op, out, context, given):
     here = context_of(context)
-    if (
-        here and algorithm.__class__ is str and algorithm == "auto" and out is None
-    ):  # the most frequent calls, as in the other patterns
+    algorithm = given.algorithm
+    if not (automatic := algorithm.__class__ is str and algorithm == "auto"):
+        given = given._replace(algorithm="auto")
+    if here and automatic and out is None:
+        # The most frequent calls, as in the other patterns.
         row = M if type(M) is np.ndarray else np.array([M]) if isinstance(M, NUMBERS) else None
         if row is not None and row.nbytes < ALLREDUCE_RING_BYTES:
             whole = np.empty(row.shape, row.dtype)
-            if run_plain("reduce", here, row, whole, 0, op, None, "auto", chunk_bytes, buffers, wait, start, explain):
+            if run_plain("reduce", here, row, whole, 0, op, None, given):
                 broadcast(whole, context=here)
                 return whole if row is M else whole[0] if isinstance(M, np.generic) else whole.item()
-    call = Call("reduce", context, M, "auto", chunk_bytes, buffers, wait, start, explain)
+    call = Call("reduce", context, M, given)
     ring = False
     with call:
         M = call.given(M)
@@ -108,7 +96,8 @@ def _allreduce(M, op, out, algorithm, *, chunk_bytes, buffers, wait, start, expl
         call.name = "allreduce"
         call.go(None, [])  # raises on every rank
     call.result = out
-    choices = {"chunk_bytes": chunk_bytes, "buffers": buffers, "explain": explain, "context": call.context}
+    choices = {name: getattr(given, name) for name in ("chunk_bytes", "buffers", "explain")}
+    choices["context"] = call.context
     if call.wait and call.start:
         for pattern in _two_patterns(call.context, M, op, out, ring):
             pattern(**choices)

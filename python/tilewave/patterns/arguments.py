@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+import inspect
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypedDict, TypeVar
 
 import numpy as np
 
 from tilewave import _core
+from tilewave.choices import refuse_unknown, signature_with
 from tilewave.context import collective, interrupts
 from tilewave.context.context import Context
 from tilewave.context.context import context as default_context
@@ -27,8 +29,46 @@ if TYPE_CHECKING:
 OPS = ("sum", "prod", "min", "max")
 
 
+class PatternChoices(TypedDict, total=False):
+    """How a pattern goes, as `broadcast` describes it."""
+
+    algorithm: str
+    chunk_bytes: int | None
+    buffers: int | None
+    wait: bool
+    start: bool
+    explain: bool
+
+
+class Given(NamedTuple):
+    """The `PatternChoices` of a call."""
+
+    algorithm: Any = "auto"
+    chunk_bytes: Any = None
+    buffers: Any = None
+    wait: Any = True
+    start: Any = True
+    explain: Any = False
+
+    @staticmethod
+    def of(function: Callable[..., Any], choices: PatternChoices) -> Given:
+        """Return what a call of a function gives; the time of calls that give nothing counts."""
+        if not choices:
+            return NOTHING_GIVEN
+        refuse_unknown(function, choices, Given._fields)
+        return Given(**choices)
+
+    def is_plain(self) -> bool:
+        """Return whether nothing but the algorithm is given."""
+        _, chunk_bytes, buffers, wait, start, explain = self
+        return chunk_bytes is buffers is None and wait is start is True and explain is False
+
+
+NOTHING_GIVEN = Given()
+
+
 def pattern(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorator of a pattern: arguments that it does not take are an error of all ranks."""
+    """Decorate a pattern: arguments that it does not take are an error of all ranks."""
 
     @functools.wraps(function)
     @interrupts.keeps
@@ -36,7 +76,7 @@ def pattern(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*arguments, **keywords)
         except TypeError as problem:
-            if problem.__traceback__.tb_next is not None:
+            if problem.__traceback__.tb_next is not None and not hasattr(problem, "unknown"):
                 raise
             context, _ = collective.find(keywords.get("context"), arguments, {})
             context._doing = f"tw.patterns.{function.__name__}"
@@ -45,6 +85,8 @@ def pattern(function: Callable[P, R]) -> Callable[P, R]:
             finally:
                 context._doing = ""
 
+    if "choices" in inspect.signature(function).parameters:
+        call.__signature__ = signature_with(function, PatternChoices)
     return call
 
 
@@ -55,9 +97,7 @@ def context_of(context):
     return context if context.__class__ is Context else None
 
 
-def run_plain(  # noqa: PLR0917 - positions, as the time between calls counts here
-    kind, context, M, out, root, op, block, algorithm, chunk_bytes, buffers, wait, start, explain
-):
+def run_plain(kind, context, M, out, root, op, block, given):
     """The most frequent call, where the time between calls counts: blocking, all arguments of exactly the types wanted.
 
     Returns
@@ -66,20 +106,15 @@ def run_plain(  # noqa: PLR0917 - positions, as the time between calls counts he
         None: nothing was done; `Call` must look at the arguments one by one.
     """
     context = context if context.__class__ is Context else context_of(context)
-    if (
-        context is None
-        or wait is not True
-        or start is not True
-        or explain is not False
-        or block is not None
-        or chunk_bytes is not None
-        or buffers is not None
-        or context._dry_run is not None
-        or not context._lock.acquire(False)
-    ):
+    if context is None or block is not None or context._dry_run is not None:
+        return None
+    if given is not NOTHING_GIVEN and not given.is_plain():
+        return None
+    if not context._lock.acquire(False):
         return None
     try:
-        done = context._together(_core.run_plain, context._core, kind, M, out, root, op, algorithm, context._doing)
+        asked = M, out, root, op, given.algorithm, context._doing
+        done = context._together(_core.run_plain, context._core, kind, *asked)
         return context if done else None
     finally:
         context._lock.release()
@@ -93,18 +128,7 @@ class Call:
     `tilewave.context.collective`, but its rules hold. Nothing raises on one rank only.
     """
 
-    def __init__(
-        self,
-        kind: str,
-        context: Any,
-        M: Any,
-        algorithm: Any,
-        chunk_bytes: Any,
-        buffers: Any,
-        wait: Any,
-        start: Any,
-        explain: Any,
-    ) -> None:
+    def __init__(self, kind: str, context: Any, M: Any, given: Given) -> None:
         self.kind = self.name = kind
         self.core = _core.PatternCall(kind)
         self.context, problem = collective.find(context, (M,), {})
@@ -112,12 +136,13 @@ class Call:
         self.result = self.scalar = self.head = None
         self.algorithm, self.wait, self.start, self.explain = "auto", True, True, False
         with self:
-            self.wait, self.start, self.explain = _flag("wait", wait), _flag("start", start), _flag("explain", explain)
+            self.wait, self.start = _flag("wait", given.wait), _flag("start", given.start)
+            self.explain = _flag("explain", given.explain)
         with self:
-            if not isinstance(algorithm, str) or not algorithm.isascii():
-                raise ConfigError(f"algorithm {shown(algorithm)} was given; allowed: a name")
-            self.algorithm = algorithm
-            self.sizes = _choice("chunk_bytes", chunk_bytes), _choice("buffers", buffers)
+            if not isinstance(given.algorithm, str) or not given.algorithm.isascii():
+                raise ConfigError(f"algorithm {shown(given.algorithm)} was given; allowed: a name")
+            self.algorithm = given.algorithm
+            self.sizes = _choice("chunk_bytes", given.chunk_bytes), _choice("buffers", given.buffers)
             self.core.chunk_bytes, self.core.buffers = self.sizes
 
     def __enter__(self):

@@ -14,11 +14,13 @@ import numpy as np
 from tilewave import _core
 from tilewave.context.context import Context
 from tilewave.errors import ConfigError
-from tilewave.patterns.arguments import Call, block_of, pattern, run_plain, whole_number
+from tilewave.patterns.arguments import Call, Given, PatternChoices, block_of, pattern, run_plain, whole_number
 from tilewave.patterns.matrix import inside, same_or_apart, same_rows, view
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from typing_extensions import Unpack
 
     from tilewave.annotations import Array, Number, Outcome
 
@@ -28,13 +30,8 @@ def broadcast(
     M: Array | Number,
     root: int = 0,
     *,
-    algorithm: str = "auto",
-    chunk_bytes: int | None = None,
-    buffers: int | None = None,
-    wait: bool = True,
-    start: bool = True,
-    explain: bool = False,
     context: Context | None = None,
+    **choices: Unpack[PatternChoices],
 ) -> Outcome:
     """Give every rank the root's matrix; collective.
 
@@ -75,10 +72,10 @@ def broadcast(
     the matrix goes along with, then the transfer; chunks in flight are `buffers` at most, and a contiguous
     matrix is not copied. [dawson2000]
     """
-    given = algorithm, chunk_bytes, buffers, wait, start, explain
-    if run_plain("broadcast", context, M, None, root, "sum", None, *given):
+    given = Given.of(broadcast, choices)
+    if run_plain("broadcast", context, M, None, root, "sum", None, given):
         return M
-    call = Call("broadcast", context, M, *given)
+    call = Call("broadcast", context, M, given)
     with call:
         M = call.given(M)
         call.core.root = whole_number("root", root)
@@ -93,13 +90,8 @@ def reduce(
     op: str | Callable[..., Any] = "sum",
     out: Array | None = None,
     *,
-    algorithm: str = "auto",
-    chunk_bytes: int | None = None,
-    buffers: int | None = None,
-    wait: bool = True,
-    start: bool = True,
-    explain: bool = False,
     context: Context | None = None,
+    **choices: Unpack[PatternChoices],
 ) -> Outcome:
     """Combine the matrices of all ranks on the root; collective.
 
@@ -138,10 +130,10 @@ def reduce(
     -----
     Collective. [dawson2000]
     """
-    given = algorithm, chunk_bytes, buffers, wait, start, explain
-    if here := run_plain("reduce", context, M, out, root, op, None, *given):
+    given = Given.of(reduce, choices)
+    if here := run_plain("reduce", context, M, out, root, op, None, given):
         return out if here.rank == root else None
-    call = Call("reduce", context, M, *given)
+    call = Call("reduce", context, M, given)
     with call:
         M = call.given(M)
         call.core.root = whole_number("root", root)
@@ -162,13 +154,8 @@ def spread(
     out: Array | None = None,
     *,
     block: int | None = None,
-    algorithm: str = "auto",
-    chunk_bytes: int | None = None,
-    buffers: int | None = None,
-    wait: bool = True,
-    start: bool = True,
-    explain: bool = False,
     context: Context | None = None,
+    **choices: Unpack[PatternChoices],
 ) -> Outcome:
     """Give every rank the columns of all ranks, as MPI_Allgatherv does; collective.
 
@@ -201,10 +188,10 @@ def spread(
     -----
     Collective: each rank sends and receives (p - 1)/p of the whole. [dawson2000]
     """
-    given = algorithm, chunk_bytes, buffers, wait, start, explain
-    if run_plain("spread", context, M, out, 0, "sum", block, *given):
+    given = Given.of(spread, choices)
+    if run_plain("spread", context, M, out, 0, "sum", block, given):
         return out
-    call = Call("spread", context, M, *given)
+    call = Call("spread", context, M, given)
     with call:
         M = call.given(M)
         call.scalar = None
@@ -227,13 +214,8 @@ def multi_reduce(
     op: str | Callable[..., Any] = "sum",
     *,
     block: int | None = None,
-    algorithm: str = "auto",
-    chunk_bytes: int | None = None,
-    buffers: int | None = None,
-    wait: bool = True,
-    start: bool = True,
-    explain: bool = False,
     context: Context | None = None,
+    **choices: Unpack[PatternChoices],
 ) -> Outcome:
     """Combine the matrices of all ranks and give each rank its columns, as MPI_Reduce_scatter does; collective.
 
@@ -267,10 +249,10 @@ def multi_reduce(
     -----
     Collective: each rank sends and receives (p - 1)/p of the whole. [dawson2000]
     """
-    given = algorithm, chunk_bytes, buffers, wait, start, explain
-    if run_plain("multi_reduce", context, M, out, 0, op, block, *given):
+    given = Given.of(multi_reduce, choices)
+    if run_plain("multi_reduce", context, M, out, 0, op, block, given):
         return out
-    call = Call("multi_reduce", context, M, *given)
+    call = Call("multi_reduce", context, M, given)
     with call:
         M = call.given(M)
         call.core.matrix = view("M", M)

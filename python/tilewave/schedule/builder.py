@@ -323,18 +323,8 @@ class ScheduleBuilder:
         """
         number, tag = integer("pattern: number", number), integer("pattern: tag", tag)
         ranks = embed.ranks_of(self, ranks)
-        made = embed.pattern_of(
-            self,
-            kind,
-            region,
-            into,
-            root=root,
-            columns=columns,
-            ranks=ranks,
-            algorithm=algorithm,
-            chunk_bytes=chunk_bytes,
-            buffers=buffers,
-        )
+        plan = algorithm, chunk_bytes, buffers
+        made = embed.pattern_of(self, kind, region, into, root, columns, ranks, plan)
         if made is None:
             return
         core, regions = made

@@ -12,9 +12,9 @@ _BY_NEST = "work = b.nest(nest, arrays, number=) and, for each of its boxes, lan
 AT_THE_END = (1 << 63) - 1
 
 
-def pattern_of(b, kind, region, into, *, root, columns, ranks, algorithm, chunk_bytes, buffers):
+def pattern_of(b, kind, region, into, root, columns, ranks, plan):
     """(core's schedule of this rank, in the pattern's coordinates; the regions of its arrays) or None for a rank
-    that takes no part.
+    that takes no part; `plan`: algorithm, bytes of chunks, buffers.
     """
     if kind not in ALGORITHMS:
         raise ConfigError(f"pattern: given {shown(kind)}; allowed: {', '.join(ALGORITHMS)}")
@@ -47,11 +47,9 @@ def pattern_of(b, kind, region, into, *, root, columns, ranks, algorithm, chunk_
         return None
     item = source.dtype.itemsize
     problem = _core.PatternProblem(kind, len(ranks), rows, columns, item, integer(f"pattern {kind}: root", root))
-    plan = _core.PatternPlan(
-        algorithm or ALGORITHMS[kind],
-        integer("pattern: chunk_bytes", chunk_bytes),
-        integer("pattern: buffers", buffers),
-    )
+    algorithm, chunk_bytes, buffers = plan
+    sizes = integer("pattern: chunk_bytes", chunk_bytes), integer("pattern: buffers", buffers)
+    plan = _core.PatternPlan(algorithm or ALGORITHMS[kind], *sizes)
     arrays = [source] if into is None else [source, into]
     # Of a rank that stores nothing of an array the length of its rows does not matter.
     strides = [max(a.storage.hi[-1] - a.storage.lo[-1], width) * item for a in arrays]
