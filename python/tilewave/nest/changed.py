@@ -91,7 +91,7 @@ def forwards(nest, loops, reduce=None):
 
 
 def _names_time(reduce, time):
-    """Whether time is in a text of what is reduced."""
+    """Return whether time is in a text of what is reduced."""
     given = reduce.values() if isinstance(reduce, dict) else ()
     return any(re.search(rf"\b{time}\b", text) for each in given for text in getattr(each, "texts", ()))
 
