@@ -305,7 +305,7 @@ def test_refused(nest, given, text):
 
 @tw.nest
 def neighbours(x, i, j):
-    d = x[i-1, j] - 3 * x[i+2, j] + x[i, j-1]
+    d = x[i-1, j] - 3 * x[i+2, j] + x[i, j-1]  # noqa: F841
 
 
 @pytest.mark.parametrize("ranks,threads", [(1, 1), (1, 2), (2, 1), (3, 1), (5, 1)])
