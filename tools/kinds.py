@@ -115,9 +115,8 @@ def page():
     lines += ["", "C++ has, by its tests:", ""]
     lines += [f"- {name}: {', '.join(NAMES[feature] for feature in tests)}" for name, tests in data["CPP"].items()]
     lines += ["", "## Why, and what to write instead", ""]
-    lines += [
-        f"- `{how}{key}` {HOW[how]}. {why} Write {instead}." for key, (how, _, why, instead) in data["REASONS"].items()
-    ]
+    for key, (how, _, why, instead) in data["REASONS"].items():
+        lines.append(f"- `{how}{key}` {HOW[how]}. {why}{instead and f' Write {instead}.'}")
     lines += [f"- `·` for {name}: {why}" for name, why in data["MEANINGLESS"].items()]
     return "\n".join(_wrapped(lines)) + "\n"
 

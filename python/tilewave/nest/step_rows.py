@@ -142,5 +142,5 @@ def refuse_rows(nest):
     for name, part in nest.rows.items():
         raise ConfigError(
             f"nest {nest.name!r} writes {name!r} at `{nest.source.text_of(part)}`, a row for several time steps; "
-            "allowed with such an array: tilewave.run of one nest, with steps="
+            "allowed with such an array: tilewave.run, plan and schedule of one nest, with steps="
         )

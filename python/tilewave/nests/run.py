@@ -18,7 +18,7 @@ from tilewave.nests.prepare import prepare
 from tilewave.nests.report import Report
 from tilewave.nests.run_call import RunCall
 from tilewave.nests.several import run_several
-from tilewave.nests.step_rows import StepRows, run_rows
+from tilewave.nests.step_rows import agreed_rows, prepared_rows, run_rows
 from tilewave.nests.verify.check import copied
 from tilewave.nests.verify.plain_call import PlainCall
 
@@ -201,7 +201,7 @@ def _run(call, begun):
     arguments = as_numbers(nest, call.arguments, copies=True)
     if getattr(nest, "rows", None):
         points = {**(call.inject or {}), **(call.record or {})}
-        found = yield from _with_rows(nest, context, loops, arguments, reduce, points)
+        found = yield from agreed_rows(nest, context, loops, arguments, reduce, points)
         return (yield from run_rows(found, plan, fastmath, call.planning, visited, begun))
     ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce, planning=call.planning)
     if visited is not None:
@@ -253,23 +253,9 @@ def plan(
     loops = Loops(over, reverse, steps, periodic=periodic)
     arguments = as_numbers(nest, arguments, copies=True)
     if getattr(nest, "rows", None):
-        call = yield from _with_rows(nest, context, loops, arguments, reduce)
-        call.make_rows()
-        ready = yield from call.prepared(call.longest, plan, False, planning)
-        ready = dataclasses.replace(ready, plan=call.planned(ready))
+        ready = yield from prepared_rows(nest, context, loops, arguments, reduce, plan, planning)
     else:
         ready = yield from prepare(nest, context, loops, plan, False, arguments, reduce, planning=planning)
     if context._dry_run is not None:
         context._dry_run.calls.add(f"nest {nest.name}, not run", 0.0, ready.plan, ready.arrays.values())
     return ready.plan._copy()
-
-
-def _with_rows(nest, context, loops, arguments, reduce, points=None):
-    """The `StepRows` of a call, on which the ranks have agreed; part of the call."""
-    error = call = None
-    try:
-        call = StepRows(nest, context, loops, arguments, reduce, points)
-    except BaseException as problem:
-        error = problem
-    yield error or call.description
-    return call

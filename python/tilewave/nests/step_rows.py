@@ -124,6 +124,25 @@ class StepRows:
                 one[...] = other
 
 
+def agreed_rows(nest, context, loops, arguments, reduce, points=None):
+    """Return the `StepRows` of a call, on which the ranks have agreed; part of the call."""
+    error = call = None
+    try:
+        call = StepRows(nest, context, loops, arguments, reduce, points)
+    except BaseException as problem:
+        error = problem
+    yield error or call.description
+    return call
+
+
+def prepared_rows(nest, context, loops, arguments, reduce, plan, planning):
+    """Return what the longest part of a run is prepared with, and the plan of all parts; part of a collective call."""
+    call = yield from agreed_rows(nest, context, loops, arguments, reduce)
+    call.make_rows()
+    ready = yield from call.prepared(call.longest, plan, False, planning)
+    return dataclasses.replace(ready, plan=call.planned(ready))
+
+
 def run_rows(call, plan, fastmath, planning, points, begun):
     """Run a `StepRows`; part of a collective call."""
     call.make_rows()

@@ -13,6 +13,7 @@ from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
 from tilewave.nests.arguments import as_numbers
 from tilewave.nests.prepare import prepare
+from tilewave.nests.step_rows import prepared_rows
 from tilewave.schedule.running import repetitions
 from tilewave.schedule.schedule import Schedule
 from tilewave.timeline.parts import Parts, Predicted, Simulated
@@ -57,7 +58,8 @@ def schedule(
     -------
     Schedule
         Of all ranks, on every rank; of one rank where one computes for all. Of a run in blocks of time steps it is one
-        block's, which is repeated where there are several (``tilewave.predict(s, times=10)``). Its arrays are in the
+        block's, which is repeated where there are several (``tilewave.predict(s, times=10)``); of a nest that writes a
+        row for several time steps, the longest row's. Its arrays are in the
         coordinates of the plan: of skewed loops, where the plan skews them.
 
     Raises
@@ -81,7 +83,10 @@ def schedule(
     else:
         loops = Loops(over, reverse, steps, periodic=periodic)
         arguments = as_numbers(nest, arguments, copies=True)
-        ready = yield from prepare(nest, context, loops, plan, False, arguments, None, planning=planning)
+        if getattr(nest, "rows", None):
+            ready = yield from prepared_rows(nest, context, loops, arguments, None, plan, planning)
+        else:
+            ready = yield from prepare(nest, context, loops, plan, False, arguments, None, planning=planning)
     return schedule_of(ready, 1 if ready.on_one_rank else context.size)
 
 

@@ -157,7 +157,7 @@ bind      -L    -L    -L    -L       -L      -L     -L   -L      -L     -L     -
 chain     -L    -L    -L    -L       -L      -L     -L   -L      -L     -L     -L     -L    -L   -L       -L
 several   -L    -L    -L    -L       -L      -L     -L   -L      -L     -L     -L     -L    -L   -L       -L
 plan      y     y     y     y        y       y      y    y       -J     x      -K     x     y    -J       -J
-schedule  -L    -L    -L    -L       -L      -L     -L   -L      x      x      -L     x     -L   x        x
+schedule  y     y     y     y        y       y      y    y       x      x      -K     x     y    x        x
 measure   y     y     y     y        y       y      y    y       -J     x      -K     x     x    -J       -J
 dry run   y     y     y     y        y       y      y    y       -J     y      -K     -L    x    -J       -J
 C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
@@ -181,7 +181,7 @@ C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -
 }
 # fmt: on
 
-#: By key: how such cells run, what the program says (a regular expression), why, and what to write instead.
+#: By key: how such cells run, what the program says (a regular expression), why, and what to write, if anything.
 REASONS = {
     "A": (
         "-",
@@ -239,8 +239,8 @@ REASONS = {
     ),
     "L": (
         "-",
-        "allowed with such an array: tilewave.run of one nest",
-        "The run has a part for each row, which `tw.run` and `tw.plan` know.",
+        "allowed with such an array: tilewave.run, plan and schedule of one nest",
+        "The run has a part for each row, which `tw.run`, `tw.plan` and `tw.schedule` know.",
         "`tw.run`, or the rows in a nest of its own, of an array that keeps all time steps",
     ),
     "M": (
@@ -274,7 +274,7 @@ REASONS = {
         "a",
         "has a schedule of tasks",
         "Tiles of other nests would wait for whole tasks.",
-        "nothing",
+        "",
     ),
     "S": (
         "a",
@@ -286,7 +286,7 @@ REASONS = {
         "a",
         "tables that are copied",
         "Small tables are copied beside the kernel when a run begins.",
-        "nothing, or a larger table",
+        "",
     ),
     "U": (
         "a",
@@ -298,7 +298,7 @@ REASONS = {
         "a",
         "updates arrays in any order, or is a batch",
         "Ranks combine their updates after the nest, and the buffers of a batch are of one run.",
-        "nothing",
+        "",
     ),
 }
 
