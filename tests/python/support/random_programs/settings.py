@@ -85,7 +85,7 @@ class _Drawn:
             if not same or {one, two} & {*s.aliases, *s.aliases.values(), *s.overlaps, *s.overlaps.values()}:
                 continue
             if c.chance(0.4):
-                s.aliases[two], s.values[two] = one, s.values[one]
+                s.aliases[two], s.values[two], s.layouts[two] = one, s.values[one], s.layouts[one]
             elif c.chance(0.5) and s.shapes[one][0]:
                 s.values[two][:-1], s.layouts[one], s.layouts[two] = s.values[one][1:], "C", "C"
                 s.overlaps[two] = one
