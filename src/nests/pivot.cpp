@@ -354,10 +354,12 @@ private:
     // Kept rows are of a matrix with pivots, in their order.
     void make(const Schedule& schedule, const Region& r, const std::vector<std::vector<std::byte>>& values) {
         const std::int64_t item = schedule.arrays[r.array].item_bytes;
-        memory_.push_back(aligned_memory(r.box.points() * item));
-        for (std::int64_t n = 0; n < r.box.points(); ++n)
+        // A kernel may be compiled for rows that lie backwards: from an element on it goes down by a row.
+        const std::int64_t before = ceil_div(r.box.extent(r.box.dims() - 1), 64) * 64;
+        memory_.push_back(aligned_memory((before + r.box.points()) * item));
+        for (std::int64_t n = 0; n < before + r.box.points(); ++n)
             std::memcpy(memory_.back().get() + n * item, values[r.array].data(), static_cast<std::size_t>(item));
-        views_.push_back({memory_.back().get(), r.box, row_major_strides(r.box, item), item});
+        views_.push_back({memory_.back().get() + before * item, r.box, row_major_strides(r.box, item), item});
     }
     std::vector<Region> regions_;
     std::vector<RegionView> views_;

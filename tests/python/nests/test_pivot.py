@@ -25,6 +25,20 @@ def test_numpy_arrays_in_any_order_of_memory(seed):
         assert np.array_equal(given, expected), order
 
 
+def test_rows_that_lie_backwards_are_timed_as_they_lie():
+    """A kernel that goes down in memory, on memory of its size, which it may not leave."""
+
+    @tw.nest
+    def scattered(A, k, i, j):
+        z = A[k, k]  # noqa: F841
+        A[i, j] = i + j
+
+    for shape in ((6, 17), (9, 32)):
+        A = np.ones(shape, "c8")[::-1, ::-1]
+        tw.run(scattered, A=A)
+        assert np.array_equal(A, np.add.outer(*map(np.arange, shape)))
+
+
 def test_old_and_new_rows_differ():
     """A negative cycle changes row and column k in step k itself."""
     D = np.array([[1.0, 5.0, 9.0], [2.0, -3.0, 4.0], [7.0, 1.0, -2.0]])
