@@ -138,11 +138,10 @@ class ChainMaker:
     def __init__(self, context, bounds, scalars, readies):
         self._context, self._bounds, self._scalars, self._readies = context, bounds, scalars, readies
         numbers = {}
-        parts = [
-            [(memory_of(ready.arrays[view.array]), view.phases) for view in ready.problem.nest.views]
+        self._memories = [
+            [numbers.setdefault(memory_of(ready.arrays[view.array]), len(numbers)) for view in ready.problem.nest.views]
             for ready in readies
-        ]  # A[2*i] and A[2*i+1] are two
-        self._memories = [[numbers.setdefault(part, len(numbers)) for part in some] for some in parts]
+        ]
         self.made = None  # the `OneSchedule` that was joined last
 
     def members(self):
@@ -210,7 +209,6 @@ def _called(bounds, number):
 def why_no_schedule(bounds, readies):
     """Why some nest can be no part of a schedule with others; empty where all can."""
     written = {memory_of(ready.arrays[name]) for ready in readies for name in ready.problem.nest.written}
-    factors = {}
     for k, ready in enumerate(readies):
         who = _called(bounds, k)
         if ready.on_one_rank:
@@ -229,10 +227,6 @@ def why_no_schedule(bounds, readies):
             return f"{who} keeps a rolling window only of {windows[0]!r}"
         if ready.replicated:
             return f"{who} needs field {ready.replicated[0]!r} whole on every rank"
-        for view in nest.views:
-            own = [factor for factor, _ in view.phases]
-            if factors.setdefault(memory_of(ready.arrays[view.array]), own) != own:
-                return f"{who} has other factors than a nest before it in subscripts of {view.array!r}"
         changing = [n for n in ready.problem.nest.tables if memory_of(ready.arrays[n]) in written]
         if changing:
             return f"{who} looks up table {changing[0]!r}, which the chain writes"
