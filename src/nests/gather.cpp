@@ -272,7 +272,8 @@ std::vector<RateSample> GatherTasks::sample(const Schedule& schedule, const std:
         GatherPlace& place = c.places[q];
         std::int64_t items = 1;
         for (const std::int64_t extent : m.extents) items *= extent;
-        place.data = filled(items, values[array]);
+        // A kernel may be compiled for rows that lie backwards: from an element on it goes down by a row.
+        place.data = filled(2 * items, values[array]) + items * std::ssize(values[array]);
         place.stride_bytes = Index::filled(c.sweep.dims(), 0);
         for (int d = 0; d < m.axes.n; ++d) {
             const int k = static_cast<int>(m.axes[d]);

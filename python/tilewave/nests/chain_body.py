@@ -137,10 +137,14 @@ class ChainMaker:
 
     def __init__(self, context, bounds, scalars, readies):
         self._context, self._bounds, self._scalars, self._readies = context, bounds, scalars, readies
-        numbers = {}
+        each = [[(memory_of(r.arrays[view.array]), view) for view in r.problem.nest.views] for r in readies]
+        factors, numbers = {}, {}
+        for memory, view in itertools.chain(*each):
+            factors.setdefault(memory, set()).add(tuple(factor for factor, _ in view.phases))
+        # Parts of an array, A[2*i] and A[2*i+1], are two memories where all nests have these factors.
         self._memories = [
-            [numbers.setdefault(memory_of(ready.arrays[view.array]), len(numbers)) for view in ready.problem.nest.views]
-            for ready in readies
+            [numbers.setdefault((m, view.phases if len(factors[m]) == 1 else None), len(numbers)) for m, view in some]
+            for some in each
         ]
         self.made = None  # the `OneSchedule` that was joined last
 

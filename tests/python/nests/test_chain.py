@@ -144,7 +144,6 @@ def test_multiples_of_loop_indices_in_place():
     chain.run()
     assert np.array_equal(A, expected)
     both = tw.chain([tw.bind(thirds, A=A), tw.bind(halves, A=A)])
-    assert both.separate == "nest 2, 'halves', has other factors than a nest before it in subscripts of 'A'"
     both.run()
     assert np.array_equal(A, [0, 1, 2, 1, 2])
 

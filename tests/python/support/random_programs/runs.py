@@ -194,7 +194,7 @@ def _call(context, program, setting, given, plans):
         bound = [tw.bind(nest, **arguments) for nest, arguments in zip(nests, calls, strict=True)]
         until = {"until": {setting.until[0]: setting.until[1]}, "every": setting.every} if setting.until else {}
         chain = tw.chain(bound)
-        if setting.proved and not chain.separate:
+        if setting.proved and not chain.separate and "scaled" not in program.kinds:  # parts count as one memory there
             _prove(tw.schedule(chain, context=context))
         results = chain.run(times=setting.times, **until).results
         return results if setting.again is None else chain.run(scalars=setting.again).results
