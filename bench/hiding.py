@@ -5,8 +5,8 @@ import tilewave as tw
 from tilewave import _core
 from tilewave.context.collective import collective
 from tilewave.nest.bounds import Loops
-from tilewave.nests.prepare import prepare
-from tilewave.nests.report import Report
+from tilewave.nests.plan.prepare import prepare
+from tilewave.nests.run.report import Report
 
 from bench.planning_bodies import decay
 from bench.runner import LINE_BYTES_S, benchmark, compared, places, row

@@ -17,8 +17,9 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = [
     "field.create.Scratch", "field.time_buffer.TimeBuffer", "linalg.layout.Layout", "linalg.plan.WithPrediction",
     "machine.machine.Curve", "machine.machine.Link", "nest.dependences.Dependence", "nest.dependences.Place",
-    "nest.views.View", "nests.chain_report.ChainTimes", "nests.chain_report.NestRun",
-    "nests.memory_bound.Bound", "nests.reduction.Reduction", "nests.report.LaneTimes", "nests.report.Measured",
+    "nest.views.View", "nests.chain.report.ChainTimes", "nests.chain.report.NestRun",
+    "nests.run.memory_bound.Bound", "nests.call.reduce_functions.Reduction", "nests.run.report.LaneTimes",
+    "nests.run.report.Measured",
     "schedule.lanes.LaneOfSchedule", "schedule.nests.NestOfSchedule", "schedule.regions.ArrayOfSchedule",
     "schedule.regions.MessageOfSchedule", "schedule.regions.Region", "schedule.regions.Signal",
     "timeline.parts.Face", "timeline.parts.Parts", "timeline.parts.Predicted", "timeline.parts.WithComparison",

@@ -18,15 +18,15 @@ from tilewave.machine.machine import Machine
 from tilewave.machine.network import Network
 from tilewave.nest.helpers import inline
 from tilewave.nest.nest import Nest, nest, nest_from
-from tilewave.nests.bind import Bound, bind
-from tilewave.nests.chain import Chain, chain
-from tilewave.nests.chain_report import ChainReport
-from tilewave.nests.expressions import set_operators
-from tilewave.nests.measuring import measure
-from tilewave.nests.off_grid import OffGrid
-from tilewave.nests.reduction import argmax, argmin, dot, max, min, norm, sum
-from tilewave.nests.report import Report
-from tilewave.nests.run import plan, run
+from tilewave.nests.call.reduce_functions import argmax, argmin, dot, max, min, norm, sum
+from tilewave.nests.chain.report import ChainReport
+from tilewave.nests.doors.bind import Bound, bind
+from tilewave.nests.doors.chain import Chain, chain
+from tilewave.nests.doors.expressions import set_operators
+from tilewave.nests.doors.measuring import measure
+from tilewave.nests.doors.run import plan, run
+from tilewave.nests.points.off_grid import OffGrid
+from tilewave.nests.run.report import Report
 from tilewave.plan.plan import Plan
 from tilewave.timeline.timeline import Timeline
 from tilewave.tracebacks import doors

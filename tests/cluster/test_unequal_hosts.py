@@ -13,7 +13,7 @@ import numpy as np
 import tilewave as tw
 from tilewave import _core
 from tilewave.machine.numbers import NUMBERS
-from tilewave.nests import kernel_maker
+from tilewave.nests.plan import kernel_maker
 warnings.simplefilter("ignore")
 
 @tw.nest

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from tilewave.nests import steps
+from tilewave.nests.call import step_blocks as steps
 
 pytestmark = pytest.mark.ranks([2, 3])
 

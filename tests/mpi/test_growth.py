@@ -9,7 +9,8 @@ import pytest
 
 import tilewave as tw
 from tilewave.context import context as contexts
-from tilewave.nests import kernel_maker, prepare
+from tilewave.nests.plan import kernel_maker
+from tilewave.nests.plan import prepare
 from tilewave.context.lru_cache import LruCache
 
 pytestmark = pytest.mark.mpi(ranks=[1, 2])

@@ -56,7 +56,7 @@ def relax(A, i, j):
 @pytest.mark.sample(2)
 def test_the_rate_of_a_kernel(cache, monkeypatch):
     context = tw.Context()
-    monkeypatch.setattr(sys.modules["tilewave.nests.measuring"], "BUDGET_S", {False: BUDGET_S, True: BUDGET_S})
+    monkeypatch.setattr(sys.modules["tilewave.nests.doors.measuring"], "BUDGET_S", {False: BUDGET_S, True: BUDGET_S})
     A = tw.field((200, 300), "f8", init=lambda i, j: 1.0, context=context)
     found = tw.measure(True, context, relax, A=A)
     rate = found.kernels["relax"]

@@ -244,7 +244,9 @@ def test_a_body_that_raises_where_it_is_measured(context):
 @pytest.mark.mpi(ranks=[2, 3])
 def test_one_rank_that_fails_while_planning(context, monkeypatch):
     """Wherever it fails, all raise, nobody waits, and the next call is fine."""
-    from tilewave.nests import choosing, kernel_maker, prepare
+    from tilewave.nests.plan import choosing
+    from tilewave.nests.plan import kernel_maker
+    from tilewave.nests.plan import prepare
 
     places = ((choosing, "core_call"), (kernel_maker, "with_plan"), (choosing, "prepared_from"), (prepare, "bind_call"))
     for module, name in places:
@@ -265,7 +267,7 @@ def test_one_rank_that_fails_while_planning(context, monkeypatch):
 
 @pytest.mark.mpi(ranks=[2, 3])
 def test_a_rank_that_cannot_measure(context, monkeypatch):
-    from tilewave.nests import kernel_maker
+    from tilewave.nests.plan import kernel_maker
 
     forget(context)
     context._rates.clear()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from tilewave.nests import kernel_maker
+from tilewave.nests.plan import kernel_maker
 
 pytestmark = pytest.mark.ranks([1, 2])
 

@@ -120,7 +120,7 @@ def test_what_was_not_foreseen_keeps_all(monkeypatch):
     def broken(*arguments, **keywords):
         raise InternalError("broken")
 
-    monkeypatch.setattr(sys.modules["tilewave.nests.run"], "prepare", broken)
+    monkeypatch.setattr(sys.modules["tilewave.nests.doors.run"], "prepare", broken)
     with pytest.raises(InternalError) as found:
         tw.run(heat, u=np.zeros(5), steps=1)
     assert len(ours(found.value)) > 2

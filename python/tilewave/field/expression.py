@@ -109,7 +109,7 @@ class Arithmetic(NotNumPy):
         "a nest; field.local, this rank's part without a copy; field.gather(), the whole array on rank 0; "
         "field[...], on every rank"
     )
-    # Set by `tilewave.nests.expressions`, which makes nests.
+    # Set by `tilewave.nests.doors.expressions`, which makes nests.
     _assigned: Callable[[Any, Any], None]
     _copied: Callable[[Any], Field]
     _reduced: Callable[[str, Any, Any], Any]

@@ -5,8 +5,8 @@ import math
 
 from tilewave.multigrid import bodies
 from tilewave.multigrid.levels import make_field
-from tilewave.nests import reduction
-from tilewave.nests.chain import chain
+from tilewave.nests.call import reduce_functions
+from tilewave.nests.doors.chain import chain
 
 #: Iterations whose norms are within this factor: they make no progress.
 STANDING, SAME = 8, 1.02
@@ -41,7 +41,7 @@ class ConjugateGradients:
             **fields,
             alpha=self.zero,
             beta=self.zero,
-            reduce={"norm": reduction.norm("f")},
+            reduce={"norm": reduce_functions.norm("f")},
         )
         apply = cycle.bound(
             "apply",
@@ -51,7 +51,7 @@ class ConjugateGradients:
             f=grid.f,
             s=self._s,
             **cycle.operator(0),
-            reduce={name: reduction.sum(name) for name in ("uf", "uw", "us")},
+            reduce={name: reduce_functions.sum(name) for name in ("uf", "uw", "us")},
         )
         real = [cycle.bound("real", bodies.real_part(dims), u=grid.u), *cycle.wrap(0), apply] if complex_matrix else []
         self._real_step = chain(real, context=context) if real else None

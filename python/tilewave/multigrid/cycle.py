@@ -5,9 +5,9 @@ import numpy as np
 from tilewave.field.create import field
 from tilewave.multigrid import bodies
 from tilewave.multigrid.sharing import ends_of
-from tilewave.nests import reduction
-from tilewave.nests.ahead import start_kernels
-from tilewave.nests.bind import bind
+from tilewave.nests.call import reduce_functions
+from tilewave.nests.doors.bind import bind
+from tilewave.nests.plan.ahead import start_kernels
 
 CYCLES = ("V", "F", "W")
 SMOOTHERS = ("gauss-seidel", "red-black", "jacobi")
@@ -92,7 +92,7 @@ class Cycle:
 
     def norm(self):
         """Return what gives the norm of the finest grid's residual, under the name "norm"."""
-        return self.residual(0, {"norm": reduction.norm("r")})
+        return self.residual(0, {"norm": reduce_functions.norm("r")})
 
     def residual(self, level, reduce=None):
         """The residual, of which `reduce` is wanted."""

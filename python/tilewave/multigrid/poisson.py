@@ -20,9 +20,9 @@ from tilewave.multigrid.levels import all_grids, finest, make_level
 from tilewave.multigrid.material import MOST_SUM, Material
 from tilewave.multigrid.residuals import MinimalResiduals
 from tilewave.multigrid.sharing import blocks_of, grid_of
-from tilewave.nests import reduction
-from tilewave.nests.chain import chain
-from tilewave.nests.run import run
+from tilewave.nests.call import reduce_functions
+from tilewave.nests.doors.chain import chain
+from tilewave.nests.doors.run import run
 from tilewave.notices import warn
 
 if TYPE_CHECKING:
@@ -384,15 +384,15 @@ class Poisson:
         """Its 2-norm."""
         into, cells = self._levels[0].f, math.prod(self.shape)
         self._take(into, f)
-        size = float(reduction.norm(into))
-        if not LEAST_NORM <= size <= MOST_NORM and (most := float(reduction.norm(into, math.inf))) != 0:
+        size = float(reduce_functions.norm(into))
+        if not LEAST_NORM <= size <= MOST_NORM and (most := float(reduce_functions.norm(into, math.inf))) != 0:
             if not math.isfinite(most):
                 raise ConfigError("multigrid: f has values that are not finite; allowed: finite numbers")
             raise ConfigError(
                 f"multigrid: f has values up to {most:.3g}, whose squares are no doubles; allowed: a norm from "
                 f"{LEAST_NORM:g} to {MOST_NORM:g}: scale f, and the solution scales with it"
             )
-        if self._singular and abs(total := reduction.sum(into).item()) > MOST_SUM * size * math.sqrt(cells):
+        if self._singular and abs(total := reduce_functions.sum(into).item()) > MOST_SUM * size * math.sqrt(cells):
             raise ConfigError(
                 f"multigrid: the mean of f is {total / cells:.3g}, and the boundary fixes no values; "
                 "allowed: a mean of 0, sigma > 0, or a boundary that is dirichlet somewhere"
@@ -434,7 +434,7 @@ class Poisson:
         cells = {"x": x, "u": u, **self._cycle.on}
         run(bodies.hand_over(len(self.shape)), **cells, shift=self.dtype.type(0).item())
         if self._singular:
-            mean = reduction.sum(x).item() / math.prod(self.shape)
+            mean = reduce_functions.sum(x).item() / math.prod(self.shape)
             run(bodies.hand_over(len(self.shape)), **cells, shift=mean)
         if self._material is not None and len(self._material.counts) > 1:
             whole = x[...]

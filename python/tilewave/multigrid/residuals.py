@@ -4,8 +4,8 @@ import math
 
 from tilewave.multigrid import bodies
 from tilewave.multigrid.levels import make_field
-from tilewave.nests import reduction
-from tilewave.nests.chain import chain
+from tilewave.nests.call import reduce_functions
+from tilewave.nests.doors.chain import chain
 
 #: Scalars of `bodies.step` that change nothing: the residual stays the next vector.
 NOTHING = {"az": 0.0, "ap": 0.0, "aq": 0.0, "far": 0.0, "keep": 1.0, "add": 0.0, "cw": 0.0, "cf": 1.0, "cb": 0.0}
@@ -28,7 +28,7 @@ class MinimalResiduals:
         fields = dict(zip("pqzbwr", others, strict=True)) | {"x": self.x, "f": grid.f, "u": grid.u}
         self._begin = cycle.bound("begin", bodies.begin(dims, "fr", "pqzbw"), **fields, given=grid.r)
         self._hand_back = cycle.bound("hand back", bodies.hand_back(dims), u=grid.u, x=self.x)
-        norm = {"norm": reduction.norm("r")}
+        norm = {"norm": reduce_functions.norm("r")}
         step = cycle.bound("step", bodies.step(dims), **fields, **NOTHING, reduce=norm)
         apply = cycle.bound(
             "apply",
@@ -36,7 +36,7 @@ class MinimalResiduals:
             **{name: fields[name] for name in "wuf"},
             s=fields["b"],
             **cycle.operator(0, outer=True),
-            reduce={name: reduction.sum(name) for name in ("uf", "uw")},
+            reduce={name: reduce_functions.sum(name) for name in ("uf", "uw")},
         )
         self.chain = chain([step, *cycle.nests_of_cycle(), *cycle.wrap(0), apply], context=context)
 

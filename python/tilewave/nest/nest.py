@@ -263,9 +263,9 @@ class Nest:
         self.values = ()
         # Tables that a kernel writes: those of an `OrderFreeNest` or a `BatchNest`.
         self.written_tables = ()
-        # What `tilewave.nests.reductions` has made of reductions.
+        # What `tilewave.nests.call.call_reductions` has made of reductions.
         self.known_reductions = {}
-        # Updates whose order does not matter, of an `OrderFreeNest`; and what `tilewave.nests.order_free` has found.
+        # Updates whose order does not matter, of an `OrderFreeNest`; what `nests/rewrites/any_order.py` has found.
         self.updates = {}
         self.known_updates, self.known_order_free, self.known_batches = None, {}, {}
         self.time = time_index(self.places, self.indices)

@@ -11,9 +11,9 @@ from tilewave.machine.machine import Machine
 from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
-from tilewave.nests.arguments import as_numbers
-from tilewave.nests.prepare import prepare
-from tilewave.nests.step_rows import prepared_rows
+from tilewave.nests.call.arguments import as_numbers
+from tilewave.nests.plan.prepare import prepare
+from tilewave.nests.rewrites.step_rows import prepared_rows
 from tilewave.schedule.running import repetitions
 from tilewave.schedule.schedule import Schedule
 from tilewave.timeline.parts import Parts, Predicted, Simulated
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tilewave.annotations import Choices, Collective, Over
     from tilewave.context.context import Context
-    from tilewave.nests.chain import Chain
+    from tilewave.nests.doors.chain import Chain
     from tilewave.plan.plan import Plan
 
 #: By generator: what the tasks of its schedules are called, and what their additional arrays have.

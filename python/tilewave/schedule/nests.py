@@ -15,7 +15,7 @@ from tilewave.kernel.compile import compile_kernel
 from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.nest.step_rows import refuse_rows
-from tilewave.nests.problem import make_problem
+from tilewave.nests.call.problem import make_problem
 from tilewave.schedule.regions import ArrayOfSchedule, integer
 
 _compiling = threading.Lock()  # ranks may be threads of one process, with one schedule

@@ -11,7 +11,7 @@ import tilewave as tw
 from tilewave import _core
 from tilewave.plan.plan import request_of
 from tilewave.nest.bounds import Loops
-from tilewave.nests.problem import make_problem
+from tilewave.nests.call.problem import make_problem
 
 LEAST_ACCEPTED = 0.6
 

@@ -164,7 +164,7 @@ def test_sums_along_axes_of_complex_and_huge_numbers(ranks):
 
 
 def test_an_expression_is_one_nest(monkeypatch):
-    from tilewave.nests import expressions
+    from tilewave.nests.doors import expressions
 
     ran = []
     monkeypatch.setattr(expressions, "run", lambda nest, **given: ran.append(nest.name) or tw.run(nest, **given))

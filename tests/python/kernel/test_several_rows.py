@@ -11,7 +11,7 @@ import tilewave as tw
 from bodies import access, load
 from tilewave.kernel import processor
 from tilewave.kernel.compile import ROWS
-from tilewave.nests import kernel_maker
+from tilewave.nests.plan import kernel_maker
 from tilewave.nest.bounds import loop_bounds
 from plain_loops import plain_loops
 

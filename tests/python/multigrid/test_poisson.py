@@ -11,7 +11,8 @@ from poisson_matrix import poisson_matrix
 import tilewave as tw
 from tilewave.errors import ConfigError
 from tilewave.multigrid import Poisson
-from tilewave.nests import choosing, kernel_maker
+from tilewave.nests.plan import choosing
+from tilewave.nests.plan import kernel_maker
 
 CASES = [
     ((32,), {}),

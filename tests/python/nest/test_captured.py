@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from tilewave.nests import kernel_maker
+from tilewave.nests.plan import kernel_maker
 
 C, DX, GAP, TOL, POWER, HALF, SCALE, ON, SHIFT = 0.3, 0.25, -2, 0.5, 2, 2.0, np.float32(0.1), True, 1
 OPTIONS = types.ModuleType("options")

@@ -9,7 +9,7 @@ import tilewave as tw
 from tilewave import _core
 from tilewave.nest.bounds import Loops
 from tilewave.plan.plan import request_of
-from tilewave.nests.problem import make_problem
+from tilewave.nests.call.problem import make_problem
 
 
 @tw.nest

@@ -15,7 +15,7 @@ from tests.python.support.local_ranks import results_of
 import tilewave as tw
 from tilewave import _core
 from tilewave.errors import ConfigError
-from tilewave.nests import cuts
+from tilewave.nests.call import field_blocks as cuts
 
 SEED = int(os.environ.get("TILEWAVE_SEED", "4711"))
 

@@ -7,7 +7,7 @@ import pytest
 from bound_cases import RANKS, across, align, divide, filled, grow, heat, residual, results, same, smooth, wave
 import tilewave as tw
 from tilewave.errors import ConfigError, KernelError
-from tilewave.nests import steps as step_blocks
+from tilewave.nests.call import step_blocks
 
 @pytest.mark.parametrize("ranks, threads", RANKS)
 def test_two_bound_nests_that_alternate(ranks, threads):
@@ -147,7 +147,7 @@ def test_blocks_of_steps_also_where_a_rank_goes_the_longer_way(ranks, threads, a
 
 def test_many_steps_prepare_as_few(monkeypatch):
     made = []
-    from tilewave.nests import bind as module
+    from tilewave.nests.doors import bind as module
 
     real = module.prepare
     monkeypatch.setattr(module, "prepare", lambda *given: made.append(given) or real(*given))

@@ -9,7 +9,7 @@ from local_ranks import results_of
 from several_nests import SHAPE, height, meridional, plain, random, some_nests, zonal
 
 import tilewave as tw
-from tilewave.nests import several
+from tilewave.nests.chain import several
 
 NESTS = height, zonal, meridional
 FACTOR = 0.25

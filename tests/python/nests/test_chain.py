@@ -10,7 +10,7 @@ import tilewave as tw
 from tilewave import _core
 from bound_cases import RANKS, across, divide, filled, heat, residual, results, same, smooth
 from tilewave.errors import ConfigError, KernelError
-from tilewave.nests import steps
+from tilewave.nests.call import step_blocks as steps
 
 
 @tw.nest

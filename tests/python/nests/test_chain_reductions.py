@@ -6,7 +6,7 @@ import pytest
 import tilewave as tw
 from bound_cases import RANKS, filled, grow, residual, results, same, smooth
 from tilewave.errors import ConfigError
-from tilewave.nests import chain_body
+from tilewave.nests.chain import body as chain_body
 
 
 @tw.nest

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 import tilewave as tw
-from tilewave.nests import kernel_maker
-from tilewave.nests.plan_changes.earlier_plan import MOST_SLOWER, MOST_TIMES, STEPS_ENOUGH, similar, as_good
+from tilewave.nests.plan import kernel_maker
+from tilewave.nests.plan.earlier_plan import MOST_SLOWER, MOST_TIMES, STEPS_ENOUGH, similar, as_good
 
 
 def space(*extents, first=3):

@@ -8,7 +8,7 @@ from local_ranks import results_of
 
 import tilewave as tw
 from tilewave.nest.bounds import loop_bounds
-from tilewave.nests.problem import check_steps
+from tilewave.nests.call.problem import check_steps
 from plain_loops import plain_loops
 
 SHAPE = 10, 12

@@ -7,7 +7,7 @@ import pytest
 
 import tilewave as tw
 from tilewave.machine.measure import Session
-from tilewave.nests import kernel_maker
+from tilewave.nests.plan import kernel_maker
 from tilewave.context import interrupts
 
 

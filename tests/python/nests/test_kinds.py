@@ -12,7 +12,8 @@ import pytest
 from local_ranks import steady_rates
 
 from tilewave.machine import known
-from tilewave.nests import measuring, several
+from tilewave.nests.doors import measuring
+from tilewave.nests.chain import several
 
 ROOT = next(folder for folder in Path(__file__).resolve().parents if (folder / "pyproject.toml").exists())
 

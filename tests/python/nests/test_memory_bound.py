@@ -9,7 +9,7 @@ import pytest
 
 import tilewave as tw
 from tilewave import _core
-from tilewave.nests.memory_bound import bound_of
+from tilewave.nests.run.memory_bound import bound_of
 
 
 @tw.nest

@@ -9,7 +9,7 @@ from local_ranks import refused_on_all, results_of
 from off_grid_points import neighbours
 
 import tilewave as tw
-from tilewave.nests.off_grid import KAISER
+from tilewave.nests.points.off_grid import KAISER
 
 STEP = tw.nest_from(
     "def step(u, t, i, j):\n    u[t+1, i, j] = 0.25 * (u[t, i-1, j] + u[t, i, j+1] + u[t, i, j])\n"
@@ -78,7 +78,7 @@ def test_points_of_the_grid_and_arrays_that_no_nest_writes(ranks):
 
 
 def test_sums_of_several_ranks_are_exchanged_in_parts(monkeypatch):
-    monkeypatch.setattr("tilewave.nests.off_grid.EXCHANGED", 100)
+    monkeypatch.setattr("tilewave.nests.points.off_grid.EXCHANGED", 100)
     draw = np.random.default_rng(6)
     first, values = draw.random((9, 8)), draw.random((5, 6))
     sources, receivers = (tw.OffGrid(draw.random((6, 2)) * 7, "sinc") for _ in range(2))

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import tilewave as tw
 from local_ranks import results_of
-from tilewave.nests import choosing, kernel_maker
+from tilewave.nests.plan import choosing
+from tilewave.nests.plan import kernel_maker
 
 START = np.random.default_rng(4).random((9, 12))
 

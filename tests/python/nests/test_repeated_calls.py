@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import tilewave as tw
-from tilewave.nests import choosing, prepare
+from tilewave.nests.plan import choosing
+from tilewave.nests.plan import prepare
 from tilewave.nest.bounds import loop_bounds
 from plain_loops import plain_loops
 

@@ -6,7 +6,7 @@ from local_ranks import on_ranks, results_of
 from several_nests import SHAPE, height, meridional, plain, random, zonal
 
 import tilewave as tw
-from tilewave.nests import several
+from tilewave.nests.chain import several
 
 @tw.nest
 def magnetic(H, E, t, i, j, *, c=0.4):

@@ -9,7 +9,7 @@ import pytest
 import tilewave as tw
 from bodies import access
 from tilewave.kernel import processor
-from tilewave.nests import kernel_maker
+from tilewave.nests.plan import kernel_maker
 from tilewave.nest.bounds import loop_bounds
 from plain_loops import plain_loops
 

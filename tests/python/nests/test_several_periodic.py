@@ -5,7 +5,7 @@ import pytest
 from local_ranks import refused_on_all, results_of
 
 import tilewave as tw
-from tilewave.nests import several
+from tilewave.nests.chain import several
 
 
 class Around:

@@ -10,11 +10,11 @@ from local_ranks import results_of
 
 import tilewave as tw
 from tilewave import _core
-from tilewave.nests import steps
+from tilewave.nests.call import step_blocks as steps
 from tilewave.nest.bounds import loop_bounds
 from tilewave.plan.plan import request_of
 from tilewave.nest.bounds import Loops
-from tilewave.nests.problem import check_steps, make_problem
+from tilewave.nests.call.problem import check_steps, make_problem
 from plain_loops import plain_loops
 
 BLOCK = 6

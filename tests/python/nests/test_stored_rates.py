@@ -6,7 +6,8 @@ import pytest
 import tilewave as tw
 from tilewave import _core
 from tilewave.machine.measure import measured as measure_now
-from tilewave.nests import choosing, kernel_maker
+from tilewave.nests.plan import choosing
+from tilewave.nests.plan import kernel_maker
 
 
 @tw.nest

@@ -7,8 +7,8 @@ from local_ranks import on_ranks, results_of
 
 import tilewave as tw
 from tilewave.context.context import Context
-from tilewave.nests import reductions
-from tilewave.nests.points import Points
+from tilewave.nests.call import call_reductions as reductions
+from tilewave.nests.points.points import Points
 from tilewave.nests.verify import plain_nest
 
 RANKS = pytest.mark.parametrize("ranks, threads", [(1, 2), (2, 1), (3, 1)])

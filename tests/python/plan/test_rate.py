@@ -9,7 +9,7 @@ from row_functions import row_function
 
 import tilewave as tw
 from tilewave import ConfigError, _core
-from tilewave.nests import kernel_maker
+from tilewave.nests.plan import kernel_maker
 
 
 @tw.nest

@@ -7,7 +7,7 @@ import pytest
 
 import tilewave as tw
 from tilewave.machine import known, machine
-from tilewave.nests.measuring import measure
+from tilewave.nests.doors.measuring import measure
 from tilewave.plan.plan import CHOICES
 
 

@@ -7,7 +7,7 @@ from tilewave import _core
 from tilewave.context.context import Context
 from tilewave.errors import ConfigError
 from tilewave.machine import known
-from tilewave.nests import kernel_maker
+from tilewave.nests.plan import kernel_maker
 
 LONG_S = 300  # what runs into it has hung, however busy the machine is
 

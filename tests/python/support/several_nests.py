@@ -6,7 +6,7 @@ import tilewave as tw
 from tilewave.nest.bounds import loop_bounds
 from plain_loops import Times
 from tilewave.nest.reference import run_body
-from tilewave.nests.problem import check_steps
+from tilewave.nests.call.problem import check_steps
 
 SHAPE = 9, 11
 OLDER = 3

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from tilewave.nests.off_grid import OffGrid
+from tilewave.nests.points.off_grid import OffGrid
 
 
 class PlainPoints:

@@ -16,7 +16,7 @@ from random_programs.numbers import differing, same_number
 from random_programs.outcomes import Outcome, of_errors
 from random_programs.plain import Definition
 from random_programs.settings import PLAN
-from tilewave.nests import several
+from tilewave.nests.chain import several
 
 LONG_S = 150  # a busy machine is slow
 LEAST_MOVED_BYTES = several.LEAST_MOVED_BYTES, 0

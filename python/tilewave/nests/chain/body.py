@@ -1,0 +1,294 @@
+"""How a chain repeats its nests: as one schedule, or one after another."""
+
+import itertools
+
+import numpy as np
+
+from tilewave import _core
+from tilewave.context.collective import collective
+from tilewave.errors import ConfigError
+from tilewave.field.field import Field
+from tilewave.nest.changed import has_time
+from tilewave.nests.run.prepared_run import Variant
+from tilewave.nests.run.repetitions import Ran, Separate
+from tilewave.plan.plan import CHOICES, request_of
+
+#: Seconds, predicted, of repetitions whose reductions nobody looks at, after which kernels are compiled for them: that
+#: takes 0.05 to 0.2 s.
+LEAST_UNSEEN_S = 0.05
+#: The fast path.
+PATH = "unreduced"
+
+
+def memory_of(array):
+    """Equal for arrays that are one field, or one NumPy array's elements in the same place."""
+    if isinstance(array, Field):
+        return id(array)
+    return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str
+
+
+class OneSchedule:
+    """The nests as one schedule: nothing is agreed on between them, and tiles begin when their inputs are there."""
+
+    quick, why = True, ""
+
+    def __init__(self, context, bounds, readies, memories):
+        self._context, self._name = context, ", ".join(bound.nest.name for bound in bounds)
+        self.plans, self.readies, self.memories = [ready.plan for ready in readies], readies, memories
+        self._reductions, self._points = [ready.reductions for ready in readies], [r.sweep.points for r in readies]
+        self.variants = [
+            Variant(bound, ready, None, f" (nest {k + 1} of the chain)")
+            for k, (bound, ready) in enumerate(zip(bounds, readies, strict=True))
+        ]
+        for k, variant in enumerate(self.variants):
+            if variant.core is None:
+                raise ConfigError(f"an array of {_called(bounds, k)} is copied for each run")
+        self._core = _core.ChainedSweep(context._core, [variant.core for variant in self.variants], memories)
+        self._unseen_s, self._unreduced, self.recorded = 0.0, None, {}
+        self._nests = list({id(bound.nest): bound.nest for bound in bounds}.values())
+        self.take_current_values()
+
+    @property
+    def in_turn(self):
+        """Repetitions whose tiles take turns; 0: nests follow each other whole."""
+        return self._core.in_turn
+
+    def prepare(self, times):
+        """Make what so many repetitions need; local. The ranks then agree, and repeat them with nothing else agreed."""
+        self._core.prepare(times)
+
+    def leave_arrays(self):
+        """Keep no array alive: whoever repeats it has them."""
+        self.readies, self.variants = [], []
+
+    def take(self, readies):
+        """Repeat these, which are the same with arrays."""
+        self.readies = readies
+
+    def is_current(self):
+        """Whether the numbers from outside the bodies are those that it was prepared for."""
+        return all(nest._outside() is outside for nest, outside in zip(self._nests, self._outside, strict=True))
+
+    def take_current_values(self):
+        """Take the numbers from outside the bodies as those that it was prepared for: they are equal."""
+        self._outside = [nest._outside() for nest in self._nests]
+
+    def environments(self, scalars):
+        """Return what the kernels are given with these scalars of each nest: (array, address) of each."""
+        if not self.variants:
+            return [ready.environment for ready in self.readies]
+        return [variant.environment(each) for variant, each in zip(self.variants, scalars, strict=True)]
+
+    def repeat(self, times, request, first):
+        """Run so many repetitions; collective. ``request.agreed`` is None where the ranks have agreed on them."""
+        self._context._heart.progress.of = self._name
+        self._leave_out_reductions(times - 1)
+        ran = self._context._together(self._core.run, request.agreed, times, request.environments())
+        self._context._finished(ran)
+        points = [times * each for each in self._points]
+        return Ran(lambda: self._results(ran), points, ran.time_s, ran.moving_s, self._core.buffer_bytes)
+
+    def _leave_out_reductions(self, times):
+        """Have so many repetitions computed without reductions, where they take long enough to compile kernels; local:
+        the results are the same.
+        """
+        self._unseen_s += times * sum(plan.predicted.time_s for plan in self.plans)
+        if self._unreduced is not None or self._unseen_s < LEAST_UNSEEN_S or _core.without(self._context._off, PATH):
+            return
+        self._unreduced = []
+        try:
+            for k, ready in enumerate(self.readies):
+                if found := ready.core_unreduced():
+                    self._core.leave_out_reductions(k, found[0])
+                    self._unreduced.append(found[1])
+        except Exception:  # for lack of memory or disk: other ranks wait already
+            return
+
+    def _results(self, ran):
+        found = iter([(r.any, r.at, r.bytes) for r in ran.reduced])
+        return [each.results(list(itertools.islice(found, len(each.core)))) for each in self._reductions]
+
+
+def make_body(context, bounds, scalars):
+    """The nests as one schedule, or where that is not possible one after another; part of a collective call.
+
+    Parameters
+    ----------
+    bounds : tuple of Bound
+    scalars : list of dict
+        Of each nest, in place of the bound ones.
+    """
+    prepared, readies = {}, []
+    for bound, given in zip(bounds, scalars, strict=True):
+        key = id(bound), repr(sorted(given.items()))  # a nest may stand several times
+        if key not in prepared:  # with the halos of the chain, not those that fields have now
+            prepared[key] = yield from bound._prepare(bound._steps, given, halos={})
+        readies.append(prepared[key])
+    if not (why := why_no_schedule(bounds, readies)):
+        maker = ChainMaker(context, bounds, scalars, readies)
+        why = _core.choose_chain_layout(maker.members(), context.size, context._off, maker)
+    if not why:
+        return maker.made
+    return Separate(readies, [bound._steps for bound in bounds], why, bounds)
+
+
+class ChainMaker:
+    """Prepares nests with other plans, and joins them, as the core asks it to; its calls are collective."""
+
+    def __init__(self, context, bounds, scalars, readies):
+        self._context, self._bounds, self._scalars, self._readies = context, bounds, scalars, readies
+        each = [[(memory_of(r.arrays[view.array]), view) for view in r.problem.nest.views] for r in readies]
+        factors, numbers = {}, {}
+        for memory, view in itertools.chain(*each):
+            factors.setdefault(memory, set()).add(tuple(factor for factor, _ in view.phases))
+        # Parts of an array, A[2*i] and A[2*i+1], are two memories where all nests have these factors.
+        self._memories = [
+            [numbers.setdefault((m, view.phases if len(factors[m]) == 1 else None), len(numbers)) for m, view in some]
+            for some in each
+        ]
+        self.made = None  # the `OneSchedule` that was joined last
+
+    def members(self):
+        """The nests as they are by themselves, for the core."""
+        return [
+            _core.ChainMember(
+                name=_called(self._bounds, k),
+                arrays=[repr(view.array) for view in ready.problem.nest.views],
+                memories=self._memories[k],
+                problem=ready.sweep.problem,
+                plan=ready.sweep.plan,
+                fixed=request_of(bound._fixed(), ready.context.threads),
+                steps=bound._steps,
+                prepared=ready,
+                time_s=ready.plan.predicted.time_s,
+            )
+            for k, (bound, ready) in enumerate(zip(self._bounds, self._readies, strict=True))
+        ]
+
+    def prepare(self, number, request, halos, as_planned):
+        """(what is prepared, seconds that it is predicted to take) with these choices of its plan, or with the plan
+        that the nest has by itself; as text why that is not possible."""
+        bound, before = self._bounds[number], self._readies[number]
+        plan = before.plan if as_planned else {c: v for c in CHOICES if (v := getattr(request, c)) is not None}
+        views = before.problem.nest.views
+        halos = {view.array: halo for view, halo in zip(views, halos, strict=True) if halo[0]}
+        try:
+            ready = _prepared(bound, self._scalars[number], plan, halos, context=self._context)
+        except ConfigError as error:  # on all ranks
+            return str(error)
+        if as_planned:
+            ready.plan._explain_as(before.plan)
+        return ready, ready.plan.predicted.time_s
+
+    def join(self, readies):
+        """Make the schedule of these. Returns why that is not possible, the same on every rank; empty where it is."""
+        made, refused = _joined(self._bounds, readies, self._memories, context=self._context)
+        self.made = made or self.made
+        return refused
+
+
+@collective("tw.chain")
+def _prepared(bound, scalars, plan, halos, *, context):
+    return (yield from bound._prepare(bound._steps, scalars, plan, halos))
+
+
+@collective("tw.chain")
+def _joined(bounds, readies, memories, *, context):
+    """(the schedule, "") or (None, why not), the same on every rank."""
+    made, refused = None, ""
+    try:
+        made = OneSchedule(context, bounds, readies, memories)
+    except ConfigError as problem:
+        refused = str(problem)
+    yield
+    (all_have,) = context._core.allreduce_min([int(made is not None)])
+    return (made, "") if all_have else (None, refused or "another rank refuses")
+
+
+def _called(bounds, number):
+    """A nest of a chain in messages."""
+    return f"nest {number + 1}, {bounds[number].nest.name!r},"
+
+
+def why_no_schedule(bounds, readies):
+    """Why some nest can be no part of a schedule with others; empty where all can."""
+    written = {memory_of(ready.arrays[name]) for ready in readies for name in ready.problem.nest.written}
+    for k, ready in enumerate(readies):
+        who = _called(bounds, k)
+        if ready.on_one_rank:
+            return f"{who} is computed by one rank"
+        if ready.visited:
+            return f"{who} was bound with inject= or record="
+        if ready.is_rewritten:
+            return f"{who} updates arrays in any order, or is a batch"
+        windows = [n for n, a in ready.arrays.items() if isinstance(a, Field) and a.keep == "window"]
+        nest = ready.problem.nest
+        if (generator := ready.sweep.plan.generator) in ("pivot", "gather"):
+            return f"{who} has a schedule of tasks, by generator {generator}"
+        if timed := [v.array for v in nest.views if has_time(nest, v, ready.arrays[v.array])]:
+            return f"{who} has time as a dimension of {timed[0]!r}, and time runs backwards"
+        if windows:
+            return f"{who} keeps a rolling window only of {windows[0]!r}"
+        if ready.replicated:
+            return f"{who} needs field {ready.replicated[0]!r} whole on every rank"
+        changing = [n for n in ready.problem.nest.tables if memory_of(ready.arrays[n]) in written]
+        if changing:
+            return f"{who} looks up table {changing[0]!r}, which the chain writes"
+        if ready.kernel.copies_tables:
+            return f"{who} has tables that are copied for each run"
+        turned = [v.array for v in nest.views if nest.axes.get(v.array) != v.indices]
+        if turned := [n for n in turned if memory_of(ready.arrays[n]) in written]:
+            return f"{who} reads array {turned[0]!r} in several orders, and the chain writes it"
+    return ""
+
+
+def arrays_by_name(bounds):
+    """Return the arrays of bound nests by name, each of which must be one array to all that have it.
+
+    Raises
+    ------
+    ConfigError
+    """
+    found = {}
+    for k, bound in enumerate(bounds):
+        for name, array in bound._first.ready.called.items():
+            if memory_of(found.setdefault(name, array)) != memory_of(array):
+                raise ConfigError(
+                    f"chain: inject= or record= was given, and array {name!r} of nest {k + 1} is not the one of a nest "
+                    "before it; allowed: names that mean one array in all nests"
+                )
+    return found
+
+
+def check_shared(bounds):
+    """Refuse arrays that share memory and are not the same one, where a nest of the chain writes either.
+
+    Raises
+    ------
+    ConfigError
+    """
+    seen, known = [], set()
+    for k, bound in enumerate(bounds):
+        for name, array in bound._first.ready.called.items():
+            written = name in bound.nest.written
+            if (key := (memory_of(array), written)) in known:
+                continue  # as another place where it stands
+            known.add(key)
+            for other_k, other_name, other, other_written in seen:
+                if (written or other_written) and _overlap(array, other):
+                    raise ConfigError(
+                        f"chain: array {other_name!r} of nest {other_k + 1} and array {name!r} of nest {k + 1} share "
+                        "memory, and are not the same; allowed: one field, or one NumPy array, for all nests that use "
+                        "it, or arrays that share no memory"
+                    )
+            seen.append((k, name, array, written))
+
+
+def _overlap(a, b):
+    """Whether two arrays share memory, but are not one."""
+    if isinstance(a, Field) and isinstance(b, Field) or memory_of(a) == memory_of(b):
+        return False
+    if isinstance(a, Field) or isinstance(b, Field):
+        field, array = (a, b) if isinstance(a, Field) else (b, a)
+        return field.keep == "all" and field._holds(array)
+    return bool(a.size and b.size and np.shares_memory(a, b))

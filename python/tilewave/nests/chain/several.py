@@ -1,0 +1,150 @@
+"""Several nests, one after another in each time step."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from tilewave import _core
+from tilewave.context import collective
+from tilewave.context.collective import plain
+from tilewave.errors import ConfigError, shown
+from tilewave.nests.call.run_call import RunCall
+from tilewave.nests.call.step_members import histories_of, parts_of, reductions_of
+from tilewave.nests.chain.body import ChainMaker, check_shared, why_no_schedule
+from tilewave.nests.chain.cached_steps import TimeStep, call_key, find, store
+from tilewave.nests.chain.request import Request, Until, count_of
+from tilewave.nests.doors.bind import Bound
+from tilewave.nests.points.points import Points
+from tilewave.nests.run.repetitions import Separate, repeated
+from tilewave.plan.fixed import USUAL, fixed_by
+
+#: Bytes of arrays that time steps might move from layout to layout, from which on nests are planned for one layout in
+#: common, or made one schedule: 8 MB move in 3 ms, and planning three nests once more takes as long.
+LEAST_MOVED_BYTES = 1 << 23
+#: A move between ranks takes as long as a move of so many bytes more on one rank, 40 us.
+BYTES_OF_RANKS = 1 << 17
+
+
+def run_several(call):
+    """Run nests one after another in each time step; part of a collective call: ``yield from`` it.
+
+    Parameters
+    ----------
+    call : RunCall
+
+    Returns
+    -------
+    ChainReport
+    """
+    begun = time.perf_counter()
+    error = cached = ready = given = request = None
+    description, context = "", call.context
+    try:
+        request, given = _checked(call)
+        cached = find(context, call_key(*given), call.arguments, request.times)
+        ready = cached and cached.with_arguments(call.arguments, request.times)
+        if ready and ready.body.quick and request.agreed is None:
+            ready.body.prepare(request.times)
+        description = request.text
+    except BaseException as problem:
+        error = problem
+    if not (yield error or (description, cached.number if cached else 0)):
+        ready = yield from _prepared(*given, request)
+        store(context, call_key(*given), ready)  # fields may keep a longer history by now
+    request.body = ready.body
+    try:
+        return (yield from repeated(context, request, begun))
+    finally:
+        ready.body.leave_arrays()
+
+
+def _checked(call):
+    """Return the `Request` of a call, and what prepares its nests; local."""
+    nests = tuple(call.nests) if isinstance(call.nests, tuple | list) else (call.nests,)
+    arguments, steps = call.arguments, call.loops.steps
+    whole, choices = fixed_by(call.plan, call.planning)
+    if whole is not None:
+        raise ConfigError(f"plan={shown(whole)} was given for several nests; allowed: for one nest")
+    points = Points(call.inject, call.record, nests, arguments, steps)
+    reduce = reductions_of(nests, call.reduce)
+    until, every = None if call.until is None else Until(reduce, call.until), count_of("every", call.every, 1)
+    names, scalars = tuple(nest.name for nest in nests), {name for nest in nests for name in nest.scalars}
+    scalars = {name: value for name, value in arguments.items() if name in scalars}
+    text = plain(
+        f"nests {', '.join(names)}, {steps} steps, scalars {scalars}, {points}, reductions {reduce}, "
+        f"until {until and until.text}, every {every}"
+    )
+    none = [{} for _ in nests]
+    request = Request(names, int(steps), every, until, points, none, text, unit="time steps")
+    if points or until:
+        request.agreed = _core.BoundCall("tw.run", text)
+    return request, (nests, call.context, call.loops, choices, call.fastmath, arguments, reduce)
+
+
+def _prepared(nests, context, loops, choices, fastmath, arguments, reduce, request):
+    """Prepare a `TimeStep` for a call; part of a collective call."""
+    error, parts, histories = None, [], {}
+    try:
+        parts = parts_of(nests, loops, arguments, reduce)
+        histories = histories_of(parts)
+    except BaseException as problem:
+        error = problem
+    yield error or f"histories {sorted(histories)}"
+    for name, count in sorted(histories.items()):
+        context._moves(arguments[name]._storage.keep_history, count)
+    number, bounds = context._core.started, []
+    for part in parts:
+        fixed = {name: value for name, value in choices.items() if name != "planning"}
+        planning, fixed = choices.get("planning", USUAL), fixed or part.simplest(context._off)
+        call = RunCall(part.nest, context, part.loops, part.arguments, fixed, planning, fastmath, part.reduce)
+        bounds.append(Bound(call))
+        yield from bounds[-1]._prepare_first()
+    readies, body = _in_one_layout(context, parts, bounds, request.times)
+    if body is None:
+        steps, why = [bound._steps for bound in bounds], "each time step is a run of each nest"
+        body = Separate(readies, steps, why, joined=[part.joined for part in parts])
+    for bound in bounds:  # it refers to itself, and its arrays would live until the next garbage collection
+        bound._variants.clear()
+        bound._first = None
+    prepares = body.quick and request.agreed is None
+    yield from collective.ready("one schedule", lambda: body.prepare(request.times) if prepares else None)
+    return TimeStep(number, request.times, readies, body)
+
+
+def _in_one_layout(context, parts, bounds, steps):
+    """A `BoundNest` for each nest, with one layout of the fields that they share, and the schedule that they are, or
+    None; collective.
+    """
+    readies = [bound._first.ready for bound in bounds]
+    arrays = [part.arguments[name] for part in parts for name in part.nest.arrays]
+    moved_bytes = steps * sum(array.dtype.itemsize * math.prod(array.shape) for array in arrays)
+    moved_bytes += steps * BYTES_OF_RANKS * (context.size > 1) * len(parts)
+    if steps == 0 or moved_bytes < LEAST_MOVED_BYTES or why_no_schedule(bounds, readies):
+        return readies, None
+    maker = _StepsMaker(context, bounds, [{} for _ in bounds], readies)
+    joins = all(part.same_steps for part in parts) and not _share_memory(bounds)
+    (maker.joins,) = context._core.allreduce_min([int(joins)])
+    _core.choose_chain_layout(maker.members(), context.size, context._off, maker)
+    return maker.readies or readies, maker.made
+
+
+def _share_memory(bounds):
+    """Whether nests have arrays that share memory and are not the same."""
+    try:
+        check_shared(bounds)
+    except ConfigError:
+        return True
+    return False
+
+
+class _StepsMaker(ChainMaker):
+    """Gives nests one layout, and where all time steps are the same one schedule."""
+
+    readies, joins = None, False
+
+    def join(self, readies):
+        self.readies, self.made = readies, None
+        if self.joins and all(max(ready.sweep.problem.time_buffers) <= 2 for ready in readies):
+            super().join(readies)
+        return ""

@@ -1,0 +1,327 @@
+"""Bound nests that run as one schedule, again and again."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewave import units
+from tilewave.context import interrupts
+from tilewave.context.collective import collective, holds_context
+from tilewave.context.lru_cache import LruCache
+from tilewave.errors import ConfigError
+from tilewave.nest.nest import Nest
+from tilewave.nests.chain.body import arrays_by_name, check_shared, make_body
+from tilewave.nests.chain.report import listed
+from tilewave.nests.chain.request import NAME, chain_request
+from tilewave.nests.doors.bind import Bound
+from tilewave.nests.points.points import Points
+from tilewave.nests.run.fast_calls import PreparedCalls
+from tilewave.nests.run.repetitions import repeated
+from tilewave.nests.verify.check import copied
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from tilewave.annotations import Collective
+    from tilewave.context.context import Context
+    from tilewave.nests.chain.report import ChainReport
+    from tilewave.nests.points.off_grid import OffGrid
+    from tilewave.plan.plan import Plan
+
+#: Schedules of a chain, at most: one for each combination of types of scalars.
+MOST_BODIES = 8
+
+
+@interrupts.keeps
+def chain(
+    nests: Sequence[Bound],
+    *,
+    context: Context | None = None,
+    inject: Mapping[str, tuple[npt.ArrayLike | OffGrid, npt.ArrayLike]] | None = None,
+    record: Mapping[str, npt.ArrayLike | OffGrid] | None = None,
+) -> Chain:
+    """Make bound nests one schedule that runs as often as asked; collective.
+
+    Parameters
+    ----------
+    nests : list of Bound
+        From `tilewave.bind`, in their order; one may stand there several times.
+    context : Context, optional
+        Only the one that the nests were bound on is allowed.
+    inject, record : dict, optional
+        As of `tilewave.run`, after each repetition in place of each time step: values have a row for each repetition
+        of the longest run. A name means one array in all nests.
+
+    Returns
+    -------
+    Chain
+        ``chain.run(times=n)`` computes what ``for _ in range(n)`` over ``nest.run()`` of each would, bit for bit.
+
+    Raises
+    ------
+    ConfigError
+        On every rank: for what is no list of bound nests; for nests bound on different contexts; for fields that were
+        closed; for arrays that share memory and are not the same.
+
+    Notes
+    -----
+    Collective. Nests that share fields get one layout: plans with one process grid and storage, and halos wide enough
+    for all. Where the plans that they have by themselves differ, they are planned once more. Where the nests cannot be
+    one schedule they run one after another, and ``chain.separate`` says why: those of more time steps than a block has,
+    that keep a rolling window only, need arrays whole on every rank, or have arrays that are copied for each run.
+    """
+    if context is None and isinstance(nests, list | tuple):
+        context = next((nest.context for nest in nests if isinstance(nest, Bound)), None)
+    return _chain(nests, (inject, record), context=context)
+
+
+@collective("tw.chain")
+def _chain(nests: Sequence[Bound], points: Any, *, context: Context | None = None) -> Collective[Chain]:
+    bounds = _checked(nests, context)
+    if points != (None, None):
+        _points_of(bounds, points, 0)
+    yield f"bound nests {', '.join(str(bound._number) for bound in bounds)}"
+    context._chains += 1
+    made = Chain(bounds, context, context._chains, points)
+    yield from made._prepare([{} for _ in bounds])
+    return made
+
+
+def _checked(nests, context):
+    """The nests of a chain, which must be bound, on one context; local."""
+    allowed = "allowed: a list of bound nests, one or more, from tilewave.bind"
+    if not isinstance(nests, list | tuple):
+        raise ConfigError(f"chain: given {type(nests).__name__}; {allowed}")
+    if not nests:
+        raise ConfigError(f"chain: given an empty list; {allowed}")
+    for k, bound in enumerate(nests):
+        if not isinstance(bound, Bound):
+            what = f"nest {bound.name!r}, which is not bound" if isinstance(bound, Nest) else type(bound).__name__
+            raise ConfigError(f"chain: given {what}, as nest {k + 1}; {allowed}")
+        if bound.context is not context:
+            raise ConfigError(
+                f"chain: nest {k + 1}, {bound._called()}, was bound on {bound.context!r}, and the chain is of "
+                f"{context!r}; allowed: nests bound on one context"
+            )
+        bound._check(None, None, {})
+    check_shared(nests)
+    return tuple(nests)
+
+
+def _points_of(bounds, points, times):
+    """Return the `Points` of so many repetitions, checked; local."""
+    inject, record = points
+    if isinstance(inject, dict):
+        inject = {name: _first_rows(given, times) for name, given in inject.items()}
+    return Points(inject, record, tuple(bound.nest for bound in bounds), arrays_by_name(bounds), times)
+
+
+def _first_rows(given, times):
+    """Return (points, values) with the values of so many repetitions, where they are such a pair."""
+    if not isinstance(given, tuple | list) or len(given) != 2 or np.ndim(given[1]) == 0:
+        return given
+    return given[0], (given[1] if isinstance(given[1], np.ndarray) else np.asarray(given[1]))[:times]
+
+
+@holds_context
+class Chain(PreparedCalls):
+    """Bound nests in their order, ready to run; made by `chain`.
+
+    Attributes
+    ----------
+    nests : tuple of Bound
+    context : Context
+    """
+
+    nests: tuple[Bound, ...]
+    context: Context
+
+    def __init__(
+        self, bounds: tuple[Bound, ...], context: Context, number: int, points: tuple[Any, Any] = (None, None)
+    ) -> None:
+        self.nests, self.context, self._number, self._points = bounds, context, number, points
+        self._names = tuple(bound.nest.name for bound in bounds)
+        self._name = ", ".join(self._names)
+        self._look_after([array for bound in bounds for array in bound._first.ready.called.values()])
+        self._bodies, self._first = LruCache(MOST_BODIES), None
+
+    @property
+    def separate(self) -> str:
+        """Why the nests run one after another; empty where they are one schedule."""
+        return self._first.why
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plan of each nest in the chain, to be looked at; copies."""
+        return [plan._copy() for plan in self._first.plans]
+
+    def explain(self) -> str:
+        """How the nests run, and why so, as text."""
+        how = (
+            f"one after another, because {self.separate}"
+            if self.separate
+            else "as one schedule, in which ranks agree on nothing between nests"
+        )
+        lines = [f"{listed(self._names)} run {how}."]
+        if not self.separate and (count := self._first.in_turn):
+            times = f"{count} repetitions" if count > 1 else "a repetition"
+            lines.append(f"Slices of the nests take turns over {times}, while their elements are in cache.")
+        unit, cells = units.column((plan.predicted.time_s for plan in self.plans), units.TIMES)
+        lines += ["", f"  predicted alone, {unit}"]
+        for k, (bound, plan, cell) in enumerate(zip(self.nests, self.plans, cells, strict=True)):
+            lines.append(f"  {cell}  {k + 1} {bound.nest.name}: {plan._short()}")
+        return "\n".join(lines)
+
+    def _schedules(self, context):
+        """The nests that are ready to run as one schedule, for `tilewave.schedule`; part of a collective call."""
+        if context is not self.context:
+            raise ConfigError(f"schedule: context: chain {self._number} is bound on another; allowed: that one")
+        if self.separate:
+            raise ConfigError(
+                f"schedule: chain {self._number} is no single schedule: {self.separate}; allowed: the schedules of its "
+                "nests"
+            )
+        yield f"chain {self._number}"
+        return self._first
+
+    @interrupts.keeps
+    def run(
+        self,
+        times: int | None = None,
+        *,
+        until: Callable[[dict[str, Any]], bool] | Mapping[str, float] | None = None,
+        every: int = 1,
+        scalars: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+        **more: Any,
+    ) -> ChainReport:
+        """Run the nests in their order, again and again; collective.
+
+        Parameters
+        ----------
+        times : int, optional
+            Repetitions; with `until` the most. Default: 1, and no default with `until`.
+        until : dict or function, optional
+            When to end before. ``{"r": 1e-8}``: when the reduction named "r" of a nest (``tw.bind(reduce=)``) is at
+            most 1e-8; of several, all. A function is given a dict of all reductions' values, on every rank, and ends
+            the run when it returns true. Where nests use one name, the last one's value counts.
+        every : int, optional
+            `until` is looked at after every so many repetitions. Default: 1.
+        scalars : dict, optional
+            Scalars of this run by name, given to each nest that has one of this name. The next run has the bound values
+            again.
+        **more
+            Scalars, too: ``omega=1.5``.
+
+        Returns
+        -------
+        ChainReport
+
+        Raises
+        ------
+        ConfigError
+            On every rank, before anything runs: for what cannot be run, on any rank; when the ranks run different
+            chains, or with different arguments. When `until` gives different answers on the ranks.
+        KernelError
+            On every rank: when the body of a nest raised on any; its text names the nest. The written arrays are then
+            unspecified; the chain may be run again.
+        KeyboardInterrupt
+            On every rank, when one was interrupted.
+
+        Notes
+        -----
+        Collective. As one schedule, a run costs two rounds of ceil(log2 ranks) messages beyond its work, each test of
+        `until` as much again. A field that another nest has moved to another layout is brought back first.
+        """
+        given = times, until, every, scalars, more
+        request = self._prepared_call(*given)
+        if request is None:
+            return self._run(*given)
+        outer, self.context._doing = self.context._doing, NAME
+        try:
+            next(repeated(self.context, request, time.perf_counter()))
+        except StopIteration as done:
+            return done.value
+        finally:
+            self.context._doing = outer
+            self.context._lock.release()
+
+    @staticmethod
+    def _call_key(times, until, every, scalars, more):
+        """Scalars count by type and every bit; a function may give other answers."""
+        if until is None and not scalars and not more:
+            return times.__class__, times, every.__class__, every
+        if callable(until):
+            return None
+        given = [
+            [(name, value.__class__, repr(value)) for name, value in some.items()] if isinstance(some, dict) else some
+            for some in (until, scalars, more)
+        ]
+        return repr((times, every, given))
+
+    def _prepare_call(self, *given):
+        """The `Request` of a run as one schedule; None where it is to be prepared, or nests run one after another."""
+        if self._points != (None, None):
+            return None
+        request = self._request(*given)
+        request.body = self._bodies.get(self._key(request.scalars))
+        return request if request.body and request.body.quick and request.times else None
+
+    def _request(self, times, until, every, scalars, more):
+        """The arguments, checked; local."""
+        if scalars is not None and not isinstance(scalars, dict):
+            raise ConfigError(f"scalars: given {type(scalars).__name__}; allowed: a dict by name")
+        if twice := scalars and more.keys() & scalars.keys():
+            raise ConfigError(f"scalar {min(twice)!r} was given twice; allowed: in scalars= or by its name")
+        return chain_request(self, times, until, every, {**(scalars or {}), **more})
+
+    @collective(NAME)
+    def _run(self, times, until, every, scalars, more):
+        begun = time.perf_counter()
+        request = self._request(times, until, every, scalars, more)
+        for bound in self.nests:
+            bound._check(None, None, {})
+        yield request.text
+        request.body = self._bodies.get(self._key(request.scalars))
+        if request.body is None:
+            request.body = yield from self._prepare(request.scalars)
+        elif not request.body.is_current():
+            request.body.take_current_values()
+            self._calls.clear()
+        each = zip(self.nests, request.scalars, strict=True)
+        check = yield from copied(
+            self.context, lambda: [bound._plain_call(bound._steps, given) for bound, given in each], self._points
+        )
+        report = yield from repeated(self.context, request, begun)
+        if check is not None:
+            yield from check.compare(report, self.plans, report.repetitions, request.every, report.history)
+        return report
+
+    def _prepare(self, scalars):
+        """How the nests run with these scalars, from now on; part of a collective call."""
+        body = yield from make_body(self.context, self.nests, scalars)
+        self._bodies[self._key(scalars)] = body
+        self._first = self._first or body
+        return body
+
+    def _points_for(self, times):
+        """Return the `Points` of so many repetitions, or None; local."""
+        return None if self._points == (None, None) else _points_of(self.nests, self._points, times)
+
+    def _key(self, scalars):
+        """Equal for runs that have the same schedule and kernels."""
+        return tuple(bound._kind(given) for bound, given in zip(self.nests, scalars, strict=True))
+
+    def _kept(self):
+        return [bound._kept() for bound in self.nests]
+
+    def _called(self):
+        return f"chain {self._number} of {self._name}"
+
+    def __repr__(self) -> str:
+        how = f"one after another, because {self.separate}" if self.separate else "one schedule"
+        return f"<tilewave.Chain of {self._name}: {how}>"

@@ -1,0 +1,83 @@
+"""What comes before a run: arguments are checked, the body compiled and its rate measured, a plan chosen, all agreed
+on.
+"""
+
+import numpy as np
+
+from tilewave.errors import ConfigError, InternalError
+from tilewave.machine import measure as machine
+from tilewave.nests.call.equal_calls import Call
+from tilewave.nests.call.nest_call import checked_call, description_of
+from tilewave.nests.call.strided_fields import present_halos
+from tilewave.nests.plan import choosing, earlier_plan
+from tilewave.nests.run.bound_nest import bind_call
+from tilewave.notices import warn
+from tilewave.plan.fixed import USUAL, fixed_by
+
+
+def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None, planning=USUAL):
+    """Check, compile, measure, plan; agree. Part of a collective call: ``yield from`` it.
+
+    Repeated calls cost one small allreduce. Only when some rank has not prepared the call, or another plan for it,
+    all ranks measure and plan together; or when runs have taken so long that planning may spend more. `halos`: by
+    field, the least halo that its layout must have, as `make_problem` takes it. `planning`: what it may spend.
+
+    Raises
+    ------
+    ConfigError
+        The same on every rank.
+    """
+    yield from machine.looked_up(context)
+    given = found = ready = error = None
+    description = ""
+    try:
+        if not isinstance(fastmath, (bool, np.bool_)):
+            raise ConfigError(f"fastmath: given {type(fastmath).__name__}; allowed: True, False")
+        halos = present_halos(nest, arguments) if halos is None else halos
+        fixed = fixed_by(plan, planning)
+        call = None if halos else Call.of(nest, context, loops, *fixed, fastmath, arguments, reduce)
+        known = call and call.known(context._calls)
+        given = known or checked_call(nest, context, loops, *fixed, fastmath, arguments, reduce, halos)
+        # fitted() makes the problem of the call, which looks at its bounds.
+        found = context._prepared.get(given.key) or earlier_plan.fitted(context, given)
+        warn_of_short_arrays(context, (found or given).problem.short)
+        if found is not None and found.runs is not None and found.runs.enough():
+            found = None
+        if found is not None:
+            ready = bind_call(context, given, found)
+        if not known:
+            given.description = description_of(given, (found or given).problem)
+        if call and not known:
+            call.keep(context._calls, given)
+        description = given.description
+    except BaseException as problem:
+        error = problem
+    prepared = found.number if found else 0
+    if not (yield (description, prepared) if error is None else error):
+        ready = yield from _decide(context, given)
+    return ready
+
+
+def warn_of_short_arrays(context, texts):
+    """Warn once at each line of the program, on rank 0."""
+    if texts and context.rank == 0:
+        warn(texts[0])
+
+
+def _decide(context, given):
+    """A call with a plan from numbers that all ranks have measured together; collective."""
+    ready = error = prepared = None
+    try:
+        before = given and context._prepared.get(given.key)
+        prepared = choosing.decide(context, given, before)
+        if prepared is not None:
+            choosing.warn_of_unused_threads(context, prepared.context, prepared.plan)
+            ready = bind_call(context, given, prepared)
+    except BaseException as problem:
+        error = problem
+    yield f"plan {prepared and prepared.plan.choices()}" if error is None else error
+    if prepared is None:
+        raise InternalError(f"nest {given.nest.name!r}: the ranks have listed different alternatives")
+    context._prepared[given.key] = prepared
+    earlier_plan.remember(context, given, prepared)
+    return ready

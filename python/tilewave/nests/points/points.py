@@ -1,0 +1,244 @@
+"""Sources that are added at points after each time step, and receivers that are recorded there."""
+
+import numpy as np
+
+from tilewave import _core
+from tilewave.dtypes import ALL
+from tilewave.errors import ConfigError, shown
+from tilewave.field.field import Field
+from tilewave.field.values import digest, require_no_mask
+from tilewave.nest.nest import Nest
+from tilewave.nests.points.off_grid import OffGrid, OffGridRun, local_part
+from tilewave.patterns.allreduces import allreduce
+
+
+class Points:
+    """What a run of one nest, or of several in each time step, adds and records at points.
+
+    Parameters
+    ----------
+    inject : dict or None
+        From names of written arrays to (points, values).
+    record : dict or None
+        From names of arrays to points.
+    nests : tuple of Nest
+    arguments : dict
+        Arrays by name, among others.
+    steps : int
+
+    Raises
+    ------
+    ConfigError
+        For names, points or values that are none.
+    """
+
+    def __init__(self, inject, record, nests, arguments, steps):
+        if not nests:
+            raise ConfigError("run: an empty tuple of nests was given; allowed: one nest or more")
+        for nest in nests:
+            if not isinstance(nest, Nest):
+                raise ConfigError(f"run: given {type(nest).__name__}; allowed: functions under @tilewave.nest")
+        if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0:
+            raise ConfigError(
+                f"steps: given {shown(steps)}; allowed for several nests, and with inject= or record=: an integer >= 0"
+            )
+        self._visited, self._constant = [], []  # points of written arrays, of others
+        self._recording = []
+        written = {name for nest in nests for name in nest.written}
+        for name, given in _checked_dict("inject", inject, "(points, values)").items():
+            array = _array_of("inject", name, arguments, nests)
+            if name not in written:
+                raise ConfigError(f"inject: array {name!r} is not written by the nest; allowed: one that is")
+            if not isinstance(given, tuple | list) or len(given) != 2:
+                raise ConfigError(f"inject: {name!r} was given {type(given).__name__}; allowed: (points, values)")
+            places = _places("inject", name, array, given[0], steps)
+            places.begin(_checked_values(name, array, given[1], places.shape))
+            for what, part in zip(("points", "values"), given, strict=True):
+                _require_apart(what, name, part, {other: arguments.get(other) for other in written})
+            self._visited.append(places)
+        for name, points in _checked_dict("record", record, "points").items():
+            array = _array_of("record", name, arguments, nests)
+            places = _places("record", name, array, points, steps)
+            places.dtype = array.dtype
+            self._recording.append(places)
+            (self._visited if name in written else self._constant).append(places)
+        self.begin_again()
+
+    def __str__(self):
+        """What must be equal on all ranks."""
+        return f"points {[str(places) for places in self._visited + self._constant]}"
+
+    def __bool__(self):
+        """Whether anything is to be done between time steps."""
+        return bool(self._visited)
+
+    def of(self, nest, by_lanes):
+        """The core's points, which a run of the nest in single time steps visits after each, or its lanes record."""
+        views = [view.array for view in nest.views]
+        return [places.of(views.index(places.name), by_lanes) for places in self._visited]
+
+    def visit(self, step, rank):
+        """Add and record after a time step, while nothing runs; local."""
+        for places in self._visited:
+            places.visit(step, rank)
+
+    def begin_again(self):
+        """Record into new arrays; local."""
+        self.recorded = {}
+        for places in self._recording:
+            self.recorded[places.name] = np.zeros(places.shape, places.dtype)
+            places.begin(self.recorded[places.name])
+
+    def finish(self, context, steps=None):
+        """Give every rank what all have recorded, in so many of the steps; collective."""
+        for places in self._constant:
+            for step in range(places.shape[0]):
+                places.visit(step, context.rank)
+        if steps is not None:
+            self.recorded = {name: rows[:steps] for name, rows in self.recorded.items()}
+        for places in self._recording:
+            if context.size > 1 and places.rows.size:
+                bits = places.rows.view(f"i{min(places.rows.itemsize, 8)}")  # of one rank, 0 elsewhere: sums are exact
+                allreduce(bits, out=bits, context=context)
+                places.finish(context)
+
+
+def recorded_by_lanes(nest, over, inject, record, arguments):
+    """Whether lanes can record values while they compute, in blocks of time steps: nothing is added, points are of the
+    grid, no bound may depend on time, and each point writes one element of a whole array without time.
+    """
+    if isinstance(record, dict) and any(isinstance(points, OffGrid) for points in record.values()):
+        return False
+    if inject is not None or not isinstance(nest, Nest) or nest.time is None or any(p.phases for p in nest.places):
+        return False
+    bounds = over if isinstance(over, dict) else {None: None} if over else {}
+    numbers = all(
+        isinstance(pair, tuple) and all(isinstance(end, int | np.integer) for end in pair) for pair in bounds.values()
+    )
+    return (
+        numbers
+        and not nest.parameters.wholes
+        and nest.time not in bounds
+        and all(np.ndim(arguments.get(name)) == len(nest.indices) - 1 for name in nest.written)
+        and not any(isinstance(array, Field) and array.keep == "window" for array in arguments.values())
+    )
+
+
+def agreed_points(*given):
+    """The `Points` of a call; part of it: ``yield from`` it."""
+    error = points = None
+    try:
+        points = Points(*given)
+    except BaseException as problem:
+        error = problem
+    yield error or str(points)
+    return points
+
+
+def _places(what, name, array, points, steps):
+    return (OffGridRun if isinstance(points, OffGrid) else _Places)(what, name, array, points, steps)
+
+
+class _Places:
+    """Points of an array in a run: (steps, points) values that are added, or recorded in `rows`."""
+
+    def __init__(self, what, name, array, points, steps):
+        self.name, self._array, self._adds, self._ranges = name, array, what == "inject", None
+        require_no_mask(f"{what}: the points of {name!r}", points)
+        try:
+            found = np.asarray(points)
+            if found.size == 0:
+                found = np.zeros((0, array.ndim), np.int64)
+            if found.ndim == 1 and array.ndim == 1:
+                found = found[:, None]
+            right = found.dtype.kind in "iu" and found.ndim == 2 and found.shape[1] == array.ndim
+        except (TypeError, ValueError):
+            right = False
+        if not right:
+            raise ConfigError(
+                f"{what}: the points of {name!r} are no integers of shape (points, {array.ndim}); allowed: the "
+                "subscripts of elements, one row a point, or tilewave.OffGrid"
+            )
+        outside = ((found < 0) | (found >= np.array(array.shape))).any(axis=1)
+        if outside.any():
+            raise ConfigError(
+                f"{what}: point {tuple(found[outside][0].tolist())} is outside array {name!r} of shape "
+                f"{tuple(array.shape)}"
+            )
+        self.points = np.require(found, np.int64, ["C", "A"])
+        self.shape = steps, len(self.points)
+
+    def __str__(self):
+        values = digest(self.rows) if self._adds else "recorded"
+        return f"{self.name} {self.points.shape} {digest(self.points)} {values}"
+
+    def begin(self, rows):
+        """Rows of the dtype that is recorded, or of the sums with what is added."""
+        self.rows = rows
+
+    def of(self, array, by_lanes):
+        """The core's points of a nest's array."""
+        at, add = self.points, (self._array.dtype.name, self.rows.dtype.name) if self._adds else None
+        return _core.StepPoints(
+            array, at.ctypes.data, at.size, self.rows.ctypes.data, self.rows.itemsize, add, by_lanes
+        )
+
+    def visit(self, step, rank):
+        """Add or record after a time step, while nothing runs; local."""
+        local, ranges = local_part(self._array, rank)
+        if ranges != self._ranges:  # else the field has not moved since
+            low, high = (np.array([getattr(s, end) for s in ranges], np.int64) for end in ("start", "stop"))
+            self._here = np.flatnonzero(((self.points >= low) & (self.points < high)).all(axis=1))
+            self._at, self._ranges = tuple((self.points[self._here] - low).T), ranges
+        if self._adds:
+            np.add.at(local, self._at, self.rows[step, self._here])
+        else:
+            self.rows[step, self._here] = local[self._at]
+
+    def finish(self, context):
+        """Nothing: each value is of one rank."""
+
+
+def _require_apart(what, name, given, changed):
+    """Refuse what lies in memory that the run changes."""
+    for other, array in changed.items() if isinstance(given, np.ndarray) else ():
+        shared = isinstance(array, np.ndarray) and np.may_share_memory(given, array)
+        if shared or isinstance(array, Field) and array._holds(given):
+            raise ConfigError(
+                f"inject: the {what} of {name!r} share memory with array {other!r}, which the run changes; allowed: a "
+                f"copy, {what}.copy()"
+            )
+
+
+def _checked_dict(what, given, value):
+    if given is None:
+        return {}
+    if not isinstance(given, dict) or not all(isinstance(name, str) for name in given):
+        raise ConfigError(f"{what}: given {type(given).__name__}; allowed: a dict from names of arrays to {value}")
+    return given
+
+
+def _array_of(what, name, arguments, nests):
+    if not any(name in nest.arrays for nest in nests):
+        raise ConfigError(f"{what}: {name!r} is no array of the nest; allowed: {', '.join(nests[0].arrays)}")
+    array = arguments.get(name)
+    if not isinstance(array, Field | np.ndarray) or isinstance(array, Field) and array.keep == "window":
+        raise ConfigError(
+            f"{what}: array {name!r}: given {type(array).__name__}; allowed: a NumPy array, or a field with keep='all'"
+        )
+    return array
+
+
+def _checked_values(name, array, values, shape):
+    """The values as the dtype in which NumPy adds them to an element."""
+    require_no_mask(f"inject: {name!r}", values)
+    values = np.asarray(values)
+    if values.shape != shape or not np.can_cast(values.dtype, array.dtype, "same_kind") or values.dtype.kind == "O":
+        raise ConfigError(
+            f"inject: the values of {name!r} have shape {values.shape} and dtype {values.dtype}; allowed: {shape}, a "
+            f"row a time step and a column a point, of numbers for {array.dtype}"
+        )
+    total = np.result_type(array.dtype, values.dtype) if array.dtype.kind in "fc" else array.dtype
+    if total not in ALL:
+        raise ConfigError(f"inject: the values of {name!r} have dtype {values.dtype}; allowed: at most 64 bits a part")
+    return np.require(values, total, ["C", "A"])

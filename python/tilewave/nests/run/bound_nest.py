@@ -1,0 +1,218 @@
+"""A prepared nest with the arrays and scalars of a call: all that a run needs."""
+
+import dataclasses
+import functools
+
+import numpy as np
+
+from tilewave import _core
+from tilewave.field.field import Field
+from tilewave.field.values import values_at
+from tilewave.nest.batch import ONCE
+from tilewave.nest.bounds import Loops
+from tilewave.nest.changed import as_given, scalars_of
+from tilewave.nests.call.call_reductions import Reductions
+from tilewave.nests.call.operands import copied, operands_of, tables_of
+from tilewave.nests.call.step_blocks import for_steps
+from tilewave.nests.plan.kernel_maker import core_kernel, unreduced_kernel
+from tilewave.plan.plan import Plan
+
+
+@dataclasses.dataclass
+class BoundNest:
+    """A prepared nest with the arrays and scalars of a call: all that a run needs, made on all ranks or on none."""
+
+    context: object
+    kernel: object
+    sweep: object
+    operands: list
+    environment: (
+        tuple  # what the kernel is given in addition to arrays: an array, which must live as long, and its address
+    )
+    tables: dict
+    copies: list  # (written array, aligned copy): written back after the run
+    sequential: str
+    arrays: dict
+    replicated: list  # fields that every rank gets whole
+    on_one_rank: bool  # one rank computes for all
+    stored: list  # arrays that could keep a rolling window only, but not in this run
+    initial: dict  # of the others: values of elements that no point computes
+    reductions: object
+    dtypes: dict
+    plan: Plan  # with what it is predicted to take
+    loops: Loops
+    steps: int = None  # of time, where the sweep is of a block of them
+    first_step: int = 0  # of time
+    points: tuple = ()  # that are visited after each time step: the core's
+    visited: tuple = ()  # the `Points` of each run and whether lanes record them; `points` are made of them
+    called: dict = None  # arrays as the call has them: those of a batch are others
+    problem: object = None
+    values: dict = None  # scalars, and numbers from outside the body
+    planned_for: object = None  # gives the plan, with what it is predicted to take, for another number of steps
+    rate: object = None  # that the plan was chosen with: the core's MeasuredRate
+    runs: object = None  # of equal calls so far: the core's RunsOfPlan
+    make_unreduced: object = None  # gives the kernel for repetitions whose reductions nobody looks at, or None
+
+    def core_kernel(self):
+        """The kernel as the core runs it, with scalars and tables as they are now."""
+        return core_kernel(self.kernel, self.environment[1], self.tables, self.reductions)
+
+    def core_unreduced(self):
+        """The kernel for repetitions whose reductions nobody looks at, as the core runs it, and what it needs to live
+        on; None where it is `core_kernel`.
+        """
+        if not self.problem.nest.written and not self.kernel.sites:
+            return _core.Kernel(row=0), None  # there is nothing to do
+        kernel = self.make_unreduced()
+        return kernel and (core_kernel(kernel, 0, self.tables, Reductions(kernel.nest)), kernel)
+
+    def take_current_values(self):
+        """Give the kernel the tables as they are now."""
+        whole = {name: table for name, table in (self.tables or {}).items() if name in self.replicated}
+        self.tables = tables_of(self.kernel.nest, {**self.arrays, **whole})
+        self.pack()
+
+    def pack(self):
+        """Give the kernel the scalars, and tables that it copies, as they are now."""
+        packed = self.kernel.pack(self.values, self.tables)
+        self.environment = packed, packed.ctypes.data
+
+    @functools.cached_property
+    def copies_arrays(self):
+        """Whether a run works on copies of arrays, as they were when it was bound."""
+        copies = any(isinstance(array, np.ndarray) and copied(array) for array in self.arrays.values())
+        updates = any(isinstance(self.arrays[name], Field) for name in self.problem.nest.updates)
+        return copies or updates or self.kernel.copies_tables
+
+    @property
+    def copies_tables(self):
+        """Whether its kernel is given tables that are not the call's arrays."""
+        return self.kernel.copies_tables or any(table is not self.arrays[name] for name, table in self.tables.items())
+
+    def without_arrays(self):
+        """The same, of which nothing keeps the arrays of the call alive."""
+        return dataclasses.replace(
+            self,
+            called=None,
+            arrays=None,
+            operands=None,
+            copies=None,
+            tables=None,
+            environment=None,
+            make_unreduced=None,
+        )
+
+    def with_arguments(self, arguments):
+        """The same for these arrays and scalars, among others, which are like those that it was made for; local."""
+        nest = self.problem.nest
+        arrays = {name: arguments[name] for name in nest.arrays}
+        scalars = {name: arguments[name] for name in nest.scalars if name in arguments}
+        scalars = nest.bind_scalars({**scalars, **scalars_of(nest, self.loops)})
+        ready = dataclasses.replace(self, arrays=arrays, called=arrays, values={**self.values, **scalars})
+        ready.operands, ready.copies = operands_of(nest, arrays, self.initial)
+        ready.take_current_values()
+        return ready
+
+    def make_current(self, steps):
+        """Prepare so many time steps, and take the arrays that a run copies as they are now; local."""
+        if self.steps is not None:
+            self.sweep.prepare_steps(steps)  # another call may have had other steps since
+        if self.copies_arrays:
+            self.copy_again()
+        if self.visited:
+            self.visited[0].begin_again()
+            self.visits(*self.visited)
+
+    def visits(self, points, by_lanes):
+        """Have `Points` added and recorded after each time step, or recorded by lanes; local."""
+        self.visited, self.points = (points, by_lanes), points.of(self.problem.nest, by_lanes)
+
+    @property
+    def is_rewritten(self):
+        """Whether something is to be done before or after the core's run."""
+        return bool(self.visited or self.problem.nest.written_tables)
+
+    @property
+    def renews(self):
+        """Whether its tables lie in memory that a field may leave: those of a batch."""
+        return bool(self.loops.inner)
+
+    def copy_again(self):
+        """Take the arrays that a run copies as they are now; local."""
+        if not self.on_one_rank and not self.stored:
+            self.operands, self.copies = operands_of(self.kernel.nest, self.arrays, self.initial)
+        self.take_current_values()
+
+    def ranges(self):
+        """The range of each loop index; the least and the greatest one of an index whose bounds depend on others."""
+        ranges = dict(zip(self.problem.nest.indices, self.problem.bounds.box, strict=True))
+        if self.steps is not None:
+            ranges[self.problem.nest.time] = (0, self.steps)
+        if self.loops.backwards is not None:
+            low, high = ranges[self.problem.nest.time]
+            ranges[self.problem.nest.time] = (self.loops.backwards - high + 1, self.loops.backwards - low + 1)
+        for index in self.loops.affine:
+            low, high = (as_given(self.loops, index, end) for end in ranges[index])
+            step = self.loops.affine[index][0]
+            ranges[index] = (low, max(low, high - step + 1), step)
+        ranges.pop(ONCE, None)
+        return ranges | {index: (low, high) for index, low, high in self.loops.inner}
+
+
+def bind_call(context, given, found):
+    """What was prepared, with this call's arrays."""
+    nest, plan, steps, planned_for = given.nest, found.plan, None, None
+    if given.block:
+        steps = int(given.loops.steps)
+        found.sweep.prepare_steps(steps)
+        planned_for = functools.partial(for_steps, plan, given.block, found.sweep.problem.space[1][0], found.border_s)
+        plan = planned_for(steps)
+    initial = {name: values_at(given.whole[name], points) for name, points in found.subscripts.items()}
+    stored = [
+        name
+        for name in nest.written
+        if given.whole[name].__class__ is Field and given.whole[name].keep == "window" and name not in found.subscripts
+    ]
+    operands, copies = ([], []) if stored or found.on_one_rank else operands_of(nest, given.arrays, initial)
+    values = {**given.scalars, **given.captured}
+    return BoundNest(
+        context=context,
+        kernel=found.kernel,
+        sweep=found.sweep,
+        operands=operands,
+        environment=_environment(given, found.kernel, values),
+        tables=given.tables,
+        copies=copies,
+        sequential=found.problem.sequential,
+        arrays=given.whole,
+        replicated=[] if found.on_one_rank else given.replicated,
+        on_one_rank=found.on_one_rank,
+        stored=stored,
+        initial=initial,
+        called=given.called,
+        reductions=given.reductions,
+        dtypes=given.dtypes,
+        plan=plan,
+        loops=given.loops,
+        steps=steps,
+        problem=found.problem,
+        values=values,
+        planned_for=planned_for,
+        rate=found.rate,
+        runs=found.runs,
+        make_unreduced=functools.partial(unreduced_kernel, given, found),
+    )
+
+
+def _environment(given, kernel, values):
+    """The kernel's environment, and its address: equal calls have equal scalars, and tables of equal shapes and
+    strides.
+    """
+    environment = given.packed.get(kernel)
+    if environment is None:
+        packed = kernel.pack(values, given.tables)
+        environment = packed, packed.ctypes.data
+        given.packed.clear()
+        if not kernel.copies_tables:
+            given.packed[kernel] = environment
+    return environment

@@ -1,0 +1,177 @@
+"""Repetitions of nests: as one schedule or one after another, with points between them, until a condition holds."""
+
+import functools
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from tilewave.context.collective import where
+from tilewave.errors import ERRORS
+from tilewave.nests.chain.report import ChainReport, joined
+from tilewave.nests.run.execute import results_of, run_bound
+
+
+class Ran(NamedTuple):
+    """Some repetitions: the reductions of the last one as a dict for each nest, the points of each, seconds; and the
+    seconds of each nest where they ran one after another.
+    """
+
+    results: Callable[[], list[dict[str, Any]]]
+    points: Sequence[int]
+    time_s: float = 0.0
+    moving_s: float = 0.0
+    buffer_bytes: int = 0
+    nests_s: tuple[float, ...] = ()
+
+    def after(self, before):
+        """Return both, one after another."""
+        both = (self.points, before.points), (self.nests_s, before.nests_s)
+        points, nests_s = (tuple(map(sum, zip(*each, strict=True))) for each in both)
+        time_s, moving_s = self.time_s + before.time_s, self.moving_s + before.moving_s
+        return Ran(self.results, points, time_s, moving_s, self.buffer_bytes, nests_s)
+
+
+class Separate:
+    """Nests that run one after another, as each does by itself.
+
+    Parameters
+    ----------
+    readies : list of BoundNest
+    steps : list of int or None
+        The time steps of a run of each.
+    why : str
+    bounds : list of Bound, optional
+        Whose numbers a run has but for those of its request. None: those that the nests have already.
+    joined : list of list of str, optional
+        By nest the fields whose last two time steps are one after its run. Where it is given, a repetition is a time
+        step of its number.
+    """
+
+    quick = False
+
+    def __init__(self, readies, steps, why, bounds=None, joined=None):
+        self.readies, self._steps, self.why, self._bounds, self.joined = readies, steps, why, bounds, joined
+        self.recorded, self._values = {}, []
+        if bounds is not None:
+            self._values = [{**ready.values, **bound._scalars} for ready, bound in zip(readies, bounds, strict=True)]
+
+    @property
+    def plans(self):
+        """The plan of each nest."""
+        return [ready.plan for ready in self.readies]
+
+    def take(self, readies):
+        """Run these, which are the same with arrays."""
+        self.readies = readies
+
+    def leave_arrays(self):
+        """Keep no array alive."""
+        self.readies = []
+
+    def is_current(self):
+        """Return True: numbers from outside the bodies that have changed ask for other nests."""
+        return True
+
+    def repeat(self, times, request, first):
+        """Run so many repetitions; part of a collective call."""
+        context = self.readies[0].context
+        recording, context._core.record = context._core.record, False
+        try:
+            return (yield from self._repeat(times, request, first))
+        finally:
+            context._core.record = recording
+
+    def _repeat(self, times, request, first):
+        nests_s, points, moving_s = [0.0] * len(self.readies), [0] * len(self.readies), 0.0
+        for k, values in enumerate(self._values):
+            self.readies[k].values = {**values, **request.scalars[k]}
+            self.readies[k].pack()
+        for repetition in range(first, first + times):
+            cores = []
+            for k, (ready, steps) in enumerate(zip(self.readies, self._steps, strict=True)):
+                if self.joined is not None:
+                    ready.first_step = repetition
+                if ready.renews:
+                    given = steps, request.scalars[k], None, {}
+                    ready = self.readies[k] = yield from self._bounds[k]._prepare(*given)
+                ready.make_current(steps)
+                try:
+                    core, after_s = yield from run_bound(ready, time.perf_counter())
+                except ERRORS as error:
+                    place = f"nest {k + 1} of {len(self.readies)}, repetition {repetition + 1}"
+                    raise _with_text(error, f"{error} ({place})") from None
+                nests_s[k], points[k] = nests_s[k] + core.time_s, points[k] + core.points
+                moving_s += core.moving_s + after_s
+                cores.append(core)
+                if ready.visited:
+                    self.recorded |= ready.visited[0].recorded
+                for name in self.joined[k] if self.joined and not ready.on_one_rank else ():  # which has joined them
+                    ready.arrays[name]._storage.join_steps()
+        reductions = [ready.reductions for ready in self.readies]
+        results = functools.partial(_all_results, reductions, cores)
+        return Ran(results, tuple(points), sum(nests_s), moving_s, 0, tuple(nests_s))
+
+
+def _all_results(reductions, cores):
+    return [*map(results_of, reductions, cores)]
+
+
+def _with_text(error, text):
+    """Return an error of the same kind with another text, which every rank raises."""
+    other = type(error)(text)
+    for name in ("agreed", "quiet", "partial", "of_program"):
+        if hasattr(error, name):
+            setattr(other, name, getattr(error, name))
+    return other
+
+
+def planned(body, times):
+    """Return so many repetitions in a dry run: each nest takes what is predicted for it by itself."""
+    calls, all_s = body.readies[0].context._dry_run.calls, 0.0
+    for ready in body.readies:
+        all_s += (time_s := times * ready.plan.predicted.time_s)
+        name = f"nest {ready.problem.nest.name}"
+        calls.add(name, time_s, ready.plan, [array for each in body.readies for array in each.arrays.values()])
+    found = [calls.results(ready.reductions.asked, where()) for ready in body.readies]
+    return Ran(lambda: found, tuple(times * ready.sweep.points for ready in body.readies), all_s)
+
+
+def repeated(context, request, begun):
+    """Repeat nests as a request says, on which the ranks have agreed; part of a collective call.
+
+    Parameters
+    ----------
+    context : Context
+    request : Request
+    begun : float
+        When the call began.
+
+    Returns
+    -------
+    ChainReport
+    """
+    body, times, points, until = request.body, request.times, request.points, request.until
+    ran, done, history, ended = None, 0, [], False
+    if until:
+        until.ended = False
+    if dry_run := context._dry_run:
+        done = until.planned(dry_run.calls.decisions, times) if until else times
+        ran = planned(body, done)
+        history = [joined(ran.results())] if until else []
+        ended = True
+    while done < times and not ended:
+        left = times - done
+        count = 1 if points else min(request.every - done % request.every, left) if until else left
+        more = body.repeat(count, request, done)
+        more = more if body.quick else (yield from more)
+        if points:
+            points.visit(done, context.rank)
+        ran, done = more.after(ran) if ran else more, done + count
+        if until and (done % request.every == 0 or done == times):
+            history.append(joined(ran.results()))
+            ended = until.met(dict(history[-1]), context)
+    if points is not None:
+        points.finish(context, done)
+    ran = ran or Ran(lambda: [{} for _ in body.plans], (0,) * len(body.plans), nests_s=(0.0,) * len(body.plans))
+    call_s = ran.time_s if dry_run else time.perf_counter() - begun
+    return ChainReport(request, body, ran, done, history, call_s)
