@@ -36,7 +36,8 @@ def order_free(nest, context, arrays, scalars, captured, loops, reduce=None):
     """
     if _core.without(context._off, "order_free"):
         return nest, scalars
-    texts = " ".join(text for r in (reduce or {}).values() for text in getattr(r, "texts", ()))
+    asked = reduce.values() if isinstance(reduce, dict) else ()  # others are refused where they are read
+    texts = " ".join(text for r in asked for text in getattr(r, "texts", ()))
     updates = {
         name: each
         for name, each in _known_updates(nest).items()
