@@ -404,3 +404,30 @@ def test_reports(ranks, threads):
         assert not cycle.run(times=0).points
 
     results(ranks, threads, body)
+
+
+@tw.nest
+def back_one(A, t, i):
+    A[t-1, i] = A[t, i]
+
+
+@tw.nest
+def back_two(A, t, i):
+    A[t-1, i] = A[t+1, i+1]
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_nest_moves_on_the_past_that_one_behind_it_begins_to_read(ranks):
+    """Also in the repetitions of the run in which that begins."""
+
+    def body(context):
+        A, B = (tw.field(np.array([9, 8, -2, -6], "i1"), context=context) for _ in range(2))
+        given = {"reverse": ("t",), "steps": 1, "context": context}
+        tw.chain([tw.bind(back_one, A=A, **given), tw.bind(back_two, A=A, **given)]).run(times=3)
+        for _ in range(3):
+            tw.run(back_one, A=B, **given)
+            tw.run(back_two, A=B, **given)
+        return A.gather(), B.gather()
+
+    found, expected = results(ranks, 1, body)[0]
+    assert found.tolist() == expected.tolist() == [-6] * 4

@@ -52,6 +52,7 @@ class Separate:
     def __init__(self, readies, steps, why, bounds=None, joined=None):
         self.readies, self._steps, self.why, self._bounds, self.joined = readies, steps, why, bounds, joined
         self.recorded, self._values = {}, []
+        self._kept = [bound._kept() for bound in bounds or ()]
         if bounds is not None:
             self._values = [{**ready.values, **bound._scalars} for ready, bound in zip(readies, bounds, strict=True)]
 
@@ -91,9 +92,10 @@ class Separate:
             for k, (ready, steps) in enumerate(zip(self.readies, self._steps, strict=True)):
                 if self.joined is not None:
                     ready.first_step = repetition
-                if ready.renews:
-                    given = steps, request.scalars[k], None, {}
-                    ready = self.readies[k] = yield from self._bounds[k]._prepare(*given)
+                bound = self._bounds and self._bounds[k]
+                if bound and (ready.renews or bound._kept() != self._kept[k]):  # a nest before reads more of the past
+                    ready = self.readies[k] = yield from bound._prepare(steps, request.scalars[k], None, {})
+                    self._kept[k] = bound._kept()
                 ready.make_current(steps)
                 try:
                     core, after_s = yield from run_bound(ready, time.perf_counter())
