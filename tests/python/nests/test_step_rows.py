@@ -128,3 +128,19 @@ def test_strides_whose_first_element_follows_time(back):
     u = {"u": np.zeros(14)} if back else {}
     tw.run(nest, R=R, over={"j": ("t + 4", 14, 3)}, steps=steps, reverse=("t",) * back, **u)
     assert np.array_equal(R, right)
+
+
+@tw.nest
+def every_second(A, R, t, l, *, n):
+    A[t+1, l] = A[t, l] * 0.5
+    R[t % 3, l] = tw.sum(A[t, q] + t for q in range(n) if t % 2 == 0)
+
+
+def test_loops_in_the_body_that_compute_with_time():
+    start, expected = np.random.default_rng(2).random(5), np.zeros((3, 5))
+    A, R, now = tw.field(start), tw.field((3, 5)), start.copy()
+    tw.run(every_second, A=A, R=R, n=5, steps=3)
+    for t in range(3):
+        expected[t] = sum(now[q] + t for q in range(5) if t % 2 == 0)
+        now *= 0.5
+    assert np.array_equal(R.gather(), expected)

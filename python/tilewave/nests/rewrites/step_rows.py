@@ -21,6 +21,7 @@ from tilewave.nests.call.step_blocks import for_steps
 from tilewave.nests.plan.prepare import prepare
 from tilewave.nests.run.execute import report_arguments, report_of, run_bound
 from tilewave.nests.run.report import LaneTimes, Report
+from tilewave.plan.plan import Plan
 from tilewave.timeline.parts import Parts
 
 #: What is added up of a lane.
@@ -105,6 +106,8 @@ class StepRows:
     def prepared(self, part, plan, fastmath, planning):
         """What some steps run with; part of a collective call."""
         loops = self.loops_of(part)
+        if self.nest.parameters.wholes and not isinstance(plan, Plan):  # tasks count time from the first of their run
+            plan = {**(plan or {}), "generator": "sweep"}
         return prepare(self.nest, self.context, loops, plan, fastmath, self.given, None, planning=planning)
 
     def planned(self, ready):

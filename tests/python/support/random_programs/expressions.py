@@ -164,6 +164,8 @@ class Expressions:
         test = self.condition()
         if a.dtype == b.dtype:
             return made(a.dtype, "(", a, " if ", test, " else ", b, ")")
+        if "c" in (getattr(a.dtype, "kind", ""), getattr(b.dtype, "kind", "")):
+            return a  # NumPy's arrays of no dimension round otherwise than its numbers, on some processors
         return self._strong(a, b, "np.where(", test, ", ", a, ", ", b, ")")
 
     def _strong(self, a, b, *parts):
