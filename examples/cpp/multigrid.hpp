@@ -304,10 +304,19 @@ private:
                        value(level.conductances[d], beside(cell, d, 1, level.shape));
             return sum;
         };
+        // Around an odd number of cells the first and the last one have one colour: what couples them is added to the
+        // diagonal, so that they can be updated at once.
+        const auto same_colour = [&](const Index& cell) {
+            double sum = 0;
+            for (int d = 0; d < D; ++d)
+                if (level.shape[d] % 2 == 1 && (cell[d] == 0 || cell[d] == level.shape[d] - 1))
+                    sum += value(level.conductances[d], cell[d] == 0 ? cell : beside(cell, d, 1, level.shape));
+            return sum;
+        };
         // The inverse in cells of one colour, 0 in others.
         const auto inverse = [&](int colour) {
             return [&, colour](const Index& cell) {
-                const double all = diagonal(cell);
+                const double all = diagonal(cell) + same_colour(cell);
                 return std::accumulate(cell.begin(), cell.end(), colour) % 2 == 0 && all != 0 ? 1 / all : 0;
             };
         };
