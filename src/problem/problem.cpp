@@ -254,10 +254,13 @@ int SweepProblem::window_planes(int a) const {
 }
 
 bool SweepProblem::reads_history_of_neighbours() const {
-    return std::any_of(accesses.begin(), accesses.end(), [&](const Access& p) {
-        return arrays[p.array].time_buffers > 0 && p.offset[0] < 0 &&
-               std::any_of(p.offset.begin() + 1, p.offset.end(), [](auto x) { return x != 0; });
-    });
+    for (std::size_t q = 0; q < accesses.size(); ++q) {
+        const Access& p = accesses[q];
+        if (arrays[p.array].time_buffers == 0 || p.offset[0] >= 0) continue;
+        const bool whole = q < wholes.size() && wholes[q];
+        if (whole || std::any_of(p.offset.begin() + 1, p.offset.end(), [](auto x) { return x != 0; })) return true;
+    }
+    return false;
 }
 
 std::vector<bool> SweepProblem::unit_dims() const {

@@ -300,3 +300,29 @@ def test_what_is_refused():
 def recorded_beside(u, f, t, i):
     u[t+1, i] = u[t, i] + u[t-1, i+1]
     f[t+1, i] = u[t+1, i]
+
+
+@tw.nest
+def largest_before(u, t, i, j, *, n):
+    u[t+1, i, j] = tw.max(u[t-1, i, q] for q in range(j, n))
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_loops_in_bodies_over_elements_that_no_step_writes_see_their_earlier_values(ranks):
+    now, before = random(1, (4, 9)), 2 + random(2, (4, 9))
+    for steps in (1, 2, 3, 8):
+        wanted = [before, now]
+        for _ in range(steps):
+            step = wanted[-1].copy()
+            for j in range(4):
+                step[:, j] = wanted[-2][:, j:].max(axis=1)
+            wanted.append(step)
+
+        def program(context, steps=steps):
+            u = tw.field(now, history=[before], context=context)
+            tw.run(largest_before, u=u, n=9, steps=steps, over={"j": (0, 4)})
+            return u.gather(), u.buffer(-1).gather()
+
+        (found, earlier), *_ = results_of(ranks, 1, program)
+        np.testing.assert_array_equal(found, wanted[-1])
+        np.testing.assert_array_equal(earlier, wanted[-2])

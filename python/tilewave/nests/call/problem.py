@@ -424,7 +424,7 @@ def read_beside_in_history(nest, in_time):
             if place.array in in_time
             and place.array in nest.written
             and place.offsets[0] < 0
-            and any(place.offsets[1:])
+            and (place.whole or any(place.offsets[1:]))
         ),
         None,
     )

@@ -32,9 +32,10 @@ def block_of(nest, arrays, loops, plan, choices):
         return None
     if steps <= FEWEST_STEPS and not nest.reads_history and not loops.stepwise:
         return None
-    if nest.parameters.wholes and not loops.stepwise:  # all steps are gathered, or go in the order of the loops
-        return None
     in_time = arrays_in_time(nest, arrays, steps)
+    place = read_beside_in_history(nest, in_time)
+    if nest.parameters.wholes and not loops.stepwise and not place:
+        return None  # all steps are gathered, or go in the order of the loops
     box = box_of_loops(nest, arrays, steps, loops.periodic)
     if loops.over and (not isinstance(loops.over, dict) or nest.time in loops.over):
         return 1 if loops.stepwise and steps > 1 else None
@@ -50,7 +51,7 @@ def block_of(nest, arrays, loops, plan, choices):
                 f"or, where it has rows as w[t // 2, i], another nest for {recorded[0]!r}"
             )
         return 1 if steps > 1 else None
-    if place := read_beside_in_history(nest, in_time):
+    if place:
         _check_steps_by_themselves(nest, place, uneven, recorded)
         return 1  # between the first steps the run looks after what no point writes
     if uneven or recorded or steps <= FEWEST_STEPS:
