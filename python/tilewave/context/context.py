@@ -21,10 +21,8 @@ from tilewave.notices import warn
 if TYPE_CHECKING:
     from types import TracebackType
 
-#: Schedules with their kernels that a context caches, at most, and their bytes; nests whose last call it knows.
+#: Schedules with their kernels that a context caches, at most, and their bytes; calls that it knows.
 MOST_PREPARED, MOST_PREPARED_BYTES, MOST_CALLS = _core.MOST_PREPARED_NESTS, _core.MOST_PREPARED_BYTES, 64
-#: Calls with several nests that it keeps the schedules of.
-MOST_TIME_STEPS = 16
 KINDS = {ConfigError: "config", KernelError: "kernel", MpiError: "mpi"}
 
 
@@ -122,7 +120,6 @@ class Context:
         # on what all have.
         self._prepared = LruCache(MOST_PREPARED, MOST_PREPARED_BYTES, lambda prepared: prepared.sweep.bytes)
         self._calls, self._plans, self._rates = LruCache(MOST_CALLS), LruCache(MOST_PREPARED), _core.known_rates(core)
-        self._steps = LruCache(MOST_TIME_STEPS)
         self._solo = None
         self._off = core.paths_off  # the fast paths that are switched off, a bit each
         self._machine_number = 0

@@ -77,7 +77,7 @@ def test_random_nests_again_and_again(seed):
         for number, (at, steps, scalars) in enumerate(calls):
             tw.run(nests, **given[at], **scalars, steps=steps, record=record, context=context)
             same(given[at], wanted[number], f"seed {seed}, call {number}")
-        return len(context._steps)
+        return sum(len(key.nests) > 1 for key in context._calls)
 
     for ranks in (1, 2, 3):
         kept = results_of(ranks, 1 + seed % 2, body)
@@ -178,7 +178,7 @@ def test_fields_are_not_kept_alive(ranks, record):
         found = [ref() for ref in alive], [sys.getrefcount(each) for each in storages]
         others = {name: tw.field(random(k), context=context) for k, name in enumerate("huv")}
         tw.run(NESTS, **others, steps=2, record=record, context=context)
-        return found, len(context._steps)
+        return found, sum(len(key.nests) == 3 for key in context._calls)
 
     for found, kept in results_of(ranks, 1, body):
         assert (found, kept) == (([None] * 3, [3] * 3), 1)
@@ -190,7 +190,7 @@ def test_one_rank_that_has_lost_it_prepares_with_the_others():
         given = {name: tw.field(value.copy(), context=context) for name, value in expected.items()}
         for turn in range(4):
             if turn % 2 and context.rank == 1:
-                context._steps.clear()
+                context._calls.clear()
             tw.run(NESTS, **given, steps=2, context=context)
             plain(NESTS, expected, {}, 2, [None] * 3, expected)
             same(given, expected, turn)

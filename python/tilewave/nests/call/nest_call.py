@@ -28,8 +28,8 @@ from tilewave.plan.plan import Plan
 
 
 @dataclasses.dataclass(frozen=True)
-class CallKey:
-    """Equal for calls that what was prepared for one of them serves."""
+class NestKey:
+    """Equal for calls that what was prepared for one of them serves, with arrays that lie alike."""
 
     kernel: tuple  # body, types, ranges of integers: `tilewave.kernel.compile.kernel_key`
     reductions: tuple
@@ -77,7 +77,7 @@ class NestCall:
     threads: int
     off: int  # fast paths that are switched off
     block: int  # time steps that are prepared, where more are run; else None
-    key: CallKey
+    key: NestKey
     compared: bool  # whether other ranks are given NumPy arrays, too, and these must be equal
     halos: dict = dataclasses.field(default_factory=dict)  # by field, the least that its layout must have
     description: str = ""  # what must be equal on all ranks
@@ -95,9 +95,18 @@ class NestCall:
         problem.core.once = bool(self.reductions) or bool(self.nest.updates)
         return problem
 
-    def with_arrays(self, arrays, tables):
-        """The same of a call with these arrays. Half of what `copy.copy` takes."""
-        other = object.__new__(NestCall)
+    def may_be_known(self):
+        """Whether all that it has of arrays can be had again from these."""
+        return not self.replicated and not self.loops.inner
+
+    def without_arrays(self):
+        """The same for calls to come, which will hold their arrays themselves."""
+        return dataclasses.replace(self, arrays=None, whole=None, called=None, tables=None)
+
+    def with_arrays(self, arguments):
+        """The same of a call with these arrays, among others. Half of what `copy.copy` takes."""
+        other, arrays = object.__new__(NestCall), {name: arguments[name] for name in self.nest.arrays}
+        tables = tables_of(self.nest, arrays) if self.nest.tables else {}
         other.__dict__.update(self.__dict__, arrays=arrays, whole=arrays, called=arrays, tables=tables)
         return other
 
@@ -137,7 +146,7 @@ def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduc
     reduced = call_reductions.check(nest, reduce, dtypes, scalars, captured)
     block = block_of(nest, arrays, loops, plan, choices)
     # However many blocks there are, one is prepared.
-    key = CallKey(
+    key = NestKey(
         kernel=kernel_key(reduced.nest, dtypes, scalars, fastmath, captured=captured),
         reductions=tuple(reduced.for_core(())),
         nest=nest.name if loops.inner_points == 1 else f"{nest.name} {loops.inner_points.bit_length()}",

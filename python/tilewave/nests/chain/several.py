@@ -9,11 +9,12 @@ from tilewave import _core
 from tilewave.context import collective
 from tilewave.context.collective import plain
 from tilewave.errors import ConfigError, shown
+from tilewave.nests.call import known_calls
 from tilewave.nests.call.run_call import RunCall
 from tilewave.nests.call.step_members import histories_of, parts_of, reductions_of
 from tilewave.nests.chain.body import ChainMaker, check_shared, why_no_schedule
-from tilewave.nests.chain.cached_steps import TimeStep, call_key, find, store
 from tilewave.nests.chain.request import Request, Until, count_of
+from tilewave.nests.chain.time_step import TimeStep, key_of
 from tilewave.nests.doors.bind import Bound
 from tilewave.nests.points.points import Points
 from tilewave.nests.run.repetitions import Separate, repeated
@@ -38,20 +39,21 @@ def run_several(call):
     ChainReport
     """
     begun = time.perf_counter()
-    error = cached = ready = given = request = None
+    error = ready = given = request = None
     description, context = "", call.context
     try:
         request, given = _checked(call)
-        cached = find(context, call_key(*given), call.arguments, request.times)
-        ready = cached and cached.with_arguments(call.arguments, request.times)
+        known = known_calls.find(context, key_of(*given))
+        ready = known.with_arguments(call.arguments, request.times) if known and known.serves(request.times) else None
         if ready and ready.body.quick and request.agreed is None:
             ready.body.prepare(request.times)
         description = request.text
     except BaseException as problem:
         error = problem
-    if not (yield error or (description, cached.number if cached else 0)):
+    if not (yield error or (description, ready.number if ready else 0)):
         ready = yield from _prepared(*given, request)
-        store(context, call_key(*given), ready)  # fields may keep a longer history by now
+        if (key := key_of(*given)) and ready.may_be_known():  # fields may keep a longer history by now
+            known_calls.keep(context, key, ready.without_arrays(), known_calls.arrays_of(given[0], call.arguments))
     request.body = ready.body
     try:
         return (yield from repeated(context, request, begun))

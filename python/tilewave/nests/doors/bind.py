@@ -19,11 +19,11 @@ from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
 from tilewave.nests.call.arguments import as_numbers
+from tilewave.nests.call.known_calls import KnownRuns, in_every_bit
 from tilewave.nests.call.problem import depth_of
 from tilewave.nests.call.run_call import RunCall
 from tilewave.nests.plan.prepare import prepare
 from tilewave.nests.points.points import agreed_points, recorded_by_lanes
-from tilewave.nests.run.fast_calls import PreparedCalls
 from tilewave.nests.run.prepared_run import NAME, Variant
 from tilewave.nests.verify.check import copied
 from tilewave.nests.verify.plain_call import PlainCall
@@ -107,7 +107,7 @@ def bind(
 
 
 @holds_context
-class Bound(PreparedCalls):
+class Bound(KnownRuns):
     """A nest with its arrays, ready to run; made by `bind`.
 
     Attributes
@@ -237,7 +237,7 @@ class Bound(PreparedCalls):
         """
         call = None
         if context is None and not self.record:
-            call = self._prepared_call(steps, scalars)
+            call = self._known_run(steps, scalars)
         if call is None:
             return self._run(steps, context, scalars)
         try:
@@ -246,13 +246,13 @@ class Bound(PreparedCalls):
             self.context._lock.release()
 
     @staticmethod
-    def _call_key(steps, scalars):
+    def _run_key(steps, scalars):
         """Scalars count by type and every bit."""
         if not scalars:
             return steps.__class__, steps
-        return steps.__class__, steps, *((name, value.__class__, repr(value)) for name, value in scalars.items())
+        return steps.__class__, steps, *in_every_bit(scalars)
 
-    def _prepare_call(self, steps, scalars):
+    def _prepare_run(self, steps, scalars):
         """What a run needs that is not recorded; None where a variant is to be prepared, or copies arrays."""
         floats = bool(scalars) and all(value.__class__ in FLOATS for value in scalars.values())
         kind = (steps.__class__, steps, self._kept(), *((name, value.__class__) for name, value in scalars.items()))
@@ -286,7 +286,7 @@ class Bound(PreparedCalls):
         yield self._description(steps, scalars)
         if variant is None:
             variant = self._add(steps, scalars, (yield from self._prepare(steps, scalars)))
-            self._calls.clear()
+            self._runs.clear()
             self._alike.clear()
         check = yield from copied(self.context, lambda: [self._plain_call(steps, scalars)])
         report = yield from variant.run(self.record, begun, steps)

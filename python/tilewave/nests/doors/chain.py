@@ -13,12 +13,12 @@ from tilewave.context.collective import collective, holds_context
 from tilewave.context.lru_cache import LruCache
 from tilewave.errors import ConfigError
 from tilewave.nest.nest import Nest
+from tilewave.nests.call.known_calls import KnownRuns, in_every_bit
 from tilewave.nests.chain.body import arrays_by_name, check_shared, make_body
 from tilewave.nests.chain.report import listed
 from tilewave.nests.chain.request import NAME, chain_request
 from tilewave.nests.doors.bind import Bound
 from tilewave.nests.points.points import Points
-from tilewave.nests.run.fast_calls import PreparedCalls
 from tilewave.nests.run.repetitions import repeated
 from tilewave.nests.verify.check import copied
 
@@ -129,7 +129,7 @@ def _first_rows(given, times):
 
 
 @holds_context
-class Chain(PreparedCalls):
+class Chain(KnownRuns):
     """Bound nests in their order, ready to run; made by `chain`.
 
     Attributes
@@ -238,7 +238,7 @@ class Chain(PreparedCalls):
         `until` as much again. A field that another nest has moved to another layout is brought back first.
         """
         given = times, until, every, scalars, more
-        request = self._prepared_call(*given)
+        request = self._known_run(*given)
         if request is None:
             return self._run(*given)
         outer, self.context._doing = self.context._doing, NAME
@@ -251,19 +251,16 @@ class Chain(PreparedCalls):
             self.context._lock.release()
 
     @staticmethod
-    def _call_key(times, until, every, scalars, more):
+    def _run_key(times, until, every, scalars, more):
         """Scalars count by type and every bit; a function may give other answers."""
         if until is None and not scalars and not more:
             return times.__class__, times, every.__class__, every
         if callable(until):
             return None
-        given = [
-            [(name, value.__class__, repr(value)) for name, value in some.items()] if isinstance(some, dict) else some
-            for some in (until, scalars, more)
-        ]
+        given = [in_every_bit(some) if isinstance(some, dict) else some for some in (until, scalars, more)]
         return repr((times, every, given))
 
-    def _prepare_call(self, *given):
+    def _prepare_run(self, *given):
         """The `Request` of a run as one schedule; None where it is to be prepared, or nests run one after another."""
         if self._points != (None, None):
             return None
@@ -291,7 +288,7 @@ class Chain(PreparedCalls):
             request.body = yield from self._prepare(request.scalars)
         elif not request.body.is_current():
             request.body.take_current_values()
-            self._calls.clear()
+            self._runs.clear()
         each = zip(self.nests, request.scalars, strict=True)
         check = yield from copied(
             self.context, lambda: [bound._plain_call(bound._steps, given) for bound, given in each], self._points

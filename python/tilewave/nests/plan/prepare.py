@@ -6,7 +6,9 @@ import numpy as np
 
 from tilewave.errors import ConfigError, InternalError
 from tilewave.machine import measure as machine
-from tilewave.nests.call.equal_calls import Call
+from tilewave.nest.nest import Nest
+from tilewave.nests.call import known_calls
+from tilewave.nests.call.known_calls import CallKey, in_every_bit
 from tilewave.nests.call.nest_call import checked_call, description_of
 from tilewave.nests.call.strided_fields import present_halos
 from tilewave.nests.plan import choosing, earlier_plan
@@ -28,16 +30,17 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None,
         The same on every rank.
     """
     yield from machine.looked_up(context)
-    given = found = ready = error = None
+    given = found = ready = error = key = None
     description = ""
     try:
         if not isinstance(fastmath, (bool, np.bool_)):
             raise ConfigError(f"fastmath: given {type(fastmath).__name__}; allowed: True, False")
         halos = present_halos(nest, arguments) if halos is None else halos
         fixed = fixed_by(plan, planning)
-        call = None if halos else Call.of(nest, context, loops, *fixed, fastmath, arguments, reduce)
-        known = call and call.known(context._calls)
-        given = known or checked_call(nest, context, loops, *fixed, fastmath, arguments, reduce, halos)
+        key = None if halos else key_of(nest, context, loops, *fixed, fastmath, arguments, reduce)
+        known = known_calls.find(context, key)
+        given = known.with_arrays(arguments) if known else None
+        given = given or checked_call(nest, context, loops, *fixed, fastmath, arguments, reduce, halos)
         # fitted() makes the problem of the call, which looks at its bounds.
         found = context._prepared.get(given.key) or earlier_plan.fitted(context, given)
         warn_of_short_arrays(context, (found or given).problem.short)
@@ -47,8 +50,8 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None,
             ready = bind_call(context, given, found)
         if not known:
             given.description = description_of(given, (found or given).problem)
-        if call and not known:
-            call.keep(context._calls, given)
+        if key and not known and given.may_be_known():
+            known_calls.keep(context, key, given.without_arrays(), known_calls.arrays_of((nest,), arguments))
         description = given.description
     except BaseException as problem:
         error = problem
@@ -56,6 +59,17 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None,
     if not (yield (description, prepared) if error is None else error):
         ready = yield from _decide(context, given)
     return ready
+
+
+def key_of(nest, context, loops, plan, choices, fastmath, arguments, reduce):
+    """The `CallKey` of a call, whose scalars count in every bit; None where it may be known for no other."""
+    if plan is not None or not isinstance(nest, Nest):
+        return None
+    others = []
+    if len(arguments) > len(nest.arrays):
+        others = in_every_bit({name: value for name, value in arguments.items() if name not in nest.arrays})
+    given = others, in_every_bit(choices), bool(fastmath), reduce and repr(reduce)
+    return CallKey.of((nest,), context, arguments, loops.key(nest), *given)
 
 
 def warn_of_short_arrays(context, texts):

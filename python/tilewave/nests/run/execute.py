@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import time
@@ -23,6 +24,7 @@ from tilewave.nests.run.memory_bound import moved_by
 
 def report_arguments(ready, core, after_s):
     """The arguments of the `Report` of a run, by name."""
+    loops = ready.ranges()
     return {
         "core": core,
         "plan": ready.plan,
@@ -33,12 +35,14 @@ def report_arguments(ready, core, after_s):
         "results": results_of(ready.reductions, core)
         if ready.context._dry_run is None
         else ready.context._dry_run.calls.results(ready.reductions.asked, where()),
-        "loops": ready.ranges(),
-        "steps": _time_steps(ready),
+        "loops": loops,
+        "steps": None if ready.loops.steps is None else len(range(*loops[ready.problem.nest.time])),
         "inner_points": ready.loops.inner_points,
         "cut": ready.problem.cut,
         "after_s": after_s,
-        "moved": moved_by(ready, core.points),
+        "moved": functools.partial(
+            moved_by, ready.problem, ready.plan, ready.dtypes, (*ready.initial,), loops, core.points
+        ),
         "context": ready.context,
     }
 
@@ -71,14 +75,6 @@ def report_of(time_s, points, **others):
     }
     rate = points / time_s if time_s > 0 else 0.0
     return types.SimpleNamespace(**{**nothing, **others}, time_s=time_s, points=points, points_per_s=rate)
-
-
-def _time_steps(ready):
-    """How many time steps `steps=` asked for; None where the nest has none."""
-    if ready.loops.steps is None:
-        return None
-    low, high = ready.ranges()[ready.problem.nest.time]
-    return high - low
 
 
 def run_bound(ready, begun):

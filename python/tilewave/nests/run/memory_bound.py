@@ -3,8 +3,6 @@
 import dataclasses
 import math
 
-from tilewave.field.field import Field
-
 
 @dataclasses.dataclass(frozen=True)
 class Bound:
@@ -46,7 +44,7 @@ def bound_of(moved, points, ranks, lanes_a_rank, machine, run_s):
     Parameters
     ----------
     moved : (int, int)
-        From `moved_by`.
+        As `moved_by` gives it.
     points : int
         Computed over all ranks and steps.
     ranks, lanes_a_rank : int
@@ -63,17 +61,18 @@ def bound_of(moved, points, ranks, lanes_a_rank, machine, run_s):
     return Bound(bytes_ / points, elements, busy, byte_s, bytes_ * byte_s, bytes_ * byte_s / run_s)
 
 
-def moved_by(ready, points):
-    """Bytes that a run of so many points moves at least, and the bytes of the elements that it touches."""
-    problem, nest = ready.problem, ready.problem.nest
-    extents = {index: len(range(*bounds)) for index, bounds in ready.ranges().items()}
+def moved_by(problem, plan, dtypes, windows, loops, points):
+    """Bytes that a run of so many points moves at least, and the bytes of the elements that it touches: of arrays that
+    are no rolling `windows`. It needs no arrays, which a report must not keep.
+    """
+    nest, extents = problem.nest, {index: len(range(*bounds)) for index, bounds in loops.items()}
     steps = max(extents[nest.time], 1) if problem.in_time else 1
     moved = elements = 0
     # By array: elements, and whether they are of one time step. Of several orders the one with most counts.
     touched = {}
     for view in nest.views:
-        array, name = ready.arrays[view.array], view.array
-        if array.__class__ is Field and array.keep == "window" and name not in ready.stored:
+        name = view.array
+        if name in windows:
             continue
         one_buffer = name in problem.in_time or nest.time not in view.axes
         indices = [index for index in view.indices if not (problem.in_time and one_buffer and index == nest.time)]
@@ -82,8 +81,8 @@ def moved_by(ready, points):
         key = name, view.phases
         touched[key] = max(touched.get(key, (0, one_buffer)), (count, one_buffer))
     for (name, _), (count, one_buffer) in touched.items():
-        bytes_ = count * ready.dtypes[name].itemsize
-        sweeps = math.ceil(steps / ready.plan.temporal_block) if one_buffer else 1
+        bytes_ = count * dtypes[name].itemsize
+        sweeps = math.ceil(steps / plan.temporal_block) if one_buffer else 1
         elements += bytes_
         moved += bytes_ * sweeps * (2 if name in nest.written else 1)
     return moved, elements

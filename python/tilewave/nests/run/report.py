@@ -16,6 +16,8 @@ from tilewave.timeline.parts import PARTS, Parts, Predicted, Simulated, WithComp
 from tilewave.timeline.timeline import Timeline, html_table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tilewave.annotations import Array
     from tilewave.nests.run.memory_bound import Bound
     from tilewave.plan.plan import Plan
@@ -182,7 +184,7 @@ class Report(WithComparison):
         loops: dict[str, tuple[int, ...]] | None = None,
         cut: tuple[str, ...] = (),
         after_s: float = 0.0,
-        moved: tuple[int, int] = (0, 0),
+        moved: Callable[[], tuple[int, int]] | None = None,
         context: Any = None,
         inner_points: int = 1,
     ) -> None:
@@ -211,7 +213,7 @@ class Report(WithComparison):
         if self._context is None:
             return None
         run_s, machine = self.measured.time_s + self.measured.moving_s, self._context._core.machine()
-        return bound_of(self._moved, self.points, self.ranks, self._planned._to_core().lanes, machine, run_s)
+        return bound_of(self._moved(), self.points, self.ranks, self._planned._to_core().lanes, machine, run_s)
 
     @functools.cached_property
     def timeline(self) -> Timeline:  # made when it is asked for, of what lanes noted
@@ -230,7 +232,7 @@ class Report(WithComparison):
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle: with the timelines, where this rank has them."""
-        state = {name: value for name, value in vars(self).items() if name not in ("_core", "_context")}
+        state = {name: value for name, value in vars(self).items() if name not in ("_core", "_context", "_moved")}
         state.update(bound=self.bound, stale=self.stale, timeline=self.timeline, lanes=self.lanes)
         if self.predicted and self.predicted._simulate and len(self.timeline.events):
             state["predicted"] = Predicted(
