@@ -100,7 +100,6 @@ void random_problem(Context& context, Dice dice) {
     zero_mean(f);
     std::vector<double> wanted = solved(matrix, f);
     zero_mean(wanted);
-    if (std::getenv("SHOW")) {
         std::printf("D %d sweeps %d\n", D, options.sweeps);
         for (int d = 0; d < D; ++d) std::printf("b %d %d h %g\n", int(options.boundary[d][0]), int(options.boundary[d][1]), options.spacing[d]);
         for (std::size_t i = 0; i < f.size(); ++i) std::printf("%g %g %g | %g\n", k[i], sigma[i], f[i], wanted[i]);
@@ -109,7 +108,6 @@ void random_problem(Context& context, Dice dice) {
     Field<double> given(context, shape, [&](const Index& cell) { return f[number(cell)]; });
     for (int turn = 0; turn < 2; ++turn) {
         const std::vector<double> found = solver.solve(given, 1e-10).gather();
-        if (std::getenv("SHOW")) {for (double n : solver.norms()) std::printf("norm %g\n", n); for (double x : found) std::printf("%g ", x); std::printf("\n");}
         const std::string what = to_string(shape) + " on " + std::to_string(context.size()) + " ranks, " +
                                  std::to_string(solver.iterations()) + " iterations";
         EXPECT_LE(solver.norms().back(), 1e-10 * solver.norms().front()) << what;
