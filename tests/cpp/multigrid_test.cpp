@@ -100,10 +100,6 @@ void random_problem(Context& context, Dice dice) {
     zero_mean(f);
     std::vector<double> wanted = solved(matrix, f);
     zero_mean(wanted);
-        std::printf("D %d sweeps %d\n", D, options.sweeps);
-        for (int d = 0; d < D; ++d) std::printf("b %d %d h %g\n", int(options.boundary[d][0]), int(options.boundary[d][1]), options.spacing[d]);
-        for (std::size_t i = 0; i < f.size(); ++i) std::printf("%g %g %g | %g\n", k[i], sigma[i], f[i], wanted[i]);
-    }
     Poisson<D> solver(context, shape, options);
     Field<double> given(context, shape, [&](const Index& cell) { return f[number(cell)]; });
     for (int turn = 0; turn < 2; ++turn) {
