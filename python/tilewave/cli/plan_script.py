@@ -112,7 +112,7 @@ def plan_script(
         raise ConfigError(f"ranks {ranks}, threads {threads} were given; allowed: 1 and more")
     if rounds is not None and rounds < 1:
         raise ConfigError(f"rounds {rounds} were given; allowed: 1 and more")
-    launch = dry_run.Launch(ranks, threads, machine, path, PlannedCalls(rounds), all_ranks)
+    launch = dry_run.Launch(ranks, threads, machine, path, PlannedCalls(rounds, all_ranks))
     ended, begun = "", time.perf_counter()
     with _dry(script, arguments, launch):
         try:

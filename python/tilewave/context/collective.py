@@ -33,7 +33,7 @@ import threading
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from tilewave import notices
-from tilewave.context import dry_run, interrupts, planned_calls
+from tilewave.context import interrupts
 from tilewave.errors import ERRORS, ConfigError, MpiError
 
 if TYPE_CHECKING:
@@ -97,30 +97,7 @@ def _place_of_context(function):
 
 
 @interrupts.keeps
-def _planned(context, name, function, place, whole, arguments, keywords):
-    """A call of a dry run, which is noted; what writes files or wants values is left out."""
-    calls = context._dry_run.calls
-    with calls.call(name, where()):
-        if name in planned_calls.LEFT_OUT:
-            return None
-        if name in planned_calls.ARRAYS:
-            given = arguments[0]
-            return calls.array(given.shape, given.dtype, f"{where()}: {name.removeprefix('tw.')}")
-        return _real(name, function, place, whole, arguments, keywords)
-
-
-@interrupts.keeps
 def _call(name, function, place, whole, arguments, keywords):
-    if dry_run.launch is not None:
-        given = keywords.get("context") if place is not None else None
-        context, _ = find(given, arguments, keywords)
-        if context._dry_run is not None:
-            return _planned(context, name, function, place, whole, arguments, keywords)
-    return _real(name, function, place, whole, arguments, keywords)
-
-
-@interrupts.keeps
-def _real(name, function, place, whole, arguments, keywords):
     given = keywords.get("context") if place is not None else None
     if place is not None and 0 <= place < len(arguments):
         given, arguments = arguments[place], list(arguments)
@@ -130,6 +107,14 @@ def _real(name, function, place, whole, arguments, keywords):
             arguments[place] = context
         else:
             keywords["context"] = context
+    return context._ranks.call(name, context, error, function, whole, arguments, keywords)
+
+
+@interrupts.keeps
+def call_here(
+    name: str, context: Any, error: Any, function: Callable[..., Any], whole: bool, arguments: Any, keywords: Any
+) -> Any:
+    """Make a collective call of a generator in a context; `error`: what this rank knows to be wrong with it."""
     lock = context._lock
     if not lock.acquire(False):
         error = wait_for_turn(context, name) or error

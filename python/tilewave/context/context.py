@@ -13,10 +13,10 @@ from tilewave.context.heartbeat import Heartbeat
 from tilewave.context.lru_cache import LruCache
 from tilewave.context.mpi_library import check_launch_size, launch_size, launched, load_mpi
 from tilewave.context.program_end import meeting, open_contexts
+from tilewave.context.ranks import RanksHere
 from tilewave.errors import ERRORS, NO_MEMORY, ConfigError, KernelError, MpiError, shown
 from tilewave.launch import launchers
 from tilewave.machine import known
-from tilewave.notices import warn
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -109,10 +109,10 @@ class Context:
         interrupts.install()
         self._core = core
         self._lock = core.call_lock()  # of the thread that makes a call
-        self._dry_run = dry_run.launch  # None where the ranks are here
         core.on_where(collective.where)
         self._numbered = 0, 0
-        self._verify = os.environ.get(variables.VERIFY) == "1"
+        self._verify = os.environ.get(variables.VERIFY) == "1" and dry_run.launch is None
+        self._ranks = dry_run.launch.calls if dry_run.launch else RanksHere(core, quick=not self._verify)
         self.agree(problem, f"{variables.VERIFY}=1" if self._verify else "")
         self._doing = ""
         self._fields = self._bound = self._chains = 0  # numbered
@@ -127,9 +127,9 @@ class Context:
         self._warned = self._asked = self._assumed = False
         self._heart = Heartbeat(core, core.size == 1 and part_of is None)
         open_contexts.add(self)
-        if core.oversubscribed and core.rank == 0 and self._dry_run is None:
+        if core.oversubscribed:
             others = ", which other ranks of the launch share" if core.size < launch_size() else ""
-            warn(
+            self._ranks.warn(
                 f"{units.count(core.threads, 'thread')} on each of {units.count(core.size, 'rank')} are more than "
                 f"the {cpus_here():g} CPUs allowed here{others}: nothing is pinned and runs are slower"
             )

@@ -27,8 +27,6 @@ class Launch:
         Where the machine is from, for messages.
     calls : PlannedCalls
         What the script has called so far.
-    all_ranks : bool
-        Whether plans that are chosen are simulated with all ranks, which meet on the links of a network.
     """
 
     ranks: int
@@ -36,7 +34,6 @@ class Launch:
     machine: Any
     path: str
     calls: PlannedCalls = dataclasses.field(default_factory=PlannedCalls)
-    all_ranks: bool = False
 
 
 def dry_core(threads: int) -> Any:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import time
 import weakref
-from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from tilewave import _core
+from tilewave.context import interrupts
+from tilewave.context.collective import call_here, where
 from tilewave.context.unknown_values import Decisions, Unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    R = TypeVar("R")
 
 #: Collective calls that a dry run leaves out, as they write files or measure; None is returned.
 LEFT_OUT = ("tw.Field.save", "tw.linalg.Matrix.save", "tw.measure", "tw.checkpoint", "tw.resume")
@@ -54,10 +60,14 @@ class PlannedCall:
 
 
 class PlannedCalls:
-    """All calls of a dry run, in the order of their first ones.
+    """All calls of a dry run, in the order of their first ones: what its contexts have in place of `RanksHere`.
 
     Attributes
     ----------
+    number, lanes, quick
+        As of `RanksHere`: rank 0 is here, with the lanes that this process may have.
+    all_ranks : bool
+        Whether plans that are chosen are simulated with all ranks, which meet on the links of a network.
     decisions : Decisions
         What the script has decided by values that are not known.
     held_bytes, peak_bytes : int
@@ -70,8 +80,10 @@ class PlannedCalls:
         Seconds that calls of Tilewave have taken here: planning them.
     """
 
-    def __init__(self, rounds: int | None = None) -> None:
-        self.decisions = Decisions(rounds)
+    number, quick = 1, False
+
+    def __init__(self, rounds: int | None = None, all_ranks: bool = False) -> None:
+        self.lanes, self.all_ranks, self.decisions = len(_core.allowed_cpus()), all_ranks, Decisions(rounds)
         self.threads, self.inside_s = 1, 0.0
         self._calls: dict[tuple[str, str], PlannedCall] = {}
         self._now: PlannedCall | None = None
@@ -89,22 +101,41 @@ class PlannedCalls:
         """Predicted seconds of all calls."""
         return sum(call.time_s for call in self)
 
-    @contextlib.contextmanager
-    def call(self, name: str, where: str) -> Iterator[None]:
-        """A collective call from a line of the script; what it calls itself belongs to it."""
+    def run(self, work: Any, planned: Callable[[PlannedCalls], R]) -> R:
+        """Return what is planned in place of the work."""
+        return planned(self)
+
+    @interrupts.keeps
+    def call(
+        self, name: str, context: Any, error: Any, function: Any, whole: bool, arguments: Any, keywords: Any
+    ) -> Any:
+        """Make a collective call from a line of the script; what writes files or wants values is left out."""
+
+        def made():
+            if name in LEFT_OUT:
+                return None
+            if name in ARRAYS:
+                return self.array(arguments[0].shape, arguments[0].dtype, name.removeprefix("tw."))
+            return call_here(name, context, error, function, whole, arguments, keywords)
+
+        return self.noted(name, made)
+
+    @interrupts.keeps
+    def noted(self, name: str, make: Callable[[], R]) -> R:
+        """Return what `make` gives for a call from a line of the script; what it calls itself belongs to it."""
         if self._now is not None:
-            yield
-            return
-        begun = time.perf_counter()
-        file, _, line = where.rpartition(":")
+            return make()
+        begun, place = time.perf_counter(), where()
+        file, _, line = place.rpartition(":")
         self.decisions.lines.add((file, int(line) if line.isdigit() else 0))
-        known = self._calls.get((where, name))
-        self._now = known or PlannedCall(where, name)
+        known = self._calls.get((place, name))
+        self._now = known or PlannedCall(place, name)
         try:
-            yield
+            made = make()
             if known is not None or self._now.known or name in MOVES:
-                self._calls[where, name] = self._now
+                self._calls[place, name] = self._now
                 self._now.count += 1
+            return made
         finally:
             self._now = None
             self.inside_s += time.perf_counter() - begun
@@ -134,27 +165,29 @@ class PlannedCalls:
         self.peak_bytes = max(self.peak_bytes, self.held_bytes)
         weakref.finalize(array, self._gone, size).atexit = False
 
-    def leaves_unfilled(self, array: Any) -> bool:
-        """Return whether a field is so large that it is not filled: no run reads it, and its memory is then never
-        taken."""
-        return bytes_of(array) > MOST_FILLED_BYTES
+    def fills(self, array: Any) -> bool:
+        """Return whether a field is filled: no run reads it, and the memory of a large one is then never taken."""
+        return bytes_of(array) <= MOST_FILLED_BYTES
+
+    def warn(self, text: str) -> None:
+        """Nothing runs that is to be warned of."""
 
     def _gone(self, size: int) -> None:
         self.held_bytes -= size
 
     def unknown(self, what: str) -> Unknown:
         """A number that is not known before the program runs."""
-        self.decisions.unknown.setdefault(what)
+        self.decisions.unknown.setdefault(f"{where()}: {what}")
         return Unknown(self.decisions)
 
     def array(self, shape: Iterable[int], dtype: Any, what: str) -> np.ndarray:
         """An array whose values are not known, in one element's memory."""
-        self.decisions.unknown.setdefault(what)
+        self.decisions.unknown.setdefault(f"{where()}: {what}")
         return np.broadcast_to(np.zeros((), dtype), tuple(shape))
 
-    def results(self, asked: Iterable[str], where: str) -> dict[str, Unknown]:
+    def results(self, asked: Iterable[str]) -> dict[str, Unknown]:
         """Reductions that are not known."""
-        return {name: self.unknown(f"{where}: reduction {name!r}") for name in asked}
+        return {name: self.unknown(f"reduction {name!r}") for name in asked}
 
 
 def bytes_of(array: Any) -> int:

@@ -153,8 +153,7 @@ def field(
         if boundary is not None:
             made._ends = ends
             made._boundary = checked("field", boundary, made)
-        unfilled = context._dry_run is not None and context._dry_run.calls.leaves_unfilled(made)
-        if kind == FUNCTION and keep == "all" and not unfilled:
+        if kind == FUNCTION and keep == "all" and context._ranks.fills(made):
             fill(made._view(0), made.owned, init)
         copies = [one.prepare(made) for one, what in [(init, kind), *starts] if what == FIELD]
     except Exception as problem:
@@ -386,7 +385,7 @@ def _spread(made, init, kind):
     least, most, on_zero, elsewhere, low, high = made.context._core.allreduce_min(
         [kind, -kind, -on_zero, -others, values, -values]
     )
-    if made.context._dry_run is not None and made.context._dry_run.calls.leaves_unfilled(made):
+    if not made.context._ranks.fills(made):
         return
     if least == -most:
         if low != -high:

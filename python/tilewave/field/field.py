@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewave import _core
 from tilewave.context import interrupts
-from tilewave.context.collective import agreed, collective, holds_context, where
+from tilewave.context.collective import agreed, collective, holds_context
 from tilewave.errors import ConfigError, is_integer, shown
 from tilewave.field.expression import Arithmetic
 from tilewave.field.index import Selection, pack, require_all, unpack
@@ -69,8 +69,7 @@ class Field(Arithmetic):
         self._number = 0  # of those that a context's ranks made together, from 1; 0: one rank's alone
         self._storage = storage or (_core.FieldStorage(context._core, shape, dtype.itemsize) if keep == "all" else None)
         self._views = weakref.WeakSet()  # the memory that someone sees through `local`, now or as it was before
-        if context._dry_run is not None:
-            context._dry_run.calls.holds(self)
+        context._ranks.holds(self)
 
     def _count(self):
         """Number it among those that all ranks made together; after they have agreed on it."""
@@ -257,10 +256,19 @@ class Field(Arithmetic):
     def _get(self, given):
         self._whole("field[...]")
         selection = Selection(given, self.shape)
-        if self.context._dry_run is not None:
-            yield ""
-            calls, what = self.context._dry_run.calls, f"{where()}: field[...]"
-            return calls.unknown(what) if selection.scalar else calls.array(selection.shape, self.dtype, what)
+        return (
+            yield from self.context._ranks.run(
+                lambda: self._part(selection), lambda calls: self._unknown(selection, calls)
+            )
+        )
+
+    def _unknown(self, selection, calls):
+        yield ""
+        if selection.scalar:
+            return calls.unknown("field[...]")
+        return calls.array(selection.shape, self.dtype, "field[...]")
+
+    def _part(self, selection):
         part = pack(selection, self.owned, self._view(0))
         result = np.empty(selection.counts, self.dtype)
         yield f"field {self._number}, {selection.key}"

@@ -287,14 +287,15 @@ class WithPrediction(WithComparison):
 
     @classmethod
     def _how(cls, context, name, plan, done):
-        """(seconds, parts, timeline, what predicts it) of what the core has run; of a dry run what is predicted."""
-        time_s, parts = done.time_s, None
-        if context._dry_run is not None:
+        """(seconds, parts, timeline, what predicts it) of what the core has run, or has only planned."""
+
+        def planned(calls):
             time_s = done.prediction().time_s
-            context._dry_run.calls.add(name, time_s, plan, sample=getattr(done, "sample", ""))
-        elif context.rank == 0:
-            parts = Parts.of(done.parts)
-        return time_s, parts, Timeline(done.timeline, name), done.prediction
+            calls.add(name, time_s, plan, sample=getattr(done, "sample", ""))
+            return time_s, None
+
+        run = context._ranks.run(lambda: (done.time_s, Parts.of(done.parts) if context.rank == 0 else None), planned)
+        return *run, Timeline(done.timeline, name), done.prediction
 
     @property
     def prediction(self) -> Predicted | None:

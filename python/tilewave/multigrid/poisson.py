@@ -208,8 +208,12 @@ class Poisson:
         most = max_cycles
         (f, x0, tol, max_cycles, method), text = self._checked_call(f, x0, tol, max_cycles, method)
         yield text
-        if self.context._dry_run is not None:
-            return self._planned(f, tol, max_cycles, method)
+        return self.context._ranks.run(
+            lambda: self._solved(f, x0, tol, max_cycles, most, method),
+            lambda calls: self._planned(calls.decisions, f, tol, max_cycles, method),
+        )
+
+    def _solved(self, f, x0, tol, max_cycles, most, method):
         if self.history is None:
             dims, (u, into) = len(self.shape), (self._levels[0].u, self._levels[0].f)
             taken = bodies.take(dims, bool(self._mask)), {"f": into, "given": f, **self._mask}
@@ -401,10 +405,9 @@ class Poisson:
             self._material.require_mean_0(into[...][tuple(slice(1, -1) for _ in self.shape)])
         return size
 
-    def _planned(self, f, tol, most, method):
+    def _planned(self, decisions, f, tol, most, method):
         """A solution in a dry run: cycles, as many as their usual convergence takes."""
         self._take(self._levels[0].f, f)
-        decisions = self.context._dry_run.calls.decisions
         usual = math.ceil(math.log10(1 / tol)) if 0 < tol < 1 else 1
         count = min(decisions.rounds if decisions.rounds is not None else usual, most)
         decisions.made[where()] = (

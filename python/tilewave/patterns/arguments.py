@@ -106,7 +106,7 @@ def run_plain(kind, context, M, out, root, op, block, given):
         None: nothing was done; `Call` must look at the arguments one by one.
     """
     context = context if context.__class__ is Context else context_of(context)
-    if context is None or block is not None or context._dry_run is not None:
+    if context is None or block is not None or not context._ranks.quick:
         return None
     if given is not NOTHING_GIVEN and not given.is_plain():
         return None
@@ -207,12 +207,20 @@ class Call:
             core.algorithm = self.algorithm
         core.keep, core.where, core.function = not self.start, collective.where(), self.context._doing
         core.error = encodable(f"{self.name}: {self.error}") if self.error else ""
-        if self.context._dry_run is not None and not self.error:
-            columns = simulated.add(self, memory)
-            if self.start and self.wait:
-                if self.head is not None:
-                    self.allocate(columns)
-                return self.outcome()
+        if self.error:
+            return self._start(memory)
+        return self.context._ranks.run(lambda: self._start(memory), lambda calls: self._planned(calls, memory))
+
+    def _planned(self, calls, memory):
+        columns = simulated.add(self, calls, memory)
+        if not (self.start and self.wait):
+            return self._start(memory)
+        if self.head is not None:
+            self.allocate(columns)
+        return self.outcome()
+
+    def _start(self, memory):
+        core = self.core
         allocate = self.allocate if self.head is not None else None
         handle = Handle(
             self, self.context._together(_core.start_pattern, self.context._core, core, allocate, [memory, self])

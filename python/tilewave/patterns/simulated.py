@@ -3,15 +3,14 @@
 import math
 
 from tilewave import _core, units
-from tilewave.context.collective import where
 from tilewave.patterns.matrix import rows_and_columns
 
 #: Messages of all ranks together that are simulated, about a second; and ranks.
 MOST_MESSAGES, MOST_RANKS = 200_000, 256
 
 
-def add(call, memory):
-    """Note a call of a pattern in its dry run: what all ranks take where they are few, else some of them, and the
+def add(call, calls, memory):
+    """Note a call of a pattern in `PlannedCalls`: what all ranks take where they are few, else some of them, and the
     ratio that the closed forms have. Returns the columns of all ranks together.
     """
     context = call.context
@@ -43,7 +42,6 @@ def add(call, memory):
         closed = [_core.pattern_time(one, plan, machine) for one in (whole, part)]
         time_s *= closed[0] / closed[1]
         sample = f"{some} of {units.count(ranks, 'rank')}, then by the ratio of closed forms"
-    calls = context._dry_run.calls
-    with calls.call(f"tw.patterns.{call.kind}", where()):
-        calls.add(f"{call.kind} by {plan.algorithm}", time_s, None, sample=sample)
+    name = f"{call.kind} by {plan.algorithm}"
+    calls.noted(f"tw.patterns.{call.kind}", lambda: calls.add(name, time_s, None, sample=sample))
     return columns * ranks

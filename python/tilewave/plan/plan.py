@@ -264,7 +264,7 @@ def request_of(choices, threads):
     return request
 
 
-def chosen_plan(problem, ranked, considered, rate, *, ranks, threads, cpus, machine, choices, fixed, whole):
+def chosen_plan(problem, ranked, considered, rate, *, ranks, threads, machine, choices, fixed, whole):
     """A plan as it is shown, with what it is predicted to take.
 
     Parameters
@@ -277,8 +277,6 @@ def chosen_plan(problem, ranked, considered, rate, *, ranks, threads, cpus, mach
     rate : the core's MeasuredRate
         That it was predicted with.
     ranks, threads : int
-    cpus : int or None
-        Of each rank; None where the ranks are not here.
     machine : the core's machine
     choices : dict
         That were obeyed.
@@ -331,10 +329,14 @@ def chosen_plan(problem, ranked, considered, rate, *, ranks, threads, cpus, mach
         "sequential": problem.sequential,
         "without": _core.names_of(problem.core.paths_off),
     }
-    if cpus is not None:
-        chosen.notes["cpus"] = cpus
-        chosen.notes["fewer"] = _why_fewer(chosen)
     return chosen
+
+
+def placed(plan, context):
+    """Note the CPUs of each rank, and those that a chosen plan has here."""
+    plan.notes["cpus"] = context.share
+    plan.notes["fewer"] = _why_fewer(plan)
+    plan.notes["placed"] = {"topology": _core.topology(), "cpus": context.cpus[: plan.threads]}
 
 
 def _why_fewer(plan):

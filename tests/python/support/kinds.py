@@ -491,7 +491,7 @@ class Cell:
     def through(self, nests, given, keywords):
         """(how, why, arrays, results, recorded) of the door itself."""
         door, nest = self.door, nests if len(nests) > 1 else nests[0]
-        context, report, plans, apart, predicted_s = keywords["context"], None, [], "", None
+        report, plans, apart, predicted_s = None, [], "", None
         if door == "plan":
             plans = [tw.plan(nest, **given, **keywords)]
         elif door == "schedule":
@@ -531,7 +531,7 @@ class Cell:
         if self.predicted:
             how, why = ("y", "") if predicted_s else ("n", "the plan has no predicted time")
         arrays = {n: v.gather() for n, v in given.items() if isinstance(v, tw.Field) and v.keep == "all"}
-        if report is None or context._dry_run:
+        if report is None or door == "dry run":
             return how, why, {}, {}, {}
         return how, why, arrays, report.results, getattr(report, "recorded", {})
 

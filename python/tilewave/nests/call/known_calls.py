@@ -104,7 +104,7 @@ class KnownRuns:
     def _known_run(self, *given):
         """The run with these arguments, which has the context's lock; None where the ranks must look at something
         first. That is the same on every rank, or a rank that finds more to do begins with the same agreement."""
-        if self.context._dry_run is not None or self.context._verify:
+        if not self.context._ranks.quick:
             return None
         try:
             if (kept := self._kept()) != self._kept_then:

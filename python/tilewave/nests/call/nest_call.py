@@ -180,7 +180,7 @@ def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduc
         off=context._off,
         block=block,
         key=key,
-        compared=context.size > 1 and context._dry_run is None,
+        compared=context._ranks.number > 1,
         halos=halos or {},
     )
 

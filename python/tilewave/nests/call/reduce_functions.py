@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, overload
 import numpy as np
 
 from tilewave.context import interrupts
-from tilewave.context.collective import collective, where
+from tilewave.context.collective import collective
 from tilewave.errors import ConfigError, shown
 from tilewave.field.expression import Expression
 from tilewave.field.field import Field
@@ -100,17 +100,10 @@ def _of_names_or_fields(function: Callable[P, Any]) -> Callable[P, Any]:
             )
         norm_of = f", ord {order}" if kind == "norm" else ""
         yield ", ".join(f"field {each._number}" for each in fields) + norm_of
-        if first.context._dry_run is not None:
-            return first.context._dry_run.calls.unknown(f"{where()}: {kind} of a field")
         r = Reduction(kind, "x", "y" if kind == "dot" else "", order)
-        if any(each.dtype.kind == "c" for each in fields):
-            return _of_complex_fields(r, fields, storages)
-        if kind == "dot":
-            found = first.context._moves(storages[0].dot, storages[1], first.dtype.name, fields[1].dtype.name)
-        else:
-            found = storages[0].reduce(r.operation[0], first.dtype.name, r.operation[1])
-        dtype = result_dtype(r, [each.dtype for each in fields])
-        return value_of(r, dtype, (found.any, found.at, found.bytes), f"{kind}: a field of shape {first.shape}")
+        return first.context._ranks.run(
+            lambda: _value_of_fields(r, fields, storages), lambda calls: calls.unknown(f"{kind} of a field")
+        )
 
     of_fields = collective(f"tw.{kind}")(functools.wraps(function)(of_fields))
 
@@ -136,6 +129,19 @@ def _of_names_or_fields(function: Callable[P, Any]) -> Callable[P, Any]:
 def _as_field(value):
     """Return a field with the values of a formula; another value as it is."""
     return value.copy() if isinstance(value, Expression) else value
+
+
+def _value_of_fields(r, fields, storages):
+    """A reduction of one field, or of two; collective."""
+    if any(each.dtype.kind == "c" for each in fields):
+        return _of_complex_fields(r, fields, storages)
+    first = fields[0]
+    if r.kind == "dot":
+        found = first.context._moves(storages[0].dot, storages[1], first.dtype.name, fields[1].dtype.name)
+    else:
+        found = storages[0].reduce(r.operation[0], first.dtype.name, r.operation[1])
+    dtype = result_dtype(r, [each.dtype for each in fields])
+    return value_of(r, dtype, (found.any, found.at, found.bytes), f"{r.kind}: a field of shape {first.shape}")
 
 
 def _of_complex_fields(r, fields, storages):

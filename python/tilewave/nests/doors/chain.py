@@ -19,7 +19,7 @@ from tilewave.nests.chain.report import listed
 from tilewave.nests.chain.request import NAME, chain_request
 from tilewave.nests.doors.bind import Bound
 from tilewave.nests.points.points import Points
-from tilewave.nests.run.repetitions import repeated
+from tilewave.nests.run.repetitions import repeated, repeated_here
 from tilewave.nests.verify.check import copied
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ class Chain(KnownRuns):
             return self._run(*given)
         outer, self.context._doing = self.context._doing, NAME
         try:
-            next(repeated(self.context, request, time.perf_counter()))
+            next(repeated_here(self.context, request, time.perf_counter()))
         except StopIteration as done:
             return done.value
         finally:

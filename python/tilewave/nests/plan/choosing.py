@@ -14,9 +14,9 @@ from tilewave.nests.call.operands import copies_of, order_of
 from tilewave.nests.call.problem import with_names
 from tilewave.nests.call.step_blocks import whole_blocks
 from tilewave.nests.plan.kernel_maker import KernelMaker, shapes_of_tables, with_plan
-from tilewave.notices import log, warn
+from tilewave.notices import log
 from tilewave.plan.fixed import USUAL
-from tilewave.plan.plan import ALLOWED, CHOICES, chosen_plan, request_of
+from tilewave.plan.plan import ALLOWED, CHOICES, chosen_plan, placed, request_of
 from tilewave.plan.sentence import sentence
 from tilewave.timeline.parts import Parts, Predicted
 
@@ -49,7 +49,7 @@ def launch_of(context):
     Empty where no rates are stored, as no machine is. The same on every rank.
     """
     machine = context._machine
-    if machine is None or context._dry_run is not None or not _core.measure.connected(context._core):
+    if machine is None or not _core.measure.connected(context._core):
         return ""
     if not all(name in machine.conditions for name in known.CACHED):
         return ""
@@ -78,8 +78,7 @@ def core_call(context, given, ran_s):
         body=repr((key.kernel, key.reductions, key.nest, key.lines, orders, tables)),
         memory=repr(key.memory),
         in_place=any(isinstance(given.arrays[name], np.ndarray) for name in given.nest.written),
-        # The lanes that are here measure for those that are not.
-        lanes_here=None if context._dry_run is None else len(_core.allowed_cpus()),
+        lanes_here=context._ranks.lanes,
         ran_s=ran_s,
     )
 
@@ -92,7 +91,7 @@ def prepared_from(context, given, chosen, before):
     if len(chosen.times) > 1:
         plan.notes["alternatives"] = [_way(*one, at == chosen.at) for at, one in enumerate(chosen.times)]
     plan.notes["planning"] = _spending(chosen.spending, given, before, plan)
-    if context.rank == 0 and context._dry_run is None:
+    if context.rank == 0:
         spent = units.seconds(chosen.spending.spent_s)
         log("INFO", "%s Planning took %s beyond compiling.", lambda: sentence(plan, "runs"), spent)
     if given.block:
@@ -131,17 +130,16 @@ def python_plan(context, given, prepared, ranked, rate, *, considered, whole):
         rate,
         ranks=prepared.context.size,
         threads=request_of(given.choices, context.threads).threads,
-        cpus=None if context._dry_run is not None else context.share,  # where the ranks are not here
         machine=context._core.machine(),
         choices=prepared.choices,
         fixed=given.choices,
         whole=whole,
     )
     count_copies(given, prepared.on_one_rank, plan)
-    if context._dry_run is not None and context._dry_run.all_ranks:
-        simulate_all(context, prepared.problem, ranked[0].plan, rate, plan)
-    if context._dry_run is None:
-        plan.notes["placed"] = {"topology": _core.topology(), "cpus": context.cpus[: plan.threads]}
+    context._ranks.run(
+        lambda: placed(plan, context),
+        lambda calls: calls.all_ranks and simulate_all(context, prepared.problem, ranked[0].plan, rate, plan),
+    )
     return plan
 
 
@@ -177,8 +175,8 @@ def _way(alternative, time_s, bringing_s, taken):
 def warn_of_unused_threads(context, there, plan):
     """On rank 0, where a plan has more lanes than a rank has CPUs and threads of its context."""
     cpus = len(_core.allowed_cpus())
-    if plan.threads > max(there.threads, cpus) and context.rank == 0 and context._dry_run is None:
-        warn(f"{plan.threads} threads are more than the {cpus} CPUs allowed here: the run is slower")
+    if plan.threads > max(there.threads, cpus):
+        context._ranks.warn(f"{plan.threads} threads are more than the {cpus} CPUs allowed here: the run is slower")
 
 
 def count_copies(given, on_one_rank, plan):

@@ -117,7 +117,10 @@ class StepRows:
 
     def move(self, rows, back):
         """Copy rows to where the time steps find them, or `back`; collective. A rank has the same part of both."""
-        for name, row in rows.items() if self.context._dry_run is None else ():
+        self.context._ranks.run(lambda: self._move(rows, back), lambda calls: None)
+
+    def _move(self, rows, back):
+        for name, row in rows.items():
             whole, part = self.whole[name], self.given[name]
             if isinstance(whole, Field):
                 self.context._moves(whole._storage.relayout_rows, part._storage)

@@ -11,7 +11,6 @@ import types
 import numpy as np
 
 from tilewave import _core
-from tilewave.context.collective import where
 from tilewave.errors import ConfigError, KernelError
 from tilewave.field.create import field
 from tilewave.nest.batch import ONCE, WHERE
@@ -32,9 +31,9 @@ def report_arguments(ready, core, after_s):
         "on_one_rank": ready.on_one_rank,
         "stored": tuple(ready.stored),
         "recorded": ready.visited[0].recorded if ready.visited else None,
-        "results": results_of(ready.reductions, core)
-        if ready.context._dry_run is None
-        else ready.context._dry_run.calls.results(ready.reductions.asked, where()),
+        "results": ready.context._ranks.run(
+            lambda: results_of(ready.reductions, core), lambda calls: calls.results(ready.reductions.asked)
+        ),
         "loops": loops,
         "steps": None if ready.loops.steps is None else len(range(*loops[ready.problem.nest.time])),
         "inner_points": ready.loops.inner_points,
@@ -52,12 +51,13 @@ def results_of(reductions, core):
     return reductions.results([(r.any, r.at, r.bytes) for r in core.reduced])
 
 
-def planned(nest, ready):
-    """What the core's report of a run would be, in a dry run: it takes what is predicted."""
-    time_s, points = ready.plan.predicted.time_s, ready.sweep.points
-    ready.context._dry_run.calls.add(f"nest {nest.name}", time_s, ready.plan, ready.arrays.values())
+def planned(ready, calls):
+    """What a run would give, of which only the plan is wanted: it takes what is predicted."""
+    yield from ()
+    time_s, plan = ready.plan.predicted.time_s, ready.sweep.plan
+    calls.add(f"nest {ready.problem.nest.name}", time_s, ready.plan, ready.arrays.values())
     ranks = 1 if ready.on_one_rank else ready.context.size
-    return report_of(time_s, points, plan=ready.sweep.plan, ranks=ranks, threads=ready.sweep.plan.lanes, call_s=time_s)
+    return report_of(time_s, ready.sweep.points, plan=plan, ranks=ranks, threads=plan.lanes, call_s=time_s), 0.0
 
 
 def report_of(time_s, points, **others):
@@ -84,7 +84,8 @@ def run_bound(ready, begun):
     -------
     (the core's report, seconds of giving fields back after the run)
     """
-    core, after_s = yield from _run_alone(ready, begun)
+    run, plan = functools.partial(_run_alone, ready, begun), functools.partial(planned, ready)
+    core, after_s = yield from ready.context._ranks.run(run, plan)
     if ready.problem.nest.updates:
         combine(ready)
     if ready.visited:
@@ -94,8 +95,6 @@ def run_bound(ready, begun):
 
 def _run_alone(ready, begun):
     nest, context, after_s = ready.problem.nest, ready.context, 0.0
-    if context._dry_run is not None:
-        return planned(nest, ready), 0.0
     if ready.on_one_rank:
         core, after_s = yield from run_on_one_rank(nest, ready, begun)
     else:

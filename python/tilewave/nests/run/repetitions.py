@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tilewave.context.collective import where
 from tilewave.errors import ERRORS
 from tilewave.nests.chain.report import ChainReport, joined
 from tilewave.nests.run.execute import results_of, run_bound
@@ -127,15 +126,18 @@ def _with_text(error, text):
     return other
 
 
-def planned(body, times):
-    """Return so many repetitions in a dry run: each nest takes what is predicted for it by itself."""
-    calls, all_s = body.readies[0].context._dry_run.calls, 0.0
+def planned(request, calls):
+    """Return the repetitions of which only the plans are wanted: each nest takes what is predicted for it alone."""
+    yield from ()
+    body, until, all_s = request.body, request.until, 0.0
+    times = until.planned(calls.decisions, request.times) if until else request.times
     for ready in body.readies:
         all_s += (time_s := times * ready.plan.predicted.time_s)
         name = f"nest {ready.problem.nest.name}"
         calls.add(name, time_s, ready.plan, [array for each in body.readies for array in each.arrays.values()])
-    found = [calls.results(ready.reductions.asked, where()) for ready in body.readies]
-    return Ran(lambda: found, tuple(times * ready.sweep.points for ready in body.readies), all_s)
+    found = [calls.results(ready.reductions.asked) for ready in body.readies]
+    ran = Ran(lambda: found, tuple(times * ready.sweep.points for ready in body.readies), all_s)
+    return ChainReport(request, body, ran, times, [joined(found)] if until else [], all_s)
 
 
 def repeated(context, request, begun):
@@ -152,15 +154,16 @@ def repeated(context, request, begun):
     -------
     ChainReport
     """
+    run, plan = functools.partial(repeated_here, context, request, begun), functools.partial(planned, request)
+    return context._ranks.run(run, plan)
+
+
+def repeated_here(context, request, begun):
+    """As `repeated`, on ranks that are here."""
     body, times, points, until = request.body, request.times, request.points, request.until
     ran, done, history, ended = None, 0, [], False
     if until:
         until.ended = False
-    if dry_run := context._dry_run:
-        done = until.planned(dry_run.calls.decisions, times) if until else times
-        ran = planned(body, done)
-        history = [joined(ran.results())] if until else []
-        ended = True
     while done < times and not ended:
         left = times - done
         count = 1 if points else min(request.every - done % request.every, left) if until else left
@@ -175,5 +178,4 @@ def repeated(context, request, begun):
     if points is not None:
         points.finish(context, done)
     ran = ran or Ran(lambda: [{} for _ in body.plans], (0,) * len(body.plans), nests_s=(0.0,) * len(body.plans))
-    call_s = ran.time_s if dry_run else time.perf_counter() - begun
-    return ChainReport(request, body, ran, done, history, call_s)
+    return ChainReport(request, body, ran, done, history, time.perf_counter() - begun)
