@@ -71,7 +71,7 @@ class PlannedScript:
 
     @property
     def longest(self) -> Any:
-        """The plan of the call that takes most; None where no call has one that can be explained."""
+        """The plan of the call that takes most of those with one; None where no call has one."""
         planned = [call for call in self.calls if call.plan is not None]
         return max(planned, key=lambda call: call.time_s).plan if planned else None
 
@@ -123,12 +123,12 @@ def plan_script(
         except Endless as end:
             ended = f"the loop at {end} does not end by values that are not known"
         except (Exception, KeyboardInterrupt) as error:
-            if not launch.calls:
+            if not launch.calls.predicted:
                 raise
             text = " ".join(str(error).split())
             ended = f"{_line_of(error, script)} raised {type(error).__name__}{text and f': {text}'}"
     own_s = time.perf_counter() - begun - launch.calls.inside_s
-    if not launch.calls:
+    if not launch.calls.predicted:
         how = f"{script} {ended.replace('it ended', 'ended')}" if ended else f"{script} ended"
         raise ConfigError(f"{how} and called nothing that can be planned: runs of nests, matrices, solvers")
     return PlannedScript(launch, own_s, ended)
@@ -184,13 +184,12 @@ def text(found: PlannedScript, explained: bool = True) -> str:
         lines.append(f"Its network: {launch.machine.network}.")
     lines += ["", *_table(found), "", *totals(found), *_simulated(found), *_assumed(found)]
     if explained and hasattr(found.longest, "explain"):
-        lines += ["", "The call that takes most:", found.longest.explain()]
+        lines += ["", "Of the calls with a plan, the one that takes most:", found.longest.explain()]
     return "\n".join(lines)
 
 
 def _table(found):
-    calls = list(found.calls)
-    known = [call for call in calls if call.known]
+    calls, known = list(found.calls), found.calls.predicted
     unit, each = units.column([call.time_s / call.count for call in known], units.TIMES)
     of_all, sums = units.column([call.time_s for call in known], units.TIMES)
     times = {id(call): (a, b) for call, a, b in zip(known, each, sums, strict=True)}
@@ -213,13 +212,19 @@ def totals(found: PlannedScript) -> list[str]:
     lanes = found.launch.ranks * found.calls.threads
     arrays = found.calls.peak_bytes
     return [
-        f"time        {units.seconds(found.time_s)}: {units.seconds(found.calls.time_s)} in calls, "
+        f"time        {units.seconds(found.time_s)}: {units.seconds(found.calls.time_s)} in calls{without(found)}, "
         f"{units.seconds(found.own_s)} in the script itself, as it took here",
         f"core-hours  {units.number(found.core_s / 3600)}: {units.count(found.launch.ranks, 'rank')} x "
         f"{units.count(found.calls.threads, 'lane')}{'' if lanes > 1 else ', one CPU'}",
         f"memory      {units.size(found.memory_bytes)} a rank: {units.size(arrays)} of fields, matrices and staging, "
         f"{units.size(BASE_BYTES)} of Python and MPI; NumPy arrays of the script are not counted",
     ]
+
+
+def without(found: PlannedScript) -> str:
+    """Return how many lines of the table have no time, as a part of a sentence; empty where all have one."""
+    unknown = len(found.calls) - len(found.calls.predicted)
+    return f", without {units.count(unknown, 'line')} not predicted" if unknown else ""
 
 
 def _simulated(found):
@@ -242,8 +247,7 @@ def _assumed(found):
         more = f", and {len(names) - MOST_NAMES} more" if names[MOST_NAMES:] else ""
         lines.append(f"  Not known before the program runs: {'; '.join(names[:MOST_NAMES])}{more}.")
     lines.append(
-        "  Not predicted: planning and compiling at the first call of each nest (about 0.1 s), filling fields and "
-        "moving them between layouts, exchanges of halos by themselves, allreduce and buffered sends, gathering "
-        "values, files."
+        "  Not predicted: planning and compiling at the first call of each nest (about 0.1 s), filling new fields and "
+        "matrices, moving them between layouts, and the lines that say so."
     )
     return ["", "Assumed, and not predicted:", *lines]

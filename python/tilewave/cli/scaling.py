@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilewave import files, units
+from tilewave.cli.plan_script import without
 from tilewave.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -70,7 +71,10 @@ def text(found: Sequence[PlannedScript], kind: str) -> str:
     lines = [f"Predicted {kind} scaling; nothing was run.", ""]
     lines += ["  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in rows]
     same = "the same work on all" if kind == "strong" else "a script that gives each rank as much work, by tw.size"
-    lines += ["", f"Times are of the calls. Efficiency is against {found[0].launch.ranks} ranks, of {same}."]
+    lines += [
+        "",
+        f"Times are of the calls{without(found[0])}. Efficiency is against {found[0].launch.ranks} ranks, of {same}.",
+    ]
     samples = {f"{what}: {sample}": None for one in found for what, sample in one.calls.samples.items()}
     lines += [f"Simulated of {sample}." for sample in samples if not sample.endswith(": all ranks")]
     lines += [f"{one.launch.ranks} ranks: the script ended early: {one.ended}." for one in found if one.ended]

@@ -15,7 +15,7 @@ from tilewave.context.collective import call_here, where
 from tilewave.context.unknown_values import Decisions, Unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     R = TypeVar("R")
 
@@ -23,10 +23,15 @@ if TYPE_CHECKING:
 LEFT_OUT = ("tw.Field.save", "tw.linalg.Matrix.save", "tw.measure", "tw.checkpoint", "tw.resume")
 #: Those whose values are not known: an array of zeros in one element's memory is returned, as large as the real one.
 ARRAYS = ("tw.Field.gather", "tw.TimeBuffer.gather", "tw.linalg.Matrix.gather")
+#: Ranks of which all messages of one pattern or exchange are simulated.
+MOST_RANKS = 256
 #: Of a field that a dry run fills with its values, as tables are looked up while rates are measured.
 MOST_FILLED_BYTES = 64 << 20
-#: Those whose time is not predicted, unless something within them is.
-MOVES = (*LEFT_OUT, *ARRAYS, "tw.load", "tw.Field.__getitem__", "tw.linalg.Matrix.redistribute", "tw.Schedule.run")
+#: Those that prepare others and agree: no line of the table, unless something within them is predicted.
+PREPARE = (
+    *("tw.barrier", "tw.bind", "tw.chain", "tw.field", "tw.schedule", "tw.Schedule.load", "tw.linalg.matrix"),
+    *("tw.linalg.plan_matmul", "tw.multigrid.Poisson", "tw.multigrid.Poisson.plan"),
+)
 
 
 @dataclasses.dataclass
@@ -44,7 +49,7 @@ class PlannedCall:
     time_s : float
         Predicted, of all of them.
     plan : Plan, MatmulPlan, FactorPlan or None
-        Of the part that takes most.
+        Of the part that takes most of those with a plan.
     known : bool
         Whether the time is predicted.
     """
@@ -97,6 +102,11 @@ class PlannedCalls:
         return len(self._calls)
 
     @property
+    def predicted(self) -> list[PlannedCall]:
+        """Those whose time is predicted."""
+        return [call for call in self if call.known]
+
+    @property
     def time_s(self) -> float:
         """Predicted seconds of all calls."""
         return sum(call.time_s for call in self)
@@ -121,7 +131,7 @@ class PlannedCalls:
         return self.noted(name, made)
 
     @interrupts.keeps
-    def noted(self, name: str, make: Callable[[], R]) -> R:
+    def noted(self, name: str, make: Callable[[], Any] = lambda: None) -> Any:
         """Return what `make` gives for a call from a line of the script; what it calls itself belongs to it."""
         if self._now is not None:
             return make()
@@ -132,7 +142,7 @@ class PlannedCalls:
         self._now = known or PlannedCall(place, name)
         try:
             made = make()
-            if known is not None or self._now.known or name in MOVES:
+            if known is not None or self._now.known or name not in PREPARE:
                 self._calls[place, name] = self._now
                 self._now.count += 1
             return made
@@ -151,12 +161,25 @@ class PlannedCalls:
         call.time_s += time_s
         if what not in call.what:
             call.what.append(what)
-        if time_s > call.most_s:
-            call.most_s, call.plan = time_s, plan
         if plan is None:
             return
+        if time_s > call.most_s:
+            call.most_s, call.plan = time_s, plan
         beyond = (plan.memory_bytes or 0) - sum(bytes_of(array) for array in {id(a): a for a in arrays}.values())
         self.peak_bytes = max(self.peak_bytes, self.held_bytes + max(beyond, 0))
+
+    def exchanges(self, fields: Sequence[Any], axes: int) -> None:
+        """Note an update of halos: it takes what its messages do, of all ranks where these are few."""
+        context, halos = fields[0].context, [(each._storage.layout, each.dtype.itemsize) for each in fields]
+        ranks = context.size
+
+        def add():
+            if ranks <= MOST_RANKS:
+                schedules = [_core.halo_update(halos, rank, ranks, axes) for rank in range(ranks)]
+                machine = context._core.machine()
+                self.add("exchange", _core.predict(schedules, machine, _core.KernelRate(), record=False).time_s, None)
+
+        self.noted("tw.exchange", add)
 
     def holds(self, array: Any) -> None:
         """A field or a matrix that has been made: its memory counts until it is gone."""
@@ -185,9 +208,10 @@ class PlannedCalls:
         self.decisions.unknown.setdefault(f"{where()}: {what}")
         return np.broadcast_to(np.zeros((), dtype), tuple(shape))
 
-    def results(self, asked: Iterable[str]) -> dict[str, Unknown]:
-        """Reductions that are not known."""
-        return {name: self.unknown(f"reduction {name!r}") for name in asked}
+    def place(self, dims: int, what: str) -> tuple[int, ...]:
+        """A place that is not known: the first, as values of arrays are 0."""
+        self.decisions.unknown.setdefault(f"{where()}: {what}")
+        return (0,) * dims
 
 
 def bytes_of(array: Any) -> int:

@@ -37,6 +37,9 @@ class RanksHere:
 
     call = staticmethod(call_here)
 
+    def exchanges(self, fields: Any, axes: int) -> None:
+        """Halos of fields are about to be updated, along so many axes at once."""
+
     def holds(self, array: Any) -> None:
         """A field or a matrix that has been made."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewave import _core, units
 from tilewave.context import collective, interrupts
@@ -95,9 +95,9 @@ class Exchange:
     """
 
     def __init__(
-        self, fields: Sequence[Field], context: Context, core: _core.HaloUpdate, boundary: str | complex | None = None
+        self, fields: Sequence[Field], context: Context, core: Any, boundary: str | complex | None, axes: int
     ) -> None:
-        self._fields, self._context, self._core = fields, context, core
+        self._fields, self._context, self._core, self._axes = fields, context, core, axes
         self._ends = [(each, each._boundary if boundary is None else boundary) for each in fields if each._ends]
         self._run = core.run  # looked up once: of small halos that is much of the time
 
@@ -145,12 +145,14 @@ class Exchange:
         brought back first.
         """
         self._context._together(self._core.start)
+        self._context._ranks.exchanges(self._fields, self._axes)
         return self
 
     @interrupts.keeps
     def run(self) -> None:
         """`start` and `wait` in one."""
         self._context._together(self._run)
+        self._context._ranks.exchanges(self._fields, self._axes)
         if self._ends:
             self._fill()
 
@@ -225,6 +227,7 @@ def exchange(
     try:
         if wait is not False and start is not False:  # whatever they are: all ranks get the error
             context._together(_core.run_exchange, context._core, storages, axes, error, name)
+            context._ranks.exchanges(fields, axes)
             for field in fields:
                 if field._ends:
                     fill_ends(field, field._boundary if boundary is None else boundary)
@@ -233,7 +236,10 @@ def exchange(
         core = context._together(_core.start_exchange, *given)
     finally:
         lock.release()
-    return Exchange(fields, context, core, boundary)
+    made = Exchange(fields, context, core, boundary, axes)
+    if start is not False and not error:
+        context._ranks.exchanges(fields, axes)
+    return made
 
 
 def _looked_at(fields, corners, wait, start, boundary, context):

@@ -220,7 +220,8 @@ class Poisson:
             self._cycle.start_compiling(
                 [taken, (bodies.hand_over(dims), {"x": f, "u": u, "shift": self.dtype.type(0).item()})]
             )
-        size = self._take_right_side(f)
+        self._take(self._levels[0].f, f)
+        size = self._size_of_right_side()
         u = self._levels[0].u
         u.fill(0.0)
         if x0 is not None:
@@ -273,7 +274,8 @@ class Poisson:
         """
         r = given.of_shape("r", r, self.shape, self.dtype)
         yield ""
-        self._take_right_side(r)
+        self._take(self._levels[0].f, r)
+        self.context._ranks.run(self._size_of_right_side, lambda calls: None)
         self._levels[0].u.fill(0.0)
         self._chain("precondition", self._cycle.nests_of_cycle).run()
         return self._handed_over(self._levels[0].u)
@@ -384,10 +386,9 @@ class Poisson:
     def _take(self, into, values):
         run(bodies.take(len(self.shape), bool(self._mask)), f=into, given=values, **self._mask, **self._cycle.on)
 
-    def _take_right_side(self, f):
-        """Its 2-norm."""
+    def _size_of_right_side(self):
+        """Its 2-norm, which must be a number that allows to solve."""
         into, cells = self._levels[0].f, math.prod(self.shape)
-        self._take(into, f)
         size = float(reduce_functions.norm(into))
         if not LEAST_NORM <= size <= MOST_NORM and (most := float(reduce_functions.norm(into, math.inf))) != 0:
             if not math.isfinite(most):

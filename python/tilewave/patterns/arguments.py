@@ -208,28 +208,32 @@ class Call:
         core.keep, core.where, core.function = not self.start, collective.where(), self.context._doing
         core.error = encodable(f"{self.name}: {self.error}") if self.error else ""
         if self.error:
-            return self._start(memory)
-        return self.context._ranks.run(lambda: self._start(memory), lambda calls: self._planned(calls, memory))
+            return self._started(memory)
+        return self.context._ranks.run(
+            lambda: self._started(memory), lambda calls: self._planned(memory, *simulated.planned(self, calls, memory))
+        )
 
-    def _planned(self, calls, memory):
-        columns = simulated.add(self, calls, memory)
+    def _planned(self, memory, columns, run):
+        if self.start:
+            run()
         if not (self.start and self.wait):
-            return self._start(memory)
+            return self._handle(memory, lambda core: simulated.PlannedPattern(core, run))
         if self.head is not None:
             self.allocate(columns)
         return self.outcome()
 
-    def _start(self, memory):
-        core = self.core
-        allocate = self.allocate if self.head is not None else None
-        handle = Handle(
-            self, self.context._together(_core.start_pattern, self.context._core, core, allocate, [memory, self])
-        )
+    def _started(self, memory):
+        handle = self._handle(memory)
         if self.start:
             return handle.wait() if self.wait else handle
         if self.explain and self.context.rank == 0:
             print(handle.explain())
         return handle
+
+    def _handle(self, memory, pattern=lambda core: core):
+        core, allocate = self.context._core, self.allocate if self.head is not None else None
+        given = core, self.core, allocate, [memory, self]
+        return Handle(self, pattern(self.context._together(_core.start_pattern, *given)))
 
 
 def _flag(name, value):

@@ -52,20 +52,18 @@ def send(
     """
     context = _given(context)
     try:
-        if _core.send_plain(context._core, M, dest, tag, limit_bytes, on_full, context):
+        if context._ranks.quick and _core.send_plain(context._core, M, dest, tag, limit_bytes, on_full, context):
             return
         number = number_of(M)
         matrix = view("send: M", M if number is None else number)
         if on_full not in ("wait", "raise"):
             raise ConfigError(f"send: on_full {shown(on_full)} was given; allowed: 'wait', 'raise'")
-        _core.send_buffered(
-            context._core,
-            matrix,
-            whole_number("send: dest", dest),
-            whole_number("send: tag", tag),
-            whole_number("send: limit_bytes", limit_bytes),
-            on_full == "wait",
-            context,
+        given = (
+            *(matrix, whole_number("send: dest", dest), whole_number("send: tag", tag)),
+            *(whole_number("send: limit_bytes", limit_bytes), on_full == "wait", context),
+        )
+        context._ranks.run(
+            lambda: _core.send_buffered(context._core, *given), lambda calls: calls.noted("tw.patterns.send")
         )
     finally:
         context._heart.done()
@@ -101,17 +99,18 @@ def receive(
     Not collective.
     """
     context = _given(context)
-    if wait:
+    if wait and context._ranks.quick:
         try:
             if _core.receive_plain(context._core, M, source, tag):
                 return M
         finally:
             context._heart.done()
     matrix = view("receive: M", M, written=True)
-    core = _core.start_receive(
-        context._core, matrix, whole_number("receive: source", source), whole_number("receive: tag", tag), [M, context]
+    given = matrix, whole_number("receive: source", source), whole_number("receive: tag", tag), [M, context]
+    handle = context._ranks.run(
+        lambda: ReceiveHandle(context, _core.start_receive(context._core, *given), M),
+        lambda calls: PlannedReceive(context, calls.noted("tw.patterns.receive"), M),
     )
-    handle = ReceiveHandle(context, core, M)
     return handle.wait() if wait else handle
 
 
@@ -123,18 +122,25 @@ class ReceiveHandle:
 
     def test(self) -> bool:
         """Move things on; True when the matrix is there."""
-        return self._guard(self._core.test)
+        return self._guard("test")
 
     def wait(self) -> Any:
         """Wait for the matrix and return it."""
-        self._guard(self._core.wait)
+        self._guard("wait")
         return self._result
 
     def _guard(self, call):
         try:
-            return call()
+            return getattr(self._core, call)()
         finally:
             self._context._heart.done()
+
+
+class PlannedReceive(ReceiveHandle):
+    """A receive where nothing is sent: it is over."""
+
+    def _guard(self, call):
+        return True
 
 
 def _given(context):

@@ -3,15 +3,46 @@
 import math
 
 from tilewave import _core, units
+from tilewave.context.planned_calls import MOST_RANKS
 from tilewave.patterns.matrix import rows_and_columns
 
-#: Messages of all ranks together that are simulated, about a second; and ranks.
-MOST_MESSAGES, MOST_RANKS = 200_000, 256
+#: Messages of all ranks together that are simulated, about a second.
+MOST_MESSAGES = 200_000
 
 
-def add(call, calls, memory):
-    """Note a call of a pattern in `PlannedCalls`: what all ranks take where they are few, else some of them, and the
-    ratio that the closed forms have. Returns the columns of all ranks together.
+class PlannedPattern:
+    """The core's pattern of a `Handle` where nothing is sent.
+
+    Parameters
+    ----------
+    core
+        The real one, which knows its plan.
+    run : function
+        Notes one more run.
+    """
+
+    def __init__(self, core, run):
+        self._core, self.start, self.run = core, run, run
+
+    def __getattr__(self, name):
+        return getattr(self._core, name)
+
+    def test(self):
+        """Return True: it is over."""
+        return True
+
+    def wait(self):
+        """Return at once."""
+
+
+def planned(call, calls, memory):
+    """What a call of a pattern takes: all ranks where they are few, else some of them, and the ratio that the closed
+    forms have.
+
+    Returns
+    -------
+    (int, function)
+        The columns of all ranks together; notes one run in `PlannedCalls`.
     """
     context = call.context
     machine, ranks = context._core.machine(), context.size
@@ -42,6 +73,11 @@ def add(call, calls, memory):
         closed = [_core.pattern_time(one, plan, machine) for one in (whole, part)]
         time_s *= closed[0] / closed[1]
         sample = f"{some} of {units.count(ranks, 'rank')}, then by the ratio of closed forms"
-    name = f"{call.kind} by {plan.algorithm}"
-    calls.noted(f"tw.patterns.{call.kind}", lambda: calls.add(name, time_s, None, sample=sample))
-    return columns * ranks
+
+    def run():
+        calls.noted(
+            f"tw.patterns.{call.kind}",
+            lambda: calls.add(f"{call.kind} by {plan.algorithm}", time_s, None, sample=sample),
+        )
+
+    return columns * ranks, run

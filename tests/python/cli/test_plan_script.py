@@ -16,6 +16,7 @@ from launches import TILEWAVE, ended
 from tilewave.cli import batch_file, commands, plan_script
 from tilewave.machine.machine import Curve, Link, Machine
 from tilewave.context import context as contexts, dry_run, unknown_values
+from tilewave.context.planned_calls import PlannedCalls
 
 SCRIPT = """\
 import sys
@@ -206,13 +207,13 @@ def test_all_calls_of_a_program_are_planned_and_none_is_run(tmp_path, monkeypatc
     path.write_text(WHOLE)
     found = planned(path, [], ranks, 2)
     assert found.ended == ""
-    by_line = {int(call.where.partition(":")[2]): call for call in found.calls}
+    by_line = {int(call.where.partition(":")[2]): call for call in found.calls.predicted}
     lines = WHOLE.splitlines()
-    counts = {lines[number - 1].strip(): call.count for number, call in by_line.items() if call.known}
+    counts = {lines[number - 1].strip(): call.count for number, call in by_line.items()}
     assert [*counts.values()][:8] == [1, 4, 1, 1, 5, 1, 1, 1], counts
     for start in ("tw.run(relax, A=A)", "bound.run", "C = tw.linalg.matmul", "L, F", "x, y", "z = tw.multi"):
         assert any(line.startswith(start) for line in counts), (start, counts)
-    assert all(call.time_s > 0 for call in found.calls if call.known)
+    assert all(call.time_s > 0 for call in by_line.values())
     runs = {lines[number - 1]: call.time_s / call.count for number, call in by_line.items()}
     assert runs["tw.chain([bound]).run(times=30, until={\"n\": 1e-3})"] > runs["    bound.run()"]
     assert found.calls.peak_bytes >= (40 * 50 * 8 + 60 * 8) // ranks
@@ -470,6 +471,107 @@ def test_patterns_are_simulated_with_all_ranks_or_some(tmp_path, ranks, some):
     assert all(call.known and call.time_s > 0 for call in found.calls)
     samples = set(found.calls.samples.values())
     assert len(found.calls.samples) == 4 and (samples == {"all ranks"}) == (not some), samples
+
+
+EVERY_KIND = """\
+import numpy as np
+import tilewave as tw
+
+@tw.nest
+def sweep(A, i, j): A[i, j] = 0.5 * (A[i-1, j] + A[i, j-1])
+@tw.nest
+def heat(u, t, i, j): u[t+1, i, j] = u[t, i, j] + 0.1 * (u[t, i-1, j] + u[t, i+1, j] - 2 * u[t, i, j])
+@tw.nest
+def cool(u, t, i, j): u[t+1, i, j] = 0.9 * u[t+1, i, j]
+@tw.nest
+def look_up(A, W, T, i, j): A[i, j] = A[i-1, j] + T[W[i, j]]
+@tw.nest
+def update(u, S, b, i, j):
+    u[b, i, j] = max(u[b, i-1, j], u[b, i, j-1])
+    S[i] = S[i] + u[b, i, j]
+@tw.nest
+def batch(D, S, b, i, j):
+    D[b, i, j] = min(D[b, i-1, j], D[b, i, j-1])
+    S[b] = D[b, i, j]
+@tw.nest
+def gather(V, T, k, s): V[k, s] = max(V[k-1, q] + T[q, s] for q in range(48))
+@tw.nest
+def pivot(D, k, i, j): D[i, j] = min(D[i, j], D[i, k] + D[k, j])
+@tw.nest
+def rows(w, u, t, i):
+    w[t // 5, i] = u[t, i]
+    u[t+1, i] = 0.5 * (u[t, i-1] + u[t, i+1])
+@tw.nest
+def coarse(c, u, i, j): c[i, j] = 0.25 * (u[2*i, 2*j] + u[2*i+1, 2*j])
+
+def make(*shape, **more):
+    return tw.field(shape or (48, 48), init=1.0, **more)
+
+A, B, u, n = make(halo=1), make(), make(), 48
+total = {"s": tw.norm("u")}
+tw.run(sweep, A=A)
+tw.run(heat, u=u, steps=9, periodic=("i", "j"))
+tw.run(heat, u=u, steps=9, inject={"u": ([(3, 4)], np.ones((9, 1)))}, record={"u": [(5, 6)]})
+tw.run(heat, u=u, steps=9, reduce=total, until={"s": 1.0})
+tw.run((heat, cool), u=u, steps=9)
+tw.run(look_up, A=A, W=np.zeros((n, n), int), T=np.ones(5))
+tw.run(update, u=make(4, n, n, dtype="i8"), S=make(n, dtype="i8"))
+tw.run(batch, D=tw.field((40, n, n), keep="window", init=lambda b, i, j: 1.0), S=make(40))
+tw.run(gather, V=make(), T=np.ones((n, n)))
+tw.run(pivot, D=B)
+tw.run(rows, w=make(4, n), u=make(n), steps=18)
+tw.run(coarse, c=make(24, 24), u=u)
+i, j = tw.run(sweep, A=A, reduce={"at": tw.argmax("A")}).results["at"]
+bound = tw.bind(heat, u=u, steps=3, reduce=total)
+bound.run()
+tw.chain([bound], record={"u": [(1, 1)]}).run(times=4)
+tw.chain([bound]).run(times=4, until={"s": 0.5}, every=2)
+A += 2 * B
+tw.exchange(A)
+halos = tw.exchange(A, start=False)
+for k in range(5): halos.run()
+tw.patterns.allreduce(np.ones(5))
+again = tw.patterns.broadcast(np.ones(5), start=False)
+for k in range(5): again.run()
+M = tw.linalg.matrix(np.eye(n))
+M @ M
+tw.linalg.lu(M).solve(np.ones(n))
+P = tw.multigrid.Poisson((32, 32), spacing=1.0)
+P.precondition(P.solve(np.ones((32, 32))))
+# not predicted
+tw.dot(B, B), B[i, j], tw.argmax(B)
+B.fill(0.0)
+B.copy()
+2 * M
+tw.linalg.norm(M)
+tw.patterns.send(np.ones(3), dest=0)
+tw.patterns.receive(np.ones(3), source=tw.size - 1)
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_every_kind_is_counted_or_said_to_be_unknown(tmp_path, ranks):
+    path = tmp_path / "kinds.py"
+    path.write_text(EVERY_KIND)
+    found = planned(path, [], ranks, 1)
+    assert found.ended == ""
+    text = EVERY_KIND.splitlines()
+    calls = {text[int(call.where.partition(":")[2]) - 1]: call for call in found.calls}
+    first, end = (next(k for k, line in enumerate(text) if line.startswith(start)) for start in ("tw.run(", "# not"))
+    prepares = ("bound =", "halos =", "again =", "M =", "P =")
+    assert [*calls] == [line for line in text[first:] if not line.startswith((*prepares, "#"))]
+    assert {line: call.known for line, call in calls.items()} == {line: text.index(line) < end for line in calls}
+    assert all(call.time_s > 0 for call in found.calls.predicted) or ranks == 1
+    assert calls["for k in range(5): halos.run()"].count == calls["for k in range(5): again.run()"].count == 5
+    report = plan_script.text(found)
+    assert f"without {len(found.calls) - len(found.calls.predicted)} lines not predicted" in report
+
+
+def test_a_call_has_the_plan_of_its_longest_part_with_one():
+    calls, plan = PlannedCalls(), tw.Plan((1, 1), 0, (4, 4), (1, 1))
+    calls.noted("tw.run", lambda: [calls.add("nest", 1.0, plan), calls.add("reduce", 2.0, None)])
+    (call,) = calls
+    assert call.plan is plan and call.time_s == 3.0 and call.what == ["nest", "reduce"]
 
 
 def test_a_simulation_says_what_it_has(script):

@@ -583,5 +583,5 @@ def dry(cell):
             how, why, *_ = cell.run(tw.Context())
         except tw.ConfigError as error:
             return "-", str(error)
-    counted = any(call.time_s > 0 and call.what[0].startswith("nest ") for call in launch.calls)
+    counted = any(call.time_s > 0 and call.what[0].startswith("nest ") for call in launch.calls.predicted)
     return (how, why) if counted else ("n", "no time is counted")

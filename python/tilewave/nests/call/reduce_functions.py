@@ -102,7 +102,10 @@ def _of_names_or_fields(function: Callable[P, Any]) -> Callable[P, Any]:
         yield ", ".join(f"field {each._number}" for each in fields) + norm_of
         r = Reduction(kind, "x", "y" if kind == "dot" else "", order)
         return first.context._ranks.run(
-            lambda: _value_of_fields(r, fields, storages), lambda calls: calls.unknown(f"{kind} of a field")
+            lambda: _value_of_fields(r, fields, storages),
+            lambda calls: (
+                calls.place(first.ndim, f"{kind} of a field") if r.is_place else calls.unknown(f"{kind} of a field")
+            ),
         )
 
     of_fields = collective(f"tw.{kind}")(functools.wraps(function)(of_fields))

@@ -32,7 +32,7 @@ def report_arguments(ready, core, after_s):
         "stored": tuple(ready.stored),
         "recorded": ready.visited[0].recorded if ready.visited else None,
         "results": ready.context._ranks.run(
-            lambda: results_of(ready.reductions, core), lambda calls: calls.results(ready.reductions.asked)
+            lambda: results_of(ready.reductions, core), functools.partial(unknown_results, ready)
         ),
         "loops": loops,
         "steps": None if ready.loops.steps is None else len(range(*loops[ready.problem.nest.time])),
@@ -49,6 +49,16 @@ def report_arguments(ready, core, after_s):
 def results_of(reductions, core):
     """Return what the core has reduced in a run, by name."""
     return reductions.results([(r.any, r.at, r.bytes) for r in core.reduced])
+
+
+def unknown_results(ready, calls):
+    """What a run that is only planned has reduced, by name."""
+    return {
+        name: calls.place(len(ready.ranges()), f"reduction {name!r}")
+        if r.is_place
+        else calls.unknown(f"reduction {name!r}")
+        for name, (r, _, _) in ready.reductions.asked.items()
+    }
 
 
 def planned(ready, calls):

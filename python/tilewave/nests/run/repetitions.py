@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from tilewave.errors import ERRORS
 from tilewave.nests.chain.report import ChainReport, joined
-from tilewave.nests.run.execute import results_of, run_bound
+from tilewave.nests.run.execute import results_of, run_bound, unknown_results
 
 
 class Ran(NamedTuple):
@@ -135,7 +135,9 @@ def planned(request, calls):
         all_s += (time_s := times * ready.plan.predicted.time_s)
         name = f"nest {ready.problem.nest.name}"
         calls.add(name, time_s, ready.plan, [array for each in body.readies for array in each.arrays.values()])
-    found = [calls.results(ready.reductions.asked) for ready in body.readies]
+    found = [unknown_results(ready, calls) for ready in body.readies]
+    if request.points:
+        request.points.finish(body.readies[0].context, times)
     ran = Ran(lambda: found, tuple(times * ready.sweep.points for ready in body.readies), all_s)
     return ChainReport(request, body, ran, times, [joined(found)] if until else [], all_s)
 
