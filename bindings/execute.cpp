@@ -38,5 +38,6 @@ void bind_execute(nb::module_& m) {
     nb::class_<Reduced>(m, "Reduced", "One number out of all values that points computed.")
         .def_prop_ro("any", &Reduced::any)
         .def_prop_ro("at", &Reduced::at)
+        .def("combine", &Reduced::combine, "other"_a, "Takes in the values of another one of the same kind: exactly.")
         .def_prop_ro("bytes", [](const Reduced& r) { return nb::bytes(r.bytes().data(), r.bytes().size()); });
 }

@@ -1,4 +1,5 @@
-// The fast paths, each declared once. Their names in TILEWAVE_WITHOUT, in errors and in Python are made from this list.
+// The fast paths, and the rewrites of calls, each declared once. Their names in TILEWAVE_WITHOUT, in errors and in
+// Python are made from this list.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -32,7 +33,11 @@ namespace tilewave {
     X(fused_nests, "tiles of a chain's nests in turn, over several repetitions, while their elements are in cache") \
     X(chain_layouts, "plans of a chain for which its arrays keep one layout") \
     X(straight_combines, "the last combination of a pattern writes where the result goes") \
-    X(in_transport, "exchanges of halos pack into the transport's memory")
+    X(in_transport, "exchanges of halos pack into the transport's memory") \
+    X(backwards, "time that runs backwards as time that runs forwards; refused without it") \
+    X(strides, "loops over the points of a stride alone; without it a condition keeps the others out") \
+    X(reductions, "values of points for `reduce=`, which no array has; refused without it") \
+    X(step_rows, "time steps that write one row together; without it each by itself")
 // clang-format on
 
 /// One of them.

@@ -263,7 +263,7 @@ class Nest:
         self.values = ()
         # Tables that a kernel writes: those of an `OrderFreeNest` or a `BatchNest`.
         self.written_tables = ()
-        # What `tilewave.nests.call.call_reductions` has made of reductions.
+        # What `tilewave.nests.rewrites.reductions` has made of reductions.
         self.known_reductions = {}
         # Updates whose order does not matter, of an `OrderFreeNest`; what `nests/rewrites/any_order.py` has found.
         self.updates = {}

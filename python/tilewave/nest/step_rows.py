@@ -133,7 +133,7 @@ def values_of(nest, name, times, scalars):
 
 
 def refuse_rows(nest):
-    """Refuse a nest that writes such arrays, where something else than `run` of one nest is asked for.
+    """Refuse a nest that writes such arrays among the works of a schedule.
 
     Raises
     ------
@@ -142,5 +142,5 @@ def refuse_rows(nest):
     for name, part in nest.rows.items():
         raise ConfigError(
             f"nest {nest.name!r} writes {name!r} at `{nest.source.text_of(part)}`, a row for several time steps; "
-            "allowed with such an array: tilewave.run, plan and schedule of one nest, with steps="
+            "allowed with such an array: tilewave.run, bind, plan and schedule of the nest, with steps="
         )

@@ -13,7 +13,6 @@ from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
 from tilewave.nests.call.arguments import as_numbers
 from tilewave.nests.plan.prepare import prepare
-from tilewave.nests.rewrites.step_rows import prepared_rows
 from tilewave.schedule.running import repetitions
 from tilewave.schedule.schedule import Schedule
 from tilewave.timeline.parts import Parts, Predicted, Simulated
@@ -83,15 +82,13 @@ def schedule(
     else:
         loops = Loops(over, reverse, steps, periodic=periodic)
         arguments = as_numbers(nest, arguments, copies=True)
-        if getattr(nest, "rows", None):
-            ready = yield from prepared_rows(nest, context, loops, arguments, None, plan, planning)
-        else:
-            ready = yield from prepare(nest, context, loops, plan, False, arguments, None, planning=planning)
+        ready = yield from prepare(nest, context, loops, plan, False, arguments, None, planning=planning)
     return schedule_of(ready, 1 if ready.on_one_rank else context.size)
 
 
 def schedule_of(ready, ranks):
     """The schedule of a run that is ready, of all ranks; local."""
+    ready = ready.longest or ready
     problem, plan = ready.sweep.problem, ready.sweep.plan
     cores = {rank: _core.nest_schedule(problem, plan, rank, ranks) for rank in range(ranks)}
     arrays = [(view.array, None, ready.dtypes[view.array]) for view in ready.problem.nest.views]

@@ -3,6 +3,7 @@
 Paths of messages and of the executor: tests/cpp/patterns/fast_paths_test.cpp.
 """
 
+import contextlib
 import itertools
 import re
 from pathlib import Path
@@ -86,6 +87,25 @@ def test_the_environment_switches_off_what_it_names(monkeypatch):
     monkeypatch.setenv("TILEWAVE_WITHOUT", "window")
     with pytest.raises(tw.ConfigError, match="no fast path is called 'window'; allowed, .*: windows, rows_together"):
         tw.Context()
+
+
+def test_rewrites_that_are_off():
+    """Each call is refused, or runs in a plainer way, bit for bit."""
+    adjoint = tw.nest_from("def adjoint(u, t, i):\n    u[t-1, i] = 0.5 * u[t, i+1]\n")
+    for name, nest, more in (
+        ("backwards", adjoint, {"steps": 3, "reverse": ("t",)}),
+        ("reductions", heat, {"steps": 3, "reduce": {"most": tw.max("u")}}),
+    ):
+        for without in ("", name):
+            there = context(without)
+            u = tw.field((9,) * (len(nest.indices) - 1), context=there)
+            with pytest.raises(tw.ConfigError, match=f"leave '{name}' out") if without else contextlib.nullcontext():
+                tw.run(nest, u=u, **more, context=there)
+    A, B = np.arange(21.0), np.zeros(21)
+    every = tw.nest_from("def every(B, A, i):\n    B[i] = 2.0 * A[i]\n")
+    for without, points in (("", 7), ("strides", 19)):
+        assert tw.run(every, A=A, B=B, over={"i": (1, 20, 3)}, context=context(without)).points == points
+        assert B.tolist() == [2.0 * i * (i % 3 == 1) for i in range(21)]
 
 
 def test_plans_say_what_is_off():

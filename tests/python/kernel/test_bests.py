@@ -9,7 +9,7 @@ import pytest
 
 import tilewave as tw
 from test_wide_rows import BODIES, addresses, change, words
-from tilewave.nests.call import call_reductions as reductions
+from tilewave.nests.rewrites import reductions
 from tilewave.kernel.compile import ROW, ROWS, compile_kernel
 from tilewave.kernel.rows.bests import Best
 from tilewave.kernel.types.values import worst

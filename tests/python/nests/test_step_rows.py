@@ -1,5 +1,6 @@
 """Arrays with a row for several time steps that a nest writes, `w[t // k, i]`: plain loops, bit for bit."""
 
+import math
 
 import numpy as np
 import pytest
@@ -80,12 +81,10 @@ def test_refused_on_every_rank(ranks):
 
     refused("`t // 3` is 5 at t=15, which array 'w' of shape (5, 6, 6) has no row for; allowed: -5 to 4", steps=16)
     refused("steps= was not given", steps=None)
-    refused("reduce= was given", steps=3, reduce={"most": tw.max("u")})
-    refused("'u' keeps a rolling window only", steps=3, u=tw.scratch("f8"))
+    refused("where: argmax('u') is a place", steps=9, reduce={"where": tw.argmax("u")})
     refused("points of 'w' were given", steps=3, record={"w": [(0, 0, 0)]})
     refused("array 'w' has shape (6, 6), the nest gives it 3 subscripts", steps=3, rows=0)
-    refused("plan and schedule of one nest, with steps=", tw.bind, steps=3)
-    refused("plan and schedule of one nest, with steps=", tw.run, nest=(kept, kept), steps=3)
+    refused("5 at t=15, which array 'w' of shape (5, 6, 6) has no row", tw.run, nest=(kept, kept), steps=16)
     scaled = tw.nest_from("def scaled(u, w, t, i, j, *, k):\n    w[t // k, i, j] = u[t, i, j]\n")
     refused("k is 2.5; allowed: an int", nest=scaled, u=np.ones((3, 6, 6)), steps=3, k=2.5)
     refused("allowed: a divisor that is not 0", nest=scaled, u=np.ones((3, 6, 6)), steps=3, k=0)
@@ -144,3 +143,85 @@ def test_loops_in_the_body_that_compute_with_time():
         expected[t] = sum(now[q] + t for q in range(5) if t % 2 == 0)
         now *= 0.5
     assert np.array_equal(R.gather(), expected)
+
+
+summed = tw.nest_from(
+    "def summed(u, w, t, i, *, k, c=0.5):\n"
+    "    d = c * u[t, i] + 0.25 * u[t, i-1]\n    u[t+1, i] = d\n    w[t // k, i] += d\n"
+)
+beside = tw.nest_from("def beside(v, u, w, t, i, *, k):\n    v[t+1, i] = v[t, i] + u[t+1, i] * w[t // k, i]\n")
+N = 12
+
+
+def plain(u, w, steps, k, c=0.5, v=None, first=0):
+    """The loops of `summed`, and of `beside` where it has an array."""
+    seen = []
+    for t in range(first, first + steps):
+        d = c * u[1:] + 0.25 * u[:-1]
+        u[1:], seen = d, [*seen, *d]
+        w[t // k, 1:] += d
+        if v is not None:
+            v[...] = v + u * w[t // k]
+    return {"total": math.fsum(seen), "most": max(seen)}
+
+
+def start(rows=6):
+    rng = np.random.default_rng(2)
+    return rng.standard_normal(N), rng.standard_normal((rows, N))
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("without", ["", "step_rows"])
+def test_bound_and_in_a_chain(ranks, without):
+    """Other steps and scalars in each run: the rows are other ones, too."""
+    reduce = {"total": tw.sum("d"), "most": tw.max("d")}
+
+    def body(context):
+        u, w = start()
+        expected = u.copy(), w.copy()
+        given = {"u": tw.field((N,), "f8", u, context=context), "w": tw.field(w.shape, "f8", w, context=context)}
+        bound = tw.bind(summed, **given, steps=10, k=3, reduce=reduce, context=context)
+        for steps, scalars in ((None, {}), (7, {}), (None, {"k": 2, "c": 0.125}), (0, {}), (4, {"k": 4})):
+            results = bound.run(steps=steps, **scalars).results
+            right = plain(*expected, 10 if steps is None else steps, **{"k": 3, **scalars}) if steps != 0 else results
+            assert results == right, (steps, scalars)
+        v = tw.field((N,), "f8", 1.0, context=context)
+        tw.chain([bound, tw.bind(tw.nest_from("def add(v, u, i):\n    v[i] += u[i]\n"), v=v, u=given["u"])]).run(3)
+        for _ in range(3):
+            plain(*expected, 10, 3)
+        return [given[name].gather() for name in "uw"], expected
+
+    found, expected = results_of(ranks, 1, body, without=without)[0]
+    assert all(map(np.array_equal, found, expected))
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_beside_another_nest(ranks):
+    """Which reads the rows in the time step that has written them."""
+
+    def body(context):
+        u, w = start()
+        v = np.ones(N)
+        given = {name: tw.field(array.shape, "f8", array, context=context) for name, array in zip("uwv", (u, w, v))}
+        for steps in (7, 7, 4):
+            tw.run((summed, beside), **given, k=3, steps=steps, context=context)
+            plain(u, w, steps, 3, v=v)
+        return [given[name].gather() for name in "uwv"], (u, w, v)
+
+    found, expected = results_of(ranks, 1, body)[0]
+    assert all(map(np.array_equal, found, expected))
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_window_lasts_over_all_rows(ranks):
+    def body(context):
+        u, w = tw.scratch("f8", lambda i: 1.0 * i), tw.field((3, N), context=context)
+        bound = tw.bind(summed, u=u, w=w, steps=8, k=3, context=context)
+        for _ in range(2):  # each run begins anew
+            w.local[...] = 0
+            bound.run()
+        return w.gather()
+
+    right = np.zeros((3, N))
+    plain(np.arange(N) * 1.0, right, 8, 3)
+    assert np.array_equal(results_of(ranks, 1, body)[0], right)

@@ -7,7 +7,7 @@ from local_ranks import on_ranks, results_of
 
 import tilewave as tw
 from tilewave.context.context import Context
-from tilewave.nests.call import call_reductions as reductions
+from tilewave.nests.rewrites import reductions
 from tilewave.nests.points.points import Points
 from tilewave.nests.verify import plain_nest
 

@@ -246,7 +246,7 @@ class Call:
     fixed: bool = True  # whether the division among ranks is given where that is possible
     history: bool = False
     keywords: dict = dataclasses.field(default_factory=dict)  # of `tw.run`
-    repetitions: bool = False  # whether points are visited after each repetition, in place of each time step
+    repetitions: bool = False  # whether points and reductions are of each repetition, in place of each time step
 
     @property
     def bodies(self):
@@ -310,7 +310,6 @@ def call_of(kind, feature, door):
         values = np.arange(2.0 * STEPS).reshape(STEPS, 2)[: RUNS if door == "chain" else STEPS]
         values = values.astype("i8") if name in body.integers else values
         keywords |= {"inject": {name: (points, values)}, "record": {name: points}}
-        call.repetitions = door == "chain"
     elif feature == "window":
         call.body = kind.window or body.changed(windows=body.windows or body.written()[0])
         if call.body.written() == [call.body.windows] and not call.second and door != "schedule":
@@ -319,7 +318,7 @@ def call_of(kind, feature, door):
         keywords = {**REDUCED, "until": {"most": 0.0}}
     if timed:
         keywords["steps"] = STEPS
-    call.keywords = keywords
+    call.keywords, call.repetitions = keywords, door == "chain"
     return call
 
 
@@ -364,7 +363,7 @@ def plain(call, runs):
             each.clear()
         for number in range(steps or 0):
             t, ahead = (steps - number, -1) if back else (number, 1)
-            if "until" in keywords or len(bodies) > 1:  # such reductions are of the last time step
+            if "until" in keywords and not call.repetitions or len(bodies) > 1:  # they are of the last time step
                 seen.clear()
             for name in times & {n for body in bodies for n in body.written()}:
                 given[name][t + ahead,] = given[name][t,]

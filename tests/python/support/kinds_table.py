@@ -152,14 +152,14 @@ C++       -V    -V    .     .        -V      -V     .    .       -V     .      .
         "example": "`w[t // 3, i, j] = u[t, i, j]` beside `u[t+1, i, j] = ...`",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     y     y        y       y      y    y       -J     y      -K     -L    y    -J       -J
-bind      -L    -L    -L    -L       -L      -L     -L   -L      -L     -L     -L     x     -L   -L       -L
-chain     -L    -L    -L    -L       -L      -L     -L   -L      -L     -L     -L     -L    -L   -L       -L
-several   -L    -L    -L    -L       -L      -L     -L   -L      -L     -L     -L     -L    -L   -L       -L
-plan      y     y     y     y        y       y      y    y       -J     x      -K     x     y    -J       -J
-schedule  y     y     y     y        y       y      y    y       x      x      -K     x     y    x        x
-measure   y     y     y     y        y       y      y    y       -J     x      -K     x     x    -J       -J
-dry run   y     y     y     y        y       y      y    y       -J     y      -K     -L    x    -J       -J
+run       y     y     y     y        y       y      y    y       y      y      y      aU    y    y        y
+bind      y     y     y     y        y       y      y    y       y      y      y      x     y    y        y
+chain     aW    aW    aW    aW       aW      aW     aW   aW      aW     aW     aW     aW    y    aW       aW
+several   aU    aU    aU    aU       aU      aU     aU   aU      aU     aU     -C     aU    y    aU       aU
+plan      y     y     y     y        y       y      y    y       y      x      y      x     y    y        y
+schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
+measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
+dry run   y     y     y     y        y       y      y    y       y      y      y      aU    x    y        y
 C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
 """,
     },
@@ -225,24 +225,6 @@ REASONS = {
         "The tasks of a pivot have no place for it.",
         "`tw.sum(D)`, `tw.max(D)` after the run",
     ),
-    "J": (
-        "-",
-        "reduce= was given, and nest .* writes a row",
-        "The run has a part for each row, and a reduction is of one part.",
-        "`tw.sum(u)`, `tw.max(u)` after the run",
-    ),
-    "K": (
-        "-",
-        "keeps a rolling window only, and nest .* writes a row",
-        "The run has a part for each row, and a window would begin anew in each.",
-        '`keep="all"`',
-    ),
-    "L": (
-        "-",
-        "allowed with such an array: tilewave.run, plan and schedule of one nest",
-        "The run has a part for each row, which `tw.run`, `tw.plan` and `tw.schedule` know.",
-        "`tw.run`, or the rows in a nest of its own, of an array that keeps all time steps",
-    ),
     "M": (
         "-",
         "given tuple",
@@ -293,6 +275,12 @@ REASONS = {
         "each time step is a run",
         "Earlier time steps and tables that are copied are looked after between the nests.",
         "`tw.chain` where the time steps are equal",
+    ),
+    "W": (
+        "a",
+        "writes rows for several time steps",
+        "A run has a part for each row, and rows are copied between the parts.",
+        "",
     ),
     "X": (
         "a",

@@ -84,7 +84,7 @@ def fields_for_scratch(nest, arrays, context, steps):
         if isinstance(value, Scratch):
             if name in nest.tables or name not in nest.written:
                 raise ConfigError(f"array {name!r}: given scratch; allowed: where nest {nest.name!r} writes it")
-            axes = nest.axes[name][steps is not None and nest.axes[name][0] == nest.time :]
+            axes = nest.axes[name][steps is not None and nest.axes[name][0] == nest.indices[0] :]
             if missing := [index for index in axes if index not in longest]:
                 raise ConfigError(
                     f"array {name!r}: given scratch, and no other array has index {missing[0]!r}, "

@@ -10,20 +10,18 @@ from tilewave.errors import ConfigError
 from tilewave.field.field import Field
 from tilewave.kernel.compile import kernel_key
 from tilewave.nest.bounds import Loops, loop_bounds
-from tilewave.nest.changed import check_backwards, forwards, scalars_of, strided
 from tilewave.nest.inner_loops import extents_of
 from tilewave.nest.nest import Nest
-from tilewave.nest.step_rows import refuse_rows
 from tilewave.nest.timeless import without_time
 from tilewave.nest.unreached import check_reached
-from tilewave.nests.call import call_reductions
 from tilewave.nests.call.arguments import check_arrays, fields_for_scratch, split_arguments
 from tilewave.nests.call.operands import as_replicated, copies_of, memory_form, replicated_fields, tables_of
 from tilewave.nests.call.pivot import check_pivot
 from tilewave.nests.call.problem import box_of_loops, history_of, make_problem
 from tilewave.nests.call.step_blocks import block_of
-from tilewave.nests.rewrites.any_order import order_free
-from tilewave.nests.rewrites.batches import batch_of
+from tilewave.nests.rewrites import OF_BODIES, OF_LOOPS, rewritten
+from tilewave.nests.rewrites.backwards import check_backwards, scalars_of
+from tilewave.nests.rewrites.given_call import GivenCall
 from tilewave.plan.plan import Plan
 
 
@@ -72,7 +70,8 @@ class NestCall:
     scalars: dict
     captured: dict  # numbers from outside the body that its kernel is given when it runs
     tables: dict
-    reductions: object  # what `reductions.check` made of it
+    reductions: object  # what `rewrites.reductions` made of it
+    after: tuple  # what rewrites have to do behind a run
     reduce: dict
     threads: int
     off: int  # fast paths that are switched off
@@ -115,40 +114,35 @@ def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduc
     """The arguments as they are; local."""
     if not isinstance(nest, Nest):
         raise ConfigError(f"run: given {type(nest).__name__}; allowed: a function under @tilewave.nest")
-    refuse_rows(nest)
     arrays, scalars = split_arguments(nest, arguments)
     if nest.pivot:
         check_pivot(nest, arrays, loops, reduce)
-    nest, loops = strided(*forwards(without_time(nest, loops, arrays), loops, reduce), arrays, reduce)
+    nest = without_time(nest, loops, arrays)
     arrays = fields_for_scratch(nest, arrays, context, loops.steps)
     check_arrays(nest, arrays, context)
-    arrays = {
+    called = {
         name: np.asarray(value) if isinstance(value, np.ndarray) else value for name, value in arrays.items()
     }  # no subclass
-    check_backwards(nest, arrays, loops, reduce)
-    called, scalars = arrays, nest.bind_scalars({**scalars, **scalars_of(nest, loops)})
-    dtypes = {name: arrays[name].dtype for name in nest.arrays}
-    captured = {**nest.captured().values, **extents_of(nest, arrays)}
+    plan_loops = _extents_given(plan, choices)
+    call = GivenCall(nest, loops, context, called, reduce=reduce, plan_loops=plan_loops, halos=halos or {})
+    call = rewritten(call, OF_LOOPS)
+    nest, loops = call.nest, call.loops
+    check_backwards(nest, called, loops, reduce)
+    scalars = nest.bind_scalars({**scalars, **scalars_of(nest, loops)})
+    captured = {**nest.captured().values, **extents_of(nest, called)}
     if nest.numbers & {*nest.indices}:  # conditions may be on them
-        box = box_of_loops(nest, arrays, loops.steps, loops.periodic)
-        check_reached(nest, arrays, scalars, loops, loop_bounds(nest.indices, box, loops.over))
-    if not (halos or nest.pivot):
-        once = loops.steps is None and not loops.periodic and not reduce
-        extents = _extents_given(plan, choices)
-        if once and (batch := batch_of(nest, context, arrays, scalars, captured, loops, extents)):
-            nest, arrays, loops = batch.nest, batch.arrays, batch.loops
-        else:
-            nest, scalars = order_free(nest, context, arrays, scalars, captured, loops, reduce)
-        dtypes = {name: arrays[name].dtype for name in nest.arrays}
+        box = box_of_loops(nest, called, loops.steps, loops.periodic)
+        check_reached(nest, called, scalars, loops, loop_bounds(nest.indices, box, loops.over))
+    call = rewritten(dataclasses.replace(call, scalars=scalars, captured=captured), OF_BODIES)
+    nest, loops, arrays, dtypes, reductions = call.nest, call.loops, call.arrays, call.dtypes, call.reductions
     replicated = replicated_fields(nest, arrays, context, loops.steps)
     seen = {name: as_replicated(value) if name in replicated else value for name, value in arrays.items()}
     tables = tables_of(nest, seen)
-    reduced = call_reductions.check(nest, reduce, dtypes, scalars, captured)
     block = block_of(nest, arrays, loops, plan, choices)
     # However many blocks there are, one is prepared.
     key = NestKey(
-        kernel=kernel_key(reduced.nest, dtypes, scalars, fastmath, captured=captured),
-        reductions=tuple(reduced.for_core(())),
+        kernel=kernel_key(reductions.nest, dtypes, call.scalars, fastmath, captured=captured),
+        reductions=tuple(reductions.for_core(())),
         nest=nest.name if loops.inner_points == 1 else f"{nest.name} {loops.inner_points.bit_length()}",
         lines=nest.lines(),
         loops=(*dataclasses.replace(loops, steps=block).key(nest), "block") if block else loops.key(nest),
@@ -171,10 +165,11 @@ def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduc
         called=called,
         replicated=replicated,
         dtypes=dtypes,
-        scalars=scalars,
+        scalars=call.scalars,
         captured=captured,
         tables=tables,
-        reductions=reduced,
+        reductions=reductions,
+        after=call.after,
         reduce=reduce,
         threads=context.threads,
         off=context._off,

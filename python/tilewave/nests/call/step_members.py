@@ -10,14 +10,16 @@ from tilewave.field.create import Scratch
 from tilewave.field.field import Field
 from tilewave.nest.bounds import Loops, loop_directions
 from tilewave.nest.box import check_table
-from tilewave.nest.changed import check_backwards, forwards, strided
 from tilewave.nest.nest import Nest
 from tilewave.nest.parse import parse
-from tilewave.nest.step_rows import refuse_rows
 from tilewave.nest.timeless import timeless_reads, without_time
 from tilewave.nests.call.arguments import check_kind, lacks_array
-from tilewave.nests.call.call_reductions import require_reductions
 from tilewave.nests.call.problem import check_steps, depth_of, lacking_time, make_problem
+from tilewave.nests.rewrites import OF_LOOPS, rewritten
+from tilewave.nests.rewrites.backwards import check_backwards
+from tilewave.nests.rewrites.given_call import GivenCall
+from tilewave.nests.rewrites.reductions import require_reductions
+from tilewave.nests.rewrites.step_rows import StepRows, like_rows
 from tilewave.plan.fixed import refuse_choices
 
 #: Nests of which it is known whether the points of a time step are independent, at most; and those.
@@ -50,7 +52,7 @@ class Part:
     def simplest(self, off):
         """The choices of its plan. Where the points of a time step are independent, tiles need no order: other plans
         for a single step differ in nothing but short rows."""
-        arrays = {name: self.arguments[name] for name in self.nest.arrays}
+        arrays = like_rows(self.nest, {name: self.arguments[name] for name in self.nest.arrays})
         forms = [(name, type(value), value.shape, value.dtype.str) for name, value in arrays.items()]
         key = self.nest.signature(), repr((forms, self.loops.key(self.nest))), off
         if key not in _independent:
@@ -133,14 +135,13 @@ def _names(text):
         return []
 
 
-def parts_of(nests, loops, arguments, reduce):
+def parts_of(nests, context, loops, arguments, reduce):
     """What each nest is given; checked."""
     changed = []
     for (nest, own), reduced in zip(loops_of(nests, loops), reduce, strict=True):
-        refuse_rows(nest)
         lookups = timeless_reads(nest, own, arguments)
-        nest, own = forwards(without_time(nest, own, arguments), own, reduced)
-        changed.append((*strided(nest, own, {}, reduced), lookups, reduced))
+        call = rewritten(GivenCall(without_time(nest, own, arguments), own, context, {}, reduce=reduced), OF_LOOPS)
+        changed.append((call.nest, call.loops, lookups, reduced))
     if any(nest.backwards != changed[0][0].backwards for nest, *_ in changed):
         raise ConfigError(
             f"reverse={loops.reverse!r}: time runs backwards in some nests only; allowed: in all nests of a time step"
@@ -173,6 +174,10 @@ def parts_of(nests, loops, arguments, reduce):
             check_kind(nest, name, given[name])
         for name in nest.tables:
             check_table(nest, name, given[name].shape)
+        if nest.rows:
+            scalars = nest.bind_scalars({name: value for name, value in given.items() if name in nest.scalars})
+            StepRows(GivenCall(nest, own, context, given)).parts(0, int(loops.steps), scalars)
+        arguments_of, given = given, like_rows(nest, given)
         in_time = set(lacking_time(nest, given))
         check_steps(nest, {name: given[name] for name in nest.arrays}, int(loops.steps))
         places = [
@@ -186,11 +191,11 @@ def parts_of(nests, loops, arguments, reduce):
             for name, offset, node in lookups
         ]
         _check_reads(nest, [place for place in places if place[0] in everywhere], written)
-        again = frozenset(name for name in nest.written if name in written and name in in_time)
+        again = frozenset(name for name in nest.written if name in (written & in_time) - nest.rows.keys())
         check_backwards(nest, given, own, reduced)
         others = frozenset(name for other, *_ in changed if other is not nest for name in other.written)
         own = dataclasses.replace(own, steps=min(int(loops.steps), 1), again=again, stepwise=True, others=others)
-        parts.append(Part(nest, own, given, reduced))
+        parts.append(Part(nest, own, arguments_of, reduced))
         written |= set(nest.written)
     return parts
 

@@ -217,6 +217,8 @@ def why_no_schedule(bounds, readies):
         who = _called(bounds, k)
         if ready.on_one_rank:
             return f"{who} is computed by one rank"
+        if ready.parts:
+            return f"{who} writes rows for several time steps"
         if ready.visited:
             return f"{who} was bound with inject= or record="
         if ready.is_rewritten:

@@ -88,7 +88,7 @@ def _prepared(nests, context, loops, choices, fastmath, arguments, reduce, reque
     """Prepare a `TimeStep` for a call; part of a collective call."""
     error, parts, histories = None, [], {}
     try:
-        parts = parts_of(nests, loops, arguments, reduce)
+        parts = parts_of(nests, context, loops, arguments, reduce)
         histories = histories_of(parts)
     except BaseException as problem:
         error = problem

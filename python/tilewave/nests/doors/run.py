@@ -16,7 +16,6 @@ from tilewave.nests.chain.report import ChainReport
 from tilewave.nests.chain.several import run_several
 from tilewave.nests.plan.prepare import prepare
 from tilewave.nests.points.points import agreed_points, recorded_by_lanes
-from tilewave.nests.rewrites.step_rows import agreed_rows, prepared_rows, run_rows
 from tilewave.nests.run.execute import report_arguments, run_bound
 from tilewave.nests.run.report import Report
 from tilewave.nests.verify.check import copied
@@ -199,10 +198,6 @@ def _run(call, begun):
     if with_points:
         visited = yield from agreed_points(call.inject, call.record, (nest,), call.arguments, loops.steps)
     arguments = as_numbers(nest, call.arguments, copies=True)
-    if getattr(nest, "rows", None):
-        points = {**(call.inject or {}), **(call.record or {})}
-        found = yield from agreed_rows(nest, context, loops, arguments, reduce, points)
-        return (yield from run_rows(found, plan, fastmath, call.planning, visited, begun))
     ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce, planning=call.planning)
     if visited is not None:
         ready.visits(visited, by_lanes)
@@ -252,10 +247,7 @@ def plan(
     """
     loops = Loops(over, reverse, steps, periodic=periodic)
     arguments = as_numbers(nest, arguments, copies=True)
-    if getattr(nest, "rows", None):
-        ready = yield from prepared_rows(nest, context, loops, arguments, reduce, plan, planning)
-    else:
-        ready = yield from prepare(nest, context, loops, plan, False, arguments, reduce, planning=planning)
+    ready = yield from prepare(nest, context, loops, plan, False, arguments, reduce, planning=planning)
     arrays = ready.arrays.values()
     context._ranks.run(lambda: None, lambda calls: calls.add(f"nest {nest.name}, not run", 0.0, ready.plan, arrays))
     return ready.plan._copy()

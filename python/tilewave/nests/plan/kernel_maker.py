@@ -13,8 +13,8 @@ from tilewave.kernel.compile import compile_kernel, kernel_key, layouts_of, make
 from tilewave.kernel.rows.streams import Staggered
 from tilewave.kernel.scalars import Slot
 from tilewave.nest.dependences import row_is_apart
-from tilewave.nests.call.call_reductions import Reductions
 from tilewave.nests.call.operands import copies_of, operands_of
+from tilewave.nests.rewrites.reductions import Reductions
 from tilewave.plan.plan import Plan
 
 #: Those that some context still runs, of all nests. Nests that are defined again and again, as in a function, are

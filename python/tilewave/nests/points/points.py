@@ -129,6 +129,13 @@ def agreed_points(*given):
     error = points = None
     try:
         points = Points(*given)
+        inject, record, (nest,), *_ = given
+        if names := [name for name in nest.rows if name in (inject or {}) or name in (record or {})]:
+            raise ConfigError(
+                f"inject= or record=: points of {names[0]!r} were given, and nest {nest.name!r} writes a row of it for "
+                f"several time steps; allowed: points of other arrays, or the same call with ({nest.name},), a tuple "
+                "of one nest, whose time steps run one by one"
+            )
     except BaseException as problem:
         error = problem
     yield error or str(points)

@@ -1,10 +1,10 @@
 """Which updates of a call may be made in any order, by the types of their values and the memory that is given."""
 
+import dataclasses
 import re
 
 import numpy as np
 
-from tilewave import _core
 from tilewave.errors import ConfigError
 from tilewave.field.field import Field
 from tilewave.kernel.compile import find_types
@@ -30,12 +30,11 @@ COMBINED = {
 }
 
 
-def order_free(nest, context, arrays, scalars, captured, loops, reduce=None):
-    """The nest of a call with the updates whose order does not matter taken out, and its scalars; the given ones where
-    there are none.
-    """
-    if _core.without(context._off, "order_free"):
-        return nest, scalars
+def in_any_order(call):
+    """A call with the updates whose order does not matter taken out of its nest; None where there are none."""
+    nest, arrays, scalars, loops, reduce = call.nest, call.arrays, call.scalars, call.loops, call.reduce
+    if call.halos or nest.pivot or loops.inner or call.without("order_free"):
+        return None
     asked = reduce.values() if isinstance(reduce, dict) else ()  # others are refused where they are read
     texts = " ".join(text for r in asked for text in getattr(r, "texts", ()))
     updates = {
@@ -44,12 +43,12 @@ def order_free(nest, context, arrays, scalars, captured, loops, reduce=None):
         if _is_taken(nest, each, arrays, loops) and not re.search(rf"\b{name}\b", texts)
     }
     if not updates:
-        return nest, scalars
+        return None
     box = box_of_loops(nest, arrays, loops.steps, loops.periodic)
     bounds = loop_bounds(nest.indices, box, loops.over)
     if bounds.constraints:  # no loop has one last value
         updates = {name: each for name, each in updates.items() if each.op != "last"}
-    dtypes = {name: arrays[name].dtype for name in nest.arrays}
+    dtypes, captured = call.dtypes, call.captured
     slots = tuple(Slot.of(name, value) for name, value in {**scalars, **captured}.items())
     key = tuple(updates), tuple(dtypes.items()), slots, nest.code_signature()
     known = nest.known_order_free
@@ -60,14 +59,14 @@ def order_free(nest, context, arrays, scalars, captured, loops, reduce=None):
     free = known[key]
     # An updated array may be what ends the loops.
     if free is nest or not _has_the_box(free, arrays, loops, box):
-        return nest, scalars
+        return None
     lasts = {}
     for index, (low, high), step in zip(
         nest.indices, bounds.box, loop_directions(nest.indices, loops.reverse), strict=True
     ):
         if index in free.lasts:
             lasts[last_name(index)] = high - 1 if step > 0 else low
-    return free, {**scalars, **lasts}
+    return dataclasses.replace(call, nest=free, scalars={**scalars, **lasts}, after=(*call.after, combine))
 
 
 def _has_the_box(nest, arrays, loops, box):

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from tilewave import _core
 from tilewave.errors import ConfigError
 from tilewave.field.field import Field
 from tilewave.kernel.compile import find_types
@@ -33,18 +32,12 @@ MOST_BEFORE = 1 << 23
 INDEX_LIMIT = 2**30
 
 
-@dataclasses.dataclass
-class Batch:
-    """What takes the place of a call's arguments."""
-
-    nest: BatchNest
-    arrays: dict
-    loops: object
-
-
-def batch_of(nest, context, arrays, scalars, captured, loops, planned):
-    """The `Batch` of a call; None where it is none. `planned`: loops that a given plan is of, or 0."""
-    if _core.without(context._off, "batches") or not nest.written or nest.inner:
+def batched(call):
+    """A call as a batch of many problems; None where it is none."""
+    nest, context, arrays, loops = call.nest, call.context, call.arrays, call.loops
+    if loops.steps is not None or loops.periodic or call.reduce or call.halos or nest.pivot or call.without("batches"):
+        return None
+    if not nest.written or nest.inner:
         return None
     windows = {name for name in nest.written if isinstance(arrays[name], Field) and arrays[name].keep == "window"}
     in_order = any(None in dependence.vector for dependence in nest.dependences)
@@ -69,7 +62,7 @@ def batch_of(nest, context, arrays, scalars, captured, loops, planned):
     forms = tuple(tuple(tuple((factors, d) for factors, _, d in side) for side in sides) for sides in ranges)
     downwards = tuple(index in down for index in nest.indices[count:])
     made = BatchNest(nest, count, buffers, forms, downwards, lanes)
-    if planned not in (0, len(made.indices)) or not made.views:  # what has outer indices only bounds the loops
+    if call.plan_loops not in (0, len(made.indices)) or not made.views:  # what has outer indices only bounds the loops
         return None
     found = {name: arrays[name] for name in made.arrays if name in arrays} | memory
     for name in windows:
@@ -80,7 +73,7 @@ def batch_of(nest, context, arrays, scalars, captured, loops, planned):
     constants = [constant for sides in ranges for side in sides for _, constant, _ in side]
     found[BOUNDS] = np.array([*itertools.chain(*inner_box), *constants], np.int64)
     found[WHERE] = np.zeros(len(made.inner), np.int64)
-    if not _is_plain(nest, made, found, scalars, captured):
+    if not _is_plain(nest, made, found, call.scalars, call.captured):
         return None
     over = {index: bounds.box[k] for k, index in enumerate(made.outer)} | {
         index: ends for index, ends in (loops.over or {}).items() if index in made.outer
@@ -92,7 +85,7 @@ def batch_of(nest, context, arrays, scalars, captured, loops, planned):
         inner=tuple((index, *ends) for index, ends in zip(made.inner, inner_box, strict=True)),
         inner_points=_points(inner_box, ranges),
     )
-    return Batch(made, {name: found[name] for name in made.arrays}, loops)
+    return dataclasses.replace(call, nest=made, arrays={name: found[name] for name in made.arrays}, loops=loops)
 
 
 def _inner_ranges(bounds, count):

@@ -8,13 +8,13 @@ import numpy as np
 from tilewave import _core
 from tilewave.field.field import Field
 from tilewave.field.values import values_at
-from tilewave.nest.batch import ONCE
 from tilewave.nest.bounds import Loops
-from tilewave.nest.changed import as_given, scalars_of
-from tilewave.nests.call.call_reductions import Reductions
 from tilewave.nests.call.operands import copied, operands_of, tables_of
 from tilewave.nests.call.step_blocks import for_steps
 from tilewave.nests.plan.kernel_maker import core_kernel, unreduced_kernel
+from tilewave.nests.rewrites.as_given import ranges_as_given
+from tilewave.nests.rewrites.backwards import scalars_of
+from tilewave.nests.rewrites.reductions import Reductions
 from tilewave.plan.plan import Plan
 
 
@@ -51,6 +51,9 @@ class BoundNest:
     planned_for: object = None  # gives the plan, with what it is predicted to take, for another number of steps
     rate: object = None  # that the plan was chosen with: the core's MeasuredRate
     runs: object = None  # of equal calls so far: the core's RunsOfPlan
+    parts: object = None  # the `RowParts` that run in place of it, where it writes rows for several time steps
+    longest: object = None  # of these, the one that takes most time steps: a `BoundNest`
+    after: tuple = ()  # what rewrites have to do behind a run: they are given this
     make_unreduced: object = None  # gives the kernel for repetitions whose reductions nobody looks at, or None
 
     def core_kernel(self):
@@ -115,9 +118,9 @@ class BoundNest:
 
     def make_current(self, steps):
         """Prepare so many time steps, and take the arrays that a run copies as they are now; local."""
-        if self.steps is not None:
+        if self.steps is not None and not self.parts:
             self.sweep.prepare_steps(steps)  # another call may have had other steps since
-        if self.copies_arrays:
+        if self.copies_arrays and not self.parts:
             self.copy_again()
         if self.visited:
             self.visited[0].begin_again()
@@ -130,7 +133,7 @@ class BoundNest:
     @property
     def is_rewritten(self):
         """Whether something is to be done before or after the core's run."""
-        return bool(self.visited or self.problem.nest.written_tables)
+        return bool(self.visited or self.after or self.parts or self.problem.nest.written_tables)
 
     @property
     def renews(self):
@@ -148,15 +151,7 @@ class BoundNest:
         ranges = dict(zip(self.problem.nest.indices, self.problem.bounds.box, strict=True))
         if self.steps is not None:
             ranges[self.problem.nest.time] = (0, self.steps)
-        if self.loops.backwards is not None:
-            low, high = ranges[self.problem.nest.time]
-            ranges[self.problem.nest.time] = (self.loops.backwards - high + 1, self.loops.backwards - low + 1)
-        for index in self.loops.affine:
-            low, high = (as_given(self.loops, index, end) for end in ranges[index])
-            step = self.loops.affine[index][0]
-            ranges[index] = (low, max(low, high - step + 1), step)
-        ranges.pop(ONCE, None)
-        return ranges | {index: (low, high) for index, low, high in self.loops.inner}
+        return ranges_as_given(self.loops, self.problem.nest, ranges)
 
 
 def bind_call(context, given, found):
@@ -191,6 +186,7 @@ def bind_call(context, given, found):
         initial=initial,
         called=given.called,
         reductions=given.reductions,
+        after=given.after,
         dtypes=given.dtypes,
         plan=plan,
         loops=given.loops,

@@ -13,11 +13,9 @@ import numpy as np
 from tilewave import _core
 from tilewave.errors import ConfigError, KernelError
 from tilewave.field.create import field
-from tilewave.nest.batch import ONCE, WHERE
-from tilewave.nest.changed import as_given
 from tilewave.nests.call.operands import memory_in_c_order, operands_of
 from tilewave.nests.call.problem import history_of
-from tilewave.nests.rewrites.any_order import combine
+from tilewave.nests.rewrites.as_given import place_as_given
 from tilewave.nests.run.memory_bound import moved_by
 
 
@@ -94,10 +92,11 @@ def run_bound(ready, begun):
     -------
     (the core's report, seconds of giving fields back after the run)
     """
-    run, plan = functools.partial(_run_alone, ready, begun), functools.partial(planned, ready)
+    run = functools.partial(ready.parts.run if ready.parts else _run_alone, ready, begun)
+    plan = functools.partial(planned, ready)
     core, after_s = yield from ready.context._ranks.run(run, plan)
-    if ready.problem.nest.updates:
-        combine(ready)
+    for step in ready.after:
+        step(ready)
     if ready.visited:
         ready.visited[0].finish(ready.context)
     return core, after_s
@@ -134,7 +133,7 @@ def execute(nest, context, ready, operands, begun, moving_s):
             operands,
             ready.core_kernel(),
             lambda site, point: explain(
-                nest, context, ready.kernel, site, place_of(ready.loops, ready.tables, nest, point)
+                nest, context, ready.kernel, site, place_as_given(ready.loops, ready.tables, nest, point)
             ),
             steps=ready.steps,
             moving_s=moving_s,
@@ -179,14 +178,14 @@ def run_on_one_rank(nest, ready, begun):
             ready.tables = {**ready.tables, **fields}
             if ready.kernel.copies_tables:
                 ready.pack()
-            stored = {name: _stored(wholes[name], solo) for name in ready.stored}
+            without_window = {name: stored(wholes[name], solo) for name in ready.stored}
             with_history = {
                 name: field(whole.shape, whole.dtype, whole, history=before[name], context=solo)
                 for name, whole in wholes.items()
-                if name in before and name not in stored
+                if name in before and name not in without_window
             }
-            stored.update(with_history)
-            operands, copies = operands_of(nest, {**wholes, **stored}, ready.initial)
+            given = {**wholes, **without_window, **with_history}
+            operands, copies = operands_of(nest, given, ready.initial)
             core = execute(nest, solo, ready, operands, begun, moving_s)
             for whole, part in copies:
                 whole[...] = part
@@ -212,7 +211,7 @@ def run_on_one_rank(nest, ready, begun):
         "after_s": after_s + time.perf_counter(),
     }
     if core is not None:
-        numbers["reduced"] = [(r.any, r.at, r.bytes.hex()) for r in core.reduced]
+        numbers["reduced"] = as_text(core.reduced)
         numbers.update(
             (name, getattr(core, name))
             for name in ("time_s", "moving_s", "call_s", "points", "points_per_s", "waves", "buffer_bytes")
@@ -221,9 +220,7 @@ def run_on_one_rank(nest, ready, begun):
     after_s = numbers.pop("after_s")
     if context.rank == 0 and core is not None:
         return core, after_s
-    numbers["reduced"] = [
-        types.SimpleNamespace(any=has, at=at, bytes=bytes.fromhex(data)) for has, at, data in numbers.get("reduced", ())
-    ]
+    numbers["reduced"] = from_text(numbers.get("reduced", ()))
     return types.SimpleNamespace(
         plan=ready.sweep.plan,
         ranks=1,
@@ -234,6 +231,16 @@ def run_on_one_rank(nest, ready, begun):
         overlap_ratio=math.nan,
         **numbers,
     ), after_s
+
+
+def as_text(reduced):
+    """What the core has reduced, to be sent."""
+    return [(r.any, r.at, r.bytes.hex()) for r in reduced]
+
+
+def from_text(sent):
+    """The same again, to be looked at."""
+    return [types.SimpleNamespace(any=has, at=at, bytes=bytes.fromhex(data)) for has, at, data in sent]
 
 
 def _buffers_before(value, count):
@@ -248,7 +255,7 @@ def _whole_operands(nest, ready):
     """What every rank needs whole, and what a run stores though it could keep less; part of a collective call."""
     context, error, whole, copied = ready.context, None, {}, []
     for name in ready.stored:  # each is a collective call
-        whole[name] = _stored(ready.arrays[name], context)
+        whole[name] = stored(ready.arrays[name], context)
     try:
         for name in ready.replicated:
             value = ready.arrays[name]
@@ -269,24 +276,13 @@ def _whole_operands(nest, ready):
         ready.pack()
 
 
-def _stored(window, context):
+def stored(window, context):
     """A field that keeps a rolling window only, as one that keeps all; collective over `context`."""
     init = window._init
     if init is not None and not callable(init):
         whole = init
         init = whole.flat[0] if not any(whole.strides) and whole.size else whole
     return field(window.shape, window.dtype, init, context=context)
-
-
-def place_of(loops, tables, nest, point):
-    """Loop indices by name."""
-    place = {index: as_given(loops, index, at) for index, at in zip(nest.indices, point, strict=True)}
-    if loops.backwards is not None:
-        place[nest.time] = loops.backwards - place[nest.time]
-    if loops.inner:
-        place.pop(ONCE, None)
-        place |= dict(zip(nest.inner, tables[WHERE].tolist(), strict=True))
-    return place
 
 
 def explain(nest, context, kernel, site, place):

@@ -8,7 +8,8 @@ import numpy as np
 from tilewave import _core
 from tilewave.context.collective import plain
 from tilewave.kernel.scalars import positions
-from tilewave.nests.run.execute import explain, place_of, report_arguments, run_bound
+from tilewave.nests.rewrites.as_given import place_as_given
+from tilewave.nests.run.execute import explain, report_arguments, run_bound
 from tilewave.nests.run.report import Report
 
 #: What a run is called among the ranks.
@@ -43,7 +44,7 @@ class Variant:
             context._core,
             ready.operands,
             ready.core_kernel(),
-            lambda site, point: explain(nest, context, kernel, site, place_of(loops, tables, nest, point)) + part,
+            lambda site, point: explain(nest, context, kernel, site, place_as_given(loops, tables, nest, point)) + part,
         )
 
     def environment(self, scalars):

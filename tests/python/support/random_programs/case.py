@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from random_paths import paths_to_leave_out
 from random_programs.choices import Choices
 from random_programs.draw import program
 from random_programs.field_lines import FieldLines
@@ -11,7 +12,6 @@ from random_programs.plain import Definition
 from random_programs.runs import outcome
 from random_programs.settings import setting
 from random_programs.smaller import simpler
-from tilewave import _core
 
 SETTINGS_OF_A_PROGRAM = 5  # ways to run it, on kernels that are compiled once where they can be
 
@@ -49,4 +49,4 @@ def drawn(seed):
     made = program(of_program)
     of_paths = Choices(f"fast paths {number}")  # of all settings: kernels depend on them
     share = of_paths.pick(0, 0.2, 0.5, 0.9)
-    return Case(made, setting(of_setting, made, ",".join(of_paths.some(_core.fast_paths, share))))
+    return Case(made, setting(of_setting, made, ",".join(of_paths.some(paths_to_leave_out(), share))))

@@ -146,6 +146,7 @@ class _Drawn:
         nothing = "writes nothing" in program.kinds
         wanted = nothing or c.chance(0.5 if program.door == "chain" else 0.25)
         names = [nest.name for nest in program.nests]
+        rows = any(array.times == "rows" for array in program.arrays.values())
         for nest in program.nests if wanted and len(names) == len({*names}) else ():
             accesses = [access for access, written in nest.accesses() if written]
             whole = set(self.space)
@@ -162,7 +163,7 @@ class _Drawn:
             found = {}
             for number in range(c.between(1, 3) if values else 0):
                 what = c.pick(*values)
-                places = not program.backwards and (not program.timed or what not in arrays)
+                places = not program.backwards and not rows and (not program.timed or what not in arrays)
                 functions = ("sum", "max", "min") + ("argmax", "argmin") * places
                 found[f"{nest.name} {number}"] = c.pick(*functions), what
             s.reduce[nest.name] = found
@@ -173,8 +174,7 @@ class _Drawn:
     def _door(self):
         c, s, program = self.c, self.setting, self.program
         if program.door == "one":
-            whole = any(array.times == "rows" for array in program.arrays.values())
-            s.door = "run" if whole else c.often(run=6, bind=2, plan=1, check=1)
+            s.door = c.often(run=6, bind=2, plan=1, check=1)
         else:
             s.door = "several" if program.door == "several" else c.often(chain=3, turns=1)
         s.times = c.pick(1, 2, 3) if s.door == "chain" else 2 if c.chance(0.25) else 1

@@ -1,5 +1,7 @@
 """What a run reduces: from ``reduce=`` to the core's reductions, and from their values to the results."""
 
+import dataclasses
+
 import numpy as np
 
 from tilewave.errors import ConfigError, shown
@@ -83,6 +85,22 @@ class Reductions:
             else dtype.type(complex(*(value_of(r, np.dtype("f8"), found[part]) for part in parts)))
             for name, (r, dtype, parts) in self.asked.items()
         }
+
+
+def reduced(call):
+    """A call with the `Reductions` that it asks for, and the nest that computes them.
+
+    Raises
+    ------
+    ConfigError
+        For what is no dict of reductions, or has not one number a point.
+    """
+    if call.reduce and call.without("reductions"):
+        raise ConfigError(
+            "reduce= was given, and TILEWAVE_WITHOUT switches reductions off; allowed: to leave 'reductions' out of it"
+        )
+    found = check(call.nest, call.reduce, call.dtypes, call.scalars, call.captured)
+    return dataclasses.replace(call, reductions=found)
 
 
 def check(nest, reduce, dtypes, scalars, captured):

@@ -1,0 +1,180 @@
+"""Runs of nests that write a row for several time steps: one after another, of the steps that have one row."""
+
+import dataclasses
+import functools
+import json
+import time
+import types
+
+from tilewave.field.create import field
+from tilewave.field.field import Field
+from tilewave.nests.call.step_blocks import for_steps
+from tilewave.nests.rewrites.step_rows import like_rows
+from tilewave.nests.run.execute import as_text, from_text, report_of, run_bound, stored
+from tilewave.nests.run.report import LaneTimes
+from tilewave.plan.plan import Plan
+from tilewave.timeline.parts import Parts
+
+#: What is added up of a lane.
+LANE_TIMES = [each.name for each in dataclasses.fields(LaneTimes) if each.name not in ("rank", "lane", "idle_s")]
+
+
+class RowParts:
+    """What prepares and runs the parts of a call, which a `BoundNest` has.
+
+    Parameters
+    ----------
+    rows : StepRows
+    arguments : dict
+        Arrays and scalars by name.
+    prepare : function
+        It prepares a call of one part: it is given nest, loops, and arguments by name.
+    """
+
+    def __init__(self, rows, arguments, prepare):
+        self._rows, self._prepare = rows, prepare
+        self._given, self._fresh = {**arguments, **rows.call.arrays}, False
+        self.context = rows.call.context
+
+    def agreed(self, first, steps, scalars):
+        """The parts of so many steps, on which the ranks have agreed, and their arrays; part of a collective call."""
+        error, parts, text = None, [], ""
+        try:
+            parts = self._rows.parts(first, steps, self._rows.call.nest.bind_scalars(scalars))
+            text = self._rows.text(parts)
+        except BaseException as problem:
+            error = problem
+        yield error or text
+        if not self._fresh:
+            self._make_arrays()
+        self._given |= scalars
+        return parts
+
+    def _make_arrays(self):
+        """The rows that time steps write, and whole arrays for rolling windows, which are to last over all parts;
+        collective.
+        """
+        arrays = self._rows.call.arrays
+        for name, array in like_rows(self._rows.call.nest, arrays).items():
+            if name in self._rows.whole:
+                whole = isinstance(arrays[name], Field)
+                self._given[name] = field(array.shape, array.dtype, context=self.context) if whole else array
+            elif isinstance(array, Field) and array.keep == "window":
+                self._given[name] = stored(array, self.context)
+        self._fresh = True
+
+    def prepared(self, first, steps, scalars):
+        """The `BoundNest` of a run with these scalars; part of a collective call."""
+        parts = yield from self.agreed(first, steps, scalars)
+        longest = max(parts, key=lambda part: part.steps)
+        ready = yield from self._prepare(self._rows.nest, self._rows.loops_of(longest), self._given)
+        windows = [name for name, array in self._rows.call.arrays.items() if getattr(array, "keep", "") == "window"]
+        planned = functools.partial(_planned, ready.plan, longest.steps)
+        return dataclasses.replace(
+            ready,
+            parts=self,
+            longest=ready,
+            plan=planned(steps),
+            planned_for=planned,
+            steps=steps,
+            stored=windows,
+            called=self._rows.call.arrays,
+        )
+
+    def run(self, ready, begun):
+        """One run of it; part of a collective call.
+
+        Returns
+        -------
+        (the core's report, seconds of moving rows and giving fields back)
+        """
+        nest, readies, cores, moving_s = self._rows.call.nest, {}, [], 0.0
+        scalars = {name: value for name, value in ready.values.items() if name in nest.scalars}
+        parts = yield from self.agreed(ready.first_step, ready.steps, scalars)
+        keys = [self._rows.loops_of(part).key(self._rows.nest) for part in parts]
+        for part, key in zip(parts, keys, strict=True):  # all of them before anything runs: a plan may not fit one
+            if key not in readies:
+                readies[key] = yield from self._prepare(self._rows.nest, self._rows.loops_of(part), self._given)
+                if ready.visited:
+                    readies[key].points = ready.visited[0].of(readies[key].problem.nest, False)
+        for part, key in zip(parts, keys, strict=True):
+            now = readies[key]
+            now.first_step = part.first
+            if now.copies_arrays:
+                now.copy_again()
+            before = time.perf_counter()
+            self._move(part.rows, back=False)
+            moving_s += time.perf_counter() - before
+            core, after_s = yield from run_bound(now, time.perf_counter())
+            before = time.perf_counter()
+            self._move(part.rows, back=True)
+            moving_s += time.perf_counter() - before + after_s
+            cores.append(core)
+        self._fresh = False
+        return _all_of(cores, begun, _reduced(self.context, cores, now.on_one_rank)), moving_s
+
+    def _move(self, rows, back):
+        """Copy rows to where the time steps find them, or `back`; collective. A rank has the same part of both."""
+        for name, row in rows.items():
+            whole, part = self._rows.whole[name], self._given[name]
+            if isinstance(whole, Field):
+                self.context._moves(whole._storage.relayout_rows, part._storage)
+                whole, part = whole._view(0), part._view(0)
+            if part.size:
+                one, other = (whole[row], part) if back else (part, whole[row])
+                one[...] = other
+
+
+def in_loop_order(nest, plan):
+    """A plan for the parts of a nest: steps that are gathered would count time from the first of their run."""
+    gathered = nest.parameters.wholes and not isinstance(plan, Plan)
+    return {**(plan or {}), "generator": "sweep"} if gathered else plan
+
+
+def _planned(plan, together, steps):
+    """The plan of the longest part, with what it is predicted to take for all steps."""
+    return for_steps(plan, together, together, 0.0, steps) if together else plan
+
+
+def _reduced(context, cores, on_one_rank):
+    """What all parts are reduced to, exactly; collective where one rank has computed for all."""
+    first, *others = (list(core.reduced) for core in cores)
+    if not on_one_rank or context.rank == 0:
+        for reduced in others:
+            for each, other in zip(first, reduced, strict=True):
+                each.combine(other)
+    if on_one_rank and first:
+        first = from_text(json.loads(context._core.broadcast(json.dumps(as_text(first)).encode())))
+    return first
+
+
+def _all_of(cores, begun, reduced):
+    """The core's report of all: times, parts and lanes of all runs, the timeline of the last."""
+    last = cores[-1]
+    parts = [Parts.of(core.parts) for core in cores]
+    lanes = {}
+    for lane in (lane for core in cores for lane in core.lanes):
+        place = lane.rank, lane.lane
+        so_far = lanes.get(place)
+        lanes[place] = types.SimpleNamespace(
+            rank=lane.rank,
+            lane=lane.lane,
+            **{name: getattr(lane, name) + getattr(so_far, name, 0.0) for name in LANE_TIMES},
+        )
+    return report_of(
+        sum(core.time_s for core in cores),
+        sum(core.points for core in cores),
+        plan=last.plan,
+        ranks=last.ranks,
+        threads=last.threads,
+        timeline=last.timeline,
+        lanes=[*lanes.values()],
+        overlap_ratio=last.overlap_ratio,
+        interrupted=last.interrupted,
+        parts=Parts(*(sum(each) for each in zip(*map(dataclasses.astuple, parts), strict=True))),
+        moving_s=sum(core.moving_s for core in cores),
+        call_s=time.perf_counter() - begun,
+        waves=sum(core.waves for core in cores),
+        buffer_bytes=max(core.buffer_bytes for core in cores),
+        reduced=reduced,
+    )
