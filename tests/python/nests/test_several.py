@@ -216,3 +216,12 @@ def test_no_steps_leave_arrays_with_time_as_they_are():
     A, H = tw.field((9,), init=1.0), np.ones((1, 9))
     tw.run((one, two), A=A, H=H, steps=0)
     assert (A.gather() == 1).all() and (H == 1).all()
+
+
+@pytest.mark.parametrize("least", [0, 1 << 23])
+def test_the_place_of_a_value_has_the_time_of_the_last_step(monkeypatch, least):
+    monkeypatch.setattr(several, "LEAST_MOVED_BYTES", least)
+    nest = tw.nest_from("def body(u, f, t, i):\n    d = f[i]\n    u[t+1, i] = d\n")
+    given = {"u": tw.field((3,)), "f": tw.field((3,), init=lambda i: (i - 1) ** 2)}
+    report = tw.run((nest,), **given, steps=4, reduce={"where": tw.argmin("d")})
+    assert report.results == {"where": (3, 1)}

@@ -44,7 +44,10 @@ class Part:
 
     @functools.cached_property
     def same_steps(self):
-        """Whether all time steps are the same but for the values of arrays, and nothing happens between."""
+        """Whether all time steps are the same but for the values of arrays, and nothing happens between. Places of values
+        have a time."""
+        if any(each.is_place for each in (self.reduce or {}).values()):
+            return False
         in_time = lacking_time(self.nest, self.arguments)
         timeless = all(self.nest.time not in axes or name in in_time for name, axes in self.nest.axes.items())
         return timeless and self.nest.time not in self.nest.numbers and not self.joined
