@@ -44,8 +44,8 @@ class Part:
 
     @functools.cached_property
     def same_steps(self):
-        """Whether all time steps are the same but for the values of arrays, and nothing happens between. Places of values
-        have a time."""
+        """Whether all time steps are the same but for the values of arrays, and nothing happens between. A place of a
+        value has a time."""
         if any(each.is_place for each in (self.reduce or {}).values()):
             return False
         in_time = lacking_time(self.nest, self.arguments)
