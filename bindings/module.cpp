@@ -43,6 +43,7 @@ NB_MODULE(_core, m) {
     nb::set_leak_warnings(false);
     nb::dict limits;
     limits["dims"] = tilewave::max_dims;
+    limits["history"] = tilewave::max_history;
     limits["places"] = tilewave::max_places;
     limits["lanes"] = tilewave::max_lanes;
     limits["simd_rows"] = tilewave::max_simd_rows;

@@ -3,6 +3,7 @@
 
 #include "casters.hpp"
 #include "choices.hpp"
+#include "problem/make_problem.hpp"
 #include "problem/stencil.hpp"
 #include "tilewave/plan.hpp"
 
@@ -91,31 +92,13 @@ void bind_problem_class(nb::module_& m) {
             "array"_a, "lo"_a, "hi"_a, "wraps"_a = Index(),
             "Give an array, or the field that it is part of, at least these halos, in its dimensions; beyond the "
             "array's ends along those that `wraps` has 1 for.")
-        .def(
-            "align", [](SweepProblem& p, int array) { p.arrays.at(array).aligned = true; }, "array"_a,
-            "Let an array's blocks be those of the loops, whatever its extents.")
-        .def(
-            "part_of_field",
-            [](SweepProblem& p, int array, Index scale, Index residue, Index field_shape, int field) {
-                NestArray& a = p.arrays.at(array);
-                a.scale = scale, a.residue = residue, a.field_shape = field_shape, a.field = field;
-            },
-            "array"_a, "scale"_a, "residue"_a, "field_shape"_a, "field"_a,
-            "Declare that an array is every scale-th element of a field, of which `field` is the first such array.")
-        .def(
-            "cut_as",
-            [](SweepProblem& p, int array, const std::vector<CutNumbers>& cuts) {
-                p.arrays.at(array).cuts = cuts_from(cuts);
-            },
-            "array"_a, "cuts"_a, "Cut an array, or the field that it is part of, by (of, scale, per, shift, every).")
-        .def("follow", &SweepProblem::follow, "array"_a, "offset"_a,
-             "Cut the loops as an array is cut, whose elements at `offset` are those of the points.")
         .def("weighted", &SweepProblem::weighted, "weights"_a, "ranks"_a,
              "The same with points in proportion to the ranks' weights.")
         .def_ro("weights", &SweepProblem::weights)
         .def("gathered", &SweepProblem::gathered, "The same nest with its steps gathered.")
         .def("with_steps", &SweepProblem::with_steps, "steps"_a, "The same with another number of time steps.")
         .def("validate", &SweepProblem::validate)
+        .def("skews_parts_of_fields", &SweepProblem::skews_parts_of_fields)
         .def("may_cut", &SweepProblem::may_cut, "dimension"_a)
         .def("skewed", &SweepProblem::skewed, "outer"_a, "inner"_a)
         .def("in_window", &SweepProblem::in_window, "array"_a)
@@ -144,6 +127,57 @@ void bind_problem_class(nb::module_& m) {
                          return std::vector<Index>(p.loops.row.begin(), p.loops.row.begin() + p.loops.n);
                      })
         .def_prop_ro("dependences", &SweepProblem::dependences);
+}
+
+void bind_loop_nest(nb::module_& m) {
+    nb::class_<LoopNest>(m, "LoopNest", "A loop nest with the arrays of one run.")
+        // bounds: (coefficients, constant) of loop indices; downwards, periodic: for each loop index; pivots: of each
+        // place, as PivotRead.
+        .def(
+            "__init__",
+            [](LoopNest* n, const Box& box, const std::vector<std::pair<Index, std::int64_t>>& bounds,
+               const std::vector<bool>& downwards, const Index& periodic, const std::vector<int>& pivots, int gathers,
+               PathsOff paths_off) {
+                new (n) LoopNest{.box = box,
+                                 .downwards = downwards,
+                                 .periodic = periodic,
+                                 .gathers = gathers,
+                                 .paths_off = paths_off};
+                for (const auto& [coefficients, constant] : bounds) n->bounds.push_back({coefficients, constant});
+                for (const int read : pivots) n->pivots.push_back(static_cast<PivotRead>(read));
+            },
+            nb::kw_only(), "box"_a, "bounds"_a, "downwards"_a, "periodic"_a, "pivots"_a, "gathers"_a, "paths_off"_a)
+        .def(
+            "add_array",
+            [](LoopNest& n, std::int64_t item_bytes, const Index& shape, const Index& axes, bool whole, bool in_time,
+               bool joined, int history, bool window, const std::vector<CutNumbers>& cuts) {
+                n.arrays.push_back({item_bytes, shape, axes, whole, in_time, joined, history, window});
+                n.arrays.back().cuts = cuts_from(cuts);
+            },
+            nb::kw_only(), "item_bytes"_a, "shape"_a, "axes"_a, "whole"_a, "in_time"_a, "joined"_a, "history"_a,
+            "window"_a, "cuts"_a)
+        .def(
+            "part",
+            [](LoopNest& n, const Index& scale, const Index& residue, const Index& field_shape, int field) {
+                LoopNest::Array& a = n.arrays.back();
+                a.scale = scale, a.residue = residue, a.field_shape = field_shape, a.field = field;
+            },
+            nb::kw_only(), "scale"_a, "residue"_a, "field_shape"_a, "field"_a,
+            "Declare that the last array is every scale-th element of a field, of which `field` is the first array; without "
+            "a field's shape, of plain memory.")
+        .def(
+            "add_place",
+            [](LoopNest& n, int array, const Index& offset, bool written, bool read, bool along, bool never_written) {
+                n.places.push_back({array, offset, written, read, along, never_written});
+            },
+            "array"_a, "offset"_a, nb::kw_only(), "written"_a, "read"_a, "along"_a, "never_written"_a)
+        .def(
+            "problem",
+            [](LoopNest& n, bool sequential) {
+                n.sequential = sequential;
+                return make_problem(n);
+            },
+            "sequential"_a, "The problem that the nest is, perhaps in the order of its loops.");
 }
 
 void bind_nest_plan(nb::module_& m) {
@@ -193,5 +227,6 @@ void bind_nest_plan(nb::module_& m) {
 void bind_problem(nb::module_& m) {
     bind_layout(m);
     bind_problem_class(m);
+    bind_loop_nest(m);
     bind_nest_plan(m);
 }

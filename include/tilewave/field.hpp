@@ -188,12 +188,16 @@ public:
         for (auto& s : strides.v) s /= static_cast<std::int64_t>(sizeof(T));
         return strides;
     }
-    /// f(global index, T& value) for each point this rank owns.
+    /// Keeps at least so many earlier time steps, which nests read; missing ones become copies of the current one.
+    /// Collective.
+    void keep_history(int steps) { storage_.keep_history(steps); }
+    /// f(global index, T& value) for each point this rank owns; `back` steps before the current one.
+    /// @pre 0 <= back <= what keep_history() was given (not checked)
     template <class F>
-    void for_each_owned(F f) {
+    void for_each_owned(F f, int back = 0) {
         const Box owned = storage_.owned();
         if (owned.empty()) return;
-        const Binding b = storage_.binding();
+        const Binding b = storage_.binding(back);
         Index at = owned.lo;
         do {
             std::int64_t offset = 0;
@@ -201,14 +205,14 @@ public:
             f(at, *reinterpret_cast<T*>(b.data + offset));
         } while (next_point(at, owned));
     }
-    /// The whole array, row-major, on rank 0; empty elsewhere. Collective.
+    /// The whole array, row-major, on rank 0; empty elsewhere; `back` steps before the current one. Collective.
     /// @throws OutOfResources on every rank where one has not the memory
-    std::vector<T> gather() {
+    std::vector<T> gather(int back = 0) {
         std::vector<T> whole;
         storage_.gather([&] {
             if (storage_.context().rank() == 0) whole.resize(storage_.layout().whole().points());
             return reinterpret_cast<std::byte*>(whole.data());
-        });
+        }, back);
         return whole;
     }
     /// The sum of all elements: exact and rounded once to double, or int64 modulo 2^64. Collective.

@@ -25,6 +25,9 @@ struct NestLoops {
     std::vector<int> reverse = {};           ///< loop indices that run downwards
     std::optional<std::int64_t> steps = {};  ///< loop index 0 is time: so many steps of it
     std::vector<int> periodic = {};          ///< loop indices along which offsets wrap
+    /// Which points of the box are computed: coefficients · indices + constant >= 0 for all, with time among the indices
+    /// where there is one.
+    std::vector<Bound> bounds = {};
 };
 
 /// One array of a nest as plain data: the offsets at which points read it.
@@ -38,16 +41,17 @@ struct ArrayReads {
 };
 
 /// The problem that a nest stands for. Written arrays come first in `arrays`. Pure.
-/// @pre all arrays have as many dimensions, with time steps and periodic loops one shape; offsets as many components as
-/// there are loops (ConfigError)
-/// @pre parts of a field have one scale >= 1 and residues that differ, from 0 to scale - 1; neither time steps, nor
-/// periodic loops, nor dependences that skew loops (ConfigError)
+/// @pre all arrays have as many dimensions, with periodic loops one shape; offsets as many components as there are loops
+/// (ConfigError)
+/// @pre parts of a field have one scale >= 1 and residues that differ, from 0 to scale - 1; neither periodic loops nor
+/// dependences that skew loops; with time steps they are only read (ConfigError)
+/// @pre loops.bounds have a coefficient for each loop (ConfigError)
 /// @pre loops.over lies in the box for which every access stays inside the arrays (ConfigError)
 /// @pre loops.reverse names loop indices, not time; loops.steps >= 0 (ConfigError)
 /// @pre loops.periodic names loop indices, not time, and the points of a time step are independent of each other then
 /// (ConfigError)
-/// @pre with steps: written arrays are read at the step that is computed or the one before it, the others at the step
-/// that is computed (ConfigError)
+/// @pre with steps: written arrays are read at the step that is computed and up to max_history + 1 before it, the others
+/// at the step that is computed (ConfigError)
 SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> arrays);
 
 /// Plans, prepares and runs a nest with a given kernel; see run(). `body` identifies the kernel within the program.
@@ -412,7 +416,7 @@ ArrayReads array_reads(const NestOperand<Table, T, Written>& operand) {
 ///                   tilewave::writes<west_north>(A));
 ///
 /// With time steps, loop index 0 is time, which the fields have no dimension for; in offsets it comes first: 0 is
-/// the step that is computed, -1 the one before it.
+/// the step that is computed, -1 the one before it, -2 the one before that (Field::keep_history() has its first value).
 ///
 ///     constexpr auto star = tilewave::reads({-1, 0, 0}, {-1, -1, 0}, {-1, 1, 0});
 ///     tilewave::run(context, {.steps = 100}, {}, [](auto u) { return u(-1, 0, 0) + 0.1 * (u(-1, -1, 0) + u(-1, 1, 0));

@@ -40,12 +40,12 @@ LocalPart BoundSweep::part(int array, std::int64_t before_last) const {
     const Operand& o = operands_[array];
     FieldStorage* const field = o.array.field;
     const Binding first = field ? field->binding() : o.own;
-    const int dims = first.stride_bytes.n;
-    const Index zero = Index::filled(dims, 0);
+    const Index zero = Index::filled(first.stride_bytes.n, 0);
     const std::int64_t all = context_.rank() > 0 ? 0 : std::numeric_limits<std::int64_t>::max();
     const std::int64_t bytes = o.order.items * sweep_.problem_.arrays[array].item_bytes;
     return {first.data + floor_mod(before_last, o.time_buffers) * bytes, first.stride_bytes,
-            field ? field->storage().lo : zero, field ? field->owned() : Box{zero, Index::filled(dims, all)}};
+            field ? field->storage().lo : held(sweep_.problem_, sweep_.plan_, array, context_.rank()).lo,
+            field ? field->owned() : Box{zero, Index::filled(zero.n, all)}};
 }
 
 // Element k of the points in that buffer; null where another rank has it.

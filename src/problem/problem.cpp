@@ -71,18 +71,34 @@ bool SweepProblem::has_parts_of_fields() const {
     return std::any_of(arrays.begin(), arrays.end(), [](const NestArray& n) { return n.scale.n > 0; });
 }
 
+bool SweepProblem::skews_parts_of_fields() const {
+    bool skewed = false;
+    for (int k = 0; k < dims(); ++k) skewed |= !loops.keeps(k);
+    return skewed && has_parts_of_fields();
+}
+
 Index SweepProblem::shift(int a) const {
     for (const Access& p : accesses)
         if (p.writes && p.array == a) return p.offset;
     return Index::filled(dims(), 0);
 }
 
+int SweepProblem::owner(int k) const {
+    int of_all = -1;  // where no array is spread along k, all that is read there lies on every rank
+    for (std::size_t q = 0; q < accesses.size(); ++q) {
+        if (lacks(accesses[q].array, k)) continue;
+        if (!arrays[accesses[q].array].replicated) return static_cast<int>(q);
+        if (of_all < 0) of_all = static_cast<int>(q);
+    }
+    return of_all;
+}
+
 Index SweepProblem::origin() const {
     Index o = Index::filled(dims(), 0);
-    if (accesses.empty()) return o;
-    const int a = accesses[0].array;
-    for (int k = 0; k < dims(); ++k)  // a periodic loop begins with element 0, whatever is read there
-        if (!lacks(a, k) && period(k) == 0) o[k] = accesses[0].offset[k];
+    for (int k = 0; k < dims(); ++k) {
+        if (period(k) > 0) continue;  // a periodic loop begins with element 0, whatever is read there
+        if (const int q = owner(k); q >= 0) o[k] = accesses[q].offset[k];
+    }
     return o;
 }
 
@@ -209,6 +225,9 @@ bool SweepProblem::may_cut(int k) const {
     if (sequential || !loops.keeps(k)) return false;
     if (!pivots.empty()) return k == 1;
     if (is_gathered() && k == gathers) return false;
+    // Each point is some rank's.
+    const std::int64_t o = origin()[k];
+    if (period(k) == 0 && space.extent(k) > 0 && (space.lo[k] + o < 0 || space.hi[k] + o > shape[k])) return false;
     for (int a = 0; a < static_cast<int>(arrays.size()); ++a) {
         if (arrays[a].replicated) continue;
         if (lacks(a, k) || (swaps(a, k) && !is_gathered())) return false;

@@ -7,6 +7,9 @@ namespace tilewave {
 /// The most loops of a nest and dimensions of an array.
 inline constexpr int max_dims = 6;
 
+/// The most time steps before the current one that a nest reads and a field keeps.
+inline constexpr int max_history = 6;
+
 /// The most places that a kernel reads and writes at a point, with its tables and the results of its reductions.
 inline constexpr int max_places = 192;
 

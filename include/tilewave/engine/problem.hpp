@@ -105,9 +105,14 @@ struct SweepProblem {
     bool swaps(int a, int k) const;
     /// Whether some array is every so many elements of a field: loops are not skewed then.
     bool has_parts_of_fields() const;
+    /// Whether the loops are skewed though some array is: elements that are some apart are no box of skewed loops.
+    bool skews_parts_of_fields() const;
     /// Offset of the array's first write: the writer's loop indices are array coordinates minus this.
     Index shift(int a) const;
-    /// The shift of the first written array along its loop indices: the grid cuts the loops where it cuts that array.
+    /// The access whose element of a point says whose the point is along loop k: the first one with that index, of an
+    /// array that is spread over the ranks if there is one; -1: none has it.
+    int owner(int k) const;
+    /// The offsets of the owners: the grid cuts the loops where it cuts their arrays.
     Index origin() const;
     /// Who has which elements at points + origin().
     Layout blocks(const Index& grid) const;

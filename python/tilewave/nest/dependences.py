@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tilewave import _core
 from tilewave.nest.views import View, elements_of
 
 #: So many time steps before the current one a nest may read: u[t-6].
-MOST_HISTORY = 6
+MOST_HISTORY = _core.limits["history"]
 
 
 @dataclass(frozen=True)

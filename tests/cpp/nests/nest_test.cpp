@@ -2,9 +2,11 @@
 // threads.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <memory>
 #include <random>
+#include <utility>
 
 #include "support/ranks.hpp"
 #include "tilewave/tilewave.hpp"
@@ -253,6 +255,120 @@ TEST_P(Nests, PartsOfFieldsAndOtherExtents) {
     }
 }
 
+TEST_P(Nests, BoundsOfOtherIndicesAndOfTime) {
+    const auto [ranks, threads] = GetParam();
+    static constexpr auto star = reads({-1, 0, 0}, {-1, -1, 0}, {-1, 1, 0});
+    std::mt19937 random(20261129);
+    for (int turn = 0; turn < 3; ++turn) {
+        const std::int64_t n = 9 + static_cast<std::int64_t>(random() % 20), steps = 1 + turn * 5;
+        const std::int64_t apart = static_cast<std::int64_t>(random() % 5);
+        Grid plain(n, n), moved(n, n);
+        for (std::int64_t i = 1; i < n - 1; ++i)  // j >= i - apart, i + j < 3 n / 2
+            for (std::int64_t j = 1; j < n - 1; ++j)
+                if (j >= i - apart && i + j < 3 * n / 2)
+                    plain(i, j) = 0.5 * plain(i - 1, j) + plain(i, j - 1) - plain(i + 1, j + 1);
+        for (std::int64_t t = 0; t < steps; ++t) {  // i > t
+            const Grid old = moved;
+            for (std::int64_t i = std::max<std::int64_t>(1, t + 1); i < n - 1; ++i)
+                for (std::int64_t j = 0; j < n; ++j)
+                    moved(i, j) = 0.5 * Grid(old)(i, j) + 0.25 * (Grid(old)(i - 1, j) + Grid(old)(i + 1, j));
+        }
+        on_ranks(ranks, threads, [&](Context& context) {
+            Field<double> a = field(context, n, n), u = field(context, n, n);
+            run(
+                context, {.bounds = {{{-1, 1}, apart}, {{-1, -1}, 3 * n / 2 - 1}}}, {},
+                [](auto x) { return 0.5 * x(-1, 0) + x(0, -1) - x(1, 1); }, writes<before>(a));
+            expect_equal(context, a, plain, "bounds of j by i");
+            run(
+                context, {.steps = steps, .bounds = {{{-1, 1, 0}, -1}}}, {},
+                [](auto x) { return 0.5 * x(-1, 0, 0) + 0.25 * (x(-1, -1, 0) + x(-1, 1, 0)); }, writes<star>(u));
+            expect_equal(context, u, moved, "bounds of i by time");
+        });
+    }
+}
+
+TEST_P(Nests, EarlierTimeSteps) {
+    const auto [ranks, threads] = GetParam();
+    static constexpr auto wave = reads({-1, 0, 0}, {-2, 0, 0}, {-1, -1, 0}, {-1, 1, 0}, {-1, 0, -1}, {-1, 0, 1});
+    static constexpr auto aside = reads({-3, -1, 1}, {-1, 0, 0});
+    const std::int64_t rows = 21, columns = 17;
+    for (const std::int64_t steps : {1, 2, 9}) {
+        Grid now(rows, columns), before_now(rows, columns);
+        for (double& value : before_now.values) value *= 0.5;
+        std::array<Grid, 3> all{now, before_now, now};  // of the other nest: the latest first
+        for (std::int64_t t = 0; t < steps; ++t) {
+            Grid next = now;
+            for (std::int64_t i = 1; i < rows - 1; ++i)
+                for (std::int64_t j = 1; j < columns - 1; ++j)
+                    next(i, j) = 2 * now(i, j) - before_now(i, j) +
+                                 0.2 * (now(i - 1, j) + now(i + 1, j) + now(i, j - 1) + now(i, j + 1) - 4 * now(i, j));
+            before_now = std::exchange(now, next);
+            Grid later = all[0];
+            for (std::int64_t i = 1; i < rows; ++i)
+                for (std::int64_t j = 0; j < columns - 1; ++j) later(i, j) = all[0](i, j) - 0.5 * all[2](i - 1, j + 1);
+            all = {later, all[0], all[1]};
+        }
+        on_ranks(ranks, threads, [&](Context& context) {
+            const auto half = [](const Index& at, double& value) { value = 0.5 * start(at[0], at[1]); };
+            Field<double> u = field(context, rows, columns), v = field(context, rows, columns);
+            u.keep_history(1);
+            u.for_each_owned(half, 1);
+            v.keep_history(2);
+            v.for_each_owned(half, 1);
+            const auto body = [](auto x) {
+                return 2 * x(-1, 0, 0) - x(-2, 0, 0) +
+                       0.2 * (x(-1, -1, 0) + x(-1, 1, 0) + x(-1, 0, -1) + x(-1, 0, 1) - 4 * x(-1, 0, 0));
+            };
+            run(context, {.steps = steps}, {}, body, writes<wave>(u));
+            expect_equal(context, u, now, "a wave");
+            const std::vector<double> earlier = u.gather(1);
+            if (context.rank() == 0) {
+                EXPECT_EQ(earlier, before_now.values);
+            }
+            BoundNest nest = bind(
+                context, {.steps = steps}, {}, [](auto x) { return x(-1, 0, 0) - 0.5 * x(-3, -1, 1); },
+                writes<aside>(v));
+            nest.run();
+            expect_equal(context, v, all[0], "neighbours of earlier steps");
+        });
+    }
+}
+
+// Several nests of a time step: a chain that runs once a step.
+TEST_P(Nests, SeveralInATimeStepWithATable) {
+    const auto [ranks, threads] = GetParam();
+    static constexpr auto star = reads({-1, 0, 0}, {-1, -1, 0}, {-1, 1, 0});
+    static constexpr auto point = reads({0, 0});
+    const std::int64_t rows = 24, columns = 13, steps = 7;
+    const std::vector<double> table{0.5, -0.25, 0.125};
+    Grid u(rows, columns), v(rows, columns);
+    for (std::int64_t t = 0; t < steps; ++t) {
+        const Grid old = u;
+        for (std::int64_t i = 1; i < rows - 1; ++i)
+            for (std::int64_t j = 0; j < columns; ++j)
+                u(i, j) = 0.5 * Grid(old)(i, j) + 0.25 * (Grid(old)(i - 1, j) + Grid(old)(i + 1, j));
+        for (std::int64_t i = 0; i < rows; ++i)
+            for (std::int64_t j = 0; j < columns; ++j)
+                v(i, j) += table[static_cast<std::size_t>(std::abs(u(i, j))) % 3] * u(i, j);
+    }
+    on_ranks(ranks, threads, [&](Context& context) {
+        Field<double> a = field(context, rows, columns), b = field(context, rows, columns);
+        BoundNest first = bind(
+            context, {.steps = 1}, {},
+            [](auto x) { return 0.5 * x(-1, 0, 0) + 0.25 * (x(-1, -1, 0) + x(-1, 1, 0)); }, writes<star>(a));
+        BoundNest second = bind(
+            context, {}, {},
+            [&table](auto y, auto x) {
+                return y(0, 0) + table[static_cast<std::size_t>(std::abs(x(0, 0))) % 3] * x(0, 0);
+            },
+            writes<point>(b), only_reads<point>(a));
+        NestChain step = chain(context, {&first, &second});
+        step.run(steps);
+        expect_equal(context, a, u, "the first nest");
+        expect_equal(context, b, v, "the second nest");
+    });
+}
+
 INSTANTIATE_TEST_SUITE_P(OnRanks, Nests,
                          ::testing::Values(std::pair{1, 1}, std::pair{1, 2}, std::pair{2, 1}, std::pair{3, 2},
                                            std::pair{4, 1}));
@@ -279,14 +395,15 @@ TEST(NestProblem, WhatIsWrongIsRefused) {
     ArrayReads late = f, early = u;
     late.offsets = {{-1, 0, 0}};
     refused({.steps = 3}, {u, late}, "of an array that is only read");
-    early.offsets = {{-2, 0, 0}};
-    refused({.steps = 3}, {early}, "of an array that is written: time -2");
+    early.offsets = {{-8, 0, 0}};
+    refused({.steps = 3}, {early}, "of an array that is written: time -8; allowed: 0, the step that is computed, to -7");
     ArrayReads other = f;
     other.shape = {10, 11};
-    refused({.steps = 3}, {u, other}, "different shapes");
-    ArrayReads part = f;
+    refused({.steps = 3, .periodic = {1}}, {u, other}, "different shapes");
+    ArrayReads part = u;
     part.scale = {2, 2}, part.residue = {0, 0};
-    refused({.steps = 3}, {u, part}, "parts of fields");
+    refused({.steps = 3}, {part, f}, "those that are written must be whole fields");
+    refused({.steps = 3, .bounds = {{{1, 1}, 0}}}, {u, f}, "bounds: coefficients (1, 1) were given; allowed: 3");
     ArrayReads skews{nullptr, 8, {10, 12}, true, {{-1, 1}}}, plain{nullptr, 8, {10, 12}, false, {{0, 0}}};
     plain.scale = {2, 2}, plain.residue = {0, 1};
     refused({}, {skews, plain}, "skew its loops");

@@ -230,3 +230,18 @@ def test_refused(given, wanted):
     u, m = tw.field((8, 8), history=1), tw.field((8, 8))
     with pytest.raises(tw.ConfigError, match=wanted):
         tw.run(wave, **{"u": u, "m": m, "steps": 3, **given})
+
+
+@pytest.mark.parametrize("offsets", [(-2,), (-1, 0, 1), (1,)])
+@pytest.mark.parametrize("made", [np.array, tw.field])
+def test_sources_and_receivers_beside_periodic_loops(offsets, made):
+    nest = tw.nest_from(f"def body(u, t, i, j): u[t+1, i, j] = {' + '.join(f'u[t, i+({o}), j]' for o in offsets)}")
+    start, values, at = np.arange(20.0).reshape(5, 4), np.array([[100.0, 7.0], [200.0, -3.0]]), np.array([[4, 1], [0, 3]])
+    u, wanted, seen = made(start), start, []
+    report = tw.run(nest, u=u, periodic=("i",), steps=2, inject={"u": (at, values)}, record={"u": at})
+    for added in values:
+        wanted = sum(np.roll(wanted, -o, axis=0) for o in offsets)
+        np.add.at(wanted, tuple(at.T), added)
+        seen.append(wanted[tuple(at.T)])
+    np.testing.assert_array_equal(u if made is np.array else u.gather(), wanted)
+    np.testing.assert_array_equal(report.recorded["u"], seen)

@@ -120,3 +120,42 @@ def test_chains_of_nests_that_cut_one_field_alike_in_two_ways(ranks):
             assert whole.tobytes() == expected.tobytes()
 
     results_of(ranks, 1, body)
+
+
+@tw.nest
+def beside(E, D, j):
+    v = E[j-2] + 100 * D[j]
+
+
+@tw.nest
+def across(E, D, i, j):
+    v = E[j+2] + 100 * D[i-3]
+
+
+@tw.nest
+def last_of_all(G, E, A, D, i, j, k):
+    unused = G[i, k]
+    also = E[j-2]
+    A[j] = D[j]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+def test_each_point_is_some_ranks_where_what_is_read_begins_elsewhere(ranks):
+    def program(context):
+        E, D, A = (tw.field(np.arange(float(n)), context=context) for n in (5, 7, 7))
+        G = np.arange(256).reshape(2, 128)
+        numbers = [
+            tw.run(nest, E=E, D=D, reduce={"sum": tw.sum("v")}, context=context).results["sum"]
+            for nest in (beside, across)
+        ]
+        for grid in ((1, ranks, 1), None):
+            A.fill(-1)
+            tw.run(last_of_all, G=G, E=E, A=A, D=D, plan={"grid": grid} if grid else None, context=context)
+            numbers.append(A.gather())
+        return numbers
+
+    sums, *arrays = (found := results_of(ranks, 1, program)[0])[0], *found[2:]
+    assert sums == sum(range(5)) + 100 * sum(range(2, 7))
+    assert found[1] == 7 * sum(range(5)) + 100 * 5 * sum(range(7))
+    for array in arrays:
+        assert array.tolist() == [-1, -1, 2, 3, 4, 5, 6]

@@ -13,16 +13,9 @@ from tilewave.nest.bounds import loop_bounds, loop_directions
 from tilewave.nest.box import cut_short, shapes_of, short_arrays
 from tilewave.nest.dependences import MOST_HISTORY
 from tilewave.nest.periodic import periodic_ranges, read_periodic
-from tilewave.nests.call.field_blocks import has_cuts, set_cuts
 from tilewave.nests.call.gathered import steps_to_gather
 from tilewave.nests.call.pivot import check_shapes, reads_of
-from tilewave.nests.call.strided_fields import (
-    differ,
-    extents_of_points,
-    refuse_scaled_in_time,
-    tell_scaled,
-    why_in_loop_order,
-)
+from tilewave.nests.call.strided_fields import refuse_scaled_in_time, why_in_loop_order
 
 #: The most loop indices of a nest that is run, time among them.
 MOST_LOOPS = _core.limits["dims"]
@@ -99,12 +92,21 @@ def make_problem(nest, arrays, loops, *, halos=None, reduced=None, off=0):
         for view in nest.views
         if view.array in nest.written or view.array in (halos or {}) or not isinstance(arrays[view.array], np.ndarray)
     )
-    facts = nest, spread, arrays, shapes, in_time, bounds, downwards, (reduced or nest)._unwritten
-    more = {"again": again, "periodic": periodic, "off": off}
-    more["gathers"] = steps_to_gather(nest, arrays, loops, in_time, bounds, downwards)
-    core = _core_problem(*facts, sequential=bool(sequential), **more)
+    refuse_scaled_in_time(nest, in_time)
+    states = _core.LoopNest(
+        box=tuple(zip(*bounds.box, strict=True)),
+        bounds=list(bounds.constraints),
+        downwards=list(downwards),
+        periodic=tuple(int(name in periodic) for name in nest.indices) if periodic else (),
+        pivots=reads_of(nest),
+        gathers=steps_to_gather(nest, arrays, loops, in_time, bounds, downwards),
+        paths_off=off,
+    )
+    _add_arrays(states, nest, spread, arrays, shapes, in_time, again)
+    _add_places(states, nest, in_time, (reduced or nest)._unwritten)
+    core = states.problem(bool(sequential))
     if not sequential and (sequential := why_in_loop_order(spread, arrays, core)):
-        core = _core_problem(*facts, sequential=True, **more)
+        core = states.problem(True)
     if periodic and (why := sequential or _core.why_no_stencil(core)):
         with with_names(nest):
             raise ConfigError(
@@ -277,123 +279,52 @@ def _why_sequential(nest, in_time):
     return ""
 
 
-def _core_problem(
-    nest,
-    spread,
-    arrays,
-    shapes,
-    in_time,
-    bounds,
-    downwards,
-    never_written,
-    *,
-    sequential,
-    again,
-    periodic,
-    off,
-    gathers,
-):
-    loops = nest.indices
-    position = {name: k for k, name in enumerate(loops)}
-    signs = [-1 if down else 1 for down in downwards]
-    places = []
-    buffers = dict.fromkeys((name for name in nest.written if name in in_time), 1)
+def _add_arrays(loops, nest, spread, arrays, shapes, in_time, again):
+    """Tell the core's nest `loops` of the arrays, one for each view."""
+    position = {name: k for k, name in enumerate(nest.indices)}
+    parts = {}
+    for number, view in enumerate(nest.views):
+        value = arrays[view.array]
+        here = view.last(len(shapes[view.array]))
+        is_field = isinstance(value, Field)
+        loops.add_array(
+            item_bytes=value.dtype.itemsize,
+            shape=here.shape(shapes[view.array]),
+            axes=tuple(position[name] for name in here.indices),
+            whole=view not in spread,
+            in_time=view.array in in_time,
+            joined=view.array in again,
+            history=value.history if is_field else 0,
+            window=is_field and value.keep == "window",
+            cuts=value._cuts or [] if is_field else [],
+        )
+        if view.scaled and view in spread:
+            scale, residue = zip(*here.phases, strict=True)
+            first = parts.setdefault(view.array, number) if is_field else -1
+            loops.part(scale=scale, residue=residue, field_shape=value.shape if is_field else (), field=first)
+
+
+def _add_places(loops, nest, in_time, never_written):
+    """Tell the core's nest `loops` what points access."""
+    position = {name: k for k, name in enumerate(nest.indices)}
     for place in nest.places:
-        offset = [0] * len(loops)
+        offset = [0] * len(position)
         for name, o in place.along.items():
             offset[position[name]] = o
-        if place.array in again and offset[0] < 1:
-            offset[0] -= 1  # what is there is time step t+1 already
-        if place.array in in_time and place.array not in nest.written:
-            offset[0] = 0
-        elif place.array in in_time:
-            offset, needs = _offset_in_time(nest, place, offset, signs, bool(periodic))
-            buffers[place.array] = max(buffers[place.array], needs)
-        places.append((place, tuple(offset)))
-    least = max((min(needs, 2) for needs in buffers.values()), default=0)
-    for name in buffers:  # a field's history stays, also where the nest does not read it
-        # One more where the time step at hand is changed: the run makes another of it, and the two are joined.
-        more = 1 if name in again and history_of(nest, arrays, name, again) else 0
-        buffers[name] = max(buffers[name], least, history_of(nest, arrays, name, again) + 1 + more)
-    accesses = []
-    for place, offset in places:
-        # Where no point is, for one of several time steps or in all of them, what was there stays.
-        stays = place.array in buffers and any(c[0] or buffers[place.array] > 2 for c, _ in bounds.constraints)
-        view = place.view if place.view in nest.views else next(v for v in nest.views if v.array == place.array)
-        accesses.append((nest.views.index(view), offset, place.written, place.written and (place.read or stays)))
-    described, shape = [], [high for _, high in bounds.box]
-    # Ranks own points as they own the elements of what is written, or else read.
-    for name in reversed(nest.written or [name for name in nest.axes if name not in nest.tables]):
-        axes = [position[a] for a in nest.axes[name]][name in in_time :]
-        for k, extent in zip(axes, shapes[name], strict=True):
-            shape[k] = extent
-    scaled = any(view.scaled for view in spread)
-    # A nest with time steps, or periodic loops, takes even blocks: what is cut otherwise is moved.
-    cut = not in_time and not periodic and not nest.pivot and any(has_cuts(arrays[view.array]) for view in spread)
-    window = any(isinstance(value, Field) and value.keep == "window" for value in arrays.values())
-    of_points = scaled or not (sequential or window or cut or nest.pivot) and differ(spread, shapes)
-    if scaled:
-        refuse_scaled_in_time(nest, in_time)
-    if of_points:
-        shape = extents_of_points(nest, spread, shapes, bounds.box, accesses, shape)
-    for view in nest.views:
-        name = view.array
-        here = view.last(len(shapes[name]))
-        axes = tuple(position[a] for a in here.indices)
-        described.append(
-            (
-                arrays[name].dtype.itemsize,
-                view not in spread,
-                here.shape(shapes[name]),
-                axes,
-                buffers.get(name, 0),
-                isinstance(arrays[name], Field) and arrays[name].keep == "window" and not scaled and not cut,
+        if place.written and place.array in in_time and any(offset[1:]):
+            raise ConfigError(
+                f"{nest.where(place)}: `{nest.text_of(place)}`: an array with time steps is written at a non-zero "
+                "offset in space; allowed: offsets 0 but for time"
             )
+        view = place.view if place.view in nest.views else next(v for v in nest.views if v.array == place.array)
+        loops.add_place(
+            nest.views.index(view),
+            tuple(offset),
+            written=place.written,
+            read=place.read,
+            along=bool(place.whole),
+            never_written=place.key in never_written,
         )
-    box = tuple(low for low, _ in bounds.box), tuple(high for _, high in bounds.box)
-    core = _core.SweepProblem(
-        tuple(shape),
-        box,
-        described,
-        accesses,
-        list(bounds.constraints),
-        list(downwards),
-        sequential,
-        tuple(int(name in periodic) for name in loops) if periodic else (),
-        off,
-        [place.key in never_written for place in nest.places],
-        reads_of(nest),
-        [bool(place.whole) for place in nest.places] if nest.parameters.wholes else [],
-        gathers,
-    )
-    if of_points:
-        tell_scaled(nest, spread, arrays, core)
-    if cut:
-        set_cuts(nest, spread, arrays, accesses, core)
-    return core
-
-
-def _offset_in_time(nest, place, offset, signs, wraps):
-    """The offset of a place of an array in time, and how many time buffers its reading asks for.
-
-    A time step begins as a copy of the one before: what a point reads of the same time step ahead in the
-    loops is still that. Where loops are periodic, `wraps`, nothing is ahead of all points.
-    """
-    ahead = not wraps and _positive([s * o for s, o in zip(signs[1:], offset[1:])])
-    if place.written and any(offset[1:]):
-        raise ConfigError(
-            f"{nest.where(place)}: `{nest.text_of(place)}`: an array with time steps is written at a non-zero offset "
-            "in space; allowed: offsets 0 but for time"
-        )
-    if not place.written and offset[0] == 1 and ahead:
-        offset = [0, *offset[1:]]
-    if place.written or offset[0] == 1:
-        return offset, 1
-    if offset[0] < 0 or place.whole:
-        return offset, 2 - offset[0]
-    if wraps:
-        return offset, 2 if any(offset[1:]) else 1
-    return offset, 1 if ahead or not any(offset[1:]) else 2
 
 
 def depth_of(nest, name, again=frozenset()):
@@ -428,8 +359,3 @@ def read_beside_in_history(nest, in_time):
         ),
         None,
     )
-
-
-def _positive(vector):
-    """Lexicographically."""
-    return next((x for x in vector if x), 0) > 0

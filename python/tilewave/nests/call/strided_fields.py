@@ -20,70 +20,12 @@ def refuse_scaled_in_time(nest, in_time):
             )
 
 
-def extents_of_points(nest, spread, shapes, box, accesses, otherwise):
-    """The extents of the grid whose points ranks share: the least of arrays without a factor whose blocks have all
-    points, so that only the others move. Nests that write one array or the other share points equally.
-
-    Parameters
-    ----------
-    nest : Nest
-    spread : tuple of View
-    shapes : dict
-    box : sequence of (int, int)
-        Of the loops.
-    accesses : list
-        Of the core's problem: the offsets of the first one say which point's block an element is in.
-    otherwise : list of int
-        For loop indices that the first access has not.
-    """
-    number, origin = accesses[0][:2]
-    views = [view.last(len(shapes[view.array])) for view in (nest.views[number], *spread)]  # without time buffers
-    along = dict(zip(views[0].indices, views[0].shape(shapes[views[0].array]), strict=True))
-    extents = list(otherwise)
-    for k, index in enumerate(nest.indices):
-        if index not in along:
-            continue
-        low, high = box[k][0] + origin[k], box[k][1] + origin[k]
-        candidates = [
-            shapes[view.array][view.axes.index(index)] for view in views[1:] if not view.scaled and index in view.axes
-        ]
-        extents[k] = min((n for n in candidates if low >= 0 and high <= n), default=along[index])
-    return extents
-
-
-def differ(spread, shapes):
-    """Whether arrays that are spread over the ranks have different extents along a loop, as on staggered grids."""
-    found = {}
-    for view in spread:
-        here = view.last(len(shapes[view.array]))
-        for index, extent in zip(here.indices, here.shape(shapes[view.array]), strict=True):
-            if found.setdefault(index, extent) != extent:
-                return True
-    return False
-
-
-def tell_scaled(nest, spread, arrays, core):
-    """Let the blocks of all arrays be those of the loops, and tell the core which arrays are parts of which field."""
-    first = {}
-    for number, view in enumerate(nest.views):
-        if view not in spread:
-            continue
-        core.align(number)
-        value = arrays[view.array]
-        if isinstance(value, Field) and view.scaled:
-            scales, residues = zip(*view.last(value.ndim).phases, strict=True)
-            core.part_of_field(number, scales, residues, value.shape, first.setdefault(view.array, number))
-
-
 def why_in_loop_order(spread, arrays, core):
-    """Why a nest with parts of fields runs in loop order; empty where it need not: elements of a field that are some
-    apart are no box of skewed loops.
-    """
-    parts = [view.array for view in spread if view.scaled and isinstance(arrays[view.array], Field)]
-    n = len(core.loops)
-    if not parts or not any(core.loops[k][m] for k in range(n) for m in range(n) if k != m):
+    """Why a nest with parts of fields runs in loop order; empty where it need not."""
+    if not core.skews_parts_of_fields():
         return ""
-    return f"dependences that skew the loops, and field {parts[0]!r} with subscripts that multiply loop indices"
+    name = next(view.array for view in spread if view.scaled and isinstance(arrays[view.array], Field))
+    return f"dependences that skew the loops, and field {name!r} with subscripts that multiply loop indices"
 
 
 def present_halos(nest, arguments):
