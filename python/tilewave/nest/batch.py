@@ -153,7 +153,6 @@ class BatchNest(DerivedNest):
         stored = dict.fromkeys(buffer.array for buffer in buffers if buffer.stored and buffer.kind != "outer")
         self.written_tables = (*stored, WHERE)
         self.numbers = {*self.outer}
-        self.known_reductions = {}
         self._unwritten_keys = frozenset()
 
     def table_rank(self, table):

@@ -5,10 +5,10 @@ import threading
 
 from tilewave.nest.nest import Nest
 
-#: Nests made of one nest that are remembered.
-MOST_CHANGED = 16
+#: What is remembered of one nest, at most.
+MOST_MADE = 64
 
-_making = threading.Lock()  # ranks may be threads of one process
+_making = threading.RLock()  # ranks may be threads of one process
 
 #: The scalar with the number of time steps, where time runs backwards; no name of Python's.
 STEPS = "time steps"
@@ -42,11 +42,12 @@ class ChangedNest(Nest):
 def remembered(nest, key, make):
     """Return what was made of a nest before, or is made now: once, where ranks are threads of one process."""
     with _making:
-        if key not in nest.changed:
-            while len(nest.changed) >= MOST_CHANGED:
-                del nest.changed[next(iter(nest.changed))]
-            nest.changed[key] = make()
-        return nest.changed[key]
+        if key not in nest.made:
+            made = make()
+            while len(nest.made) >= MOST_MADE:
+                del nest.made[next(iter(nest.made))]
+            nest.made[key] = made
+        return nest.made[key]
 
 
 def has_time(nest, view, array):

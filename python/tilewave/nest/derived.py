@@ -15,7 +15,7 @@ class DerivedNest(Nest):
 
     def __init__(self, nest):
         self.__dict__.update(nest.__dict__)
-        self._nest = nest
+        self._nest, self.made = nest, {}
 
     def _difference(self):
         """Text of what its kernel has and that of the other nest has not."""

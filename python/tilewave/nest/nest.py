@@ -180,19 +180,15 @@ class Nest:
     parameters: Any
     certain: frozenset[Any]
     values: tuple[Any, ...]
-    known_reductions: dict[Any, Any]
     updates: dict[str, Any]
     written_tables: tuple[str, ...]
-    known_batches: dict[Any, Any]
-    known_updates: dict[str, Any] | None
-    known_order_free: dict[Any, Any]
     reads_history: bool
     inner: list[ast.Call]
     extents: tuple[tuple[str, int], ...]
     bounding: tuple[tuple[Any, ...], ...]
     backwards: bool
     rewrites: tuple[ast.NodeTransformer, ...]
-    changed: dict[Any, Any]
+    made: dict[Any, Any]
     rows: dict[str, ast.expr]
 
     name: str
@@ -263,16 +259,13 @@ class Nest:
         self.values = ()
         # Tables that a kernel writes: those of an `OrderFreeNest` or a `BatchNest`.
         self.written_tables = ()
-        # What `tilewave.nests.rewrites.reductions` has made of reductions.
-        self.known_reductions = {}
-        # Updates whose order does not matter, of an `OrderFreeNest`; what `nests/rewrites/any_order.py` has found.
+        # Updates whose order does not matter, of an `OrderFreeNest`.
         self.updates = {}
-        self.known_updates, self.known_order_free, self.known_batches = None, {}, {}
         self.time = time_index(self.places, self.indices)
         # The first subscripts of arrays that it writes a row of for several time steps, which its tree has no more.
         self.rows = {}
-        # What `tilewave.nest.changed` has made of it.
-        self.changed = {}
+        # What rewrites have made of it, by `tilewave.nest.changed.remembered`.
+        self.made = {}
         # Whether it reads time steps before the current one, as u[t-1] is.
         self.reads_history = self.time is not None and any(
             place.offsets[0] < 0

@@ -147,7 +147,6 @@ class OrderFreeNest(DerivedNest):
         self.lasts = {index for update in updates.values() if update.op == "last" for index in update.lacking}
         self.numbers |= self.lasts
         self.scalars = nest.scalars | {last_name(index): 0 for index in sorted(self.lasts)}
-        self.known_reductions = {}
 
     def table_rank(self, table):
         """Return the number of subscripts of an updated array."""

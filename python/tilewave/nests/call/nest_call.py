@@ -110,25 +110,29 @@ class NestCall:
         return other
 
 
-def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduce, halos):
-    """The arguments as they are; local."""
-    if not isinstance(nest, Nest):
-        raise ConfigError(f"run: given {type(nest).__name__}; allowed: a function under @tilewave.nest")
+def given_call(nest, context, loops, arguments, reduce, plan_loops=0, halos=None):
+    """A call with its arguments sorted and checked one by one, behind the rewrites of its loops; local."""
     arrays, scalars = split_arguments(nest, arguments)
     if nest.pivot:
         check_pivot(nest, arrays, loops, reduce)
     nest = without_time(nest, loops, arrays)
     arrays = fields_for_scratch(nest, arrays, context, loops.steps)
     check_arrays(nest, arrays, context)
-    called = {
+    arrays = {
         name: np.asarray(value) if isinstance(value, np.ndarray) else value for name, value in arrays.items()
     }  # no subclass
-    plan_loops = _extents_given(plan, choices)
-    call = GivenCall(nest, loops, context, called, reduce=reduce, plan_loops=plan_loops, halos=halos or {})
-    call = rewritten(call, OF_LOOPS)
-    nest, loops = call.nest, call.loops
+    facts = {"reduce": reduce, "plan_loops": plan_loops, "halos": halos or {}}
+    return rewritten(GivenCall(nest, loops, context, arrays, scalars, **facts), OF_LOOPS)
+
+
+def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduce, halos):
+    """The arguments as they are; local."""
+    if not isinstance(nest, Nest):
+        raise ConfigError(f"run: given {type(nest).__name__}; allowed: a function under @tilewave.nest")
+    call = given_call(nest, context, loops, arguments, reduce, _extents_given(plan, choices), halos)
+    nest, loops, called = call.nest, call.loops, call.arrays
     check_backwards(nest, called, loops, reduce)
-    scalars = nest.bind_scalars({**scalars, **scalars_of(nest, loops)})
+    scalars = nest.bind_scalars({**call.scalars, **scalars_of(nest, loops)})
     captured = {**nest.captured().values, **extents_of(nest, called)}
     if nest.numbers & {*nest.indices}:  # conditions may be on them
         box = box_of_loops(nest, called, loops.steps, loops.periodic)

@@ -23,7 +23,7 @@ from tilewave.nests.call.known_calls import KnownRuns, in_every_bit
 from tilewave.nests.call.problem import depth_of
 from tilewave.nests.call.run_call import RunCall
 from tilewave.nests.plan.prepare import prepare
-from tilewave.nests.points.points import agreed_points, recorded_by_lanes
+from tilewave.nests.points.points import visited_points
 from tilewave.nests.run.prepared_run import NAME, Variant
 from tilewave.nests.verify.check import copied
 from tilewave.nests.verify.plain_call import PlainCall
@@ -133,18 +133,13 @@ class Bound(KnownRuns):
             fixed_by(call.plan, call.planning),
         )
         self._planning = self._choices.pop("planning", USUAL)
-        self._loops, self._steps, self._reduce, self._points = call.loops, call.loops.steps, call.reduce, None
+        self._loops, self._steps, self._reduce, self._visited = call.loops, call.loops.steps, call.reduce, ()
         self._variants = LruCache(MOST_VARIANTS)
         self._alike = LruCache(MOST_VARIANTS)  # calls by steps and types of scalars, all of them FLOATS
 
     def _prepare_first(self):
         """Prepare what runs with the bound arguments need; part of a collective call."""
-        call = self._call
-        if call.inject is not None or call.record is not None:
-            by_lanes = recorded_by_lanes(self.nest, self._loops.over, call.inject, call.record, self._arguments)
-            self._loops = dataclasses.replace(self._loops, stepwise=not by_lanes)
-            given = call.inject, call.record, (self.nest,), self._arguments, self._steps
-            self._points = yield from agreed_points(*given)
+        self._loops, self._visited = yield from visited_points(self._call, self._arguments)
         ready = yield from self._prepare(self._steps, {})
         self.context._bound += 1
         self._number = self.context._bound
@@ -165,8 +160,7 @@ class Bound(KnownRuns):
         loops, arguments = dataclasses.replace(self._loops, steps=steps), {**self._arguments, **scalars}
         given = loops, plan, self._call.fastmath, arguments, self._reduce, halos, self._planning
         ready = yield from prepare(self.nest, self.context, *given)
-        if self._points is not None:
-            ready.visited = self._points, not self._loops.stepwise
+        ready.visited = self._visited
         self._arguments = {**self._arguments, **ready.called}  # what stood for scratch is the same in all variants
         return ready
 
@@ -315,7 +309,7 @@ class Bound(KnownRuns):
             right = isinstance(steps, int | np.integer) and not isinstance(steps, bool)
             if not right or not 0 <= steps <= 2**40:
                 raise ConfigError(f"steps: given {shown(steps)}; allowed: an integer >= 0, up to 2**40")
-            if self._points is not None and steps != self._steps:
+            if self._visited and steps != self._steps:
                 raise ConfigError(
                     f"steps={steps} was given, and {self._called()} has inject= or record= for {self._steps} time "
                     "steps; allowed: so many"

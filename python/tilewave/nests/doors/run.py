@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from typing import TYPE_CHECKING, Any, overload
 
@@ -15,7 +14,7 @@ from tilewave.nests.call.run_call import RunCall
 from tilewave.nests.chain.report import ChainReport
 from tilewave.nests.chain.several import run_several
 from tilewave.nests.plan.prepare import prepare
-from tilewave.nests.points.points import agreed_points, recorded_by_lanes
+from tilewave.nests.points.points import visited_points
 from tilewave.nests.run.execute import report_arguments, run_bound
 from tilewave.nests.run.report import Report
 from tilewave.nests.verify.check import copied
@@ -188,19 +187,14 @@ def run(
 
 def _run(call, begun):
     """The run of a call that began at `begun`; part of it."""
-    nest, context, loops = call.nests, call.context, call.loops
+    nest, context = call.nests, call.context
     if isinstance(nest, tuple | list) or call.until is not None:
         return (yield from run_several(call))
-    with_points = call.inject is not None or call.record is not None
-    by_lanes = with_points and recorded_by_lanes(nest, loops.over, call.inject, call.record, call.arguments)
-    loops = dataclasses.replace(loops, stepwise=with_points and not by_lanes)
-    visited, plan, fastmath, reduce = None, call.plan, call.fastmath, call.reduce
-    if with_points:
-        visited = yield from agreed_points(call.inject, call.record, (nest,), call.arguments, loops.steps)
-    arguments = as_numbers(nest, call.arguments, copies=True)
-    ready = yield from prepare(nest, context, loops, plan, fastmath, arguments, reduce, planning=call.planning)
-    if visited is not None:
-        ready.visits(visited, by_lanes)
+    loops, visited = yield from visited_points(call, call.arguments)
+    given = loops, call.plan, call.fastmath, as_numbers(nest, call.arguments, copies=True), call.reduce
+    ready = yield from prepare(nest, context, *given, planning=call.planning)
+    if visited:
+        ready.visits(*visited)
     core, after_s = yield from run_bound(ready, begun)
     if ready.runs is not None:
         ready.runs.ran_s += core.time_s

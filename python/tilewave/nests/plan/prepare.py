@@ -7,16 +7,12 @@ import numpy as np
 from tilewave.errors import ConfigError, InternalError
 from tilewave.machine import measure as machine
 from tilewave.nest.nest import Nest
-from tilewave.nest.timeless import without_time
 from tilewave.nests.call import known_calls
-from tilewave.nests.call.arguments import check_arrays, fields_for_scratch, split_arguments
 from tilewave.nests.call.known_calls import CallKey, in_every_bit
-from tilewave.nests.call.nest_call import checked_call, description_of
+from tilewave.nests.call.nest_call import checked_call, description_of, given_call
 from tilewave.nests.call.problem import check_steps
 from tilewave.nests.call.strided_fields import present_halos
 from tilewave.nests.plan import choosing, earlier_plan
-from tilewave.nests.rewrites import OF_LOOPS, rewritten
-from tilewave.nests.rewrites.given_call import GivenCall
 from tilewave.nests.rewrites.step_rows import StepRows, like_rows
 from tilewave.nests.run.bound_nest import bind_call
 from tilewave.nests.run.row_parts import RowParts, in_loop_order
@@ -75,12 +71,9 @@ def _prepared_rows(nest, context, loops, plan, fastmath, arguments, reduce, plan
     """What runs a nest that writes rows for several time steps; part of a collective call."""
     error = rows = None
     try:
-        arrays, scalars = split_arguments(nest, arguments)
-        nest = without_time(nest, loops, arrays)
-        arrays = fields_for_scratch(nest, arrays, context, loops.steps)
-        check_arrays(nest, arrays, context)
-        rows = StepRows(rewritten(GivenCall(nest, loops, context, arrays, reduce=reduce), OF_LOOPS))
-        check_steps(rows.nest, like_rows(rows.call.nest, arrays), loops.steps)
+        call = given_call(nest, context, loops, arguments, reduce)
+        rows = StepRows(call)
+        check_steps(rows.nest, like_rows(call.nest, call.arrays), loops.steps)
     except BaseException as problem:
         error = problem
     if error is not None:
@@ -89,7 +82,7 @@ def _prepared_rows(nest, context, loops, plan, fastmath, arguments, reduce, plan
     def prepare_part(nest, loops, given):
         return prepare(nest, context, loops, in_loop_order(nest, plan), fastmath, given, reduce, planning=planning)
 
-    return (yield from RowParts(rows, arguments, prepare_part).prepared(0, int(loops.steps), scalars))
+    return (yield from RowParts(rows, arguments, prepare_part).prepared(0, int(loops.steps), call.scalars))
 
 
 def key_of(nest, context, loops, plan, choices, fastmath, arguments, reduce):

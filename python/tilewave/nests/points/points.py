@@ -1,5 +1,7 @@
 """Sources that are added at points after each time step, and receivers that are recorded there."""
 
+import dataclasses
+
 import numpy as np
 
 from tilewave import _core
@@ -109,7 +111,7 @@ def recorded_by_lanes(nest, over, inject, record, arguments):
     """
     if isinstance(record, dict) and any(isinstance(points, OffGrid) for points in record.values()):
         return False
-    if inject is not None or not isinstance(nest, Nest) or nest.time is None or any(p.phases for p in nest.places):
+    if inject is not None or nest.time is None or any(p.phases for p in nest.places):
         return False
     bounds = over if isinstance(over, dict) else {None: None} if over else {}
     numbers = all(
@@ -124,22 +126,25 @@ def recorded_by_lanes(nest, over, inject, record, arguments):
     )
 
 
-def agreed_points(*given):
-    """The `Points` of a call; part of it: ``yield from`` it."""
-    error = points = None
+def visited_points(call, arguments):
+    """The loops of a call of one nest, and its `Points` with whether lanes record them, if any; part of the call."""
+    nest, inject, record, loops = call.nests, call.inject, call.record, call.loops
+    if inject is None and record is None:
+        return loops, ()
+    error = points = by_lanes = None
     try:
-        points = Points(*given)
-        inject, record, (nest,), *_ = given
+        points = Points(inject, record, (nest,), arguments, loops.steps)
         if names := [name for name in nest.rows if name in (inject or {}) or name in (record or {})]:
             raise ConfigError(
                 f"inject= or record=: points of {names[0]!r} were given, and nest {nest.name!r} writes a row of it for "
                 f"several time steps; allowed: points of other arrays, or the same call with ({nest.name},), a tuple "
                 "of one nest, whose time steps run one by one"
             )
+        by_lanes = recorded_by_lanes(nest, loops.over, inject, record, arguments)
     except BaseException as problem:
         error = problem
     yield error or str(points)
-    return points
+    return dataclasses.replace(loops, stepwise=not by_lanes), (points, by_lanes)
 
 
 def _places(what, name, array, points, steps):

@@ -8,16 +8,13 @@ import numpy as np
 from tilewave.errors import ConfigError
 from tilewave.field.field import Field
 from tilewave.kernel.compile import find_types
-from tilewave.kernel.scalars import Slot
 from tilewave.nest.bounds import loop_bounds, loop_directions
+from tilewave.nest.changed import remembered
 from tilewave.nest.order_free import OrderFreeNest, last_name, updates_of
 from tilewave.nest.types import ARRAY0
 from tilewave.nests.call.operands import copied
 from tilewave.nests.call.problem import box_of_loops
 from tilewave.patterns import allreduce
-
-#: Calls with other types of one nest that are remembered.
-MOST_KNOWN = 16
 
 #: How what several ranks give is combined.
 COMBINED = {
@@ -39,7 +36,7 @@ def in_any_order(call):
     texts = " ".join(text for r in asked for text in getattr(r, "texts", ()))
     updates = {
         name: each
-        for name, each in _known_updates(nest).items()
+        for name, each in remembered(nest, "updates", lambda: updates_of(nest)).items()
         if _is_taken(nest, each, arrays, loops) and not re.search(rf"\b{name}\b", texts)
     }
     if not updates:
@@ -48,15 +45,8 @@ def in_any_order(call):
     bounds = loop_bounds(nest.indices, box, loops.over)
     if bounds.constraints:  # no loop has one last value
         updates = {name: each for name, each in updates.items() if each.op != "last"}
-    dtypes, captured = call.dtypes, call.captured
-    slots = tuple(Slot.of(name, value) for name, value in {**scalars, **captured}.items())
-    key = tuple(updates), tuple(dtypes.items()), slots, nest.code_signature()
-    known = nest.known_order_free
-    if key not in known:
-        while len(known) >= MOST_KNOWN:
-            del known[next(iter(known))]
-        known[key] = _exact(nest, updates, dtypes, scalars, captured)
-    free = known[key]
+    key = "order free", *updates, call.types(), nest.code_signature()
+    free = remembered(nest, key, lambda: _exact(nest, updates, call.dtypes, scalars, call.captured))
     # An updated array may be what ends the loops.
     if free is nest or not _has_the_box(free, arrays, loops, box):
         return None
@@ -74,13 +64,6 @@ def _has_the_box(nest, arrays, loops, box):
         return box_of_loops(nest, arrays, loops.steps, loops.periodic) == box
     except ConfigError:
         return False
-
-
-def _known_updates(nest):
-    """Of a body they are looked for once."""
-    if nest.known_updates is None:
-        nest.known_updates = updates_of(nest)
-    return nest.known_updates
 
 
 def _is_taken(nest, update, arrays, loops):

@@ -9,14 +9,11 @@ import numpy as np
 from tilewave.errors import ConfigError
 from tilewave.field.field import Field
 from tilewave.kernel.compile import find_types
-from tilewave.kernel.scalars import Slot
 from tilewave.nest.batch import BOUNDS, WHERE, BatchNest, before, buffers_of, outer_loops
 from tilewave.nest.bounds import loop_bounds, loop_directions
 from tilewave.nest.box import iteration_box, shapes_of
+from tilewave.nest.changed import remembered
 from tilewave.nests.call.operands import copied, memory_in_c_order
-
-#: Calls with other types of one nest that are remembered.
-MOST_KNOWN = 16
 
 #: Bytes of the vectors of a point of all lanes: several, whose operations overlap.
 VECTORS_BYTES = 256
@@ -73,7 +70,8 @@ def batched(call):
     constants = [constant for sides in ranges for side in sides for _, constant, _ in side]
     found[BOUNDS] = np.array([*itertools.chain(*inner_box), *constants], np.int64)
     found[WHERE] = np.zeros(len(made.inner), np.int64)
-    if not _is_plain(nest, made, found, call.scalars, call.captured):
+    key = "batch", made.code_signature(), call.types()
+    if not remembered(nest, key, lambda: _is_plain(made, found, call.scalars, call.captured)):
         return None
     over = {index: bounds.box[k] for k, index in enumerate(made.outer)} | {
         index: ends for index, ends in (loops.over or {}).items() if index in made.outer
@@ -191,17 +189,9 @@ def _before(field, axes, inner):
     return whole.transpose(order).reshape(extents)
 
 
-def _is_plain(nest, made, arrays, scalars, captured):
+def _is_plain(made, arrays, scalars, captured):
     """Whether a body of these types calls no function for a point, and has no place that may raise."""
-    dtypes = {name: array.dtype for name, array in arrays.items() if name in made.arrays}
-    slots = tuple(Slot.of(name, value) for name, value in {**scalars, **captured}.items())
-    key = made.code_signature(), tuple(dtypes.items()), slots
-    known = nest.known_batches
-    if key not in known:
-        while len(known) >= MOST_KNOWN:
-            del known[next(iter(known))]
-        try:
-            known[key] = find_types(made, dtypes, scalars, captured).vectors
-        except ConfigError:
-            known[key] = False  # the nest says why
-    return known[key]
+    try:
+        return find_types(made, {name: arrays[name].dtype for name in made.arrays}, scalars, captured).vectors
+    except ConfigError:
+        return False  # the nest says why

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+from tilewave.kernel.scalars import Slot
 from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 
@@ -46,6 +47,11 @@ class GivenCall:
     def dtypes(self):
         """The dtype of each array by name."""
         return {name: self.arrays[name].dtype for name in self.nest.arrays}
+
+    def types(self):
+        """Return a key that is equal for calls whose values are of the same types."""
+        slots = tuple(Slot.of(name, value) for name, value in {**self.scalars, **self.captured}.items())
+        return tuple(self.dtypes.items()), slots
 
     def without(self, name):
         """Return whether the user has switched off a rewrite."""

@@ -7,12 +7,9 @@ import numpy as np
 from tilewave.errors import ConfigError, shown
 from tilewave.kernel.compile import find_types
 from tilewave.kernel.rows.bests import Best
-from tilewave.kernel.scalars import Slot
+from tilewave.nest.changed import remembered
 from tilewave.nest.reduced import Expression, ReducedNest, RowValue
 from tilewave.nests.call.reduce_functions import Reduction, result_dtype, value_of
-
-#: Calls with different reductions of one nest that are remembered: to read an expression takes 0.3 ms.
-MOST_KNOWN = 16
 
 
 class Reductions:
@@ -99,46 +96,19 @@ def reduced(call):
         raise ConfigError(
             "reduce= was given, and TILEWAVE_WITHOUT switches reductions off; allowed: to leave 'reductions' out of it"
         )
-    found = check(call.nest, call.reduce, call.dtypes, call.scalars, call.captured)
-    return dataclasses.replace(call, reductions=found)
-
-
-def check(nest, reduce, dtypes, scalars, captured):
-    """What a run reduces, as `Reductions`.
-
-    Parameters
-    ----------
-    nest : Nest
-    reduce
-        As `run` was given it.
-    dtypes : dict
-        Of the arrays by name.
-    scalars, captured : dict
-        Values by name, whose types count.
-
-    Raises
-    ------
-    ConfigError
-        For what is no dict of reductions, or has not one number a point.
-    """
+    nest, reduce = call.nest, call.reduce
+    if reduce is not None:
+        require_reductions(reduce)
+    if not reduce and not nest.written and not nest.written_tables:
+        raise ConfigError(
+            f"nest {nest.name!r} writes no array; allowed: A[i, j] = ..., once or more; or reduce= of what it "
+            "computes, reduce={'r': tw.sum('d')}"
+        )
     if not reduce:
-        if reduce is not None:
-            require_reductions(reduce)
-        if not nest.written and not nest.written_tables:
-            raise ConfigError(
-                f"nest {nest.name!r} writes no array; allowed: A[i, j] = ..., once or more; or reduce= of what it "
-                "computes, reduce={'r': tw.sum('d')}"
-            )
-        return Reductions(nest)
-    require_reductions(reduce)
-    slots = tuple(Slot.of(name, value) for name, value in {**scalars, **captured}.items())
-    key = tuple(reduce.items()), tuple(dtypes.items()), slots, nest.code_signature()
-    known = nest.known_reductions
-    if key not in known:
-        while len(known) >= MOST_KNOWN:
-            del known[next(iter(known))]
-        known[key] = _Description(nest, dtypes, scalars, captured).of(reduce)
-    return known[key]
+        return dataclasses.replace(call, reductions=Reductions(nest))
+    key = "reductions", *reduce.items(), call.types(), nest.code_signature()
+    found = remembered(nest, key, lambda: _Description(nest, call.dtypes, call.scalars, call.captured).of(reduce))
+    return dataclasses.replace(call, reductions=found)
 
 
 def require_reductions(reduce):
