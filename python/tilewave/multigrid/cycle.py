@@ -30,24 +30,24 @@ class Cycle:
     levels : list of Level
     kind : str
         "V", "F" or "W".
-    smoother : str
-    pre, post : int
+    sweeps : (str, int, int)
+        The smoother, sweeps before and after a coarser grid.
     jumps : bool
         Whether the coefficient may jump: then corrections are equal in all of a coarse cell, as a linear one does not
         follow the solution where it bends.
     singular : bool
         Whether the operator has no inverse: constants solve the equations without a right side, or cells have no
         material.
-    context : Context
     grid : tuple of int, or None
         The process grid; None: by prediction.
     outer : dict, optional
         What the operator that is solved for has in place of that of the finest grid's sweeps.
     """
 
-    def __init__(self, levels, kind, smoother, pre, post, jumps, singular, context, grid=None, *, outer=None):
-        self.levels, self.kind, self.smoother, self.pre, self.post = levels, kind, smoother, pre, post
-        self.jumps, self.singular, self.context, self._bound, self._ends = jumps, singular, context, {}, {}
+    def __init__(self, levels, kind, sweeps, jumps, singular, grid=None, outer=None):
+        self.levels, self.kind, (self.smoother, self.pre, self.post) = levels, kind, sweeps
+        self.jumps, self.singular, self._bound, self._ends = jumps, singular, {}, {}
+        self.context = context = levels[0].u.context
         self._bind, self._kernels = bind, []  # kernels that are compiled before they are bound
         self._outer = outer or {}
         # All nests share their fields, and parts of fields as coarse grids have them lie plainly.

@@ -147,7 +147,7 @@ class Poisson:
         outer = self._outer(sigma) if self._indefinite else {}
         equal = isinstance(k, np.ndarray) or self._indefinite
         singular = self._singular or self._material is not None
-        self._cycle = Cycle(self._levels, cycle, smoother, pre, post, equal, singular, self.context, grid, outer=outer)
+        self._cycle = Cycle(self._levels, cycle, (smoother, pre, post), equal, singular, grid, outer)
         self.history, self._chains = None, {}
 
     @property

@@ -264,7 +264,7 @@ def request_of(choices, threads):
     return request
 
 
-def chosen_plan(problem, ranked, considered, rate, *, ranks, threads, machine, choices, fixed, whole):
+def chosen_plan(problem, ranked, considered, rate, machine, ranks):
     """A plan as it is shown, with what it is predicted to take.
 
     Parameters
@@ -276,14 +276,8 @@ def chosen_plan(problem, ranked, considered, rate, *, ranks, threads, machine, c
         Plans that it was chosen from.
     rate : the core's MeasuredRate
         That it was predicted with.
-    ranks, threads : int
     machine : the core's machine
-    choices : dict
-        That were obeyed.
-    fixed : dict
-        Those of `choices` that the user made.
-    whole : bool
-        Whether the plan was given.
+    ranks : int
     """
     best = ranked[0]
     chosen = Plan._from_core(best.plan)
@@ -306,19 +300,7 @@ def chosen_plan(problem, ranked, considered, rate, *, ranks, threads, machine, c
         "loops": list(problem.nest.indices),
         "extents": [hi - lo for lo, hi in zip(*problem.core.space)],
         "ranks": ranks,
-        "threads": threads,
         "considered": considered,
-        "given_whole": whole,
-        "fixed": {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in fixed.items()
-            if name != "planning"
-        },
-        "by_rule": {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in choices.items()
-            if name not in fixed
-        },
         "rate": {
             **{name: getattr(rate.rate, name) for name in ("point_s", "row_s", "tile_s", "one_lane_factor")},
             "note": rate.note,
@@ -330,6 +312,22 @@ def chosen_plan(problem, ranked, considered, rate, *, ranks, threads, machine, c
         "without": _core.names_of(problem.core.paths_off),
     }
     return chosen
+
+
+def asked_for(plan, threads, choices, fixed, whole):
+    """Note what a plan was chosen for: threads of each rank, choices that were obeyed, those of them that the user
+    has `fixed`, and whether the `whole` plan was given.
+    """
+    plan.notes |= {
+        "threads": threads,
+        "given_whole": whole,
+        "fixed": {name: _plain(value) for name, value in fixed.items() if name != "planning"},
+        "by_rule": {name: _plain(value) for name, value in choices.items() if name not in fixed},
+    }
+
+
+def _plain(value):
+    return list(value) if isinstance(value, tuple) else value
 
 
 def placed(plan, context):

@@ -12,6 +12,7 @@ from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
 from tilewave.nests.call.arguments import as_numbers
+from tilewave.nests.call.run_call import RunCall
 from tilewave.nests.plan.prepare import prepare
 from tilewave.schedule.running import repetitions
 from tilewave.schedule.schedule import Schedule
@@ -81,8 +82,8 @@ def schedule(
             return schedule_of_chain(ready, context.size)
     else:
         loops = Loops(over, reverse, steps, periodic=periodic)
-        arguments = as_numbers(nest, arguments, copies=True)
-        ready = yield from prepare(nest, context, loops, plan, False, arguments, None, planning=planning)
+        call = RunCall(nest, context, loops, arguments, plan, planning)
+        ready = yield from prepare(call, loops, as_numbers(nest, arguments, copies=True))
     return schedule_of(ready, 1 if ready.on_one_rank else context.size)
 
 

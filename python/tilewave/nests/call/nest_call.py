@@ -110,8 +110,9 @@ class NestCall:
         return other
 
 
-def given_call(nest, context, loops, arguments, reduce, plan_loops=0, halos=None):
-    """A call with its arguments sorted and checked one by one, behind the rewrites of its loops; local."""
+def given_call(call, loops, arguments, plan_loops=0, halos=None):
+    """A `RunCall` with its arguments sorted and checked one by one, behind the rewrites of its loops; local."""
+    nest, context, reduce = call.nests, call.context, call.reduce
     arrays, scalars = split_arguments(nest, arguments)
     if nest.pivot:
         check_pivot(nest, arrays, loops, reduce)
@@ -125,11 +126,12 @@ def given_call(nest, context, loops, arguments, reduce, plan_loops=0, halos=None
     return rewritten(GivenCall(nest, loops, context, arrays, scalars, **facts), OF_LOOPS)
 
 
-def checked_call(nest, context, loops, plan, choices, fastmath, arguments, reduce, halos):
-    """The arguments as they are; local."""
+def checked_call(call, loops, arguments, fixed, halos=None):
+    """The arguments of a `RunCall`, with these loops, arrays and scalars, and what its plan fixes; local."""
+    nest, context, fastmath, reduce, (plan, choices) = call.nests, call.context, call.fastmath, call.reduce, fixed
     if not isinstance(nest, Nest):
         raise ConfigError(f"run: given {type(nest).__name__}; allowed: a function under @tilewave.nest")
-    call = given_call(nest, context, loops, arguments, reduce, _extents_given(plan, choices), halos)
+    call = given_call(call, loops, arguments, _extents_given(plan, choices), halos)
     nest, loops, called = call.nest, call.loops, call.arrays
     check_backwards(nest, called, loops, reduce)
     scalars = nest.bind_scalars({**call.scalars, **scalars_of(nest, loops)})

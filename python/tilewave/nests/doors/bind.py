@@ -27,7 +27,7 @@ from tilewave.nests.points.points import visited_points
 from tilewave.nests.run.prepared_run import NAME, Variant
 from tilewave.nests.verify.check import copied
 from tilewave.nests.verify.plain_call import PlainCall
-from tilewave.plan.fixed import USUAL, fixed_by
+from tilewave.plan.fixed import fixed_by
 from tilewave.plan.plan import CHOICES, Plan
 
 if TYPE_CHECKING:
@@ -130,9 +130,8 @@ class Bound(KnownRuns):
         self.context, self.record, self._call = call.context, False, call
         self._arguments, (self._plan, self._choices) = (
             as_numbers(nest, call.arguments),
-            fixed_by(call.plan, call.planning),
+            fixed_by(call.plan),
         )
-        self._planning = self._choices.pop("planning", USUAL)
         self._loops, self._steps, self._reduce, self._visited = call.loops, call.loops.steps, call.reduce, ()
         self._variants = LruCache(MOST_VARIANTS)
         self._alike = LruCache(MOST_VARIANTS)  # calls by steps and types of scalars, all of them FLOATS
@@ -158,8 +157,8 @@ class Bound(KnownRuns):
         if not isinstance(plan, Plan):
             plan = self._plan or {**self._choices, **(plan or {})}
         loops, arguments = dataclasses.replace(self._loops, steps=steps), {**self._arguments, **scalars}
-        given = loops, plan, self._call.fastmath, arguments, self._reduce, halos, self._planning
-        ready = yield from prepare(self.nest, self.context, *given)
+        call = dataclasses.replace(self._call, plan=plan)
+        ready = yield from prepare(call, loops, arguments, halos)
         ready.visited = self._visited
         self._arguments = {**self._arguments, **ready.called}  # what stood for scratch is the same in all variants
         return ready

@@ -187,12 +187,11 @@ def run(
 
 def _run(call, begun):
     """The run of a call that began at `begun`; part of it."""
-    nest, context = call.nests, call.context
+    nest = call.nests
     if isinstance(nest, tuple | list) or call.until is not None:
         return (yield from run_several(call))
     loops, visited = yield from visited_points(call, call.arguments)
-    given = loops, call.plan, call.fastmath, as_numbers(nest, call.arguments, copies=True), call.reduce
-    ready = yield from prepare(nest, context, *given, planning=call.planning)
+    ready = yield from prepare(call, loops, as_numbers(nest, call.arguments, copies=True))
     if visited:
         ready.visits(*visited)
     core, after_s = yield from run_bound(ready, begun)
@@ -240,8 +239,8 @@ def plan(
     same nest with the same arrays then takes this plan.
     """
     loops = Loops(over, reverse, steps, periodic=periodic)
-    arguments = as_numbers(nest, arguments, copies=True)
-    ready = yield from prepare(nest, context, loops, plan, False, arguments, reduce, planning=planning)
+    call = RunCall(nest, context, loops, arguments, plan, planning, reduce=reduce)
+    ready = yield from prepare(call, loops, as_numbers(nest, arguments, copies=True))
     arrays = ready.arrays.values()
     context._ranks.run(lambda: None, lambda calls: calls.add(f"nest {nest.name}, not run", 0.0, ready.plan, arrays))
     return ready.plan._copy()

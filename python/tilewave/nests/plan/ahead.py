@@ -3,6 +3,7 @@
 from tilewave import _core
 from tilewave.nest.bounds import Loops
 from tilewave.nests.call.nest_call import checked_call
+from tilewave.nests.call.run_call import RunCall
 from tilewave.nests.plan.kernel_maker import KernelMaker
 from tilewave.plan.fixed import fixed_by
 from tilewave.plan.plan import request_of
@@ -22,7 +23,8 @@ def start_kernels(nest, context, reverse, plan, arguments, reduce):
         They are found again as long as somebody holds them.
     """
     try:
-        given = checked_call(nest, context, Loops(reverse=reverse), *fixed_by(plan), False, arguments, reduce, None)
+        call = RunCall(nest, context, Loops(reverse=reverse), arguments, plan, reduce=reduce)
+        given = checked_call(call, call.loops, arguments, fixed_by(plan))
         request, machine = request_of(given.choices, context.threads), context._core.machine()
         alternatives = _core.alternatives(given.problem.core, context.size, request, machine, False)
         maker = KernelMaker(context, given)

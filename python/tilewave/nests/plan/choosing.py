@@ -16,7 +16,7 @@ from tilewave.nests.call.step_blocks import whole_blocks
 from tilewave.nests.plan.kernel_maker import KernelMaker, shapes_of_tables, with_plan
 from tilewave.notices import log
 from tilewave.plan.fixed import USUAL
-from tilewave.plan.plan import ALLOWED, CHOICES, chosen_plan, placed, request_of
+from tilewave.plan.plan import ALLOWED, CHOICES, asked_for, chosen_plan, placed, request_of
 from tilewave.plan.sentence import sentence
 from tilewave.timeline.parts import Parts, Predicted
 
@@ -123,18 +123,10 @@ def _spending(spending, given, before, plan):
 
 def python_plan(context, given, prepared, ranked, rate, *, considered, whole):
     """The first of the ranked candidates as a `Plan`, with what was chosen from; see `chosen_plan`."""
-    plan = chosen_plan(
-        prepared.problem,
-        ranked,
-        considered,
-        rate,
-        ranks=prepared.context.size,
-        threads=request_of(given.choices, context.threads).threads,
-        machine=context._core.machine(),
-        choices=prepared.choices,
-        fixed=given.choices,
-        whole=whole,
-    )
+    machine, ranks = context._core.machine(), prepared.context.size
+    plan = chosen_plan(prepared.problem, ranked, considered, rate, machine, ranks)
+    threads = request_of(given.choices, context.threads).threads
+    asked_for(plan, threads, prepared.choices, given.choices, whole)
     count_copies(given, prepared.on_one_rank, plan)
     context._ranks.run(
         lambda: placed(plan, context),

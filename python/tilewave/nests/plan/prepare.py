@@ -2,6 +2,8 @@
 on.
 """
 
+import dataclasses
+
 import numpy as np
 
 from tilewave.errors import ConfigError, InternalError
@@ -17,36 +19,44 @@ from tilewave.nests.rewrites.step_rows import StepRows, like_rows
 from tilewave.nests.run.bound_nest import bind_call
 from tilewave.nests.run.row_parts import RowParts, in_loop_order
 from tilewave.notices import warn
-from tilewave.plan.fixed import USUAL, fixed_by
+from tilewave.plan.fixed import fixed_by
 
 
-def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None, planning=USUAL):
+def prepare(call, loops, arguments, halos=None):
     """Check, compile, measure, plan; agree. Part of a collective call: ``yield from`` it.
 
     Repeated calls cost one small allreduce. Only when some rank has not prepared the call, or another plan for it,
-    all ranks measure and plan together; or when runs have taken so long that planning may spend more. `halos`: by
-    field, the least halo that its layout must have, as `make_problem` takes it. `planning`: what it may spend.
+    all ranks measure and plan together; or when runs have taken so long that planning may spend more.
+
+    Parameters
+    ----------
+    call : RunCall
+        Of one nest.
+    loops, arguments
+        In place of those that the call was given.
+    halos : dict, optional
+        By field, the least halo that its layout must have, as `make_problem` takes it.
 
     Raises
     ------
     ConfigError
         The same on every rank.
     """
+    nest, context = call.nests, call.context
     if isinstance(nest, Nest) and nest.rows:
-        given = nest, context, loops, plan, fastmath, arguments, reduce
-        return (yield from _prepared_rows(*given, planning=planning))
+        return (yield from _prepared_rows(call, loops, arguments))
     yield from machine.looked_up(context)
     given = found = ready = error = key = None
     description = ""
     try:
-        if not isinstance(fastmath, (bool, np.bool_)):
-            raise ConfigError(f"fastmath: given {type(fastmath).__name__}; allowed: True, False")
+        if not isinstance(call.fastmath, (bool, np.bool_)):
+            raise ConfigError(f"fastmath: given {type(call.fastmath).__name__}; allowed: True, False")
         halos = present_halos(nest, arguments) if halos is None else halos
-        fixed = fixed_by(plan, planning)
-        key = None if halos else key_of(nest, context, loops, *fixed, fastmath, arguments, reduce)
+        fixed = fixed_by(call.plan, call.planning)
+        key = None if halos else key_of(call, loops, arguments, fixed)
         known = known_calls.find(context, key)
         given = known.with_arrays(arguments) if known else None
-        given = given or checked_call(nest, context, loops, *fixed, fastmath, arguments, reduce, halos)
+        given = given or checked_call(call, loops, arguments, fixed, halos)
         # fitted() makes the problem of the call, which looks at its bounds.
         found = context._prepared.get(given.key) or earlier_plan.fitted(context, given)
         warn_of_short_arrays(context, (found or given).problem.short)
@@ -67,33 +77,34 @@ def prepare(nest, context, loops, plan, fastmath, arguments, reduce, halos=None,
     return ready
 
 
-def _prepared_rows(nest, context, loops, plan, fastmath, arguments, reduce, planning):
+def _prepared_rows(call, loops, arguments):
     """What runs a nest that writes rows for several time steps; part of a collective call."""
     error = rows = None
     try:
-        call = given_call(nest, context, loops, arguments, reduce)
-        rows = StepRows(call)
-        check_steps(rows.nest, like_rows(call.nest, call.arrays), loops.steps)
+        given = given_call(call, loops, arguments)
+        rows = StepRows(given)
+        check_steps(rows.nest, like_rows(given.nest, given.arrays), loops.steps)
     except BaseException as problem:
         error = problem
     if error is not None:
         yield error
 
-    def prepare_part(nest, loops, given):
-        return prepare(nest, context, loops, in_loop_order(nest, plan), fastmath, given, reduce, planning=planning)
+    def prepare_part(nest, loops, arguments):
+        return prepare(dataclasses.replace(call, nests=nest, plan=in_loop_order(nest, call.plan)), loops, arguments)
 
-    return (yield from RowParts(rows, arguments, prepare_part).prepared(0, int(loops.steps), call.scalars))
+    return (yield from RowParts(rows, arguments, prepare_part).prepared(0, int(loops.steps), given.scalars))
 
 
-def key_of(nest, context, loops, plan, choices, fastmath, arguments, reduce):
+def key_of(call, loops, arguments, fixed):
     """The `CallKey` of a call, whose scalars count in every bit; None where it may be known for no other."""
+    nest, (plan, choices) = call.nests, fixed
     if plan is not None or not isinstance(nest, Nest):
         return None
     others = []
     if len(arguments) > len(nest.arrays):
         others = in_every_bit({name: value for name, value in arguments.items() if name not in nest.arrays})
-    given = others, in_every_bit(choices), bool(fastmath), reduce and repr(reduce)
-    return CallKey.of((nest,), context, arguments, loops.key(nest), *given)
+    given = others, in_every_bit(choices), bool(call.fastmath), call.reduce and repr(call.reduce)
+    return CallKey.of((nest,), call.context, arguments, loops.key(nest), *given)
 
 
 def warn_of_short_arrays(context, texts):
