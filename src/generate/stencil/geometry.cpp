@@ -112,9 +112,14 @@ std::vector<StencilGeometry::Image> StencilGeometry::images(const Box& region) c
         auto& list = along[k];
         const std::int64_t period = problem_.period(k), extent = problem_.shape[k];
         const auto add = [&](std::int64_t lo, std::int64_t hi, std::int64_t shift) {
-            lo = std::max<std::int64_t>(lo, 0);
-            hi = std::min(hi, extent);
-            if (lo >= hi) return;
+            if (period > 0) {
+                lo = std::max<std::int64_t>(lo, 0);
+                hi = std::min(hi, extent);
+            } else if (extent > 0) {  // the last block has the elements of longer arrays, too
+                lo = std::clamp<std::int64_t>(lo, 0, extent - 1);
+                hi = std::clamp<std::int64_t>(hi, 1, extent);
+            }
+            if (lo >= hi || extent == 0) return;
             for (auto c = blocks_.block_at(k, lo); c <= blocks_.block_at(k, hi - 1); ++c) list.emplace_back(c, shift);
         };
         if (period > 0)

@@ -134,8 +134,8 @@ def across(E, D, i, j):
 
 @tw.nest
 def last_of_all(G, E, A, D, i, j, k):
-    unused = G[i, k]
-    also = E[j-2]
+    unused = G[i, k]  # noqa: F841
+    also = E[j-2]  # noqa: F841
     A[j] = D[j]
 
 
@@ -159,3 +159,21 @@ def test_each_point_is_some_ranks_where_what_is_read_begins_elsewhere(ranks):
     assert found[1] == 7 * sum(range(5)) + 100 * 5 * sum(range(7))
     for array in arrays:
         assert array.tolist() == [-1, -1, 2, 3, 4, 5, 6]
+
+
+@tw.nest
+def from_the_end(A, B, D, t, i):
+    A[t+1, i] = A[t, i] + D[i+2]
+    B[t+1, i] = B[t, i] - A[t, i]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+def test_time_steps_read_elements_beyond_the_extent_of_the_points(ranks):
+    def program(context):
+        A, B, D = (tw.field(10.0**n * np.arange(n), context=context) for n in (2, 4, 4))
+        tw.run(from_the_end, A=A, B=B, D=D, steps=2, context=context)
+        return A.gather(), B.gather()
+
+    A, B = results_of(ranks, 1, program)[0]
+    assert A.tolist() == [0 + 2 * 20000, 100 + 2 * 30000]
+    assert B.tolist() == [0 - 0 - 20000, 10000 - 100 - 30100, 20000, 30000]
