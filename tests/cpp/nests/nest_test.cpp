@@ -334,6 +334,28 @@ TEST_P(Nests, EarlierTimeSteps) {
     }
 }
 
+TEST_P(Nests, PartsThatTimeStepsRead) {
+    const auto [ranks, threads] = GetParam();
+    static constexpr auto step = reads({-1, 0, 0}, {-1, -1, 0});
+    static constexpr auto point = reads({0, 0, 0}), below = reads({0, 1, 0});
+    const std::int64_t rows = 9, columns = 7, steps = 5;
+    Grid u(rows, columns), fine(2 * rows, columns);
+    for (std::int64_t t = 0; t < steps; ++t)
+        for (std::int64_t i = rows - 2; i > 0; --i)  // so that u(i - 1, j) is that of the step before
+            for (std::int64_t j = 0; j < columns; ++j)
+                u(i, j) = 0.5 * (u(i, j) + u(i - 1, j)) + fine(2 * i, j) - fine(2 * i + 3, j);
+    on_ranks(ranks, threads, [&](Context& context) {
+        Field<double> a = field(context, rows, columns), f = field(context, 2 * rows, columns);
+        run(
+            context, {.steps = steps}, {},
+            [](auto x, auto even, auto odd) {
+                return 0.5 * (x(-1, 0, 0) + x(-1, -1, 0)) + even(0, 0, 0) - odd(0, 1, 0);
+            },
+            writes<step>(a), only_reads<point>(every(f, {2, 1}, {0, 0})), only_reads<below>(every(f, {2, 1}, {1, 0})));
+        expect_equal(context, a, u, "parts of a field");
+    });
+}
+
 // Several nests of a time step: a chain that runs once a step.
 TEST_P(Nests, SeveralInATimeStepWithATable) {
     const auto [ranks, threads] = GetParam();

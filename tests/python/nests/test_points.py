@@ -236,7 +236,8 @@ def test_refused(given, wanted):
 @pytest.mark.parametrize("made", [np.array, tw.field])
 def test_sources_and_receivers_beside_periodic_loops(offsets, made):
     nest = tw.nest_from(f"def body(u, t, i, j): u[t+1, i, j] = {' + '.join(f'u[t, i+({o}), j]' for o in offsets)}")
-    start, values, at = np.arange(20.0).reshape(5, 4), np.array([[100.0, 7.0], [200.0, -3.0]]), np.array([[4, 1], [0, 3]])
+    start, values = np.arange(20.0).reshape(5, 4), np.array([[100.0, 7.0], [200.0, -3.0]])
+    at = np.array([[4, 1], [0, 3]])
     u, wanted, seen = made(start), start, []
     report = tw.run(nest, u=u, periodic=("i",), steps=2, inject={"u": (at, values)}, record={"u": at})
     for added in values:

@@ -124,12 +124,12 @@ def test_chains_of_nests_that_cut_one_field_alike_in_two_ways(ranks):
 
 @tw.nest
 def beside(E, D, j):
-    v = E[j-2] + 100 * D[j]
+    v = E[j-2] + 100 * D[j]  # noqa: F841
 
 
 @tw.nest
 def across(E, D, i, j):
-    v = E[j+2] + 100 * D[i-3]
+    v = E[j+2] + 100 * D[i-3]  # noqa: F841
 
 
 @tw.nest

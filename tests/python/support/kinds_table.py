@@ -32,7 +32,7 @@ plan      y     y     y     y        y       y      y    y       y      x      y
 schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
 dry run   y     y     y     y        y       y      y    y       y      y      y      y     x    y        y
-C++       y     y     y     y        -V      -V     -V   -V      y      -V     -V     -V    y    -V       -V
+C++       y     y     y     y        -V      y      -V   y       y      -V     -V     -V    y    -V       -V
 """,
     },
     "factors of what is read": {
@@ -48,7 +48,7 @@ plan      y     y     y     -Y       y       y      y    y       y      x      y
 schedule  y     y     y     -Y       y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     -Y       y       y      y    y       y      x      y      x     x    y        y
 dry run   y     y     y     -Y       y       y      y    y       y      y      y      y     x    y        y
-C++       y     y     -A    -A       -V      -V     -V   -V      ?      -V     -V     -V    y    -V       -V
+C++       y     y     y     -A       -V      -V     -V   -V      ?      -V     -V     -V    y    -V       -V
 """,
     },
     "factors of what is written": {
@@ -80,7 +80,7 @@ plan      y     y     y     y        y       y      y    y       y      x      y
 schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
 dry run   y     y     y     y        y       y      y    y       y      y      y      aU    x    y        y
-C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
+C++       y     y     -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
 """,
     },
     "updates in any order": {
@@ -175,7 +175,7 @@ plan      -M    -M    -M    -M       -M      -M     -M   -M      -M     x      -
 schedule  -M    -M    -M    -M       -M      -M     -M   -M      x      x      -M     x     -M   x        x
 measure   -M    -M    -M    -M       -M      -M     -M   -M      -M     x      -M     x     x    -M       -M
 dry run   y     y     y     y        y       y      y    aU      y      y      -C     y     x    y        y
-C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
+C++       y     y     y     -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
 """,
     },
 }
@@ -234,8 +234,8 @@ REASONS = {
     "V": (
         "-",
         "^C[+][+]$",
-        "The C++ front has `over=` of numbers, `reverse` in space, `steps`, `periodic`, `every(...)` and "
-        "`reducing(...)`.",
+        "The C++ front has `over` and bounds, `reverse` in space, `steps` also of chains, earlier steps, `periodic`, "
+        "`every(...)` and `reducing(...)`; bodies look values up in what they capture.",
         "the nest in Python",
     ),
     "Q": (
@@ -302,17 +302,29 @@ CPP = {
         "lanes": "Sweeps.EqualPlainLoopsInEveryScheme",
         "steps": "Nests.StepsOfTime",
         "periodic": "Nests.PeriodicLoops",
+        "affine": "Nests.BoundsOfOtherIndicesAndOfTime",
+        "history": "Nests.EarlierTimeSteps",
         "reduce": "Nests.ReducedValues",
         "time": "ChooseTogether.AlternativesAreMeasuredUntilTheBestIs",
     },
     "factors of what is read": {
         "ranks": "Nests.PartsOfFieldsAndOtherExtents",
         "lanes": "Nests.PartsOfFieldsAndOtherExtents",
+        "steps": "Nests.PartsThatTimeStepsRead",
         "time": "ChooseTogether.AlternativesAreMeasuredUntilTheBestIs",
     },
     "factors of what is written": {
         "ranks": "Nests.PartsOfFieldsAndOtherExtents",
         "lanes": "Nests.PartsOfFieldsAndOtherExtents",
         "time": "ChooseTogether.AlternativesAreMeasuredUntilTheBestIs",
+    },
+    "look-up tables": {
+        "ranks": "Nests.SeveralInATimeStepWithATable",
+        "lanes": "Nests.SeveralInATimeStepWithATable",
+    },
+    "several nests": {
+        "ranks": "Nests.SeveralInATimeStepWithATable",
+        "lanes": "Nests.SeveralInATimeStepWithATable",
+        "steps": "Nests.SeveralInATimeStepWithATable",
     },
 }
