@@ -163,7 +163,8 @@ void bind_loop_nest(nb::module_& m) {
                 a.scale = scale, a.residue = residue, a.field_shape = field_shape, a.field = field;
             },
             nb::kw_only(), "scale"_a, "residue"_a, "field_shape"_a, "field"_a,
-            "Declare that the last array is every scale-th element of a field, of which `field` is the first array; without "
+            "Declare that the last array is every scale-th element of a field, of which `field` is the first array; "
+            "without "
             "a field's shape, of plain memory.")
         .def(
             "add_place",

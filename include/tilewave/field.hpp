@@ -209,10 +209,12 @@ public:
     /// @throws OutOfResources on every rank where one has not the memory
     std::vector<T> gather(int back = 0) {
         std::vector<T> whole;
-        storage_.gather([&] {
-            if (storage_.context().rank() == 0) whole.resize(storage_.layout().whole().points());
-            return reinterpret_cast<std::byte*>(whole.data());
-        }, back);
+        storage_.gather(
+            [&] {
+                if (storage_.context().rank() == 0) whole.resize(storage_.layout().whole().points());
+                return reinterpret_cast<std::byte*>(whole.data());
+            },
+            back);
         return whole;
     }
     /// The sum of all elements: exact and rounded once to double, or int64 modulo 2^64. Collective.

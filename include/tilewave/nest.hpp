@@ -25,8 +25,8 @@ struct NestLoops {
     std::vector<int> reverse = {};           ///< loop indices that run downwards
     std::optional<std::int64_t> steps = {};  ///< loop index 0 is time: so many steps of it
     std::vector<int> periodic = {};          ///< loop indices along which offsets wrap
-    /// Which points of the box are computed: coefficients · indices + constant >= 0 for all, with time among the indices
-    /// where there is one.
+    /// Which points of the box are computed: coefficients · indices + constant >= 0 for all, with time among the
+    /// indices where there is one.
     std::vector<Bound> bounds = {};
 };
 
@@ -41,8 +41,8 @@ struct ArrayReads {
 };
 
 /// The problem that a nest stands for. Written arrays come first in `arrays`. Pure.
-/// @pre all arrays have as many dimensions, with periodic loops one shape; offsets as many components as there are loops
-/// (ConfigError)
+/// @pre all arrays have as many dimensions, with periodic loops one shape; offsets as many components as there are
+/// loops (ConfigError)
 /// @pre parts of a field have one scale >= 1 and residues that differ, from 0 to scale - 1; neither periodic loops nor
 /// dependences that skew loops; with time steps they are only read (ConfigError)
 /// @pre loops.bounds have a coefficient for each loop (ConfigError)
@@ -50,8 +50,8 @@ struct ArrayReads {
 /// @pre loops.reverse names loop indices, not time; loops.steps >= 0 (ConfigError)
 /// @pre loops.periodic names loop indices, not time, and the points of a time step are independent of each other then
 /// (ConfigError)
-/// @pre with steps: written arrays are read at the step that is computed and up to max_history + 1 before it, the others
-/// at the step that is computed (ConfigError)
+/// @pre with steps: written arrays are read at the step that is computed and up to max_history + 1 before it, the
+/// others at the step that is computed (ConfigError)
 SweepProblem nest_problem(const NestLoops& loops, std::span<const ArrayReads> arrays);
 
 /// Plans, prepares and runs a nest with a given kernel; see run(). `body` identifies the kernel within the program.

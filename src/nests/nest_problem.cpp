@@ -63,9 +63,8 @@ std::vector<ArrayReads> checked_parts(std::span<const ArrayReads> given) {
 void check_named(const char* what, const std::vector<int>& loops, int first, int dims, const char* of_time) {
     for (const int k : loops)
         if (k < first || k >= dims)
-            throw ConfigError(std::string(what) + ": loop index " + std::to_string(k) +
-                              " was given; allowed: " + std::to_string(first) + " to " + std::to_string(dims - 1) +
-                              (first ? of_time : ""));
+            throw ConfigError(std::string(what) + ": loop index " + std::to_string(k) + " was given; allowed: " +
+                              std::to_string(first) + " to " + std::to_string(dims - 1) + (first ? of_time : ""));
 }
 
 void check_arrays(const NestLoops& loops, std::span<const ArrayReads> arrays, int dims) {
@@ -83,11 +82,11 @@ void check_arrays(const NestLoops& loops, std::span<const ArrayReads> arrays, in
                 throw ConfigError("offset " + to_string(o) + " was given; allowed: " + std::to_string(dims) +
                                   " components, one for each loop" + (in_time ? " with time as the first" : ""));
             if (in_time && (a.written ? o[0] > 0 || o[0] < -1 - max_history : o[0] != 0))
-                throw ConfigError("offset " + to_string(o) + " of an array that is " +
-                                  (a.written ? "written: time " : "only read: time ") + std::to_string(o[0]) +
-                                  (a.written ? "; allowed: 0, the step that is computed, to " +
-                                                   std::to_string(-1 - max_history)
-                                             : "; allowed: 0, as it has no time"));
+                throw ConfigError(
+                    "offset " + to_string(o) + " of an array that is " +
+                    (a.written ? "written: time " : "only read: time ") + std::to_string(o[0]) +
+                    (a.written ? "; allowed: 0, the step that is computed, to " + std::to_string(-1 - max_history)
+                               : "; allowed: 0, as it has no time"));
         }
     }
 }
@@ -113,8 +112,8 @@ std::vector<Bound> narrow(Box& box, const std::vector<Bound>& bounds, int first)
     std::vector<Bound> needed;
     for (const Bound& b : bounds) {
         if (b.coefficients.n != box.dims())
-            throw ConfigError("bounds: coefficients " + to_string(b.coefficients) + " were given; allowed: " +
-                              std::to_string(box.dims()) + ", one for each loop");
+            throw ConfigError("bounds: coefficients " + to_string(b.coefficients) +
+                              " were given; allowed: " + std::to_string(box.dims()) + ", one for each loop");
         std::int64_t least = b.constant, most = b.constant;
         const auto at = [&](int k, bool high) { return b.coefficients[k] * (high ? box.hi[k] - 1 : box.lo[k]); };
         for (int k = 0; k < box.dims(); ++k) {

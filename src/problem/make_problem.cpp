@@ -109,8 +109,8 @@ private:
             const int more = nest_.arrays[a].joined && history[a] > 0;
             buffers[a] = std::max({buffers[a], least, history[a] + 1 + more});
         }
-        const bool uneven =
-            std::any_of(nest_.bounds.begin(), nest_.bounds.end(), [](const Bound& b) { return b.coefficients[0] != 0; });
+        const bool uneven = std::any_of(nest_.bounds.begin(), nest_.bounds.end(),
+                                        [](const Bound& b) { return b.coefficients[0] != 0; });
         for (std::size_t q = 0; q < p.accesses.size(); ++q) {
             // Where no point is, for one of several time steps or in all of them, what was there stays.
             const int count = buffers[p.accesses[q].array];

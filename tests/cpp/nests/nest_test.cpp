@@ -376,8 +376,8 @@ TEST_P(Nests, SeveralInATimeStepWithATable) {
     on_ranks(ranks, threads, [&](Context& context) {
         Field<double> a = field(context, rows, columns), b = field(context, rows, columns);
         BoundNest first = bind(
-            context, {.steps = 1}, {},
-            [](auto x) { return 0.5 * x(-1, 0, 0) + 0.25 * (x(-1, -1, 0) + x(-1, 1, 0)); }, writes<star>(a));
+            context, {.steps = 1}, {}, [](auto x) { return 0.5 * x(-1, 0, 0) + 0.25 * (x(-1, -1, 0) + x(-1, 1, 0)); },
+            writes<star>(a));
         BoundNest second = bind(
             context, {}, {},
             [&table](auto y, auto x) {
@@ -418,7 +418,8 @@ TEST(NestProblem, WhatIsWrongIsRefused) {
     late.offsets = {{-1, 0, 0}};
     refused({.steps = 3}, {u, late}, "of an array that is only read");
     early.offsets = {{-8, 0, 0}};
-    refused({.steps = 3}, {early}, "of an array that is written: time -8; allowed: 0, the step that is computed, to -7");
+    refused({.steps = 3}, {early},
+            "of an array that is written: time -8; allowed: 0, the step that is computed, to -7");
     ArrayReads other = f;
     other.shape = {10, 11};
     refused({.steps = 3, .periodic = {1}}, {u, other}, "different shapes");

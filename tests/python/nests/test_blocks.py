@@ -5,7 +5,6 @@ A failure prints its body; TILEWAVE_SEED and N change the random ones.
 
 import os
 import random
-import types
 
 import numpy as np
 import pytest
