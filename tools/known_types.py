@@ -18,7 +18,7 @@ RESULTS = [
     "field.create.Scratch", "field.time_buffer.TimeBuffer", "linalg.layout.Layout", "linalg.plan.WithPrediction",
     "machine.machine.Curve", "machine.machine.Link", "nest.dependences.Dependence", "nest.dependences.Place",
     "nest.views.View", "nests.chain.report.ChainTimes", "nests.chain.report.NestRun",
-    "nests.run.memory_bound.Bound", "nests.call.reduce_functions.Reduction", "nests.run.report.LaneTimes",
+    "nests.run.memory_bound.MemoryBound", "nests.call.reduce_functions.Reduction", "nests.run.report.LaneTimes",
     "nests.run.report.Measured",
     "schedule.lanes.LaneOfSchedule", "schedule.nests.NestOfSchedule", "schedule.regions.ArrayOfSchedule",
     "schedule.regions.MessageOfSchedule", "schedule.regions.Region", "schedule.regions.Signal",

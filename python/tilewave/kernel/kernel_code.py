@@ -12,7 +12,7 @@ from tilewave.kernel.emit.emitter import SITES, Emitter
 from tilewave.kernel.emit.statements import Body
 from tilewave.kernel.environment import ByteTables
 from tilewave.kernel.rows.atomic_updates import Updates
-from tilewave.kernel.rows.bests import Bests
+from tilewave.kernel.rows.extremes import Bests
 from tilewave.kernel.rows.inner_rows import InnerRows
 from tilewave.kernel.rows.rows_in_place import can_stay, in_place_function
 from tilewave.kernel.rows.several_rows import several_rows_function, takes_any_order

@@ -19,13 +19,13 @@ import numpy as np
 from tilewave.errors import ConfigError, of_program
 from tilewave.nest.box import bounding_lookups, iteration_box
 from tilewave.nest.captured import Captured, Outside, describe, found_by, has_changed
+from tilewave.nest.colours import never_written
 from tilewave.nest.dependences import dependences_of, places_of, time_index, views_of
 from tilewave.nest.inner_loops import is_inner, kind_of
 from tilewave.nest.names import MISSING, Scope, is_constant
 from tilewave.nest.parse import parse
 from tilewave.nest.reference import run_body
 from tilewave.nest.reserved import RESERVED
-from tilewave.nest.residues import never_written
 from tilewave.nest.source import Source
 from tilewave.nest.step_rows import check_time, step_rows
 from tilewave.nest.subscript import names_outside, place_of, read_parameters

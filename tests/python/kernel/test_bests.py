@@ -11,7 +11,7 @@ import tilewave as tw
 from test_wide_rows import BODIES, addresses, change, words
 from tilewave.nests.rewrites import reductions
 from tilewave.kernel.compile import ROW, ROWS, compile_kernel
-from tilewave.kernel.rows.bests import Best
+from tilewave.kernel.rows.extremes import Best
 from tilewave.kernel.types.values import worst
 
 SEED = int(os.environ.get("TILEWAVE_SEED", "20261"))

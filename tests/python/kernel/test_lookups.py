@@ -15,7 +15,7 @@ from kernel_helpers import Raised, Runner, check, constant_steps, relaid, rows_i
 from kernel_bodies import DTYPES as NAMES
 from tilewave.kernel.tables.permuted import MOST_ELEMENTS, NARROW, UNFIT, PERMUTATIONS, WHOLE, Layout
 from tilewave.kernel.compile import ROW, ROWS, compile_kernel
-from tilewave.kernel.rows.bests import Best
+from tilewave.kernel.rows.extremes import Best
 
 DTYPES = [np.dtype(name) for name in NAMES]
 FEATURES = llvm.get_host_cpu_features()

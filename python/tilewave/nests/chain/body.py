@@ -9,7 +9,7 @@ from tilewave.context.collective import collective
 from tilewave.errors import ConfigError
 from tilewave.field.field import Field
 from tilewave.nest.changed import has_time
-from tilewave.nests.run.prepared_run import Variant
+from tilewave.nests.run.prepared_run import PreparedRun
 from tilewave.nests.run.repetitions import Ran, Separate
 from tilewave.plan.plan import CHOICES, request_of
 
@@ -37,7 +37,7 @@ class OneSchedule:
         self.plans, self.readies, self.memories = [ready.plan for ready in readies], readies, memories
         self._reductions, self._points = [ready.reductions for ready in readies], [r.sweep.points for r in readies]
         self.variants = [
-            Variant(bound, ready, None, f" (nest {k + 1} of the chain)")
+            PreparedRun(bound, ready, None, f" (nest {k + 1} of the chain)")
             for k, (bound, ready) in enumerate(zip(bounds, readies, strict=True))
         ]
         for k, variant in enumerate(self.variants):

@@ -24,7 +24,7 @@ from tilewave.nests.call.problem import depth_of
 from tilewave.nests.call.run_call import RunCall
 from tilewave.nests.plan.prepare import prepare
 from tilewave.nests.points.points import visited_points
-from tilewave.nests.run.prepared_run import NAME, Variant
+from tilewave.nests.run.prepared_run import NAME, PreparedRun
 from tilewave.nests.verify.check import copied
 from tilewave.nests.verify.plain_call import PlainCall
 from tilewave.plan.fixed import fixed_by
@@ -170,7 +170,7 @@ class Bound(KnownRuns):
     def _add(self, steps, scalars, ready):
         """The variant for so many steps and such scalars."""
         kind = self._kind(scalars)
-        self._variants[kind, steps] = variant = Variant(self, ready, kind)
+        self._variants[kind, steps] = variant = PreparedRun(self, ready, kind)
         return variant
 
     def _variant(self, steps, scalars, exactly=False):

@@ -6,7 +6,7 @@ import numpy as np
 
 from tilewave.errors import ConfigError, shown
 from tilewave.kernel.compile import find_types
-from tilewave.kernel.rows.bests import Best
+from tilewave.kernel.rows.extremes import Best
 from tilewave.nest.changed import remembered
 from tilewave.nest.reduced import Expression, ReducedNest, RowValue
 from tilewave.nests.call.reduce_functions import Reduction, result_dtype, value_of

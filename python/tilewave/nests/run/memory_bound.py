@@ -5,7 +5,7 @@ import math
 
 
 @dataclasses.dataclass(frozen=True)
-class Bound:
+class MemoryBound:
     """What moving a run's arrays between memory and processor takes at least.
 
     An element of an array that is only read is moved once, of a written one twice: there and back. Each sweep over the
@@ -39,7 +39,7 @@ class Bound:
 
 
 def bound_of(moved, points, ranks, lanes_a_rank, machine, run_s):
-    """The `Bound` of a run that took `run_s` seconds; None where nothing is known of the memory, or nothing was moved.
+    """The `MemoryBound` of a run of `run_s` seconds; None where nothing is known of the memory, or nothing was moved.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def bound_of(moved, points, ranks, lanes_a_rank, machine, run_s):
     curve, lanes = machine.memory[min(busy, len(machine.memory)) - 1], ranks * lanes_a_rank
     within = min(max(elements / lanes, curve.x[0]), curve.x[-1])
     byte_s = curve.at(within) / 2 / lanes  # the curve is of bytes that are both read and written
-    return Bound(bytes_ / points, elements, busy, byte_s, bytes_ * byte_s, bytes_ * byte_s / run_s)
+    return MemoryBound(bytes_ / points, elements, busy, byte_s, bytes_ * byte_s, bytes_ * byte_s / run_s)
 
 
 def moved_by(problem, plan, dtypes, windows, loops, points):

@@ -16,7 +16,7 @@ from tilewave.nests.run.report import Report
 NAME = "tw.Bound.run"
 
 
-class Variant:
+class PreparedRun:
     """What is ready for one number of steps, or for blocks of them, and one kind of scalars.
 
     `part` ends the text of its errors: which nest of a chain it is.

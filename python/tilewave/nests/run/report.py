@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tilewave.annotations import Array
-    from tilewave.nests.run.memory_bound import Bound
+    from tilewave.nests.run.memory_bound import MemoryBound
     from tilewave.plan.plan import Plan
 
 
@@ -135,7 +135,7 @@ class Report(WithComparison):
         Loops that are shorter than the written arrays allow because of the shape of one that is only read.
     stored : tuple of str
         Fields that keep a rolling window only, which this run nevertheless had to store whole.
-    bound : Bound
+    bound : MemoryBound
         The least time that the memory allows: ``bytes_per_point``, ``working_set_bytes``, ``lanes``, ``byte_s``,
         ``time_s``, and ``fraction``, the part of it in the run's time. None where nothing is moved, or where the
         machine's memory was not measured.
@@ -208,7 +208,7 @@ class Report(WithComparison):
         return self._planned._copy()
 
     @functools.cached_property
-    def bound(self) -> Bound | None:
+    def bound(self) -> MemoryBound | None:
         """What moving the arrays takes at least: made when it is asked for."""
         if self._context is None:
             return None
