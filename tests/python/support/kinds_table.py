@@ -210,7 +210,8 @@ REASONS = {
     "E": (
         "-",
         "which has time as a dimension",
-        "Points are visited between time steps, and an array that keeps all time steps is prepared for all of them.",
+        "Points are visited between time steps, and an array that keeps all time steps, and lacks a loop index, is "
+        "prepared for all of them.",
         "a tuple of this one nest",
     ),
     "F": (

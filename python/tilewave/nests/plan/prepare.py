@@ -15,7 +15,7 @@ from tilewave.nests.call.nest_call import checked_call, description_of, given_ca
 from tilewave.nests.call.problem import check_steps
 from tilewave.nests.call.strided_fields import present_halos
 from tilewave.nests.plan import choosing, earlier_plan
-from tilewave.nests.rewrites.step_rows import StepRows, like_rows
+from tilewave.nests.rewrites.step_rows import StepRows, like_rows, with_rows_of_steps
 from tilewave.nests.run.bound_nest import bind_call
 from tilewave.nests.run.row_parts import RowParts, in_loop_order
 from tilewave.notices import warn
@@ -43,8 +43,8 @@ def prepare(call, loops, arguments, halos=None):
         The same on every rank.
     """
     nest, context = call.nests, call.context
-    if isinstance(nest, Nest) and nest.rows:
-        return (yield from _prepared_rows(call, loops, arguments))
+    if isinstance(nest, Nest) and (with_rows := with_rows_of_steps(nest, loops, arguments)).rows:
+        return (yield from _prepared_rows(dataclasses.replace(call, nests=with_rows), loops, arguments))
     yield from machine.looked_up(context)
     given = found = ready = error = key = None
     description = ""

@@ -11,6 +11,7 @@ from tilewave.field.field import Field
 from tilewave.field.values import digest, require_no_mask
 from tilewave.nest.nest import Nest
 from tilewave.nests.points.off_grid import OffGrid, OffGridRun, local_part
+from tilewave.nests.rewrites.step_rows import with_rows_of_steps
 from tilewave.patterns.allreduces import allreduce
 
 
@@ -134,17 +135,19 @@ def visited_points(call, arguments):
     error = points = by_lanes = None
     try:
         points = Points(inject, record, (nest,), arguments, loops.steps)
-        if names := [name for name in nest.rows if name in (inject or {}) or name in (record or {})]:
-            raise ConfigError(
-                f"inject= or record=: points of {names[0]!r} were given, and nest {nest.name!r} writes a row of it for "
-                f"several time steps; allowed: points of other arrays, or the same call with ({nest.name},), a tuple "
-                "of one nest, whose time steps run one by one"
-            )
         by_lanes = recorded_by_lanes(nest, loops.over, inject, record, arguments)
+        loops = dataclasses.replace(loops, stepwise=not by_lanes)
+        rows = with_rows_of_steps(nest, loops, arguments).rows
+        if names := [name for name in rows if name in (inject or {}) or name in (record or {})]:
+            raise ConfigError(
+                f"inject= or record=: points of {names[0]!r} were given, and nest {nest.name!r} writes rows of it in "
+                f"time; allowed: points of other arrays, or the same call with ({nest.name},), a tuple of one nest, "
+                "whose time steps run one by one"
+            )
     except BaseException as problem:
         error = problem
     yield error or str(points)
-    return dataclasses.replace(loops, stepwise=not by_lanes), (points, by_lanes)
+    return loops, (points, by_lanes)
 
 
 def _places(what, name, array, points, steps):

@@ -1,5 +1,6 @@
 """Nests that write a row for several time steps, ``w[t // 5, i]``, as calls for so many steps as have one row."""
 
+import ast
 import copy
 import dataclasses
 import itertools
@@ -12,6 +13,7 @@ from tilewave.field.values import digest
 from tilewave.nest.bounds import changed_over
 from tilewave.nest.changed import ChangedNest, remembered
 from tilewave.nest.step_rows import values_of
+from tilewave.nest.subscript import subscripts_of
 
 
 class RowPart(NamedTuple):
@@ -115,6 +117,30 @@ class StepRows:
                 f"allowed: {-extent} to {extent - 1}"
             )
         return np.where(rows < 0, rows + extent, rows)
+
+
+def with_rows_of_steps(nest, loops, arguments):
+    """The nest with the arrays that keep all time steps as arrays with a row a step, where something happens between
+    steps, so that each is a run; the same where it reads other steps of them.
+    """
+    steps, time, firsts = loops.steps, nest.indices[0], {}
+    if not loops.stepwise or isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 2:
+        return nest
+    for node in nest.source.nodes:
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+            firsts.setdefault(node.value.id, {})[ast.dump(subscripts_of(node)[0])] = subscripts_of(node)[0]
+    scaled = {place.array for place in nest.places if place.phases}
+    rows = {
+        name: next(iter(firsts[name].values()))
+        for name in nest.written
+        if name not in scaled | nest.rows.keys() and len(firsts[name]) == 1
+        if nest.axes[name][0] == time and {*nest.axes[name]} == {*nest.indices}  # as arrays in time have to
+        if getattr(arguments.get(name), "ndim", 0) == len(nest.axes[name])
+    }
+    if not rows:
+        return nest
+    key, rows = ("rows of steps", *rows), {**nest.rows, **rows}
+    return remembered(nest, key, lambda: ChangedNest(nest, copy.deepcopy(nest.source.tree), rows=rows))
 
 
 def like_rows(nest, arrays: dict[str, Any]):

@@ -91,6 +91,7 @@ class RowParts:
         nest, readies, cores, moving_s = self._rows.call.nest, {}, [], 0.0
         scalars = {name: value for name, value in ready.values.items() if name in nest.scalars}
         parts = yield from self.agreed(ready.first_step, ready.steps, scalars)
+        self._fresh = False  # whatever becomes of this run, the next one begins with other arrays
         keys = [self._rows.loops_of(part).key(self._rows.nest) for part in parts]
         for part, key in zip(parts, keys, strict=True):  # all of them before anything runs: a plan may not fit one
             if key not in readies:
@@ -110,7 +111,6 @@ class RowParts:
             self._move(part.rows, back=True)
             moving_s += time.perf_counter() - before + after_s
             cores.append(core)
-        self._fresh = False
         return _all_of(cores, begun, _reduced(self.context, cores, now.on_one_rank)), moving_s
 
     def _move(self, rows, back):
