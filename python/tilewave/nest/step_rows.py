@@ -130,17 +130,3 @@ def values_of(nest, name, times, scalars):
             "not 0"
         ) from None
     return rows
-
-
-def refuse_rows(nest):
-    """Refuse a nest that writes such arrays among the works of a schedule.
-
-    Raises
-    ------
-    ConfigError
-    """
-    for name, part in nest.rows.items():
-        raise ConfigError(
-            f"nest {nest.name!r} writes {name!r} at `{nest.source.text_of(part)}`, a row for several time steps; "
-            "allowed with such an array: tilewave.run, bind, plan and schedule of the nest, with steps="
-        )

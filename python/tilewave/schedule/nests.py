@@ -14,7 +14,6 @@ from tilewave.errors import ConfigError, shown
 from tilewave.kernel.compile import compile_kernel
 from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
-from tilewave.nest.step_rows import refuse_rows
 from tilewave.nests.call.problem import make_problem
 from tilewave.schedule.regions import ArrayOfSchedule, integer
 
@@ -105,7 +104,8 @@ def work_of(nest, arrays, over, scalars):
         raise ConfigError(f"nest: given {shown(nest)}; allowed: a function under @tilewave.nest")
     if nest.inner:
         _refuse(nest, "a loop inside the body")
-    refuse_rows(nest)
+    if nest.rows:
+        _refuse(nest, f"rows of {next(iter(nest.rows))!r} for several time steps")
     if nest.tables:
         _refuse(nest, f"table {nest.tables[0]!r}")
     if wrong := sorted(set(nest.arrays) ^ arrays.keys()):
