@@ -479,3 +479,17 @@ def test_elements_whose_place_later_rows_take():
         found = tw.run(drifting, u=u, steps=steps, reduce=wanted).results
         points = [i - t for t in range(steps) for i in range(34)]
         assert found == {"sum": sum(points), "max": max(points), "min": min(points)}
+
+
+@tw.nest
+def later(u, t, i, j):
+    u[t+1, i, j] = 10 * t + i - j
+
+
+@pytest.mark.parametrize("row", [(1, 0, 0), (1, -1, 0), (1, 0, -1), (0, 0, 1)])
+def test_elements_whose_place_points_of_other_steps_take(row):
+    u = tw.field((5, 4))
+    wanted = {"sum": tw.sum("u"), "max": tw.max("u"), "min": tw.min("u")}
+    found = tw.run(later, u=u, steps=3, reduce=wanted, plan={"row": row}).results
+    points = [10 * t + i - j for t in range(3) for i in range(5) for j in range(4)]
+    assert found == {"sum": sum(points), "max": max(points), "min": min(points)}

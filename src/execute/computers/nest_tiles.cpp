@@ -291,8 +291,10 @@ bool NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest, c
         next[places + k] = 0;
     }
     const Index origin = work.period_shift(tile.box);
-    // A row a call: the row after this one is in another time buffer, or takes the place of what is reduced.
+    // A row a call: the row after this one is in another time buffer, or has a point that takes the place of what is
+    // reduced.
     bool single = without(off_, FastPath::rows_together);
+    bool each = false;  // so does each point of a row
     for (std::size_t p = 0; p < places; ++p) {
         const int a = work.places[p].array;
         const bool time_buffers = s_.arrays[a].time_buffers > 0;
@@ -303,7 +305,8 @@ bool NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest, c
             next[p] += rows.across()[k] * stride[k];
         }
         single = single || (s_.arrays[a].time_buffers > 1 && rows.across()[0] != 0) ||
-                 (reduces && work.places[p].writes && next[p] == 0);
+                 (reduces && work.places[p].writes && (next[p] == 0 || (time_buffers && rows.along()[0] != 0)));
+        each = each || (reduces && work.places[p].writes && step[p] == 0);
     }
     // The loop index of point q of a row, time counted from the first block of steps.
     const auto loop_index = [&](const Index& row, std::int64_t q) {
@@ -316,7 +319,8 @@ bool NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest, c
     double begin = now_s();
     const bool values = kernel.stores_values(), rows_apart = kernel.bests_by_row();
     Batches batches(rows, layers_[l].rows, single, together, rows_of_layer(memory, work, kernel, rows, next),
-                    values     ? longest_value_row
+                    each       ? 1
+                    : values   ? longest_value_row
                     : together ? longest_simd_row
                                : longest_row,
                     values ? most_row_values : 0);
