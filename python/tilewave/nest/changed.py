@@ -24,16 +24,17 @@ class ChangedNest(Nest):
     ----------
     nest : Nest
     tree : ast.FunctionDef
-    backwards : bool
-        Whether the tree has ``steps - t`` in place of time.
+    backwards : bool, optional
+        Whether the tree has ``steps - t`` in place of time. Default: as the nest.
     rewrites : tuple of ast.NodeTransformer
         What was done to indices in the tree, and is to be done to expressions of them.
     rows : dict, optional
         In place of the nest's.
     """
 
-    def __init__(self, nest, tree, backwards=False, rewrites=(), rows=None):
-        self.backwards, self.rewrites = backwards, (*nest.rewrites, *rewrites)
+    def __init__(self, nest, tree, backwards=None, rewrites=(), rows=None):
+        self.backwards = nest.backwards if backwards is None else backwards
+        self.rewrites = (*nest.rewrites, *rewrites)
         self._read(nest.function, nest.source.with_tree(ast.fix_missing_locations(tree)))
         self.rows = nest.rows if rows is None else rows
         self.scalars |= {STEPS: 0} if STEPS in self.parameters.scalars else {}

@@ -38,23 +38,40 @@ def timeless_reads(nest, loops, arrays):
     return found
 
 
+def has_one_value(nest, name):
+    """What is said of reading an earlier time step of a field with a history that nobody writes."""
+    return (
+        f"nest {nest.name!r} reads an earlier time step of {name!r}, which it does not write, so that {name!r} has one "
+        f"value for all time steps, and {name!r} has a history; allowed: a field that has these values now, "
+        f"before.local[...] = {name}.buffer(-1).local, or a nest that writes {name!r}, too"
+    )
+
+
 def _offset(part, time):
     """Return the constant of ``time + constant``; None for another subscript."""
     form = linear_form(part)
     return form[1] if form and {name: f for name, f in form[0].items() if f} == {time: 1} else None
 
 
-def without_time(nest, loops, arrays):
+def without_time(nest, loops, arrays, written=frozenset()):
     """Return the nest with such tables subscripted without time; the same where there are none.
+
+    `written`: arrays that other nests of the time step write.
 
     Raises
     ------
     ConfigError
-        Where the body computes with the length of such a table in time.
+        Where the body computes with the length of such a table in time, or reads an earlier time step of a field that
+        keeps some and that nobody writes.
     """
-    names = {name for name, *_ in timeless_reads(nest, loops, arrays)}
+    reads = timeless_reads(nest, loops, arrays)
+    names = {name for name, *_ in reads}
     if not names:
         return nest
+    for name, offset, _ in reads:
+        earlier = offset > 0 if nest.indices[0] in loops.reverse else offset < 0
+        if earlier and name not in written and getattr(arrays[name], "history", 0):
+            raise ConfigError(has_one_value(nest, name))
     key = "without time", *sorted(names)
     return remembered(
         nest, key, lambda: ChangedNest(nest, _WithoutTime(nest, names).visit(copy.deepcopy(nest.source.tree)))

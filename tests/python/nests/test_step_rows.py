@@ -225,3 +225,15 @@ def test_a_window_lasts_over_all_rows(ranks):
     right = np.zeros((3, N))
     plain(np.arange(N) * 1.0, right, 8, 3)
     assert np.array_equal(results_of(ranks, 1, body)[0], right)
+
+
+@pytest.mark.parametrize("steps", [1, 3, 7])
+def test_time_runs_backwards_along_all_arrays_that_have_it(steps):
+    nest = tw.nest_from("def body(A, D, R, t, i):\n    A[t-1, i] = A[t, i] + D[t, i]\n    R[t // 3, i] = D[t, i]")
+    A, D, R = np.zeros(4), np.random.default_rng(steps).integers(0, 99, (steps + 1, 4)) * 1.0, np.zeros((3, 4))
+    tw.run(nest, A=A, D=D, R=R, reverse=("t",), steps=steps)
+    assert (A == D[1:].sum(axis=0)).all()
+    for row in range(steps // 3 + 1):
+        assert (R[row] == D[max(3 * row, 1)]).all()
+    with pytest.raises(tw.ConfigError, match=f"with steps [+] 1 elements there, {steps + 1}"):
+        tw.run(nest, A=A, D=np.zeros((steps + 2, 4)), R=R, reverse=("t",), steps=steps)

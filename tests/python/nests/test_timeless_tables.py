@@ -109,3 +109,18 @@ def test_fields_as_tables_of_long_rows(ranks, body):
         return A.gather()
 
     assert np.array_equal(results_of(ranks, 1, run)[0], expected)
+
+
+@tw.nest
+def kept(W, V, t, s):
+    W[t + 1, s] = max(V[t - 1, q] for q in range(5)) + s
+
+
+@pytest.mark.parametrize("nests", [kept, (kept,)])
+def test_earlier_time_steps_of_a_table_that_keeps_some_and_that_nobody_writes_are_refused(nests):
+    def program(context):
+        W = tw.field(np.zeros(5), context=context)
+        V = tw.field(np.ones(5), history=[np.zeros(5)], context=context)
+        tw.run(nests, W=W, V=V, steps=2, context=context)
+
+    refused_on_all(2, program, "reads an earlier time step of 'V', which it does not write")

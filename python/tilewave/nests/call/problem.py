@@ -13,6 +13,7 @@ from tilewave.nest.bounds import loop_bounds, loop_directions
 from tilewave.nest.box import cut_short, shapes_of, short_arrays
 from tilewave.nest.dependences import MOST_HISTORY
 from tilewave.nest.periodic import periodic_ranges, read_periodic
+from tilewave.nest.timeless import has_one_value
 from tilewave.nests.call.gathered import steps_to_gather
 from tilewave.nests.call.pivot import check_shapes, reads_of
 from tilewave.nests.call.strided_fields import refuse_scaled_in_time, why_in_loop_order
@@ -242,11 +243,7 @@ def arrays_in_time(nest, arrays, steps):
             )
     for name in lacking:  # all its time steps are the current one
         if name not in nest.written and depth_of(nest, name) and getattr(arrays[name], "history", 0):
-            raise ConfigError(
-                f"nest {nest.name!r} reads an earlier time step of {name!r}, which it does not write, so that {name!r} "
-                f"has one value for all time steps, and {name!r} has a history; allowed: a field that has these values "
-                f"now, before.local[...] = {name}.buffer(-1).local, or a nest that writes {name!r}, too"
-            )
+            raise ConfigError(has_one_value(nest, name))
     return frozenset(lacking)
 
 

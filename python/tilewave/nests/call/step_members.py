@@ -140,10 +140,11 @@ def _names(text):
 
 def parts_of(nests, context, loops, arguments, reduce):
     """What each nest is given; checked."""
-    changed = []
+    changed, written = [], {name for nest in nests for name in getattr(nest, "written", ())}
     for (nest, own), reduced in zip(loops_of(nests, loops), reduce, strict=True):
         lookups = timeless_reads(nest, own, arguments)
-        call = rewritten(GivenCall(without_time(nest, own, arguments), own, context, {}, reduce=reduced), OF_LOOPS)
+        nest = without_time(nest, own, arguments, written)
+        call = rewritten(GivenCall(nest, own, context, {}, reduce=reduced), OF_LOOPS)
         changed.append((call.nest, call.loops, lookups, reduced))
     if any(nest.backwards != changed[0][0].backwards for nest, *_ in changed):
         raise ConfigError(

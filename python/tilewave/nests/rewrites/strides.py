@@ -66,7 +66,7 @@ def _with_strides(nest, affine, conditions, reduced):
         for node in ast.walk(test):
             ast.copy_location(node, tree.body[first])
         tree.body[first:] = [ast.copy_location(ast.If(test, tree.body[first:], []), tree.body[first])]
-    return ChangedNest(nest, _Affine(affine).visit(tree), nest.backwards)
+    return ChangedNest(nest, _Affine(affine).visit(tree))
 
 
 class _Affine(ast.NodeTransformer):
