@@ -12,7 +12,7 @@ import numpy as np
 from tilewave import _core
 from tilewave.context import interrupts
 from tilewave.context.collective import call_here, where
-from tilewave.context.unknown_values import Decisions, Unknown
+from tilewave.context.unknown_values import Decisions, Unknown, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -126,7 +126,8 @@ class PlannedCalls:
                 return None
             if name in ARRAYS:
                 return self.array(arguments[0].shape, arguments[0].dtype, name.removeprefix("tw."))
-            return call_here(name, context, error, function, whole, arguments, keywords)
+            given = [*map(plain, arguments)], plain(keywords)
+            return call_here(name, context, error, function, whole, *given)
 
         return self.noted(name, made)
 

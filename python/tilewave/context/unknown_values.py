@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
+import math
 import os
 import sys
 from typing import Any
@@ -113,6 +114,17 @@ def _kind(file, line, _lines):
     return "other", inverted, text, ()
 
 
+#: What an unknown number may be combined with: the result is not known, either.
+NUMBERS = (int, float, complex, np.generic)
+
+
+def plain(value: Any) -> Any:
+    """Return NaN in place of an unknown number, also in a dict by name: for what takes numbers of given types."""
+    if isinstance(value, dict):
+        return {name: plain(each) for name, each in value.items()}
+    return math.nan if isinstance(value, Unknown) else value
+
+
 class Unknown(float):
     """A number that is not known: NaN for whoever looks, and what is computed of it is not known, either."""
 
@@ -123,8 +135,9 @@ class Unknown(float):
         self._decisions = decisions
         return self
 
-    def _same(self, *_: Any, **__: Any) -> Unknown:
-        return self
+    def _same(self, *others: Any) -> Unknown:
+        """Itself, with other numbers; arrays, fields and matrices know what they are with a number."""
+        return self if all(isinstance(each, NUMBERS) for each in others) else NotImplemented
 
     def _decided(self, *_: Any) -> bool:
         return self._decisions.decide()
@@ -132,8 +145,10 @@ class Unknown(float):
     def __int__(self) -> int:
         return 0
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **_: Any) -> Any:
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
         """NumPy's functions of unknown numbers and others."""
+        if any(np.ndim(each) for each in inputs):
+            return getattr(ufunc, method)(*map(plain, inputs), **keywords)
         if ufunc in (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal):
             return self._decided()
         return self

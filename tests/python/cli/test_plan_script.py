@@ -567,6 +567,37 @@ def test_every_kind_is_counted_or_said_to_be_unknown(tmp_path, ranks):
     assert f"without {len(found.calls) - len(found.calls.predicted)} lines not predicted" in report
 
 
+UNKNOWN_SCALARS = """\
+import numpy as np
+import tilewave as tw
+
+@tw.nest
+def add(y, x, i, *, a=1.0): y[i] = y[i] + a * x[i]
+
+x, y = tw.field((30,), init=1.0), tw.field((30,), init=2.0)
+a = tw.dot(x, y) / tw.norm(x)
+tw.run(add, y=y, x=x, a=a)
+bound = tw.bind(add, y=y, x=x)
+bound.run(a=a)
+tw.chain([bound]).run(times=2, a=-a)
+y += a * x
+y[...] = x / a
+M = a * tw.linalg.matrix(np.eye(9))
+assert (a * np.ones(3)).shape == (np.ones(3) - a).shape == (3,) and np.sqrt(a) > 0
+tw.multigrid.Poisson((8, 8), spacing=1.0, boundary="periodic").solve(np.zeros((8, 8)))
+"""
+
+
+def test_numbers_that_are_not_known_are_scalars_of_nests_and_factors_of_fields(tmp_path):
+    path = tmp_path / "scalars.py"
+    path.write_text(UNKNOWN_SCALARS)
+    found = planned(path, [], 2, 1)
+    assert found.ended == ""
+    assert [call.name for call in found.calls.predicted] == [
+        *("tw.run", "tw.Bound.run", "tw.Chain.run", "tw.run", "tw.run", "tw.multigrid.Poisson.solve"),
+    ]
+
+
 def test_a_call_has_the_plan_of_its_longest_part_with_one():
     calls, plan = PlannedCalls(), tw.Plan((1, 1), 0, (4, 4), (1, 1))
     calls.noted("tw.run", lambda: [calls.add("nest", 1.0, plan), calls.add("reduce", 2.0, None)])
