@@ -53,6 +53,10 @@ class NestKey:
         return dataclasses.replace(self, kernel=kernel, loops=(), facts=facts)
 
 
+#: What a `NestCall` has of the `GivenCall` that it is made of.
+OF_GIVEN_CALL = ("nest", "loops", "dtypes", "scalars", "captured", "reductions", "after", "reduce", "halos")
+
+
 @dataclasses.dataclass
 class NestCall:
     """The arguments of one call, checked on this rank."""
@@ -140,14 +144,14 @@ def checked_call(call, loops, arguments, fixed, halos=None):
         box = box_of_loops(nest, called, loops.steps, loops.periodic)
         check_reached(nest, called, scalars, loops, loop_bounds(nest.indices, box, loops.over))
     call = rewritten(dataclasses.replace(call, scalars=scalars, captured=captured), OF_BODIES)
-    nest, loops, arrays, dtypes, reductions = call.nest, call.loops, call.arrays, call.dtypes, call.reductions
+    nest, loops, arrays, reductions = call.nest, call.loops, call.arrays, call.reductions
     replicated = replicated_fields(nest, arrays, context, loops.steps)
     seen = {name: as_replicated(value) if name in replicated else value for name, value in arrays.items()}
     tables = tables_of(nest, seen)
     block = block_of(nest, arrays, loops, plan, choices)
     # However many blocks there are, one is prepared.
     key = NestKey(
-        kernel=kernel_key(reductions.nest, dtypes, call.scalars, fastmath, captured=captured),
+        kernel=kernel_key(reductions.nest, call.dtypes, call.scalars, fastmath, captured=captured),
         reductions=tuple(reductions.for_core(())),
         nest=nest.name if loops.inner_points == 1 else f"{nest.name} {loops.inner_points.bit_length()}",
         lines=nest.lines(),
@@ -161,8 +165,7 @@ def checked_call(call, loops, arguments, fixed, halos=None):
         halos=tuple(sorted(halos.items())) if halos else (),
     )
     return NestCall(
-        nest=nest,
-        loops=loops,
+        **{name: getattr(call, name) for name in OF_GIVEN_CALL},
         plan=plan,
         choices=choices,
         fastmath=fastmath,
@@ -170,19 +173,12 @@ def checked_call(call, loops, arguments, fixed, halos=None):
         whole=arrays,
         called=called,
         replicated=replicated,
-        dtypes=dtypes,
-        scalars=call.scalars,
-        captured=captured,
         tables=tables,
-        reductions=reductions,
-        after=call.after,
-        reduce=reduce,
         threads=context.threads,
         off=context._off,
         block=block,
         key=key,
         compared=context._ranks.number > 1,
-        halos=halos or {},
     )
 
 
