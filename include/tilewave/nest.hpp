@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <typeinfo>
@@ -19,6 +20,15 @@
 
 namespace tilewave {
 
+/// Elements of a field that a run changes, or records, after each time step; made by adds() and records().
+struct StepElements {
+    FieldStorage* field;
+    std::vector<Index> at;
+    Dtype type;
+    bool added;
+    std::span<std::byte> values;  ///< a row for each time step, a value for each element
+};
+
 /// Options of the loops of a nest. Default: once, upwards, over the largest box.
 struct NestLoops {
     std::optional<Box> over = {};            ///< of the loop indices, half-open; with time steps without time
@@ -28,6 +38,7 @@ struct NestLoops {
     /// Which points of the box are computed: coefficients · indices + constant >= 0 for all, with time among the
     /// indices where there is one.
     std::vector<Bound> bounds = {};
+    std::vector<StepElements> elements = {};  ///< of written fields, with steps; for run()
 };
 
 /// One array of a nest as plain data: the offsets at which points read it.
@@ -154,6 +165,19 @@ struct FieldPart {
 template <class T>
 FieldPart<T> every(Field<T>& field, const Index& scale, const Index& residue) {
     return {&field, scale, residue};
+}
+
+/// Adds values to elements of a field after each time step, as a source does: `values[step * at.size() + k]` to the
+/// k-th one. The same on every rank.
+template <class T>
+StepElements adds(Field<T>& field, std::vector<Index> at, std::span<T> values) {
+    return {&field.storage(), std::move(at), dtype_of<T>(), true, std::as_writable_bytes(values)};
+}
+/// Records elements of a field after each time step, as a receiver does, in `values` of every rank; numbered as adds()
+/// has them.
+template <class T>
+StepElements records(Field<T>& field, std::vector<Index> at, std::span<T> values) {
+    return {&field.storage(), std::move(at), dtype_of<T>(), false, std::as_writable_bytes(values)};
 }
 
 /// One array of a nest with its reads.
@@ -428,6 +452,8 @@ ArrayReads array_reads(const NestOperand<Table, T, Written>& operand) {
 /// calls with the same body, shapes and loops take the plan as it is. Collective. Costs making the schedule, then the
 /// work.
 /// @pre each field, or part of one, is given once (ConfigError)
+/// @pre loops.elements are of fields that the nest writes, with steps; inside them; as many values as steps times
+/// elements (ConfigError)
 /// @pre as nest_problem() and make_plan() (ConfigError)
 /// @throws ConfigError, KernelError (the body threw on some rank), MpiError; each on all ranks
 template <class Body, class... Operands>
@@ -443,6 +469,7 @@ Report run(Context& context, const NestLoops& loops, const PlanRequest& request,
 
 /// Agrees on a nest, plans and prepares it as run() does, to be run many times. Numbers that change between runs are
 /// captured by reference. Collective.
+/// @pre no loops.elements (ConfigError)
 /// @throws as run()
 template <class Body, class... Operands>
 BoundNest bind(Context& context, const NestLoops& loops, const PlanRequest& request, Body body,

@@ -128,6 +128,8 @@ BoundNest bind_nest(Context& context, const NestLoops& loops, const PlanRequest&
                     std::function<std::string(const Failure&)> explain, std::function<void()> renew) {
     auto state = std::make_unique<BoundNest::State>(BoundNest::State{
         context, loops, request, {arrays.begin(), arrays.end()}, kernel, body, std::move(explain), std::move(renew)});
+    if (!loops.elements.empty())
+        agree_after(context, "bind", [] { throw ConfigError("elements: given to bind(); allowed: to run()"); });
     (void)state->add(state->prepare(loops.steps, "bind", request));
     state->number = ++context.component<BoundNests>().made;
     return BoundNest(std::move(state));

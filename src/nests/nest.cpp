@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 #include "context/agreement.hpp"
@@ -12,6 +13,7 @@
 #include "nests/choose_together.hpp"
 #include "nests/prepared_sweep.hpp"
 #include "nests/tuning.hpp"
+#include "transport/collectives.hpp"
 
 namespace tilewave {
 
@@ -79,11 +81,68 @@ std::string described(const SweepProblem& p, const NestLoops& loops, const PlanR
     for (const int k : loops.periodic) text += ", loop " + std::to_string(k) + " periodic";
     for (const Bound& b : p.bounds) text += ", bound " + to_string(b.coefficients) + " " + std::to_string(b.constant);
     if (loops.steps) text += ", " + std::to_string(*loops.steps) + " steps";
+    for (const StepElements& e : loops.elements) {
+        text += e.added ? ", adds to" : ", records";
+        for (const Index& at : e.at) text += " " + to_string(at);
+    }
     text += accesses_of(p);
     for (const PointReduction& r : kernel.reductions)
         text += std::string(", ") + to_string(r.op) + " of " + to_string(r.type);
     return text + ", " + request.to_string() + ", body " + body;
 }
+
+// Adds and records what loops.elements say in a run of the nest.
+class ElementsOfRun {
+public:
+    ElementsOfRun(const NestLoops& loops, std::span<const ArrayReads> arrays) : loops_(loops) {
+        for (const StepElements& each : loops.elements) {
+            const auto is_it = [&](const ArrayReads& a) {
+                return a.written && a.field == each.field && a.scale.n == 0;
+            };
+            const auto array = std::ranges::find_if(arrays, is_it);
+            const std::int64_t item = item_bytes(each.type), steps = loops.steps.value_or(0);
+            if (!loops.steps || array == arrays.end())
+                throw ConfigError(
+                    "elements: a field was given that the nest does not write in time; allowed: with steps, fields "
+                    "that "
+                    "it writes as a whole");
+            if (std::ssize(each.values) != steps * std::ssize(each.at) * item)
+                throw ConfigError("elements: " + std::to_string(std::ssize(each.values) / item) + " values for " +
+                                  std::to_string(each.at.size()) + " elements and " + std::to_string(steps) +
+                                  " steps were given; allowed: one for each element and step");
+            std::vector<std::int64_t>& subscripts = subscripts_.emplace_back();
+            for (const Index& at : each.at) {
+                const Box all{Index::filled(array->shape.n, 0), array->shape};
+                if (at.n != array->shape.n || !all.contains(at))
+                    throw ConfigError("elements: " + to_string(at) + " was given; allowed: inside a field of shape " +
+                                      to_string(array->shape));
+                subscripts.insert(subscripts.end(), at.begin(), at.end());
+            }
+            points_.push_back({static_cast<int>(array - arrays.begin()),
+                               {},
+                               each.values.data(),
+                               item,
+                               each.added ? add_item(each.type, each.type) : nullptr});
+            if (!each.added) std::ranges::fill(each.values, std::byte{});
+        }
+        for (std::size_t k = 0; k < points_.size(); ++k) points_[k].subscripts = subscripts_[k];
+    }
+    std::span<const StepPoints> points() const { return points_; }
+    // Each value is of one rank, and of the others nothing. Collective.
+    void gather(Context& context) const {
+        for (const StepElements& each : loops_.elements) {
+            if (each.added) continue;
+            std::vector<std::byte> other(each.values.size());
+            allreduce(context.transport(), each.values, other,
+                      [&] { std::ranges::transform(each.values, other, each.values.begin(), std::bit_or()); });
+        }
+    }
+
+private:
+    const NestLoops& loops_;
+    std::vector<std::vector<std::int64_t>> subscripts_;
+    std::vector<StepPoints> points_;
+};
 
 }  // namespace
 
@@ -106,8 +165,9 @@ ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest reques
         if (loops.steps) {
             std::int64_t points = 1;
             for (int k = 1; k < problem.dims(); ++k) points *= std::max<std::int64_t>(problem.space.extent(k), 1);
-            if (problem.reads_history_of_neighbours())
-                block.steps = std::min<std::int64_t>(*loops.steps, 1);  // what no point writes is looked after between
+            // Between steps the run looks after what no point writes, or elements.
+            if (problem.reads_history_of_neighbours() || !loops.elements.empty())
+                block.steps = std::min<std::int64_t>(*loops.steps, 1);
             else if (std::ranges::all_of(problem.bounds, [](const Bound& b) { return b.coefficients[0] == 0; }))
                 block.steps =
                     std::min(*loops.steps, std::clamp(block_points / points, fewest_block_steps, most_block_steps));
@@ -162,13 +222,17 @@ Report run_nest(Context& context, const NestLoops& loops, PlanRequest request, s
                 const std::function<std::string(const Failure&)>& explain) {
     std::vector<RunArray> operands;
     for (const ArrayReads& a : arrays) operands.push_back({a.field, {}});
+    std::optional<ElementsOfRun> elements;
+    if (!loops.elements.empty()) agree_after(context, "run", [&] { elements.emplace(loops, arrays); });
     const ReadyNest ready = plan_nest(context, loops, request, arrays, kernel, body, "run");
     PreparedSweep& sweep = *ready.planned.sweep;
     const bool in_blocks = loops.steps && *loops.steps != *ready.block_steps;
     RankStatus statement;
     statement.caller = {"run", ""};
     if (in_blocks) agree_after(context, statement, [&] { sweep.prepare_steps(*loops.steps); });
-    Report report = sweep.run(operands, kernel, explain, in_blocks ? loops.steps : std::nullopt);
+    Report report = sweep.run(operands, kernel, explain, in_blocks ? loops.steps : std::nullopt, {}, 0,
+                              elements ? elements->points() : std::span<const StepPoints>());
+    if (elements) elements->gather(context);
     ready.planned.runs->ran_s += report.time_s;
     return report;
 }

@@ -356,6 +356,55 @@ TEST_P(Nests, PartsThatTimeStepsRead) {
     });
 }
 
+TEST_P(Nests, SourcesAndReceivers) {
+    const auto [ranks, threads] = GetParam();
+    static constexpr auto star = reads({-1, 0, 0}, {-1, -1, 0}, {-1, 1, 0});
+    const std::int64_t rows = 23, columns = 5;
+    const std::vector<Index> sources{{0, 1}, {11, 3}, {22, 4}}, receivers{{12, 3}, {0, 1}, {22, 4}, {21, 4}};
+    for (const std::int64_t steps : {1, 2, 9}) {
+        std::vector<double> added, heard;
+        for (std::int64_t k = 0; k < 3 * steps; ++k) added.push_back(0.5 * static_cast<double>(k % 7) - 1);
+        Grid u(rows, columns);
+        for (std::int64_t t = 0; t < steps; ++t) {
+            Grid old = u;
+            for (std::int64_t i = 1; i < rows - 1; ++i)
+                for (std::int64_t j = 0; j < columns; ++j)
+                    u(i, j) = 0.5 * old(i, j) + 0.25 * (old(i - 1, j) + old(i + 1, j));
+            for (std::size_t k = 0; k < 3; ++k)
+                u(sources[k][0], sources[k][1]) += added[static_cast<std::size_t>(t) * 3 + k];
+            for (const Index& at : receivers) heard.push_back(u(at[0], at[1]));
+        }
+        on_ranks(ranks, threads, [&](Context& context) {
+            Field<double> a = field(context, rows, columns), b = field(context, rows, columns);
+            std::vector<double> given = added, seen(heard.size(), 7), alone(heard.size(), 7);
+            const auto body = [](auto x) { return 0.5 * x(-1, 0, 0) + 0.25 * (x(-1, -1, 0) + x(-1, 1, 0)); };
+            run(context,
+                {.steps = steps,
+                 .elements = {adds(a, sources, std::span(given)), records(a, receivers, std::span(seen))}},
+                {}, body, writes<star>(a));
+            expect_equal(context, a, u, "with sources");
+            EXPECT_EQ(seen, heard);
+            run(context, {.steps = steps, .elements = {records(b, receivers, std::span(alone))}}, {}, body,
+                writes<star>(b));
+            const std::vector<double> whole = b.gather();
+            if (context.rank() == 0) {
+                EXPECT_EQ(alone.back(), whole[22 * columns - 1]);
+            }
+        });
+    }
+    for (const auto& [message, at, count] :
+         {std::tuple("values for 1 elements", Index{1, 1}, 5), std::tuple("(23, 0) was given", Index{23, 0}, 3)}) {
+        for (const std::string& error : errors_on_ranks(2, [&](Context& context) {
+                 Field<double> a = field(context, rows, columns);
+                 std::vector<double> values(static_cast<std::size_t>(count));
+                 run(
+                     context, {.steps = 3, .elements = {adds(a, {at}, std::span(values))}}, {},
+                     [](auto x) { return x(-1, 0, 0); }, writes<star>(a));
+             }))
+            EXPECT_NE(error.find(message), std::string::npos) << error;
+    }
+}
+
 // Several nests of a time step: a chain that runs once a step.
 TEST_P(Nests, SeveralInATimeStepWithATable) {
     const auto [ranks, threads] = GetParam();

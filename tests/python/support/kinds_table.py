@@ -32,7 +32,7 @@ plan      y     y     y     y        y       y      y    y       y      x      y
 schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
 dry run   y     y     y     y        y       y      y    y       y      y      y      y     x    y        y
-C++       y     y     y     y        -V      y      -V   y       y      -V     -V     -V    y    -V       -V
+C++       y     y     y     y        -V      y      -V   y       y      y      -V     -V    y    -V       -V
 """,
     },
     "factors of what is read": {
@@ -236,7 +236,7 @@ REASONS = {
         "-",
         "^C[+][+]$",
         "The C++ front has `over` and bounds, `reverse` in space, `steps` also of chains, earlier steps, `periodic`, "
-        "`every(...)` and `reducing(...)`; bodies look values up in what they capture.",
+        "sources and receivers, `every(...)` and `reducing(...)`; bodies look values up in what they capture.",
         "the nest in Python",
     ),
     "Q": (
@@ -305,6 +305,7 @@ CPP = {
         "periodic": "Nests.PeriodicLoops",
         "affine": "Nests.BoundsOfOtherIndicesAndOfTime",
         "history": "Nests.EarlierTimeSteps",
+        "points": "Nests.SourcesAndReceivers",
         "reduce": "Nests.ReducedValues",
         "time": "ChooseTogether.AlternativesAreMeasuredUntilTheBestIs",
     },
