@@ -71,8 +71,10 @@ class BoundNest:
 
     def take_current_values(self):
         """Give the kernel the tables as they are now."""
-        whole = {name: table for name, table in (self.tables or {}).items() if name in self.replicated}
-        self.tables = tables_of(self.kernel.nest, {**self.arrays, **whole})
+        nest, tables = self.kernel.nest, (self.tables or {}).items()
+        # Of fields what ranks, or the one that computes, have whole.
+        of_fields = {n: table for n, table in tables if isinstance(self.arrays.get(n), Field) and n not in nest.updates}
+        self.tables = tables_of(nest, {**self.arrays, **of_fields})
         self.pack()
 
     def pack(self):
