@@ -61,7 +61,7 @@ public:
     }
 
     double steps() const {
-        if (tiles_ > most_played()) return 0;
+        if (is_estimated()) return 0;
         auto steps = steps_of_a_tile * static_cast<double>(tiles_);
         for (const SimulatedAxis& a : axes_) steps *= 1 + static_cast<double>(a.low) / static_cast<double>(a.high);
         return steps;
@@ -71,7 +71,7 @@ public:
         Candidate c;
         c.plan = plan_;
         c.estimate_s = estimate_s(problem_, plan_, machine_, rate_);
-        if (tiles_ > most_played()) {
+        if (is_estimated()) {
             c.sample = "nothing, but estimated by a closed form";
             c.time_s = c.parts.total_s = c.parts.compute_s = c.estimate_s;
             c.memory_bytes = memory_of(nullptr);
@@ -87,7 +87,11 @@ public:
     }
 
 private:
-    std::int64_t most_played() const { return all_ranks_ ? most_tiles_of_all_ranks : too_many_tiles; }
+    // Of blocks that fields give no part of the ranks is as all of them.
+    bool is_estimated() const {
+        const bool many_ranks = !all_ranks_ && !problem_.cuts.empty() && plan_.ranks() > most_ranks_played;
+        return many_ranks || tiles_ > (all_ranks_ ? most_tiles_of_all_ranks : too_many_tiles);
+    }
 
     void find_axes() {
         std::int64_t& tiles = tiles_;
@@ -113,7 +117,8 @@ private:
         const bool even = problem_.bounds.empty();
         const int m = plan_.mapping_dim;
         const std::vector<double> speeds = machine_.lane_speeds(plan_.ranks(), plan_.lanes());
-        const bool equal = std::ranges::adjacent_find(speeds, std::not_equal_to()) == speeds.end();
+        const bool equal = std::ranges::adjacent_find(speeds, std::not_equal_to()) == speeds.end() &&
+                           problem_.weights.empty() && problem_.cuts.empty();
         auto whole = [&](int k) { return even && plan_.grid[k] == 1 && problem_.loops.keeps(k); };
         auto fewer_tiles = [&](int k) {
             const std::int64_t together = k == 0 ? plan_.temporal_block : 1;
@@ -129,13 +134,12 @@ private:
         const auto smaller_blocks = [&](int k) {
             const std::int64_t most = std::max<std::int64_t>(tiles_of_blocks, 2 * plan_.factors[k]);
             if (plan_.generator == GeneratorKind::stencil && even && plan_.grid[k] > 1 && problem_.loops.keeps(k) &&
-                equal && problem_.weights.empty() && tiles > many_tiles)
+                equal && tiles > many_tiles)
                 reduce(k, false, cells(problem_, plan_, k), most, most / 2);
         };
         const auto fewer_ranks = [&] {
             for (int k = 0; k < problem_.dims(); ++k)
-                if (plan_.grid[k] > 1 && equal && problem_.weights.empty())
-                    reduce(k, true, plan_.grid[k], ranks_played, 2);
+                if (plan_.grid[k] > 1 && equal) reduce(k, true, plan_.grid[k], ranks_played, 2);
         };
         fewer_tiles(m);
         if (plan_.generator == GeneratorKind::pivot) return;

@@ -656,3 +656,10 @@ def test_simulate_shows_how_predictions_scale(script, tmp_path):
 def test_wrong_scalings_are_refused_before_anything_is_simulated(script, options, message):
     done = CliRunner().invoke(commands.app, ["simulate", *options, str(script), "300"])
     assert done.exit_code == 2 and message in done.output
+
+
+def test_fields_with_blocks_of_their_own_on_more_ranks_than_are_simulated(tmp_path):
+    path = tmp_path / "many.py"
+    path.write_text("import numpy as np, tilewave as tw\ntw.multigrid.Poisson((40, 32)).solve(np.ones((40, 32)))\n")
+    found = planned(path, [], 100, 1)
+    assert found.ended == "" and [call.name for call in found.calls.predicted] == ["tw.multigrid.Poisson.solve"]
