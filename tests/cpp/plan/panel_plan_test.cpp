@@ -62,7 +62,7 @@ TEST(PanelPlans, SomeStepsSayWhatAllTake) {
 TEST(PanelPlans, TheGridThatIsTakenIsAboutTheFastest) {
     for (const PanelWork work : {PanelWork::cholesky, PanelWork::lu, PanelWork::qr}) {
         SCOPED_TRACE(static_cast<int>(work));
-        const std::int64_t n = 4096;
+        const std::int64_t n = 2048;
         const PanelProblem p{work, {{n, 64, n / 64}, {n, 1, n}}, 8, 64, 1};
         const std::vector<OperationRate> rates = rates_of(1e-10);
         const auto plans = played_panels(p, panel_plans("factor", p, {}), four_ranks_a_host(64),
