@@ -43,18 +43,18 @@ cpp_build() {
     compiling "$1.log" cmake --build "$1"
 }
 
-# cpp_run FOLDER: runs them in three processes at once.
+# cpp_run FOLDER: runs them in four processes at once.
 cpp_run() {
     local part failed=0 parts=()
     stage "running the C++ tests in $1"
     export TILEWAVE_BLAS
     TILEWAVE_BLAS=$("$python" -c 'from tilewave.linalg.blas import blas; print(blas().path)')
-    for part in 0 1 2; do
-        GTEST_TOTAL_SHARDS=3 GTEST_SHARD_INDEX=$part timeout 1200 \
+    for part in 0 1 2 3; do
+        GTEST_TOTAL_SHARDS=4 GTEST_SHARD_INDEX=$part timeout 1200 \
             "$1/tests/cpp/tilewave_tests" --gtest_brief=1 >"$1-$part.log" 2>&1 &
         parts+=($!)
     done
-    for part in 0 1 2; do
+    for part in 0 1 2 3; do
         wait "${parts[part]}" || { failed=1; tail -100 "$1-$part.log"; }
         grep -h '^\[==========\]' "$1-$part.log" | tail -1
     done

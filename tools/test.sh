@@ -76,10 +76,10 @@ if [ "$long" = --long ]; then
     PATH=$clang/venv/bin:$PATH python -m pytest --mpi only tests/mpi
 fi
 
-# What runs in one process on all cores at once, one more than the usual two since some only wait: tests of a file in
+# What runs in one process on all cores at once, two more than the usual two since some only wait: tests of a file in
 # one process as far as possible, which share kernels and time. What has several ranks has the cores for itself.
 stage "tests in one process, ranks as threads"
-"$python" -m pytest ${long:+--long} -n 3 --dist worksteal --mpi no tests/python tests/mpi
+"$python" -m pytest ${long:+--long} -n 4 --dist worksteal --mpi no tests/python tests/mpi
 stage "tests under mpiexec, and on several hosts in a box"
 "$python" -m pytest ${long:+--long} --mpi only tests/mpi
 stage "other MPIs"
