@@ -42,7 +42,7 @@ def regions(shape, options):
             region = region | border
         left -= region
         mask = np.isin(np.arange(matrix.shape[0]), list(region))
-        if np.abs(matrix[mask].sum(1)).max() < 1e-9 * np.abs(matrix).max():
+        if np.abs(matrix[mask].sum(1)).max() <= 1e-9 * np.abs(matrix).max():
             yield mask.reshape(shape)
 
 

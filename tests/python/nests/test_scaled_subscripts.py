@@ -220,3 +220,15 @@ def test_one_field_with_several_factors():
 
     found = results_of(3, 1, body)
     assert np.array_equal(found[0][0], expected) and found[0][1]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_parts_of_a_field_with_a_halo_that_every_rank_needs_whole(ranks):
+    nest = tw.nest_from("def body(A, E, i, j): A[i, j] = E[2*j+2]")
+
+    def program(context):
+        A, E = tw.field((2, 9), context=context), tw.field(np.arange(20.0), halo=1, context=context)
+        tw.run(nest, A=A, E=E, plan={"grid": (1, ranks)}, context=context)
+        return A.gather()
+
+    assert (results_of(ranks, 1, program)[0] == 2 + 2 * np.arange(9.0)).all()

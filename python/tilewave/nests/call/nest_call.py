@@ -92,9 +92,8 @@ class NestCall:
     def problem(self):
         """The loops, arrays and dependences of what is prepared: of a block of time steps where there are more."""
         loops = dataclasses.replace(self.loops, steps=self.block or self.loops.steps)
-        problem = make_problem(
-            self.nest, self.arrays, loops, halos=self.halos, reduced=self.reductions.nest, off=self.off
-        )
+        halos = {name: halo for name, halo in self.halos.items() if name not in self.replicated}
+        problem = make_problem(self.nest, self.arrays, loops, halos=halos, reduced=self.reductions.nest, off=self.off)
         problem.core.once = bool(self.reductions) or bool(self.nest.updates)
         return problem
 
