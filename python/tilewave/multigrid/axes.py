@@ -89,9 +89,9 @@ def coarser(axes, couplings):
     couplings : list of float
         The mean conductance along each.
     """
-    may = [axis.cells > 1 for axis in axes]
-    most = max(c for c, yes in zip(couplings, may, strict=True) if yes)
+    may = [d for d, axis in enumerate(axes) if axis.cells > 1]
+    strongest = max(may, key=couplings.__getitem__)  # also where rounding, or jumps of k, leave no sign of a coupling
+    least = LEAST_COUPLING * couplings[strongest]
     return [
-        axis.halved() if yes and c >= LEAST_COUPLING * most else axis
-        for axis, c, yes in zip(axes, couplings, may, strict=True)
+        axis.halved() if d == strongest or d in may and couplings[d] >= least else axis for d, axis in enumerate(axes)
     ]

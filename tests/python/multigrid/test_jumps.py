@@ -98,6 +98,17 @@ def test_fewer_iterations_than_with_averages(shape, values, most, seed):
     assert counts["galerkin"] <= most and 1.2 * counts["galerkin"] < counts["average"], counts
 
 
+@pytest.mark.parametrize(
+    "seed, shape, values", [(149690573, (24, 24, 24), (1e4, 1e-4)), (1808685358, (64, 64), (1e4,))]
+)
+def test_grids_become_coarser_where_jumps_leave_couplings_of_the_wrong_sign(seed, shape, values):
+    rng = np.random.default_rng(seed)
+    k, f = blocks(rng, shape, values), rng.standard_normal(shape)
+    solver = Poisson(shape, k=k, coarse="galerkin", context=tw.Context(threads=1))
+    solver.solve(f, method="cg")
+    assert solver.history.converged
+
+
 @pytest.mark.parametrize("number", range(30))
 def test_coarse_operators_are_those_between_interpolations(number, seed):
     rng = np.random.default_rng(seed + 1000 * number)
