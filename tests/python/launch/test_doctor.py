@@ -45,14 +45,14 @@ def test_doctor(package, monkeypatch, facts, code, words):
     if facts is not None:  # in place of the core and of the module that pings with it
         (package / "tilewave" / "_core.py").write_text("def topology(by_hwloc):\n    return 'no hosts'\n")
         (package / "tilewave" / "cli" / "ping.py").write_text(
-            f"raise OSError({facts!r})"
+            f"def main():\n    raise OSError({facts!r})\n"
             if isinstance(facts, str)
-            else f"import os\nif os.environ['PMI_RANK'] == '0':\n    print({facts.line()!r})\n"
+            else f"import os\ndef main():\n    if os.environ['PMI_RANK'] == '0':\n        print({facts.line()!r})\n"
         )
     done = doctor(PYTHONPATH=str(package))
     assert done.returncode == code, done.stdout + done.stderr
     for word in words:
-        assert word in done.stdout
+        assert word in done.stdout, done.stdout
 
 
 def test_facts_of_a_ping_survive_their_line():
