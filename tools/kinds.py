@@ -42,7 +42,6 @@ DOORS = {
 }
 HOW = {
     "o": "in the order of the loops, on one lane",
-    "r": "on one rank",
     "a": "each nest by itself, one after another",
     "n": "without a predicted time",
     "-": "refused",

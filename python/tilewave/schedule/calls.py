@@ -84,7 +84,7 @@ def schedule(
         loops = Loops(over, reverse, steps, periodic=periodic)
         call = RunCall(nest, context, loops, arguments, plan, planning)
         ready = yield from prepare(call, loops, as_numbers(nest, arguments, copies=True))
-    return schedule_of(ready, 1 if ready.on_one_rank else context.size)
+    return schedule_of(ready, context.size)
 
 
 def schedule_of(ready, ranks):

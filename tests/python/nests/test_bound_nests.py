@@ -136,7 +136,7 @@ def test_blocks_of_steps_also_where_a_rank_goes_the_longer_way(ranks, threads, a
         bound = tw.bind(heat, u=u, steps=90, plan={"grid": (1, ranks, 1)})
         assert bound._first.ready.steps == 90  # prepared for a block of them
         if alone and context.rank == 0:
-            bound._prepare_call = lambda *given: None  # as where its memory has run out
+            bound._prepare_run = lambda *given: None  # as where its memory has run out
         for steps in (90, 203, 12, 0, 90):
             report = bound.run(steps=steps)
             tw.run(heat, u=v, steps=steps)

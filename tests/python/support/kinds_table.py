@@ -93,7 +93,7 @@ bind      y     y     y     y        y       y      oQ   y       y      -E     y
 chain     aX    aX    aX    aX       aX      aX     oQ   aX      aX     aX     aX     aX    y    aX       oQ
 several   aU    aU    aU    aU       aU      aU     oQ   aU      aU     aU     -C     aU    y    aU       oQ
 plan      y     y     y     y        y       y      oQ   y       y      x      y      x     y    y        oQ
-schedule  y     y     y     y        y       y      r    y       x      x      y      x     y    x        x
+schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
 dry run   y     y     y     y        y       y      oQ   y       y      -E     y      aU    x    y        oQ
 C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
@@ -109,7 +109,7 @@ bind      y     y     y     -D       oQ      y      oQ   y       y      -E     y
 chain     aX    aX    aX    -D       oQ      aX     oQ   aX      aX     aX     aX     aX    y    oQ       oQ
 several   aU    aU    aU    -D       oQ      oQ     oQ   aU      aU     aU     -C     aU    y    oQ       oQ
 plan      y     y     y     -D       oQ      y      oQ   y       y      x      y      x     y    oQ       oQ
-schedule  y     y     y     -D       r       y      r    y       x      x      y      x     y    x        x
+schedule  y     y     y     -D       y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     -D       y       y      y    y       y      x      y      x     x    y        y
 dry run   y     y     y     -D       oQ      y      oQ   y       y      -E     y      aU    x    oQ       oQ
 C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
@@ -125,7 +125,7 @@ bind      y     y     y     -D       y       y      oR   oR      oR     oR     o
 chain     aP    aP    aP    -D       aP      aP     oR   oR      oR     aP     oR     oR    y    oR       oR
 several   oR    oR    oR    -D       oR      -F     oR   oR      oR     oR     -C     oR    y    oR       oR
 plan      y     y     y     -D       y       y      oR   oR      oR     x      oR     x     y    oR       oR
-schedule  y     y     y     -D       y       y      r    r       x      x      r      x     y    x        x
+schedule  y     y     y     -D       y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     -D       y       y      y    y       y      x      y      x     x    y        y
 dry run   y     y     y     -D       y       y      oR   oR      oR     oR     oR     oR    x    oR       oR
 C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V

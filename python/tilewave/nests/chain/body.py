@@ -215,8 +215,6 @@ def why_no_schedule(bounds, readies):
     written = {memory_of(ready.arrays[name]) for ready in readies for name in ready.problem.nest.written}
     for k, ready in enumerate(readies):
         who = _called(bounds, k)
-        if ready.on_one_rank:
-            return f"{who} is computed by one rank"
         if ready.parts:
             return f"{who} writes rows for several time steps"
         if ready.visited:

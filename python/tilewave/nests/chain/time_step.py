@@ -32,8 +32,7 @@ class TimeStep:
     def may_be_known(self):
         """Whether all that it has of arrays can be had again from these."""
         return not any(
-            ready.on_one_rank
-            or ready.parts
+            ready.parts
             or ready.replicated
             or ready.stored
             or (self.body.quick and ready.copies_tables)

@@ -194,10 +194,10 @@ def _run(call, begun):
     ready = yield from prepare(call, loops, as_numbers(nest, call.arguments, copies=True))
     if visited:
         ready.visits(*visited)
-    core, after_s = yield from run_bound(ready, begun)
+    core = yield from run_bound(ready, begun)
     if ready.runs is not None:
         ready.runs.ran_s += core.time_s
-    return Report(**report_arguments(ready, core, after_s))
+    return Report(**report_arguments(ready, core))
 
 
 @takes_nests

@@ -98,7 +98,7 @@ def prepared_from(context, given, chosen, before):
         machine = context._core.machine()
         border_s = _core.border_s(by_rules.problem.core, plan._to_core(), machine, chosen.rate.rate)
     runs = _core.RunsOfPlan(chosen.spending, before.runs.ran_s if before and before.runs else 0.0)
-    return prepared_for(given, by_rules, plan, rate=chosen.rate, border_s=border_s, runs=runs)
+    return prepared_for(context, given, by_rules, plan, rate=chosen.rate, border_s=border_s, runs=runs)
 
 
 def _spending(spending, given, before, plan):
@@ -123,11 +123,11 @@ def _spending(spending, given, before, plan):
 
 def python_plan(context, given, prepared, ranked, rate, *, considered, whole):
     """The first of the ranked candidates as a `Plan`, with what was chosen from; see `chosen_plan`."""
-    machine, ranks = context._core.machine(), prepared.context.size
+    machine, ranks = context._core.machine(), 1 if prepared.on_one_rank else context.size
     plan = chosen_plan(prepared.problem, ranked, considered, rate, machine, ranks)
     threads = request_of(given.choices, context.threads).threads
     asked_for(plan, threads, prepared.choices, given.choices, whole)
-    count_copies(given, prepared.on_one_rank, plan)
+    count_copies(given, plan)
     context._ranks.run(
         lambda: placed(plan, context),
         lambda calls: calls.all_ranks and simulate_all(context, prepared.problem, ranked[0].plan, rate, plan),
@@ -143,12 +143,12 @@ def simulate_all(context, problem, core, rate, plan):
     plan.notes["sample"] = found.sample
 
 
-def prepared_for(given, prepared, plan, **facts):
+def prepared_for(context, given, prepared, plan, **facts):
     """The same with a plan: of as many time steps as go together in a block, where the call has blocks; local."""
     if given.block:
         core = prepared.problem.core.with_steps(whole_blocks(given.block, plan))
         prepared = dataclasses.replace(prepared, problem=dataclasses.replace(prepared.problem, core=core))
-    prepared = with_plan(given, prepared, plan._to_core())
+    prepared = with_plan(context, given, prepared, plan._to_core())
     return dataclasses.replace(prepared, plan=plan, number=plan._number(), **facts)
 
 
@@ -164,17 +164,17 @@ def _way(alternative, time_s, bringing_s, taken):
     }
 
 
-def warn_of_unused_threads(context, there, plan):
+def warn_of_unused_threads(context, plan):
     """On rank 0, where a plan has more lanes than a rank has CPUs and threads of its context."""
     cpus = len(_core.allowed_cpus())
-    if plan.threads > max(there.threads, cpus):
+    if plan.threads > max(context.threads, cpus):
         context._ranks.warn(f"{plan.threads} threads are more than the {cpus} CPUs allowed here: the run is slower")
 
 
-def count_copies(given, on_one_rank, plan):
-    """Note the fields that each rank gets whole in a plan that was chosen, and count them, or those of one for all."""
+def count_copies(given, plan):
+    """Note the fields that each rank gets whole in a plan that was chosen, and count them."""
     copies = copies_of(given.whole, given.replicated)
-    if copies and not on_one_rank:
+    if copies:
         plan.notes["replicated"] = copies
     plan.memory_bytes += sum(copies.values())
     for record in plan.ranked:

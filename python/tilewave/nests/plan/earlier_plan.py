@@ -102,4 +102,4 @@ def _fitted(context, given, chosen):
         return None
     names = [name for name in ("given_whole", "alternatives", "fewer") if name in chosen.plan.notes]
     plan.notes.update(chosen_for=extents, **{name: chosen.plan.notes[name] for name in names})
-    return prepared_for(given, chosen_here, plan, runs=None)
+    return prepared_for(context, given, chosen_here, plan, runs=None)

@@ -27,8 +27,7 @@ class PreparedNest:
     """Problem, plan, schedule and kernel of a nest: what a repeated call finds."""
 
     problem: object
-    on_one_rank: bool
-    context: object  # where the sweep runs
+    on_one_rank: bool  # rank 0 has all of the arrays, and computes for all
     choices: dict  # with the rows that suit the body
     sweep: object = None
     kernel: object = None
@@ -76,26 +75,25 @@ class KernelMaker:
             like = PreparedNest(
                 problem=problem,
                 on_one_rank=alternative.on_one_rank,
-                context=self._context.solo() if alternative.on_one_rank else self._context,
                 choices={**self._given.choices, **made},
             )
-        return with_plan(self._given, like, plan)
+        return with_plan(self._context, self._given, like, plan)
 
     def sample(self, prepared, budget_s):
         """Times of tiles, as `_core.PreparedSweep.sample` gives them."""
-        return sampled(self._given, prepared, budget_s)
+        return sampled(self._context, self._given, prepared, budget_s)
 
     def bringing_s(self, prepared):
         """Seconds that bring NumPy arrays into the order of rows across and back, of which there is one rank."""
-        return prepared.sweep.conversion_s(probe(self._given, prepared, prepared.subscripts)[0])
+        return prepared.sweep.conversion_s(probe(self._context, self._given, prepared.subscripts)[0])
 
 
-def sampled(given, prepared, budget_s):
+def sampled(context, given, prepared, budget_s):
     """Times of tiles of three shapes on this rank, all its lanes at once."""
     initial = {name: values_at(given.whole[name], points) for name, points in prepared.subscripts.items()}
     for name in copies_of(given.whole, given.replicated):
         given.arrays[name].fill(0)  # memory that has never been written is one page of zeros, which the caches hold
-    operands, _ = probe(given, prepared, prepared.subscripts, initial)
+    operands, _ = probe(context, given, prepared.subscripts, initial)
     written = given.nest.written_tables
     tables = {
         name: np.zeros(table.shape, table.dtype) if name in written else table for name, table in given.tables.items()
@@ -105,17 +103,16 @@ def sampled(given, prepared, budget_s):
     return prepared.sweep.sample(operands, kernel, budget_s)
 
 
-def with_plan(given, prepared, core):
+def with_plan(context, given, prepared, core):
     """The same with the schedule and the kernel for a plan; local."""
-    context, nest = prepared.context, given.nest
+    nest = given.nest
     sweep = _core.PreparedSweep(context._core, prepared.problem.core, core)
-    arrays = arrays_there(given, prepared)
     subscripts = {
-        view.array: np.frombuffer(sweep.initial(a), np.int64).reshape(-1, arrays[view.array].ndim)
+        view.array: np.frombuffer(sweep.initial(a), np.int64).reshape(-1, given.arrays[view.array].ndim)
         for a, view in enumerate(nest.views)
         if sweep.in_window(a)
     }
-    operands = probe(given, prepared, subscripts)[0]
+    operands = probe(context, given, subscripts)[0]
     steps = tuple(
         _elements(step, given.dtypes[place.array].itemsize)
         for step, place in zip(sweep.row_steps(operands), nest.places, strict=True)
@@ -207,24 +204,13 @@ def shapes_of_tables(given):
     return {name: given.tables[name].shape for name in given.nest.parameters.tables}
 
 
-def arrays_there(given, prepared):
-    """The arrays of the rank that computes for all, or of each."""
-    if not prepared.on_one_rank:
-        return given.arrays
-    return {
-        name: value if isinstance(value, np.ndarray) or value.keep == "window" else np.zeros(value.shape, value.dtype)
-        for name, value in given.arrays.items()
-    }
-
-
-def probe(given, prepared, subscripts, initial=None):
+def probe(context, given, subscripts, initial=None):
     """Operands that lie in memory as those of a run: where they are is not theirs to keep."""
-    context = prepared.context
     memory = {
         name: Field(context, value.shape, value.dtype)
         if isinstance(value, Field) and value.keep == "window" and name not in subscripts
         else value
-        for name, value in arrays_there(given, prepared).items()
+        for name, value in given.arrays.items()
     }
     return operands_of(given.nest, memory, initial or {name: np.zeros(1, given.dtypes[name]) for name in subscripts})
 

@@ -120,7 +120,7 @@ def _decide(context, given):
         before = given and context._prepared.get(given.key)
         prepared = choosing.decide(context, given, before)
         if prepared is not None:
-            choosing.warn_of_unused_threads(context, prepared.context, prepared.plan)
+            choosing.warn_of_unused_threads(context, prepared.plan)
             ready = bind_call(context, given, prepared)
     except BaseException as problem:
         error = problem

@@ -34,7 +34,7 @@ class BoundNest:
     sequential: str
     arrays: dict
     replicated: list  # fields that every rank gets whole
-    on_one_rank: bool  # one rank computes for all
+    on_one_rank: bool  # rank 0 has all of the arrays, and computes for all
     stored: list  # arrays that could keep a rolling window only, but not in this run
     initial: dict  # of the others: values of elements that no point computes
     reductions: object
@@ -72,7 +72,7 @@ class BoundNest:
     def take_current_values(self):
         """Give the kernel the tables as they are now."""
         nest, tables = self.kernel.nest, (self.tables or {}).items()
-        # Of fields what ranks, or the one that computes, have whole.
+        # Of fields what ranks have whole.
         of_fields = {n: table for n, table in tables if isinstance(self.arrays.get(n), Field) and n not in nest.updates}
         self.tables = tables_of(nest, {**self.arrays, **of_fields})
         self.pack()
@@ -144,7 +144,7 @@ class BoundNest:
 
     def copy_again(self):
         """Take the arrays that a run copies as they are now; local."""
-        if not self.on_one_rank and not self.stored:
+        if not self.stored:
             self.operands, self.copies = operands_of(self.kernel.nest, self.arrays, self.initial)
         self.take_current_values()
 
@@ -170,7 +170,7 @@ def bind_call(context, given, found):
         for name in nest.written
         if given.whole[name].__class__ is Field and given.whole[name].keep == "window" and name not in found.subscripts
     ]
-    operands, copies = ([], []) if stored or found.on_one_rank else operands_of(nest, given.arrays, initial)
+    operands, copies = ([], []) if stored else operands_of(nest, given.arrays, initial)
     values = {**given.scalars, **given.captured}
     return BoundNest(
         context=context,
@@ -182,7 +182,7 @@ def bind_call(context, given, found):
         copies=copies,
         sequential=found.problem.sequential,
         arrays=given.whole,
-        replicated=[] if found.on_one_rank else given.replicated,
+        replicated=given.replicated,
         on_one_rank=found.on_one_rank,
         stored=stored,
         initial=initial,

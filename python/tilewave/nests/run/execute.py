@@ -1,9 +1,8 @@
-"""Runs of bound nests: by all ranks, or by one for all."""
+"""Runs of bound nests."""
 
 from __future__ import annotations
 
 import functools
-import json
 import math
 import time
 import types
@@ -14,12 +13,11 @@ from tilewave import _core
 from tilewave.errors import ConfigError, KernelError
 from tilewave.field.create import field
 from tilewave.nests.call.operands import memory_in_c_order, operands_of
-from tilewave.nests.call.problem import history_of
 from tilewave.nests.rewrites.as_given import place_as_given
 from tilewave.nests.run.memory_bound import moved_by
 
 
-def report_arguments(ready, core, after_s):
+def report_arguments(ready, core):
     """The arguments of the `Report` of a run, by name."""
     loops = ready.ranges()
     return {
@@ -36,7 +34,6 @@ def report_arguments(ready, core, after_s):
         "steps": None if ready.loops.steps is None else len(range(*loops[ready.problem.nest.time])),
         "inner_points": ready.loops.inner_points,
         "cut": ready.problem.cut,
-        "after_s": after_s,
         "moved": functools.partial(
             moved_by, ready.problem, ready.plan, ready.dtypes, (*ready.initial,), loops, core.points
         ),
@@ -64,8 +61,7 @@ def planned(ready, calls):
     yield from ()
     time_s, plan = ready.plan.predicted.time_s, ready.sweep.plan
     calls.add(f"nest {ready.problem.nest.name}", time_s, ready.plan, ready.arrays.values())
-    ranks = 1 if ready.on_one_rank else ready.context.size
-    return report_of(time_s, ready.sweep.points, plan=plan, ranks=ranks, threads=plan.lanes, call_s=time_s), 0.0
+    return report_of(time_s, ready.sweep.points, plan=plan, ranks=plan.ranks, threads=plan.lanes, call_s=time_s)
 
 
 def report_of(time_s, points, **others):
@@ -86,51 +82,40 @@ def report_of(time_s, points, **others):
 
 
 def run_bound(ready, begun):
-    """Run a bound nest, and what follows its run; part of a collective call.
-
-    Returns
-    -------
-    (the core's report, seconds of giving fields back after the run)
-    """
+    """Run a bound nest, and what follows its run; part of a collective call. Returns the core's report."""
     run = functools.partial(ready.parts.run if ready.parts else _run_alone, ready, begun)
     plan = functools.partial(planned, ready)
-    core, after_s = yield from ready.context._ranks.run(run, plan)
+    core = yield from ready.context._ranks.run(run, plan)
     for step in ready.after:
         step(ready)
     if ready.visited:
         ready.visited[0].finish(ready.context)
-    return core, after_s
+    return core
 
 
 def _run_alone(ready, begun):
-    nest, context, after_s = ready.problem.nest, ready.context, 0.0
-    if ready.on_one_rank:
-        core, after_s = yield from run_on_one_rank(nest, ready, begun)
-    else:
-        moving_s = 0.0
-        if ready.replicated or ready.stored:
-            moving_s = -time.perf_counter()
-            yield from _whole_operands(nest, ready)
-            moving_s += time.perf_counter()
-        try:
-            core = execute(nest, context, ready, ready.operands, begun, moving_s)
-        except (ConfigError, KernelError, MemoryError) as error:  # others may have happened on this rank only
-            raise context._shared(error) from None
-        finally:
-            for whole, part in ready.copies:
-                whole[...] = part
+    context, moving_s = ready.context, 0.0
+    if ready.replicated or ready.stored:
+        moving_s = -time.perf_counter()
+        yield from _whole_operands(ready.problem.nest, ready)
+        moving_s += time.perf_counter()
+    try:
+        core = _execute(ready.problem.nest, context, ready, begun, moving_s)
+    except (ConfigError, KernelError, MemoryError) as error:  # others may have happened on this rank only
+        raise context._shared(error) from None
+    finally:
+        for whole, part in ready.copies:
+            whole[...] = part
     context._finished(core)
-    return core, after_s
+    return core
 
 
-def execute(nest, context, ready, operands, begun, moving_s):
-    """The run itself, in `context`, of a call that began at `begun` and has moved fields for `moving_s` seconds;
-    collective over it.
-    """
+def _execute(nest, context, ready, begun, moving_s):
+    """The run itself, of a call that began at `begun` and has moved fields for `moving_s` seconds; collective."""
     context._heart.progress.of = nest.name
     try:
         return ready.sweep.run(
-            operands,
+            ready.operands,
             ready.core_kernel(),
             lambda site, point: explain(
                 nest, context, ready.kernel, site, place_as_given(ready.loops, ready.tables, nest, point)
@@ -143,112 +128,6 @@ def execute(nest, context, ready, operands, begun, moving_s):
         )
     finally:
         context._heart.done()
-
-
-def run_on_one_rank(nest, ready, begun):
-    """Run a nest that cannot be shared: rank 0 gathers the fields, computes, gives them back; part of a collective
-    call.
-
-    Returns the core's report, and the seconds of giving back.
-    """
-    context, error, core, wholes = ready.context, None, None, {}
-    spread = [name for name, value in ready.arrays.items() if not isinstance(value, np.ndarray) and value.keep == "all"]
-    try:
-        wholes = {
-            name: np.empty(value.shape, value.dtype) if name in spread and context.rank == 0 else value
-            for name, value in ready.arrays.items()
-        }
-    except BaseException as problem:
-        error = problem
-    yield error
-    moving_s = -time.perf_counter()
-    history = {
-        name: history_of(nest, ready.arrays, name, ready.loops.again)
-        for name in nest.written
-        if ready.loops.steps is not None
-    }
-    before = {name: _buffers_before(ready.arrays[name], count) for name, count in history.items() if count}
-    for name in spread:
-        context._moves(ready.arrays[name]._storage.gather, wholes[name].ctypes.data if context.rank == 0 else 0)
-    moving_s += time.perf_counter()
-    if context.rank == 0:
-        try:
-            solo = context.solo()
-            fields = {name: wholes[name] for name in spread if name in nest.tables and name not in nest.updates}
-            ready.tables = {**ready.tables, **fields}
-            if ready.kernel.copies_tables:
-                ready.pack()
-            without_window = {name: stored(wholes[name], solo) for name in ready.stored}
-            with_history = {
-                name: field(whole.shape, whole.dtype, whole, history=before[name], context=solo)
-                for name, whole in wholes.items()
-                if name in before and name not in without_window
-            }
-            given = {**wholes, **without_window, **with_history}
-            operands, copies = operands_of(nest, given, ready.initial)
-            core = execute(nest, solo, ready, operands, begun, moving_s)
-            for whole, part in copies:
-                whole[...] = part
-            for name, part in with_history.items():
-                if name in ready.loops.again:
-                    part._storage.join_steps()
-                wholes[name], before[name] = (
-                    part.gather(),
-                    [part.buffer(-1 - number).gather() for number in range(history[name])],
-                )
-        except BaseException as problem:
-            error = problem
-    interrupted = isinstance(error, KeyboardInterrupt)
-    yield None if interrupted else error
-    after_s = -time.perf_counter()
-    for name in nest.written:
-        if ready.arrays[name].keep == "all":
-            for number, whole in enumerate([wholes[name], *before.get(name, [])]):
-                data = whole.ctypes.data if context.rank == 0 else 0
-                context._moves(ready.arrays[name]._storage.scatter, data, number)
-    numbers = {
-        "interrupted": interrupted or core is not None and core.interrupted,
-        "after_s": after_s + time.perf_counter(),
-    }
-    if core is not None:
-        numbers["reduced"] = as_text(core.reduced)
-        numbers.update(
-            (name, getattr(core, name))
-            for name in ("time_s", "moving_s", "call_s", "points", "points_per_s", "waves", "buffer_bytes")
-        )
-    numbers = json.loads(context._core.broadcast(json.dumps(numbers).encode()))
-    after_s = numbers.pop("after_s")
-    if context.rank == 0 and core is not None:
-        return core, after_s
-    numbers["reduced"] = from_text(numbers.get("reduced", ()))
-    return types.SimpleNamespace(
-        plan=ready.sweep.plan,
-        ranks=1,
-        threads=ready.sweep.plan.lanes,
-        timeline=_core.Timeline(),
-        parts=_core.parts(_core.Timeline()),
-        lanes=[],
-        overlap_ratio=math.nan,
-        **numbers,
-    ), after_s
-
-
-def as_text(reduced):
-    """What the core has reduced, to be sent."""
-    return [(r.any, r.at, r.bytes.hex()) for r in reduced]
-
-
-def from_text(sent):
-    """The same again, to be looked at."""
-    return [types.SimpleNamespace(any=has, at=at, bytes=bytes.fromhex(data)) for has, at, data in sent]
-
-
-def _buffers_before(value, count):
-    """So many time steps of a field before the current one, the latest first, on rank 0; collective."""
-    if value.keep == "window":
-        return []
-    value.context._moves(value._storage.keep_history, count)
-    return [value.buffer(-1 - number).gather() for number in range(count)]
 
 
 def _whole_operands(nest, ready):

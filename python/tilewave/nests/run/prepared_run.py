@@ -38,7 +38,7 @@ class PreparedRun:
         ready = self.ready
         kernel, nest, context, part = ready.kernel, ready.problem.nest, ready.context, self._part
         loops, tables = ready.loops, ready.tables if ready.loops.inner else {}  # not `ready`: fields may go before
-        if ready.on_one_rank or ready.replicated or ready.stored or ready.copies_arrays or ready.is_rewritten:
+        if ready.replicated or ready.stored or ready.copies_arrays or ready.is_rewritten:
             return None
         return ready.sweep.bind(
             context._core,
@@ -70,11 +70,11 @@ class PreparedRun:
         core_context = ready.context._core
         recording, core_context.record = core_context.record, record
         try:
-            core, after_s = yield from run_bound(ready, begun)
+            core = yield from run_bound(ready, begun)
         finally:
             core_context.record = recording
         return LazyReport(
-            functools.partial(self._report, core, after_s, steps, ready.visited and ready.visited[0].recorded)
+            functools.partial(self._report, core, steps, ready.visited and ready.visited[0].recorded)
         )
 
     def _for_steps(self, steps):
@@ -84,9 +84,9 @@ class PreparedRun:
             return ready
         return dataclasses.replace(ready, steps=steps, plan=ready.planned_for(steps))
 
-    def _report(self, core, after_s, steps, recorded=None):
+    def _report(self, core, steps, recorded=None):
         """The arguments of a `Report`, by name."""
-        return {**report_arguments(self._for_steps(steps), core, after_s), "recorded": recorded}
+        return {**report_arguments(self._for_steps(steps), core), "recorded": recorded}
 
 
 class Call:
@@ -127,7 +127,7 @@ class Call:
         return LazyReport(functools.partial(self._report, ran))
 
     def _report(self, ran):
-        return self._variant._report(self._core.report(ran), 0.0, self._steps)
+        return self._variant._report(self._core.report(ran), self._steps)
 
 
 class LazyReport(Report):

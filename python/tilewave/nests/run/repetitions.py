@@ -97,16 +97,16 @@ class Separate:
                     self._kept[k] = bound._kept()
                 ready.make_current(steps)
                 try:
-                    core, after_s = yield from run_bound(ready, time.perf_counter())
+                    core = yield from run_bound(ready, time.perf_counter())
                 except ERRORS as error:
                     place = f"nest {k + 1} of {len(self.readies)}, repetition {repetition + 1}"
                     raise _with_text(error, f"{error} ({place})") from None
                 nests_s[k], points[k] = nests_s[k] + core.time_s, points[k] + core.points
-                moving_s += core.moving_s + after_s
+                moving_s += core.moving_s
                 cores.append(core)
                 if ready.visited:
                     self.recorded |= ready.visited[0].recorded
-                for name in self.joined[k] if self.joined and not ready.on_one_rank else ():  # which has joined them
+                for name in self.joined[k] if self.joined else ():  # which has joined them
                     ready.arrays[name]._storage.join_steps()
         reductions = [ready.reductions for ready in self.readies]
         results = functools.partial(_all_results, reductions, cores)

@@ -47,10 +47,10 @@ class Measured:
     moving_s: float
     call_s: float
 
-    def __init__(self, core: Any, after_s: float = 0.0) -> None:
-        self.time_s, self.moving_s = core.time_s, core.moving_s + after_s
+    def __init__(self, core: Any) -> None:
+        self.time_s, self.moving_s = core.time_s, core.moving_s
         # The slowest rank of a part may not be that of the whole.
-        self.call_s = max(core.call_s + after_s, self.time_s + self.moving_s)
+        self.call_s = max(core.call_s, self.time_s + self.moving_s)
         self._core = core
 
     @property
@@ -146,7 +146,7 @@ class Report(WithComparison):
         From the fields that were copied whole to each rank to the bytes of a copy: those that are only read, and lack
         a loop index that ranks may cut, or are read in several orders.
     on_one_rank : bool
-        Whether rank 0 computed for all: no loop index of the nest can be cut over ranks, or only one that is much
+        Whether rank 0 had all arrays and computed: no loop index of the nest can be cut over ranks, or only one that is much
         longer than a loop skewed by it, so that ranks would wait for each other.
     """
 
@@ -183,7 +183,6 @@ class Report(WithComparison):
         predicted: Predicted | None = None,
         loops: dict[str, tuple[int, ...]] | None = None,
         cut: tuple[str, ...] = (),
-        after_s: float = 0.0,
         moved: Callable[[], tuple[int, int]] | None = None,
         context: Any = None,
         inner_points: int = 1,
@@ -193,7 +192,7 @@ class Report(WithComparison):
         self.replicated = plan.notes.get("replicated", {})
         self.results, self.recorded = results or {}, recorded or {}
         self._planned, self.predicted = plan, predicted or plan.predicted
-        self.measured = Measured(core, after_s)
+        self.measured = Measured(core)
         self.points = core.points * inner_points
         self.points_per_s = core.points_per_s * inner_points
         self.overlap_ratio = core.overlap_ratio

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import json
 import time
 import types
 
@@ -10,7 +9,7 @@ from tilewave.field.create import field
 from tilewave.field.field import Field
 from tilewave.nests.call.step_blocks import for_steps
 from tilewave.nests.rewrites.step_rows import like_rows
-from tilewave.nests.run.execute import as_text, from_text, report_of, run_bound, stored
+from tilewave.nests.run.execute import report_of, run_bound, stored
 from tilewave.nests.run.report import LaneTimes
 from tilewave.plan.plan import Plan
 from tilewave.timeline.parts import Parts
@@ -82,12 +81,7 @@ class RowParts:
         )
 
     def run(self, ready, begun):
-        """One run of it; part of a collective call.
-
-        Returns
-        -------
-        (the core's report, seconds of moving rows and giving fields back)
-        """
+        """One run of it; part of a collective call. Returns what is like the core's report."""
         nest, readies, cores, moving_s = self._rows.call.nest, {}, [], 0.0
         scalars = {name: value for name, value in ready.values.items() if name in nest.scalars}
         parts = yield from self.agreed(ready.first_step, ready.steps, scalars)
@@ -106,12 +100,12 @@ class RowParts:
             before = time.perf_counter()
             self._move(part.rows, back=False)
             moving_s += time.perf_counter() - before
-            core, after_s = yield from run_bound(now, time.perf_counter())
+            core = yield from run_bound(now, time.perf_counter())
             before = time.perf_counter()
             self._move(part.rows, back=True)
-            moving_s += time.perf_counter() - before + after_s
+            moving_s += time.perf_counter() - before
             cores.append(core)
-        return _all_of(cores, begun, _reduced(self.context, cores, now.on_one_rank)), moving_s
+        return _all_of(cores, begun, moving_s)
 
     def _move(self, rows, back):
         """Copy rows to where the time steps find them, or `back`; collective. A rank has the same part of both."""
@@ -136,20 +130,12 @@ def _planned(plan, together, steps):
     return for_steps(plan, together, together, 0.0, steps) if together else plan
 
 
-def _reduced(context, cores, on_one_rank):
-    """What all parts are reduced to, exactly; collective where one rank has computed for all."""
-    first, *others = (list(core.reduced) for core in cores)
-    if not on_one_rank or context.rank == 0:
-        for reduced in others:
-            for each, other in zip(first, reduced, strict=True):
-                each.combine(other)
-    if on_one_rank and first:
-        first = from_text(json.loads(context._core.broadcast(json.dumps(as_text(first)).encode())))
-    return first
-
-
-def _all_of(cores, begun, reduced):
+def _all_of(cores, begun, moving_s):
     """The core's report of all: times, parts and lanes of all runs, the timeline of the last."""
+    reduced, *others = (list(core.reduced) for core in cores)
+    for other in others:
+        for each, more in zip(reduced, other, strict=True):
+            each.combine(more)
     last = cores[-1]
     parts = [Parts.of(core.parts) for core in cores]
     lanes = {}
@@ -172,7 +158,7 @@ def _all_of(cores, begun, reduced):
         overlap_ratio=last.overlap_ratio,
         interrupted=last.interrupted,
         parts=Parts(*(sum(each) for each in zip(*map(dataclasses.astuple, parts), strict=True))),
-        moving_s=sum(core.moving_s for core in cores),
+        moving_s=moving_s + sum(core.moving_s for core in cores),
         call_s=time.perf_counter() - begun,
         waves=sum(core.waves for core in cores),
         buffer_bytes=max(core.buffer_bytes for core in cores),
