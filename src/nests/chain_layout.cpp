@@ -236,6 +236,11 @@ private:
                 changed = true;
             });
             for (std::size_t n = 0; n < members_.size(); ++n) widen(problems[n], halos[n]);
+            if (changed) continue;
+            each_shared([&](const Layout& has, std::int32_t memory, const auto&) {
+                if (!has.same_storage(most.at(memory)))
+                    throw ConfigError("the nests' arrays have no layout in common: they cut them at other elements");
+            });
         }
         return halos;
     }

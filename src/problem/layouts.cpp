@@ -134,6 +134,7 @@ Layout SweepProblem::field_layout(int a, const Index& grid, const Index& deep_ha
             all.halo_lo[m] = std::max(all.halo_lo[m], part.halo_lo[m]);
             all.halo_hi[m] = std::max(all.halo_hi[m], part.halo_hi[m]);
         }
+        all.beside_nothing |= part.beside_nothing;
     }
     for (int m = 0; m < all.dims(); ++m) {
         all.halo_lo[m] *= array.scale[m];

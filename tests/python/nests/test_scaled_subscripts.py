@@ -232,3 +232,33 @@ def test_parts_of_a_field_with_a_halo_that_every_rank_needs_whole(ranks):
         return A.gather()
 
     assert (results_of(ranks, 1, program)[0] == 2 + 2 * np.arange(9.0)).all()
+
+
+@tw.nest
+def two_residues(A, B, C, i, j):
+    A[3 * i, 2 * j] = C[2 * i, 3 * j]
+    B[i, 2 * j] = C[2 * i - 1, 3 * j - 1] + C[2 * i, 3 * j - 2] * B[i, 2 * j]
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_parts_of_a_field_of_which_some_are_shorter(ranks):
+    """A rank without elements of the shorter part has a halo, which the field has once for both."""
+
+    def body(context):
+        A = tw.field((15, 67), "f8", init=1.0, context=context)
+        B = tw.field((7, 68), "f8", init=lambda i, j: i - j, context=context)
+        C = tw.field((10, 101), "f8", init=lambda i, j: 3.0 * i + j, context=context)
+        wholes = [field.gather() for field in (A, B, C)]
+        bound = tw.bind(two_residues, A=A, B=B, C=C, plan={"grid": (ranks, 1), "threads": 1})
+        tw.chain([bound, bound]).run()
+        found = [field.gather() for field in (A, B, C)]
+        if context.rank == 0:
+            a, b, c = wholes
+            for _ in range(2):
+                for i in range(1, 5):
+                    for j in range(1, 34):
+                        a[3 * i, 2 * j] = c[2 * i, 3 * j]
+                        b[i, 2 * j] = c[2 * i - 1, 3 * j - 1] + c[2 * i, 3 * j - 2] * b[i, 2 * j]
+            assert [whole.tobytes() for whole in found] == [whole.tobytes() for whole in wholes]
+
+    results_of(ranks, 1, body)

@@ -73,9 +73,7 @@ class PreparedRun:
             core = yield from run_bound(ready, begun)
         finally:
             core_context.record = recording
-        return LazyReport(
-            functools.partial(self._report, core, steps, ready.visited and ready.visited[0].recorded)
-        )
+        return LazyReport(functools.partial(self._report, core, steps, ready.visited and ready.visited[0].recorded))
 
     def _for_steps(self, steps):
         """What is ready, with another number of steps where it is of blocks of them."""

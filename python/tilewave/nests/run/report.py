@@ -146,8 +146,8 @@ class Report(WithComparison):
         From the fields that were copied whole to each rank to the bytes of a copy: those that are only read, and lack
         a loop index that ranks may cut, or are read in several orders.
     on_one_rank : bool
-        Whether rank 0 had all arrays and computed: no loop index of the nest can be cut over ranks, or only one that is much
-        longer than a loop skewed by it, so that ranks would wait for each other.
+        Whether rank 0 had all arrays and computed: no loop index of the nest can be cut over ranks, or only one that is
+        much longer than a loop skewed by it, so that ranks would wait for each other.
     """
 
     predicted: Predicted
