@@ -52,6 +52,16 @@ class Bounds:
         directions = loop_directions(self.indices, reverse)
         return self._points((), directions)
 
+    def last(self, reverse=()):
+        """The point that has the last value of each loop; None where some loop has no value there."""
+        point = ()
+        for (lower, upper), direction in zip(self.ranges, loop_directions(self.indices, reverse), strict=True):
+            low, high = max(_value(form, point) for form in lower), min(_value(form, point) for form in upper)
+            if low >= high:
+                return None
+            point += (high - 1 if direction > 0 else low,)
+        return point
+
     def may_contain(self, over, box):
         """Return whether bounds of `over` leave a point of a box, as far as each of them tells.
 
@@ -440,6 +450,7 @@ class Loops:
     #: From indices of a nest that stand for others, to (factor, constant): the others are factor * index + constant.
     affine: dict[str, tuple[int, int]] = field(default_factory=dict)
     stepwise: bool = False  # something happens between time steps: each is run by itself
+    visited: frozenset[str] = frozenset()  # arrays of `inject` and `record`
     inner: tuple[Any, ...] = ()  # of a batch, the (index, low, high) of the loops within its points
     inner_points: int = 1  # of these loops
     others: frozenset[str] = frozenset()  # arrays that other nests of the time step write
@@ -459,5 +470,6 @@ class Loops:
             repr(self.steps),
             repr(self.periodic),
             self.stepwise,
+            tuple(sorted(self.visited)),
             *sorted(self.again),
         )

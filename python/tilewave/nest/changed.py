@@ -37,6 +37,7 @@ class ChangedNest(Nest):
         self.rewrites = (*nest.rewrites, *rewrites)
         self._read(nest.function, nest.source.with_tree(ast.fix_missing_locations(tree)))
         self.rows = nest.rows if rows is None else rows
+        self.within = {**nest.within}
         self.scalars |= {STEPS: 0} if STEPS in self.parameters.scalars else {}
 
 

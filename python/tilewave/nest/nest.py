@@ -190,6 +190,7 @@ class Nest:
     rewrites: tuple[ast.NodeTransformer, ...]
     made: dict[Any, Any]
     rows: dict[str, ast.expr]
+    within: dict[Any, tuple[str, ...]]
 
     name: str
     function: Callable[..., Any]
@@ -264,6 +265,8 @@ class Nest:
         self.time = time_index(self.places, self.indices)
         # The first subscripts of arrays that it writes a row of for several time steps, which its tree has no more.
         self.rows = {}
+        # The indices whose strides alone keep points from writing a place, by its key.
+        self.within = {}
         # What rewrites have made of it, by `tilewave.nest.changed.remembered`.
         self.made = {}
         # Whether it reads time steps before the current one, as u[t-1] is.

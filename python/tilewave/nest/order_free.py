@@ -76,7 +76,9 @@ def updates_of(nest):
         lacking = tuple(index for index in nest.indices if index not in places[0].axes)
         if len(places) > 1 or len(lacking) < 2 or places[0].phases:  # a loop that is lacking is a dependence vector
             continue
-        op = _operation(nest, name) or ("last" if not places[0].read else None)
+        strided = nest.within.get(places[0].key)
+        is_last = {*strided} <= {*lacking} if strided else not places[0].read  # the last point writes it
+        op = _operation(nest, name) or ("last" if is_last else None)
         if op:
             found[name] = Update(name, op, places[0].key, lacking)
     return found

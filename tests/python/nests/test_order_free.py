@@ -28,6 +28,7 @@ OPERATIONS = {
     "last": "{value}",
 }
 SUBSCRIPTS = {3: ("b", "i", "j", "b+1", "j+2"), 2: ("b, i", "b, j", "i, j+1", "b", "j")}
+SHAPES = {"S": (5,), "w": (3, 6, 5)}  # of the test with step rows
 
 
 def _statements(random, name, subscript, local):
@@ -170,6 +171,35 @@ def test_time_steps(ranks, threads, steps):
     for one, count in zip(found, (steps, 81), strict=True):
         for name, value in loops(count).items():
             assert np.array_equal(one[name], value), (name, count)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("back", [False, True])
+def test_last_values_beside_step_rows_and_points(ranks, back):
+    """A run has a part for each row, and what follows it; strides and bounds of the other loops have one last point."""
+    text = "def body(S, u, w, t, i, j):\n    u[t+1, i, j] = u[t, i, j] + i - j\n"
+    text += "    S[t+1] = u[t, i, j]\n    w[t // 2, i, j] = u[t, i, j]\n"
+    nest, times = tw.nest_from(text.replace("t+1", "t-1") if back else text), 4
+    start = np.random.default_rng(SEED).integers(-9, 9, (6, 5))
+
+    def body(context):
+        given = {name: tw.field(shape, "i8", context=context) for name, shape in SHAPES.items()}
+        given["u"] = tw.field(start, context=context)
+        more = {"reverse": ("t",) * back, "over": {"i": (1, 6, 2), "j": (0, "i")}}
+        report = tw.run(nest, **given, steps=times, record={"u": [(3, 1)]}, context=context, **more)
+        return report.sequential, report.recorded["u"][:, 0], {n: value.gather() for n, value in given.items()}
+
+    sequential, recorded, found = results_of(ranks, 2, body)[0]
+    u, expected = start.copy(), {name: np.zeros(shape, "i8") for name, shape in SHAPES.items()}
+    for t in range(times, 0, -1) if back else range(times):
+        for i in range(1, 6, 2):
+            for j in range(min(i, 5)):
+                after = t - 1 if back else t + 1
+                expected["S"][after] = expected["w"][t // 2, i, j] = u[i, j]
+                u[i, j] += i - j
+        assert recorded[times - t if back else t] == u[3, 1]
+    assert not sequential
+    assert all(np.array_equal(found[name], value) for name, value in {**expected, "u": u}.items())
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])

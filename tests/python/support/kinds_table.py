@@ -88,14 +88,14 @@ C++       y     y     -V    -V       -V      -V     -V   -V      -V     -V     -
         "example": "`S[i] = S[i] + d` in loops over b, i and j, of integers",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     y     y        y       y      oQ   y       y      -E     y      aU    y    y        oQ
-bind      y     y     y     y        y       y      oQ   y       y      -E     y      x     y    y        oQ
-chain     aX    aX    aX    aX       aX      aX     oQ   aX      aX     aX     aX     aX    y    aX       oQ
-several   aU    aU    aU    aU       aU      aU     oQ   aU      aU     aU     -C     aU    y    aU       oQ
-plan      y     y     y     y        y       y      oQ   y       y      x      y      x     y    y        oQ
+run       y     y     y     y        y       y      y    y       y      y      y      aU    y    y        y
+bind      y     y     y     y        y       y      y    y       y      y      y      x     y    y        y
+chain     aX    aX    aX    aX       aX      aX     aX   aX      aX     aX     aX     aX    y    aX       aX
+several   aU    aU    aU    aU       aU      aU     aU   aU      aU     aU     -C     aU    y    aU       aU
+plan      y     y     y     y        y       y      y    y       y      x      y      x     y    y        y
 schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
-dry run   y     y     y     y        y       y      oQ   y       y      -E     y      aU    x    y        oQ
+dry run   y     y     y     y        y       y      y    y       y      y      y      aU    x    y        y
 C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
 """,
     },
@@ -104,14 +104,14 @@ C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -
         "example": "`S[b] = D[b, i, j]`, where D depends on itself along i and j only",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     y     -D       oQ      y      oQ   y       y      -E     y      aU    y    oQ       oQ
-bind      y     y     y     -D       oQ      y      oQ   y       y      -E     y      x     y    oQ       oQ
-chain     aX    aX    aX    -D       oQ      aX     oQ   aX      aX     aX     aX     aX    y    oQ       oQ
-several   aU    aU    aU    -D       oQ      oQ     oQ   aU      aU     aU     -C     aU    y    oQ       oQ
-plan      y     y     y     -D       oQ      y      oQ   y       y      x      y      x     y    oQ       oQ
+run       y     y     y     -D       y       y      y    y       y      y      y      aU    y    y        y
+bind      y     y     y     -D       y       y      y    y       y      y      y      x     y    y        y
+chain     aX    aX    aX    -D       aX      aX     aX   aX      aX     aX     aX     aX    y    aX       aX
+several   aU    aU    aU    -D       aU      aU     aU   aU      aU     aU     -C     aU    y    aU       aU
+plan      y     y     y     -D       y       y      y    y       y      x      y      x     y    y        y
 schedule  y     y     y     -D       y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     -D       y       y      y    y       y      x      y      x     x    y        y
-dry run   y     y     y     -D       oQ      y      oQ   y       y      -E     y      aU    x    oQ       oQ
+dry run   y     y     y     -D       y       y      y    y       y      y      y      aU    x    y        y
 C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
 """,
     },
@@ -207,13 +207,6 @@ REASONS = {
         "Parts of fields have no halo around a periodic loop.",
         "a NumPy array for what is only read, or the nest without `periodic=` and another one for the border",
     ),
-    "E": (
-        "-",
-        "which has time as a dimension",
-        "Points are visited between time steps, and an array that keeps all time steps, and lacks a loop index, is "
-        "prepared for all of them.",
-        "a tuple of this one nest",
-    ),
     "F": (
         "-",
         "bounds of nest .* depend on time",
@@ -238,13 +231,6 @@ REASONS = {
         "The C++ front has `over` and bounds, `reverse` in space, `steps` also of chains, earlier steps, `periodic`, "
         "sources and receivers, `every(...)` and `reducing(...)`; bodies look values up in what they capture.",
         "the nest in Python",
-    ),
-    "Q": (
-        "o",
-        r"S\[",
-        "The dependence is no constant vector. It is left out where the order does not matter, but not for sources, "
-        "several nests in a time step, time that runs backwards, strides of batches.",
-        "the number as a `reduce=`, or the nest without these",
     ),
     "R": (
         "o",

@@ -99,7 +99,7 @@ class NestCall:
 
     def may_be_known(self):
         """Whether all that it has of arrays can be had again from these."""
-        return not self.replicated and not self.loops.inner
+        return not self.replicated and self.whole is self.called
 
     def without_arrays(self):
         """The same for calls to come, which will hold their arrays themselves."""

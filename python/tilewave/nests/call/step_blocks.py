@@ -41,7 +41,7 @@ def block_of(nest, arrays, loops, plan, choices):
         return 1 if loops.stepwise and steps > 1 else None
     bounds = loop_bounds(nest.indices, box, loops.over)
     uneven = any(coefficients[0] for coefficients, _ in bounds.constraints)
-    recorded = [name for name in (*nest.written, *nest.updates) if name not in in_time]
+    recorded = [name for name in nest.written if name not in in_time]
     if loops.stepwise:
         _check_even(nest, bounds)
         if recorded and steps > 1:

@@ -32,7 +32,11 @@ class TimeStep:
     def may_be_known(self):
         """Whether all that it has of arrays can be had again from these."""
         return not any(
-            ready.parts or ready.replicated or ready.stored or (self.body.quick and ready.copies_tables)
+            ready.parts
+            or ready.replicated
+            or ready.stored
+            or ready.arrays is not ready.called
+            or (self.body.quick and ready.copies_tables)
             for ready in self.bounds
         )
 

@@ -136,9 +136,10 @@ def visited_points(call, arguments):
     try:
         points = Points(inject, record, (nest,), arguments, loops.steps)
         by_lanes = recorded_by_lanes(nest, loops.over, inject, record, arguments)
-        loops = dataclasses.replace(loops, stepwise=not by_lanes)
+        visited = frozenset({**(inject or {}), **(record or {})})
+        loops = dataclasses.replace(loops, stepwise=not by_lanes, visited=visited)
         rows = with_rows_of_steps(nest, loops, arguments).rows
-        if names := [name for name in rows if name in (inject or {}) or name in (record or {})]:
+        if names := [name for name in rows if name in visited]:
             raise ConfigError(
                 f"inject= or record=: points of {names[0]!r} were given, and nest {nest.name!r} writes rows of it in "
                 f"time; allowed: points of other arrays, or the same call with ({nest.name},), a tuple of one nest, "

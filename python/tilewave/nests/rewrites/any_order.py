@@ -8,8 +8,8 @@ import numpy as np
 from tilewave.errors import ConfigError
 from tilewave.field.field import Field
 from tilewave.kernel.compile import find_types
-from tilewave.nest.bounds import loop_bounds, loop_directions
-from tilewave.nest.changed import remembered
+from tilewave.nest.bounds import loop_bounds
+from tilewave.nest.changed import has_time, remembered
 from tilewave.nest.order_free import OrderFreeNest, last_name, updates_of
 from tilewave.nest.types import ARRAY0
 from tilewave.nests.call.operands import copied
@@ -43,20 +43,30 @@ def in_any_order(call):
         return None
     box = box_of_loops(nest, arrays, loops.steps, loops.periodic)
     bounds = loop_bounds(nest.indices, box, loops.over)
-    if bounds.constraints:  # no loop has one last value
-        updates = {name: each for name, each in updates.items() if each.op != "last"}
+    last = bounds.last(loops.reverse)
+    if bounds.constraints:  # elements may have a last point each
+        along = [{i for i, factor in zip(nest.indices, factors) if factor} for factors, _ in bounds.constraints]
+        updates = {
+            name: each
+            for name, each in updates.items()
+            if each.op != "last" or last and all(indices <= {*each.lacking} for indices in along)
+        }
     key = "order free", *updates, call.types(), nest.code_signature()
     free = remembered(nest, key, lambda: _exact(nest, updates, call.dtypes, scalars, call.captured))
     # An updated array may be what ends the loops.
     if free is nest or not _has_the_box(free, arrays, loops, box):
         return None
-    lasts = {}
-    for index, (low, high), step in zip(
-        nest.indices, bounds.box, loop_directions(nest.indices, loops.reverse), strict=True
-    ):
-        if index in free.lasts:
-            lasts[last_name(index)] = high - 1 if step > 0 else low
-    return dataclasses.replace(call, nest=free, scalars={**scalars, **lasts}, after=(*call.after, combine))
+    last = last or (0,) * len(nest.indices)  # there is no point
+    lasts = {last_name(index): at for index, at in zip(nest.indices, last, strict=True) if index in free.lasts}
+    turned = {
+        name: arrays[name][::-1]
+        for name, update in free.updates.items()
+        if has_time(nest, update, arrays[name]) and isinstance(arrays[name], np.ndarray)
+    }
+    arrays = {**arrays, **turned} if turned else arrays
+    return dataclasses.replace(
+        call, nest=free, arrays=arrays, scalars={**scalars, **lasts}, after=(*call.after, combine)
+    )
 
 
 def _has_the_box(nest, arrays, loops, box):
@@ -70,7 +80,7 @@ def _is_taken(nest, update, arrays, loops):
     array = arrays[update.array]
     at = dict(zip(update.axes, update.offsets, strict=True))
     # A table has all dimensions, in the order in which they lie in memory, and does not wrap.
-    if array.ndim != len(update.axes) or nest.backwards and nest.indices[0] in at:
+    if array.ndim != len(update.axes) or update.array in loops.visited:
         return False
     if any(at.get(index) for index in loops.periodic):
         return False
@@ -117,6 +127,8 @@ def combine(ready):
             bits = found.view(np.uint8) if last and found.ndim else found
             allreduce(bits, np.bitwise_or if last else COMBINED[update.op], out=bits, context=ready.context)
         local, here = value._view(0), value.owned
+        if has_time(nest, update, value):
+            local, here = local[::-1], (slice(len(found) - here[0].stop, len(found) - here[0].start), *here[1:])
         if update.op != "last":
             COMBINED[update.op](local, found[here], out=local)
             continue

@@ -43,17 +43,19 @@ def strided(call):
             check_ints(name, over[name], box[nest.indices.index(name)])
             affine[name] = step, int(low)
             over = {**changed_over(nest.indices, over, name, step, int(low)), name: (0, len(points))}
+    within = {name: each for name, each in strides.items() if each[2] > 1 and name not in affine}
     conditions = tuple(
-        f"({name} - {text_of_bound(nest.indices, name, low)}) % {step} == 0"
-        for name, (low, _, step) in strides.items()
-        if step > 1 and name not in affine
+        f"({name} - {text_of_bound(nest.indices, name, low)}) % {step} == 0" for name, (low, _, step) in within.items()
     )
-    key = tuple(affine.items()), conditions, bool(reduce)
-    changed = remembered(nest, key, lambda: _with_strides(nest, affine, conditions, bool(reduce)))
+    if not all(isinstance(end, numbers.Integral) for ends in within.values() for end in ends):
+        within = {}
+    key = tuple(affine.items()), conditions, bool(reduce), *within
+    changed = remembered(nest, key, lambda: _with_strides(nest, affine, conditions, bool(reduce), tuple(within)))
     return dataclasses.replace(call, nest=changed, loops=dataclasses.replace(loops, over=over, affine=affine))
 
 
-def _with_strides(nest, affine, conditions, reduced):
+def _with_strides(nest, affine, conditions, reduced, within):
+    """`within`: the indices of the conditions, where the last points of their loops fulfil these."""
     tree = copy.deepcopy(nest.source.tree)
     first = 1 if ast.get_docstring(tree, clean=False) is not None and len(tree.body) > 1 else 0
     if conditions and reduced:
@@ -66,7 +68,11 @@ def _with_strides(nest, affine, conditions, reduced):
         for node in ast.walk(test):
             ast.copy_location(node, tree.body[first])
         tree.body[first:] = [ast.copy_location(ast.If(test, tree.body[first:], []), tree.body[first])]
-    return ChangedNest(nest, _Affine(affine).visit(tree))
+    changed = ChangedNest(nest, _Affine(affine).visit(tree))
+    for place in nest.places if within else ():
+        if place.written and not place.read:
+            changed.within[place.key] = within
+    return changed
 
 
 class _Affine(ast.NodeTransformer):

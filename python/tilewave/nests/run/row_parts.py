@@ -78,6 +78,7 @@ class RowParts:
             steps=steps,
             stored=windows,
             called=self._rows.call.arrays,
+            after=(),  # what follows each part's run
         )
 
     def run(self, ready, begun):

@@ -113,6 +113,6 @@ class Arrays:
         if self.batch:
             self.add("S", self.space[: self.batch], "written", times="last")
         if self.timed and "trace" in features:
-            self.add("H", ("t", *self.space), "written", times="axis")
+            self.add("H", ("t", *(self.some_indices() if c.chance(0.3) else self.space)), "written", times="axis")
         if self.timed and "step rows" in features:
             self.add("R", ("rows", *self.space), "written", times="rows")
