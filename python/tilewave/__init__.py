@@ -20,12 +20,14 @@ from tilewave.nest.helpers import inline
 from tilewave.nest.nest import Nest, nest, nest_from
 from tilewave.nests.call.reduce_functions import argmax, argmin, dot, max, min, norm, sum
 from tilewave.nests.chain.report import ChainReport
-from tilewave.nests.doors.bind import Bound, bind
+from tilewave.nests.doors.bind import bind
+from tilewave.nests.doors.bound_steps import BoundSteps
 from tilewave.nests.doors.chain import Chain, chain
 from tilewave.nests.doors.expressions import set_operators
 from tilewave.nests.doors.measuring import measure
 from tilewave.nests.doors.run import plan, run
 from tilewave.nests.points.off_grid import OffGrid
+from tilewave.nests.run.bound import Bound
 from tilewave.nests.run.report import Report
 from tilewave.plan.plan import Plan
 from tilewave.timeline.timeline import Timeline
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Blocks",
     "Bound",
+    "BoundSteps",
     "Chain",
     "ChainReport",
     "CheckpointReport",

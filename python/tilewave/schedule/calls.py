@@ -13,6 +13,7 @@ from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
 from tilewave.nests.call.arguments import as_numbers
 from tilewave.nests.call.run_call import RunCall
+from tilewave.nests.chain.several import time_step_of
 from tilewave.nests.plan.prepare import prepare
 from tilewave.schedule.running import repetitions
 from tilewave.schedule.schedule import Schedule
@@ -33,13 +34,13 @@ FUNCTIONS = {"pivot": (("panel", "update"), "kept rows of"), "gather": (("load",
 @takes_nests
 @collective("tw.schedule")
 def schedule(
-    nest: Nest | Chain,
+    nest: Nest | Sequence[Nest] | Chain,
     *,
     context: Context | None = None,
-    over: Over | None = None,
-    reverse: Sequence[str] = (),
+    over: Over | Sequence[Over | None] | None = None,
+    reverse: Sequence[Any] = (),
     steps: int | None = None,
-    periodic: Sequence[str] = (),
+    periodic: Sequence[Any] = (),
     plan: Plan | Choices | None = None,
     planning: str = "auto",
     **arguments: Any,
@@ -48,16 +49,17 @@ def schedule(
 
     Parameters
     ----------
-    nest : Nest, Bound or Chain
+    nest : Nest, tuple of Nest, Bound or Chain
         What `tilewave.bind` and `tilewave.chain` made gives the schedule of its bound arguments, and takes no others;
-        that of a chain has all of it in a block (``tilewave.predict(s, times=10)``).
+        that of a chain has all of it in a block, and that of several nests a time step
+        (``tilewave.predict(s, times=10)``).
     context, over, reverse, steps, periodic, plan, planning, **arguments
         As in `tilewave.run`.
 
     Returns
     -------
     Schedule
-        Of all ranks, on every rank; of one rank where one computes for all. Of a run in blocks of time steps it is one
+        Of all ranks, on every rank. Of a run in blocks of time steps it is one
         block's, which is repeated where there are several (``tilewave.predict(s, times=10)``); of a nest that writes a
         row for several time steps, the longest row's. Its arrays are in the
         coordinates of the plan: of skewed loops, where the plan skews them.
@@ -65,7 +67,7 @@ def schedule(
     Raises
     ------
     ConfigError
-        On every rank: as `tilewave.run`.
+        On every rank: as `tilewave.run`; for nests that are no single schedule.
 
     Notes
     -----
@@ -83,6 +85,14 @@ def schedule(
     else:
         loops = Loops(over, reverse, steps, periodic=periodic)
         call = RunCall(nest, context, loops, arguments, plan, planning)
+        if isinstance(nest, tuple | list):
+            _, step = yield from time_step_of(call, together=True)
+            if not step.body.quick:
+                raise ConfigError(
+                    f"schedule: nests {', '.join(each.name for each in nest)} are no single schedule: {step.body.why}; "
+                    "allowed: the schedule of each"
+                )
+            return schedule_of_chain(step.body, context.size)
         ready = yield from prepare(call, loops, as_numbers(nest, arguments, copies=True))
     return schedule_of(ready, context.size)
 

@@ -147,7 +147,7 @@ def test_blocks_of_steps_also_where_a_rank_goes_the_longer_way(ranks, threads, a
 
 def test_many_steps_prepare_as_few(monkeypatch):
     made = []
-    from tilewave.nests.doors import bind as module
+    from tilewave.nests.run import bound as module
 
     real = module.prepare
     monkeypatch.setattr(module, "prepare", lambda *given: made.append(given) or real(*given))

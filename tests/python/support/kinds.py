@@ -492,7 +492,8 @@ class Cell:
         door, nest = self.door, nests if len(nests) > 1 else nests[0]
         report, plans, apart, predicted_s = None, [], "", None
         if door == "plan":
-            plans = [tw.plan(nest, **given, **keywords)]
+            found = tw.plan(nest, **given, **keywords)
+            plans = found if len(nests) > 1 else [found]
         elif door == "schedule":
             made = tw.schedule(nest, **given, **keywords)
             wrong = tw.check(made)
@@ -501,13 +502,14 @@ class Cell:
             ranks = len(made._cores)
         elif door == "measure":
             found = tw.measure(True, nest=nest, **given, **keywords)
-            predicted_s = found.kernels[nest.name]["point_s"]
+            predicted_s = all(found.kernels[each.name]["point_s"] for each in nests)
             ranks = self.call.ranks
         elif door == "bind":
             bound = tw.bind(nest, **given, **keywords)
             for _ in range(RUNS):
                 report = bound.run()
-            plans = [bound.plan]
+            plans = bound.plans if len(nests) > 1 else [bound.plan]
+            apart = getattr(report, "separate", "")
         elif door == "chain":
             points = {name: keywords.pop(name) for name in ("inject", "record") if name in keywords}
             until = {"until": keywords.pop("until")} if "until" in keywords else {}

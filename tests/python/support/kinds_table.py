@@ -169,11 +169,11 @@ C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
 run       y     y     y     y        y       y      y    aU      y      y      -C     y     y    y        y
-bind      -M    -M    -M    -M       -M      -M     -M   -M      -M     -M     -M     x     -M   -M       -M
-chain     -M    -M    -M    -M       -M      -M     -M   -M      -M     -M     -M     -M    -M   -M       -M
-plan      -M    -M    -M    -M       -M      -M     -M   -M      -M     x      -M     x     -M   -M       -M
-schedule  -M    -M    -M    -M       -M      -M     -M   -M      x      x      -M     x     -M   x        x
-measure   -M    -M    -M    -M       -M      -M     -M   -M      -M     x      -M     x     x    -M       -M
+bind      y     y     y     y        y       y      y    aU      y      y      -C     x     y    y        y
+chain     -M    -M    -M    -M       -M      -M     -M   -M      -M     -M     -C     -M    -M   -M       -M
+plan      y     y     y     y        y       y      y    y       y      x      -C     x     y    y        y
+schedule  y     y     y     y        y       y      y    -N      x      x      -C     x     y    x        x
+measure   y     y     y     y        y       y      y    y       y      x      -C     x     x    y        y
 dry run   y     y     y     y        y       y      y    aU      y      y      -C     y     x    y        y
 C++       y     y     y     -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
 """,
@@ -221,9 +221,15 @@ REASONS = {
     ),
     "M": (
         "-",
-        "given tuple",
-        "It takes one nest.",
-        "`tw.run` of the tuple, or a bind, a plan, a schedule for each nest",
+        "given BoundSteps",
+        "The nests of a chain are bound each by itself.",
+        "a `tw.bind` for each nest, or `tw.bind` of the tuple, whose run repeats it",
+    ),
+    "N": (
+        "-",
+        "its time steps are not all the same",
+        "Earlier time steps are looked after between the nests.",
+        "the schedule of each nest",
     ),
     "V": (
         "-",

@@ -36,6 +36,8 @@ print(report.measured.time_s, report.overlap_ratio, tw.run((relax, relax), A=A, 
 assert_type(tw.run(relax, A=A, plan={"tile": (8, 8), "threads": 1}), tw.Report)
 assert_type(tw.run((relax, relax), A=A, steps=2, plan={"threads": 1}).repetitions, int)
 assert_type(tw.plan(relax, A=A, plan=report.plan), tw.Plan)
+assert_type(tw.plan((relax, relax), A=A, steps=2), tuple[tw.Plan, ...])
+assert_type(tw.bind((relax, relax), A=A, steps=2), tw.BoundSteps)
 step = tw.bind(relax, A=A)
 assert_type(step, tw.Bound)
 assert_type(tw.chain([step]).run(times=10, until={"top": 1e-8}), tw.ChainReport)
@@ -57,7 +59,7 @@ tw.field(1.5)  # pyright: ignore[reportArgumentType]
 tw.field((8,), kept="all")  # pyright: ignore[reportCallIssue]
 A.save("u.pvti", spacing="1")  # pyright: ignore[reportArgumentType]
 tw.run("relax")  # pyright: ignore[reportCallIssue, reportArgumentType]
-tw.plan(relax, A=A, plan="fast")  # pyright: ignore[reportArgumentType]
+tw.plan(relax, A=A, plan="fast")  # pyright: ignore[reportCallIssue, reportArgumentType]
 tw.linalg.lu(A)  # pyright: ignore[reportArgumentType]
 tw.linalg.lu(M).solve("b")  # pyright: ignore[reportArgumentType]
 A.gathered()  # pyright: ignore[reportAttributeAccessIssue]

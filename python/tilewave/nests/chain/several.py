@@ -15,8 +15,8 @@ from tilewave.nests.call.step_members import histories_of, parts_of, reductions_
 from tilewave.nests.chain.body import ChainMaker, check_shared, why_no_schedule
 from tilewave.nests.chain.request import Request, Until, count_of
 from tilewave.nests.chain.time_step import TimeStep, key_of
-from tilewave.nests.doors.bind import Bound
 from tilewave.nests.points.points import Points
+from tilewave.nests.run.bound import Bound
 from tilewave.nests.run.repetitions import Separate, repeated
 from tilewave.plan.fixed import USUAL, fixed_by
 
@@ -39,11 +39,31 @@ def run_several(call):
     ChainReport
     """
     begun = time.perf_counter()
+    request, ready = yield from time_step_of(call)
+    try:
+        return (yield from repeated(call.context, request, begun))
+    finally:
+        ready.body.leave_arrays()
+
+
+def time_step_of(call, together=False):
+    """What runs nests one after another in each time step; part of a collective call.
+
+    Parameters
+    ----------
+    call : RunCall
+    together : bool
+        Whether they are to be one schedule where they can be, however small their arrays are.
+
+    Returns
+    -------
+    (Request, TimeStep)
+    """
     error = ready = given = request = None
     description, context = "", call.context
     try:
         request, given = _checked(call)
-        known = known_calls.find(context, key_of(*given))
+        known = None if together else known_calls.find(context, key_of(*given))
         ready = known.with_arguments(call.arguments, request.times) if known and known.serves(request.times) else None
         if ready and ready.body.quick and request.agreed is None:
             ready.body.prepare(request.times)
@@ -51,14 +71,12 @@ def run_several(call):
     except BaseException as problem:
         error = problem
     if not (yield error or (description, ready.number if ready else 0)):
-        ready = yield from _prepared(*given, request)
-        if (key := key_of(*given)) and ready.may_be_known():  # fields may keep a longer history by now
+        ready = yield from _prepared(*given, request, together)
+        # Fields may keep a longer history by now.
+        if (key := key_of(*given)) and ready.may_be_known() and not together:
             known_calls.keep(context, key, ready.without_arrays(), known_calls.arrays_of(given[0], call.arguments))
     request.body = ready.body
-    try:
-        return (yield from repeated(context, request, begun))
-    finally:
-        ready.body.leave_arrays()
+    return request, ready
 
 
 def _checked(call):
@@ -84,7 +102,7 @@ def _checked(call):
     return request, (nests, call.context, call.loops, choices, call.fastmath, arguments, reduce)
 
 
-def _prepared(nests, context, loops, choices, fastmath, arguments, reduce, request):
+def _prepared(nests, context, loops, choices, fastmath, arguments, reduce, request, together):
     """Prepare a `TimeStep` for a call; part of a collective call."""
     error, parts, histories = None, [], {}
     try:
@@ -102,9 +120,9 @@ def _prepared(nests, context, loops, choices, fastmath, arguments, reduce, reque
         call = RunCall(part.nest, context, part.loops, part.arguments, fixed, planning, fastmath, part.reduce)
         bounds.append(Bound(call))
         yield from bounds[-1]._prepare_first()
-    readies, body = _in_one_layout(context, parts, bounds, request.times)
+    readies, body, why = _in_one_layout(context, parts, bounds, request.times, together)
     if body is None:
-        steps, why = [bound._steps for bound in bounds], "each time step is a run of each nest"
+        steps, why = [bound._steps for bound in bounds], together and why or "each time step is a run of each nest"
         body = Separate(readies, steps, why, joined=[part.joined for part in parts])
     for bound in bounds:  # it refers to itself, and its arrays would live until the next garbage collection
         bound._variants.clear()
@@ -114,21 +132,22 @@ def _prepared(nests, context, loops, choices, fastmath, arguments, reduce, reque
     return TimeStep(number, request.times, readies, body)
 
 
-def _in_one_layout(context, parts, bounds, steps):
+def _in_one_layout(context, parts, bounds, steps, together):
     """A `BoundNest` for each nest, with one layout of the fields that they share, and the schedule that they are, or
-    None; collective.
+    None and why not; collective.
     """
     readies = [bound._first.ready for bound in bounds]
     arrays = [part.arguments[name] for part in parts for name in part.nest.arrays]
     moved_bytes = steps * sum(array.dtype.itemsize * math.prod(array.shape) for array in arrays)
     moved_bytes += steps * BYTES_OF_RANKS * (context.size > 1) * len(parts)
-    if steps == 0 or moved_bytes < LEAST_MOVED_BYTES or why_no_schedule(bounds, readies):
-        return readies, None
+    why = why_no_schedule(bounds, readies)
+    if why or steps == 0 or (moved_bytes < LEAST_MOVED_BYTES and not together):
+        return readies, None, why or "there is no time step"
     maker = _StepsMaker(context, bounds, [{} for _ in bounds], readies)
     joins = all(part.same_steps for part in parts) and not _share_memory(bounds)
     (maker.joins,) = context._core.allreduce_min([int(joins)])
-    _core.choose_chain_layout(maker.members(), context.size, context._off, maker)
-    return maker.readies or readies, maker.made
+    why = _core.choose_chain_layout(maker.members(), context.size, context._off, maker)
+    return maker.readies or readies, maker.made, why or "its time steps are not all the same"
 
 
 def _share_memory(bounds):

@@ -17,8 +17,8 @@ from tilewave.nests.call.known_calls import KnownRuns, in_every_bit
 from tilewave.nests.chain.body import arrays_by_name, check_shared, make_body
 from tilewave.nests.chain.report import listed
 from tilewave.nests.chain.request import NAME, chain_request
-from tilewave.nests.doors.bind import Bound
 from tilewave.nests.points.points import Points
+from tilewave.nests.run.bound import Bound
 from tilewave.nests.run.repetitions import repeated, repeated_here
 from tilewave.nests.verify.check import copied
 

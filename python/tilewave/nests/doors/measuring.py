@@ -13,6 +13,8 @@ from tilewave.nest.nest import Nest
 from tilewave.nests.doors.run import plan
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tilewave.annotations import Collective
     from tilewave.context.context import Context
     from tilewave.machine.machine import Machine
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 @collective("tw.measure")
 def measure(
-    quick: bool = False, context: Context | None = None, nest: Nest | None = None, **arguments: Any
+    quick: bool = False, context: Context | None = None, nest: Nest | Sequence[Nest] | None = None, **arguments: Any
 ) -> Collective[Machine]:
     """Measure what messages, lanes and memory of this launch cost; collective.
 
@@ -30,8 +32,8 @@ def measure(
         At most 3 s in place of 30, with fewer and smaller sizes.
     context : Context, optional
         Default: all ranks of the launch.
-    nest : Nest, optional
-        Then the rate of this kernel, too, on tiles of its plan: ``kernels[nest.name]``.
+    nest : Nest or tuple of Nest, optional
+        Then the rate of this kernel, too, on tiles of its plan: ``kernels[nest.name]``; of several, of each.
     **arguments
         Of the nest, as in `plan`.
 
@@ -47,14 +49,19 @@ def measure(
     """
     if not isinstance(quick, bool):
         raise ConfigError(f"quick: given {shown(quick)}; allowed: True, False")
-    if nest is not None and not isinstance(nest, Nest):
-        raise ConfigError(f"nest: given {type(nest).__name__}; allowed: a function under @tilewave.nest")
+    several = isinstance(nest, tuple | list) and bool(nest) and all(isinstance(each, Nest) for each in nest)
+    if nest is not None and not several and not isinstance(nest, Nest):
+        raise ConfigError(
+            f"nest: given {type(nest).__name__}; allowed: a function under @tilewave.nest, or a tuple of them"
+        )
+    nests = tuple(nest) if several else (nest,) if isinstance(nest, Nest) else ()
     with_nest = nest is not None or bool(arguments)
-    yield f"quick {quick!r}, {f'nest {nest and nest.name!r}' if with_nest else 'no nest'}"
+    yield f"quick {quick!r}, nests {', '.join(each.name for each in nests) if with_nest else 'none'}"
     found = measured(context, quick, BUDGET_S[quick])
     if with_nest:
         planned = plan(nest, context=context, **arguments)
-        found.kernels[nest.name] = {"tile": list(planned.tile), "row": list(planned.row), **planned.notes["rate"]}
+        for each, of in zip(nests, planned if several else (planned,), strict=True):
+            found.kernels[each.name] = {"tile": list(of.tile), "row": list(of.row), **of.notes["rate"]}
         if context.rank == 0:
             known.store(found)
     return copy.deepcopy(found)  # the context keeps the other

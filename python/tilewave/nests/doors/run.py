@@ -12,7 +12,7 @@ from tilewave.nest.reserved import takes_nests
 from tilewave.nests.call.arguments import as_numbers
 from tilewave.nests.call.run_call import RunCall
 from tilewave.nests.chain.report import ChainReport
-from tilewave.nests.chain.several import run_several
+from tilewave.nests.chain.several import run_several, time_step_of
 from tilewave.nests.plan.prepare import prepare
 from tilewave.nests.points.points import visited_points
 from tilewave.nests.run.execute import report_arguments, run_bound
@@ -176,12 +176,17 @@ def run(
     begun = time.perf_counter()
     loops = Loops(over, reverse, steps, periodic=periodic)
     call = RunCall(nest, context, loops, arguments, plan, planning, fastmath, reduce, inject, record, until, every)
-    check = yield from copied(context, lambda: [PlainCall(call)])
+    return (yield from run_compared(call, begun))
+
+
+def run_compared(call, begun):
+    """The run of a call that began at `begun`, compared with plain loops where that is asked for; part of it."""
+    check = yield from copied(call.context, lambda: [PlainCall(call)])
     steps = _run(call, begun)
-    report = yield from behind(steps) if context._verify else steps
+    report = yield from behind(steps) if call.context._verify else steps
     if check is not None:
         several = isinstance(report, ChainReport)
-        yield from check.compare(report, None, *(report.repetitions, every, report.history) if several else ())
+        yield from check.compare(report, None, *(report.repetitions, call.every, report.history) if several else ())
     return report
 
 
@@ -200,8 +205,7 @@ def _run(call, begun):
     return Report(**report_arguments(ready, core))
 
 
-@takes_nests
-@collective("tw.plan")
+@overload
 def plan(
     nest: Nest,
     *,
@@ -214,19 +218,53 @@ def plan(
     planning: str = "auto",
     reduce: Mapping[str, Reduction] | None = None,
     **arguments: Any,
-) -> Collective[Plan]:
+) -> Plan: ...
+
+
+@overload
+def plan(
+    nest: Sequence[Nest],
+    *,
+    context: Context | None = None,
+    over: Over | Sequence[Over | None] | None = None,
+    reverse: Sequence[Any] = (),
+    steps: int | None = None,
+    periodic: Sequence[Any] = (),
+    plan: Choices | None = None,
+    planning: str = "auto",
+    reduce: Mapping[str, Reduction] | Sequence[Mapping[str, Reduction] | None] | None = None,
+    **arguments: Any,
+) -> tuple[Plan, ...]: ...
+
+
+@takes_nests
+@collective("tw.plan")
+def plan(
+    nest: Nest | Sequence[Nest],
+    *,
+    context: Context | None = None,
+    over: Over | Sequence[Over | None] | None = None,
+    reverse: Sequence[Any] = (),
+    steps: int | None = None,
+    periodic: Sequence[Any] = (),
+    plan: Plan | Choices | None = None,
+    planning: str = "auto",
+    reduce: Mapping[str, Reduction] | Sequence[Mapping[str, Reduction] | None] | None = None,
+    **arguments: Any,
+) -> Collective[Plan | tuple[Plan, ...]]:
     """The plan that `run` would use, without running.
 
     Parameters
     ----------
-    nest : Nest
+    nest : Nest, or tuple of Nest
     over, reverse, steps, periodic, plan, planning, reduce, **arguments
         As in `run`. Of a `Plan` all is fixed: it is given back with what it is predicted to take.
 
     Returns
     -------
     Plan
-        With what it is predicted to take, and the others that were tried: ``plan.explain()``.
+        With what it is predicted to take, and the others that were tried: ``plan.explain()``. Of several nests a tuple:
+        the plan of each, for one time step.
 
     Raises
     ------
@@ -240,6 +278,9 @@ def plan(
     """
     loops = Loops(over, reverse, steps, periodic=periodic)
     call = RunCall(nest, context, loops, arguments, plan, planning, reduce=reduce)
+    if isinstance(nest, tuple | list):
+        _, step = yield from time_step_of(call)
+        return tuple(each._copy() for each in step.body.plans)
     ready = yield from prepare(call, loops, as_numbers(nest, arguments, copies=True))
     arrays = ready.arrays.values()
     context._ranks.run(lambda: None, lambda calls: calls.add(f"nest {nest.name}, not run", 0.0, ready.plan, arrays))

@@ -1,0 +1,101 @@
+"""Several nests that are agreed on, planned and compiled once, and run in time steps many times."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import TYPE_CHECKING, Any
+
+from tilewave.context import interrupts
+from tilewave.context.collective import collective, holds_context
+from tilewave.nests.chain.several import time_step_of
+from tilewave.nests.doors.run import run_compared
+from tilewave.nests.run.prepared_run import NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tilewave.context.context import Context
+    from tilewave.nest.nest import Nest
+    from tilewave.nests.call.run_call import RunCall
+    from tilewave.nests.chain.report import ChainReport
+    from tilewave.plan.plan import Plan
+
+
+@holds_context
+class BoundSteps:
+    """Several nests with their arrays, ready to run one after another in each time step; made by `bind`.
+
+    Attributes
+    ----------
+    nests : tuple of Nest
+    context : Context
+    """
+
+    nests: tuple[Nest, ...]
+    context: Context
+
+    def __init__(self, call: RunCall) -> None:
+        self.nests, self.context, self._call, self._plans = tuple(call.nests), call.context, call, ()
+
+    def _prepare_first(self):
+        """Prepare what runs with the bound arguments need; part of a collective call."""
+        _, step = yield from time_step_of(self._call)
+        self._plans = tuple(step.body.plans)
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plan of each nest, for one time step, to be looked at; copies."""
+        return tuple(plan._copy() for plan in self._plans)
+
+    @interrupts.keeps
+    def run(
+        self,
+        *,
+        steps: int | None = None,
+        until: Callable[[dict[str, Any]], bool] | Mapping[str, float] | None = None,
+        every: int = 1,
+        **scalars: Any,
+    ) -> ChainReport:
+        """Run the nests, one after another in each time step; collective.
+
+        Parameters
+        ----------
+        steps : int, optional
+            Time steps of this run. Default: the bound number.
+        until, every
+            As of `tilewave.run`.
+        **scalars
+            Scalars of this run. The next one has the bound values again.
+
+        Returns
+        -------
+        ChainReport
+
+        Raises
+        ------
+        ConfigError
+            On every rank, before anything runs: for what cannot be run, on any rank; when the ranks run different
+            nests, or with different scalars or steps.
+        KernelError
+            On every rank: when a body raised on any. The written arrays are then unspecified; the nests may be run
+            again.
+        KeyboardInterrupt
+            On every rank, when one was interrupted.
+
+        Notes
+        -----
+        Collective.
+        """
+        return self._run(steps, until, every, scalars)
+
+    @collective(NAME)
+    def _run(self, steps, until, every, scalars):
+        begun, call = time.perf_counter(), self._call
+        loops = call.loops if steps is None else dataclasses.replace(call.loops, steps=steps)
+        arguments = {**call.arguments, **scalars}
+        call = dataclasses.replace(call, loops=loops, arguments=arguments, until=until, every=every)
+        return (yield from run_compared(call, begun))
+
+    def __repr__(self) -> str:
+        return f"<tilewave.BoundSteps {', '.join(nest.name for nest in self.nests)}: {self._call.loops.steps} steps>"
