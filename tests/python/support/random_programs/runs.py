@@ -183,8 +183,11 @@ def _call(context, program, setting, given, plans):
     nests = [_nest(nest.text()) for nest in program.nests]
     more = {"context": context, "planning": setting.planning}
     if setting.door == "several":
+        call = {**given, **together(program, setting), **more, "plan": plans[0]}
+        until = {name: call.pop(name) for name in ("until", "every") if name in call} if setting.bound else {}
+        run = tw.bind(tuple(nests), **call).run if setting.bound else lambda: tw.run(tuple(nests), **call)
         for _ in range(setting.times):
-            report = tw.run(tuple(nests), **given, **together(program, setting), **more, plan=plans[0])
+            report = run(**until)
         return {**report.results, **_recorded(report)}
     calls = [
         {**{name: given[name] for name in each.arrays()}, **keywords(program, setting, each), **more, "plan": plan}

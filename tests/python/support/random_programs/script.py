@@ -33,7 +33,12 @@ def script(case, outcome, seed):
 def _door(program, setting):
     if setting.door == "several":
         names = f"({', '.join(nest.name for nest in program.nests)})"
-        given = _arguments(setting, program.nests, program.arrays, together(program, setting))
+        more = together(program, setting)
+        until = {name: more.pop(name) for name in ("until", "every") if name in more} if setting.bound else {}
+        given = _arguments(setting, program.nests, program.arrays, more)
+        if setting.bound:
+            until = ", ".join(f"{name}={value!r}" for name, value in until.items())
+            return [f"bound = tw.bind({names}, {given})", *[f"report = bound.run({until})"] * setting.times]
         return [f"report = tw.run({names}, {given})"] * setting.times
     calls = [
         f"({nest.name}, {_arguments(setting, [nest], nest.arrays(), keywords(program, setting, nest))})"

@@ -75,6 +75,7 @@ class Setting:
     again: dict | None = None  # scalars of another run of a chain, after the first
     plans: dict = dataclasses.field(default_factory=dict)  # by the name of the nest, where they differ
     proved: bool = False  # the schedule of a chain
+    bound: bool = False  # nests of a time step, before they run
     joined: bool = False  # nests of a time step are one schedule, however small their arrays are
     ranks: int = 1
     lanes: int = 1

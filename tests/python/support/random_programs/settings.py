@@ -191,6 +191,7 @@ class _Drawn:
             s.again = {name: type(s.scalars[name])(c.pick(0.75, -0.5)) for name in weights}
             s.kinds.add("chain again")
         s.proved = s.door == "chain" and c.chance(0.2)
+        s.bound = s.door == "several" and c.chance(0.3)
         s.joined = s.door == "several" and c.chance(0.6)
         s.kinds.add(f"door {s.door}")
 

@@ -11,7 +11,7 @@ from random_programs.model import Access, Assign, If
 #: Fields of a setting, and the values at which they are simplest.
 SIMPLEST = {"without": "", "inject": {}, "record": {}, "reduce": {}, "until": None, "moved": {}, "halos": {},
             "windows": {}, "aliases": {}, "history": {}, "planning": "auto", "every": 1,
-            "overlaps": {}, "again": None, "plans": {}, "proved": False, "joined": False,
+            "overlaps": {}, "again": None, "plans": {}, "proved": False, "joined": False, "bound": False,
             "lanes": 1, "door": "run", "times": 1}  # fmt: skip
 
 
