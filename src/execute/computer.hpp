@@ -10,7 +10,7 @@
 
 namespace tilewave {
 
-class StepRecorder;
+class StepVisitor;
 
 /// The run that a computer computes for. A lane calls these for itself.
 class Run {
@@ -20,7 +20,7 @@ public:
     /// Added to loop index 0 for the kernel and in errors: the first time step of a block.
     virtual std::int64_t first_time(int lane) const = 0;
     /// Notes elements after each time step; null: none.
-    virtual const StepRecorder* recorder() const = 0;
+    virtual const StepVisitor* visitor() const = 0;
     /// Whether reductions are of the repetition, too, that the lane is in.
     virtual bool reduces(int lane) const = 0;
     /// Points that the lane may compute before it polls again; a computer counts them down. At 0 it calls pace().

@@ -145,7 +145,7 @@ private:
     std::int64_t first_time(int l) const override {
         return options_.first_time + (s_.advance.n ? cursors_[l].repetition * s_.advance[0] : 0);
     }
-    const StepRecorder* recorder() const override { return options_.recorder; }
+    const StepVisitor* visitor() const override { return options_.visitor; }
     bool reduces(int l) const override { return cursors_[l].repetition >= options_.reduced_from; }
     std::int64_t& points_to_poll(int l) override { return paces_[l].left; }
     bool polls() const override { return options_.poll_period_s > 0; }

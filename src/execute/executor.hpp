@@ -17,7 +17,7 @@
 namespace tilewave {
 
 class Alarms;
-class StepRecorder;
+class StepVisitor;
 class WindowMemory;
 
 struct ExecuteOptions {
@@ -41,8 +41,8 @@ struct ExecuteOptions {
     WindowMemory* window = nullptr;  ///< of the arrays that have planes (src/execute/window/window_memory.hpp)
     int first_tag = 0;               ///< added to the tags of the schedule's messages
     std::int64_t first_time = 0;     ///< added to loop index 0 for the kernel and in errors: first step of a block
-    const StepRecorder* recorder = nullptr;  ///< of elements after each time step (src/execute/step_recorder.hpp)
-    std::int64_t reduced_from = 0;           ///< reductions are those of the block's repetitions from this one on
+    const StepVisitor* visitor = nullptr;  ///< of elements, after each time step (src/execute/step_visitor.hpp)
+    std::int64_t reduced_from = 0;         ///< reductions are those of the block's repetitions from this one on
     bool stopped = false;  ///< computes nothing from the start on, as after a failure in an earlier block
     Alarms* alarms =
         nullptr;  ///< by which ranks stop each other (src/execute/alarms.hpp); null: other ranks go on to their end

@@ -248,11 +248,11 @@ BoundRun BoundSweep::perform(CollectiveRun& run, const Steps& steps, bool record
     ExecuteOptions given = options();
     given.record = record;
     given.events = record && sweep_.plan_.generator == GeneratorKind::gather;  // notes are of whole blocks
-    std::optional<StepRecorder> recorder;
+    std::optional<StepVisitor> visitor;
     run.obtain([&] {
-        if (std::optional<StepRecorder> found = this->recorder()) recorder.emplace(std::move(*found));
+        if (std::optional<StepVisitor> found = this->visitor()) visitor.emplace(std::move(*found));
     });
-    if (recorder && !recorder->empty()) given.recorder = &*recorder;
+    if (visitor && !visitor->empty()) given.visitor = &*visitor;
     run.execute(bindings_, Programs{{&kernel_, 1}, operations_}, std::move(given));
     if (steps.count > 0 && !run.lacks()) {
         visit_points(steps.count - 1, steps.count);

@@ -10,7 +10,7 @@
 #include "arrays/moving_memory.hpp"
 #include "arrays/time_buffers.hpp"
 #include "context/agreement.hpp"
-#include "execute/step_recorder.hpp"
+#include "execute/step_visitor.hpp"
 #include "nests/prepared_sweep.hpp"
 #include "nests/step_blocks.hpp"
 #include "nests/step_points.hpp"
@@ -86,8 +86,8 @@ private:
     void touch_first(std::size_t a, std::byte* data, int buffers);
     void place_arrays(std::size_t a, std::int64_t steps, bool history_beside, bool turned_later);
     void bind(std::size_t a);
-    std::optional<Index> writer(const StepPoints& points, std::int64_t k) const;
-    std::optional<StepRecorder> recorder() const;
+    std::optional<Index> writer(int array, const Index& at) const;
+    std::optional<StepVisitor> visitor() const;
     LocalPart part(int array, std::int64_t before_last) const;
     std::byte* element(const StepPoints& points, std::int64_t k, std::int64_t before_last) const;
     void visit_points(std::int64_t step, std::int64_t steps);

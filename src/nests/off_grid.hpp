@@ -50,6 +50,26 @@ public:
     /// Adds or records after a time step what this rank can. `changed` gets where elements of `part` changed, in bytes.
     void visit(std::int64_t step, const LocalPart& part, std::vector<std::int64_t>& changed);
 
+    /// What it was made of.
+    const Given& given() const { return given_; }
+    /// Visits each neighbour that has a weight other than 0, point after point, in row-major order: the number of the
+    /// point, the element, the weight.
+    /// @pre points do not move
+    template <class Visit>
+    void each_neighbour(const Visit& visit) const {
+        const Box neighbours{Index::filled(given_.dims, 0), Index::filled(given_.dims, given_.width)};
+        for (std::int64_t k = 0; k < given_.points; ++k) {
+            const std::int64_t row = k * given_.dims;
+            const Index first(std::span(given_.first + row, static_cast<std::size_t>(given_.dims)));
+            Index at = neighbours.lo;
+            do {
+                double weight = 1;
+                for (int d = 0; d < given_.dims; ++d) weight *= given_.weights[(row + d) * given_.width + at[d]];
+                if (weight != 0) visit(k, first + at, weight);
+            } while (next_point(at, neighbours));
+        }
+    }
+
     /// This rank's products of sums that other ranks have products of, in order; they are handed over.
     std::vector<ProductOfSum> products() { return std::exchange(products_, {}); }
 

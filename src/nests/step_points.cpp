@@ -9,7 +9,7 @@ namespace tilewave {
 namespace {
 
 template <class T, class Wide>
-void add_as(std::byte* element, const std::byte* value) {
+void add_as(std::byte* element, const std::byte* value, [[maybe_unused]] double weight) {
     T now;
     Wide more;
     std::memcpy(&now, element, sizeof(T));
@@ -18,8 +18,10 @@ void add_as(std::byte* element, const std::byte* value) {
         now |= more;
     else if constexpr (std::is_integral_v<T>)  // which wrap
         now = static_cast<T>(static_cast<std::uint64_t>(now) + static_cast<std::uint64_t>(more));
+    else if constexpr (std::is_same_v<Wide, std::complex<float>>)  // of the grid: without weights
+        now = static_cast<T>(now + more);
     else
-        now = static_cast<T>(Wide(now) + more);
+        now = static_cast<T>(Wide(now) + static_cast<Wide>(weight * more));
     std::memcpy(element, &now, sizeof(T));
 }
 
@@ -73,7 +75,7 @@ void BoundSweep::visit_points(std::int64_t step, std::int64_t steps) {
             const Index at = points.at(k, now.from.n);
             if (!now.owned.contains(at)) continue;
             if (points.add) {
-                points.add(now.at(at), value);
+                points.add(now.at(at), value, 1);
                 changed.push_back(now.at(at) - now.data);
             } else {
                 std::memcpy(value, now.at(at), static_cast<std::size_t>(n.item_bytes));
@@ -99,11 +101,11 @@ void BoundSweep::carry_added(std::int64_t step, std::int64_t steps) {
     }
 }
 
-// The point that writes element k, at time 0; none where no point does.
-std::optional<Index> BoundSweep::writer(const StepPoints& points, std::int64_t k) const {
+// The point that writes an element, at time 0; none where no point does.
+std::optional<Index> BoundSweep::writer(int array, const Index& at) const {
     const SweepProblem& p = sweep_.problem_;
-    const NestArray& n = p.arrays[points.array];
-    const Index at = points.at(k, n.axes.n), shift = p.shift(points.array);
+    const NestArray& n = p.arrays[array];
+    const Index shift = p.shift(array);
     Index x = Index::filled(p.dims(), p.space.lo[0]);
     for (int d = 0; d < n.axes.n; ++d) {
         const int axis = static_cast<int>(n.axes[d]);
@@ -119,12 +121,12 @@ std::optional<Index> BoundSweep::writer(const StepPoints& points, std::int64_t k
     return x;
 }
 
-// What lanes of this rank record, if anything.
-std::optional<StepRecorder> BoundSweep::recorder() const {
+// What lanes of this rank change and record, if anything.
+std::optional<StepVisitor> BoundSweep::visitor() const {
     if (std::ranges::none_of(points_, &StepPoints::by_lanes)) return {};
     const SweepProblem& p = sweep_.problem_;
     const NestWork& work = only_nest(sweep_.schedule_);
-    StepRecorder recorder(work);
+    StepVisitor visitor(work);
     const Layout blocks = p.blocks(sweep_.plan_.grid);
     if (context_.rank() >= blocks.ranks()) return {};
     Box block = p.space;  // without what ranks compute redundantly
@@ -133,15 +135,27 @@ std::optional<StepRecorder> BoundSweep::recorder() const {
     for (const StepPoints& points : points_) {
         if (!points.by_lanes) continue;
         const auto writes = [&](const Access& a) { return a.writes && a.array == points.array; };
-        const NestArray& n = p.arrays[points.array];
-        const std::int64_t count = points.count(n.axes.n);
-        recorder.begin({static_cast<int>(std::ranges::find_if(work.places, writes) - work.places.begin()),
-                        points.values, n.item_bytes, count});
-        for (std::int64_t k = 0; k < count; ++k)
-            if (const std::optional<Index> x = writer(points, k); x && block.contains(*x)) recorder.add(*x, k);
+        const int place = static_cast<int>(std::ranges::find_if(work.places, writes) - work.places.begin());
+        if (points.off_grid) {
+            const OffGrid::Given& given = points.off_grid->given();
+            const bool real = given.type == Dtype::f4 || given.type == Dtype::f8;
+            visitor.begin({place, given.values, real ? 8 : 16, given.points,
+                           add_item(given.type, real ? Dtype::f8 : Dtype::c16)});
+            points.off_grid->each_neighbour([&](std::int64_t k, const Index& at, double weight) {
+                if (const std::optional<Index> x = writer(points.array, at)) visitor.add(*x, k, weight);
+            });
+            continue;
+        }
+        const int dims = p.arrays[points.array].axes.n;
+        const std::int64_t count = points.count(dims);
+        visitor.begin({place, points.values, points.value_bytes, count, points.add});
+        for (std::int64_t k = 0; k < count; ++k)  // what ranks compute redundantly is changed there, too
+            if (const std::optional<Index> x = writer(points.array, points.at(k, dims));
+                x && (points.add || block.contains(*x)))
+                visitor.add(*x, k);
     }
-    recorder.sort();
-    return recorder;
+    visitor.sort();
+    return visitor;
 }
 
 // Elements that no point writes have the value of all time steps at the end.
@@ -149,8 +163,8 @@ void BoundSweep::record_unwritten(std::int64_t steps) {
     for (const StepPoints& points : points_) {
         const NestArray& n = sweep_.problem_.arrays[points.array];
         const std::int64_t count = points.count(n.axes.n);
-        for (std::int64_t k = 0; points.by_lanes && k < count; ++k) {
-            if (writer(points, k)) continue;
+        for (std::int64_t k = 0; points.by_lanes && !points.add && k < count; ++k) {
+            if (writer(points.array, points.at(k, n.axes.n))) continue;
             const std::byte* const value = element(points, k, 0);
             for (std::int64_t step = 0; value && step < steps; ++step)
                 std::memcpy(points.values + ((first_step_ + step) * count + k) * n.item_bytes, value,

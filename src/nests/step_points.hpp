@@ -2,12 +2,10 @@
 #pragma once
 #include <span>
 
+#include "execute/step_visitor.hpp"
 #include "nests/off_grid.hpp"
 
 namespace tilewave {
-
-/// element = element + value, rounded where it is stored.
-using AddItem = void (*)(std::byte* element, const std::byte* value);
 
 /// For elements of `type`. The sum and the value have the type `sum`: `type`, or double for floats, also of parts.
 AddItem add_item(Dtype type, Dtype sum);
@@ -20,8 +18,9 @@ struct StepPoints {
     std::byte* values = nullptr;                    ///< a row a time step, an item a point
     std::int64_t value_bytes = 0;                   ///< of an item
     AddItem add = nullptr;                          ///< null: values are recorded
-    /// Each value is recorded by the lane and rank that compute it, when they do, and lanes do not meet for it.
-    /// @pre recorded, of an array with time buffers; no bound of the loops depends on time
+    /// Each element is visited by the lanes and ranks that compute it, when they do, and lanes do not meet for it.
+    /// @pre of an array with time buffers; no bound of the loops depends on time; what is added is added to elements
+    /// that points write, and that no other point reads in the same time step; off the grid: added, and does not move
     bool by_lanes = false;
     OffGrid* off_grid = nullptr;  ///< instead of `subscripts`, `values` and `add`
 

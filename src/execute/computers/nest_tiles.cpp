@@ -6,7 +6,7 @@
 
 #include "core/clock.hpp"
 #include "execute/computers/nests.hpp"
-#include "execute/step_recorder.hpp"
+#include "execute/step_visitor.hpp"
 #include "execute/tuning.hpp"
 
 namespace tilewave {
@@ -219,14 +219,14 @@ void NestComputer::compute(Run& run, int lane, const Tile& tile) {
     const Kernel& kernel = !reduces && nest.kernel->unreduced ? *nest.kernel->unreduced : *nest.kernel;
     if (!kernel.row) return;  // it would only reduce
     if (nest.work->window.along >= 0) return compute_in_window(run, lane, tile, nest, kernel, reduces);
-    const StepRecorder* const recorder = run.recorder();
-    if (!recorder) return static_cast<void>(compute_rows(run, lane, tile, nest, kernel, reduces));
-    Tile step = tile;  // the next time step of a tile may overwrite what is to be recorded
+    const StepVisitor* const visitor = run.visitor();
+    if (!visitor) return static_cast<void>(compute_rows(run, lane, tile, nest, kernel, reduces));
+    Tile step = tile;  // the next time step of a tile reads what is changed, and may overwrite what is noted
     for (std::int64_t t = tile.box.lo[0]; t < tile.box.hi[0]; ++t) {
         step.box.lo[0] = t;
         step.box.hi[0] = t + 1;
         if (!compute_rows(run, lane, step, nest, kernel, reduces)) return;
-        recorder->take(step.box, run.first_time(lane), run.memory(lane));
+        visitor->visit(step.box, run.first_time(lane), run.memory(lane));
     }
 }
 

@@ -47,17 +47,23 @@ WAVES = {
 NESTS = {back: tw.nest_from(f"def wave(u, t, i, j):\n    {text}\n") for back, text in WAVES.items()}
 
 
-def random_case(draw):
+def random_case(draw, inside=False):
+    """A nest, its first and earlier values, steps, sources, values; `inside`: at elements that points write."""
     back, steps, count = int(draw.integers(1, 5)), int(draw.integers(1, 9)), int(draw.integers(1, 4))
     dtype = str(draw.choice(["f4", "f8", "c8"]))
     given = str(draw.choice(["f4", "f8", "i8"] if dtype == "f4" else [dtype, "f8"]))
     shape = tuple(int(n) for n in draw.integers(4, 12, 2))
     at = draw.random((steps, count, 2)) * (np.array(shape) - 1)
     at = np.where(draw.random(at.shape) < 0.5, 0, at)  # at edges, which the nest does not write
-    if draw.random() < 0.3:
+    if inside:
+        at = np.rint(2 * (1 + draw.random((count, 2)) * (np.array(shape) - 2))) / 2  # at elements or between two
+        if draw.random() < 0.5:
+            at = np.rint(at - 0.25).astype("i8")
+    elif draw.random() < 0.3:
         at = np.rint(at[0]).astype(str(draw.choice(["i4", "u1"])))
     at = at if draw.random() < 0.5 else np.asfortranarray(at)
-    sources = at if at.ndim == 2 else tw.OffGrid(at, str(draw.choice(["linear", "sinc"])), radius=2)
+    how = "linear" if inside else str(draw.choice(["linear", "sinc"]))
+    sources = at if at.dtype.kind in "iu" else tw.OffGrid(at, how, radius=2)
     values = np.asfortranarray((8 * draw.standard_normal((steps, count))).astype(given))
     history = [draw.standard_normal(shape).astype(dtype) for _ in range(back - 1)]
     return NESTS[back], draw.standard_normal(shape).astype(dtype), history, steps, sources, values
@@ -76,6 +82,32 @@ def test_elements_that_no_point_writes_keep_what_is_added(seed, ranks):
 
     found = results_of(ranks, 1, body)[0]
     assert all(u.tobytes() == right.tobytes() for u, right in zip(found, expected[::-1]))
+
+
+@pytest.mark.parametrize(("ranks", "lanes"), [(1, 1), (1, 2), (2, 1), (3, 2)])
+@pytest.mark.parametrize("seed", range(12))
+def test_sources_are_inside_blocks_of_time_steps(seed, ranks, lanes):
+    draw = np.random.default_rng([7, seed, ranks, lanes])
+    nest, first, history, steps, sources, values = random_case(draw, inside=True)
+    expected = stepped(nest, [range(1, n) for n in first.shape], first, history, steps, sources, values)
+    block = int(draw.integers(2, 5))
+    plan = {"temporal_block": block, "threads": lanes, "generator": "sweep"}
+
+    def body(context):
+        u = tw.field(first.shape, first.dtype, first, history=history, context=context)
+        try:
+            report = tw.run(nest, u=u, steps=steps, inject={"u": (sources, values)}, plan=plan)
+        except tw.ConfigError as error:  # of blocks thinner than their halo
+            assert "temporal_block" in str(error)
+            return None
+        block_of = report.plan.notes["extents"][0]
+        return block_of, [u.gather(), *(u.buffer(-k).gather() for k in range(1, len(history) + 1))]
+
+    found = results_of(ranks, lanes, body)[0]
+    if found is None:
+        return
+    assert found[0] == steps  # of one block
+    assert all(u.tobytes() == right.tobytes() for u, right in zip(found[1], expected[::-1]))
 
 
 @pytest.mark.parametrize("dtype", ["f4", "c8", "u1", "i4", "bool"])

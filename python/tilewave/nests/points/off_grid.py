@@ -144,22 +144,30 @@ class OffGridRun:
             raise ConfigError(
                 f"{what}: {name!r} has dtype {array.dtype}; allowed with OffGrid: real or complex numbers"
             )
-        self.name, self._array, self._adds = name, array, what == "inject"
+        self.name, self._array, self.adds = name, array, what == "inject"
         self._first, self._weights = given._neighbours(array.shape, steps)
         self.shape = steps, self._first.shape[-2]
 
     def __str__(self):
-        values = digest(self.rows) if self._adds else "recorded"
+        values = digest(self.rows) if self.adds else "recorded"
         return f"{self.name} off grid {self._first.shape} {digest(self._first)} {digest(self._weights)} {values}"
 
     def begin(self, rows):
         """Rows of the dtype that is recorded; what is added is added as float64, or complex numbers of them."""
         dims, width = self._weights.shape[-2:]
-        if self._adds:
+        if self.adds:
             rows = rows.astype("c16" if self._array.dtype.kind == "c" else "f8", copy=False)
         self.rows, moves = rows, self._first.ndim == 3
         pointers = self._first.ctypes.data, self._weights.ctypes.data, moves, rows.ctypes.data
-        self._core = _core.OffGrid(self._array.dtype.name, dims, width, self.shape[1], *pointers, self._adds)
+        self._core = _core.OffGrid(self._array.dtype.name, dims, width, self.shape[1], *pointers, self.adds)
+
+    def is_inside(self, box):
+        """Whether no point moves, and all neighbours that have a weight are in a box, a list of half-open ranges."""
+        if self._first.ndim == 3:
+            return False
+        here = self._first[..., None] + np.arange(self._weights.shape[-1])
+        low, high = (np.array(ends, np.int64)[:, None] for ends in zip(*box, strict=True))
+        return bool(((here >= low) & (here < high) | (self._weights == 0)).all())
 
     def of(self, array, by_lanes):
         """The core's points of a nest's array."""

@@ -9,7 +9,9 @@ from tilewave.dtypes import ALL
 from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
 from tilewave.field.values import digest, require_no_mask
+from tilewave.nest.bounds import loop_bounds
 from tilewave.nest.nest import Nest
+from tilewave.nests.call.problem import box_of_loops
 from tilewave.nests.points.off_grid import OffGrid, OffGridRun, local_part
 from tilewave.nests.rewrites.step_rows import with_rows_of_steps
 from tilewave.patterns.allreduces import allreduce
@@ -45,6 +47,7 @@ class Points:
             raise ConfigError(
                 f"steps: given {shown(steps)}; allowed for several nests, and with inject= or record=: an integer >= 0"
             )
+        self._steps = steps
         self._visited, self._constant = [], []  # points of written arrays, of others
         self._recording = []
         written = {name for nest in nests for name in nest.written}
@@ -80,6 +83,20 @@ class Points:
         views = [view.array for view in nest.views]
         return [places.of(views.index(places.name), by_lanes) for places in self._visited]
 
+    def is_added_behind(self, nest, loops, arguments):
+        """Whether each element that is added to may be changed as soon as its point is computed."""
+        adding = [places for places in self._visited if places.adds]
+        names = {places.name for places in adding}
+        read = [p for p in nest.places if p.array in names and not p.written and p.offsets[0] == 1]
+        if any(p.whole or any(p.offsets[1:]) or p.axes != nest.axes[p.array] for p in read):
+            return False
+        if not adding or self._steps < 1:
+            return not adding
+        arrays = {name: arguments[name] for name in nest.arrays}
+        ranges = box_of_loops(nest, arrays, int(self._steps), loops.periodic)
+        box = dict(zip(nest.indices, loop_bounds(nest.indices, ranges, loops.over).box, strict=True))
+        return all(places.is_inside([box[index] for index in nest.axes[places.name][1:]]) for places in adding)
+
     def visit(self, step, rank):
         """Add and record after a time step, while nothing runs; local."""
         for places in self._visited:
@@ -106,20 +123,23 @@ class Points:
                 places.finish(context)
 
 
-def recorded_by_lanes(nest, over, inject, record, arguments):
-    """Whether lanes can record values while they compute, in blocks of time steps: nothing is added, points are of the
-    grid, no bound may depend on time, and each point writes one element of a whole array without time.
+def visited_by_lanes(nest, loops, points, record, arguments):
+    """Whether lanes can add and record values while they compute, in blocks of time steps: what is recorded is of the
+    grid, no bound may depend on time, each point writes one element of a whole array without time, and what is added
+    is for elements that points write, and that no other point reads in the same time step.
     """
     if isinstance(record, dict) and any(isinstance(points, OffGrid) for points in record.values()):
         return False
-    if inject is not None or nest.time is None or any(p.phases for p in nest.places):
+    if nest.time is None or any(p.phases for p in nest.places):
         return False
+    over = loops.over
     bounds = over if isinstance(over, dict) else {None: None} if over else {}
     numbers = all(
         isinstance(pair, tuple) and all(isinstance(end, int | np.integer) for end in pair) for pair in bounds.values()
     )
     return (
         numbers
+        and points.is_added_behind(nest, loops, arguments)
         and not nest.parameters.wholes
         and nest.time not in bounds
         and all(np.ndim(arguments.get(name)) == len(nest.indices) - 1 for name in nest.written)
@@ -135,7 +155,7 @@ def visited_points(call, arguments):
     error = points = by_lanes = None
     try:
         points = Points(inject, record, (nest,), arguments, loops.steps)
-        by_lanes = recorded_by_lanes(nest, loops.over, inject, record, arguments)
+        by_lanes = visited_by_lanes(nest, loops, points, record, arguments)
         visited = frozenset({**(inject or {}), **(record or {})})
         loops = dataclasses.replace(loops, stepwise=not by_lanes, visited=visited)
         rows = with_rows_of_steps(nest, loops, arguments).rows
@@ -159,7 +179,7 @@ class _Places:
     """Points of an array in a run: (steps, points) values that are added, or recorded in `rows`."""
 
     def __init__(self, what, name, array, points, steps):
-        self.name, self._array, self._adds, self._ranges = name, array, what == "inject", None
+        self.name, self._array, self.adds, self._ranges = name, array, what == "inject", None
         require_no_mask(f"{what}: the points of {name!r}", points)
         try:
             found = np.asarray(points)
@@ -185,16 +205,21 @@ class _Places:
         self.shape = steps, len(self.points)
 
     def __str__(self):
-        values = digest(self.rows) if self._adds else "recorded"
+        values = digest(self.rows) if self.adds else "recorded"
         return f"{self.name} {self.points.shape} {digest(self.points)} {values}"
 
     def begin(self, rows):
         """Rows of the dtype that is recorded, or of the sums with what is added."""
         self.rows = rows
 
+    def is_inside(self, box):
+        """Whether all elements are in a box, a list of half-open ranges."""
+        low, high = np.array(box, np.int64).reshape(-1, 2).T
+        return bool(((self.points >= low) & (self.points < high)).all())
+
     def of(self, array, by_lanes):
         """The core's points of a nest's array."""
-        at, add = self.points, (self._array.dtype.name, self.rows.dtype.name) if self._adds else None
+        at, add = self.points, (self._array.dtype.name, self.rows.dtype.name) if self.adds else None
         return _core.StepPoints(
             array, at.ctypes.data, at.size, self.rows.ctypes.data, self.rows.itemsize, add, by_lanes
         )
@@ -206,7 +231,7 @@ class _Places:
             low, high = (np.array([getattr(s, end) for s in ranges], np.int64) for end in ("start", "stop"))
             self._here = np.flatnonzero(((self.points >= low) & (self.points < high)).all(axis=1))
             self._at, self._ranges = tuple((self.points[self._here] - low).T), ranges
-        if self._adds:
+        if self.adds:
             np.add.at(local, self._at, self.rows[step, self._here])
         else:
             self.rows[step, self._here] = local[self._at]

@@ -1,25 +1,25 @@
-#include "execute/step_recorder.hpp"
+#include "execute/step_visitor.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 namespace tilewave {
 
-StepRecorder::StepRecorder(const NestWork& work)
+StepVisitor::StepVisitor(const NestWork& work)
     : work_(&work),
       to_z_(work.loops.n == 0 ? IndexMatrix::identity(work.space.dims()) : inverse(work.loops)),
       later_(Index::filled(to_z_.n, 0)) {
     for (int k = 0; k < later_.n; ++k) later_[k] = to_z_.row[k][0];
 }
 
-void StepRecorder::add(const Index& x, std::int64_t column) {
+void StepVisitor::add(const Index& x, std::int64_t column, double weight) {
     Index at = x;
     at[0] = 0;
-    all_.back().list.push_back({to_z_ * at, column});
+    all_.back().list.push_back({to_z_ * at, column, weight});
     empty_ = false;
 }
 
-void StepRecorder::sort() {
+void StepVisitor::sort() {
     for (Elements& elements : all_) {
         std::int64_t widest = -1;
         for (int k = 1; k < to_z_.n && !elements.list.empty(); ++k) {
@@ -29,18 +29,18 @@ void StepRecorder::sort() {
             widest = most.point[k] - least.point[k];
             elements.along = k;
         }
-        std::ranges::sort(elements.list, {}, [k = elements.along](const Element& e) { return e.point[k]; });
+        std::ranges::stable_sort(elements.list, {}, [k = elements.along](const Element& e) { return e.point[k]; });
     }
 }
 
-void StepRecorder::take(const Box& tile, std::int64_t first_time, const ArrayMemory& memory) const {
+void StepVisitor::visit(const Box& tile, std::int64_t first_time, const ArrayMemory& memory) const {
     const std::int64_t time = tile.lo[0];
     Index moved = later_;
     for (auto& by : moved.v) by *= time;
     for (const Elements& elements : all_) {
         const Values& v = elements.values;
         const Access& written = work_->places[v.place];
-        const std::byte* const corner = memory.address(written.array, tile.lo + written.offset);
+        std::byte* const corner = memory.address(written.array, tile.lo + written.offset);
         const Index& stride = memory.binding(written.array).stride_bytes;
         std::byte* const row = v.first + (first_time + time) * v.points * v.item_bytes;
         const int along = elements.along;
@@ -54,7 +54,10 @@ void StepRecorder::take(const Box& tile, std::int64_t first_time, const ArrayMem
                 inside = inside && z >= tile.lo[k] && z < tile.hi[k];
                 at += (z - tile.lo[k]) * stride[k];
             }
-            if (inside)
+            if (!inside) continue;
+            if (v.add)
+                v.add(corner + at, row + e->column * v.item_bytes, e->weight);
+            else
                 std::memcpy(row + e->column * v.item_bytes, corner + at, static_cast<std::size_t>(v.item_bytes));
         }
     }
