@@ -83,8 +83,8 @@ def test_numbers_from_outside_the_body_are_those_when_it_runs():
 
 def test_what_cannot_be_bound():
     A = np.ones((5, 5))
-    for nest in ((smooth, residual), "smooth", None):
-        with pytest.raises(ConfigError, match="allowed: one function under @tilewave.nest"):
+    for nest in ((smooth, "residual"), (), "smooth", None):
+        with pytest.raises(ConfigError, match="allowed: a function under @tilewave.nest, or a tuple of them"):
             tw.bind(nest, u=A)
     with pytest.raises(ConfigError, match="needs its array 'f'"):
         tw.bind(smooth, u=A)

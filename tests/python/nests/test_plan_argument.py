@@ -128,9 +128,9 @@ def test_planning_is_taken_wherever_plan_is(ranks, monkeypatch):
     """Another size measures nothing in quick planning, a budget is that of all ranks, and results are the same."""
     count, sampled = [], kernel_maker.sampled
 
-    def spy(given, prepared, budget_s):
+    def spy(context, given, prepared, budget_s):
         count.append(budget_s)
-        return sampled(given, prepared, budget_s)
+        return sampled(context, given, prepared, budget_s)
 
     monkeypatch.setattr(kernel_maker, "sampled", spy)
 

@@ -28,9 +28,9 @@ def measured(monkeypatch, tmp_path):
         _core.rate_store(context._core).renewed_spread = 1e9
         return "this one"
 
-    def spy(given, prepared, budget_s):
+    def spy(context, given, prepared, budget_s):
         found.append(prepared)
-        return sampled(given, prepared, budget_s)
+        return sampled(context, given, prepared, budget_s)
 
     monkeypatch.setattr(choosing, "launch_of", launch)
     monkeypatch.setattr(kernel_maker, "sampled", spy)

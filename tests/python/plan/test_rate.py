@@ -48,8 +48,8 @@ def found(monkeypatch):
     """The samples of every rate that is measured."""
     found, sampled = [], kernel_maker.sampled
 
-    def spy(given, prepared, budget_s):
-        found.append(sampled(given, prepared, budget_s))
+    def spy(context, given, prepared, budget_s):
+        found.append(sampled(context, given, prepared, budget_s))
         return found[-1]
 
     monkeypatch.setattr(kernel_maker, "sampled", spy)
@@ -106,8 +106,8 @@ class Sleeping:
 def test_what_lanes_have_of_the_cpus_counts(monkeypatch, more):
     found, sampled = [], kernel_maker.sampled
 
-    def spy(given, prepared, budget_s):
-        found.append(sampled(given, dataclasses.replace(prepared, kernel=Sleeping(prepared.kernel)), budget_s))
+    def spy(context, given, prepared, budget_s):
+        found.append(sampled(context, given, dataclasses.replace(prepared, kernel=Sleeping(prepared.kernel)), budget_s))
         return found[-1]
 
     monkeypatch.setattr(kernel_maker, "sampled", spy)
@@ -128,7 +128,7 @@ def test_what_lanes_have_of_the_cpus_counts(monkeypatch, more):
 def test_storages_are_measured_in_turn(monkeypatch, faster, disturbed):
     visits = {"plain": [], "skewed": []}
 
-    def beside_other_work(given, prepared, budget_s):
+    def beside_other_work(context, given, prepared, budget_s):
         storage = prepared.sweep.plan.storage
         visits[storage].append(prepared)
         slower = (4 if storage != faster else 1) * (100 if storage == disturbed and len(visits[storage]) == 1 else 1)

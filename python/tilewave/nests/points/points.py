@@ -139,11 +139,11 @@ def visited_by_lanes(nest, loops, points, record, arguments):
     )
     return (
         numbers
-        and points.is_added_behind(nest, loops, arguments)
         and not nest.parameters.wholes
         and nest.time not in bounds
         and all(np.ndim(arguments.get(name)) == len(nest.indices) - 1 for name in nest.written)
         and not any(isinstance(array, Field) and array.keep == "window" for array in arguments.values())
+        and points.is_added_behind(nest, loops, arguments)
     )
 
 
