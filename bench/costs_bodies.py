@@ -25,6 +25,16 @@ def dependent(A, B, i, j):
 
 
 @tw.nest
+def squares(u, v, i, j):
+    u[i, j] = 0.5 * u[i, j] ** 2 + v[i, j] ** 2
+
+
+@tw.nest
+def logistic(u, v, i, j):
+    u[i, j] = 0.3 * u[i, j-1] ** 2 + v[i, j]
+
+
+@tw.nest
 def best_of_each(H, S, X, Y, b, i, j):
     h = max(H[b, i-1, j-1] + (X[b, i] == Y[b, j]) * 2 - 1, H[b, i-1, j] - 1, H[b, i, j-1] - 1, 0)
     H[b, i, j] = h

@@ -10,7 +10,7 @@ import numpy as np
 import tilewave as tw
 from tilewave import _core, units
 
-from bench.costs_bodies import dependent, functions
+from bench.costs_bodies import dependent, functions, logistic, squares
 from bench.nests_bodies import SCORES, four, one, recurrence, relax, smith_waterman, smith_waterman_by_table, sor
 from bench.planning_bodies import heat2
 from bench.programs_bodies import one_colour
@@ -112,6 +112,9 @@ CASES = [
     ("strips", "exp and sin, 1500² float64", 1, nest(functions, (1500, 1500))),
     ("strips", "exp and sin, 1500² float32", 1, nest(functions, (1500, 1500), "f4")),
     ("strips", "recurrence with exp, 1500² float64", 1, nest(dependent, (1500, 1500))),
+    ("powers", "sum of squares, 500² float64", 1, nest(squares, (500, 500))),
+    ("powers", "sum of squares, 2000² float32", 1, nest(squares, (2000, 2000), "f4")),
+    ("powers", "logistic recurrence, 1000² float64", 1, nest(logistic, (1000, 1000), in_place=True)),
     ("permuted", "alignment 4000² int16, table 4×4", 1, align(4000, 4)),
     ("permuted", "alignment 4000² int16, table 24×24", 1, align(4000, 24)),
     ("row_check", "alignment 2000² int16, table 4×4", 1, align(2000, 4)),

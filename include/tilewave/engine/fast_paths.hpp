@@ -18,6 +18,7 @@ namespace tilewave {
     X(wide_rows, "rows of independent points in explicit vectors, with prefetches") \
     X(residues, "rows of points that a condition on the indices makes independent, as those of one colour") \
     X(strips, "NumPy's functions of whole strips of a row") \
+    X(powers, "powers with literal exponents 2, 3, 4, 0.5, -1 without the C library's pow, where its bits are sure") \
     X(permuted, "look-ups in small tables by permutations of bytes") \
     X(row_check, "one check of a row's look-ups before its loop") \
     X(bests, "a row's largest or smallest value by the kernel, for reductions") \

@@ -6,6 +6,7 @@ import functools
 from llvmlite import ir
 
 from tilewave.kernel.batch_memory import allocated, rooms_of
+from tilewave.kernel.emit import literal_powers
 from tilewave.kernel.emit.emitter import SITES, Emitter
 from tilewave.kernel.emit.loops import c_function
 from tilewave.kernel.emit.statements import Body
@@ -46,6 +47,7 @@ class BatchRows:
         self.build = ir.IRBuilder(self.row.append_basic_block("entry"))
         self.e = Emitter(self.build, recipe.choices.fastmath, bools_of(dtypes))
         self.e.line, self.e.leave = nest.line, self._leave
+        self.e.powers = literal_powers.exponents(recipe.choices.off)
         self.parallel = ParallelAccesses(self.module)
         self.tables = Tables(self.e, nest, self.dtypes, self.parallel.mark)
         self.lanes = nest.lanes

@@ -8,6 +8,7 @@ from llvmlite import ir
 from tilewave._core import without
 from tilewave.kernel import processor
 from tilewave.kernel.batch_rows import BatchRows
+from tilewave.kernel.emit import literal_powers
 from tilewave.kernel.emit.emitter import SITES, Emitter
 from tilewave.kernel.emit.statements import Body
 from tilewave.kernel.environment import ByteTables
@@ -175,6 +176,7 @@ class _Frame:
         self.live = self.row.args[7] if into is not None else None
         self.build_at = ir.IRBuilder(self.row.append_basic_block("entry"))
         self.e = Emitter(self.build_at, choices.fastmath, bools_of(dtypes))
+        self.e.powers = literal_powers.exponents(choices.off)
         self.parallel = ParallelAccesses(self.module) if choices.independent else None
         self.tables = Tables(self.e, nest, self.dtypes, self.marked)
         self.steps = dict(zip((place.key for place in nest.places), choices.steps, strict=True))

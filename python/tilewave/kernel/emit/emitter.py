@@ -6,6 +6,7 @@ import numpy as np
 from llvmlite import ir
 
 from tilewave import _core
+from tilewave.kernel.emit.literal_powers import power_of_one
 from tilewave.kernel.emit.loops import c_function, numpy_loop
 from tilewave.kernel.types.values import F64, I1, I8, I64, POINTER, Typed, Value, ir_type
 from tilewave.nest.types import Unsupported
@@ -26,7 +27,7 @@ class Function:
     """A function outside the kernel, of operands of one dtype.
 
     ``kind``: "numpy" is the inner loop of a ufunc, "c" the C library's, "fast" any with about the same results, by its
-    C name.
+    C name, "power" the C library's pow with the literal exponent that is the name.
     """
 
     kind: str
@@ -59,6 +60,8 @@ class Emitter:
         Takes (condition, exception, message) of a place that may raise; the point goes on where it returns true.
     strips : Strips or None
         Takes the calls of outside functions in the loops of a strip.
+    powers : tuple of float
+        Literal exponents of powers that need not call the C library (`literal_powers`).
     """
 
     def __init__(self, builder, fastmath, bools=frozenset()):
@@ -70,6 +73,7 @@ class Emitter:
         self.leave = None
         self.calls = 0
         self.strips = self.deferred = None
+        self.powers = ()
         self._scratch = None
         self._minus_zero = {}
 
@@ -216,6 +220,10 @@ class Emitter:
         """Call a function on floats by its C name, with about the C library's results."""
         return self._call(Function("fast", name, dtype, len(operands)), operands)
 
+    def call_power(self, dtype, base, exponent):
+        """Call the C library's pow with one of the exponents ``powers``."""
+        return self._call(Function("power", f"{exponent:g}", dtype, 1), [base])
+
     def call_loop(self, name, dtype, *operands):
         """Call NumPy's inner loop on numbers of one dtype."""
         return self._call(Function("numpy", name, dtype, len(operands)), operands)
@@ -230,6 +238,8 @@ class Emitter:
         self.calls += 1
         if function.kind == "numpy":
             return self._loop_of_one(function, operands)
+        if function.kind == "power":
+            return power_of_one(self, function, *operands)
         return self.builder.call(self.c_function(function), operands)
 
     def c_function(self, function):
@@ -239,11 +249,11 @@ class Emitter:
         return self.outside(symbol, ir.FunctionType(kind, [kind] * function.operands))
 
     def intrinsic(self, name, *operands):
-        """Call an LLVM intrinsic on floats of one type."""
+        """Call an LLVM intrinsic on floats, or vectors of floats, of one type."""
         kind = operands[0].type
-        function = self.builder.module.declare_intrinsic(
-            f"llvm.{name}", [kind], ir.FunctionType(kind, [kind] * len(operands))
-        )
+        vector = isinstance(kind, ir.VectorType)
+        of = f"v{kind.count}{kind.element.intrinsic_name}" if vector else kind.intrinsic_name
+        function = self.outside(f"llvm.{name}.{of}", ir.FunctionType(kind, [kind] * len(operands)))
         return self.builder.call(function, operands, fastmath=self.flags)
 
     def itself(self, value):

@@ -2,6 +2,7 @@
 
 from llvmlite import ir
 
+from tilewave.kernel.emit.literal_powers import powers_of_strip
 from tilewave.kernel.emit.loops import vector_function
 from tilewave.kernel.types.emitting import CountedLoop
 from tilewave.kernel.types.values import I8, I64, POINTER, ir_type
@@ -46,6 +47,8 @@ def _of_all(e, function, made):
         _by_vectors(e, function, made, *vectors)
     elif function.kind == "numpy" and function.name == "power":
         _powers(e, function, made)
+    elif function.kind == "power":
+        powers_of_strip(e, function, *operands, result, count)
     elif function.kind == "numpy":
         _numpy_loop(e, function, operands, result, count)
     else:

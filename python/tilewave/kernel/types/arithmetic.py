@@ -130,6 +130,8 @@ def power_of_c(e, dtype, base, exponent):
         return e.intrinsic("pow", base, exponent)
     if e.fastmath:
         return e.call_fast("pow", dtype, base, exponent)
+    if isinstance(exponent, ir.Constant) and exponent.constant in e.powers:
+        return e.call_power(dtype, base, exponent.constant)
     return e.call_c("pow", dtype, base, exponent)
 
 

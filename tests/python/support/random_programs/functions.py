@@ -15,9 +15,9 @@ WHOLE = "abs({}) np.square({}) ({}**2) pow({},3) (~{}) ({}>>1) ({}<<2) np.sign({
 
 def of_float(c, a, made):
     """A call with a NumPy float."""
-    form = c.often(unary=6, power=1, rounded=1, typed=1, math=1, helper=1)
+    form = c.often(unary=6, power=2, rounded=1, typed=1, math=1, helper=1)
     if form == "power":
-        return made(a.dtype, "(", a, c.pick(" ** 2)", " ** 0.5)", " ** 3)", " ** -1)", " ** 1.5)"))
+        return made(a.dtype, "(", a, c.pick(*(f" ** {n})" for n in "2 2.0 3 4 0.5 -1 -2 1.5".split())))
     if form == "rounded":
         return made(a.dtype, *c.pick(("np.round(", a, ", 1)"), ("round(", a, ", 1)"), ("np.clip(", a, ", -0.5, 0.75)")))
     if form == "typed":
