@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from bound_cases import RANKS, filled, heat, residual, results, same, smooth
+from bound_cases import RANKS, filled, heat, results, same, smooth
 import tilewave as tw
 from tilewave.errors import ConfigError
 
