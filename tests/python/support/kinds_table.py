@@ -27,7 +27,7 @@ KINDS = {
 run       y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
 bind      y     y     y     y        y       y      y    y       y      y      y      x     y    y        y
 chain     y     y     y     y        y       y      y    y       y      y      aS     y     y    y        y
-several   y     y     y     y        y       y      y    aU      y      y      -C     y     y    y        y
+several   y     y     y     y        y       y      y    aU      y      y      y      y     y    y        y
 plan      y     y     y     y        y       y      y    y       y      x      y      x     y    y        y
 schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
@@ -43,7 +43,7 @@ C++       y     y     y     y        -V      y      -V   y       y      y      -
 run       y     y     y     -Y       y       y      y    y       y      y      y      y     y    y        y
 bind      y     y     y     -Y       y       y      y    y       y      y      y      x     y    y        y
 chain     y     y     y     -Y       y       y      y    y       y      y      aS     y     y    y        y
-several   y     y     y     -Y       y       y      y    aU      y      y      -C     y     y    y        y
+several   y     y     y     -Y       y       y      y    aU      y      y      y      y     y    y        y
 plan      y     y     y     -Y       y       y      y    y       y      x      y      x     y    y        y
 schedule  y     y     y     -Y       y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     -Y       y       y      y    y       y      x      y      x     x    y        y
@@ -59,7 +59,7 @@ C++       y     y     y     -A       -V      -V     -V   -V      ?      -V     -
 run       y     y     -A    -A       y       y      -A   -A      y      -A     y      -A    y    y        -A
 bind      y     y     -A    -A       y       y      -A   -A      y      -A     y      x     y    y        -A
 chain     y     y     -A    -A       y       y      -A   -A      y      y      aS     y     y    y        -A
-several   -A    -A    -A    -A       -A      -A     -A   -A      -A     -A     -C     -A    -A   -A       -A
+several   -A    -A    -A    -A       -A      -A     -A   -A      -A     -A     -A     -A    -A   -A       -A
 plan      y     y     -A    -A       y       y      -A   -A      y      x      y      x     y    y        -A
 schedule  y     y     -A    -A       y       y      -A   -A      x      x      y      x     y    x        x
 measure   y     y     -A    -A       y       y      -A   -A      y      x      y      x     x    y        -A
@@ -75,7 +75,7 @@ C++       y     y     -A    -A       -V      -V     -V   -V      ?      -V     -
 run       y     y     y     y        y       y      y    y       y      y      y      aU    y    y        y
 bind      y     y     y     y        y       y      y    y       y      y      y      x     y    y        y
 chain     y     y     aT    aT       aT      y      aT   aT      y      y      aS     y     y    aT       aT
-several   aU    aU    aU    aU       aU      aU     aU   aU      aU     aU     -C     aU    y    aU       aU
+several   aU    aU    aU    aU       aU      aU     aU   aU      aU     aU     aU     aU    y    aU       aU
 plan      y     y     y     y        y       y      y    y       y      x      y      x     y    y        y
 schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
@@ -91,7 +91,7 @@ C++       y     y     -V    -V       -V      -V     -V   -V      -V     -V     -
 run       y     y     y     y        y       y      y    y       y      y      y      aU    y    y        y
 bind      y     y     y     y        y       y      y    y       y      y      y      x     y    y        y
 chain     aX    aX    aX    aX       aX      aX     aX   aX      aX     aX     aX     aX    y    aX       aX
-several   aU    aU    aU    aU       aU      aU     aU   aU      aU     aU     -C     aU    y    aU       aU
+several   aU    aU    aU    aU       aU      aU     aU   aU      aU     aU     aU     aU    y    aU       aU
 plan      y     y     y     y        y       y      y    y       y      x      y      x     y    y        y
 schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
@@ -107,7 +107,7 @@ C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -
 run       y     y     y     -D       y       y      y    y       y      y      y      aU    y    y        y
 bind      y     y     y     -D       y       y      y    y       y      y      y      x     y    y        y
 chain     aX    aX    aX    -D       aX      aX     aX   aX      aX     aX     aX     aX    y    aX       aX
-several   aU    aU    aU    -D       aU      aU     aU   aU      aU     aU     -C     aU    y    aU       aU
+several   aU    aU    aU    -D       aU      aU     aU   aU      aU     aU     aU     aU    y    aU       aU
 plan      y     y     y     -D       y       y      y    y       y      x      y      x     y    y        y
 schedule  y     y     y     -D       y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     -D       y       y      y    y       y      x      y      x     x    y        y
@@ -123,7 +123,7 @@ C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -
 run       y     y     y     -D       y       y      oR   oR      oR     oR     oR     oR    y    oR       oR
 bind      y     y     y     -D       y       y      oR   oR      oR     oR     oR     x     y    oR       oR
 chain     aP    aP    aP    -D       aP      aP     oR   oR      oR     aP     oR     oR    y    oR       oR
-several   oR    oR    oR    -D       oR      -F     oR   oR      oR     oR     -C     oR    y    oR       oR
+several   oR    oR    oR    -D       oR      -F     oR   oR      oR     oR     oR     oR    y    oR       oR
 plan      y     y     y     -D       y       y      oR   oR      oR     x      oR     x     y    oR       oR
 schedule  y     y     y     -D       y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     -D       y       y      y    y       y      x      y      x     x    y        y
@@ -155,7 +155,7 @@ C++       -V    -V    .     .        -V      -V     .    .       -V     .      .
 run       y     y     y     y        y       y      y    y       y      y      y      aU    y    y        y
 bind      y     y     y     y        y       y      y    y       y      y      y      x     y    y        y
 chain     aW    aW    aW    aW       aW      aW     aW   aW      aW     aW     aW     aW    y    aW       aW
-several   aU    aU    aU    aU       aU      aU     aU   aU      aU     aU     -C     aU    y    aU       aU
+several   aU    aU    aU    aU       aU      aU     aU   aU      aU     aU     aU     aU    y    aU       aU
 plan      y     y     y     y        y       y      y    y       y      x      y      x     y    y        y
 schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
@@ -188,12 +188,6 @@ REASONS = {
         "has no dimension for time index .* and its subscripts multiply",
         "A time step begins as a copy of the one before, and elements with a factor are only some of it.",
         "an array with time as a dimension, or the nest without `steps=`, once for each time step",
-    ),
-    "C": (
-        "-",
-        "keeps a rolling window only; allowed for several nests",
-        "Other nests of the time step need the whole field.",
-        '`keep="all"`',
     ),
     "D": (
         "-",

@@ -164,10 +164,8 @@ def parts_of(nests, context, loops, arguments, reduce):
                 f"run: none of the nests {', '.join(nest.name for nest in nests)} has an argument {name!r}; allowed: "
                 f"{', '.join(dict.fromkeys(each for nest in nests for each in (*nest.arrays, *nest.scalars)))}"
             )
-        if isinstance(value, Scratch) or isinstance(value, Field) and value.keep == "window":
-            raise ConfigError(
-                f"array {name!r} keeps a rolling window only; allowed for several nests: fields with keep='all'"
-            )
+        if isinstance(value, Scratch):
+            raise ConfigError(f"array {name!r}: given scratch; allowed for several nests: a field with keep='window'")
     written, parts = set(), []
     everywhere = {name for nest in nests for name in nest.written}
     for nest, own, lookups, reduced in changed:
@@ -236,6 +234,6 @@ def histories_of(parts):
                     f"array {name!r} is a NumPy array, and nest {part.nest.name!r} reads of it a time step that has "
                     f"been replaced by then; allowed: {name} = tilewave.field(array.shape, array.dtype, array)"
                 )
-            if depth > (value.history if isinstance(value, Field) else 0):
+            if depth > (value.history if isinstance(value, Field) and value.keep == "all" else 0):
                 found[name] = max(found.get(name, 0), depth)
     return found

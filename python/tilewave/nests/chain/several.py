@@ -9,6 +9,7 @@ from tilewave import _core
 from tilewave.context import collective
 from tilewave.context.collective import plain
 from tilewave.errors import ConfigError, shown
+from tilewave.field.field import Field
 from tilewave.nests.call import known_calls
 from tilewave.nests.call.run_call import RunCall
 from tilewave.nests.call.step_members import histories_of, parts_of, reductions_of
@@ -17,6 +18,7 @@ from tilewave.nests.chain.request import Request, Until, count_of
 from tilewave.nests.chain.time_step import TimeStep, key_of
 from tilewave.nests.points.points import Points
 from tilewave.nests.run.bound import Bound
+from tilewave.nests.run.execute import stored
 from tilewave.nests.run.repetitions import Separate, repeated
 from tilewave.plan.fixed import USUAL, fixed_by
 
@@ -73,7 +75,8 @@ def time_step_of(call, together=False):
     if not (yield error or (description, ready.number if ready else 0)):
         ready = yield from _prepared(*given, request, together)
         # Fields may keep a longer history by now.
-        if (key := key_of(*given)) and ready.may_be_known() and not together:
+        known = not together and not windows_of(call.arguments) and ready.may_be_known()
+        if known and (key := key_of(*given)):
             known_calls.keep(context, key, ready.without_arrays(), known_calls.arrays_of(given[0], call.arguments))
     request.body = ready.body
     return request, ready
@@ -104,15 +107,18 @@ def _checked(call):
 
 def _prepared(nests, context, loops, choices, fastmath, arguments, reduce, request, together):
     """Prepare a `TimeStep` for a call; part of a collective call."""
-    error, parts, histories = None, [], {}
+    error, parts, histories, windows = None, [], {}, windows_of(arguments)
     try:
         parts = parts_of(nests, context, loops, arguments, reduce)
         histories = histories_of(parts)
     except BaseException as problem:
         error = problem
-    yield error or f"histories {sorted(histories)}"
+    yield error or f"windows {windows}, histories {sorted(histories)}"
+    whole = {name: stored(arguments[name], context) for name in windows}  # for all nests of a time step
+    for part in parts:
+        part.arguments.update((name, field) for name, field in whole.items() if name in part.arguments)
     for name, count in sorted(histories.items()):
-        context._moves(arguments[name]._storage.keep_history, count)
+        context._moves({**arguments, **whole}[name]._storage.keep_history, count)
     number, bounds = context._core.started, []
     for part in parts:
         fixed = {name: value for name, value in choices.items() if name != "planning"}
@@ -148,6 +154,11 @@ def _in_one_layout(context, parts, bounds, steps, together):
     (maker.joins,) = context._core.allreduce_min([int(joins)])
     why = _core.choose_chain_layout(maker.members(), context.size, context._off, maker)
     return maker.readies or readies, maker.made, why or "its time steps are not all the same"
+
+
+def windows_of(arguments):
+    """The names of fields that keep a rolling window only."""
+    return sorted(name for name, value in arguments.items() if isinstance(value, Field) and value.keep == "window")
 
 
 def _share_memory(bounds):

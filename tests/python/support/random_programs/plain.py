@@ -156,6 +156,7 @@ class Definition:
 
     def _run_stages(self, namespace, scalars):
         self.arrays |= {name: self.setting.values[name].copy() for name in self.setting.windows}
+        self.kept |= {name: 0 for name in self.setting.windows if name in self.kept}
         results = {}
         for number, nests in enumerate(self.program.stages()):
             results |= self._run_stage(namespace[f"stage{number}"], nests, scalars)

@@ -101,14 +101,16 @@ class _Drawn:
     def _windows(self):
         """Fields that nobody reads after the run: what they have left is in numbers, or in other arrays."""
         c, s, program = self.c, self.setting, self.program
-        taken = {*s.layouts, *s.history, *s.moved, *s.halos}
-        fields = [name for name in program.nests[0].written() if name not in taken]
-        if program.door != "one" or program.timed or not c.chance(0.35 if self.wants_window() else 0.1):
+        taken = {*s.layouts, *s.history, *s.moved, *s.halos, *s.inject, *s.record}
+        written, several = {name for nest in program.nests for name in nest.written()}, program.door == "several"
+        fields = [name for name in program.arrays if name in written - taken]
+        one = program.door == "one" and not program.timed
+        if not (one or several) or not c.chance(0.35 if self.wants_window() else 0.1):
             return
-        if not s.reduce.get(program.nests[0].name) and len(fields) == len(program.nests[0].written()):
+        if not any(s.reduce.values()) and len(fields) == len(written):
             fields = fields[1:]
         for name in c.some(fields, 0.7):
-            how = c.pick("array", "function", "number", "scratch")
+            how = c.pick("array", "function", "number", "array" if several else "scratch")
             if how in ("number", "scratch") and s.values[name].size:
                 s.values[name][...] = s.values[name].flat[0]
             if how == "scratch" and s.shapes[name] != self._scratch_shape(name, fields):
