@@ -48,6 +48,19 @@ def look_up(H, T, a, i):
     H[i] = T[a[i]]
 
 
+@tw.nest
+def count(S, L, u, f, w, b, i, j):
+    d = u[b, i, j] + w[f[b, i, j]]
+    u[b, i, j] = d
+    S[j] += d
+    L[b] = d
+
+
+@tw.nest
+def sums(u, b, i, j):
+    u[b, i, j] = u[b, i - 1, j] + u[b - 1, i, j]
+
+
 def test_a_periodic_halo_that_is_not_renewed_is_found():
     """Without one of the copies from an end to the halo beyond the other one, a point reads what is too old."""
     a, b = (tw.field((6, 7), "i8", init=1) for _ in "ab")
@@ -269,6 +282,38 @@ def test_a_table_that_the_chain_writes():
     for k in range(3):
         cycle.run()
         assert (H == 1000 * (k + 1)).all()
+
+
+@pytest.mark.parametrize("ranks, threads", RANKS)
+@pytest.mark.parametrize("memory", ["field", "array"])
+def test_updates_in_any_order_and_small_tables(ranks, threads, memory):
+    """Tables, and arrays that are updated, have other values in each run; the ranks combine updates after all."""
+
+    def body(context):
+        def of(value):
+            return tw.field(value, context=context) if memory == "field" or ranks > 1 else value.copy()
+
+        U = F = np.arange(210).reshape(7, 6, 5) % 4
+        S, L, u, f, w = of(np.zeros(5, "i8")), of(np.zeros(7, "i8")), of(U), of(F), np.arange(4)
+        bounds = [tw.bind(count, S=S, L=L, u=u, f=f, w=w), tw.bind(sums, u=u)]
+        cycle = tw.chain([*bounds, bounds[0]])
+        assert not cycle.separate
+        for times, changed in ((1, 0), (3, 7), (2, -1)):
+            w[2], S[...], s = changed, 100, 100
+            cycle.run(times=times)
+            for _ in range(times):
+                U = U + w[F]
+                s = s + U.sum(axis=(0, 1))
+                for b, i in np.ndindex(6, 5):
+                    U[b + 1, i + 1] = U[b + 1, i] + U[b, i + 1]
+                U = U + w[F]
+                s, last = s + U.sum(axis=(0, 1)), U[:, -1, -1]
+            found = [value.gather() if isinstance(value, tw.Field) else value for value in (u, S, L)]
+            assert context.rank or all(map(np.array_equal, found, (U, s, last)))
+        other = tw.chain([bounds[0], tw.bind(add, A=S)])
+        assert "updates 'S' in any order, which another nest uses" in other.separate
+
+    results(ranks, threads, body)
 
 
 @pytest.mark.parametrize("ranks, threads", RANKS)

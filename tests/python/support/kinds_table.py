@@ -72,14 +72,14 @@ C++       y     y     -A    -A       -V      -V     -V   -V      ?      -V     -
         "example": "`u[i, j] = u[i-1, j] + w[f[i, j]]`",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     y     y        y       y      y    y       y      y      y      aU    y    y        y
+run       y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
 bind      y     y     y     y        y       y      y    y       y      y      y      x     y    y        y
-chain     y     y     aT    aT       aT      y      aT   aT      y      y      aS     y     y    aT       aT
-several   aU    aU    aU    aU       aU      aU     aU   aU      aU     aU     aU     aU    y    aU       aU
+chain     y     y     y     y        y       y      y    y       y      y      aS     y     y    y        y
+several   y     y     y     y        y       y      y    aU      y      y      y      y     y    y        y
 plan      y     y     y     y        y       y      y    y       y      x      y      x     y    y        y
 schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
-dry run   y     y     y     y        y       y      y    y       y      y      y      aU    x    y        y
+dry run   y     y     y     y        y       y      y    y       y      y      y      y     x    y        y
 C++       y     y     -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
 """,
     },
@@ -90,7 +90,7 @@ C++       y     y     -V    -V       -V      -V     -V   -V      -V     -V     -
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
 run       y     y     y     y        y       y      y    y       y      y      y      aU    y    y        y
 bind      y     y     y     y        y       y      y    y       y      y      y      x     y    y        y
-chain     aX    aX    aX    aX       aX      aX     aX   aX      aX     aX     aX     aX    y    aX       aX
+chain     y     y     y     y        y       y      y    y       y      y      aS     y     y    y        y
 several   aU    aU    aU    aU       aU      aU     aU   aU      aU     aU     aU     aU    y    aU       aU
 plan      y     y     y     y        y       y      y    y       y      x      y      x     y    y        y
 schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
@@ -106,7 +106,7 @@ C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
 run       y     y     y     -D       y       y      y    y       y      y      y      aU    y    y        y
 bind      y     y     y     -D       y       y      y    y       y      y      y      x     y    y        y
-chain     aX    aX    aX    -D       aX      aX     aX   aX      aX     aX     aX     aX    y    aX       aX
+chain     aS    aS    aX    -D       aS      aS     aX   aX      aS     aS     aS     aS    y    aS       aX
 several   aU    aU    aU    -D       aU      aU     aU   aU      aU     aU     aU     aU    y    aU       aU
 plan      y     y     y     -D       y       y      y    y       y      x      y      x     y    y        y
 schedule  y     y     y     -D       y       y      y    y       x      x      y      x     y    x        x
@@ -168,13 +168,13 @@ C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -
         "example": "`tw.run((first, second), steps=...)`",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     y     y        y       y      y    aU      y      y      -C     y     y    y        y
-bind      y     y     y     y        y       y      y    aU      y      y      -C     x     y    y        y
-chain     -M    -M    -M    -M       -M      -M     -M   -M      -M     -M     -C     -M    -M   -M       -M
-plan      y     y     y     y        y       y      y    y       y      x      -C     x     y    y        y
-schedule  y     y     y     y        y       y      y    -N      x      x      -C     x     y    x        x
-measure   y     y     y     y        y       y      y    y       y      x      -C     x     x    y        y
-dry run   y     y     y     y        y       y      y    aU      y      y      -C     y     x    y        y
+run       y     y     y     y        y       y      y    aU      y      y      y      y     y    y        y
+bind      y     y     y     y        y       y      y    aU      y      y      y      x     y    y        y
+chain     -M    -M    -M    -M       -M      -M     -M   -M      -M     -M     -M     -M    -M   -M       -M
+plan      y     y     y     y        y       y      y    y       y      x      y      x     y    y        y
+schedule  y     y     y     y        y       y      y    -N      x      x      y      x     y    x        x
+measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
+dry run   y     y     y     y        y       y      y    aU      y      y      y      y     x    y        y
 C++       y     y     y     -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
 """,
     },
@@ -251,16 +251,10 @@ REASONS = {
         "Each nest has its own order of points, and a window only what its own order needs.",
         '`keep="all"`',
     ),
-    "T": (
-        "a",
-        "tables that are copied",
-        "Small tables are copied beside the kernel when a run begins.",
-        "",
-    ),
     "U": (
         "a",
         "each time step is a run",
-        "Earlier time steps and tables that are copied are looked after between the nests.",
+        "Earlier time steps, and arrays that keep all of them, are looked after between the nests.",
         "`tw.chain` where the time steps are equal",
     ),
     "W": (
@@ -271,9 +265,9 @@ REASONS = {
     ),
     "X": (
         "a",
-        "updates arrays in any order, or is a batch",
-        "Ranks combine their updates after the nest, and the buffers of a batch are of one run.",
-        "",
+        "whole on every rank|is a batch",
+        "Fields that lack a loop index are gathered before the nest, and the buffers of a batch are of one run.",
+        "a NumPy array for what is only read",
     ),
 }
 

@@ -9,6 +9,7 @@ from tilewave.context.collective import collective
 from tilewave.errors import ConfigError
 from tilewave.field.field import Field
 from tilewave.nest.changed import has_time
+from tilewave.nests.rewrites.any_order import begin_updates
 from tilewave.nests.run.prepared_run import PreparedRun
 from tilewave.nests.run.repetitions import Ran, Separate
 from tilewave.plan.plan import CHOICES, request_of
@@ -46,6 +47,8 @@ class OneSchedule:
         self._core = _core.ChainedSweep(context._core, [variant.core for variant in self.variants], memories)
         self._unseen_s, self._unreduced, self.recorded = 0.0, None, {}
         self._nests = list({id(bound.nest): bound.nest for bound in bounds}.values())
+        #: Whether kernels have copies of tables, which may have changed since the run before.
+        self.copies_tables = any(ready.kernel.copies_tables for ready in readies)
         self.take_current_values()
 
     @property
@@ -83,8 +86,14 @@ class OneSchedule:
         """Run so many repetitions; collective. ``request.agreed`` is None where the ranks have agreed on them."""
         self._context._heart.progress.of = self._name
         self._leave_out_reductions(times - 1)
+        rewritten = list({id(ready): ready for ready in self.readies if ready.after}.values())
+        for ready in rewritten:
+            begin_updates(ready)
         ran = self._context._together(self._core.run, request.agreed, times, request.environments())
         self._context._finished(ran)
+        for ready in rewritten:
+            for step in ready.after:
+                step(ready)
         points = [times * each for each in self._points]
         return Ran(lambda: self._results(ran), points, ran.time_s, ran.moving_s, self._core.buffer_bytes)
 
@@ -213,14 +222,20 @@ def _called(bounds, number):
 def why_no_schedule(bounds, readies):
     """Why some nest can be no part of a schedule with others; empty where all can."""
     written = {memory_of(ready.arrays[name]) for ready in readies for name in ready.problem.nest.written}
+    users = {}  # by array
+    for ready in readies:
+        for array in ready.called.values():
+            users.setdefault(memory_of(array), set()).add(id(ready))
     for k, ready in enumerate(readies):
         who = _called(bounds, k)
         if ready.parts:
             return f"{who} writes rows for several time steps"
         if ready.visited:
             return f"{who} was bound with inject= or record="
-        if ready.is_rewritten:
-            return f"{who} updates arrays in any order, or is a batch"
+        if ready.renews:
+            return f"{who} is a batch, whose tables may move between runs"
+        if shared := [n for n in ready.problem.nest.updates if len(users[memory_of(ready.called[n])]) > 1]:
+            return f"{who} updates {shared[0]!r} in any order, which another nest uses"
         windows = [n for n, a in ready.arrays.items() if isinstance(a, Field) and a.keep == "window"]
         nest = ready.problem.nest
         if (generator := ready.sweep.plan.generator) in ("pivot", "gather"):
@@ -234,8 +249,6 @@ def why_no_schedule(bounds, readies):
         changing = [n for n in ready.problem.nest.tables if memory_of(ready.arrays[n]) in written]
         if changing:
             return f"{who} looks up table {changing[0]!r}, which the chain writes"
-        if ready.kernel.copies_tables:
-            return f"{who} has tables that are copied for each run"
         turned = [v.array for v in nest.views if nest.axes.get(v.array) != v.indices]
         if turned := [n for n in turned if memory_of(ready.arrays[n]) in written]:
             return f"{who} reads array {turned[0]!r} in several orders, and the chain writes it"

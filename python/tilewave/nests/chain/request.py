@@ -60,7 +60,7 @@ class Request:
 
     def environments(self):
         """Return the addresses of what the kernels of a schedule are given; the request holds what is there."""
-        if self._environments is None:
+        if self._environments is None or self.body.copies_tables:
             self._environments = self.body.environments(self.scalars)
         return [address for _, address in self._environments]
 

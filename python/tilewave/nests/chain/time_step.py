@@ -36,7 +36,7 @@ class TimeStep:
             or ready.replicated
             or ready.stored
             or ready.arrays is not ready.called
-            or (self.body.quick and ready.copies_tables)
+            or (self.body.quick and (ready.copies_operands or ready.problem.nest.updates))
             for ready in self.bounds
         )
 

@@ -10,7 +10,7 @@ from tilewave.field.field import Field
 from tilewave.kernel.compile import find_types
 from tilewave.nest.bounds import loop_bounds
 from tilewave.nest.changed import has_time, remembered
-from tilewave.nest.order_free import OrderFreeNest, last_name, updates_of
+from tilewave.nest.order_free import OrderFreeNest, last_name, nothing, updates_of
 from tilewave.nest.types import ARRAY0
 from tilewave.nests.call.operands import copied
 from tilewave.nests.call.problem import box_of_loops
@@ -113,6 +113,13 @@ def _order_does_not_matter(update, types, dtypes):
         return True
     refuses = dtype.kind == "i" and all(kind.kind != ARRAY0 for kind in types)
     return refuses and update.op in ("max", "min")
+
+
+def begin_updates(ready):
+    """Have this rank find nothing yet of fields that are updated, in the memory that its kernel knows; local."""
+    for name, update in ready.problem.nest.updates.items():
+        if isinstance(ready.arrays[name], Field):
+            ready.tables[name][...] = nothing(update.op, ready.tables[name].dtype)
 
 
 def combine(ready):

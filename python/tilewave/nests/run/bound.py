@@ -194,7 +194,7 @@ class Bound(KnownRuns):
         self._check(steps, None, scalars)
         wanted = self._steps if steps is None else int(steps)
         variant = self._variant(wanted, scalars)
-        if variant is None or variant.core is None:
+        if variant is None or variant.ready.copies_arrays or variant.ready.is_rewritten or variant.core is None:
             return None
         return variant.call(wanted, scalars, self._description(wanted, scalars))
 

@@ -64,7 +64,8 @@ class BoundNest:
         """The kernel for repetitions whose reductions nobody looks at, as the core runs it, and what it needs to live
         on; None where it is `core_kernel`.
         """
-        if not self.problem.nest.written and not self.kernel.sites:
+        nest = self.problem.nest
+        if not nest.written and not nest.written_tables and not self.kernel.sites:
             return _core.Kernel(row=0), None  # there is nothing to do
         kernel = self.make_unreduced()
         return kernel and (core_kernel(kernel, 0, self.tables, Reductions(kernel.nest)), kernel)
@@ -83,16 +84,15 @@ class BoundNest:
         self.environment = packed, packed.ctypes.data
 
     @functools.cached_property
-    def copies_arrays(self):
-        """Whether a run works on copies of arrays, as they were when it was bound."""
-        copies = any(isinstance(array, np.ndarray) and copied(array) for array in self.arrays.values())
-        updates = any(isinstance(self.arrays[name], Field) for name in self.problem.nest.updates)
-        return copies or updates or self.kernel.copies_tables
+    def copies_operands(self):
+        """Whether a run works on copies of NumPy arrays, as they were when it was bound."""
+        return any(isinstance(array, np.ndarray) and copied(array) for array in self.arrays.values())
 
-    @property
-    def copies_tables(self):
-        """Whether its kernel is given tables that are not the call's arrays."""
-        return self.kernel.copies_tables or any(table is not self.arrays[name] for name, table in self.tables.items())
+    @functools.cached_property
+    def copies_arrays(self):
+        """Whether it works on copies of any arrays, or on what a rank adds to them."""
+        updates = any(isinstance(self.arrays[name], Field) for name in self.problem.nest.updates)
+        return self.copies_operands or updates or self.kernel.copies_tables
 
     def without_arrays(self):
         """The same, of which nothing keeps the arrays of the call alive."""

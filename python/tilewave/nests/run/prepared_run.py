@@ -34,11 +34,11 @@ class PreparedRun:
 
     @functools.cached_property
     def core(self):
-        """The core's, where arrays are used where they lie; else None. `ready` holds what it points to."""
+        """The core's, where operands are used where they lie; else None. `ready` holds what it points to."""
         ready = self.ready
         kernel, nest, context, part = ready.kernel, ready.problem.nest, ready.context, self._part
         loops, tables = ready.loops, ready.tables if ready.loops.inner else {}  # not `ready`: fields may go before
-        if ready.replicated or ready.stored or ready.copies_arrays or ready.is_rewritten:
+        if ready.replicated or ready.stored or ready.copies_operands or ready.visited or ready.parts:
             return None
         return ready.sweep.bind(
             context._core,
