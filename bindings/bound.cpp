@@ -108,17 +108,18 @@ void bind_bound(nb::module_& m) {
         .def(
             "__init__",
             [](ChainedSweep* c, Context& context, std::vector<BoundSweep*> sweeps,
-               std::vector<std::vector<std::int32_t>> memories) {
-                new (c) ChainedSweep(context, std::move(sweeps), std::move(memories));
+               std::vector<std::vector<std::int32_t>> memories, bool in_steps) {
+                new (c) ChainedSweep(context, std::move(sweeps), std::move(memories), in_steps);
             },
-            "context"_a, "sweeps"_a, "memories"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
+            "context"_a, "sweeps"_a, "memories"_a, "in_steps"_a = false, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
         .def(
             "run",
-            [](ChainedSweep& c, const BoundCall* call, std::int64_t times, const std::vector<std::uintptr_t>& env) {
+            [](ChainedSweep& c, const BoundCall* call, std::int64_t times, const std::vector<std::uintptr_t>& env,
+               std::int64_t first_step) {
                 nb::gil_scoped_release release;
-                return c.run(call ? call->status : nullptr, times, env);
+                return c.run(call ? call->status : nullptr, times, env, first_step);
             },
-            "call"_a.none(), "times"_a, "env"_a)
+            "call"_a.none(), "times"_a, "env"_a, "first_step"_a = 0)
         .def("prepare", &ChainedSweep::prepare, "times"_a)
         .def("leave_out_reductions", &ChainedSweep::leave_out_reductions, "sweep"_a, "kernel"_a)
         .def_prop_ro("schedule", &ChainedSweep::schedule)

@@ -143,7 +143,8 @@ private:
         return memories_[moved_.empty() ? 0 : static_cast<std::size_t>(l)];
     }
     std::int64_t first_time(int l) const override {
-        return options_.first_time + (s_.advance.n ? cursors_[l].repetition * s_.advance[0] : 0);
+        return options_.first_time +
+               cursors_[l].repetition * (s_.advance.n ? s_.advance[0] : options_.time_of_repetition);
     }
     const StepVisitor* visitor() const override { return options_.visitor; }
     bool reduces(int l) const override { return cursors_[l].repetition >= options_.reduced_from; }

@@ -41,6 +41,7 @@ struct ExecuteOptions {
     WindowMemory* window = nullptr;  ///< of the arrays that have planes (src/execute/window/window_memory.hpp)
     int first_tag = 0;               ///< added to the tags of the schedule's messages
     std::int64_t first_time = 0;     ///< added to loop index 0 for the kernel and in errors: first step of a block
+    std::int64_t time_of_repetition = 0;  ///< what each repetition adds to it, of a schedule that says nothing of time
     const StepVisitor* visitor = nullptr;  ///< of elements, after each time step (src/execute/step_visitor.hpp)
     std::int64_t reduced_from = 0;         ///< reductions are those of the block's repetitions from this one on
     bool stopped = false;  ///< computes nothing from the start on, as after a failure in an earlier block

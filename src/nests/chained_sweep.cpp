@@ -10,8 +10,8 @@
 namespace tilewave {
 
 ChainedSweep::ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps,
-                           std::vector<std::vector<std::int32_t>> memories)
-    : context_(context), sweeps_(std::move(sweeps)), memories_(std::move(memories)) {
+                           std::vector<std::vector<std::int32_t>> memories, bool in_steps)
+    : context_(context), sweeps_(std::move(sweeps)), memories_(std::move(memories)), in_steps_(in_steps) {
     if (sweeps_.empty() || memories_.size() != sweeps_.size())
         throw ConfigError("chain: " + std::to_string(memories_.size()) + " lists of memories for " +
                           std::to_string(sweeps_.size()) + " sweeps");
@@ -32,6 +32,7 @@ ChainedSweep::ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps,
     }
     tags_ = context.transport().max_tag() / static_cast<int>(sweeps_.size());
     fusion_ = chain_fusion(parts());
+    if (in_steps_) fusion_.repetitions = 1;
     one_.once = fused_chain(parts(), context.rank(), context.size(), tags_, fusion_, 1);
     for (std::size_t i = 0; i < sweeps_.size(); ++i) {
         const SweepProblem& p = sweeps_[i]->sweep_.problem_;
@@ -58,6 +59,7 @@ RunBlocks ChainedSweep::blocks(Block& block, std::int64_t repetitions, std::int6
     if (!block.run_once) block.run_once.emplace(*block.once);
     RunBlocks blocks{&*block.run_once};
     blocks.whole = times;
+    blocks.steps = in_steps_;
     blocks.last_reduced = true;
     if (times == 1) return blocks;
     if (!block.run_repeated) block.run_repeated.emplace(block.repeated.emplace(repeatable(*block.once)));
@@ -74,6 +76,7 @@ ExecuteOptions ChainedSweep::options() const {
         options.poll_period_s = std::min(options.poll_period_s, of_sweep.poll_period_s);
     }
     options.crowded = options.crowded || static_cast<int>(schedule().lanes.size()) > context_.threads();
+    options.time_of_repetition = in_steps_;
     return options;
 }
 
@@ -111,7 +114,7 @@ ChainedSweep::Repetitions ChainedSweep::blocks_for(std::int64_t times) {
 }
 
 BoundRun ChainedSweep::run(const std::shared_ptr<const HashedStatus>& said, std::int64_t times,
-                           std::span<const std::uintptr_t> env) {
+                           std::span<const std::uintptr_t> env, std::int64_t first_step) {
     const double begun = now_s();
     Repetitions of;
     const auto make = [&] {
@@ -132,19 +135,22 @@ BoundRun ChainedSweep::run(const std::shared_ptr<const HashedStatus>& said, std:
     BoundRun ran;
     ran.points = points_ * times;
     ran.waves = waves_ * times;
-    if (whole.block) add(ran, whole, several_, {0, now_s() - begun});
-    if (left.block && !ran.interrupted) add(ran, left, one_, {0, ran.call_s > 0 ? 0 : now_s() - begun});
+    if (whole.block) add(ran, whole, several_, {0, now_s() - begun}, first_step);
+    if (left.block && !ran.interrupted) add(ran, left, one_, {0, ran.call_s > 0 ? 0 : now_s() - begun}, first_step);
     return ran;
 }
 
 // One more run of a block, after those that `all` is the sum of.
-void ChainedSweep::add(BoundRun& all, const RunBlocks& blocks, Block& block, const CallTimes& before) {
+void ChainedSweep::add(BoundRun& all, const RunBlocks& blocks, Block& block, const CallTimes& before,
+                       std::int64_t first_step) {
     CollectiveRun run(context_, blocks, before);
     place_arrays(run);
     std::vector<Binding> bindings;
     while (bindings.size() < block.once->arrays.size())
         bindings.insert(bindings.end(), bindings_.begin(), bindings_.end());
-    run.execute(bindings, Programs{kernels_, operations_}, options());
+    ExecuteOptions options = this->options();
+    options.first_time = first_step;
+    run.execute(bindings, Programs{kernels_, operations_}, options);
     const RunEnding ending = run.end([&](const Failure& f) {
         const NestWork& nest = *block.once->works[f.work].nest();
         return sweeps_[nest.kernel]->explain_(f);

@@ -13,9 +13,10 @@ namespace tilewave {
 class ChainedSweep {
 public:
     /// The sweeps must live on. `memories`: for each sweep and array a number, equal for arrays that are one field.
-    /// Local.
+    /// `in_steps`: repetitions are time steps, which loop index 0 of each sweep counts for its kernel. Local.
     /// @pre as chain(); every array lies where its sweep wants it (ConfigError)
-    ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps, std::vector<std::vector<std::int32_t>> memories);
+    ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps, std::vector<std::vector<std::int32_t>> memories,
+                 bool in_steps = false);
 
     /// Makes what run() needs for so many repetitions; local.
     /// @pre times >= 1 (ConfigError)
@@ -25,11 +26,11 @@ public:
     /// rank's lanes meet between repetitions, but once in 256 of them.
     /// `env`: by sweep, what its kernel is given. What the ranks compare first is `said`; null: they have agreed after
     /// prepare(times). Reductions are those of the last repetition, sweep after sweep. Collective; beyond the work it
-    /// costs two rounds of ceil(log2 ranks) messages, one where the ranks have agreed.
+    /// costs two rounds of ceil(log2 ranks) messages, one where the ranks have agreed. `first_step`: of time.
     /// @pre times >= 1; an env for each sweep (ConfigError)
     /// @throws as PreparedSweep::run and agree()
     BoundRun run(const std::shared_ptr<const HashedStatus>& said, std::int64_t times,
-                 std::span<const std::uintptr_t> env);
+                 std::span<const std::uintptr_t> env, std::int64_t first_step = 0);
 
     /// Repetitions but the last of a run compute a sweep by `kernel`, as Kernel::unreduced. Not while it runs; local.
     void leave_out_reductions(std::size_t sweep, Kernel kernel);
@@ -53,11 +54,12 @@ private:
     };
     Repetitions blocks_for(std::int64_t times);
     RunBlocks blocks(Block& block, std::int64_t repetitions, std::int64_t times);
-    void add(BoundRun& all, const RunBlocks& blocks, Block& block, const CallTimes& before);
+    void add(BoundRun& all, const RunBlocks& blocks, Block& block, const CallTimes& before, std::int64_t first_step);
 
     Context& context_;
     std::vector<BoundSweep*> sweeps_;
     std::vector<std::vector<std::int32_t>> memories_;
+    bool in_steps_;
     ChainFusion fusion_;
     std::int32_t tags_;
     Block one_, several_;  // of a repetition, and of as many as take turns

@@ -225,3 +225,47 @@ def test_the_place_of_a_value_has_the_time_of_the_last_step(monkeypatch, least):
     given = {"u": tw.field((3,)), "f": tw.field((3,), init=lambda i: (i - 1) ** 2)}
     report = tw.run((nest,), **given, steps=4, reduce={"where": tw.argmin("d")})
     assert report.results == {"where": (3, 1)}
+
+
+@pytest.mark.parametrize("ranks,threads", [(1, 1), (2, 2), (3, 1)])
+@pytest.mark.parametrize("back", [False, True])
+def test_bodies_of_one_schedule_know_the_time(ranks, threads, back, monkeypatch):
+    """Also in tables, in places of values, beside points, and where all steps of an array are updated in any order."""
+    monkeypatch.setattr(several, "LEAST_MOVED_BYTES", 0)
+    text = (
+        "def fill(u, S, L, w, t, b, i, j):\n    d = u[t, b, i, j] + w[t // 2] * i - t\n    u[t+1, b, i, j] = d\n"
+        "    S[t+1, j] = S[t+1, j] + d\n    L[t+1, b] = d\n"
+    )
+    other = "def move(v, u, t, b, i, j): v[t+1, b, i, j] = v[t, b, i, j] + t * u[t+1, b, i-1, j]"
+    nests = tuple(tw.nest_from(each.replace("t+1", "t-1") if back else each) for each in (text, other))
+    start, w, steps = np.random.default_rng(5).integers(-9, 9, (4, 6, 5)), np.arange(9) * 3, 9
+    shapes = {"u": start.shape, "v": start.shape, "S": (10, 5), "L": (10, 4)}
+    expected = {name: np.zeros(shape, "i8") for name, shape in shapes.items()} | {"u": start.copy()}
+    recorded = []
+    for t in range(steps, 0, -1) if back else range(steps):
+        after = t - 1 if back else t + 1
+        u = expected["u"] = expected["u"] + w[t // 2] * np.arange(6)[:, None] - t
+        expected["S"][after] += u.sum(axis=(0, 1))
+        expected["L"][after] = u[:, -1, -1]
+        expected["v"][:, 1:] += t * u[:, :-1]
+        u[1, 2, 3] += t
+        recorded.append(u[1, 2, 3])
+    values = np.arange(steps, 0, -1)[:, None] if back else np.arange(steps)[:, None]
+
+    def body(context):
+        given = {name: tw.field(shape, "i8", context=context) for name, shape in shapes.items()}
+        given["u"] = tw.field(start, context=context)
+        points = {"inject": {"u": ([(1, 2, 3)], values)}, "record": {"u": [(1, 2, 3)]}}
+        more = {"reverse": ("t",) * back, "steps": steps, "context": context}
+        report = tw.run(nests, **given, w=w, **points, **more)
+        assert not report.separate and report.recorded["u"][:, 0].tolist() == recorded
+        for name, value in given.items():
+            assert np.array_equal(value.gather(), expected[name]) or context.rank, name
+        for least in 0, 1 << 40, 1 << 40:
+            monkeypatch.setattr(several, "LEAST_MOVED_BYTES", least)
+            report = tw.run(nests, **given, w=w, **more)
+            L, u = given["L"].gather(), given["u"].gather()
+            assert bool(report.separate) == bool(least)
+            assert context.rank or np.array_equal(L[0 if back else -1], u[:, -1, -1])
+
+    results_of(ranks, threads, body)

@@ -42,15 +42,18 @@ class Part:
         fields = ((name, self.arguments[name]) for name in self.loops.again)
         return [name for name, value in fields if isinstance(value, Field) and value.history]
 
-    @functools.cached_property
-    def same_steps(self):
-        """Whether all time steps are the same but for the values of arrays, and nothing happens between. A place of a
-        value has a time."""
-        if any(each.is_place for each in (self.reduce or {}).values()):
-            return False
-        in_time = lacking_time(self.nest, self.arguments)
-        timeless = all(self.nest.time not in axes or name in in_time for name, axes in self.nest.axes.items())
-        return timeless and self.nest.time not in self.nest.numbers and not self.joined
+    def same_steps(self, nest):
+        """Whether all time steps are the same but for time and the values of arrays, and nothing happens between.
+
+        `nest`: what runs, whose tables lie where they lie in all time steps.
+        """
+        in_time = lacking_time(nest, self.arguments)
+        timeless = all(nest.time not in axes or name in in_time for name, axes in nest.axes.items())
+        return timeless and not self.joined
+
+    def counts_time(self, nest):
+        """Whether they differ in time: the body computes with it, or the place of a value has it."""
+        return nest.time in nest.numbers or any(each.is_place for each in (self.reduce or {}).values())
 
     def simplest(self, off):
         """The choices of its plan. Where the points of a time step are independent, tiles need no order: other plans

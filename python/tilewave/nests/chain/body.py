@@ -1,5 +1,6 @@
 """How a chain repeats its nests: as one schedule, or one after another."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -33,7 +34,7 @@ class OneSchedule:
 
     quick, why = True, ""
 
-    def __init__(self, context, bounds, readies, memories):
+    def __init__(self, context, bounds, readies, memories, in_steps):
         self._context, self._name = context, ", ".join(bound.nest.name for bound in bounds)
         self.plans, self.readies, self.memories = [ready.plan for ready in readies], readies, memories
         self._reductions, self._points = [ready.reductions for ready in readies], [r.sweep.points for r in readies]
@@ -44,7 +45,8 @@ class OneSchedule:
         for k, variant in enumerate(self.variants):
             if variant.core is None:
                 raise ConfigError(f"an array of {_called(bounds, k)} is copied for each run")
-        self._core = _core.ChainedSweep(context._core, [variant.core for variant in self.variants], memories)
+        cores, self._in_steps = [variant.core for variant in self.variants], in_steps
+        self._core = _core.ChainedSweep(context._core, cores, memories, in_steps)
         self._unseen_s, self._unreduced, self.recorded = 0.0, None, {}
         self._nests = list({id(bound.nest): bound.nest for bound in bounds}.values())
         #: Whether kernels have copies of tables, which may have changed since the run before.
@@ -89,11 +91,12 @@ class OneSchedule:
         rewritten = list({id(ready): ready for ready in self.readies if ready.after}.values())
         for ready in rewritten:
             begin_updates(ready)
-        ran = self._context._together(self._core.run, request.agreed, times, request.environments())
+        first = first if self._in_steps else 0
+        ran = self._context._together(self._core.run, request.agreed, times, request.environments(), first)
         self._context._finished(ran)
         for ready in rewritten:
             for step in ready.after:
-                step(ready)
+                step(dataclasses.replace(ready, first_step=first, steps=times) if self._in_steps else ready)
         points = [times * each for each in self._points]
         return Ran(lambda: self._results(ran), points, ran.time_s, ran.moving_s, self._core.buffer_bytes)
 
@@ -142,7 +145,12 @@ def make_body(context, bounds, scalars):
 
 
 class ChainMaker:
-    """Prepares nests with other plans, and joins them, as the core asks it to; its calls are collective."""
+    """Prepares nests with other plans, and joins them, as the core asks it to; its calls are collective.
+
+    `in_steps`: whether repetitions are time steps, which bodies know by number.
+    """
+
+    in_steps = False
 
     def __init__(self, context, bounds, scalars, readies):
         self._context, self._bounds, self._scalars, self._readies = context, bounds, scalars, readies
@@ -191,7 +199,7 @@ class ChainMaker:
 
     def join(self, readies):
         """Make the schedule of these. Returns why that is not possible, the same on every rank; empty where it is."""
-        made, refused = _joined(self._bounds, readies, self._memories, context=self._context)
+        made, refused = _joined(self._bounds, readies, self._memories, self.in_steps, context=self._context)
         self.made = made or self.made
         return refused
 
@@ -202,11 +210,11 @@ def _prepared(bound, scalars, plan, halos, *, context):
 
 
 @collective("tw.chain")
-def _joined(bounds, readies, memories, *, context):
+def _joined(bounds, readies, memories, in_steps, *, context):
     """(the schedule, "") or (None, why not), the same on every rank."""
     made, refused = None, ""
     try:
-        made = OneSchedule(context, bounds, readies, memories)
+        made = OneSchedule(context, bounds, readies, memories, in_steps)
     except ConfigError as problem:
         refused = str(problem)
     yield

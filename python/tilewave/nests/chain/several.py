@@ -150,7 +150,9 @@ def _in_one_layout(context, parts, bounds, steps, together):
     if why or steps == 0 or (moved_bytes < LEAST_MOVED_BYTES and not together):
         return readies, None, why or "there is no time step"
     maker = _StepsMaker(context, bounds, [{} for _ in bounds], readies)
-    joins = all(part.same_steps for part in parts) and not _share_memory(bounds)
+    each = [(part, ready.problem.nest) for part, ready in zip(parts, readies, strict=True)]
+    joins = all(part.same_steps(nest) for part, nest in each) and not _share_memory(bounds)
+    maker.in_steps = any(part.counts_time(nest) for part, nest in each)
     (maker.joins,) = context._core.allreduce_min([int(joins)])
     why = _core.choose_chain_layout(maker.members(), context.size, context._off, maker)
     return maker.readies or readies, maker.made, why or "its time steps are not all the same"

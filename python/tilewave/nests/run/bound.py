@@ -22,6 +22,7 @@ from tilewave.nests.call.problem import depth_of
 from tilewave.nests.call.run_call import RunCall
 from tilewave.nests.plan.prepare import prepare
 from tilewave.nests.points.points import visited_points
+from tilewave.nests.rewrites.backwards import scalars_of
 from tilewave.nests.run.prepared_run import NAME, PreparedRun
 from tilewave.nests.verify.check import copied
 from tilewave.nests.verify.plain_call import PlainCall
@@ -75,7 +76,8 @@ class Bound(KnownRuns):
         ready = yield from self._prepare(self._steps, {})
         self.context._bound += 1
         self._number = self.context._bound
-        self._scalars = self.nest.bind_scalars({n: v for n, v in self._arguments.items() if n in self.nest.scalars})
+        given = {**self._arguments, **scalars_of(self.nest, self._loops)}
+        self._scalars = self.nest.bind_scalars({n: v for n, v in given.items() if n in self.nest.scalars})
         nest, steps = ready.problem.nest, self._steps is not None
         in_time = [name for name in nest.written if steps and isinstance(ready.arrays[name], Field)]
         self._depths = [(ready.arrays[name], depth_of(nest, name)) for name in in_time]

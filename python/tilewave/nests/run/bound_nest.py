@@ -13,7 +13,6 @@ from tilewave.nests.call.operands import copied, operands_of, tables_of
 from tilewave.nests.call.step_blocks import for_steps
 from tilewave.nests.plan.kernel_maker import core_kernel, unreduced_kernel
 from tilewave.nests.rewrites.as_given import ranges_as_given
-from tilewave.nests.rewrites.backwards import scalars_of
 from tilewave.nests.rewrites.reductions import Reductions
 from tilewave.plan.plan import Plan
 
@@ -112,7 +111,6 @@ class BoundNest:
         nest = self.problem.nest
         arrays = {name: arguments[name] for name in nest.arrays}
         scalars = {name: arguments[name] for name in nest.scalars if name in arguments}
-        scalars = nest.bind_scalars({**scalars, **scalars_of(nest, self.loops)})
         ready = dataclasses.replace(self, arrays=arrays, called=arrays, values={**self.values, **scalars})
         ready.operands, ready.copies = operands_of(nest, arrays, self.initial)
         ready.take_current_values()
