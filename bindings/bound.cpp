@@ -108,9 +108,8 @@ void bind_bound(nb::module_& m) {
         .def(
             "__init__",
             [](ChainedSweep* c, Context& context, std::vector<BoundSweep*> sweeps,
-               std::vector<std::vector<std::int32_t>> memories, bool in_steps) {
-                new (c) ChainedSweep(context, std::move(sweeps), std::move(memories), in_steps);
-            },
+               std::vector<std::vector<std::int32_t>> memories,
+               bool in_steps) { new (c) ChainedSweep(context, std::move(sweeps), std::move(memories), in_steps); },
             "context"_a, "sweeps"_a, "memories"_a, "in_steps"_a = false, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
         .def(
             "run",

@@ -37,10 +37,10 @@ struct ExecuteOptions {
     /// Lane 0's staged messages may lie in memory of the transport. @pre none is sent from a buffer that another
     /// message or the array has filled, none is combined (not checked)
     bool in_transport = false;
-    PathsOff paths_off = 0;          ///< fast paths that are switched off
-    WindowMemory* window = nullptr;  ///< of the arrays that have planes (src/execute/window/window_memory.hpp)
-    int first_tag = 0;               ///< added to the tags of the schedule's messages
-    std::int64_t first_time = 0;     ///< added to loop index 0 for the kernel and in errors: first step of a block
+    PathsOff paths_off = 0;               ///< fast paths that are switched off
+    WindowMemory* window = nullptr;       ///< of the arrays that have planes (src/execute/window/window_memory.hpp)
+    int first_tag = 0;                    ///< added to the tags of the schedule's messages
+    std::int64_t first_time = 0;          ///< added to loop index 0 for the kernel and in errors: first step of a block
     std::int64_t time_of_repetition = 0;  ///< what each repetition adds to it, of a schedule that says nothing of time
     const StepVisitor* visitor = nullptr;  ///< of elements, after each time step (src/execute/step_visitor.hpp)
     std::int64_t reduced_from = 0;         ///< reductions are those of the block's repetitions from this one on

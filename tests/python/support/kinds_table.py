@@ -88,14 +88,14 @@ C++       y     y     -V    -V       -V      -V     -V   -V      -V     -V     -
         "example": "`S[i] = S[i] + d` in loops over b, i and j, of integers",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     y     y        y       y      y    y       y      y      y      aU    y    y        y
+run       y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
 bind      y     y     y     y        y       y      y    y       y      y      y      x     y    y        y
 chain     y     y     y     y        y       y      y    y       y      y      aS     y     y    y        y
-several   aU    aU    aU    aU       aU      aU     aU   aU      aU     aU     aU     aU    y    aU       aU
+several   y     y     y     y        y       y      y    aU      y      y      y      y     y    y        y
 plan      y     y     y     y        y       y      y    y       y      x      y      x     y    y        y
 schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
-dry run   y     y     y     y        y       y      y    y       y      y      y      aU    x    y        y
+dry run   y     y     y     y        y       y      y    y       y      y      y      y     x    y        y
 C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
 """,
     },
@@ -107,7 +107,7 @@ C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -
 run       y     y     y     -D       y       y      y    y       y      y      y      aU    y    y        y
 bind      y     y     y     -D       y       y      y    y       y      y      y      x     y    y        y
 chain     aS    aS    aX    -D       aS      aS     aX   aX      aS     aS     aS     aS    y    aS       aX
-several   aU    aU    aU    -D       aU      aU     aU   aU      aU     aU     aU     aU    y    aU       aU
+several   aU    y     aU    -D       aU      aU     aU   aU      aU     aU     aU     aU    y    aU       aU
 plan      y     y     y     -D       y       y      y    y       y      x      y      x     y    y        y
 schedule  y     y     y     -D       y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     -D       y       y      y    y       y      x      y      x     x    y        y
@@ -254,7 +254,8 @@ REASONS = {
     "U": (
         "a",
         "each time step is a run",
-        "Earlier time steps, and arrays that keep all of them, are looked after between the nests.",
+        "Earlier time steps, arrays that keep all of them, and fields that every rank needs whole are looked after "
+        "between the nests.",
         "`tw.chain` where the time steps are equal",
     ),
     "W": (
