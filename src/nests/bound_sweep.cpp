@@ -172,7 +172,7 @@ void BoundSweep::place_arrays(CollectiveRun& run, std::int64_t steps, bool histo
 }
 
 // A schedule of tasks has arrays as they lie, and memory of its own.
-void BoundSweep::bind_tasks() {
+void BoundSweep::bind_tasks(std::int64_t steps) {
     const SweepProblem& problem = sweep_.problem_;
     if (!tasks_) {
         moving_.emplace(sweep_.schedule_);
@@ -182,10 +182,14 @@ void BoundSweep::bind_tasks() {
     for (std::size_t a = 0; a < operands_.size(); ++a) bindings_[a] = operands_[a].own;
     bindings_ = moving_->with(bindings_);
     std::vector<LoopMemory> operands;
-    for (const Access& p : problem.accesses)
-        operands.push_back(
-            memory_of(problem, p, operands_[p.array].own, held(problem, sweep_.plan_, p.array, context_.rank()).lo));
+    for (const Access& p : problem.accesses) {
+        const Operand& o = operands_[p.array];
+        const Index first = held(problem, sweep_.plan_, p.array, context_.rank()).lo;
+        LoopMemory& m = operands.emplace_back(memory_of(problem, p, o.own, first, o.array.mirrored));
+        m.buffers = o.time_buffers, m.buffer_bytes = o.order.items * problem.arrays[p.array].item_bytes;
+    }
     tasks_->set(kernel_, std::move(operands), std::span(bindings_).subspan(operands_.size()), explain_);
+    tasks_->begin_steps(first_step_, 0, steps);
 }
 
 BoundSweep::Rest* BoundSweep::rest_of(const StepBlocks& blocks) {
@@ -217,11 +221,11 @@ BoundSweep::Steps BoundSweep::steps_of(std::optional<std::int64_t> given) {
     steps.rest = rest_of(steps.blocks);
     steps.run = {&main_,      nullptr,    steps.rest ? &steps.rest->kept : nullptr, steps.blocks.whole, 1,
                  block_steps, time_bytes_};
+    if (has_tasks(sweep_.plan_)) steps.run.steps = 0;  // memory of tasks begins anew
     const std::int64_t times = nest_repetitions(problem, sweep_.plan_);
     if (times > 1) {  // its schedule has a block
         steps.run.repeated = &main_;
         steps.run.whole = steps.run.most_repetitions = times;
-        steps.run.steps = 0;
     }
     if (const Schedule* const repeated = sweep_.repeated(steps.blocks)) {
         if (!several_) several_.emplace(*repeated);
@@ -233,6 +237,7 @@ BoundSweep::Steps BoundSweep::steps_of(std::optional<std::int64_t> given) {
         // An element that no point writes takes its current value in the buffers of earlier times, once those have been
         // read.
         steps.run.before_block = [this, count, beside = steps.history_beside](std::int64_t block) {
+            if (tasks_) tasks_->begin_steps(first_step_ + block, block, count);
             visit_points(block - 1, count);
             for (const TimeBuffers& b : beside ? buffers_ : std::vector<TimeBuffers>())
                 if (block <= b.count - 2)
@@ -243,7 +248,7 @@ BoundSweep::Steps BoundSweep::steps_of(std::optional<std::int64_t> given) {
 
 BoundRun BoundSweep::perform(CollectiveRun& run, const Steps& steps, bool record) {
     place_arrays(run, steps.count, steps.history_beside);
-    if (has_tasks(sweep_.plan_) && !run.lacks()) run.obtain([&] { bind_tasks(); });
+    if (has_tasks(sweep_.plan_) && !run.lacks()) run.obtain([&] { bind_tasks(steps.count); });
     run.arrays_are_ready(moved_, others_may_);
     ExecuteOptions given = options();
     given.record = record;
@@ -254,6 +259,7 @@ BoundRun BoundSweep::perform(CollectiveRun& run, const Steps& steps, bool record
     });
     if (visitor && !visitor->empty()) given.visitor = &*visitor;
     run.execute(bindings_, Programs{{&kernel_, 1}, operations_}, std::move(given));
+    if (has_tasks(sweep_.plan_) && !run.lacks()) run.of_tasks(tasks_->reduced());
     if (steps.count > 0 && !run.lacks()) {
         visit_points(steps.count - 1, steps.count);
         record_unwritten(steps.count);

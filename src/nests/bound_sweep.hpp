@@ -94,7 +94,7 @@ private:
     void carry_added(std::int64_t step, std::int64_t steps);
     void record_unwritten(std::int64_t steps);
     void turn_buffers(std::size_t a, std::int64_t steps, bool history_beside);
-    void bind_tasks();
+    void bind_tasks(std::int64_t steps);
     ExecuteOptions options();
     Report run_here(std::optional<std::int64_t> steps, const CallTimes& before, std::int64_t first_step,
                     std::span<const StepPoints> points);

@@ -6,6 +6,7 @@
 #include "core/clock.hpp"
 #include "data/memory.hpp"
 #include "data/rows.hpp"
+#include "execute/computers/reduced_rows.hpp"
 #include "execute/lanes/lanes.hpp"
 #include "problem/bounded_loops.hpp"
 #include "tilewave/engine/limits.hpp"
@@ -28,7 +29,9 @@ struct GatherMatrix {
     std::size_t writer = 0;                     // the place that is written
     bool complete = false;                      // each element is written in each step
     std::byte* data = nullptr;                  // what the write at time index 0 would write of element 0
-    std::int64_t time_bytes = 0;                // from one time step to the next; 0: it has the last one only
+    std::int64_t time_bytes = 0;                // from one time step to the next; 0: it has the last ones only
+    int buffers = 1;                            // so many of these
+    std::int64_t buffer_bytes = 0;              // from one to the one before
     Index axes = {};                            // the loops of the dimensions besides time, the cut one first
     Index extents = {};                         // along these
     Index stride_bytes = {}, plane_bytes = {};  // there, and in a plane
@@ -50,14 +53,17 @@ struct GatherTasks::Calls {
     GatherRange part;  // this rank's
     bool down = false;
     Kernel kernel = {};
+    ReducedRows rows = {};
     Explain explain = {};
     std::vector<Counter> lanes = {};
     std::vector<GatherPlace> places = {};
     std::vector<GatherMatrix> matrices = {};
     std::vector<Binding> planes = {};   // by matrix
     std::vector<std::int64_t> lo = {};  // and the first element of the cut loop in them
+    // What is added to the loop index of time for kernel and memory; steps of the run from the schedule's first one on.
+    std::int64_t first = 0, left = 1;
 
-    // The loop index of time in a step.
+    // The loop index of time in a step, for the bounds.
     std::int64_t at(std::int64_t step) const {
         return down ? loops.space.hi[problem.time] - 1 - step : loops.space.lo[problem.time] + step;
     }
@@ -77,7 +83,9 @@ struct GatherTasks::Calls {
                  m.item_bytes);
     }
     // A matrix outside of the planes, as step k makes it; steps below 0 are those before.
-    std::byte* outside(const GatherMatrix& m, std::int64_t k) const { return m.data + at(k) * m.time_bytes; }
+    std::byte* outside(const GatherMatrix& m, std::int64_t k) const {
+        return m.data + (first + at(k)) * m.time_bytes + floor_mod(left - 1 - k, m.buffers) * m.buffer_bytes;
+    }
     // f(the matrix, its plane of step k) for those that have one.
     template <class F>
     void each_made(std::int64_t k, F f) const {
@@ -95,17 +103,17 @@ struct GatherTasks::Calls {
 
     void step(const TaskCall& call) {
         Counter& lane = lanes[call.lane];
-        make(lane.calls++ / lane.of_step, range(call));
+        make(lane.calls++ / lane.of_step, range(call), call.lane);
     }
-    void make(std::int64_t k, const GatherRange& part) {
+    void make(std::int64_t k, const GatherRange& part, int lane) {
         each_made(k, [&](const GatherMatrix& m, auto plane) {
             if (m.time_bytes == 0 && !m.complete) copy(m, part, plane(k), m.plane_bytes, plane(k - 1), m.plane_bytes);
         });
-        points(k, part);
+        points(k, part, lane);
         each_made(k, [&](const GatherMatrix& m, auto plane) {
             if (m.time_bytes != 0)
                 copy(m, part, plane(k), m.plane_bytes, outside(m, k), m.stride_bytes);
-            else if (k + 1 == problem.steps)
+            else if (k + 1 == problem.steps || left - 1 - k < m.buffers)
                 copy(m, part, outside(m, k), m.stride_bytes, plane(k), m.plane_bytes);
         });
     }
@@ -118,13 +126,12 @@ struct GatherTasks::Calls {
         return box;
     }
 
-    void points(std::int64_t k, const GatherRange& part) {
+    void points(std::int64_t k, const GatherRange& part, int lane) {
         const Box box = box_of(k, part);
         const int last = box.dims() - 1;
         if (loops.none_in(box)) return;
         std::vector<std::byte*> origins(places.size());
-        std::vector<char*> pointers(places.size() + kernel.tables.size());
-        std::ranges::copy(kernel.tables, pointers.begin() + static_cast<std::ptrdiff_t>(places.size()));
+        std::vector<char*> pointers(places.size());
         std::vector<std::int64_t> along(places.size());
         for (std::size_t q = 0; q < places.size(); ++q) {
             const GatherPlace& p = places[q];
@@ -137,18 +144,18 @@ struct GatherTasks::Calls {
         do {
             const auto [lo, hi] = loops.clipped(at, box.lo[last], box.hi[last]);
             if (lo >= hi) continue;
-            Index first = at;
-            first[last] = lo;
+            Index x = at;
+            x[last] = lo;
+            x[problem.time] += first;
             for (std::size_t q = 0; q < places.size(); ++q) {
                 std::int64_t distance = 0;
-                for (int d = 0; d <= last; ++d) distance += places[q].stride_bytes[d] * first[d];
+                for (int d = 0; d <= last; ++d) distance += places[q].stride_bytes[d] * x[d];
                 pointers[q] = reinterpret_cast<char*>(origins[q] + distance);
             }
-            const std::int64_t code =
-                kernel.row(pointers.data(), along.data(), hi - lo, first.begin(), direction.begin(), kernel.env);
+            const std::int64_t code = rows.compute(lane, pointers.data(), along.data(), hi - lo, x, direction);
             if (code == 0) continue;
-            first[last] += code / error_sites;
-            throw KernelError(explain({code % error_sites, first}));
+            x[last] += code / error_sites;
+            throw KernelError(explain({code % error_sites, x}));
         } while (next_point(at, box, 1u << last));
     }
 };
@@ -209,6 +216,7 @@ void GatherTasks::set(const Kernel& kernel, std::vector<LoopMemory> places, std:
                       Explain explain) {
     Calls& c = *calls_;
     c.kernel = kernel;
+    c.rows.begin(c.kernel, c.places.size(), c.lanes.size());
     c.explain = std::move(explain);
     for (std::size_t q = 0; q < places.size(); ++q)
         if (c.places[q].matrix < 0)
@@ -221,6 +229,7 @@ void GatherTasks::set(const Kernel& kernel, std::vector<LoopMemory> places, std:
         const Index& offset = c.sweep.accesses[m.writer].offset;
         m.data = written.data;
         m.time_bytes = written.stride_bytes[c.problem.time];
+        m.buffers = written.buffers, m.buffer_bytes = written.buffer_bytes;
         m.stride_bytes = m.axes;
         for (int d = 0; d < m.axes.n; ++d) {
             const int k = static_cast<int>(m.axes[d]);
@@ -229,7 +238,16 @@ void GatherTasks::set(const Kernel& kernel, std::vector<LoopMemory> places, std:
         }
         c.planes.push_back(c.problem.matrices[n].depth > 0 ? moving[next++] : Binding{nullptr, {0, 0}});
     }
-    for (auto& lane : c.lanes) lane.calls = 0;
+    begin_steps(0, 0, c.problem.steps);
+}
+
+void GatherTasks::begin_steps(std::int64_t first, std::int64_t done, std::int64_t steps) {
+    calls_->first = first, calls_->left = steps - done;
+    for (auto& lane : calls_->lanes) lane.calls = 0;
+}
+
+std::vector<Reduced> GatherTasks::reduced() const {
+    return calls_->rows.all();
 }
 
 std::vector<TaskFunction> GatherTasks::functions() {
@@ -291,7 +309,7 @@ std::vector<RateSample> GatherTasks::sample(const Schedule& schedule, const std:
             return GatherRange{lo, std::min(lo + elements, c.part.hi)};
         };
         context.lanes().run(
-            all, [&](int lane) { times[lane] = median_time(budget_s / 5, [&] { c.points(k, range(lane)); }); });
+            all, [&](int lane) { times[lane] = median_time(budget_s / 5, [&] { c.points(k, range(lane), lane); }); });
         const Box box = c.box_of(k, range(0));
         const auto points = static_cast<double>(BoundedLoops{box, c.loops.bounds}.points());
         sample = {points / static_cast<double>(std::max<std::int64_t>(box.extent(box.dims() - 1), 1)), points,

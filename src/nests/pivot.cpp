@@ -5,6 +5,7 @@
 
 #include "core/clock.hpp"
 #include "data/memory.hpp"
+#include "execute/computers/reduced_rows.hpp"
 #include "execute/lanes/lanes.hpp"
 #include "tilewave/engine/limits.hpp"
 #include "tilewave/engine/task.hpp"
@@ -25,14 +26,17 @@ struct PivotTasks::Calls {
     std::vector<Place> places;
     std::vector<int> kept_number;  // by matrix, its place among those with kept rows
     Kernel kernel;
+    ReducedRows rows;
+    int lanes = 1;
     std::vector<LoopMemory> operands;
     Explain explain;
 
-    void row(char* const* pointers, const std::int64_t* step, std::int64_t points, const Index& index) const {
-        const std::int64_t along[] = {0, 0, 1};
-        const std::int64_t code = kernel.row(pointers, step, points, index.begin(), along, kernel.env);
+    void row(int lane, char* const* pointers, const std::int64_t* step, std::int64_t points, const Index& index) {
+        const std::int64_t code = rows.compute(lane, pointers, step, points, index, {0, 0, 1});
         if (code != 0) fail(code, index);
     }
+    // Whether it takes several rows at once: none of them is to be reduced before the next.
+    bool several() const { return kernel.rows && kernel.reductions.empty(); }
     [[noreturn]] void fail(std::int64_t code, Index index) const {
         index[2] += code / error_sites;
         throw KernelError(explain({code % error_sites, index}));
@@ -81,9 +85,10 @@ void copy_items(std::byte* to, std::int64_t to_stride, const std::byte* from, st
 class PivotCall {
 public:
     using Calls = PivotTasks::Calls;
-    PivotCall(const Calls& calls, const PivotProblem& problem, const TaskCall& call)
+    PivotCall(Calls& calls, const PivotProblem& problem, const TaskCall& call)
         : c_(calls),
           p_(problem),
+          lane_(call.lane),
           rows_{call.writes[0].box.lo[0], call.writes[0].box.hi[0]},
           places_(calls.places.size()) {
         const std::size_t matrices = p_.matrices.size();
@@ -193,14 +198,14 @@ private:
         const auto [lo, hi] = p_.clipped({k, i, 0}, columns.lo, columns.hi);
         if (lo >= hi) return;
         point_at(k, i, lo, after_column);
-        c_.row(pointers_.data(), step_.data(), hi - lo, {k, i, lo});
+        c_.row(lane_, pointers_.data(), step_.data(), hi - lo, {k, i, lo});
     }
 
     // Rows on one side of row k, or row k, within some columns that are all on one side of column k.
     void all_rows(std::int64_t k, const Range& rows, const Range& columns, bool after_column) {
         const Box box = intersect({{k, rows.lo, columns.lo}, {k + 1, rows.hi, columns.hi}}, p_.space);
         if (p_.none_in(box)) return;
-        if (c_.kernel.rows && p_.all_in(box)) return several(box, {0, 1, 0}, down_, after_column);
+        if (c_.several() && p_.all_in(box)) return several(box, {0, 1, 0}, down_, after_column);
         for (std::int64_t i = rows.lo; i < rows.hi; ++i) points(k, i, columns, after_column);
     }
 
@@ -271,7 +276,7 @@ private:
     void all_steps(const Range& steps, const Range& rows, const Range& strip, bool after) {
         const Box box = intersect({{steps.lo, rows.lo, strip.lo}, {steps.hi, rows.hi, strip.hi}}, p_.space);
         if (p_.none_in(box)) return;
-        const bool together = c_.kernel.rows && p_.all_in(box);
+        const bool together = c_.several() && p_.all_in(box);
         Box row = box;
         for (std::int64_t i = box.lo[1]; i < box.hi[1]; ++i) {
             row.lo[1] = i, row.hi[1] = i + 1;
@@ -282,8 +287,9 @@ private:
         }
     }
 
-    const Calls& c_;
+    Calls& c_;
     const PivotProblem& p_;
+    int lane_;
     Range rows_, block_;
     std::size_t places_;
     std::vector<RegionView> matrices_, kept_;
@@ -296,7 +302,7 @@ private:
 }  // namespace
 
 PivotTasks::PivotTasks(const SweepProblem& problem, const Plan& plan)
-    : calls_(new Calls{PivotProblem(problem), plan.tile[2], {}, 1, {}, {}, {}, {}, {}}) {
+    : calls_(new Calls{PivotProblem(problem), plan.tile[2], {}, 1, {}, {}, {}, {}, plan.lanes(), {}, {}}) {
     const std::vector<PivotProblem::Matrix>& matrices = calls_->problem.matrices;
     calls_->blocks = pivot_blocks(calls_->problem, plan);
     calls_->versions = calls_->problem.changes_row() ? 2 : 1;
@@ -313,8 +319,13 @@ PivotTasks::PivotTasks(const SweepProblem& problem, const Plan& plan)
 void PivotTasks::set(const Kernel& kernel, std::vector<LoopMemory> places, std::span<const Binding> /*moving*/,
                      Explain explain) {
     calls_->kernel = kernel;
+    calls_->rows.begin(calls_->kernel, calls_->places.size(), static_cast<std::size_t>(calls_->lanes));
     calls_->operands = std::move(places);
     calls_->explain = std::move(explain);
+}
+
+std::vector<Reduced> PivotTasks::reduced() const {
+    return calls_->rows.all();
 }
 
 std::vector<TaskFunction> PivotTasks::functions() {
@@ -395,6 +406,7 @@ std::vector<RateSample> PivotTasks::sample(const Schedule& schedule, const std::
         std::vector<double> times(static_cast<std::size_t>(lanes), -1);
         context.lanes().run(lanes, [&](int lane) {
             PivotTrial trial(schedule, *task, of_arrays);
+            trial.call.lane = lane;
             times[lane] = median_time(seconds, [&] {
                 PivotCall call(*calls_, part, trial.call);
                 task->operation == pivot_panel ? call.panel() : call.update();

@@ -13,6 +13,8 @@ public:
     PivotTasks(const SweepProblem& problem, const Plan& plan);
     void set(const Kernel& kernel, std::vector<LoopMemory> places, std::span<const Binding> moving,
              Explain explain) override;
+    void begin_steps(std::int64_t /*first*/, std::int64_t /*done*/, std::int64_t /*steps*/) override {}
+    std::vector<Reduced> reduced() const override;
     std::vector<TaskFunction> functions() override;
     std::vector<std::int64_t> row_steps(std::vector<std::int64_t> plain) const override;
     std::vector<RateSample> sample(const Schedule& schedule, const std::vector<std::vector<std::byte>>& values,

@@ -8,13 +8,16 @@
 
 namespace tilewave {
 
-LoopMemory memory_of(const SweepProblem& problem, const Access& place, const Binding& memory, const Index& first) {
+LoopMemory memory_of(const SweepProblem& problem, const Access& place, const Binding& memory, const Index& first,
+                     bool mirrored) {
     LoopMemory found{memory.data, Index::filled(problem.dims(), 0)};
-    const Index& axes = problem.arrays[place.array].axes;
-    for (int d = 0; d < axes.n; ++d) {
-        const int k = static_cast<int>(axes[d]);
-        found.stride_bytes[k] += memory.stride_bytes[d];
-        found.data += memory.stride_bytes[d] * (place.offset[k] - first[d]);
+    const NestArray& array = problem.arrays[place.array];
+    for (int d = 0; d < array.axes.n; ++d) {
+        const int k = static_cast<int>(array.axes[d]);
+        const bool back = mirrored && k == 0;
+        found.stride_bytes[k] += back ? -memory.stride_bytes[d] : memory.stride_bytes[d];
+        found.data +=
+            memory.stride_bytes[d] * ((back ? array.shape[d] - 1 - place.offset[k] : place.offset[k]) - first[d]);
     }
     return found;
 }

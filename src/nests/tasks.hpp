@@ -18,9 +18,13 @@ namespace tilewave {
 struct LoopMemory {
     std::byte* data = nullptr;
     Index stride_bytes = {};
+    int buffers = 1;  ///< of time steps: that of the last step of a run, then of each step before
+    std::int64_t buffer_bytes = 0;
 };
-/// The same of a place, in an array whose element `first` is at `memory`.
-LoopMemory memory_of(const SweepProblem& problem, const Access& place, const Binding& memory, const Index& first);
+/// The same of a place, in an array whose element `first` is at `memory`. `mirrored`: its first dimension is time, of
+/// which loop index 0 takes the last element.
+LoopMemory memory_of(const SweepProblem& problem, const Access& place, const Binding& memory, const Index& first,
+                     bool mirrored = false);
 
 class NestTasks {
 public:
@@ -30,6 +34,10 @@ public:
     /// arrays' memory. `moving`: of the schedule's arrays that are none of the problem's.
     virtual void set(const Kernel& kernel, std::vector<LoopMemory> places, std::span<const Binding> moving,
                      Explain explain) = 0;
+    /// The schedule's first time step is `first`, and `done` of the run's `steps` have been made.
+    virtual void begin_steps(std::int64_t first, std::int64_t done, std::int64_t steps) = 0;
+    /// What the kernel's values have been reduced to since then, on this rank.
+    virtual std::vector<Reduced> reduced() const = 0;
     /// By TaskWork::operation.
     virtual std::vector<TaskFunction> functions() = 0;
     /// Bytes from a row's point to the next, by access; `plain`: where the memory of the arrays says so.

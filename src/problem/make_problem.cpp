@@ -32,7 +32,8 @@ public:
         p.paths_off = nest_.paths_off;
         p.pivots = nest_.pivots;
         p.gathers = nest_.gathers;
-        const std::vector<int> buffers = time_buffers(p);
+        std::vector<int> history(nest_.arrays.size());
+        const std::vector<int> buffers = time_buffers(p, history);
         for (std::size_t a = 0; a < nest_.arrays.size(); ++a) {
             const LoopNest::Array& given = nest_.arrays[a];
             NestArray& n = p.arrays.emplace_back();
@@ -41,6 +42,7 @@ public:
             n.shape = given.shape;
             n.axes = given.axes;
             n.time_buffers = buffers[a];
+            n.history = history[a];
             n.window = given.window && !scaled_ && !cut_;
             n.aligned = !given.whole && (of_points_ || cut_);
             if (given.field_shape.n > 0)
@@ -78,9 +80,9 @@ private:
         if (offset[0] < 0 || place.along) return {offset, static_cast<int>(2 - offset[0])};
         return {offset, ahead || zero_in_space(offset) ? 1 : 2};
     }
-    // By array; with them the accesses of the problem.
-    std::vector<int> time_buffers(SweepProblem& p) const {
-        std::vector<int> buffers(nest_.arrays.size()), history(nest_.arrays.size());
+    // By array, and its `history`; with them the accesses of the problem.
+    std::vector<int> time_buffers(SweepProblem& p, std::vector<int>& history) const {
+        std::vector<int> buffers(nest_.arrays.size());
         for (std::size_t a = 0; a < buffers.size(); ++a)
             if (written_[a] && nest_.arrays[a].in_time) buffers[a] = 1, history[a] = nest_.arrays[a].history;
         for (const LoopNest::Place& place : nest_.places) {

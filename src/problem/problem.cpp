@@ -37,13 +37,14 @@ SweepProblem SweepProblem::with_steps(std::int64_t steps) const {
     return other;
 }
 
-// What of earlier steps is read is kept apart from the arrays.
+// What of earlier steps is read is kept apart from the arrays, but for what a run finds and leaves there.
 SweepProblem SweepProblem::gathered() const {
     SweepProblem other = *this;
     other.sequential = false;
     other.cuts.clear();
     for (NestArray& a : other.arrays) {
-        a.time_buffers = std::min(a.time_buffers, 1);
+        if (a.history == 0) a.time_buffers = std::min(a.time_buffers, 1);
+        a.window = false;
         a.cuts.clear();
     }
     return other;

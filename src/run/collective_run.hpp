@@ -86,6 +86,8 @@ public:
     /// @throws the error of the lowest rank that failed in the first block in which any did, on every rank
     RunEnding end(const std::function<std::string(const Failure&)>& explain);
 
+    /// What the tasks of the run have reduced on this rank.
+    void of_tasks(std::vector<Reduced> reduced) { outcome_.reduced = std::move(reduced); }
     /// What the kernels' points are reduced to, of all ranks; after end(). Collective.
     std::vector<Reduced> reduced();
     const Notes& notes() const { return notes_; }       ///< where recorded without events

@@ -28,6 +28,7 @@ struct NestArray {
     int time_buffers = 0;
     /// Time buffers that have values before the first step.
     int given_time_buffers() const { return time_buffers > 1 ? time_buffers - 1 : 1; }
+    int history = 0;  ///< earlier time steps that a run leaves, beside the last one
     /// The array is not read after the run: a rolling window of it is enough (WindowShape).
     bool window = false;
     LeastHalo least_halo = {};  ///< in the array's dimensions; of a part: the field's

@@ -187,30 +187,19 @@ NestComputer::NestComputer(const Schedule& schedule, std::span<const Kernel> ker
             throw ConfigError("execute: a nest is computed by kernel " + std::to_string(work->kernel) +
                               "; no such kernel was given, of " + std::to_string(kernels.size()));
         if (!given) continue;
-        nests_[w] = {work, &kernels[k], {}, {}, {}};
-        if (const std::size_t n = work->places.size() + kernels[k].values.size() + kernels[k].tables.size() +
-                                  static_cast<std::size_t>(kernels[k].bests());
-            n > max_places)
-            throw ConfigError("execute: a kernel has " + std::to_string(n) +
-                              " places, row values, tables and bests; at most " + std::to_string(max_places) +
-                              " are allowed");
-        if (!kernels[k].values.empty())
-            for (std::size_t l = 0; l < s_.lanes.size(); ++l)
-                nests_[w].row_values.push_back(aligned_memory(value_room(kernels[k].values.size())));
-        nests_[w].bests.resize(s_.lanes.size(),
-                               std::vector<std::int64_t>(static_cast<std::size_t>(kernels[k].bests()) * best_room));
+        nests_[w].work = work;
+        nests_[w].begin(kernels[k], work->places.size(), s_.lanes.size());
     }
-    restart();
 }
 
 void NestComputer::restart() {
-    for (Nest& nest : nests_) {
-        nest.reduced.clear();
-        if (!nest.kernel) continue;
-        for (const PointReduction& r : nest.kernel->reductions)
-            nest.reduced.emplace_back(s_.lanes.size(), LaneReduced{Reduced(r)});
-        for (int l = 0; l < static_cast<int>(s_.lanes.size()); ++l) nest.begin_bests(l, 0, false);
-    }
+    for (Nest& nest : nests_) nest.restart();
+}
+
+std::vector<Reduced> NestComputer::reduced() const {
+    std::vector<Reduced> all;
+    for (const Nest& nest : nests_) std::ranges::move(nest.all(), std::back_inserter(all));
+    return all;
 }
 
 void NestComputer::compute(Run& run, int lane, const Tile& tile) {
@@ -331,10 +320,10 @@ bool NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest, c
             ptr[p] = reinterpret_cast<char*>(place_at(
                 memory, work.places[p], s_.arrays[work.places[p].array].whole ? batch.first - origin : batch.first));
         for (int i = 0; rows_apart && i < batch.count; ++i) nest.begin_bests(l, i, true);
-        const RowValues room =
+        const ReducedRows::RowValues room =
             !kernel.values.empty()
-                ? place_values(nest, l, {batch.spans, static_cast<std::size_t>(batch.count)}, ptr, step, next)
-                : RowValues{};
+                ? nest.place_values(l, {batch.spans, static_cast<std::size_t>(batch.count)}, ptr, step, next)
+                : ReducedRows::RowValues{};
         const Index x = kernel.uses_index || reduces ? loop_index(batch.first, 0) : batch.first;
         const std::int64_t code =
             kernel.rows && !rows_apart
@@ -352,15 +341,14 @@ bool NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest, c
             return false;
         }
         if (reduces)
-            reduce(nest, l,
-                   {ptr,
-                    step,
-                    next,
-                    {batch.spans, static_cast<std::size_t>(batch.count)},
-                    room,
-                    x,
-                    rows.direction(),
-                    rows.turn()});
+            nest.reduce(l, {ptr,
+                            step,
+                            next,
+                            {batch.spans, static_cast<std::size_t>(batch.count)},
+                            room,
+                            x,
+                            rows.direction(),
+                            rows.turn()});
         left -= batch.points;
         if (left <= 0 && !run.pace(l, 0, begin)) return false;
     }

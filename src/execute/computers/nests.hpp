@@ -4,10 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "data/memory.hpp"
 #include "data/rows.hpp"
 #include "execute/computer.hpp"
-#include "execute/tuning.hpp"
+#include "execute/computers/reduced_rows.hpp"
 #include "schedule/tile_rows.hpp"
 #include "tilewave/engine/fast_paths.hpp"
 
@@ -30,43 +29,9 @@ public:
     void restart() override;
 
 private:
-    struct alignas(64) LaneReduced {
-        Reduced value;
-        bool any = false;  // some points have been reduced
-    };
-    // One nest, as its tiles are computed.
-    struct Nest {
+    struct Nest : ReducedRows {  // one nest, as its tiles are computed
         const NestWork* work = nullptr;
-        const Kernel* kernel = nullptr;
-        std::vector<std::vector<LaneReduced>> reduced;         // by reduction, lane
-        std::vector<std::shared_ptr<std::byte[]>> row_values;  // by lane
-        // By lane: best after best, of all rows, or of each row of a batch.
-        std::vector<std::vector<std::int64_t>> bests;
-        std::byte* row_value(int lane, std::size_t k) const { return row_values[lane].get() + value_room(k); }
-        std::int64_t* best(int lane, int k) { return bests[lane].data() + static_cast<std::size_t>(k) * best_room; }
-        void place_bests(const Kernel& kernel, int lane, bool reduces, char** to);
-        void begin_bests(int lane, int row, bool of_rows);
-        Reduced found(const LaneReduced& of, int lane) const;
     };
-    // One more: where a best goes that nobody looks at.
-    static constexpr std::size_t best_room = tuning::most_rows_of_a_call + 1;
-    // The points from `lo` to `lo` + `width` of each row: values of row after row follow each other.
-    struct RowValues {
-        std::int64_t lo = 0, width = 0;
-    };
-    // Rows that a kernel has computed; ptr and index are those of point 0 of row 0, as a RowsFunction is given them.
-    struct Computed {
-        char* const* ptr;
-        const std::int64_t *step, *next;
-        std::span<const Span> spans;
-        RowValues values;
-        const Index &index, &direction, &turn;
-    };
-    // Bytes of the memory of some row values, each a cache line further than the rows before it: not all at the same
-    // place of their pages.
-    static std::int64_t value_room(std::size_t values) {
-        return static_cast<std::int64_t>(values) * (tuning::most_row_values * 8 + cache_line_bytes);
-    }
     struct alignas(64) LaneLayers {
         LayerRows rows[2];  // of a tile's layers, the most together and the rest; reused from tile to tile
     };
@@ -75,9 +40,6 @@ private:
     // `kernel`: that of the nest, or its unreduced one; `reduces`: values are reduced, too. False where computing ends.
     bool compute_rows(Run& run, int lane, const Tile& tile, Nest& nest, const Kernel& kernel, bool reduces);
     void compute_in_window(Run& run, int lane, const Tile& tile, Nest& nest, const Kernel& kernel, bool reduces);
-    static RowValues place_values(const Nest& nest, int lane, std::span<const Span> spans, char** ptr,
-                                  const std::int64_t* step, std::int64_t* next);
-    static void reduce(Nest& nest, int lane, const Computed& rows);
     void carry_time_buffers(const ArrayMemory& memory, const NestWork& nest, const Tile& tile) const;
     std::intptr_t place_at(const ArrayMemory& memory, const Access& place, const Index& point) const;
     std::int64_t rows_of_layer(const ArrayMemory& memory, const NestWork& work, const Kernel& kernel,

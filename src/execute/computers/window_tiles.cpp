@@ -287,7 +287,7 @@ private:
         }
         if (reduces_) {
             const Span row{0, 0, hi - lo};
-            reduce(nest_, lane_, {ptr_, step_, step_, {&row, 1}, {0, row.points}, point(lo), direction_, direction_});
+            nest_.reduce(lane_, {ptr_, step_, step_, {&row, 1}, {0, row.points}, point(lo), direction_, direction_});
         }
         return (run_.points_to_poll(lane_) -= hi - lo) > 0 || run_.pace(lane_, 0, begin_);
     }

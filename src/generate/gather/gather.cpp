@@ -65,21 +65,22 @@ private:
     }
 
     void step(std::int64_t k) {
-        if (p_.travels()) receive_all(k);
+        const bool travels = p_.travels() && (k + 1 < p_.steps || gather_repetitions(p_) > 1);
+        if (travels) receive_all(k);
         for (std::int64_t c = 0; c < chunks_; ++c) {
             const GatherRange chunk = chunk_of(p_, plan_, rank_, ranks_, c);
             std::vector<std::int32_t> done(plan_.lanes, 0);
             for (int lane = plan_.lanes - 1; lane >= 0; --lane) {
                 task(lane, k, part_of_lane(chunk, plan_.lanes, lane));
-                if (lane > 0 && p_.travels()) done[lane] = list_.signal(lane);
+                if (lane > 0 && travels) done[lane] = list_.signal(lane);
             }
-            if (!p_.travels()) continue;
+            if (!travels) continue;
             for (int lane = 1; lane < plan_.lanes; ++lane) list_.add(0, Op::await, lane, done[lane]);
             send(k, c, 0);
             for (std::int64_t earlier = 0; earlier < c; ++earlier)
                 if (next_[earlier] + 1 < rounds_[earlier].size()) go_on(k, earlier);
         }
-        if (!p_.travels()) return;
+        if (!travels) return;
         for (std::int64_t c = 0; c < chunks_; ++c)
             while (go_on(k, c)) {
             }
@@ -213,6 +214,7 @@ GatherProblem::GatherProblem(const SweepProblem& problem, const Plan& plan)
             m.depth = std::max(m.depth, static_cast<int>(std::abs(written[time] - p.offset[time])));
         }
         if (!m.travels && !problem.lacks(a, time)) m.depth = 0;
+        if (array.time_buffers > 1) m.depth = std::max(m.depth, 1);
         m.travels = m.travels && aside;
         matrices.push_back(m);
     }

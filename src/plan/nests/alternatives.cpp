@@ -103,7 +103,7 @@ private:
 // Steps that are gathered by all ranks and lanes; none where the nest or the request is none for it.
 std::vector<Alternative> gathered(const SweepProblem& problem, int ranks, const PlanRequest& request,
                                   const Machine& machine) {
-    if (problem.gathers < 0 || problem.once || (ranks == 1 && request.threads == 1)) return {};
+    if (problem.gathers < 0 || (ranks == 1 && request.threads == 1)) return {};
     try {
         const SweepProblem steps = problem.gathered();
         return {{steps, request, make_plan(steps, ranks, request, machine)}};

@@ -287,7 +287,7 @@ Candidate evaluate(const SweepProblem& problem, const Plan& plan, const Machine&
 }
 
 double border_s(const SweepProblem& problem, const Plan& plan, const Machine& machine, const KernelRate& rate) {
-    if (problem.sequential || (plan.ranks() == 1 && plan.lanes() == 1)) return 0;
+    if (problem.sequential || has_tasks(plan) || (plan.ranks() == 1 && plan.lanes() == 1)) return 0;
     SweepProblem p = problem;
     const std::int64_t together = std::max<std::int64_t>(plan.temporal_block, plan.tile[0]);
     const std::int64_t steps =

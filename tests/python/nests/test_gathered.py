@@ -44,6 +44,35 @@ def test_elements_that_a_step_does_not_write(ranks):
     assert np.array_equal(results_of(ranks, 1, body)[0], V)
 
 
+@pytest.mark.parametrize("ranks,lanes", [(1, 2), (2, 2), (3, 1)])
+def test_what_is_asked_for_between_steps(ranks, lanes):
+    """Earlier steps of elements that no point writes, sources, receivers, a number of all steps."""
+    older = tw.nest_from(
+        "def older(V, T, t, s):\n    d = max(V[t-1, q] + T[q, s] for q in range(len(T)))\n    V[t+1, s] = d - V[t, s]"
+    )
+    T, all_times = np.random.default_rng(ranks).random((9, 9)), [np.arange(9.0), np.arange(9.0) ** 2]
+    values, best = np.arange(10.0).reshape(5, 2), []
+    for t in range(5):
+        before, now, new = all_times[-2], all_times[-1], all_times[-1].copy()
+        d = (before[:, None] + T).max(axis=0)
+        best.append(d[1:7].max())
+        new[1:7] = (d - now)[1:7]
+        new[[0, 3]] += values[t]
+        all_times.append(new)
+
+    def body(context):
+        V = tw.field(all_times[1], history=[all_times[0]], context=context)
+        given = {"V": V, "T": T, "steps": 5, "over": {"s": (1, 7)}, "plan": {"generator": "gather"}}
+        points = {"inject": {"V": ([(0,), (3,)], values)}, "record": {"V": [(8,), (3,)]}}
+        report = tw.run(older, **given, **points, reduce={"best": tw.max("d")}, context=context)
+        assert report.plan.generator == "gather" and report.results["best"] == max(best)
+        assert np.array_equal(report.recorded["V"], np.array(all_times[2:])[:, [8, 3]])
+        return V.gather(), V.buffer(-1).gather()
+
+    last, before = results_of(ranks, lanes, body)[0]
+    assert np.array_equal(last, all_times[-1]) and np.array_equal(before[1:7], all_times[-2][1:7])
+
+
 def test_schedules_in_rounds(seed):
     """Any number of ranks to send to at once: what each step reads is there."""
     rng = random.Random(f"rounds {seed}")

@@ -50,6 +50,26 @@ def test_old_and_new_rows_differ():
     assert np.array_equal(D, expected)
 
 
+@pytest.mark.parametrize("ranks,lanes", [(1, 2), (3, 1)])
+def test_values_are_reduced_at_each_visit(ranks, lanes):
+    start = np.random.default_rng(ranks).integers(-2, 40, (20, 20)).astype("f8")
+    D, seen = start.copy(), np.empty((20, 20, 20))
+    for k, i, j in np.ndindex(seen.shape):
+        seen[k, i, j] = D[i, k] + D[k, j]
+        D[i, j] = min(D[i, j], seen[k, i, j])
+    wanted = {"sum": tw.sum("d"), "least": tw.min("d"), "where": tw.argmin("d")}
+    with_local = tw.nest_from("def paths(D, k, i, j):\n    d = D[i, k] + D[k, j]\n    D[i, j] = min(D[i, j], d)")
+
+    def body(context):
+        field = tw.field(start, context=context)
+        report = tw.run(with_local, D=field, reduce=wanted, context=context)
+        return field.gather(), report.results
+
+    found, results = results_of(ranks, lanes, body)[0]
+    assert np.array_equal(found, D) and results["sum"] == seen.sum() and results["least"] == seen.min()
+    assert results["where"] == np.unravel_index(seen.argmin(), seen.shape)
+
+
 def test_rows_that_bounds_leave_alone_are_kept_once():
     call = {"over": {"i": ("k+1", 64), "j": ("k+1", 64)}}
     kept = [tw.run(paths, D=np.ones((64, 64)), **more).buffer_bytes for more in ({}, call)]
@@ -108,7 +128,7 @@ def test_what_a_pivot_is_not_run_with():
     def refused(text, **given):
         refused_on_all(2, lambda c: tw.run(paths, D=tw.field((5, 5), "f8", context=c), context=c, **given), text)
 
-    refused("reduce= was given", reduce={"x": tw.max("D")})
+    refused("lacks index 'k'", reduce={"x": tw.max("D")})
     refused("periodic= was given", periodic=("i",))
     refused("steps= was given", steps=0)
     refused("lookahead 2 was given for a nest with a pivot", plan={"lookahead": 2})

@@ -222,7 +222,6 @@ def test_lanes_record_what_is_there_between_time_steps(ranks, threads, seed):
         ({"record": {"u": [(1, 8)]}}, r"point \(1, 8\) is outside"),
         ({"record": {"u": [(1.5, 2)]}}, "no integers"),
         ({"record": [(1, 2)]}, "a dict from names"),
-        ({"over": {"i": ("t+1", 7)}, "record": {"u": [(1, 2)]}}, "depend on time"),
         ({"record": {"u": [(1, 2)]}, "steps": None}, "steps: given None"),
     ],
 )

@@ -139,7 +139,7 @@ def test_what_is_refused():
         ((magnetic,), {"steps": -1}, "allowed for several nests, and with inject= or record=: an integer >= 0"),
         ((magnetic,), {"wrong": 3}, "has an argument 'wrong'"),
         ((magnetic,), {"over": [None, None]}, "list of another length"),
-        ((magnetic,), {"over": {"i": (0, "8-t")}}, "depend on time"),
+        ((magnetic,), {"over": {"i": (0, "80-t")}}, "outside the points"),
         ((magnetic,), {"reduce": [None, None]}, "a list of 2 for 1 nests"),
         ((), {}, "allowed: one nest or more"),
     ]:
@@ -269,3 +269,23 @@ def test_bodies_of_one_schedule_know_the_time(ranks, threads, back, monkeypatch)
             assert context.rank or np.array_equal(L[0 if back else -1], u[:, -1, -1])
 
     results_of(ranks, threads, body)
+
+
+def test_bounds_with_time_are_conditions():
+    """Other bounds beside them stay bounds; only points that are inside count."""
+    grow = tw.nest_from("def grow(u, t, i, j):\n    d = u[t, i, j] + 1.0\n    u[t+1, i, j] = d")
+    over, expected, total = {"i": ((1, "t"), (8, "9-t")), "j": ("i-t", [9, "i+2"])}, np.zeros((9, 9)), 0.0
+    for t in range(4):
+        total = 0.0
+        for i in range(max(1, t), min(8, 9 - t)):
+            for j in range(i - t, min(9, i + 2)):
+                expected[i, j] += 1.0
+                total += expected[i, j]
+
+    def body(context):
+        u = tw.field((9, 9), "f8", init=0.0, context=context)
+        report = tw.run((grow,), u=u, steps=4, over=over, reduce={"total": tw.sum("d")}, context=context)
+        assert report.results["total"] == total
+        return u.gather()
+
+    assert np.array_equal(results_of(2, 1, body)[0], expected)

@@ -204,6 +204,7 @@ GATHERED_IN_TIME = Body(
     tables="T",
     stride="s",
     periodic=("s", 9),
+    lanes={"grid": (1, 1)},
     scalars={"n": 9},
 )
 PIVOT = Body(

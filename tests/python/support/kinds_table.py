@@ -120,14 +120,14 @@ C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -
         "example": "`V[t, s] = max(V[t-1, q] + T[q, s] for q in range(n))`",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     y     -D       y       y      oR   oR      oR     oR     oR     oR    y    oR       oR
-bind      y     y     y     -D       y       y      oR   oR      oR     oR     oR     x     y    oR       oR
-chain     aP    aP    aP    -D       aP      aP     oR   oR      oR     aP     oR     oR    y    oR       oR
-several   oR    oR    oR    -D       oR      -F     oR   oR      oR     oR     oR     oR    y    oR       oR
-plan      y     y     y     -D       y       y      oR   oR      oR     x      oR     x     y    oR       oR
+run       y     y     y     -D       y       y      y    y       y      y      y      aU    y    y        y
+bind      y     y     y     -D       y       y      y    y       y      y      y      x     y    y        y
+chain     aP    aP    aP    -D       aP      aP     aP   aP      aP     aP     aP     aP    y    aP       aP
+several   aU    aU    aU    -D       aU      aU     aU   aU      aU     aU     aU     aU    y    aU       aU
+plan      y     y     y     -D       y       y      y    y       y      x      y      x     y    y        y
 schedule  y     y     y     -D       y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     -D       y       y      y    y       y      x      y      x     x    y        y
-dry run   y     y     y     -D       y       y      oR   oR      oR     oR     oR     oR    x    oR       oR
+dry run   y     y     y     -D       y       y      y    y       y      y      y      aU    x    y        y
 C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
 """,
     },
@@ -136,14 +136,14 @@ C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -
         "example": "`D[i, j] = min(D[i, j], D[i, k] + D[k, j])`",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     .     .        y       y      .    .       -H     .      .      .     y    -H       .
-bind      y     y     .     .        y       y      .    .       -H     .      .      x     y    -H       .
-chain     aP    aP    .     .        aP      aP     .    .       -H     aP     .      -H    y    -H       .
+run       y     y     .     .        y       y      .    .       y      .      .      .     y    y        .
+bind      y     y     .     .        y       y      .    .       y      .      .      x     y    y        .
+chain     aP    aP    .     .        aP      aP     .    .       aP     aP     .      aP    y    aP       .
 several   .     .     .     .        .       .      .    .       .      .      .      .     .    .        .
-plan      y     y     .     .        y       y      .    .       -H     x      .      x     y    -H       .
+plan      y     y     .     .        y       y      .    .       y      x      .      x     y    y        .
 schedule  y     y     .     .        y       y      .    .       x      x      .      x     y    x        x
-measure   y     y     .     .        y       y      .    .       -H     x      .      x     x    -H       .
-dry run   y     y     .     .        y       y      .    .       -H     .      .      .     x    -H       .
+measure   y     y     .     .        y       y      .    .       y      x      .      x     x    y        .
+dry run   y     y     .     .        y       y      .    .       y      .      .      .     x    y        .
 C++       -V    -V    .     .        -V      -V     .    .       -V     .      .      -V    -V   -V       .
 """,
     },
@@ -201,18 +201,6 @@ REASONS = {
         "Parts of fields have no halo around a periodic loop.",
         "a NumPy array for what is only read, or the nest without `periodic=` and another one for the border",
     ),
-    "F": (
-        "-",
-        "bounds of nest .* depend on time",
-        "Each time step of several nests is the same run.",
-        "bounds without time, and a condition in the body",
-    ),
-    "H": (
-        "-",
-        "was given, and nest .* reads row",
-        "The tasks of a pivot have no place for it.",
-        "`tw.sum(D)`, `tw.max(D)` after the run",
-    ),
     "M": (
         "-",
         "given BoundSteps",
@@ -231,13 +219,6 @@ REASONS = {
         "The C++ front has `over` and bounds, `reverse` in space, `steps` also of chains, earlier steps, `periodic`, "
         "sources and receivers, `every(...)` and `reducing(...)`; bodies look values up in what they capture.",
         "the nest in Python",
-    ),
-    "R": (
-        "o",
-        r"V\[",
-        "What is read along an axis has no constant distance. Each step is gathered where that is worth it, and "
-        "nothing is asked for between its points or its steps.",
-        "the nest without `reduce=`, `inject=`, rolling windows and other nests in its time step",
     ),
     "P": (
         "a",

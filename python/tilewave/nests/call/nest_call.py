@@ -118,7 +118,7 @@ def given_call(call, loops, arguments, plan_loops=0, halos=None):
     nest, context, reduce = call.nests, call.context, call.reduce
     arrays, scalars = split_arguments(nest, arguments)
     if nest.pivot:
-        check_pivot(nest, arrays, loops, reduce)
+        check_pivot(nest, arrays, loops)
     nest = without_time(nest, loops, arrays)
     arrays = fields_for_scratch(nest, arrays, context, loops.steps)
     check_arrays(nest, arrays, context)

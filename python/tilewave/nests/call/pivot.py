@@ -8,19 +8,19 @@ from tilewave.nest.periodic import read_periodic
 POINT, ROW, COLUMN, CORNER, OPERAND = range(5)
 
 
-def check_pivot(nest, arrays, loops, reduce):
+def check_pivot(nest, arrays, loops):
     """Refuse what a nest with a pivot cannot be run with.
 
     Raises
     ------
     ConfigError
     """
-    given = {"reduce": reduce, "steps": loops.steps, "periodic": loops.periodic or None}
+    given = {"steps": loops.steps, "periodic": loops.periodic or None}
     read_periodic(nest, loops.periodic, False)
     if wrong := next((name for name, value in given.items() if value is not None), None):
         raise ConfigError(
             f"{wrong}= was given, and nest {nest.name!r} reads row {nest.pivot} and column {nest.pivot} of what it "
-            "writes; allowed with such a pivot: over=, reverse=, plan=, planning=, fastmath="
+            "writes; allowed with such a pivot: over=, reverse=, reduce=, plan=, planning=, fastmath="
         )
     if windows := [n for n, value in arrays.items() if isinstance(value, Field) and value.keep == "window"]:
         raise ConfigError(f"array {windows[0]!r} keeps a rolling window only; allowed with a pivot: keep='all'")

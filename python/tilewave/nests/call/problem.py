@@ -100,7 +100,7 @@ def make_problem(nest, arrays, loops, *, halos=None, reduced=None, off=0):
         downwards=list(downwards),
         periodic=tuple(int(name in periodic) for name in nest.indices) if periodic else (),
         pivots=reads_of(nest),
-        gathers=steps_to_gather(nest, arrays, loops, in_time, bounds, downwards),
+        gathers=steps_to_gather(nest, loops, bounds, downwards),
         paths_off=off,
     )
     _add_arrays(states, nest, spread, arrays, shapes, in_time, again)

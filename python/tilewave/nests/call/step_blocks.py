@@ -43,7 +43,6 @@ def block_of(nest, arrays, loops, plan, choices):
     uneven = any(coefficients[0] for coefficients, _ in bounds.constraints)
     recorded = [name for name in nest.written if name not in in_time]
     if loops.stepwise:
-        _check_even(nest, bounds)
         if recorded and steps > 1:
             raise ConfigError(
                 f"inject= or record=: nest {nest.name!r} writes array {recorded[0]!r}, which has time as a dimension; "
@@ -66,15 +65,6 @@ def block_of(nest, arrays, loops, plan, choices):
     for wanted in (tile[0] if isinstance(tile, tuple) and tile else 0, together):
         block = max(block, wanted if isinstance(wanted, int) else 0)
     return block if steps > block else None
-
-
-def _check_even(nest, bounds):
-    """Refuse bounds that depend on time where each time step is run by itself."""
-    if any(coefficients[0] for pair in bounds.ranges for side in pair for coefficients, *_ in side):
-        raise ConfigError(
-            f"over: bounds of nest {nest.name!r} depend on time {nest.time!r}; allowed for several nests, and with "
-            f"inject= or record=: bounds without {nest.time!r}"
-        )
 
 
 def _check_steps_by_themselves(nest, place, uneven, recorded):

@@ -145,9 +145,13 @@ def parts_of(nests, context, loops, arguments, reduce):
     """What each nest is given; checked."""
     changed, written = [], {name for nest in nests for name in getattr(nest, "written", ())}
     for (nest, own), reduced in zip(loops_of(nests, loops), reduce, strict=True):
+        own = dataclasses.replace(own, stepwise=True)
+        given = {name: arguments[name] for name in nest.arrays if name in arguments}
+        for name, value in given.items():
+            check_kind(nest, name, value)
         lookups = timeless_reads(nest, own, arguments)
         nest = without_time(nest, own, arguments, written)
-        call = rewritten(GivenCall(nest, own, context, {}, reduce=reduced), OF_LOOPS)
+        call = rewritten(GivenCall(nest, own, context, given, reduce=reduced), OF_LOOPS)
         changed.append((call.nest, call.loops, lookups, reduced))
     if any(nest.backwards != changed[0][0].backwards for nest, *_ in changed):
         raise ConfigError(
@@ -175,8 +179,6 @@ def parts_of(nests, context, loops, arguments, reduce):
         given = {name: value for name, value in arguments.items() if name in nest.arrays or name in nest.scalars}
         if missing := [name for name in nest.arrays if name not in given]:
             raise lacks_array(nest, missing[0])
-        for name in nest.arrays:
-            check_kind(nest, name, given[name])
         for name in nest.tables:
             check_table(nest, name, given[name].shape)
         if nest.rows:
@@ -199,7 +201,7 @@ def parts_of(nests, context, loops, arguments, reduce):
         again = frozenset(name for name in nest.written if name in (written & in_time) - nest.rows.keys())
         check_backwards(nest, given, own, reduced)
         others = frozenset(name for other, *_ in changed if other is not nest for name in other.written)
-        own = dataclasses.replace(own, steps=min(int(loops.steps), 1), again=again, stepwise=True, others=others)
+        own = dataclasses.replace(own, steps=min(int(loops.steps), 1), again=again, others=others)
         parts.append(Part(nest, own, arguments_of, reduced))
         written |= set(nest.written)
     return parts

@@ -166,7 +166,7 @@ def kernel_for(given, made_from):
             shapes=shapes_of_tables(given),
             off=off,
             separate=True,  # the call refuses others
-            in_place=nest.pivot is not None,
+            in_place=nest.pivot is not None and not given.reductions,
             apart=apart,
         )
     return kernel

@@ -17,7 +17,7 @@ from tilewave.nests.call.strided_fields import present_halos
 from tilewave.nests.plan import choosing, earlier_plan
 from tilewave.nests.rewrites.step_rows import StepRows, like_rows, with_rows_of_steps
 from tilewave.nests.run.bound_nest import bind_call
-from tilewave.nests.run.row_parts import RowParts, in_loop_order
+from tilewave.nests.run.row_parts import RowParts
 from tilewave.notices import warn
 from tilewave.plan.fixed import fixed_by
 
@@ -90,7 +90,7 @@ def _prepared_rows(call, loops, arguments):
         yield error
 
     def prepare_part(nest, loops, arguments):
-        return prepare(dataclasses.replace(call, nests=nest, plan=in_loop_order(nest, call.plan)), loops, arguments)
+        return prepare(dataclasses.replace(call, nests=nest), loops, arguments)
 
     return (yield from RowParts(rows, arguments, prepare_part).prepared(0, int(loops.steps), given.scalars))
 

@@ -1,22 +1,28 @@
-"""Strides in the bounds of loops: loops over their points alone, or a condition around the body."""
+"""Strides in the bounds of loops: loops over their points alone, or a condition around the body.
+
+So are bounds with time, where each time step is run by itself: a condition.
+"""
 
 import ast
 import copy
 import dataclasses
 import numbers
+import re
 
 import numpy as np
 
-from tilewave.nest.bounds import changed_over, check_ints, read_strides, text_of_bound
+from tilewave.nest.bounds import changed_over, check_ints, loop_bounds, read_strides, text_of_bound
 from tilewave.nest.box import iteration_box, shapes_of
 from tilewave.nest.changed import INSIDE, ChangedNest, remembered
 from tilewave.nest.parse import parse
+from tilewave.nests.call.problem import box_of_loops
+from tilewave.nests.rewrites.step_rows import like_rows
 
 
 def strided(call):
     """A call with strides in `over` as one without, or None. ``{"i": (1, n, 2)}`` puts ``2 * i + 1`` in place of i;
     where time steps, periodic loops, bounds or reductions need all values of i, it puts ``if (i - 1) % 2 == 0:`` around
-    the body.
+    the body. In single time steps ``{"i": ("t", n)}`` is ``if i >= t:``.
 
     Raises
     ------
@@ -24,10 +30,13 @@ def strided(call):
         For strides that are none.
     """
     nest, loops, arrays, reduce = call.nest, call.loops, call.arrays, call.reduce
-    strides = read_strides(nest.indices, loops.over)
-    if not strides:
+    if not isinstance(loops.over, dict):
         return None
+    strides = read_strides(nest.indices, loops.over)
     over = {**loops.over, **{name: (low, high) for name, (low, high, _) in strides.items()}}
+    over, in_time = _bounds_with_time(call, over) if loops.stepwise else (over, ())
+    if not strides and not in_time:
+        return None
     # A condition where a pivot, or loops inside the body, read all elements along an axis, also those that are skipped.
     whole = loops.steps is not None or loops.periodic or nest.parameters.wholes or nest.pivot or reduce
     whole = whole or call.without("strides") or not all(name in arrays for name in nest.arrays)
@@ -47,11 +56,35 @@ def strided(call):
     conditions = tuple(
         f"({name} - {text_of_bound(nest.indices, name, low)}) % {step} == 0" for name, (low, _, step) in within.items()
     )
-    if not all(isinstance(end, numbers.Integral) for ends in within.values() for end in ends):
+    if in_time or not all(isinstance(end, numbers.Integral) for ends in within.values() for end in ends):
         within = {}
+    conditions += in_time
     key = tuple(affine.items()), conditions, bool(reduce), *within
     changed = remembered(nest, key, lambda: _with_strides(nest, affine, conditions, bool(reduce), tuple(within)))
     return dataclasses.replace(call, nest=changed, loops=dataclasses.replace(loops, over=over, affine=affine))
+
+
+def _bounds_with_time(call, over):
+    """`over` without the bounds that time is in, and these as conditions."""
+    nest, loops, conditions, without = call.nest, call.loops, [], dict(over)
+    indices, in_time = nest.indices, re.compile(rf"\b{nest.indices[0]}\b")
+    if nest.time is None or not all(name in call.arrays for name in nest.arrays):
+        return over, ()
+    for name, pair in over.items():
+        if name not in indices or not isinstance(pair, tuple | list) or len(pair) != 2:  # which is refused later
+            continue
+        sides = [tuple(side) if isinstance(side, tuple | list) else (side,) for side in pair]
+        texts = [[text_of_bound(indices, name, bound) for bound in side] for side in sides]
+        for k, symbol in enumerate((">=", "<")):
+            conditions += [f"{name} {symbol} {text}" for text in texts[k] if in_time.search(text)]
+            sides[k] = tuple(bound for bound, text in zip(sides[k], texts[k]) if not in_time.search(text))
+        without[name] = sides
+    if not conditions:
+        return over, ()
+    box = box_of_loops(nest, like_rows(nest, call.arrays), loops.steps, loops.periodic)
+    ranges = dict(zip(indices, loop_bounds(indices, box, over).box, strict=True))
+    over = {name: tuple((*side, end) for side, end in zip(without[name], ranges[name])) for name in over}
+    return over, tuple(conditions)
 
 
 def _with_strides(nest, affine, conditions, reduced, within):

@@ -11,7 +11,6 @@ from tilewave.nests.call.step_blocks import for_steps
 from tilewave.nests.rewrites.step_rows import like_rows
 from tilewave.nests.run.execute import report_of, run_bound, stored
 from tilewave.nests.run.report import LaneTimes
-from tilewave.plan.plan import Plan
 from tilewave.timeline.parts import Parts
 
 #: What is added up of a lane.
@@ -118,12 +117,6 @@ class RowParts:
             if part.size:
                 one, other = (whole[row], part) if back else (part, whole[row])
                 one[...] = other
-
-
-def in_loop_order(nest, plan):
-    """A plan for the parts of a nest: steps that are gathered would count time from the first of their run."""
-    gathered = nest.parameters.wholes and not isinstance(plan, Plan)
-    return {**(plan or {}), "generator": "sweep"} if gathered else plan
 
 
 def _planned(plan, together, steps):

@@ -16,7 +16,7 @@ def draw_over(c, nest, program, setting):
         lows, highs = [Bound(first)], [Bound(end)]
         if "pivot" in program.kinds and k and c.chance(0.4):  # row and column k stay as they are
             lows.append(Bound(1, ((nest.indices[0], 1),)))
-        elif k > nest.timed and c.chance(0.5):
+        elif k and c.chance(0.5):
             for bounds, low_side in ((lows, True), (highs, False)):
                 if c.chance(0.6):
                     bounds.append(_line(c, nest.indices[:k], box, (low + high) // 2, low_side))

@@ -206,6 +206,8 @@ class _Drawn:
     def _plan(self):
         c, s, nest = self.c, self.setting, self.program.nests[0]
         rank, plan = len(nest.indices), {"threads": self.setting.lanes}
+        if "inner" in self.program.kinds and c.chance(0.5):
+            return {**plan, "generator": "gather"}  # where that is possible
         if c.chance(0.4):
             return plan
         if c.chance(0.5):
