@@ -28,7 +28,6 @@ struct NestArray {
     int time_buffers = 0;
     /// Time buffers that have values before the first step.
     int given_time_buffers() const { return time_buffers > 1 ? time_buffers - 1 : 1; }
-    int history = 0;  ///< earlier time steps that a run leaves, beside the last one
     /// The array is not read after the run: a rolling window of it is enough (WindowShape).
     bool window = false;
     LeastHalo least_halo = {};  ///< in the array's dimensions; of a part: the field's
@@ -40,6 +39,7 @@ struct NestArray {
     int field = -1;  ///< the first array of the problem that is part of the same field; -1: none but itself
     /// How the field that it is, or is part of, is cut along each of its dimensions; empty: as the loops are.
     std::vector<Cut> cuts = {};
+    int history = 0;  ///< earlier time steps that a run leaves, beside the last one
 };
 
 /// What a place of a nest with a pivot is in step k of its loops k, i, j: the point's element [i, j] of an array that

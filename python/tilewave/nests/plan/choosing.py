@@ -172,9 +172,11 @@ def warn_of_unused_threads(context, plan):
 
 
 def count_copies(given, plan):
-    """Note the fields that each rank gets whole in a plan that was chosen, and count them."""
+    """Note the fields that each rank gets whole in a plan that was chosen, and count them; where one rank computes, it
+    has them.
+    """
     copies = copies_of(given.whole, given.replicated)
-    if copies:
+    if copies and math.prod(plan.grid) > 1:
         plan.notes["replicated"] = copies
     plan.memory_bytes += sum(copies.values())
     for record in plan.ranked:

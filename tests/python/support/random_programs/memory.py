@@ -20,7 +20,7 @@ def laid_out(values, layout):
     if layout == "negative":
         back = (slice(None, None, -1),) * values.ndim
         return np.array(values[back], order="C")[back]
-    if layout == "strided":
+    if layout == "strided" and values.size < 1 << 20:  # many dimensions make it much larger
         large = np.zeros([2 * n for n in values.shape], values.dtype)
         view = large[(slice(None, None, 2),) * values.ndim]
     elif layout == "offset":
