@@ -127,7 +127,7 @@ def python_plan(context, given, prepared, ranked, rate, *, considered, whole):
     plan = chosen_plan(prepared.problem, ranked, considered, rate, machine, ranks)
     threads = request_of(given.choices, context.threads).threads
     asked_for(plan, threads, prepared.choices, given.choices, whole)
-    count_copies(given, plan)
+    count_copies(given, prepared.on_one_rank, plan)
     context._ranks.run(
         lambda: placed(plan, context),
         lambda calls: calls.all_ranks and simulate_all(context, prepared.problem, ranked[0].plan, rate, plan),
@@ -171,12 +171,10 @@ def warn_of_unused_threads(context, plan):
         context._ranks.warn(f"{plan.threads} threads are more than the {cpus} CPUs allowed here: the run is slower")
 
 
-def count_copies(given, plan):
-    """Note the fields that each rank gets whole in a plan that was chosen, and count them; where one rank computes, it
-    has them.
-    """
+def count_copies(given, on_one_rank, plan):
+    """Note the fields that each rank gets whole in a plan that was chosen, and count them, or those of one for all."""
     copies = copies_of(given.whole, given.replicated)
-    if copies and math.prod(plan.grid) > 1:
+    if copies and not on_one_rank:
         plan.notes["replicated"] = copies
     plan.memory_bytes += sum(copies.values())
     for record in plan.ranked:

@@ -150,7 +150,7 @@ def _whole_operands(nest, ready):
     for name in copied:
         address = whole[name].ctypes.data
         context._moves(ready.arrays[name]._storage.gather, address if context.rank == 0 else 0)
-        if ready.sweep.plan.ranks > 1:
+        if not ready.on_one_rank:
             context._core.broadcast_into(address, whole[name].nbytes)
     if ready.kernel.copies_tables:
         ready.pack()
