@@ -181,3 +181,10 @@ def test_what_is_given_is_read_when_it_is_given():
     for masked in ({"u": np.ma.masked_array([1], [True])}, {"u": tw.OffGrid(np.ma.masked_array([[1.0]], [[True]]))}):
         with pytest.raises(tw.ConfigError, match="given a masked array"):
             tw.run(keep, u=u, steps=1, record=masked)
+
+
+def test_letters_beside_sources():
+    letters = tw.nest_from("def letters(u, s, t, i):\n    u[t+1, i] = u[t, i] + s[i]\n")
+    u = tw.field((5,), "f8")
+    tw.run(letters, u=u, s=b"abcde", steps=2, inject={"u": ([2], [[1.0], [2.0]])})
+    assert u.gather().tolist() == [194, 196, 201, 200, 202]

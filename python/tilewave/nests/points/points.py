@@ -11,6 +11,7 @@ from tilewave.field.field import Field
 from tilewave.field.values import digest, require_no_mask
 from tilewave.nest.bounds import loop_bounds
 from tilewave.nest.nest import Nest
+from tilewave.nests.call.arguments import as_numbers
 from tilewave.nests.call.problem import box_of_loops
 from tilewave.nests.points.off_grid import OffGrid, OffGridRun, local_part
 from tilewave.nests.rewrites.step_rows import with_rows_of_steps
@@ -92,7 +93,8 @@ class Points:
             return False
         if not adding or self._steps < 1:
             return not adding
-        arrays = {name: arguments[name] for name in nest.arrays}
+        numbers = as_numbers(nest, arguments)
+        arrays = {name: numbers[name] for name in nest.arrays}
         ranges = box_of_loops(nest, arrays, int(self._steps), loops.periodic)
         box = dict(zip(nest.indices, loop_bounds(nest.indices, ranges, loops.over).box, strict=True))
         return all(places.is_inside([box[index] for index in nest.axes[places.name][1:]]) for places in adding)
