@@ -78,7 +78,8 @@ void bind_works(nb::module_& m) {
                 n.window = {w[0], w[1], w[2]};
             })
         .def_rw("rows_depend", &NestWork::rows_depend)
-        .def_rw("period", &NestWork::period);
+        .def_rw("period", &NestWork::period)
+        .def_rw("own", &NestWork::own);
     nb::class_<Region>(m, "Region", "A box of an array.")
         .def(
             "__init__", [](Region* r, int array, const Box& box) { new (r) Region{array, box}; }, "array"_a, "box"_a)

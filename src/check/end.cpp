@@ -91,12 +91,14 @@ std::optional<Violation> Checker::holes(const Entry& entry) const {
     if (nest.space.dims() == 0) return hole;
     const Cells& space = cells(nest.space);
     space.for_each(nest.space, [&](const Index& cell) {
-        if (hole || entry.computed[space.linear(space.all(), cell)]) return;
+        const std::size_t at = space.linear(space.all(), cell);
+        if (hole || (entry.computed[at] && entry.reduced[at])) return;
         if (!TileRows(nest, space.box_of(cell)).first()) return;  // none of them within the bounds
         for (const Schedule& s : schedules_)
             if (!nest.places.empty() && space.inside(cell, s.arrays[nest.places[0].array].owned)) hole = at_end_of(s);
         if (!hole) hole = Violation{0, 0, 0, ""};
-        hole->why = concat("points from ", space.low_corner(cell), " on are never computed");
+        hole->why = concat("points from ", space.low_corner(cell),
+                           entry.computed[at] ? " on are no rank's own" : " on are never computed");
     });
     return hole;
 }

@@ -110,6 +110,7 @@ Checker::Why Checker::count_points(RankState& p, const Tile& tile, Entry& entry)
     });
     std::vector<char>& here = p.computed[tile.work];
     const Cells& space = cells(tile.box);
+    const Box& own = p.s->works[tile.work].nest()->own;
     Why twice;
     space.for_each(tile.box, [&](const Index& cell) {
         const std::size_t at = space.linear(space.all(), program_.in_the_space(nest, cell)),
@@ -117,6 +118,10 @@ Checker::Why Checker::count_points(RankState& p, const Tile& tile, Entry& entry)
         if ((each ? here[in_space] : entry.computed[at]) && !twice)
             twice = concat("points of tile ", tile.box, " are computed twice");
         entry.computed[at] = here[in_space] = 1;
+        if (own.dims() > 0 && !space.inside(cell, own)) return;
+        if (own.dims() > 0 && entry.reduced[at] && !twice)
+            twice = concat("points of tile ", tile.box, " are those of two ranks");
+        entry.reduced[at] = 1;
     });
     return twice;
 }

@@ -52,7 +52,9 @@ CellSpaces::CellSpaces(std::span<const Schedule> schedules) {
     points_ = points_ || (wraps && schedules[0].works.size() > 1);
     for (const Schedule& s : schedules) {
         for (const Work& work : s.works) {
-            if (const NestWork* nest = work.nest()) add(nest->space);
+            if (const NestWork* nest = work.nest())
+                for (const Box* box : {&nest->space, &nest->own})
+                    if (box->dims() > 0) add(*box);
             if (const TaskWork* task = work.task())
                 for (const auto* regions : {&task->reads, &task->writes})
                     for (const Region& r : *regions) add(r.box);
@@ -202,7 +204,7 @@ void Program::list_entries() {
             }
             const Cells& cells = spaces_.of(nest->space);
             e.planned.assign(cells.count(cells.all()), 0);
-            e.computed = e.planned;
+            e.computed = e.reduced = e.planned;
         }
         for (std::size_t a = 0; a < schedules_[0].arrays.size(); ++a) {
             if (writes_index(e, static_cast<int>(a)) < 0) continue;

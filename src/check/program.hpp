@@ -73,6 +73,7 @@ struct Entry {
     std::vector<char> planned = {};     // by cell: some tile will, and holds points within the bounds at some time; 2:
                                         // there
     std::vector<char> computed = {};    // by cell: a tile has computed it
+    std::vector<char> reduced = {};     // by cell: the rank whose own it is has
 };
 
 /// What an element must hold: a version, or versions combined from left to right (a list of the program).

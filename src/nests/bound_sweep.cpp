@@ -32,8 +32,6 @@ BoundSweep::BoundSweep(Context& context, PreparedSweep& sweep, std::vector<RunAr
     if (arrays.size() != problem.arrays.size())
         throw ConfigError("run: " + std::to_string(arrays.size()) + " arrays given, the nest has " +
                           std::to_string(problem.arrays.size()));
-    if (!kernel_.reductions.empty() && deep_halo(problem, sweep.plan_).along >= 0)
-        throw ConfigError("run: points that two ranks compute were to be reduced; such a problem says `once`");
     for (std::size_t a = 0; a < arrays.size(); ++a) {
         Operand& operand = operands_.emplace_back(Operand{arrays[a]});
         operand.time_buffers = std::max(problem.arrays[a].time_buffers, 1);

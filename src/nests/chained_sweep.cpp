@@ -32,7 +32,8 @@ ChainedSweep::ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps,
     }
     tags_ = context.transport().max_tag() / static_cast<int>(sweeps_.size());
     fusion_ = chain_fusion(parts());
-    if (in_steps_) fusion_.repetitions = 1;
+    const auto reduces = [](const Kernel& kernel) { return !kernel.reductions.empty(); };
+    if (in_steps_ || std::ranges::any_of(kernels_, reduces)) fusion_.repetitions = 1;  // the last one's are the results
     one_.once = fused_chain(parts(), context.rank(), context.size(), tags_, fusion_, 1);
     for (std::size_t i = 0; i < sweeps_.size(); ++i) {
         const SweepProblem& p = sweeps_[i]->sweep_.problem_;

@@ -174,7 +174,6 @@ ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest reques
             problem = nest_problem(block, arrays);
         }
         widen(problem, halos);
-        problem.once = !kernel.reductions.empty();
         problem.paths_off = context.paths_off();
         statement.description =
             described(problem, loops, request, kernel, body) + ", machine " + std::to_string(context.machine_number());

@@ -102,7 +102,8 @@ private:
             place_[w].push_back(static_cast<std::int32_t>(w));
             out_.works.push_back(s_.works[w]);
             if (NestWork* nest = out_.works.back().nest())
-                nest->space = hull(nest->space, nest->space.shifted(later(times_ - 1)));
+                for (Box* const box : {&nest->space, &nest->own})
+                    if (box->dims() > 0) *box = hull(*box, box->shifted(later(times_ - 1)));
         }
     }
     void extend_arrays() {

@@ -61,7 +61,7 @@ struct SweepProblem {
     IndexMatrix loops = {};
     bool sequential = false;  ///< dependences are not constant vectors: one tile, points in loop order
     WindowShape window = {};  ///< of arrays for which in_window() holds
-    bool once = false;        ///< points are reduced to a number: no redundant halo computation
+    bool once = false;        ///< points update elements in any order: none is computed again in a halo
     Index periodic = {};      ///< 1 for loop indices along which subscripts wrap, 0 for others; empty: none wraps
     /// How the elements at points + origin() are cut along each loop index; empty: into even blocks of the shape.
     std::vector<Cut> cuts = {};

@@ -155,6 +155,9 @@ struct NestWork {
     /// Along a periodic dimension points at a distance of a period are one point: `space` has it once. A tile beyond
     /// the space computes it in the halo. 0: not periodic; empty: no dimension is.
     Index period = {};
+    /// The points that this rank computes for all ranks: others of its tiles are computed again, for itself alone, and
+    /// not reduced. Empty, without dimensions: all are.
+    Box own = {};
 
     /// The distance, in whole periods, of a tile from the points of `space` that it computes.
     Index period_shift(const Box& tile) const {

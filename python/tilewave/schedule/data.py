@@ -74,6 +74,7 @@ NEST = {
     "layers_together": flag,
     "window": of_list([INT, INT, INT]),
     "period": _INDEX,
+    "own": _BOX,
 }
 ACCESS = {"array": INT, "offset": _INDEX, "writes": flag, "keeps": flag}
 REGION = {"array": INT, "box": _BOX}

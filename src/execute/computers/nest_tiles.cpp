@@ -205,18 +205,33 @@ std::vector<Reduced> NestComputer::reduced() const {
 void NestComputer::compute(Run& run, int lane, const Tile& tile) {
     Nest& nest = nests_[tile.work];
     const bool reduces = !nest.reduced.empty() && run.reduces(lane);
+    const Box& own = nest.work->own;
+    if (!reduces || own.dims() == 0 || own.contains(tile.box))
+        return static_cast<void>(compute_steps(run, lane, tile, nest, reduces));
+    // Points of other ranks, which reduce them, come last: none of the rank's own reads of them in the same time step.
+    Tile part = tile;
+    part.box = intersect(tile.box, own);
+    if (!part.box.empty() && !compute_steps(run, lane, part, nest, true)) return;
+    for (const Box& others : subtract(tile.box, own)) {
+        part.box = others;
+        if (!compute_steps(run, lane, part, nest, false)) return;
+    }
+}
+
+bool NestComputer::compute_steps(Run& run, int lane, const Tile& tile, Nest& nest, bool reduces) {
     const Kernel& kernel = !reduces && nest.kernel->unreduced ? *nest.kernel->unreduced : *nest.kernel;
-    if (!kernel.row) return;  // it would only reduce
+    if (!kernel.row) return true;  // it would only reduce
     if (nest.work->window.along >= 0) return compute_in_window(run, lane, tile, nest, kernel, reduces);
     const StepVisitor* const visitor = run.visitor();
-    if (!visitor) return static_cast<void>(compute_rows(run, lane, tile, nest, kernel, reduces));
+    if (!visitor) return compute_rows(run, lane, tile, nest, kernel, reduces);
     Tile step = tile;  // the next time step of a tile reads what is changed, and may overwrite what is noted
     for (std::int64_t t = tile.box.lo[0]; t < tile.box.hi[0]; ++t) {
         step.box.lo[0] = t;
         step.box.hi[0] = t + 1;
-        if (!compute_rows(run, lane, step, nest, kernel, reduces)) return;
+        if (!compute_rows(run, lane, step, nest, kernel, reduces)) return false;
         visitor->visit(step.box, run.first_time(lane), run.memory(lane));
     }
+    return true;
 }
 
 // What points of the tile leave out keeps the value of the time before, which is in other memory.

@@ -38,8 +38,9 @@ private:
     class PieceWalk;
 
     // `kernel`: that of the nest, or its unreduced one; `reduces`: values are reduced, too. False where computing ends.
+    bool compute_steps(Run& run, int lane, const Tile& tile, Nest& nest, bool reduces);
     bool compute_rows(Run& run, int lane, const Tile& tile, Nest& nest, const Kernel& kernel, bool reduces);
-    void compute_in_window(Run& run, int lane, const Tile& tile, Nest& nest, const Kernel& kernel, bool reduces);
+    bool compute_in_window(Run& run, int lane, const Tile& tile, Nest& nest, const Kernel& kernel, bool reduces);
     void carry_time_buffers(const ArrayMemory& memory, const NestWork& nest, const Tile& tile) const;
     std::intptr_t place_at(const ArrayMemory& memory, const Access& place, const Index& point) const;
     std::int64_t rows_of_layer(const ArrayMemory& memory, const NestWork& work, const Kernel& kernel,

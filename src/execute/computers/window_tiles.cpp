@@ -319,12 +319,13 @@ private:
     RingSteps steps_[2];  // by how much further on a row begins than the one before
 };
 
-void NestComputer::compute_in_window(Run& run, int l, const Tile& tile, Nest& nest, const Kernel& kernel,
+bool NestComputer::compute_in_window(Run& run, int l, const Tile& tile, Nest& nest, const Kernel& kernel,
                                      bool reduces) {
     PieceWalk walk(*this, run, nest, kernel, reduces, l, tile);
     for (const RollingWindow::Piece& piece : run.memory(l).window()->where().pieces(tile.box))
-        if (!walk.piece(piece)) return;
+        if (!walk.piece(piece)) return false;
     run.spent(l, walk.begin());
+    return true;
 }
 
 }  // namespace tilewave

@@ -103,6 +103,7 @@ private:
 void StencilWriter::describe() {
     NestWork nest = nest_work(problem_, plan_);
     nest.period = geometry_.period();
+    if (geometry_.halo().most_left() > 0) nest.own = geometry_.block(rank_);
     s_.works.push_back({0, std::move(nest)});
     for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a) s_.arrays.push_back(geometry_.array(a, rank_));
 }

@@ -425,7 +425,9 @@ void SweepWriter::write_lane(int number) {
 Schedule SweepWriter::write() {
     s_.rank = rank_;
     s_.ranks = ranks_;
-    s_.works.push_back({0, nest_work(problem_, plan_)});
+    NestWork nest = nest_work(problem_, plan_);
+    if (deep_halo(problem_, plan_).along >= 0) nest.own = geometry_.block(rank_);
+    s_.works.push_back({0, std::move(nest)});
     for (int a = 0; a < static_cast<int>(problem_.arrays.size()); ++a) s_.arrays.push_back(geometry_.array(a, rank_));
     s_.lanes.resize(plan_.lanes());
     index_tiles();

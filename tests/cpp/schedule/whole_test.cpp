@@ -86,6 +86,7 @@ TEST(Whole, Nests) {
             {"works[0].loops", "more than 2^60", [](Schedule& s) { nest(s).loops.row[0] = {1LL << 58, 0}; }},
             {"works[0].period", "none or 2", [](Schedule& s) { nest(s).period = {8}; }},
             {"works[0].period", "it has -8", [](Schedule& s) { nest(s).period[0] = -8; }},
+            {"works[0].own", "allowed: 2", [](Schedule& s) { nest(s).own = {{0, 0, 0}, {8, 8, 8}}; }},
             {"works[0].window", "along 0, across 0", [](Schedule& s) { nest(s).window = {0, 0, 0}; }},
             {"works[0].window", "slant 2", [](Schedule& s) { nest(s).window = {0, 1, 2}; }},
             {"works[0].window", "in planes",

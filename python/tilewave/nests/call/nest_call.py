@@ -94,7 +94,7 @@ class NestCall:
         loops = dataclasses.replace(self.loops, steps=self.block or self.loops.steps)
         halos = {name: halo for name, halo in self.halos.items() if name not in self.replicated}
         problem = make_problem(self.nest, self.arrays, loops, halos=halos, reduced=self.reductions.nest, off=self.off)
-        problem.core.once = bool(self.reductions) or bool(self.nest.updates)
+        problem.core.once = bool(self.nest.updates)
         return problem
 
     def may_be_known(self):

@@ -210,6 +210,8 @@ class _Drawn:
             return {**plan, "generator": "gather"}  # where that is possible
         if c.chance(0.4):
             return plan
+        if nest.timed and c.chance(0.4):
+            return plan | self._blocks(rank)
         if c.chance(0.5):
             plan["tile"] = tuple(c.pick(4, 1, 2, 3, 5, 8, 16) for _ in range(rank))
         for name, (p, *values) in PLAN.items():
@@ -224,6 +226,13 @@ class _Drawn:
         if s.ranks > 1 and c.chance(0.25):
             plan["grid"] = self._grid(rank, nest.timed)
         return plan
+
+    def _blocks(self, rank):
+        """Time steps in blocks; over ranks with deep halos where one loop is cut."""
+        c, grid = self.c, [1] * rank
+        grid[c.between(1, rank - 1)] = self.setting.ranks
+        blocks = {"temporal_block": c.pick(2, 3, 4), "generator": c.pick("sweep", "stencil")}
+        return blocks | ({"grid": tuple(grid)} if c.chance(0.8) else {})
 
     def _grid(self, rank, timed):
         c, grid = self.c, [1] * rank
