@@ -103,6 +103,13 @@ void bind_bound(nb::module_& m) {
                 return s.run(call.status, steps, reinterpret_cast<const void*>(env));
             },
             "call"_a, "steps"_a.none(), "env"_a)
+        .def(
+            "run_recorded",
+            [](BoundSweep& s, std::optional<std::int64_t> steps, double moving_s, double call_s) {
+                nb::gil_scoped_release release;
+                return s.run_recorded(steps, {moving_s, call_s}, 0);
+            },
+            "steps"_a.none(), "moving_s"_a, "call_s"_a)
         .def("report", &BoundSweep::report, "run"_a);
     nb::class_<ChainedSweep>(m, "ChainedSweep", "Bound sweeps that run as one schedule.")
         .def(

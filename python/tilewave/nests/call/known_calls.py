@@ -79,6 +79,12 @@ def find(context, key):
     return call
 
 
+def forget_runs(context):
+    """Have equal calls look for their plan again: another has been chosen for some of them."""
+    for call, _ in context._calls.values():
+        call.at_once = None
+
+
 def keep(context, key, call, arrays):
     """Know a call, which must not have its arrays: they live as long as their owner wants."""
     known = context._calls

@@ -83,6 +83,7 @@ class NestCall:
     key: NestKey
     compared: bool  # whether other ranks are given NumPy arrays, too, and these must be equal
     halos: dict = dataclasses.field(default_factory=dict)  # by field, the least that its layout must have
+    at_once: object = None  # the `KnownRun` of equal calls, where they can be run at once
     description: str = ""  # what must be equal on all ranks
     packed: dict = dataclasses.field(
         default_factory=dict

@@ -9,16 +9,19 @@ from tilewave.context.collective import behind, collective
 from tilewave.nest.bounds import Loops
 from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
+from tilewave.nests.call import known_calls
 from tilewave.nests.call.arguments import as_numbers
 from tilewave.nests.call.run_call import RunCall
 from tilewave.nests.chain.report import ChainReport
 from tilewave.nests.chain.several import run_several, time_step_of
-from tilewave.nests.plan.prepare import prepare
+from tilewave.nests.plan.prepare import key_of, prepare
 from tilewave.nests.points.points import visited_points
 from tilewave.nests.run.execute import report_arguments, run_bound
+from tilewave.nests.run.known_run import known_run
 from tilewave.nests.run.report import Report
 from tilewave.nests.verify.check import copied
 from tilewave.nests.verify.plain_call import PlainCall
+from tilewave.plan.fixed import fixed_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -195,6 +198,8 @@ def _run(call, begun):
     nest = call.nests
     if isinstance(nest, tuple | list) or call.until is not None:
         return (yield from run_several(call))
+    if (known := known_at_once(call)) is not None:
+        return known.run(begun)
     loops, visited = yield from visited_points(call, call.arguments)
     ready = yield from prepare(call, loops, as_numbers(nest, call.arguments, copies=True))
     if visited:
@@ -202,7 +207,22 @@ def _run(call, begun):
     core = yield from run_bound(ready, begun)
     if ready.runs is not None:
         ready.runs.ran_s += core.time_s
+    if ready.known and not ready.known.at_once:
+        ready.known.at_once = known_run(ready)
     return Report(**report_arguments(ready, core))
+
+
+def known_at_once(call):
+    """The `KnownRun` of a call of one nest, where an equal one has left it; local."""
+    if call.context.size > 1 or not call.context._ranks.quick or call.inject is not None or call.record is not None:
+        return None
+    try:
+        key = key_of(call, call.loops, call.arguments, fixed_by(call.plan, call.planning))
+        known = known_calls.find(call.context, key)
+    except Exception:  # of what was given: it is looked at one by one
+        return None
+    run = known and known.at_once
+    return run if run and run.is_current else None
 
 
 @overload

@@ -46,7 +46,7 @@ def prepare(call, loops, arguments, halos=None):
     if isinstance(nest, Nest) and (with_rows := with_rows_of_steps(nest, loops, arguments)).rows:
         return (yield from _prepared_rows(dataclasses.replace(call, nests=with_rows), loops, arguments))
     yield from machine.looked_up(context)
-    given = found = ready = error = key = None
+    given = known = found = ready = error = key = None
     description = ""
     try:
         if not isinstance(call.fastmath, (bool, np.bool_)):
@@ -67,13 +67,15 @@ def prepare(call, loops, arguments, halos=None):
         if not known:
             given.description = description_of(given, (found or given).problem)
         if key and not known and given.may_be_known():
-            known_calls.keep(context, key, given.without_arrays(), known_calls.arrays_of((nest,), arguments))
+            known = given.without_arrays()
+            known_calls.keep(context, key, known, known_calls.arrays_of((nest,), arguments))
         description = given.description
     except BaseException as problem:
         error = problem
     prepared = found.number if found else 0
     if not (yield (description, prepared) if error is None else error):
         ready = yield from _decide(context, given)
+    ready.known = known
     return ready
 
 
@@ -128,5 +130,6 @@ def _decide(context, given):
     if prepared is None:
         raise InternalError(f"nest {given.nest.name!r}: the ranks have listed different alternatives")
     context._prepared[given.key] = prepared
+    known_calls.forget_runs(context)
     earlier_plan.remember(context, given, prepared)
     return ready

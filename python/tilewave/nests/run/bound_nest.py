@@ -53,6 +53,7 @@ class BoundNest:
     parts: object = None  # the `RowParts` that run in place of it, where it writes rows for several time steps
     longest: object = None  # of these, the one that takes most time steps: a `BoundNest`
     after: tuple = ()  # what rewrites have to do behind a run: they are given this
+    known: object = None  # the `NestCall` that equal calls find
     make_unreduced: object = None  # gives the kernel for repetitions whose reductions nobody looks at, or None
 
     def core_kernel(self):
@@ -104,6 +105,7 @@ class BoundNest:
             tables=None,
             environment=None,
             make_unreduced=None,
+            known=None,
         )
 
     def with_arguments(self, arguments):

@@ -118,7 +118,7 @@ def _execute(nest, context, ready, begun, moving_s):
             ready.operands,
             ready.core_kernel(),
             lambda site, point: explain(
-                nest, context, ready.kernel, site, place_as_given(ready.loops, ready.tables, nest, point)
+                nest, context.rank, ready.kernel, site, place_as_given(ready.loops, ready.tables, nest, point)
             ),
             steps=ready.steps,
             moving_s=moving_s,
@@ -165,7 +165,7 @@ def stored(window, context):
     return field(window.shape, window.dtype, init, context=context)
 
 
-def explain(nest, context, kernel, site, place):
+def explain(nest, rank, kernel, site, place):
     name, message, line = kernel.sites[site - 1]
     where = ", ".join(f"{i}={p}" for i, p in place.items())
-    return f"nest {nest.name!r} raised {name}({message!r}) at {where} on rank {context.rank}, line {line}"
+    return f"nest {nest.name!r} raised {name}({message!r}) at {where} on rank {rank}, line {line}"

@@ -16,6 +16,24 @@ from tilewave.nests.run.report import Report
 NAME = "tw.Bound.run"
 
 
+def bound_core(ready, part=""):
+    """The core's bound sweep of a `BoundNest`, which points to its arrays; None where Python has more to do in a run.
+
+    `part` ends the text of its errors.
+    """
+    # Not `ready` and its context: the core would keep them, out of sight of Python's collector of cycles.
+    kernel, nest, rank = ready.kernel, ready.problem.nest, ready.context.rank
+    loops, tables = ready.loops, ready.tables if ready.loops.inner else {}
+    if ready.replicated or ready.stored or ready.copies_operands or ready.visited or ready.parts:
+        return None
+    return ready.sweep.bind(
+        ready.context._core,
+        ready.operands,
+        ready.core_kernel(),
+        lambda site, point: explain(nest, rank, kernel, site, place_as_given(loops, tables, nest, point)) + part,
+    )
+
+
 class PreparedRun:
     """What is ready for one number of steps, or for blocks of them, and one kind of scalars.
 
@@ -35,17 +53,7 @@ class PreparedRun:
     @functools.cached_property
     def core(self):
         """The core's, where operands are used where they lie; else None. `ready` holds what it points to."""
-        ready = self.ready
-        kernel, nest, context, part = ready.kernel, ready.problem.nest, ready.context, self._part
-        loops, tables = ready.loops, ready.tables if ready.loops.inner else {}  # not `ready`: fields may go before
-        if ready.replicated or ready.stored or ready.copies_operands or ready.visited or ready.parts:
-            return None
-        return ready.sweep.bind(
-            context._core,
-            ready.operands,
-            ready.core_kernel(),
-            lambda site, point: explain(nest, context, kernel, site, place_as_given(loops, tables, nest, point)) + part,
-        )
+        return bound_core(self.ready, self._part)
 
     def environment(self, scalars):
         """What the kernel is given with these scalars in place of the bound ones: an array, and its address."""
