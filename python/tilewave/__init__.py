@@ -14,6 +14,7 @@ from tilewave.field.exchange import Exchange, exchange
 from tilewave.field.expression import where
 from tilewave.field.field import Field
 from tilewave.launch.function import launch
+from tilewave.loops.function import Loops, loops
 from tilewave.machine.machine import Machine
 from tilewave.machine.network import Network
 from tilewave.nest.helpers import inline
@@ -57,6 +58,7 @@ __all__ = [
     "Field",
     "InternalError",
     "KernelError",
+    "Loops",
     "Machine",
     "MpiError",
     "Nest",
@@ -84,6 +86,7 @@ __all__ = [
     "launch",
     "linalg",
     "load",
+    "loops",
     "measure",
     "multigrid",
     "nest",

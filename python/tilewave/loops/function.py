@@ -1,0 +1,83 @@
+"""``@loops``: a whole function with its loops as they stand."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+
+from tilewave.errors import of_program
+from tilewave.loops.region_run import RegionRun
+from tilewave.loops.rewrite import Finder, rewritten_function
+from tilewave.nest.helpers import without_docstring
+from tilewave.nest.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+P, R = ParamSpec("P"), TypeVar("R")
+
+
+def loops(function: Callable[P, R]) -> Loops[P, R]:
+    """Compile the loops of a function over the elements of its arrays; all else stays Python.
+
+    The function is the meaning: the result is that of the undecorated function, bit for bit, arrays are changed in
+    place.
+
+    Parameters
+    ----------
+    function : function
+        Written with ``def``.
+
+    Returns
+    -------
+    Loops
+        Call it as the function.
+
+    Raises
+    ------
+    ConfigError
+        Naming file, line and column of a loop over elements that cannot be compiled: here, or at the first call where
+        types decide.
+
+    Examples
+    --------
+    >>> @loops
+    ... def total(A, n):
+    ...     s = 0.0
+    ...     for i in range(n):
+    ...         s += A[i]
+    ...     return s
+    """
+    with of_program():
+        return Loops(function)
+
+
+class Loops(Generic[P, R]):
+    """A function whose loops are compiled.
+
+    Attributes
+    ----------
+    function : function
+        As it was written: slow, and the definition.
+    """
+
+    function: Callable[P, R]
+
+    def __init__(self, function: Callable[P, R]) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        source = Source(function, "@tw.loops")
+        finder = Finder(source, function)
+        statements = finder.rewritten(without_docstring(source.tree.body))
+        self._runs = [RegionRun(each, function.__name__) for each in finder.found]
+        self._rewritten = rewritten_function(source, function, statements, self._runs)
+
+    def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R:
+        with of_program():
+            return self._rewritten(*arguments, **keywords)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<loops {self.function.__qualname__}>"

@@ -1,0 +1,178 @@
+"""Finds the loops of a function that are compiled, and puts calls in their places; all else stays Python."""
+
+import ast
+import copy
+import types
+from dataclasses import dataclass
+
+from tilewave.errors import ConfigError
+from tilewave.nest.inner_loops import is_element
+from tilewave.nest.names import Scope
+from tilewave.nest.parse import compiled
+from tilewave.nest.region import Region, is_range
+
+#: The free variable under which the rewritten function finds its loops; no name that programs use.
+LOOPS = "__tilewave_loops__"
+FOUND = "__tilewave_found__"
+
+
+@dataclass
+class Found:
+    """One loop of a function that is compiled, or why it cannot be.
+
+    Attributes
+    ----------
+    node : ast.For or ast.While
+    region : Region or None
+    refusal : ConfigError or None
+        It is raised where the names that the loop subscripts are arrays.
+    arrays : tuple of str
+        The names that it subscripts.
+    scope : Scope
+    """
+
+    node: ast.stmt
+    region: object
+    refusal: object
+    arrays: tuple
+    scope: Scope
+
+
+class Finder:
+    """Finds the loops of a function, outermost first.
+
+    Parameters
+    ----------
+    source : Source
+    function : function
+
+    Attributes
+    ----------
+    found : list of Found
+    """
+
+    def __init__(self, source, function):
+        self.source, self.function, self.scope = source, function, Scope(function)
+        code = function.__code__
+        self.local_names = {*code.co_varnames, *code.co_cellvars}
+        self.found = []
+
+    def rewritten(self, statements):
+        """Statements with calls in place of loops that are compiled."""
+        return [new for statement in statements for new in self._statement(statement)]
+
+    def _statement(self, node):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            return [node]
+        if isinstance(node, ast.For | ast.While):
+            return self._loop(node)
+        new = copy.copy(node)
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+            inside = getattr(node, part, None)
+            if isinstance(inside, list):
+                setattr(new, part, self.rewritten(inside))
+        return [new]
+
+    def _loop(self, node):
+        arrays = tuple(sorted(self._subscripted(node)))
+        if not arrays:
+            return self._python(node)
+        before = len(self.found)
+        if isinstance(node, ast.While):  # a turn may be long: what is in it is compiled, it stays Python
+            new = self._python(node)
+            if len(self.found) > before:
+                return new
+        refusal = None
+        try:
+            region = Region(self.source, self.function, [node], self.local_names)
+        except ConfigError as error:
+            region, refusal = None, error
+        if region is None:
+            del self.found[before:]
+            new = self._python(node)
+            inside = any(each.region for each in self.found[before:])
+            if inside or not self._stores(node):
+                return new
+            del self.found[before:]
+        self.found.append(Found(node, region, refusal, arrays, self.scope))
+        return self._call(node, len(self.found) - 1, region)
+
+    def _python(self, node):
+        new = copy.copy(node)
+        new.body, new.orelse = self.rewritten(node.body), self.rewritten(node.orelse)
+        return [new]
+
+    def _subscripted(self, node):
+        """The names, perhaps dotted ones, whose elements a loop reads or writes at subscripts that are no constants."""
+        return {
+            ast.unparse(each.value)
+            for each in ast.walk(node)
+            if is_element(each) and isinstance(each.value, ast.Name | ast.Attribute) and not _is_fixed(each.slice)
+        }
+
+    def _stores(self, node):
+        """Return whether a loop over a range goes over elements that it assigns."""
+        ranged = isinstance(node, ast.While) or is_range(self.scope, node.iter)
+        stores = (each for each in ast.walk(node) if is_element(each) and isinstance(each.ctx, ast.Store))
+        return ranged and any(not _is_fixed(each.slice) for each in stores)
+
+    def _call(self, node, number, region):
+        """``if loops[0].takes(locals()): results = loops[0].run(locals()); ...``, else the loop."""
+        names = region.assigned["all"] if region else ()
+        text = f"if {LOOPS}[{number}].takes(locals()):\n    {FOUND} = {LOOPS}[{number}].run(locals())\n"
+        text += "".join(f"    if {name!r} in {FOUND}: {name} = {FOUND}[{name!r}]\n" for name in names)
+        (call,) = ast.parse(text).body
+        for each in ast.walk(call):
+            if hasattr(each, "lineno"):
+                each.lineno = each.end_lineno = node.lineno
+        call.orelse = [node]
+        return [call]
+
+
+def _is_fixed(node):
+    """Return whether a subscript has constants and slices only."""
+    return not any(isinstance(each, ast.Name | ast.Attribute | ast.Subscript) for each in ast.walk(node))
+
+
+def rewritten_function(source, function, statements, runners):
+    """A function with other statements, which finds its loops among its free variables.
+
+    Parameters
+    ----------
+    source : Source
+    function : function
+        Whose globals, closure, defaults and name it has.
+    statements : list of ast.stmt
+    runners : list
+    """
+    new = copy.copy(source.tree)
+    new.body, new.decorator_list, new.returns = statements, [], None
+    new.args = _without_defaults(new.args)
+    free = {**dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))}
+    free[LOOPS] = types.CellType(runners)
+    outer = ast.parse(f"def outer({', '.join(free)}):\n    return {', '.join(free)}").body[0]
+    outer.body = [new, ast.parse(f"({', '.join(free)},)").body[0]]
+    module = ast.fix_missing_locations(ast.Module([outer], []))
+    code = compiled(module, source.file, 0)
+    (code,) = (each for each in code.co_consts if isinstance(each, types.CodeType))
+    code = next(each for each in code.co_consts if isinstance(each, types.CodeType) and each.co_name == new.name)
+    closure = tuple(free[name] for name in code.co_freevars)
+    made = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
+def _without_defaults(args):
+    """Parameters without the expressions of defaults and annotations: the function's values stand for them."""
+    new = copy.copy(args)
+
+    def plain(argument):
+        return ast.copy_location(ast.arg(argument.arg), argument)
+
+    for part in ("posonlyargs", "args", "kwonlyargs"):
+        setattr(new, part, [plain(each) for each in getattr(args, part)])
+    for part in ("vararg", "kwarg"):
+        if getattr(args, part):
+            setattr(new, part, plain(getattr(args, part)))
+    new.defaults, new.kw_defaults = [], [None] * len(args.kwonlyargs)
+    return new
