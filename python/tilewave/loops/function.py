@@ -69,12 +69,17 @@ class Loops(Generic[P, R]):
         source = Source(function, "@tw.loops")
         finder = Finder(source, function)
         statements = finder.rewritten(without_docstring(source.tree.body))
-        self._runs = [RegionRun(each, function.__name__) for each in finder.found]
+        self._runs = [RegionRun(each) for each in finder.found]
         self._rewritten = rewritten_function(source, function, statements, self._runs)
 
     def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         with of_program():
             return self._rewritten(*arguments, **keywords)
+
+    def explain(self) -> str:
+        """Return a text that lists the loops by lines: as nests, or in order and why, as the last call had them."""
+        found = [line for each in self._runs for line in each.explain()]
+        return "\n".join([f"{self.function.__qualname__}, {self.function.__code__.co_filename}:", *found])
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

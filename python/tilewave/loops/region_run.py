@@ -1,13 +1,95 @@
 """Runs the loops of a region for the arrays and numbers that a call has."""
 
+import ast
 import itertools
 
 import numpy as np
 
 from tilewave.dtypes import ALL
 from tilewave.errors import ConfigError, shown
+from tilewave.field.field import Field
 from tilewave.kernel.in_order import LoopsKernel, slot_of
+from tilewave.loops import plan
+from tilewave.loops.distribute import steps_of
+from tilewave.loops.plan import Part, plan_of
+from tilewave.loops.tree import Stays
 from tilewave.nest.names import MISSING, is_constant
+from tilewave.nest.region import Region
+
+#: Plans of one region for other integers; then its loops run in their order, which need no plan.
+MOST_PLANS = 8
+
+
+class InOrder:
+    """Loops that run in their order, compiled for the types of a call.
+
+    Parameters
+    ----------
+    region : Region
+    """
+
+    def __init__(self, region):
+        self.region, self._kernels = region, {}
+
+    def run(self, arrays, names):
+        """Run the loops.
+
+        Parameters
+        ----------
+        arrays : dict
+            NumPy arrays and fields by name; fields are read and written as a whole.
+        names : dict
+            Local names of the function: those that are no numbers must not be read.
+
+        Returns
+        -------
+        dict
+            The names that the loops have assigned, or that were given.
+        """
+        region, given, foreign = self.region, {}, {}
+        for name in sorted({*region.reads, *region.assigned["all"]} & names.keys()):
+            if is_constant(names[name]):
+                given[name] = names[name]
+            else:
+                foreign[name] = type(names[name]).__name__
+        memory = {name: _memory(arrays[name]) for name in region.tables}
+        kernel = self._kernel(memory, given, foreign)
+        try:
+            return kernel.run(memory, given)
+        finally:
+            for name in region.written_tables:
+                if memory[name] is not arrays[name] and arrays[name].context.size > 1:
+                    arrays[name][...] = memory[name]
+
+    def _kernel(self, arrays, given, foreign):
+        region = self.region
+        slots = tuple(slot_of(name, value) for name, value in given.items())
+        dtypes = {name: array.dtype for name, array in arrays.items()}
+        unit = frozenset(name for name, each in arrays.items() if each.strides[-1] == each.itemsize)
+        apart = are_apart(region, arrays)
+        key = slots, tuple(dtypes.items()), unit, apart, tuple(foreign.items()), region.signature()
+        if key not in self._kernels:
+            self._kernels[key] = LoopsKernel(region, dtypes, slots, unit, apart, foreign)
+        return self._kernels[key]
+
+
+def _memory(array):
+    """A NumPy array with all elements; of a field on several ranks a copy."""
+    if not isinstance(array, Field):
+        return array
+    return array._view(0) if array.context.size == 1 else np.array(array[...])
+
+
+def are_apart(region, arrays):
+    """Return whether no written array shares memory with another one."""
+    return not any(
+        arrays[one] is arrays[other]
+        or not isinstance(arrays[one], Field)
+        and not isinstance(arrays[other], Field)
+        and np.may_share_memory(arrays[one], arrays[other])
+        for one, other in itertools.combinations(region.tables, 2)
+        if one in region.written_tables or other in region.written_tables
+    )
 
 
 class RegionRun:
@@ -18,9 +100,10 @@ class RegionRun:
     found : Found
     """
 
-    def __init__(self, found, name):
-        self.found, self.region, self.name = found, found.region, name
-        self._kernels = {}
+    def __init__(self, found):
+        self.found, self.region = found, found.region
+        self._whole = InOrder(self.region) if self.region else None
+        self._parts, self._plans, self.last = {}, {}, None
 
     def takes(self, names):
         """Return whether the loops go over arrays; over lists and dicts they stay Python.
@@ -37,16 +120,63 @@ class RegionRun:
 
     def run(self, names):
         """Run the loops on the local names of the function; returns those that the loops have assigned."""
-        region = self.region
-        arrays = {name: self._array(names, name) for name in region.tables}
-        given, foreign = {}, {}
-        for name in sorted({*region.reads, *region.assigned["all"]}):
-            value = names.get(name, MISSING)
-            if is_constant(value):
-                given[name] = value
-            elif value is not MISSING:
-                foreign[name] = type(value).__name__
-        return self._in_order(arrays, given, foreign)
+        arrays = {name: self._array(names, name) for name in self.region.tables}
+        self.last = parts = self._plan(arrays, names)
+        if all(part.kind == "in order" for part in parts):
+            return self._whole.run(arrays, names)
+        found, names = {}, dict(names)
+        given = {name: value for name, value in names.items() if is_constant(value)}
+        for part in parts:
+            if part.kind != "in order":
+                try:
+                    part.run(arrays, given)
+                    continue
+                except ConfigError as error:  # before anything has run
+                    part.kind, part.why = "in order", str(error)
+            found |= self._in_order(part).run(arrays, {**names, **found})
+        return found
+
+    def explain(self):
+        """Lines about the last run."""
+        node = self.found.node
+        first = f"lines {node.lineno} to {node.end_lineno}"
+        if self.region is None:
+            return [f"{first}: cannot be compiled, and stay Python over lists: {self.found.refusal}"]
+        if self.last is None:
+            return [f"{first}: compiled when they are first called"]
+        return [line for part in self.last for line in _about(part)]
+
+    def _in_order(self, part):
+        """The loops of a part in their order."""
+        if id(part) not in self._parts:
+            own = Region(self.region.source, self.region.function, part.statements, self.region.local_names)
+            self._parts[id(part)] = part, InOrder(own)
+        return self._parts[id(part)][1]
+
+    def _plan(self, arrays, names):
+        """The parts of this call."""
+        whole = [self.found.node]
+        if not are_apart(self.region, arrays):
+            return [Part("in order", whole, "arrays share memory")]
+        given = {
+            name: value
+            for name, value in names.items()
+            if name in self.region.reads and is_constant(value)
+        }
+        numbers = tuple(plan.numbers_of(self.region, arrays, given).items())
+        types = tuple((name, type(value).__name__) for name, value in given.items())
+        many = max((each.context.size for each in arrays.values() if isinstance(each, Field)), default=1) > 1
+        key = numbers, types, tuple(each.dtype for each in arrays.values()), many, self.region.signature()
+        if key not in self._plans:
+            if len(self._plans) >= MOST_PLANS:
+                return [Part("in order", whole, f"more than {MOST_PLANS} sets of integers were given")]
+            try:
+                steps = steps_of(self.region, self.found.live)
+                least = (0, 0) if many else (plan.LEAST_POINTS, plan.LEAST_POINTS_OF_TURNS)
+                self._plans[key] = plan_of(self.region, steps, arrays, given, least)
+            except Stays as reason:
+                self._plans[key] = [Part("in order", whole, str(reason))]
+        return self._plans[key]
 
     def _value(self, names, name):
         """The object that a name, perhaps a dotted one, of the function stands for."""
@@ -57,38 +187,40 @@ class RegionRun:
         return found
 
     def _array(self, names, name):
-        """The NumPy array of a name; ConfigError for what loops cannot take."""
+        """The array of a name; ConfigError for what loops cannot take."""
         value, region = self._value(names, name), self.region
         what = f"{region.source.file}:{region.line}: loops over {name!r}"
-        if not isinstance(value, np.ndarray):
-            raise ConfigError(f"{what}: given {shown(value)}; allowed: a NumPy array (np.array(x))")
+        if not isinstance(value, np.ndarray | Field):
+            raise ConfigError(f"{what}: given {shown(value)}; allowed: a NumPy array (np.array(x)) or a field")
         if value.dtype not in ALL or not value.dtype.isnative:
             allowed = ", ".join(each.name for each in ALL)
             raise ConfigError(f"{what}: dtype {value.dtype}; allowed: {allowed}, in native byte order")
-        if value.ndim != region.table_rank(name):
+        if len(value.shape) != region.table_rank(name):
             raise ConfigError(
                 f"{what} give it {region.table_rank(name)} subscripts, given shape {value.shape}; allowed: a subscript "
                 "for each dimension"
             )
+        if isinstance(value, Field):
+            return value
         if name in region.written_tables and not value.flags.writeable:
             raise ConfigError(f"{what} write it, given an array that is read-only; allowed: a copy (x.copy())")
         if not value.flags.aligned:
             raise ConfigError(f"{what}: its elements are not aligned in memory; allowed: np.array(x)")
         return value
 
-    def _in_order(self, arrays, given, foreign):
-        region = self.region
-        region.outside()
-        slots = tuple(slot_of(name, value) for name, value in given.items())
-        dtypes = {name: array.dtype for name, array in arrays.items()}
-        unit = frozenset(name for name, each in arrays.items() if each.strides[-1] == each.itemsize)
-        separate = not any(
-            np.may_share_memory(arrays[one], arrays[other])
-            for one, other in itertools.combinations(arrays, 2)
-            if one in region.written_tables or other in region.written_tables
-        )
-        key = slots, tuple(dtypes.items()), unit, separate, tuple(foreign.items()), region.signature()
-        if key not in self._kernels:
-            self._kernels[key] = LoopsKernel(region, dtypes, slots, unit, separate, foreign)
-        return self._kernels[key].run(arrays, given)
+
+def _about(part):
+    """Lines about a part of a plan."""
+    lines = sorted({line for s in part.statements for each in ast.walk(s) for line in [getattr(each, "lineno", 0)] if line})
+    where = f"lines {lines[0]} to {lines[-1]}" if lines[0] < lines[-1] else f"line {lines[0]}"
+    if part.kind == "in order":
+        yield f"{where}: in order, compiled: {part.why}"
+        return
+    times = {"nest": "a nest", "chain": f"{len(part.rounds)} times", "turns": f"a turn for each {part.index}"}[part.kind]
+    yield f"{where}: {times}"
+    for text, nest in zip(part.texts, part.nests, strict=True):
+        over = ", ".join(f"{index} over {bounds}" for index, bounds in text.over.items())
+        vectors = ", ".join(dict.fromkeys(str(each) for each in nest.dependences)) or "none"
+        yield f"    line {text.lines[0]}: {over}; dependences {vectors}"
+
 

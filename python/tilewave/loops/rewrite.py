@@ -6,6 +6,7 @@ import types
 from dataclasses import dataclass
 
 from tilewave.errors import ConfigError
+from tilewave.loops.liveness import names_read, needs
 from tilewave.nest.inner_loops import is_element
 from tilewave.nest.names import Scope
 from tilewave.nest.parse import compiled
@@ -29,6 +30,8 @@ class Found:
     arrays : tuple of str
         The names that it subscripts.
     scope : Scope
+    live : set of str
+        Names that are needed behind the loop.
     """
 
     node: ast.stmt
@@ -36,6 +39,7 @@ class Found:
     refusal: object
     arrays: tuple
     scope: Scope
+    live: set
 
 
 class Finder:
@@ -55,31 +59,37 @@ class Finder:
         self.source, self.function, self.scope = source, function, Scope(function)
         code = function.__code__
         self.local_names = {*code.co_varnames, *code.co_cellvars}
-        self.found = []
+        self.found, self.always = [], {*code.co_cellvars}
 
-    def rewritten(self, statements):
-        """Statements with calls in place of loops that are compiled."""
-        return [new for statement in statements for new in self._statement(statement)]
+    def rewritten(self, statements, live=frozenset()):
+        """Statements with calls in place of loops that are compiled; `live` are names that are needed behind them."""
+        new = []
+        for k, statement in enumerate(statements):
+            read, assigned = needs(statements[k + 1 :])
+            new += self._statement(statement, self.always | read | (live - assigned))
+        return new
 
-    def _statement(self, node):
+    def _statement(self, node, live):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             return [node]
         if isinstance(node, ast.For | ast.While):
-            return self._loop(node)
+            return self._loop(node, live)
         new = copy.copy(node)
+        plain = isinstance(node, ast.If | ast.With)
+        live = live if plain else live | names_read(node)
         for part in ("body", "orelse", "finalbody", "handlers", "cases"):
             inside = getattr(node, part, None)
             if isinstance(inside, list):
-                setattr(new, part, self.rewritten(inside))
+                setattr(new, part, self.rewritten(inside, live))
         return [new]
 
-    def _loop(self, node):
+    def _loop(self, node, live):
         arrays = tuple(sorted(self._subscripted(node)))
         if not arrays:
-            return self._python(node)
+            return self._python(node, live)
         before = len(self.found)
         if isinstance(node, ast.While):  # a turn may be long: what is in it is compiled, it stays Python
-            new = self._python(node)
+            new = self._python(node, live)
             if len(self.found) > before:
                 return new
         refusal = None
@@ -89,17 +99,17 @@ class Finder:
             region, refusal = None, error
         if region is None:
             del self.found[before:]
-            new = self._python(node)
+            new = self._python(node, live)
             inside = any(each.region for each in self.found[before:])
             if inside or not self._stores(node):
                 return new
             del self.found[before:]
-        self.found.append(Found(node, region, refusal, arrays, self.scope))
+        self.found.append(Found(node, region, refusal, arrays, self.scope, live))
         return self._call(node, len(self.found) - 1, region)
 
-    def _python(self, node):
-        new = copy.copy(node)
-        new.body, new.orelse = self.rewritten(node.body), self.rewritten(node.orelse)
+    def _python(self, node, live):
+        new, again = copy.copy(node), live | needs([node])[0]
+        new.body, new.orelse = self.rewritten(node.body, again), self.rewritten(node.orelse, live)
         return [new]
 
     def _subscripted(self, node):

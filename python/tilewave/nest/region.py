@@ -136,7 +136,7 @@ class Region:
         self.parameters = Parameters(self.tables, (), (), self.tables, {}, ranks, {})
         stored = {node.value.id for node in elements if isinstance(node.ctx, ast.Store)}
         self.written_tables = tuple(name for name in ranks if name in stored)
-        self.scope, self._local_names = Scope(function), local_names
+        self.scope, self.local_names = Scope(function), local_names
         names = [node for node in self.source.nodes if isinstance(node, ast.Name) and node.id in local_names]
         names += [node.target for node in self.source.nodes if _is_augmented(node)]
         self.reads = {node.id for node in names if not isinstance(node.ctx, ast.Store)} - {*ranks}
@@ -145,7 +145,7 @@ class Region:
         self.assigned = {node: _stored(node) for node in self.loops}
         self.assigned["all"] = sorted({*(name for each in statements for name in _stored(each))})
         self._checked = RegionChecker(self.source, self.scope, self.parameters, local_names, strict=False).check()
-        self._watched, self._strict = None, False
+        self._watched, self._strict, self._signature = None, False, None
 
     def _note(self, node, ranks, local_names):
         if not isinstance(node.value, ast.Name):
@@ -160,11 +160,11 @@ class Region:
             )
 
     def outside(self):
-        """The checker, with the constants as they are now; `changed` says whether they have become others."""
+        """The checker, with the constants as they are now."""
         if not self._strict or has_changed(self._watched):
-            args = self.source, self.scope, self.parameters, self._local_names
+            args = self.source, self.scope, self.parameters, self.local_names
             self._checked = RegionChecker(*args, strict=True).check()
-            self._watched, self._strict = found_by(self._checked), True
+            self._watched, self._strict, self._signature = found_by(self._checked), True, None
         return self._checked
 
     def table_rank(self, table):
@@ -180,8 +180,13 @@ class Region:
         raise AssertionError("elements are loaded where they are read")
 
     def signature(self):
-        """Text of the statements and of all that they use from outside."""
+        """Hash of the statements and of all that they use from outside."""
         body = self.outside()
+        if self._signature is None:
+            self._signature = self._hash(body)
+        return self._signature
+
+    def _hash(self, body):
         first = self.line
         lines = [node.lineno - first for node in self.source.nodes if hasattr(node, "lineno")]
         text = [f"asserts {__debug__}", *map(ast.dump, self.source.tree.body), str(lines), self.source.file, str(first)]

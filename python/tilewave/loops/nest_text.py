@@ -1,0 +1,229 @@
+"""Writes the text of a nest for statements and the loops around them."""
+
+import ast
+import copy
+import itertools
+from dataclasses import dataclass
+
+from tilewave.loops.dependences import may_be_permuted
+from tilewave.loops.tree import Stays, linear
+from tilewave.nest.affine import Affine
+from tilewave.nest.inner_loops import extent_of, is_element
+from tilewave.nest.names import MISSING
+from tilewave.nest.reserved import RESERVED
+from tilewave.nest.subscript import MOST_SCALE, subscripts_of
+
+#: The loop of one round in place of constant subscripts.
+AT = "tw_at"
+
+
+@dataclass(frozen=True)
+class NestText:
+    """A nest, and how it is run.
+
+    Attributes
+    ----------
+    text : str
+        Its function.
+    arrays, scalars : dict
+        From names in the text to those of the function.
+    outside : tuple of str
+        Names from outside the function.
+    over : dict
+        Bounds by loop index.
+    reverse : tuple of str
+    lines : tuple of int
+        The first and the last line of its statements.
+    """
+
+    text: str
+    arrays: dict
+    scalars: dict
+    outside: tuple
+    over: dict
+    reverse: tuple
+    lines: tuple
+
+
+class Writer:
+    """Writes a nest for numbers as they are.
+
+    Parameters
+    ----------
+    region : Region
+    nested : Nested
+    numbers : dict
+        The integers that names and extents (`tilewave.loops.tree.extent_text`) stand for.
+    turns : set of str
+        Indices of loops outside, which run in their order: scalars of the nest.
+    """
+
+    def __init__(self, region, nested, numbers, turns=frozenset()):
+        self.region, self.nested, self.numbers, self.turns = region, nested, numbers, turns
+        self.loops, self.tables = nested.loops, {*region.tables}
+        self.indices = [loop.index for loop in self.loops]
+        self.stored = {each.name for each in nested.group.accesses if each.stores}
+        self.at = None  # the constant subscript that the loop of one round stands for
+
+    def text(self):
+        """The `NestText`; raises `Stays` where there is none."""
+        order = self._order()
+        statements = [_Subscripts(self).visit(copy.deepcopy(each)) for each in self.nested.group.statements]
+        names = {each.id for part in statements for each in ast.walk(part) if isinstance(each, ast.Name)}
+        used = [loop for loop in order if loop.index in names]
+        if len(used) < len(order):
+            left = next(loop for loop in order if loop not in used)
+            raise Stays(f"no subscript has the loop index {left.index!r}")
+        indices = ([AT] if self.at is not None else []) + [loop.index for loop in order]
+        over = {AT: (self.at, self.at + 1)} if self.at is not None else {}
+        reverse = []
+        for loop in order:
+            over[loop.index] = self._range(loop)
+            if loop.step < 0:
+                reverse.append(loop.index)
+        plain, scalars, outside = self._sorted(names, indices)
+        if taken := sorted({*plain, *scalars} & {*RESERVED}):
+            statements = [_Renamed(taken).visit(each) for each in statements]
+        new = {name: f"{name}_" if name in taken else name for name in (*plain, *scalars)}
+        head = ", ".join([*(new[each] for each in plain), *indices, *(["*"] if scalars else []), *map(new.get, scalars)])
+        body = "\n".join(ast.unparse(ast.fix_missing_locations(each)) for each in statements)
+        text = f"def {self.region.name}({head}):\n" + "\n".join(f"    {line}" for line in body.split("\n"))
+        lines = [line for part in self.nested.group.statements for line in (part.lineno, part.end_lineno)]
+        return NestText(
+            text,
+            {new[name]: name for name in plain},
+            {new[name]: name for name in scalars},
+            tuple(outside),
+            over,
+            tuple(reverse),
+            (min(lines), max(lines)),
+        )
+
+    def _sorted(self, names, indices):
+        """Arrays, scalars, and names from outside."""
+        plain = [name for name in self.region.tables if name in names]
+        local = [n for n in sorted(names - {*plain, *indices} - self.nested.private) if n in self.region.local_names]
+        outside = sorted(names - {*plain, *indices, *local} - self.nested.private)
+        return plain, local, outside
+
+    def form(self, node):
+        """A subscript or a bound as an affine form of the nest's loop indices."""
+        form = linear(node, lambda name: True) if isinstance(node, ast.AST) else node
+        if form is None:
+            raise Stays(f"`{ast.unparse(node)}` is no sum of loop indices and integers")
+        total = Affine({}, form.constant)
+        for name, factor in form.terms.items():
+            if name in self.indices:
+                total = total + Affine({name: factor}, 0)
+            elif factor and name not in self.numbers:
+                raise Stays(f"{name!r} is no integer that is known before the loops")
+            elif factor:
+                total = total + self.numbers[name] * factor
+        return total
+
+    def subscript(self, part, written):
+        """A subscript as a nest has it: an index times a constant, plus a constant."""
+        form = self.form(part)
+        terms = [(name, factor) for name, factor in form.terms.items() if factor]
+        if not terms:
+            return self._constant(form.constant)
+        ((name, factor), *more) = terms
+        if more or not 1 <= factor <= MOST_SCALE:
+            raise Stays(f"the subscript `{ast.unparse(part)}` is not one loop index and a constant")
+        return _sum(name if factor == 1 else f"{factor} * {name}", form.constant)
+
+    def _constant(self, value):
+        if value < 0:
+            raise Stays(f"the subscript {value} counts from the end")
+        if self.at is None:
+            self.at = value
+        return _sum(AT, value - self.at)
+
+    def _range(self, loop):
+        begin, end = self.form(loop.begin), self.form(loop.end)
+        if loop.step < 0:
+            begin, end = end + 1, begin + 1
+        if abs(loop.step) == 1:
+            return _bound(begin), _bound(end)
+        if any(begin.terms.values()) or any(end.terms.values()):
+            raise Stays(f"bounds of line {loop.node.lineno} move, and its step is {loop.step}")
+        if loop.step > 0:
+            return begin.constant, max(begin.constant, end.constant), loop.step
+        count = len(range(begin.constant, end.constant, -loop.step))
+        last = end.constant - 1
+        return last + (count - 1) * loop.step, last + 1, -loop.step
+
+    def _order(self):
+        """The loops in an order in which written arrays have their subscripts."""
+        wanted = []
+        for node in (each for part in self.nested.group.statements for each in ast.walk(part)):
+            if is_element(node) and isinstance(node.ctx, ast.Store):
+                forms = [self.form(part) for part in subscripts_of(node)]
+                wanted.append([next((n for n, f in form.terms.items() if f), None) for form in forms])
+        wanted = [[name for name in axes if name is not None] for axes in wanted]
+
+        def suits(order):
+            names = [loop.index for loop in order]
+            return all([name for name in names if name in axes] == axes for axes in wanted)
+
+        if suits(self.loops):
+            return self.loops
+        for order in itertools.permutations(self.loops):
+            if suits(order) and self._may_nest(order) and may_be_permuted(self.nested.group, self.loops, order):
+                return order
+        raise Stays("what is written has its subscripts in another order than the loops")
+
+    def _may_nest(self, order):
+        """Return whether bounds have outer indices only."""
+        for k, loop in enumerate(order):
+            inner = {each.index for each in order[k:]}
+            used = {n for bound in (loop.begin, loop.end) for n, factor in bound.terms.items() if factor}
+            if used & inner:
+                return False
+        return True
+
+
+class _Subscripts(ast.NodeTransformer):
+    """Subscripts as nests have them, and numbers in place of extents."""
+
+    def __init__(self, writer):
+        self.writer = writer
+
+    def visit_Subscript(self, node):
+        if extent := extent_of(node):
+            return ast.Constant(self.writer.numbers[f"{extent[0]}.shape[{extent[1]}]"])
+        written = node.value.id in self.writer.stored
+        parts = [ast.parse(self.writer.subscript(part, written), mode="eval").body for part in subscripts_of(node)]
+        inner = parts[0] if len(parts) == 1 else ast.Tuple(parts, ast.Load())
+        return ast.Subscript(node.value, inner, node.ctx)
+
+    def visit_Call(self, node):
+        if extent := extent_of(node):
+            return ast.Constant(self.writer.numbers[f"{extent[0]}.shape[{extent[1]}]"])
+        return self.generic_visit(node)
+
+
+class _Renamed(ast.NodeTransformer):
+    def __init__(self, names):
+        self.names = names
+
+    def visit_Name(self, node):
+        return ast.Name(f"{node.id}_", node.ctx) if node.id in self.names else node
+
+
+def _sum(text, constant):
+    return text if not constant else f"{text} {'+' if constant > 0 else '-'} {abs(constant)}"
+
+
+def _bound(form):
+    """A bound as `over` takes it."""
+    terms = [(name, factor) for name, factor in form.terms.items() if factor]
+    if not terms:
+        return form.constant
+    return " + ".join([*(f"{factor}*{name}" for name, factor in terms), str(form.constant)])
+
+
+def outside_names(region, names):
+    """What names from outside the function stand for."""
+    found = {name: region.scope.lookup(name) for name in names}
+    return {name: value for name, value in found.items() if value is not MISSING}

@@ -1,0 +1,203 @@
+"""The loops of a region as a tree, with what its statements read and write."""
+
+import ast
+import copy
+from dataclasses import dataclass, field
+
+from tilewave.nest.affine import Affine, NotAffine, affine_form
+from tilewave.nest.inner_loops import extent_of, is_element
+from tilewave.nest.subscript import subscripts_of
+
+
+class Stays(Exception):
+    """Says why loops run in their order, and are no nests."""
+
+
+@dataclass(eq=False)
+class Loop:
+    """One loop over a range.
+
+    Attributes
+    ----------
+    node : ast.For
+    index : str
+    begin, end : Affine
+        Of outer indices and of names that the region does not assign.
+    step : int
+    """
+
+    node: ast.For
+    index: str
+    begin: Affine
+    end: Affine
+    step: int
+
+
+@dataclass(frozen=True)
+class Access:
+    """A read or a write of an element, or of a name that the region assigns.
+
+    Attributes
+    ----------
+    name : str
+    subscripts : tuple of (Affine or None)
+        None: anything. Of a name that is no array: nothing.
+    stores : bool
+    """
+
+    name: str
+    subscripts: tuple
+    stores: bool
+
+
+@dataclass(eq=False)
+class Group:
+    """Statements without loops that stand one behind the other.
+
+    Attributes
+    ----------
+    statements : list of ast.stmt
+    path : tuple of Loop
+        The loops around them, outermost first.
+    number : int
+        In the order of the text.
+    accesses : list of Access
+    """
+
+    statements: list
+    path: tuple
+    number: int
+    accesses: list = field(default_factory=list)
+
+    def names(self):
+        """All names in the statements."""
+        return {each.id for part in self.statements for each in ast.walk(part) if isinstance(each, ast.Name)}
+
+
+def extent_text(array, dimension):
+    """The name of an extent in affine forms; no name of Python's."""
+    return f"{array}.shape[{dimension}]"
+
+
+class _Extents(ast.NodeTransformer):
+    """Names in place of extents."""
+
+    def visit(self, node):
+        if found := extent_of(node):
+            return ast.Name(extent_text(*found), ast.Load())
+        return self.generic_visit(node)
+
+
+def linear(node, known):
+    """An expression as an affine form; None where it is none, or has names that are not `known`."""
+    try:
+        form = affine_form(_Extents().visit(copy.deepcopy(node)))
+    except NotAffine:
+        return None
+    return form if all(known(name) for name in form.terms) else None
+
+
+class Tree:
+    """The loops of a region and the groups of its statements.
+
+    Parameters
+    ----------
+    region : Region
+
+    Attributes
+    ----------
+    groups : list of Group
+
+    Raises
+    ------
+    Stays
+        Where a statement keeps all loops in their order.
+    """
+
+    def __init__(self, region):
+        self.region, self.groups = region, []
+        self.tables = {*region.tables}
+        targets = [node.target.id for node in region.loops if isinstance(node, ast.For)]
+        stored = [
+            node.id for node in region.source.nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        ]
+        for name in {*targets}:
+            if stored.count(name) > targets.count(name):
+                raise Stays(f"a statement assigns {name!r}, which is a loop index")
+        self.assigned = {*stored}
+        self._block(region.source.tree.body, ())
+
+    def _block(self, statements, path):
+        waiting = []
+        for node in [*statements, None]:
+            loop = isinstance(node, ast.For)
+            if node is not None and not loop:
+                self._check(node)
+                waiting.append(node)
+                continue
+            if waiting:
+                self._group(waiting, path)
+                waiting = []
+            if loop:
+                self._block(node.body, (*path, self._loop(node, path)))
+
+    def _check(self, node):
+        for each in ast.walk(node):
+            if isinstance(each, ast.For | ast.While):
+                kind = "a while loop" if isinstance(each, ast.While) else "a loop under a condition"
+                raise Stays(f"line {each.lineno} has {kind}")
+            if isinstance(each, ast.Break | ast.Continue | ast.Raise | ast.Assert):
+                raise Stays(f"line {each.lineno} has {type(each).__name__.lower()}")
+
+    def _known(self, path):
+        indices = {loop.index for loop in path}
+        return lambda name: name in indices or name not in self.assigned
+
+    def _loop(self, node, path):
+        forms = [linear(each, self._known(path)) for each in node.iter.args]
+        if any(form is None for form in forms):
+            raise Stays(f"the bounds of line {node.lineno} are no sums of outer indices and integers")
+        begin, end = (Affine({}, 0), forms[0]) if len(forms) == 1 else forms[:2]
+        step = forms[2] if len(forms) == 3 else Affine({}, 1)
+        if step.terms or step.constant == 0:
+            raise Stays(f"the step of line {node.lineno} is no constant")
+        if node.target.id in {loop.index for loop in path}:
+            raise Stays(f"line {node.lineno} has the index of a loop around it")
+        return Loop(node, node.target.id, begin, end, step.constant)
+
+    def _group(self, statements, path):
+        group = Group(statements, path, len(self.groups))
+        known, indices = self._known(path), {loop.index for loop in path}
+        for node in (each for part in statements for each in ast.walk(part)):
+            if is_element(node):
+                subscripts = tuple(linear(part, known) for part in subscripts_of(node))
+                store = isinstance(node.ctx, ast.Store)
+                group.accesses.append(Access(node.value.id, subscripts, store))
+            elif isinstance(node, ast.AugAssign) and is_element(node.target):
+                subscripts = tuple(linear(part, known) for part in subscripts_of(node.target))
+                group.accesses.append(Access(node.target.value.id, subscripts, False))
+            elif isinstance(node, ast.Name) and node.id in self.assigned - indices - self.tables:
+                group.accesses.append(Access(node.id, (), isinstance(node.ctx, ast.Store)))
+            elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                group.accesses.append(Access(node.target.id, (), False))
+        group.accesses = list(dict.fromkeys(_hashable(each) for each in group.accesses))
+        self.groups.append(group)
+
+
+class _Form(Affine):
+    """An affine form that is compared by value."""
+
+    def __eq__(self, other):
+        return (
+            isinstance(other, Affine)
+            and (self.constant, self.divisor) == (other.constant, other.divisor)
+            and {k: v for k, v in self.terms.items() if v} == {k: v for k, v in other.terms.items() if v}
+        )
+
+    def __hash__(self):
+        return hash((self.constant, self.divisor, frozenset((k, v) for k, v in self.terms.items() if v)))
+
+
+def _hashable(access):
+    forms = tuple(None if each is None else _Form(each.terms, each.constant, each.divisor) for each in access.subscripts)
+    return Access(access.name, forms, access.stores)
