@@ -61,9 +61,7 @@ class Instances:
 
 
 def _pairs(one, other):
-    return [
-        (a, b) for a in one.accesses for b in other.accesses if a.name == b.name and (a.stores or b.stores)
-    ]
+    return [(a, b) for a in one.accesses for b in other.accesses if a.name == b.name and (a.stores or b.stores)]
 
 
 def may_follow(first, later, level):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tilewave.loops.dependences import components
 from tilewave.loops.liveness import needs
-from tilewave.loops.tree import Stays, Tree
+from tilewave.loops.tree import Group, Stays, Tree
 
 
 @dataclass(eq=False)
@@ -21,12 +21,15 @@ class Nested:
         Names that each point assigns for itself.
     statements : list of ast.stmt
         The same as loops that run in their order.
+    finer : callable
+        Returns smaller steps for the same statements; None where there are none.
     """
 
     group: object
     loops: tuple
     private: frozenset
     statements: list
+    finer: object
 
 
 @dataclass(eq=False)
@@ -66,32 +69,29 @@ def steps_of(region, live):
     """
     tree = Tree(region)
     indices = {loop.index for group in tree.groups for loop in group.path}
-    if kept := sorted(live & indices):
-        raise Stays(f"{', '.join(kept)} is needed behind the loops")
-    read = {group: needs(group.statements)[0] for group in tree.groups}
     scalars = tree.assigned - tree.tables - indices
-    if kept := sorted(scalars & live):
+    if kept := sorted(live & (indices | scalars)):
         raise Stays(f"{', '.join(kept)} is needed behind the loops")
-    private = frozenset(name for name in scalars if not any(name in each for each in read.values()))
-    for group in tree.groups:
-        group.accesses = [each for each in group.accesses if each.name not in private]
-    return _Distribution(region, private).steps(tree.groups, 0)
+    return _Distribution(tree, scalars).steps(tree.groups, 0)
 
 
 class _Distribution:
-    def __init__(self, region, private):
-        self.region, self.private = region, private
+    def __init__(self, tree, scalars):
+        self.tree, self.scalars = tree, scalars
 
     def steps(self, groups, level):
-        return [self._step(together, level) for together in components(groups, level)]
+        """The steps of groups; the loops outside of a level run in their order."""
+        needed = {name for group in groups for name in needs(group.statements)[0]}
+        private = frozenset(self.scalars - needed)
+        plain = [
+            Group(g.statements, g.path, g.number, [a for a in g.accesses if a.name not in private]) for g in groups
+        ]
+        return [self._step(together, level, private) for together in components(plain, level)]
 
-    def _step(self, groups, level):
+    def _step(self, groups, level, private):
+        if len({group.path for group in groups}) == 1:
+            return self._one(groups, level, private)
         statements = self._statements(groups, level)
-        if len(groups) == 1:
-            loops = groups[0].path[level:]
-            if not loops:
-                return Ordered(statements, "a statement between nests")
-            return Nested(groups[0], loops, self.private, statements)
         loop = groups[0].path[level] if len(groups[0].path) > level else None
         if loop is None or any(len(each.path) <= level or each.path[level] is not loop for each in groups):
             return Ordered(statements, "statements that need each other")
@@ -100,10 +100,36 @@ class _Distribution:
             return Repeated(loop, inside, statements)
         return Ordered(statements, f"each turn of line {loop.node.lineno} needs the one before")
 
+    def _one(self, groups, level, private):
+        """The step of the statements of one body."""
+        statements, path = self._statements(groups, level), groups[0].path
+        if len(path) == level:
+            return Ordered(statements, "a statement between nests")
+        parts = [part for group in groups for part in group.statements]
+        accesses = list(dict.fromkeys(each for group in groups for each in group.accesses))
+        group = Group(parts, path, groups[0].number, accesses)
+        outer, *inner = path[level:]
+        used = {name for each in group.accesses for form in each.subscripts if form is not None for name in form.terms}
+        used |= {name for loop in inner for bound in (loop.begin, loop.end) for name in bound.terms}
+        if inner and outer.index not in used and all(form is not None for a in accesses for form in a.subscripts):
+            return Repeated(outer, [self._one([group], level + 1, private)], statements)
+        return Nested(group, path[level:], private, statements, lambda: self._finer(group, level))
+
+    def _finer(self, group, level):
+        if len(group.statements) == 1:
+            return None
+        parts = [
+            self.tree.group([part], group.path, group.number + k / len(group.statements))
+            for k, part in enumerate(group.statements)
+        ]
+        steps = self.steps(parts, level)
+        return steps if len(steps) > 1 else None
+
     def _statements(self, groups, level):
         """The loops from a level on with the statements of some groups, in the order of the text."""
         wanted = {id(part) for group in groups for part in group.statements}
-        inner = groups[0].path[level - 1].node.body if level else self.region.source.tree.body
+        path = groups[0].path
+        inner = path[level - 1].node.body if level else self.tree.region.source.tree.body
         return _only(inner, wanted)
 
 
@@ -120,5 +146,3 @@ def _only(statements, wanted):
                 new.body = body
                 kept.append(new)
     return kept
-
-

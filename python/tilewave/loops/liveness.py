@@ -9,7 +9,9 @@ def names_read(node):
         return set()
     found = {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Store)}
     return found | {
-        each.target.id for each in ast.walk(node) if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name)
+        each.target.id
+        for each in ast.walk(node)
+        if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name)
     }
 
 

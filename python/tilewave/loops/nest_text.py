@@ -10,6 +10,7 @@ from tilewave.loops.tree import Stays, linear
 from tilewave.nest.affine import Affine
 from tilewave.nest.inner_loops import extent_of, is_element
 from tilewave.nest.names import MISSING
+from tilewave.nest.parse import parse
 from tilewave.nest.reserved import RESERVED
 from tilewave.nest.subscript import MOST_SCALE, subscripts_of
 
@@ -32,6 +33,8 @@ class NestText:
     over : dict
         Bounds by loop index.
     reverse : tuple of str
+    elements : dict
+        Names in the text that stand for one element: (array, subscripts), integers or names of outer loop indices.
     lines : tuple of int
         The first and the last line of its statements.
     """
@@ -42,6 +45,7 @@ class NestText:
     outside: tuple
     over: dict
     reverse: tuple
+    elements: dict
     lines: tuple
 
 
@@ -64,20 +68,20 @@ class Writer:
         self.indices = [loop.index for loop in self.loops]
         self.stored = {each.name for each in nested.group.accesses if each.stores}
         self.at = None  # the constant subscript that the loop of one round stands for
+        self.elements = {}
 
     def text(self):
         """The `NestText`; raises `Stays` where there is none."""
         order = self._order()
         statements = [_Subscripts(self).visit(copy.deepcopy(each)) for each in self.nested.group.statements]
         names = {each.id for part in statements for each in ast.walk(part) if isinstance(each, ast.Name)}
-        used = [loop for loop in order if loop.index in names]
-        if len(used) < len(order):
-            left = next(loop for loop in order if loop not in used)
-            raise Stays(f"no subscript has the loop index {left.index!r}")
-        indices = ([AT] if self.at is not None else []) + [loop.index for loop in order]
+        if left := [loop.index for loop in self.loops if loop.index not in names]:
+            raise Stays(f"no subscript has the loop index {left[0]!r}")
+        order = [each for each in order if each != AT or self.at is not None]
+        indices = [each if each == AT else each.index for each in order]
         over = {AT: (self.at, self.at + 1)} if self.at is not None else {}
         reverse = []
-        for loop in order:
+        for loop in self.loops:
             over[loop.index] = self._range(loop)
             if loop.step < 0:
                 reverse.append(loop.index)
@@ -85,7 +89,8 @@ class Writer:
         if taken := sorted({*plain, *scalars} & {*RESERVED}):
             statements = [_Renamed(taken).visit(each) for each in statements]
         new = {name: f"{name}_" if name in taken else name for name in (*plain, *scalars)}
-        head = ", ".join([*(new[each] for each in plain), *indices, *(["*"] if scalars else []), *map(new.get, scalars)])
+        named = [*map(new.get, scalars), *self.elements]
+        head = ", ".join([*(new[each] for each in plain), *indices, *(["*"] if named else []), *named])
         body = "\n".join(ast.unparse(ast.fix_missing_locations(each)) for each in statements)
         text = f"def {self.region.name}({head}):\n" + "\n".join(f"    {line}" for line in body.split("\n"))
         lines = [line for part in self.nested.group.statements for line in (part.lineno, part.end_lineno)]
@@ -96,11 +101,13 @@ class Writer:
             tuple(outside),
             over,
             tuple(reverse),
+            self.elements,
             (min(lines), max(lines)),
         )
 
     def _sorted(self, names, indices):
         """Arrays, scalars, and names from outside."""
+        names = names - {*self.elements}
         plain = [name for name in self.region.tables if name in names]
         local = [n for n in sorted(names - {*plain, *indices} - self.nested.private) if n in self.region.local_names]
         outside = sorted(names - {*plain, *indices, *local} - self.nested.private)
@@ -121,7 +128,7 @@ class Writer:
                 total = total + self.numbers[name] * factor
         return total
 
-    def subscript(self, part, written):
+    def subscript(self, part):
         """A subscript as a nest has it: an index times a constant, plus a constant."""
         form = self.form(part)
         terms = [(name, factor) for name, factor in form.terms.items() if factor]
@@ -131,6 +138,24 @@ class Writer:
         if more or not 1 <= factor <= MOST_SCALE:
             raise Stays(f"the subscript `{ast.unparse(part)}` is not one loop index and a constant")
         return _sum(name if factor == 1 else f"{factor} * {name}", form.constant)
+
+    def element(self, node):
+        """The name of the scalar in place of an element that is the same for all points; None where it is not."""
+        forms = [linear(part, lambda name: True) for part in subscripts_of(node)]
+        if node.value.id in self.stored or any(form is None for form in forms):
+            return None
+        names = [name for form in forms for name, factor in form.terms.items() if factor]
+        if any(name in self.indices or name not in self.numbers and name not in self.turns for name in names):
+            return None
+        at = []
+        for form in forms:
+            terms = {name: factor for name, factor in form.terms.items() if factor}
+            fixed = sum(self.numbers[name] * factor for name, factor in terms.items() if name not in self.turns)
+            at.append(({n: f for n, f in terms.items() if n in self.turns}, form.constant + fixed))
+        known = (name for name, there in self.elements.items() if there == (node.value.id, at))
+        name = next(known, f"tw_element_{len(self.elements)}")
+        self.elements[name] = node.value.id, at
+        return name
 
     def _constant(self, value):
         if value < 0:
@@ -154,22 +179,23 @@ class Writer:
         return last + (count - 1) * loop.step, last + 1, -loop.step
 
     def _order(self):
-        """The loops in an order in which written arrays have their subscripts."""
+        """The loops in an order in which written arrays have their subscripts, with `AT` for constant ones."""
         wanted = []
         for node in (each for part in self.nested.group.statements for each in ast.walk(part)):
             if is_element(node) and isinstance(node.ctx, ast.Store):
                 forms = [self.form(part) for part in subscripts_of(node)]
-                wanted.append([next((n for n, f in form.terms.items() if f), None) for form in forms])
-        wanted = [[name for name in axes if name is not None] for axes in wanted]
+                wanted.append([next((n for n, f in form.terms.items() if f), AT) for form in forms])
 
         def suits(order):
-            names = [loop.index for loop in order]
+            names = [each if each == AT else each.index for each in order]
             return all([name for name in names if name in axes] == axes for axes in wanted)
 
-        if suits(self.loops):
-            return self.loops
-        for order in itertools.permutations(self.loops):
-            if suits(order) and self._may_nest(order) and may_be_permuted(self.nested.group, self.loops, order):
+        group = self.nested.group
+        for loops in (self.loops, *itertools.permutations(self.loops)):
+            orders = [(*loops[:k], AT, *loops[k:]) for k in range(len(loops) + 1)]
+            order = next(filter(suits, orders), None)
+            plain = tuple(loops) == tuple(self.loops)
+            if order and (plain or self._may_nest(loops) and may_be_permuted(group, self.loops, loops)):
                 return order
         raise Stays("what is written has its subscripts in another order than the loops")
 
@@ -192,8 +218,9 @@ class _Subscripts(ast.NodeTransformer):
     def visit_Subscript(self, node):
         if extent := extent_of(node):
             return ast.Constant(self.writer.numbers[f"{extent[0]}.shape[{extent[1]}]"])
-        written = node.value.id in self.writer.stored
-        parts = [ast.parse(self.writer.subscript(part, written), mode="eval").body for part in subscripts_of(node)]
+        if isinstance(node.ctx, ast.Load) and (name := self.writer.element(node)):
+            return ast.Name(name, ast.Load())
+        parts = [parse(self.writer.subscript(part), mode="eval").body for part in subscripts_of(node)]
         inner = parts[0] if len(parts) == 1 else ast.Tuple(parts, ast.Load())
         return ast.Subscript(node.value, inner, node.ctx)
 

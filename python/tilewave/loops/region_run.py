@@ -158,11 +158,7 @@ class RegionRun:
         whole = [self.found.node]
         if not are_apart(self.region, arrays):
             return [Part("in order", whole, "arrays share memory")]
-        given = {
-            name: value
-            for name, value in names.items()
-            if name in self.region.reads and is_constant(value)
-        }
+        given = {name: value for name, value in names.items() if name in self.region.reads and is_constant(value)}
         numbers = tuple(plan.numbers_of(self.region, arrays, given).items())
         types = tuple((name, type(value).__name__) for name, value in given.items())
         many = max((each.context.size for each in arrays.values() if isinstance(each, Field)), default=1) > 1
@@ -205,22 +201,26 @@ class RegionRun:
         if name in region.written_tables and not value.flags.writeable:
             raise ConfigError(f"{what} write it, given an array that is read-only; allowed: a copy (x.copy())")
         if not value.flags.aligned:
-            raise ConfigError(f"{what}: its elements are not aligned in memory; allowed: np.array(x)")
+            if name in region.written_tables:
+                raise ConfigError(f"{what} write it, and its elements are not aligned in memory; allowed: np.array(x)")
+            return np.array(value)
         return value
 
 
 def _about(part):
     """Lines about a part of a plan."""
-    lines = sorted({line for s in part.statements for each in ast.walk(s) for line in [getattr(each, "lineno", 0)] if line})
+    lines = sorted(
+        {line for s in part.statements for each in ast.walk(s) for line in [getattr(each, "lineno", 0)] if line}
+    )
     where = f"lines {lines[0]} to {lines[-1]}" if lines[0] < lines[-1] else f"line {lines[0]}"
     if part.kind == "in order":
         yield f"{where}: in order, compiled: {part.why}"
         return
-    times = {"nest": "a nest", "chain": f"{len(part.rounds)} times", "turns": f"a turn for each {part.index}"}[part.kind]
+    times = {"nest": "a nest", "chain": f"{len(part.rounds)} times", "turns": f"a turn for each {part.index}"}[
+        part.kind
+    ]
     yield f"{where}: {times}"
     for text, nest in zip(part.texts, part.nests, strict=True):
         over = ", ".join(f"{index} over {bounds}" for index, bounds in text.over.items())
         vectors = ", ".join(dict.fromkeys(str(each) for each in nest.dependences)) or "none"
         yield f"    line {text.lines[0]}: {over}; dependences {vectors}"
-
-

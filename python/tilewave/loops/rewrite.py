@@ -9,7 +9,7 @@ from tilewave.errors import ConfigError
 from tilewave.loops.liveness import names_read, needs
 from tilewave.nest.inner_loops import is_element
 from tilewave.nest.names import Scope
-from tilewave.nest.parse import compiled
+from tilewave.nest.parse import compiled, parse
 from tilewave.nest.region import Region, is_range
 
 #: The free variable under which the rewritten function finds its loops; no name that programs use.
@@ -131,7 +131,7 @@ class Finder:
         names = region.assigned["all"] if region else ()
         text = f"if {LOOPS}[{number}].takes(locals()):\n    {FOUND} = {LOOPS}[{number}].run(locals())\n"
         text += "".join(f"    if {name!r} in {FOUND}: {name} = {FOUND}[{name!r}]\n" for name in names)
-        (call,) = ast.parse(text).body
+        (call,) = parse(text).body
         for each in ast.walk(call):
             if hasattr(each, "lineno"):
                 each.lineno = each.end_lineno = node.lineno
@@ -160,8 +160,8 @@ def rewritten_function(source, function, statements, runners):
     new.args = _without_defaults(new.args)
     free = {**dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))}
     free[LOOPS] = types.CellType(runners)
-    outer = ast.parse(f"def outer({', '.join(free)}):\n    return {', '.join(free)}").body[0]
-    outer.body = [new, ast.parse(f"({', '.join(free)},)").body[0]]
+    outer = parse(f"def outer({', '.join(free)}):\n    return {', '.join(free)}").body[0]
+    outer.body = [new, parse(f"({', '.join(free)},)").body[0]]
     module = ast.fix_missing_locations(ast.Module([outer], []))
     code = compiled(module, source.file, 0)
     (code,) = (each for each in code.co_consts if isinstance(each, types.CodeType))

@@ -166,22 +166,27 @@ class Tree:
         return Loop(node, node.target.id, begin, end, step.constant)
 
     def _group(self, statements, path):
-        group = Group(statements, path, len(self.groups))
-        known, indices = self._known(path), {loop.index for loop in path}
+        self.groups.append(self.group(statements, path, len(self.groups)))
+
+    def group(self, statements, path, number):
+        """A group with its accesses."""
+        known, indices, found = self._known(path), {loop.index for loop in path}, []
         for node in (each for part in statements for each in ast.walk(part)):
+            target = node.target if isinstance(node, ast.AugAssign) else None
             if is_element(node):
-                subscripts = tuple(linear(part, known) for part in subscripts_of(node))
-                store = isinstance(node.ctx, ast.Store)
-                group.accesses.append(Access(node.value.id, subscripts, store))
-            elif isinstance(node, ast.AugAssign) and is_element(node.target):
-                subscripts = tuple(linear(part, known) for part in subscripts_of(node.target))
-                group.accesses.append(Access(node.target.value.id, subscripts, False))
+                found.append(self._access(node, known, isinstance(node.ctx, ast.Store)))
+            elif target is not None and is_element(target):
+                found.append(self._access(target, known, False))
+            elif target is not None and isinstance(target, ast.Name):
+                found.append(Access(target.id, (), False))
             elif isinstance(node, ast.Name) and node.id in self.assigned - indices - self.tables:
-                group.accesses.append(Access(node.id, (), isinstance(node.ctx, ast.Store)))
-            elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-                group.accesses.append(Access(node.target.id, (), False))
-        group.accesses = list(dict.fromkeys(_hashable(each) for each in group.accesses))
-        self.groups.append(group)
+                found.append(Access(node.id, (), isinstance(node.ctx, ast.Store)))
+        return Group(statements, path, number, list(dict.fromkeys(found)))
+
+    def _access(self, node, known, stores):
+        forms = (linear(part, known) for part in subscripts_of(node))
+        forms = (None if f is None else _Form(f.terms, f.constant, f.divisor) for f in forms)
+        return Access(node.value.id, tuple(forms), stores)
 
 
 class _Form(Affine):
@@ -196,8 +201,3 @@ class _Form(Affine):
 
     def __hash__(self):
         return hash((self.constant, self.divisor, frozenset((k, v) for k, v in self.terms.items() if v)))
-
-
-def _hashable(access):
-    forms = tuple(None if each is None else _Form(each.terms, each.constant, each.divisor) for each in access.subscripts)
-    return Access(access.name, forms, access.stores)

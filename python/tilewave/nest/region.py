@@ -71,9 +71,6 @@ class RegionChecker(BodyChecker):
             raise self.refuse(node.target, "this target of a loop", "for i in range(...)")
         self._target(node.target, frozenset())
 
-    def _inner(self, node, assigned):
-        raise self.refuse(node, "a generator inside loops of @tw.loops", "a for loop that adds up")
-
     def _store(self, node):
         self._load(node, frozenset())
         return "element", node.value.id
@@ -87,7 +84,7 @@ class RegionChecker(BodyChecker):
     def _name(self, node, assigned):
         if node.id in self.parameters.arrays:
             raise self.refuse(node, f"array {node.id!r} without a subscript inside loops", "its elements")
-        if node.id not in self._locals:
+        if node.id not in self._locals | self.source.inner_names:
             self._outer_name(node)
 
 
@@ -142,8 +139,8 @@ class Region:
         self.reads = {node.id for node in names if not isinstance(node.ctx, ast.Store)} - {*ranks}
         self.reads |= {node.target.id for node in self.source.nodes if _is_augmented(node)}
         self.loops = [node for node in self.source.nodes if isinstance(node, ast.For | ast.While)]
-        self.assigned = {node: _stored(node) for node in self.loops}
-        self.assigned["all"] = sorted({*(name for each in statements for name in _stored(each))})
+        self.assigned = {node: _stored(node, local_names) for node in self.loops}
+        self.assigned["all"] = sorted({*(name for each in statements for name in _stored(each, local_names))})
         self._checked = RegionChecker(self.source, self.scope, self.parameters, local_names, strict=False).check()
         self._watched, self._strict, self._signature = None, False, None
 
@@ -211,6 +208,7 @@ def _is_augmented(node):
     return isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
 
 
-def _stored(node):
-    """The names that statements within a node assign, in alphabetical order."""
-    return sorted({each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)})
+def _stored(node, local_names):
+    """The local names that statements within a node assign, in alphabetical order."""
+    stored = (each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
+    return sorted({*stored} & local_names)

@@ -197,9 +197,7 @@ class LoopsBody(Body):
         step = given[2] if len(given) == 3 else Typed(INT, const=1)
         for bound in (begin, end, step):
             if not -LIMIT <= bound.low <= bound.high <= LIMIT:
-                far = self.e.builder.icmp_unsigned(
-                    ">", self.e.builder.add(bound.ir, I64(LIMIT)), I64(2 * LIMIT)
-                )
+                far = self.e.builder.icmp_unsigned(">", self.e.builder.add(bound.ir, I64(LIMIT)), I64(2 * LIMIT))
                 self.e.fail_if(far, "OverflowError", f"a range beyond {LIMIT}")
         return begin, end, step
 
@@ -341,4 +339,3 @@ class Elements:
             build.mul(self.tables.inside(table, axis, value, extent), stride) for axis, (value, extent, stride) in parts
         ]
         return build.gep(base, [functools.reduce(build.add, products)], source_etype=I8)
-

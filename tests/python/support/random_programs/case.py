@@ -12,6 +12,7 @@ from random_programs.plain import Definition
 from random_programs.runs import outcome
 from random_programs.settings import setting
 from random_programs.smaller import simpler
+from random_programs.whole import Whole
 
 SETTINGS_OF_A_PROGRAM = 5  # ways to run it, on kernels that are compiled once where they can be
 
@@ -37,7 +38,7 @@ class Case:
         return self.program.kinds | self.setting.kinds
 
     def definition(self):
-        return Definition(self.program, self.setting).text
+        return (Whole if self.setting.door == "loops" else Definition)(self.program, self.setting).text
 
 
 def drawn(seed):

@@ -16,10 +16,13 @@ from random_programs.numbers import differing, same_number
 from random_programs.outcomes import Outcome, of_errors
 from random_programs.plain import Definition
 from random_programs.settings import PLAN
+from random_programs.whole import Whole
+from tilewave.loops import plan as loops_plan
 from tilewave.nests.chain import several
 
 LONG_S = 150  # a busy machine is slow
 LEAST_MOVED_BYTES = several.LEAST_MOVED_BYTES, 0
+LEAST_POINTS = loops_plan.LEAST_POINTS, 0
 #: Choices that a nest may not allow, and then does without.
 TRIED = ("tile", "grid", "skew", "row", "weights", *PLAN)
 
@@ -27,7 +30,9 @@ TRIED = ("tile", "grid", "skew", "row", "weights", *PLAN)
 def outcome(program, setting):
     """Run and compare."""
     expected, raised = _defined(program, setting)
-    with warnings.catch_warnings(), mock.patch.object(several, "LEAST_MOVED_BYTES", LEAST_MOVED_BYTES[setting.joined]):
+    with warnings.catch_warnings(), mock.patch.object(several, "LEAST_MOVED_BYTES", LEAST_MOVED_BYTES[setting.joined]), \
+            mock.patch.object(loops_plan, "LEAST_POINTS", LEAST_POINTS[setting.whole.get("nested", False)]), \
+            mock.patch.object(loops_plan, "LEAST_POINTS_OF_TURNS", LEAST_POINTS[setting.whole.get("nested", False)]):
         warnings.simplefilter("ignore")
         try:
             results, errors = on_ranks(
@@ -37,7 +42,7 @@ def outcome(program, setting):
         except AssertionError as error:
             return Outcome("wrong", "hangs", str(error))
     if any(errors):
-        return of_errors(errors, raised)
+        return of_errors(errors, raised, type(raised) if setting.door == "loops" and raised else ())
     if raised is not None:
         return Outcome("wrong", "the definition raises, the run does not", repr(raised))
     return _compared(results[0], expected, setting)
@@ -63,7 +68,7 @@ def outcome_on(context, program, setting):
 def _defined(program, setting):
     """What the definition gives, and what it raises; one is None."""
     try:
-        return Definition(program, setting).run(), None
+        return (Whole if setting.door == "loops" else Definition)(program, setting).run(), None
     except Exception as error:
         return None, error
 
@@ -180,6 +185,8 @@ def _nest(text):
 
 def _call(context, program, setting, given, plans):
     """The results by name."""
+    if setting.door == "loops":
+        return Whole(program, setting).call(given)
     nests = [_nest(nest.text()) for nest in program.nests]
     more = {"context": context, "planning": setting.planning}
     if setting.door == "several":

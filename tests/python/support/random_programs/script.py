@@ -1,6 +1,7 @@
 """A failing case as a program that can be run by itself."""
 
 from random_programs.runs import keywords, together
+from random_programs.whole import Whole
 
 MOST_ELEMENTS = 400
 
@@ -31,6 +32,9 @@ def script(case, outcome, seed):
 
 
 def _door(program, setting):
+    if setting.door == "loops":
+        whole = Whole(program, setting)
+        return [*f"@tw.loops\n{whole.text}".splitlines(), *[f"print(whole({', '.join(_given(setting, whole))}))"] * setting.times]
     if setting.door == "several":
         names = f"({', '.join(nest.name for nest in program.nests)})"
         more = together(program, setting)
@@ -57,6 +61,10 @@ def _door(program, setting):
         if setting.door == "plan":
             lines = ["# with the plan that tw.plan gives"]
     return [*lines, f"for _ in range({setting.times}):", *runs]
+
+
+def _given(setting, whole):
+    return [repr(setting.scalars[name]) if name in setting.scalars else name for name in whole.names]
 
 
 def _arguments(setting, nests, arrays, more):

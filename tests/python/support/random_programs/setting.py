@@ -76,6 +76,7 @@ class Setting:
     plans: dict = dataclasses.field(default_factory=dict)  # by the name of the nest, where they differ
     proved: bool = False  # the schedule of a chain
     bound: bool = False  # nests of a time step, before they run
+    whole: dict = dataclasses.field(default_factory=dict)  # how the loops of a whole function stand
     joined: bool = False  # nests of a time step are one schedule, however small their arrays are
     ranks: int = 1
     lanes: int = 1

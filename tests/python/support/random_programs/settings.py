@@ -9,6 +9,7 @@ from random_programs.boxes import box_of
 from random_programs.points import draw_points
 from random_programs.setting import Loops, Setting
 from random_programs.sizes import Sizes
+from random_programs.whole import can_be_whole, draw_whole
 
 #: Choices of a plan: how often they are fixed, and to what.
 PLAN = {"grouping": (0.3, "hyperplane", "vertical"), "schedule": (0.3, "blocking", "overlapping"),
@@ -105,7 +106,7 @@ class _Drawn:
         written, several = {name for nest in program.nests for name in nest.written()}, program.door == "several"
         fields = [name for name in program.arrays if name in written - taken]
         one = program.door == "one" and not program.timed
-        if not (one or several) or not c.chance(0.35 if self.wants_window() else 0.1):
+        if not (one or several) or s.door == "loops" or not c.chance(0.35 if self.wants_window() else 0.1):
             return
         if not any(s.reduce.values()) and len(fields) == len(written):
             fields = fields[1:]
@@ -179,6 +180,8 @@ class _Drawn:
             s.door = c.often(run=6, bind=2, plan=1, check=1)
         else:
             s.door = "several" if program.door == "several" else c.often(chain=3, turns=1)
+        if can_be_whole(program, s) and c.chance(0.2):
+            s.door, s.whole = "loops", draw_whole(c)
         s.times = c.pick(1, 2, 3) if s.door == "chain" else 2 if c.chance(0.25) else 1
         s.planning = "quick" if c.chance(0.3) else "auto"
         numbers = [n for nest in program.nests for n, (f, _) in s.reduce.get(nest.name, {}).items() if "arg" not in f]

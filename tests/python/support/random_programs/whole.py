@@ -1,0 +1,128 @@
+"""A program as a whole function with its loops as they stand: the function by itself is the definition."""
+
+import hashlib
+import linecache
+import math
+
+import numpy as np
+
+import tilewave as tw
+from random_programs.boxes import box_of
+from random_programs.model import Assign, If, lines_of
+from random_programs.plain import NUMPY
+
+
+def can_be_whole(program, setting):
+    """Return whether a program is loops in space alone."""
+    plain = not program.timed and not setting.loops_periodic and not any(setting.reduce.values())
+    return plain and not any("tw." in nest.text() for nest in program.nests)
+
+
+def draw_whole(choices):
+    """How the loops stand: as plain data."""
+    return {
+        "joined": choices.chance(0.5),
+        "parts": choices.pick(1, 1, 2, 3),
+        "turns": choices.pick(0, 0, 1, 3),
+        "total": choices.pick("", "", "max", "sum"),
+        "nested": choices.chance(0.8),
+    }
+
+
+class Whole:
+    """The function of a program in a setting: `text`."""
+
+    def __init__(self, program, setting):
+        self.program, self.setting, self.how = program, setting, setting.whole
+        self.names = [*program.arrays, *setting.scalars]
+        helpers = dict.fromkeys(nest.helpers() for nest in program.nests)
+        total = self.how["total"]
+        lines = [f"def whole({', '.join(self.names)}):"] + ["    total = 0"] * bool(total)
+        turns, indent = self.how["turns"], 1
+        if turns:
+            lines.append(f"    for turn in range({turns}):")
+            indent = 2
+        lines += self._lines([self._tree(nest) for nest in program.nests], indent)
+        lines.append(f"    return {'total' if total else 'None'}")
+        self.text = "".join(helpers) + "\n".join(lines) + "\n"
+
+    def _tree(self, nest):
+        """[heads of loops, bodies of the innermost one]."""
+        box, loops = box_of(nest, self.program, self.setting), self.setting.loops[nest.name]
+        heads = []
+        for index in nest.indices:
+            low, high = box[index]
+            lows, highs, stride = loops.over.get(index, ((low,), (high,), 1))
+            first, end = (", ".join(map(str, dict.fromkeys(bounds))) for bounds in (lows, highs))
+            first, end = f"max({first})" if "," in first else first, f"min({end})" if "," in end else end
+            if index in loops.reverse:
+                heads.append(f"for {index} in range({end} - 1, {first} - 1, -{stride}):")
+            else:
+                heads.append(f"for {index} in range({first}, {end}{f', {stride}' if stride > 1 else ''}):")
+        return heads, self._parts(nest)
+
+    def _parts(self, nest):
+        """The statements of a body, in as many loops as are wanted."""
+        body, count = [*nest.body], min(self.how["parts"], len(nest.body))
+        size = -(-len(body) // count)
+        parts = [[*lines_of(body[k : k + size], 0)] for k in range(0, len(body), size)]
+        if self.how["total"] and (values := _values(body)):
+            text = {"max": f"total = max(total, {values[-1]})", "sum": f"total += {values[-1]}"}[self.how["total"]]
+            parts[-1].append(text)
+        return parts
+
+    def _lines(self, trees, indent):
+        """The lines of loops, those with equal heads in one loop."""
+        pad, k = "    " * indent, 0
+        while k < len(trees):
+            heads, parts = trees[k]
+            if not heads:
+                yield from (pad + line for part in parts for line in part)
+                k += 1
+                continue
+            same = [(heads, parts)]
+            while self.how["joined"] and k + len(same) < len(trees) and trees[k + len(same)][0][:1] == heads[:1]:
+                same.append(trees[k + len(same)])
+            k += len(same)
+            inner = [(each[1:], parts) for each, parts in same]
+            if len(heads) == 1 and not self.how["joined"]:
+                for part in parts:
+                    yield pad + heads[0]
+                    yield from ("    " + pad + line for line in part)
+                continue
+            if len(heads) == 2 and self.how["joined"]:  # each part has an innermost loop of its own
+                inner = [(rest, [part]) for rest, parts in inner for part in parts]
+            yield pad + heads[0]
+            yield from self._lines(inner, indent + 1)
+
+    def _made(self, numpy, decorate):
+        file = f"<whole {hashlib.sha256(self.text.encode()).hexdigest()[:16]}>"
+        linecache.cache[file] = len(self.text), None, self.text.splitlines(True), file
+        namespace = {"np": numpy, "math": math, "__name__": "whole"}
+        exec(compile(self.text, file, "exec", dont_inherit=True), namespace)
+        return decorate(namespace["whole"])
+
+    def run(self):
+        """What the definition gives, as `Definition.run`."""
+        arrays = {name: value.copy() for name, value in self.setting.values.items()}
+        function, total = self._made(NUMPY, lambda f: f), None
+        with np.errstate(all="ignore"):
+            for _ in range(self.setting.times):
+                total = function(*arrays.values(), *self.setting.scalars.values())
+        return arrays, {}, {} if total is None else {"total": total}, {}
+
+    def call(self, given):
+        """The results of `tw.loops` on arrays."""
+        function, total = self._made(np, tw.loops), None
+        for _ in range(self.setting.times):
+            total = function(*(given[name] for name in self.names if name in given), *self.setting.scalars.values())
+        return {} if total is None else {"total": total}
+
+
+def _values(body):
+    """The texts of what a body has assigned: real numbers."""
+    found = []
+    for each in body:
+        if isinstance(each, Assign) and not isinstance(each, If) and getattr(each.value.dtype, "kind", "") in "fiu":
+            found += [*lines_of([each], 0)][0].split(f" {each.op} ")[:1]
+    return [text for text in found if text]
