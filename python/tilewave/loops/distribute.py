@@ -1,10 +1,12 @@
 """Cuts loops into nests, loops around nests, and loops that run in their order."""
 
+import ast
 import copy
 from dataclasses import dataclass
 
 from tilewave.loops.dependences import components
 from tilewave.loops.liveness import needs
+from tilewave.loops.reductions import are_pythons, reductions_of
 from tilewave.loops.tree import Group, Stays, Tree
 
 
@@ -23,6 +25,7 @@ class Nested:
         The same as loops that run in their order.
     finer : callable
         Returns smaller steps for the same statements; None where there are none.
+    reductions : list of Reduction
     """
 
     group: object
@@ -30,6 +33,7 @@ class Nested:
     private: frozenset
     statements: list
     finer: object
+    reductions: list
 
 
 @dataclass(eq=False)
@@ -70,22 +74,22 @@ def steps_of(region, live):
     tree = Tree(region)
     indices = {loop.index for group in tree.groups for loop in group.path}
     scalars = tree.assigned - tree.tables - indices
-    if kept := sorted(live & (indices | scalars)):
+    reductions = reductions_of(tree.groups, scalars) if are_pythons(region) else {}
+    if kept := sorted(live & (indices | scalars) - reductions.keys()):
         raise Stays(f"{', '.join(kept)} is needed behind the loops")
-    return _Distribution(tree, scalars).steps(tree.groups, 0)
+    return _Distribution(tree, scalars, reductions).steps(tree.groups, 0)
 
 
 class _Distribution:
-    def __init__(self, tree, scalars):
-        self.tree, self.scalars = tree, scalars
+    def __init__(self, tree, scalars, reductions):
+        self.tree, self.scalars, self.reductions = tree, scalars, reductions
 
     def steps(self, groups, level):
         """The steps of groups; the loops outside of a level run in their order."""
         needed = {name for group in groups for name in needs(group.statements)[0]}
-        private = frozenset(self.scalars - needed)
-        plain = [
-            Group(g.statements, g.path, g.number, [a for a in g.accesses if a.name not in private]) for g in groups
-        ]
+        private = frozenset(self.scalars - needed - self.reductions.keys())
+        apart = private | self.reductions.keys()
+        plain = [Group(g.statements, g.path, g.number, [a for a in g.accesses if a.name not in apart]) for g in groups]
         return [self._step(together, level, private) for together in components(plain, level)]
 
     def _step(self, groups, level, private):
@@ -113,7 +117,9 @@ class _Distribution:
         used |= {name for loop in inner for bound in (loop.begin, loop.end) for name in bound.terms}
         if inner and outer.index not in used and all(form is not None for a in accesses for form in a.subscripts):
             return Repeated(outer, [self._one([group], level + 1, private)], statements)
-        return Nested(group, path[level:], private, statements, lambda: self._finer(group, level))
+        inside = {id(node) for part in parts for node in ast.walk(part)}
+        reductions = [each for each in self.reductions.values() if id(each.node) in inside]
+        return Nested(group, path[level:], private, statements, lambda: self._finer(group, level), reductions)
 
     def _finer(self, group, level):
         if len(group.statements) == 1:

@@ -6,6 +6,7 @@ import itertools
 from dataclasses import dataclass
 
 from tilewave.loops.dependences import may_be_permuted
+from tilewave.loops.reductions import Joined, replaced
 from tilewave.loops.tree import Stays, linear
 from tilewave.nest.affine import Affine
 from tilewave.nest.inner_loops import extent_of, is_element
@@ -35,6 +36,8 @@ class NestText:
     reverse : tuple of str
     elements : dict
         Names in the text that stand for one element: (array, subscripts), integers or names of outer loop indices.
+    joined : list of Joined
+        Its reductions.
     lines : tuple of int
         The first and the last line of its statements.
     """
@@ -46,6 +49,7 @@ class NestText:
     over: dict
     reverse: tuple
     elements: dict
+    joined: list
     lines: tuple
 
 
@@ -58,22 +62,28 @@ class Writer:
     nested : Nested
     numbers : dict
         The integers that names and extents (`tilewave.loops.tree.extent_text`) stand for.
+    types : Types
+        Of the group.
     turns : set of str
         Indices of loops outside, which run in their order: scalars of the nest.
     """
 
-    def __init__(self, region, nested, numbers, turns=frozenset()):
+    def __init__(self, region, nested, numbers, types, turns=frozenset()):
         self.region, self.nested, self.numbers, self.turns = region, nested, numbers, turns
         self.loops, self.tables = nested.loops, {*region.tables}
         self.indices = [loop.index for loop in self.loops]
         self.stored = {each.name for each in nested.group.accesses if each.stores}
         self.at = None  # the constant subscript that the loop of one round stands for
         self.elements = {}
+        if turns and nested.reductions:
+            raise Stays(f"{nested.reductions[0].name!r} is joined to in each turn")
+        self.joined = [Joined(each, k, types) for k, each in enumerate(nested.reductions)]
+        self.private = {*nested.private}.union(*(each.locals() for each in self.joined))
 
     def text(self):
         """The `NestText`; raises `Stays` where there is none."""
         order = self._order()
-        statements = [_Subscripts(self).visit(copy.deepcopy(each)) for each in self.nested.group.statements]
+        statements = [_Subscripts(self).visit(copy.deepcopy(each)) for each in self._statements()]
         names = {each.id for part in statements for each in ast.walk(part) if isinstance(each, ast.Name)}
         if left := [loop.index for loop in self.loops if loop.index not in names]:
             raise Stays(f"no subscript has the loop index {left[0]!r}")
@@ -102,15 +112,19 @@ class Writer:
             over,
             tuple(reverse),
             self.elements,
+            self.joined,
             (min(lines), max(lines)),
         )
+
+    def _statements(self):
+        return replaced(self.nested.group.statements, self.joined)
 
     def _sorted(self, names, indices):
         """Arrays, scalars, and names from outside."""
         names = names - {*self.elements}
         plain = [name for name in self.region.tables if name in names]
-        local = [n for n in sorted(names - {*plain, *indices} - self.nested.private) if n in self.region.local_names]
-        outside = sorted(names - {*plain, *indices, *local} - self.nested.private)
+        local = [n for n in sorted(names - {*plain, *indices} - self.private) if n in self.region.local_names]
+        outside = sorted(names - {*plain, *indices, *local} - self.private)
         return plain, local, outside
 
     def form(self, node):

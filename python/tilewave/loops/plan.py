@@ -6,14 +6,19 @@ from dataclasses import dataclass
 from tilewave.errors import ConfigError
 from tilewave.loops.distribute import Nested, Ordered, Repeated
 from tilewave.loops.nest_text import Writer, outside_names
+from tilewave.loops.reductions import Types
 from tilewave.loops.tree import Stays, extent_text
 from tilewave.nest.nest import nest_from
+from tilewave.nests.call import reduce_functions
 from tilewave.nests.doors.bind import bind
 from tilewave.nests.doors.chain import chain
 from tilewave.nests.doors.run import run
 
 #: Points of a nest from which it pays to run it by itself: a run costs some 100 us, a turn of a chain some 10 us.
 LEAST_POINTS, LEAST_POINTS_OF_TURNS = 20_000, 2_000
+
+
+REDUCE = {"max": reduce_functions.max, "min": reduce_functions.min, "sum": reduce_functions.sum}
 
 
 @dataclass(eq=False)
@@ -44,24 +49,37 @@ class Part:
     index: str = ""
 
     def run(self, arrays, given):
-        """Run the nests; ConfigError, before anything has run, where they do not take the arrays."""
+        """Run the nests; ConfigError, before anything has run, where they do not take the arrays.
+
+        Returns
+        -------
+        dict
+            Names that the nests join their values to.
+        """
         if self.kind == "nest":
-            run(self.nests[0], **self._arguments(self.texts[0], arrays, given))
-            return
+            (text,) = self.texts
+            reduce = {each.name: REDUCE[each.function](each.local) for each in text.joined}
+            report = run(
+                self.nests[0], **self._arguments(text, arrays, given), **({"reduce": reduce} if reduce else {})
+            )
+            results = report.results if reduce else {}
+            found = {each.name: each.result(results[each.name], given.get(each.name)) for each in text.joined}
+            return {name: value for name, value in found.items() if value is not None}
         if not self.rounds:
-            return
+            return {}
         first = {**given, self.index: self.rounds[0]}
         bound = [
             bind(n, **self._arguments(text, arrays, first)) for n, text in zip(self.nests, self.texts, strict=True)
         ]
         if self.kind == "chain":
             chain(bound).run(times=len(self.rounds))
-            return
+            return {}
         turning = [[new for new, name in text.scalars.items() if name == self.index] for text in self.texts]
         for number in self.rounds:
             for each, text, names in zip(bound, self.texts, turning, strict=True):
                 elements = _elements(text, arrays, {self.index: number})
                 each.run(**dict.fromkeys(names, number), **elements)
+        return {}
 
     def _arguments(self, text, arrays, given):
         named = {new: arrays[name] for new, name in text.arrays.items()}
@@ -93,7 +111,7 @@ def numbers_of(region, arrays, given):
     return found | {extent_text(name, d): n for name, array in arrays.items() for d, n in enumerate(array.shape)}
 
 
-def plan_of(region, steps, arrays, given, least=(LEAST_POINTS, LEAST_POINTS_OF_TURNS)):
+def plan_of(region, steps, arrays, given, least):
     """The parts of a plan for steps.
 
     Parameters
@@ -109,70 +127,81 @@ def plan_of(region, steps, arrays, given, least=(LEAST_POINTS, LEAST_POINTS_OF_T
     -------
     list of Part
     """
-    numbers = numbers_of(region, arrays, given)
-    return [part for step in steps for part in _parts(region, step, numbers, given, least)]
+    maker = _Maker(region, arrays, given, least)
+    return [part for step in steps for part in maker.parts(step)]
 
 
-def _parts(region, step, numbers, given, least):
-    if isinstance(step, Ordered):
-        return [Part("in order", step.statements, step.why)]
-    try:
-        if isinstance(step, Repeated):
-            return [_turns(region, step, numbers, given, least[1])]
-        text, nest = _nest(region, step, numbers, given, frozenset(), least[0])
-        return [Part("nest", step.statements, "", (text,), (nest,))]
-    except _FewPoints as reason:
-        return [Part("in order", step.statements, str(reason))]
-    except (Stays, ConfigError) as reason:
-        finer = step.finer() if isinstance(step, Nested) else None
-        if finer:
-            return [part for each in finer for part in _parts(region, each, numbers, given, least)]
-        return [Part("in order", step.statements, str(reason))]
+class _Maker:
+    """Makes the parts of a plan."""
 
+    def __init__(self, region, arrays, given, least):
+        self.region, self.given = region, given
+        self.numbers = numbers_of(region, arrays, given)
+        self.dtypes = {name: array.dtype for name, array in arrays.items()}
+        self.least, self.least_of_turns = least
 
-def _turns(region, step, numbers, given, least):
-    """A chain, or turns, of a loop around nests."""
-    loop = step.loop
-    writers = [pair for each in step.steps for pair in _nests(region, each, numbers, given, {loop.index}, least)]
-    ends = [form.constant + sum(numbers[n] * f for n, f in form.terms.items() if f) for form in (loop.begin, loop.end)]
-    stored = {access.name for each in step.steps for access in each.group.accesses if access.stores}
-    turning = any(
-        loop.index in text.scalars.values()
-        or any(array in stored or any(terms for terms, _ in at) for array, at in text.elements.values())
-        for text, _ in writers
-    )
-    texts, nests = zip(*writers, strict=True)
-    kind = "turns" if turning else "chain"
-    return Part(kind, step.statements, "", texts, nests, range(*ends, loop.step), loop.index)
+    def parts(self, step):
+        """The parts of one step."""
+        if isinstance(step, Ordered):
+            return [Part("in order", step.statements, step.why)]
+        try:
+            if isinstance(step, Repeated):
+                return [self._turns(step)]
+            text, nest = self._nest(step, frozenset(), self.least)
+            return [Part("nest", step.statements, "", (text,), (nest,))]
+        except _FewPoints as reason:
+            return [Part("in order", step.statements, str(reason))]
+        except (Stays, ConfigError) as reason:
+            finer = step.finer() if isinstance(step, Nested) else None
+            if finer:
+                return [part for each in finer for part in self.parts(each)]
+            return [Part("in order", step.statements, str(reason))]
 
+    def _turns(self, step):
+        """A chain, or turns, of a loop around nests."""
+        loop = step.loop
+        texts, nests = zip(*(pair for each in step.steps for pair in self._nests(each, {loop.index})), strict=True)
+        ends = [
+            form.constant + sum(self.numbers[n] * f for n, f in form.terms.items() if f)
+            for form in (loop.begin, loop.end)
+        ]
+        stored = {access.name for each in step.steps for access in each.group.accesses if access.stores}
+        turning = any(
+            loop.index in text.scalars.values()
+            or any(array in stored or any(terms for terms, _ in at) for array, at in text.elements.values())
+            for text in texts
+        )
+        kind = "turns" if turning else "chain"
+        return Part(kind, step.statements, "", texts, nests, range(*ends, loop.step), loop.index)
 
-def _nests(region, step, numbers, given, turns, least):
-    """The nests of a step in a loop."""
-    if not isinstance(step, Nested):
-        raise Stays("loops around loops around nests")
-    try:
-        return [_nest(region, step, numbers, given, turns, least)]
-    except _FewPoints:
-        raise
-    except (Stays, ConfigError):
-        finer = step.finer()
-        if not finer:
+    def _nests(self, step, turns):
+        """The nests of a step in a loop."""
+        if not isinstance(step, Nested):
+            raise Stays("loops around loops around nests")
+        try:
+            return [self._nest(step, turns, self.least_of_turns)]
+        except _FewPoints:
             raise
-    return [pair for each in finer for pair in _nests(region, each, numbers, given, turns, least)]
+        except (Stays, ConfigError):
+            finer = step.finer()
+            if not finer:
+                raise
+        return [pair for each in finer for pair in self._nests(each, turns)]
+
+    def _nest(self, nested, turns, least):
+        types = Types(nested.group.statements, self.dtypes, self.given)
+        writer = Writer(self.region, nested, self.numbers, types, turns)
+        if (points := _points(writer)) < max(least, 1):
+            raise _FewPoints(f"it has few points ({points})")
+        text = writer.text()
+        known = self.given.keys() | turns
+        if missing := [name for name in text.scalars.values() if name not in known]:
+            raise Stays(f"{missing[0]!r} is no number before the loops")
+        return text, nest_from(text.text, outside_names(self.region, text.outside))
 
 
 class _FewPoints(Stays):
     """A nest is too small to run by itself."""
-
-
-def _nest(region, nested, numbers, given, turns, least):
-    writer = Writer(region, nested, numbers, turns)
-    if (points := _points(writer)) < max(least, 1):
-        raise _FewPoints(f"it has few points ({points})")
-    text = writer.text()
-    if missing := [name for name in text.scalars.values() if name not in given and name not in turns]:
-        raise Stays(f"{missing[0]!r} is no number before the loops")
-    return text, nest_from(text.text, outside_names(region, text.outside))
 
 
 def _points(writer):

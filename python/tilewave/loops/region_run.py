@@ -129,7 +129,7 @@ class RegionRun:
         for part in parts:
             if part.kind != "in order":
                 try:
-                    part.run(arrays, given)
+                    found |= part.run(arrays, given)
                     continue
                 except ConfigError as error:  # before anything has run
                     part.kind, part.why = "in order", str(error)

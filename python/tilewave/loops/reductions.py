@@ -1,0 +1,247 @@
+"""Names that all points join their values to: ``m = max(m, x)``, ``if x < m: m = x``, ``count += 1``, ``found = True``.
+
+A nest finds them in any order, so they must not depend on it: sums are of integers. Of zeros the first in the order of
+the loops counts, whose sign another order could lose: values are zeros of one sign, or none of them is joined.
+"""
+
+import ast
+import builtins
+import copy
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewave.loops.tree import Stays
+from tilewave.nest.inner_loops import is_element
+from tilewave.nest.names import MISSING
+
+OPERATIONS = {"max": ast.Gt, "min": ast.Lt}
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What a statement does to a name.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        "max", "min", "add" or "flag" (a constant is assigned under a condition).
+    node : ast.stmt
+    value : ast.expr
+    """
+
+    name: str
+    kind: str
+    node: ast.stmt
+    value: ast.expr
+
+
+def are_pythons(region):
+    """Return whether the names by which reductions are known mean what they usually mean."""
+    usual = {**{name: getattr(builtins, name) for name in ("max", "min", "abs")}, "np": np}
+    found = {name: region.scope.lookup(name) for name in usual}
+    return all(found[name] in (usual[name], MISSING) and name not in region.local_names for name in usual)
+
+
+def reductions_of(groups, scalars):
+    """The reductions of a region, by name: of each, one statement of one group has the name, and no other."""
+    statements = [part for group in groups for part in group.statements]
+    found, used = {}, {}
+    for part in statements:
+        for node in ast.walk(part):
+            if isinstance(node, ast.Name):
+                used[node.id] = used.get(node.id, 0) + 1
+            if isinstance(node, ast.stmt) and (reduction := _reduction(node)) and reduction.name in scalars:
+                found.setdefault(reduction.name, []).append(reduction)
+    return {
+        name: each[0]
+        for name, each in found.items()
+        if len(each) == 1 and used[name] == sum(n.id == name for n in ast.walk(each[0].node) if isinstance(n, ast.Name))
+    }
+
+
+def _reduction(node):
+    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+        name, value = node.targets[0].id, node.value
+        if isinstance(value, ast.Constant) and type(value.value) in (bool, int):
+            return Reduction(name, "flag", node, value)
+        called = value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else None
+        if called in OPERATIONS and len(value.args) == 2 and not value.keywords and _is(value.args[0], name):
+            return None if _has(value.args[1], name) else Reduction(name, called, node, value.args[1])
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and isinstance(node.op, ast.Add):
+        return None if _has(node.value, node.target.id) else Reduction(node.target.id, "add", node, node.value)
+    if isinstance(node, ast.If) and not node.orelse and len(node.body) == 1:
+        return _of_choice(node, node.test, node.body[0])
+    return None
+
+
+def _of_choice(node, test, inner):
+    """``if x > m: m = x``, and ``if m < x: m = x``."""
+    plain = isinstance(inner, ast.Assign) and len(inner.targets) == 1 and isinstance(inner.targets[0], ast.Name)
+    if not plain or not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return None
+    name, sides = inner.targets[0].id, (test.left, test.comparators[0])
+    turned = _is(sides[0], name)
+    value, other = sides[::-1] if turned else sides
+    for kind, operator in OPERATIONS.items():
+        wanted = {ast.Gt: ast.Lt, ast.Lt: ast.Gt}[operator] if turned else operator
+        if isinstance(test.ops[0], wanted) and _is(other, name) and ast.dump(value) == ast.dump(inner.value):
+            return None if _has(value, name) else Reduction(name, kind, node, value)
+    return None
+
+
+def _is(node, name):
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _has(node, name):
+    return any(_is(each, name) for each in ast.walk(node))
+
+
+class Types:
+    """The names of the dtypes that expressions surely have, None where that is not known.
+
+    Parameters
+    ----------
+    statements : list of ast.stmt
+        Of the group: of names that are assigned once, the value tells.
+    dtypes : dict
+        Of arrays.
+    given : dict
+        Numbers by name.
+    """
+
+    def __init__(self, statements, dtypes, given):
+        self.dtypes, self.given, self.values = dtypes, given, {}
+        nodes = [node for part in statements for node in ast.walk(part)]
+        stores = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+        for node in nodes:
+            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+                name = node.targets[0].id
+                if stores.count(name) == 1 and not _has(node.value, name):
+                    self.values[name] = node.value
+
+    def of(self, node):
+        """The name of the dtype of a NumPy scalar; "weak" for a Python number, which changes no float64."""
+        if is_element(node):
+            return self.dtypes[node.value.id].name
+        if isinstance(node, ast.Constant):
+            return "weak" if type(node.value) in (int, float) else None
+        if isinstance(node, ast.Name):
+            if node.id in self.values:
+                return self.of(self.values[node.id])
+            return "weak" if type(self.given.get(node.id)) in (int, float) else None
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+            return self.of(node.operand)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub | ast.Mult | ast.Div):
+            return self._joined(self.of(node.left), self.of(node.right), isinstance(node.op, ast.Div))
+        if isinstance(node, ast.Call) and is_magnitude(node) and len(node.args) == 1:
+            return self.of(node.args[0])
+        return None
+
+    def _joined(self, one, other, divides):
+        if one is None or other is None:
+            return None
+        if "float64" in (one, other) and {one, other} <= {"float64", "weak"}:
+            return "float64"
+        return "int64" if one == other == "int64" and not divides else None
+
+
+def is_magnitude(node):
+    """Return whether an expression is an absolute value."""
+    return isinstance(node, ast.Call) and ast.unparse(node.func) in (
+        "abs",
+        "np.abs",
+        "np.absolute",
+        "np.fabs",
+        "math.fabs",
+    )
+
+
+class Joined:
+    """One reduction in a nest.
+
+    Parameters
+    ----------
+    reduction : Reduction
+    number : int
+        Among those of the nest.
+    types : Types
+
+    Raises
+    ------
+    Stays
+        Where its result could depend on the order of the points.
+    """
+
+    def __init__(self, reduction, number, types):
+        self.name, self.kind, self.reduction = reduction.name, reduction.kind, reduction
+        self.local, self._value = f"tw_joined_{number}", f"tw_value_{number}"
+        self.constant = reduction.value.value if self.kind == "flag" else None
+        self.dtype = types.of(reduction.value)
+        if self.kind == "add":
+            plain = isinstance(reduction.value, ast.Constant) and type(reduction.value.value) is int
+            if not plain or type(types.given.get(self.name)) is not int:
+                raise Stays(f"{self.name!r} is a sum in the order of the loops")
+        elif self.kind != "flag":
+            self._check(types)
+
+    def _check(self, types):
+        if self.dtype not in ("float64", "int64"):
+            raise Stays(f"the type of {self.name!r} is not known before the loops")
+        first = types.given.get(self.name)
+        if first is None or isinstance(first, complex) or first != first:
+            raise Stays(f"{self.name!r} is no number before the loops")
+        signed = first < 0 if self.kind == "max" else first > 0
+        value = self.reduction.value
+        value = types.values.get(value.id, value) if isinstance(value, ast.Name) else value
+        if self.dtype == "float64" and signed and not is_magnitude(value):
+            raise Stays(f"{self.name!r} may become a zero, of which the first sign in the order of the loops counts")
+
+    def locals(self):
+        """The names that the statements assign in a point."""
+        return {self.local, self._value}
+
+    def statements(self):
+        """What stands in the place of the reduction's statement."""
+        value = ast.Assign([ast.Name(self._value, ast.Store())], copy.deepcopy(self.reduction.value), lineno=0)
+        taken = ast.Assign([ast.Name(self.local, ast.Store())], ast.Name(self._value, ast.Load()), lineno=0)
+        if self.kind in OPERATIONS:
+            old = ast.Name(self.name, ast.Load())
+            better = ast.Compare(ast.Name(self._value, ast.Load()), [OPERATIONS[self.kind]()], [old])
+            return [value, ast.If(better, [taken], [])]
+        number = 1 if self.kind == "flag" else self.reduction.value.value
+        return [ast.Assign([ast.Name(self.local, ast.Store())], ast.Constant(number), lineno=0)]
+
+    def result(self, found, before):
+        """The value of the name, given what the nest has found and the value before; None: it is as it was."""
+        if self.kind == "add":
+            return before + int(found)
+        if self.kind == "flag":
+            return self.constant if found else None
+        if found is None or isinstance(found, float) and math.isnan(found):
+            return None
+        return np.dtype(self.dtype).type(found)
+
+    @property
+    def function(self):
+        """The function of `reduce`."""
+        return self.kind if self.kind in OPERATIONS else "sum"
+
+
+def replaced(statements, joined):
+    """Statements with those of reductions replaced."""
+    by_node = {id(each.reduction.node): each for each in joined}
+    new = []
+    for node in statements:
+        if id(node) in by_node:
+            new += by_node[id(node)].statements()
+        elif isinstance(node, ast.If):
+            node = copy.copy(node)
+            node.body, node.orelse = replaced(node.body, joined), replaced(node.orelse, joined)
+            new.append(node)
+        else:
+            new.append(node)
+    return new
