@@ -69,12 +69,18 @@ class Loops(Generic[P, R]):
         source = Source(function, "@tw.loops")
         finder = Finder(source, function)
         statements = finder.rewritten(without_docstring(source.tree.body))
-        self._runs = [RegionRun(each) for each in finder.found]
+        self._runs = []
+        for each in finder.found:  # inner ones first
+            self._runs.append(RegionRun(each, self._runs))
         self._rewritten = rewritten_function(source, function, statements, self._runs)
 
     def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R:
-        with of_program():
-            return self._rewritten(*arguments, **keywords)
+        try:
+            with of_program():
+                return self._rewritten(*arguments, **keywords)
+        finally:
+            for each in self._runs:
+                each.release()
 
     def explain(self) -> str:
         """Return a text that lists the loops by lines: as nests, or in order and why, as the last call had them."""

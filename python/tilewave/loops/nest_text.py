@@ -99,7 +99,8 @@ class Writer:
         if taken := sorted({*plain, *scalars} & {*RESERVED}):
             statements = [_Renamed(taken).visit(each) for each in statements]
         new = {name: f"{name}_" if name in taken else name for name in (*plain, *scalars)}
-        named = [*map(new.get, scalars), *self.elements]
+        firsts = [each.first for each in self.joined if each.first in names]
+        named = [*map(new.get, scalars), *self.elements, *firsts]
         head = ", ".join([*(new[each] for each in plain), *indices, *(["*"] if named else []), *named])
         body = "\n".join(ast.unparse(ast.fix_missing_locations(each)) for each in statements)
         text = f"def {self.region.name}({head}):\n" + "\n".join(f"    {line}" for line in body.split("\n"))

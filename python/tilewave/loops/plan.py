@@ -1,7 +1,9 @@
 """The plan of a region: nests, chains of nests, and loops that run in their order, for arrays and numbers of a call."""
 
 import numbers as abstract
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from tilewave.errors import ConfigError
 from tilewave.loops.distribute import Nested, Ordered, Repeated
@@ -12,7 +14,6 @@ from tilewave.nest.nest import nest_from
 from tilewave.nests.call import reduce_functions
 from tilewave.nests.doors.bind import bind
 from tilewave.nests.doors.chain import chain
-from tilewave.nests.doors.run import run
 
 #: Points of a nest from which it pays to run it by itself: a run costs some 100 us, a turn of a chain some 10 us.
 LEAST_POINTS, LEAST_POINTS_OF_TURNS = 20_000, 2_000
@@ -38,6 +39,8 @@ class Part:
     rounds : range
     index : str
         Of the loop around a chain, or turns.
+    bound : dict
+        Bound nests by the memory of their arrays.
     """
 
     kind: str
@@ -47,6 +50,7 @@ class Part:
     nests: tuple = ()
     rounds: range = range(1)
     index: str = ""
+    bound: dict = field(default_factory=dict)
 
     def run(self, arrays, given):
         """Run the nests; ConfigError, before anything has run, where they do not take the arrays.
@@ -56,36 +60,55 @@ class Part:
         dict
             Names that the nests join their values to.
         """
-        if self.kind == "nest":
-            (text,) = self.texts
-            reduce = {each.name: REDUCE[each.function](each.local) for each in text.joined}
-            report = run(
-                self.nests[0], **self._arguments(text, arrays, given), **({"reduce": reduce} if reduce else {})
-            )
-            results = report.results if reduce else {}
-            found = {each.name: each.result(results[each.name], given.get(each.name)) for each in text.joined}
-            return {name: value for name, value in found.items() if value is not None}
         if not self.rounds:
             return {}
-        first = {**given, self.index: self.rounds[0]}
-        bound = [
-            bind(n, **self._arguments(text, arrays, first)) for n, text in zip(self.nests, self.texts, strict=True)
-        ]
+        given = {**given, self.index: self.rounds[0]}
+        for text in self.texts:
+            for each in text.joined:
+                each.check(given.get(each.name))
+        bound = self._bound(arrays, given)
+        if self.kind == "nest":
+            (text,) = self.texts
+            report = bound.run(**_scalars(text, arrays, given))
+            found = {each.name: each.result(report.results[each.name], given.get(each.name)) for each in text.joined}
+            return {name: value for name, value in found.items() if value is not None}
         if self.kind == "chain":
-            chain(bound).run(times=len(self.rounds))
+            bound.run(times=len(self.rounds))
             return {}
-        turning = [[new for new, name in text.scalars.items() if name == self.index] for text in self.texts]
         for number in self.rounds:
-            for each, text, names in zip(bound, self.texts, turning, strict=True):
-                elements = _elements(text, arrays, {self.index: number})
-                each.run(**dict.fromkeys(names, number), **elements)
+            for each, text in zip(bound, self.texts, strict=True):
+                each.run(**_scalars(text, arrays, {**given, self.index: number}))
         return {}
 
-    def _arguments(self, text, arrays, given):
+    def _bound(self, arrays, given):
+        """What runs: a bound nest, several of them, or a chain; kept until the function returns."""
+        key = tuple(_memory(arrays[name]) for text in self.texts for name in text.arrays.values())
+        if self.kind == "chain":  # its scalars are those of now
+            return chain([self._bind(*each, arrays, given) for each in zip(self.nests, self.texts, strict=True)])
+        if key not in self.bound:
+            self.bound[key] = [self._bind(*each, arrays, given) for each in zip(self.nests, self.texts, strict=True)]
+        return self.bound[key] if self.kind == "turns" else self.bound[key][0]
+
+    def _bind(self, nest, text, arrays, given):
         named = {new: arrays[name] for new, name in text.arrays.items()}
-        scalars = {new: given[name] for new, name in text.scalars.items()}
-        elements = _elements(text, arrays, given)
-        return {**named, **scalars, **elements, "over": text.over, "reverse": text.reverse}
+        reduce = {each.name: REDUCE[each.function](each.local) for each in text.joined}
+        more = {"reduce": reduce} if reduce else {}
+        return bind(nest, **named, **_scalars(text, arrays, given), over=text.over, reverse=text.reverse, **more)
+
+
+def _memory(array):
+    """A key of the memory of an array, as long as it is bound."""
+    if not isinstance(array, np.ndarray):
+        return id(array)
+    return array.ctypes.data, array.shape, array.strides, array.dtype
+
+
+def _scalars(text, arrays, given):
+    """The scalars of a nest."""
+    found = {new: given[name] for new, name in text.scalars.items()} | _elements(text, arrays, given)
+    for each in text.joined:
+        found |= each.scalars(given)
+    return found
 
 
 def _elements(text, arrays, names):
@@ -101,8 +124,9 @@ def _elements(text, arrays, names):
 
 
 def numbers_of(region, arrays, given):
-    """The integers that bounds and subscripts may have."""
-    found = {**region.outside().constants, **given}
+    """The integers that bounds and subscripts have."""
+    known = {**region.outside().constants, **given}
+    found = {name: value for name, value in known.items() if name in region.placing}
     found = {
         name: int(value)
         for name, value in found.items()

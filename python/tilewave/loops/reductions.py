@@ -7,14 +7,16 @@ the loops counts, whose sign another order could lose: values are zeros of one s
 import ast
 import builtins
 import copy
-import math
+import numbers
 from dataclasses import dataclass
 
 import numpy as np
 
+from tilewave.errors import ConfigError
 from tilewave.loops.tree import Stays
 from tilewave.nest.inner_loops import is_element
 from tilewave.nest.names import MISSING
+from tilewave.nest.parse import parse
 
 OPERATIONS = {"max": ast.Gt, "min": ast.Lt}
 
@@ -178,7 +180,7 @@ class Joined:
 
     def __init__(self, reduction, number, types):
         self.name, self.kind, self.reduction = reduction.name, reduction.kind, reduction
-        self.local, self._value = f"tw_joined_{number}", f"tw_value_{number}"
+        self.local, self._value, self.first = f"tw_joined_{number}", f"tw_value_{number}", f"tw_first_{number}"
         self.constant = reduction.value.value if self.kind == "flag" else None
         self.dtype = types.of(reduction.value)
         if self.kind == "add":
@@ -186,32 +188,36 @@ class Joined:
             if not plain or type(types.given.get(self.name)) is not int:
                 raise Stays(f"{self.name!r} is a sum in the order of the loops")
         elif self.kind != "flag":
-            self._check(types)
+            if self.dtype not in ("float64", "int64"):
+                raise Stays(f"the type of {self.name!r} is not known before the loops")
+            value = reduction.value
+            self._value_of = types.values.get(value.id, value) if isinstance(value, ast.Name) else value
 
-    def _check(self, types):
-        if self.dtype not in ("float64", "int64"):
-            raise Stays(f"the type of {self.name!r} is not known before the loops")
-        first = types.given.get(self.name)
+    def check(self, first):
+        """Raise ConfigError where the result could depend on the order of points, given the name's value before."""
+        if self.kind not in OPERATIONS:
+            return
         if first is None or isinstance(first, complex) or first != first:
-            raise Stays(f"{self.name!r} is no number before the loops")
+            raise ConfigError(f"{self.name!r} is no number before the loops")
+        if abs(first) > 2**53 and isinstance(first, numbers.Integral) and self.dtype == "float64":
+            raise ConfigError(f"{self.name!r} is an int beyond 2**53")
+        if self.dtype == "int64" and (not isinstance(first, numbers.Integral) or abs(first) >= 2**63):
+            raise ConfigError(f"{self.name!r} is no int of 64 bits before the loops")
         signed = first < 0 if self.kind == "max" else first > 0
-        value = self.reduction.value
-        value = types.values.get(value.id, value) if isinstance(value, ast.Name) else value
-        if self.dtype == "float64" and signed and not is_magnitude(value):
-            raise Stays(f"{self.name!r} may become a zero, of which the first sign in the order of the loops counts")
+        if self.dtype == "float64" and signed and not is_magnitude(self._value_of):
+            raise ConfigError(f"of zeros the first in the order of the loops counts for {self.name!r}")
 
     def locals(self):
-        """The names that the statements assign in a point."""
-        return {self.local, self._value}
+        """The names that the statements assign in a point, and the scalar with the value before."""
+        return {self.local, self._value, self.first}
 
     def statements(self):
         """What stands in the place of the reduction's statement."""
-        value = ast.Assign([ast.Name(self._value, ast.Store())], copy.deepcopy(self.reduction.value), lineno=0)
-        taken = ast.Assign([ast.Name(self.local, ast.Store())], ast.Name(self._value, ast.Load()), lineno=0)
-        if self.kind in OPERATIONS:
-            old = ast.Name(self.name, ast.Load())
-            better = ast.Compare(ast.Name(self._value, ast.Load()), [OPERATIONS[self.kind]()], [old])
-            return [value, ast.If(better, [taken], [])]
+        if self.kind in OPERATIONS:  # NaN is not better than the value before
+            text = f"{self._value} {'>' if self.kind == 'max' else '<'} {self.first}"
+            better = parse(f"{self._value} if {text} else {self.first}", mode="eval").body
+            value = ast.Assign([ast.Name(self._value, ast.Store())], copy.deepcopy(self.reduction.value), lineno=0)
+            return [value, ast.Assign([ast.Name(self.local, ast.Store())], better, lineno=0)]
         number = 1 if self.kind == "flag" else self.reduction.value.value
         return [ast.Assign([ast.Name(self.local, ast.Store())], ast.Constant(number), lineno=0)]
 
@@ -221,9 +227,11 @@ class Joined:
             return before + int(found)
         if self.kind == "flag":
             return self.constant if found else None
-        if found is None or isinstance(found, float) and math.isnan(found):
-            return None
-        return np.dtype(self.dtype).type(found)
+        return None if found is None or found == before else np.dtype(self.dtype).type(found)
+
+    def scalars(self, given):
+        """The scalar with the value before the loops, of the type of the values that are joined to it."""
+        return {self.first: np.dtype(self.dtype).type(given[self.name])} if self.kind in OPERATIONS else {}
 
     @property
     def function(self):

@@ -2,6 +2,7 @@
 
 import ast
 import itertools
+import math
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
 from tilewave.kernel.in_order import LoopsKernel, slot_of
 from tilewave.loops import plan
-from tilewave.loops.distribute import steps_of
+from tilewave.loops.distribute import Ordered, steps_of
 from tilewave.loops.plan import Part, plan_of
 from tilewave.loops.tree import Stays
 from tilewave.nest.names import MISSING, is_constant
@@ -100,23 +101,61 @@ class RegionRun:
     found : Found
     """
 
-    def __init__(self, found):
+    def __init__(self, found, runs):
         self.found, self.region = found, found.region
+        self._inner = [runs[number] for number in found.inner]
         self._whole = InOrder(self.region) if self.region else None
-        self._parts, self._plans, self.last = {}, {}, None
+        self._steps, self._parts, self._plans, self.last = None, {}, {}, None
 
     def takes(self, names):
-        """Return whether the loops go over arrays; over lists and dicts they stay Python.
+        """Return whether the loops run here: not over lists and dicts, and not where nests in them are worth more.
 
         Raises
         ------
         ConfigError
             Where they go over arrays, and cannot be compiled.
         """
-        arrays = [name for name in self.found.arrays if hasattr(self._value(names, name), "dtype")]
-        if arrays and self.region is None:
+        given = [name for name in self.found.arrays if hasattr(self._value(names, name), "dtype")]
+        if not given:
+            return False
+        if self.region is None:
             raise self.found.refusal
-        return bool(arrays)
+        if not any(inner.is_worth_it(self.region, names) for inner in self._inner):
+            return True
+        arrays = {name: self._array(names, name) for name in self.region.tables}
+        self.last = self._plan(arrays, names)
+        return any(part.kind != "in order" for part in self.last)
+
+    def is_worth_it(self, outer, names):
+        """Return whether nests in a loop that stays Python are the same nests in each turn, and large."""
+        steps = self._steps_of()
+        if not isinstance(steps, list) or all(isinstance(each, Ordered) for each in steps):
+            return False
+        own = {node.target.id for node in self.region.loops if isinstance(node, ast.For)}
+        if {*outer.assigned["all"]} & self.region.placing - own:
+            return False
+        arrays = [self._value(names, name) for name in self.region.tables]
+        return any(
+            isinstance(each, Field)
+            and each.context.size > 1
+            or math.prod(getattr(each, "shape", ())) >= plan.LEAST_POINTS
+            for each in arrays
+        )
+
+    def release(self):
+        """Let go of arrays."""
+        for parts in self._plans.values():
+            for part in parts:
+                part.bound.clear()
+
+    def _steps_of(self):
+        """The steps of the region, or why it runs in its order."""
+        if self._steps is None:
+            try:
+                self._steps = steps_of(self.region, self.found.live)
+            except Stays as reason:
+                self._steps = reason
+        return self._steps
 
     def run(self, names):
         """Run the loops on the local names of the function; returns those that the loops have assigned."""
@@ -166,12 +205,10 @@ class RegionRun:
         if key not in self._plans:
             if len(self._plans) >= MOST_PLANS:
                 return [Part("in order", whole, f"more than {MOST_PLANS} sets of integers were given")]
-            try:
-                steps = steps_of(self.region, self.found.live)
-                least = (0, 0) if many else (plan.LEAST_POINTS, plan.LEAST_POINTS_OF_TURNS)
-                self._plans[key] = plan_of(self.region, steps, arrays, given, least)
-            except Stays as reason:
-                self._plans[key] = [Part("in order", whole, str(reason))]
+            if isinstance(steps := self._steps_of(), Stays):
+                return [Part("in order", whole, str(steps))]
+            least = (0, 0) if many else (plan.LEAST_POINTS, plan.LEAST_POINTS_OF_TURNS)
+            self._plans[key] = plan_of(self.region, steps, arrays, given, least)
         return self._plans[key]
 
     def _value(self, names, name):

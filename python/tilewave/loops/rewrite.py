@@ -32,6 +32,8 @@ class Found:
     scope : Scope
     live : set of str
         Names that are needed behind the loop.
+    inner : list of int
+        The numbers of the loops within it that are compiled where it stays Python.
     """
 
     node: ast.stmt
@@ -40,6 +42,7 @@ class Found:
     arrays: tuple
     scope: Scope
     live: set
+    inner: list
 
 
 class Finder:
@@ -97,15 +100,15 @@ class Finder:
             region = Region(self.source, self.function, [node], self.local_names)
         except ConfigError as error:
             region, refusal = None, error
+        del self.found[before:]
+        new = self._python(node, live)
+        inner = [before + k for k, each in enumerate(self.found[before:]) if each.region]
         if region is None:
-            del self.found[before:]
-            new = self._python(node, live)
-            inside = any(each.region for each in self.found[before:])
-            if inside or not self._stores(node):
+            if inner or not self._stores(node):
                 return new
             del self.found[before:]
-        self.found.append(Found(node, region, refusal, arrays, self.scope, live))
-        return self._call(node, len(self.found) - 1, region)
+        self.found.append(Found(node, region, refusal, arrays, self.scope, live, inner))
+        return self._call(node, len(self.found) - 1, region, new)
 
     def _python(self, node, live):
         new, again = copy.copy(node), live | needs([node])[0]
@@ -126,8 +129,8 @@ class Finder:
         stores = (each for each in ast.walk(node) if is_element(each) and isinstance(each.ctx, ast.Store))
         return ranged and any(not _is_fixed(each.slice) for each in stores)
 
-    def _call(self, node, number, region):
-        """``if loops[0].takes(locals()): results = loops[0].run(locals()); ...``, else the loop."""
+    def _call(self, node, number, region, otherwise):
+        """``if loops[0].takes(locals()): results = loops[0].run(locals()); ...``, else Python's loop."""
         names = region.assigned["all"] if region else ()
         text = f"if {LOOPS}[{number}].takes(locals()):\n    {FOUND} = {LOOPS}[{number}].run(locals())\n"
         text += "".join(f"    if {name!r} in {FOUND}: {name} = {FOUND}[{name!r}]\n" for name in names)
@@ -135,7 +138,7 @@ class Finder:
         for each in ast.walk(call):
             if hasattr(each, "lineno"):
                 each.lineno = each.end_lineno = node.lineno
-        call.orelse = [node]
+        call.orelse = otherwise
         return [call]
 
 

@@ -107,6 +107,8 @@ class Region:
     written_tables : tuple of str
     reads : set of str
         The local names that statements read.
+    placing : set of str
+        The names in subscripts and in bounds of loops.
     loops : list of ast.For or ast.While
         All of them, outer ones first.
     assigned : dict
@@ -138,7 +140,11 @@ class Region:
         names += [node.target for node in self.source.nodes if _is_augmented(node)]
         self.reads = {node.id for node in names if not isinstance(node.ctx, ast.Store)} - {*ranks}
         self.reads |= {node.target.id for node in self.source.nodes if _is_augmented(node)}
+        slices = [node.slice for node in elements]
+        self.placing = {each.id for part in slices for each in ast.walk(part) if isinstance(each, ast.Name)}
         self.loops = [node for node in self.source.nodes if isinstance(node, ast.For | ast.While)]
+        bounds = [part for node in self.loops if isinstance(node, ast.For) for part in node.iter.args]
+        self.placing |= {each.id for part in bounds for each in ast.walk(part) if isinstance(each, ast.Name)}
         self.assigned = {node: _stored(node, local_names) for node in self.loops}
         self.assigned["all"] = sorted({*(name for each in statements for name in _stored(each, local_names))})
         self._checked = RegionChecker(self.source, self.scope, self.parameters, local_names, strict=False).check()
