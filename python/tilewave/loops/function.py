@@ -75,6 +75,8 @@ class Loops(Generic[P, R]):
         self._rewritten = rewritten_function(source, function, statements, self._runs)
 
     def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R:
+        for each in self._runs:
+            each.last = None
         try:
             with of_program():
                 return self._rewritten(*arguments, **keywords)
@@ -84,7 +86,8 @@ class Loops(Generic[P, R]):
 
     def explain(self) -> str:
         """Return a text that lists the loops by lines: as nests, or in order and why, as the last call had them."""
-        found = [line for each in self._runs for line in each.explain()]
+        runs = sorted(self._runs, key=lambda each: (each.found.node.lineno, -each.found.node.end_lineno))
+        found = [line for each in runs for line in each.explain()] or ["no loops over arrays have run"]
         return "\n".join([f"{self.function.__qualname__}, {self.function.__code__.co_filename}:", *found])
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:

@@ -1,13 +1,15 @@
 """Runs the loops of a region for the arrays and numbers that a call has."""
 
 import ast
+import builtins
 import itertools
 import math
+import re
 
 import numpy as np
 
 from tilewave.dtypes import ALL
-from tilewave.errors import ConfigError, shown
+from tilewave.errors import ConfigError, KernelError, shown
 from tilewave.field.field import Field
 from tilewave.kernel.in_order import LoopsKernel, slot_of
 from tilewave.loops import plan
@@ -123,8 +125,10 @@ class RegionRun:
         if not any(inner.is_worth_it(self.region, names) for inner in self._inner):
             return True
         arrays = {name: self._array(names, name) for name in self.region.tables}
-        self.last = self._plan(arrays, names)
-        return any(part.kind != "in order" for part in self.last)
+        if any(part.kind != "in order" for part in self._plan(arrays, names)):
+            return True
+        self.last = [Part("Python", [self.found.node])]
+        return False
 
     def is_worth_it(self, outer, names):
         """Return whether nests in a loop that stays Python are the same nests in each turn, and large."""
@@ -172,18 +176,14 @@ class RegionRun:
                     continue
                 except ConfigError as error:  # before anything has run
                     part.kind, part.why = "in order", str(error)
+                except KernelError as error:
+                    raise _as_raised(error) from error
             found |= self._in_order(part).run(arrays, {**names, **found})
         return found
 
     def explain(self):
-        """Lines about the last run."""
-        node = self.found.node
-        first = f"lines {node.lineno} to {node.end_lineno}"
-        if self.region is None:
-            return [f"{first}: cannot be compiled, and stay Python over lists: {self.found.refusal}"]
-        if self.last is None:
-            return [f"{first}: compiled when they are first called"]
-        return [line for part in self.last for line in _about(part)]
+        """Lines about the last run; none where the loops have not run."""
+        return [line for part in self.last or () for line in _about(part)]
 
     def _in_order(self, part):
         """The loops of a part in their order."""
@@ -244,12 +244,22 @@ class RegionRun:
         return value
 
 
+def _as_raised(error):
+    """The exception that the statements raised, which a nest has told."""
+    found = re.search(r"raised (\w+)\(", str(error))
+    kind = getattr(builtins, found[1], None) if found else None
+    return kind(str(error)) if isinstance(kind, type) and issubclass(kind, Exception) else error
+
+
 def _about(part):
     """Lines about a part of a plan."""
     lines = sorted(
         {line for s in part.statements for each in ast.walk(s) for line in [getattr(each, "lineno", 0)] if line}
     )
     where = f"lines {lines[0]} to {lines[-1]}" if lines[0] < lines[-1] else f"line {lines[0]}"
+    if part.kind == "Python":
+        yield f"{where}: Python, for the nests in it"
+        return
     if part.kind == "in order":
         yield f"{where}: in order, compiled: {part.why}"
         return
@@ -259,5 +269,6 @@ def _about(part):
     yield f"{where}: {times}"
     for text, nest in zip(part.texts, part.nests, strict=True):
         over = ", ".join(f"{index} over {bounds}" for index, bounds in text.over.items())
-        vectors = ", ".join(dict.fromkeys(str(each) for each in nest.dependences)) or "none"
+        vectors = [", ".join("*" if v is None else str(v) for v in each.vector) for each in nest.dependences]
+        vectors = ", ".join(f"({vector})" for vector in dict.fromkeys(vectors)) or "none"
         yield f"    line {text.lines[0]}: {over}; dependences {vectors}"

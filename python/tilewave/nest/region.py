@@ -143,7 +143,8 @@ class Region:
         slices = [node.slice for node in elements]
         self.placing = {each.id for part in slices for each in ast.walk(part) if isinstance(each, ast.Name)}
         self.loops = [node for node in self.source.nodes if isinstance(node, ast.For | ast.While)]
-        bounds = [part for node in self.loops if isinstance(node, ast.For) for part in node.iter.args]
+        ranges = [node.iter for node in self.loops if isinstance(node, ast.For) and isinstance(node.iter, ast.Call)]
+        bounds = [part for node in ranges for part in node.args]
         self.placing |= {each.id for part in bounds for each in ast.walk(part) if isinstance(each, ast.Name)}
         self.assigned = {node: _stored(node, local_names) for node in self.loops}
         self.assigned["all"] = sorted({*(name for each in statements for name in _stored(each, local_names))})

@@ -21,6 +21,7 @@ def refuse_loops(source):
                 raise source.error(
                     statement,
                     "a nest is the body of one point, without its loops",
+                    "@tw.loops in place of @tw.nest, which takes the whole function as it stands; or "
                     f"{_signature(source.tree, indices, inside)}: {source.text_of(first)} = ..., without the for "
                     "lines: loop indices are parameters, and the loops go over all points whose accesses are inside "
                     "the arrays, or over= says which",

@@ -1,0 +1,362 @@
+"""Whole functions with their loops: each against itself as plain Python."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+import tilewave as tw
+from tilewave.loops import plan
+
+COEFFICIENT = 0.25
+
+
+@pytest.fixture(params=["nests", "in order"], autouse=True)
+def least_points(request, monkeypatch):
+    """Small loops as nests, and in order."""
+    points = 0 if request.param == "nests" else 10**12
+    monkeypatch.setattr(plan, "LEAST_POINTS", points)
+    monkeypatch.setattr(plan, "LEAST_POINTS_OF_TURNS", points)
+
+
+def called(function, arguments):
+    try:
+        return repr(function(*arguments))
+    except Exception as error:
+        return type(error).__name__
+
+
+def same(function, *arguments, twice=True):
+    """Check results and arrays of a decorated function against those of itself; returns it."""
+    ours = tw.loops(function)
+    plain, given = ([a.copy() if isinstance(a, np.ndarray) else a for a in arguments] for _ in range(2))
+    for _ in range(1 + twice):
+        with np.errstate(all="ignore"):
+            wanted = called(function, plain)
+        assert called(ours, given) == wanted
+        for one, other in zip(given, plain, strict=True):
+            if isinstance(one, np.ndarray):
+                assert one.tobytes() == other.tobytes()
+    return ours
+
+
+def some(*shape, seed=1):
+    return np.random.default_rng(seed).random(shape)
+
+
+def limited(x, most=0.8):
+    return min(x, most)
+
+
+def test_relaxation_until_it_is_small():
+    def relax(u, f, w, tol):
+        "Relax."
+        n, m = u.shape
+        for sweep in range(300):
+            largest = 0.0
+            for i in range(1, n - 1):
+                for j in range(1, m - 1):
+                    d = COEFFICIENT * (u[i-1, j] + u[i+1, j] + u[i, j-1] + u[i, j+1] - f[i, j]) - u[i, j]
+                    u[i, j] += w * limited(d)
+                    largest = max(largest, abs(d))
+            if largest < tol:
+                break
+        return sweep, largest
+
+    same(relax, some(12, 17), some(12, 17), 1.1, 1e-2)
+    with_nan = some(12, 17)
+    with_nan[3, 4] = np.nan
+    same(relax, with_nan, some(12, 17), 1.1, 1e-2)
+
+
+def test_reductions():
+    def numbers(x, largest, least):
+        count, found = 0, False
+        for i in range(len(x)):
+            y = abs(x[i]) + 0.0
+            largest = max(largest, y)
+            if x[i] < least:
+                least = x[i]
+            if y > 0.5:
+                count += 2
+                found = True
+        return largest, least, count, found
+
+    for first, last in ((0.0, 0.0), (-1.0, 1.0), (math.inf, -math.inf), (2, 0), (np.nan, 0.0)):
+        same(numbers, some(40) - 0.5, first, last)
+        same(numbers, np.array([0.0, -0.0, np.nan, 0.25]), first, last)
+    same(numbers, some(0), 0.0, 0.0)
+
+
+def test_sums_keep_their_order():
+    def total(A, x):
+        s = 0
+        for i in range(A.shape[0]):
+            for j in range(A.shape[1]):
+                s += A[i, j] * x[j]
+        return s
+
+    same(total, some(30, 20), some(20))
+    same(total, some(30, 20).astype("f4"), some(20).astype("f4"))
+    same(total, some(0, 20), some(20))
+
+
+def test_ranges_mean_what_they_say():
+    def outside(u, n):
+        for i in range(n):
+            u[i+1] = u[i] + 1.0
+
+    same(outside, some(10), 9)
+    same(outside, some(10), 10, twice=False)  # IndexError, and what was written before
+
+    def from_the_end(u, n):
+        for i in range(n):
+            u[i] = u[i-1] + u[-1]
+
+    same(from_the_end, some(10), 10)
+
+    def bands(A, n):
+        for i in range(n):
+            for j in range(max(0, i - 2), min(n, i + 3)):
+                A[i, j] += 1.5 * A[i, j-1] if j > 0 else 1.0
+
+    same(bands, some(9, 9), 9)
+
+
+def test_steps_and_directions():
+    def strides(A, B, step):
+        n = len(A)
+        for i in range(n - 2, 0, -1):
+            A[i] = A[i+1] + B[i]
+        for i in range(1, n, 3):
+            A[i] = B[i] * 2.0
+        for i in range(n - 1, -1, -4):
+            B[i] = A[i] - 1.0
+        for i in range(0, n, step):
+            A[i] += 0.5
+        return i
+
+    same(strides, some(23), some(23), 2)
+    same(strides, some(23), some(23), 0)
+
+
+def test_names_that_nothing_assigns():
+    def last(A, n):
+        for i in range(n):
+            if A[i] > 0.5:
+                x = A[i]
+        return x, i
+
+    same(last, some(10), 10)
+    same(last, np.zeros(10), 10)
+    same(last, some(10), 0)
+
+
+def test_carried_scalars_and_types():
+    def carried(A, out):
+        before, kind = 0, 1
+        for i in range(len(A)):
+            out[i] = before + kind
+            before = A[i]
+            kind = kind / 2 if i % 2 else kind
+        return before, kind
+
+    same(carried, some(9).astype("f4"), some(9))
+    same(carried, np.arange(9), some(9))
+
+
+def test_loops_inside_and_between():
+    def mixed(A, B, y, t):
+        n, m = A.shape
+        for i in range(n):
+            y[i] = 0.0
+            for j in range(m):
+                y[i] += A[i, j] * B[j, i]
+            y[i] /= 2.0
+        k = 0
+        while k < 3:
+            for i in range(n):
+                for j in range(i + 1, m):
+                    A[i, j] = A[i, j-1] + y[i]
+            k += 1
+        for step in range(t):
+            for j in range(m):
+                A[0, j] = y[step]
+            for i in range(1, n):
+                for j in range(m):
+                    A[i, j] = A[i-1, j] * 0.5
+        return k
+
+    ours = same(mixed, some(8, 9), some(9, 8), some(8), 3)
+    assert "in order" in ours.explain() or "nest" in ours.explain()
+
+
+def test_control_flow():
+    def walk(A, n):
+        found = -1
+        for i in range(n):
+            if i == 2:
+                continue
+            j = i
+            while j > 0 and A[j] < A[j-1]:
+                A[j], A[j-1] = A[j-1], A[j]
+                j -= 1
+            if A[i] > 0.95:
+                found = i
+                break
+        return found, j
+
+    same(walk, some(30), 30)
+
+
+def test_swapped_arrays():
+    def swap(u, v, steps):
+        for step in range(steps):
+            for i in range(1, len(u) - 1):
+                v[i] = u[i-1] + u[i+1]
+            u, v = v, u
+        return u
+
+    same(swap, some(12), some(12), 5)
+
+
+def test_arrays_that_share_memory():
+    def shift(a, b):
+        for i in range(len(a)):
+            a[i] = b[i] + 1.0
+
+    x, y = some(20), some(20)
+    shift(x[1:], x[:-1])
+    tw.loops(shift)(y[1:], y[:-1])
+    assert x.tobytes() == y.tobytes()
+
+
+def test_element_of_an_array_that_a_loop_writes():
+    def turns(A, B, n):
+        for t in range(n):
+            for i in range(len(A)):
+                A[i] = A[i] + B[0]
+            for i in range(len(B)):
+                B[i] = A[i] * 0.5
+
+    same(turns, some(9), some(9), 4)
+
+
+def test_exceptions_are_those_of_the_function():
+    def checked(A, n):
+        for i in range(n):
+            if A[i] > 0.9:
+                raise ValueError("large")
+            A[i] += 1
+
+    same(checked, some(40), 40, twice=False)
+
+    def divided(A, n, zero):
+        for i in range(n):
+            A[i] = 1 / zero
+
+    same(divided, some(4), 4, 0, twice=False)
+
+
+def test_lists_and_methods_stay_python():
+    def lists(n):
+        a = [[0] * n for _ in range(n)]
+        for i in range(n):
+            for j in range(n):
+                a[i][j] = i * j
+        words = {}
+        for name in ("x", "y"):
+            words[name] = len(name)
+        return a, words
+
+    same(lists, 4)
+
+    class Grid:
+        def __init__(self):
+            self.u = some(9)
+
+        @tw.loops
+        def smooth(self, n):
+            u = self.u
+            for i in range(1, n):
+                u[i] = 0.5 * (u[i] + u[i-1])
+            return u.sum()
+
+    one, other = Grid(), Grid()
+    assert one.smooth(9) == Grid.smooth.function(other, 9)
+
+
+def test_closures_defaults_and_new_constants():
+    factor = 2.0
+
+    def scaled(A, n=5, *, shift=1.0):
+        for i in range(n):
+            A[i] = A[i] * factor + shift
+
+    ours = same(scaled, some(9))
+    factor = 3.0
+    one, other = some(9), some(9)
+    scaled(one, shift=2.0)
+    ours(other, shift=2.0)
+    assert one.tobytes() == other.tobytes()
+
+
+REFUSED = {
+    "calling sorted": ("for i in range(n):\n        A[i] = sorted(x)", "calling sorted"),
+    "a slice": ("for i in range(n):\n        A[i] = A[1:3].sum()", "not supported"),
+    "attribute": ("for i in range(n):\n        x.u[i] = A[i]", "only a name can be subscripted"),
+    "ranks": ("for i in range(n):\n        A[i] = A[i, 0]", "subscripts here"),
+    "print": ("for i in range(n):\n        A[i] = 1\n        print(i)", "print"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused(case, tmp_path):
+    lines, text = REFUSED[case]
+    path = tmp_path / "refused.py"
+    path.write_text(f"def refused(A, x, n):\n    {lines}\n")
+    namespace = {"np": np}
+    exec(compile(path.read_text(), str(path), "exec"), namespace)
+    with pytest.raises(tw.ConfigError, match=text) as error:
+        tw.loops(namespace["refused"])(some(9), 1, 9)
+    assert re.search(r"refused\.py:\d+:\d+: `", str(error.value)) and "allowed" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("array", "text"),
+    [
+        (np.zeros(3, "f2"), "dtype float16"),
+        (np.zeros((3, 3)), "a subscript for each dimension"),
+        (np.zeros(3)[:0].reshape(0, 1, 1), "a subscript for each dimension"),
+    ],
+)
+def test_arrays_that_are_refused(array, text):
+    @tw.loops
+    def ones(A):
+        for i in range(3):
+            A[i] = 1
+
+    with pytest.raises(tw.ConfigError, match=text):
+        ones(array)
+
+
+def test_read_only_arrays():
+    @tw.loops
+    def ones(A):
+        for i in range(3):
+            A[i] = 1
+
+    A = np.zeros(3)
+    A.setflags(write=False)
+    with pytest.raises(tw.ConfigError, match="read-only"):
+        ones(A)
+
+
+def test_nest_names_loops():
+    def whole(A, n):
+        for i in range(n):
+            A[i] = 1
+
+    with pytest.raises(tw.ConfigError, match=r"@tw\.loops"):
+        tw.nest(whole)
