@@ -5,7 +5,7 @@ import pytest
 from local_ranks import results_of
 
 import tilewave as tw
-from bench.polybench import KERNELS, arguments
+from bench.polybench_bodies import KERNELS, arguments
 from tilewave.loops import plan
 
 #: Those of which some loops are nests.

@@ -22,7 +22,6 @@ from tilewave.nests.chain import several
 
 LONG_S = 150  # a busy machine is slow
 LEAST_MOVED_BYTES = several.LEAST_MOVED_BYTES, 0
-LEAST_POINTS = loops_plan.LEAST_POINTS, 0
 #: Choices that a nest may not allow, and then does without.
 TRIED = ("tile", "grid", "skew", "row", "weights", *PLAN)
 
@@ -30,9 +29,13 @@ TRIED = ("tile", "grid", "skew", "row", "weights", *PLAN)
 def outcome(program, setting):
     """Run and compare."""
     expected, raised = _defined(program, setting)
-    with warnings.catch_warnings(), mock.patch.object(several, "LEAST_MOVED_BYTES", LEAST_MOVED_BYTES[setting.joined]), \
-            mock.patch.object(loops_plan, "LEAST_POINTS", LEAST_POINTS[setting.whole.get("nested", False)]), \
-            mock.patch.object(loops_plan, "LEAST_POINTS_OF_TURNS", LEAST_POINTS[setting.whole.get("nested", False)]):
+    least = 0 if setting.whole.get("nested") else loops_plan.LEAST_POINTS
+    with (
+        warnings.catch_warnings(),
+        mock.patch.object(several, "LEAST_MOVED_BYTES", LEAST_MOVED_BYTES[setting.joined]),
+        mock.patch.object(loops_plan, "LEAST_POINTS", least),
+        mock.patch.object(loops_plan, "LEAST_POINTS_OF_TURNS", least),
+    ):
         warnings.simplefilter("ignore")
         try:
             results, errors = on_ranks(

@@ -34,7 +34,8 @@ def script(case, outcome, seed):
 def _door(program, setting):
     if setting.door == "loops":
         whole = Whole(program, setting)
-        return [*f"@tw.loops\n{whole.text}".splitlines(), *[f"print(whole({', '.join(_given(setting, whole))}))"] * setting.times]
+        call = f"print(whole({', '.join(_given(setting, whole))}))"
+        return [*whole.text.replace("def whole", "@tw.loops\ndef whole").splitlines(), *[call] * setting.times]
     if setting.door == "several":
         names = f"({', '.join(nest.name for nest in program.nests)})"
         more = together(program, setting)

@@ -124,5 +124,5 @@ def _values(body):
     found = []
     for each in body:
         if isinstance(each, Assign) and not isinstance(each, If) and getattr(each.value.dtype, "kind", "") in "fiu":
-            found += [*lines_of([each], 0)][0].split(f" {each.op} ")[:1]
+            found += next(iter(lines_of([each], 0))).split(f" {each.op} ")[:1]
     return [text for text in found if text]
