@@ -37,12 +37,12 @@ Outcome CachedExecution::run(std::span<const Binding> bindings, const Programs& 
         return pass_empty_messages(schedule_, transport, std::current_exception(), options);
     }
     const bool brief = last_s_ > 0 && last_s_ < tuning::longest_brief_s;
-    lanes.run(
-        RoundRobin::threads_for(schedule_.lanes.size(), options.threads),
-        [&](int l) {
-            if (l < static_cast<int>(schedule_.lanes.size())) execution_->lane(l);
-        },
-        brief);
+    const int threads = RoundRobin::threads_for(schedule_.lanes.size(), options.threads);
+    const auto body = [&](int l) { return l >= static_cast<int>(schedule_.lanes.size()) || execution_->lane(l); };
+    if (execution_->lends())
+        lanes.run_lent(threads, body, brief, options.crowded);
+    else
+        lanes.run(threads, body, brief);
     Outcome outcome = execution_->outcome();
     last_s_ = outcome.time_s;
     return outcome;

@@ -123,6 +123,7 @@ void Execution::restart() {
     end_ = 0;
     last_look_ = now_s();
     if (options_.record) begin_ = last_look_;
+    if (lends()) begin_lent();
 }
 
 void Execution::place_arrays() {
@@ -171,7 +172,10 @@ void Execution::pause(Waiting& waiting, int l, std::size_t step) {
     look_for_ended(l, now, waiting.ended);
     if (!options_.crowded && s_.lanes[l][step].op == Op::await && now - waiting.since < spin_s)
         return waiting.backoff.restart();
-    if (waiting.reported || now - waiting.since <= options_.stall_s) return;
+    if (!waiting.reported && now - waiting.since > options_.stall_s) report_stall(waiting, now, l, step);
+}
+
+void Execution::report_stall(Waiting& waiting, double now, int l, std::size_t step) {
     waiting.reported = true;
     const std::string text = "tilewave: stalled for " + std::to_string(static_cast<int>(now - waiting.since)) +
                              " s: " + describe(s_, l, step);

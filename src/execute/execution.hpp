@@ -60,10 +60,12 @@ public:
           ends_(s.lanes.size()),
           begins_(s.lanes.size()),
           cursors_(s.lanes.size()),
+          holders_(s.lanes.size()),
           growth_(growth(s)),
           requests_(s.lanes.size()),
           begin_(now_s()) {
         place_arrays();
+        if (lends()) begin_lent();
         for (std::int64_t bytes : s.buffers) buffers_.push_back(staging_memory(bytes));
         if (options.in_transport) written_.resize(s.messages.size(), nullptr);
         if (options.record)
@@ -74,16 +76,22 @@ public:
         gathered_.resize(longest);
     }
 
+    /// Whether threads take each other's steps where they wait long: where lanes exchange nothing with other ranks.
+    bool lends() const {
+        return threads_ > 1 && transport_.size() == 1 && s_.messages.empty() && !options_.cpu_time &&
+               !without(options_.paths_off, FastPath::lent_lanes);
+    }
     /// All steps of lane l, with their waits. Where there are fewer threads than lanes, those of all lanes of thread l,
-    /// round robin.
-    void lane(int l) {
+    /// round robin. False where they wait for those of other threads, which lends() allows: to be called again.
+    bool lane(int l) {
         try {
             if (l == 0) begin_ = now_s();  // its thread is where it is to be
-            if (runs_round_robin())
-                run_round_robin(l);
-            else
-                run_steps(l);
-            if (l == 0) serve_until_all_ended();
+            if (lends()) {
+                if (!run_lent(l)) return false;
+            } else {
+                runs_round_robin() ? run_round_robin(l) : run_steps(l);
+                if (l == 0) serve_until_all_ended();
+            }
             if (l == 0 && stopped_.load(std::memory_order_acquire)) notify_others();
             if (l == 0) end_ = now_s();
         } catch (...) {
@@ -92,6 +100,7 @@ public:
             broken_.store(true, std::memory_order_release);
         }
         ended_.fetch_add(1, std::memory_order_acq_rel);
+        return true;
     }
 
     /// For schedules of one lane, instead of lane(): the steps up to the first that must wait;
@@ -124,18 +133,27 @@ private:
     void run_round_robin(int thread);
     void run_slice(RoundRobin& order, int l, double& last);
     bool repeats() const { return options_.times > 1 && !s_.repeated.empty(); }
-    bool runs_round_robin() const { return threads_ < static_cast<int>(s_.lanes.size()) || repeats(); }
-    // The position of a lane that shares its thread or repeats its block.
+    bool runs_round_robin() const { return threads_ < static_cast<int>(s_.lanes.size()) || repeats() || lends(); }
+    // The position of a lane that shares its thread, repeats its block or is lent.
     struct Cursor {
         std::size_t step = 0;
         std::int64_t repetition = 0;
         Repetitions repetitions = {};
     };
+    void begin_lane(int l, double at);
     bool unfinished(int l) const { return cursors_[l].step < s_.lanes[l].size(); }
+    bool goes(int l) const { return unfinished(l) && ready(next_step(l)); }
+    void begin_lent();
+    bool run_lent(int thread);
+    bool take(int l, int thread);
+    void give_back(int l);
     Step next_step(int l) const;
     void note_request(int l, const Step& step);
     // Whether the lane runs on thread 0, which may always call the transport and the interpreter.
-    bool serves(int l) const { return l == 0 || (runs_round_robin() && l % threads_ == 0); }
+    bool serves(int l) const {
+        if (lends()) return holders_[l].value.load(std::memory_order_relaxed) == 0;
+        return l == 0 || (runs_round_robin() && l % threads_ == 0);
+    }
     bool ready(const Step& step) const;
     void perform(int l, const Step& step);
     void compute(int l, const Tile& tile);
@@ -172,6 +190,8 @@ private:
     void wait_for(int l, std::size_t step);
     void progress(int l);
     void pause(Waiting& waiting, int l, std::size_t step);
+    void report_stall(Waiting& waiting, double now, int l, std::size_t step);
+    void pause_while_lent(Waiting& waiting);
     void serve_until_all_ended();
     void look_around(int l);
     void look_for_alarms(double now);
@@ -206,6 +226,8 @@ private:
     std::vector<std::vector<double>> ends_;       // by lane, step
     std::vector<std::vector<double>> begins_;     // by lane, step; where run_round_robin() runs
     std::vector<Cursor> cursors_;                 // by lane; where run_round_robin() runs
+    std::vector<Counter> holders_;                // by lane, the thread that has it; where it lends()
+    std::vector<char> waited_;                    // by thread, whether its lanes have waited long since they went
     std::vector<std::int32_t> growth_;            // by lane: what a repetition adds to its counter
     std::vector<std::vector<Request>> requests_;  // by lane: finished messages, of those that are posted again
     double begin_, end_ = 0;                      // the end: of all lanes, where threads ran them

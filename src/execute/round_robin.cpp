@@ -1,6 +1,9 @@
 // Threads with several lanes, and repeated blocks: a thread switches between its lanes, and waits only where none of
 // them can go; a lane begins its next repetition whatever the others do.
 #include "schedule/round_robin.hpp"
+
+#include <algorithm>
+
 #include "execute/execution.hpp"
 #include "execute/tuning.hpp"
 
@@ -11,14 +14,10 @@ void Execution::run_round_robin(int thread) {
     double last = !options_.record ? 0 : options_.cpu_time ? cpu_s() : now_s();
     int left = 0;  // lanes that have steps left
     for (int i = 0; i < order.count(); ++i) {
-        const auto l = static_cast<std::size_t>(order.lane(i));
-        Cursor& at = cursors_[l] = {0, 0, Repetitions(s_, l, options_.times)};
-        at.repetitions.advance(at.step, at.repetition);
-        if (at.repetition > 0 && !moved_.empty()) move_arrays(order.lane(i));
+        begin_lane(order.lane(i), last);
         left += unfinished(order.lane(i));
-        if (options_.record) ends_[l].push_back(last);
     }
-    const auto can_go = [&](int l) { return unfinished(l) && ready(next_step(l)); };
+    const auto can_go = [&](int l) { return goes(l); };
     while (left > 0) {
         int l = order.next(can_go);
         for (Waiting waiting(options_.crowded); l < 0; l = order.next(can_go)) {
@@ -37,6 +36,15 @@ void Execution::run_round_robin(int thread) {
     }
 }
 
+// At its first step, which begins at that time.
+void Execution::begin_lane(int l, double time) {
+    const auto lane = static_cast<std::size_t>(l);
+    Cursor& at = cursors_[lane] = {0, 0, Repetitions(s_, lane, options_.times)};
+    at.repetitions.advance(at.step, at.repetition);
+    if (at.repetition > 0 && !moved_.empty()) move_arrays(l);
+    if (options_.record) ends_[lane].push_back(time);
+}
+
 // `last`: when the thread's previous step ended, which is where the next one begins, so that no time counts twice.
 void Execution::run_slice(RoundRobin& order, int l, double& last) {
     const auto lane = static_cast<std::size_t>(l);
@@ -44,14 +52,14 @@ void Execution::run_slice(RoundRobin& order, int l, double& last) {
     while (unfinished(l)) {
         const Step step = next_step(l);
         if (!ready(step) || !order.in_slice(step.op)) return;
-        if (l == 0) {
+        if (l == 0 && serves(l)) {
             position_ = at.step;
             repetition_ = at.repetition;
         }
         perform(l, step);
         // Repetitions of a block of time steps are few.
-        if (options_.record && (s_.advance.n > 0 || ends_[lane].size() <= tuning::most_noted_steps)) {
-            begins_[lane].push_back(last);
+        if (options_.record && (!repeats() || s_.advance.n > 0 || ends_[lane].size() <= tuning::most_noted_steps)) {
+            begins_[lane].push_back(std::max(last, ends_[lane].back()));  // the lane may come from another thread
             last = options_.cpu_time ? cpu_s() : now_s();
             ends_[lane].push_back(last);
             if (step.op == Op::wait && repeats()) note_request(l, step);

@@ -27,6 +27,7 @@ namespace tilewave {
     X(unreduced, "kernels without reductions for the repetitions whose reductions nobody looks at") \
     X(skewed, "storage in which the independent points across two loops are neighbours") \
     X(temporal_blocks, "several time steps of a tile, or for one exchange of halos") \
+    X(lent_lanes, "lanes of one rank whose next steps another thread takes, where their own has no CPU") \
     X(aggregate, "the messages of several tiles as one") \
     X(piggyback, "small matrices of patterns go with the comparison of the arguments") \
     X(shared, "shared memory between the ranks of a host") \

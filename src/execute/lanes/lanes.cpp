@@ -11,7 +11,9 @@
 #include <thread>
 #include <utility>
 
+#include "core/clock.hpp"
 #include "execute/lanes/cpu_set.hpp"
+#include "execute/tuning.hpp"
 #include "tilewave/engine/transport.hpp"
 
 namespace tilewave {
@@ -25,53 +27,91 @@ void pin_to(int cpu) {
     (void)pthread_setaffinity_np(pthread_self(), set.bytes(), set.get());
 }
 
+// The turns of a worker: four times the number of its runs, and what it does in the last one. Of runs that it has no
+// CPU for the caller makes the end.
+enum Doing : unsigned { over, invited, inside };
+constexpr unsigned number_of(unsigned turn) {
+    return turn & ~3u;
+}
+constexpr Doing doing(unsigned turn) {
+    return static_cast<Doing>(turn & 3u);
+}
+
 }  // namespace
 
 struct Lanes::Pool {
     // Lanes that a run does not need are not woken for it.
     struct Worker {
-        std::atomic<unsigned> round{0};  // wraps after 2^32 runs: only its changes count
+        std::atomic<unsigned> turn{over};  // wraps after 2^30 runs: only its changes count
         std::thread thread;
     };
     std::vector<int> cpus;
     std::deque<Worker> workers;  // lane l is workers[l - 1]
-    // The caller writes body, then raises the rounds of those that work; a worker that sees a new round
-    // reads it; the caller leaves run() only when `left` is 0. So nobody reads while it changes.
-    std::atomic<int> left{0};
-    const std::function<void(int)>* body = nullptr;
-    std::atomic<bool> failed{false};
+    // The caller writes these, then invites those that work; it leaves run() only when all turns are over. A worker
+    // reads them only while it is inside.
+    const std::function<bool(int)>* body = nullptr;
+    std::atomic<bool> failed{false}, crowded{false};
     std::exception_ptr error;  // of the first lane that failed, whichever that is
-    bool stop = false;
+    std::atomic<bool> stop{false};
     pid_t process = getpid();
 
-    // What the body throws is the caller's to see: a thread that it left would end the process.
-    void call(int lane) {
+    // Whether it is over. What the body throws is the caller's to see: a thread that it left would end the process.
+    bool call(int lane) {
         try {
-            (*body)(lane);
+            return (*body)(lane);
         } catch (...) {
             if (!failed.exchange(true)) error = std::current_exception();
+            return true;
         }
     }
-    void work(int lane, std::atomic<unsigned>& round) {
+    void work(int lane, std::atomic<unsigned>& turn) {
         if (lane < static_cast<int>(cpus.size())) pin_to(cpus[lane]);
-        for (unsigned seen = 0;; ++seen) {
+        for (;;) {
             Backoff backoff;
-            while (round.load(std::memory_order_acquire) == seen) {
+            unsigned now = turn.load(std::memory_order_acquire);
+            for (; doing(now) == over; now = turn.load(std::memory_order_acquire)) {
                 if (backoff.slow())
-                    round.wait(seen, std::memory_order_acquire);
+                    turn.wait(now, std::memory_order_acquire);
                 else
                     backoff.pause();
             }
             if (stop) return;
-            call(lane);
-            left.fetch_sub(1, std::memory_order_acq_rel);
+            take_part(lane, turn, now);
         }
     }
-    void next_round(std::size_t count) {
-        left.store(static_cast<int>(count), std::memory_order_relaxed);
+    // Until its turn is over.
+    void take_part(int lane, std::atomic<unsigned>& turn, unsigned invitation) {
+        const unsigned number = number_of(invitation);
+        Backoff backoff(crowded ? Backoff::Kind::shared : Backoff::Kind::dedicated);
+        const double begin = crowded ? 0 : now_s();
+        for (;; backoff.pause()) {
+            if (backoff.yielding() && now_s() - begin < tuning::spin_s) backoff.restart();
+            unsigned now = invitation;
+            if (!turn.compare_exchange_strong(now, number | inside, std::memory_order_acq_rel)) return;
+            const bool done = call(lane);
+            turn.store(number | (done ? over : invited), std::memory_order_release);
+            if (done) return;
+        }
+    }
+    void invite(std::size_t count) {
         for (std::size_t w = 0; w < count; ++w) {
-            workers[w].round.fetch_add(1, std::memory_order_release);
-            workers[w].round.notify_one();
+            std::atomic<unsigned>& turn = workers[w].turn;
+            turn.store(number_of(turn.load(std::memory_order_relaxed)) + 4 + invited, std::memory_order_release);
+            turn.notify_one();
+        }
+    }
+    // Waits for workers; `lent`: for none that waits itself, or has not begun.
+    void end_turns(std::size_t count, bool lent) {
+        for (std::size_t w = 0; w < count; ++w) {
+            Backoff backoff(Backoff::Kind::shared);
+            std::atomic<unsigned>& turn = workers[w].turn;
+            for (unsigned now = turn.load(std::memory_order_acquire); doing(now) != over;
+                 now = turn.load(std::memory_order_acquire)) {
+                if (lent && doing(now) == invited &&
+                    turn.compare_exchange_strong(now, number_of(now) | over, std::memory_order_acq_rel))
+                    break;
+                backoff.pause();
+            }
         }
     }
 };
@@ -86,7 +126,7 @@ Lanes::~Lanes() {
         return;
     }
     pool_->stop = true;
-    pool_->next_round(pool_->workers.size());
+    pool_->invite(pool_->workers.size());
     for (auto& w : pool_->workers) w.thread.join();
 }
 
@@ -106,7 +146,7 @@ void Lanes::reserve(int n) {
         const int lane = static_cast<int>(p.workers.size()) + 1;
         Pool::Worker& worker = p.workers.emplace_back();
         try {
-            worker.thread = std::thread([&p, lane, &worker] { p.work(lane, worker.round); });
+            worker.thread = std::thread([&p, lane, &worker] { p.work(lane, worker.turn); });
         } catch (...) {
             p.workers.pop_back();
             throw;
@@ -115,18 +155,31 @@ void Lanes::reserve(int n) {
 }
 
 void Lanes::run(int n, const std::function<void(int)>& body, bool brief) {
+    const auto once = [&](int lane) {
+        body(lane);
+        return true;
+    };
+    run(n, once, brief, false, false);
+}
+
+void Lanes::run_lent(int n, const std::function<bool(int)>& body, bool brief, bool crowded) {
+    run(n, body, brief, crowded, true);
+}
+
+void Lanes::run(int n, const std::function<bool(int)>& body, bool brief, bool crowded, bool lent) {
     reserve(n);
     Pool& p = *pool_;
     std::optional<CpuSet> before;
     const bool there = brief && !p.cpus.empty() && sched_getcpu() == p.cpus[0];
     if (!p.cpus.empty() && !there) before = CpuSet::of_thread();
     if (before) pin_to(p.cpus[0]);
+    const std::size_t workers = static_cast<std::size_t>(std::max(n, 1)) - 1;
     p.body = &body;
     p.failed = false;
-    if (n > 1) p.next_round(static_cast<std::size_t>(n - 1));
+    p.crowded = crowded;
+    p.invite(workers);
     p.call(0);
-    Backoff backoff(Backoff::Kind::shared);
-    while (p.left.load(std::memory_order_acquire) > 0) backoff.pause();
+    p.end_turns(workers, lent);
     if (before) (void)pthread_setaffinity_np(pthread_self(), before->bytes(), before->get());
     if (p.failed) std::rethrow_exception(std::exchange(p.error, nullptr));
 }
