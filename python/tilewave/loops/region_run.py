@@ -86,13 +86,31 @@ def _memory(array):
 def are_apart(region, arrays):
     """Return whether no written array shares memory with another one."""
     return not any(
-        arrays[one] is arrays[other]
-        or not isinstance(arrays[one], Field)
-        and not isinstance(arrays[other], Field)
-        and np.may_share_memory(arrays[one], arrays[other])
+        _share(arrays[one], arrays[other])
         for one, other in itertools.combinations(region.tables, 2)
         if one in region.written_tables or other in region.written_tables
     )
+
+
+def _share(one, other):
+    fields = [each for each in (one, other) if isinstance(each, Field)]
+    if len(fields) == 2:
+        return one is other
+    if fields:
+        return fields[0]._holds(other if one is fields[0] else one)
+    return np.may_share_memory(one, other)
+
+
+def _overlaps_itself(array):
+    """Return whether two elements of an array may lie in the same memory."""
+    if isinstance(array, Field) or not array.size:
+        return False
+    room = array.itemsize
+    for step, extent in sorted((abs(step), extent) for step, extent in zip(array.strides, array.shape, strict=True)):
+        if extent > 1 and step < room:
+            return True
+        room += step * (extent - 1)
+    return False
 
 
 class RegionRun:
@@ -197,6 +215,8 @@ class RegionRun:
         whole = [self.found.node]
         if not are_apart(self.region, arrays):
             return [Part("in order", whole, "arrays share memory")]
+        if any(_overlaps_itself(arrays[name]) for name in self.region.written_tables):
+            return [Part("in order", whole, "elements of an array share memory")]
         given = {name: value for name, value in names.items() if name in self.region.reads and is_constant(value)}
         numbers = tuple(plan.numbers_of(self.region, arrays, given).items())
         types = tuple((name, type(value).__name__) for name, value in given.items())

@@ -61,6 +61,11 @@ class RegionChecker(BodyChecker):
         self._block(node.body, assigned, conditional)
         return assigned
 
+    def _target(self, node, assigned):
+        if isinstance(node, ast.Name) and node.id not in self._locals | {*self.parameters.arrays}:
+            raise self.refuse(node, f"assigning to {node.id!r}, which is global or nonlocal,", "a local name")
+        return super()._target(node, assigned)
+
     def _for(self, node):
         if not is_range(self.scope, node.iter) or self._is_of_body(ast.unparse(node.iter.func)):
             raise self.refuse(node.iter, "a loop over this", "for i in range(...)")

@@ -232,6 +232,18 @@ def test_arrays_that_share_memory():
     assert x.tobytes() == y.tobytes()
 
 
+def test_elements_that_share_memory():
+    def twice(a):
+        for i in range(len(a) - 1):
+            a[i] = a[i] + 1.0
+            a[i+1] = a[i] * 0.5
+
+    x, y = some(20), some(20)
+    twice(np.lib.stride_tricks.as_strided(x, (9,), (0,)))
+    tw.loops(twice)(np.lib.stride_tricks.as_strided(y, (9,), (0,)))
+    assert x.tobytes() == y.tobytes()
+
+
 def test_element_of_an_array_that_a_loop_writes():
     def turns(A, B, n):
         for t in range(n):
@@ -307,6 +319,7 @@ REFUSED = {
     "a slice": ("for i in range(n):\n        A[i] = A[1:3].sum()", "not supported"),
     "attribute": ("for i in range(n):\n        x.u[i] = A[i]", "only a name can be subscripted"),
     "ranks": ("for i in range(n):\n        A[i] = A[i, 0]", "subscripts here"),
+    "global": ("global total\n    for i in range(n):\n        total = A[i]\n        A[i] = 1", "which is global"),
     "print": ("for i in range(n):\n        A[i] = 1\n        print(i)", "print"),
 }
 
