@@ -11,6 +11,10 @@ def _row(form, variables, factor=1):
     return row
 
 
+def _times(row, factor):
+    return {variable: factor * value for variable, value in row.items()}
+
+
 class Instances:
     """Two iterations: one of the loops around one group, and one of those around another one.
 
@@ -29,12 +33,11 @@ class Instances:
                 self._bound(loop, self.variables[side])
 
     def _bound(self, loop, variables):
-        index = {variables[loop.index]: 1}
-        begin, end = _row(loop.begin, variables), _row(loop.end, variables)
-        if loop.step > 0:
-            self.inside += [add(index, begin, -1), add(add(end, index, -1), {1: -1}, 1)]
-        else:
-            self.inside += [add(begin, index, -1), add(add(index, end, -1), {1: -1}, 1)]
+        index, sign = {variables[loop.index]: 1}, 1 if loop.step > 0 else -1
+        for form in loop.begins:
+            self.inside.append(add(_times(index, sign), _row(form, variables), -sign))
+        for form in loop.ends:
+            self.inside.append(add(add(_row(form, variables, sign), index, -sign), {1: -1}, 1))
 
     def same_element(self, one, other):
         """Equations of two accesses of one array that touch one element."""
@@ -89,7 +92,7 @@ def may_be_permuted(group, loops, order):
     for k in range(len(loops)):
         before = [both.ahead(loop) for loop in loops[:k]], [add(both.ahead(loops[k]), {1: -1}, 1)]
         for q, loop in enumerate(order):
-            back = {variable: -value for variable, value in both.ahead(loop).items()}
+            back = _times(both.ahead(loop), -1)
             turned = [both.ahead(each) for each in order[:q]], [add(back, {1: -1}, 1)]
             equal, least = [*outer, *before[0], *turned[0]], [*both.inside, *before[1], *turned[1]]
             if may_hold(equal, least) and any(

@@ -114,7 +114,7 @@ class _Distribution:
         group = Group(parts, path, groups[0].number, accesses)
         outer, *inner = path[level:]
         used = {name for each in group.accesses for form in each.subscripts if form is not None for name in form.terms}
-        used |= {name for loop in inner for bound in (loop.begin, loop.end) for name in bound.terms}
+        used |= {name for loop in inner for bound in (*loop.begins, *loop.ends) for name in bound.terms}
         if inner and outer.index not in used and all(form is not None for a in accesses for form in a.subscripts):
             return Repeated(outer, [self._one([group], level + 1, private)], statements)
         inside = {id(node) for part in parts for node in ast.walk(part)}

@@ -75,13 +75,13 @@ class Writer:
         self.stored = {each.name for each in nested.group.accesses if each.stores}
         self.at = None  # the constant subscript that the loop of one round stands for
         self.elements = {}
-        if turns and nested.reductions:
-            raise Stays(f"{nested.reductions[0].name!r} is joined to in each turn")
+        self.lookups = set()  # arrays that are read at other subscripts
         self.joined = [Joined(each, k, types) for k, each in enumerate(nested.reductions)]
         self.private = {*nested.private}.union(*(each.locals() for each in self.joined))
 
     def text(self):
         """The `NestText`; raises `Stays` where there is none."""
+        self.find_lookups()
         order = self._order()
         statements = [_Subscripts(self).visit(copy.deepcopy(each)) for each in self._statements()]
         names = {each.id for part in statements for each in ast.walk(part) if isinstance(each, ast.Name)}
@@ -116,6 +116,17 @@ class Writer:
             self.joined,
             (min(lines), max(lines)),
         )
+
+    def find_lookups(self):
+        """Find the arrays that are only read, and not at an index and a constant everywhere."""
+        for node in (each for part in self.nested.group.statements for each in ast.walk(part)):
+            if is_element(node) and node.value.id not in self.stored and not self.element(node):
+                try:
+                    for part in subscripts_of(node):
+                        self.subscript(part)
+                except Stays:
+                    self.lookups.add(node.value.id)
+        self.at, self.elements = None, {}
 
     def _statements(self):
         return replaced(self.nested.group.statements, self.joined)
@@ -180,18 +191,18 @@ class Writer:
         return _sum(AT, value - self.at)
 
     def _range(self, loop):
-        begin, end = self.form(loop.begin), self.form(loop.end)
+        begins, ends = [*map(self.form, loop.begins)], [*map(self.form, loop.ends)]
         if loop.step < 0:
-            begin, end = end + 1, begin + 1
+            begins, ends = [end + 1 for end in ends], [begin + 1 for begin in begins]
         if abs(loop.step) == 1:
-            return _bound(begin), _bound(end)
-        if any(begin.terms.values()) or any(end.terms.values()):
+            return _bounds(begins, max), _bounds(ends, min)
+        if any(factor for form in (*begins, *ends) for factor in form.terms.values()):
             raise Stays(f"bounds of line {loop.node.lineno} move, and its step is {loop.step}")
+        first, end = max(form.constant for form in begins), min(form.constant for form in ends)
         if loop.step > 0:
-            return begin.constant, max(begin.constant, end.constant), loop.step
-        count = len(range(begin.constant, end.constant, -loop.step))
-        last = end.constant - 1
-        return last + (count - 1) * loop.step, last + 1, -loop.step
+            return first, max(first, end), loop.step
+        count = len(range(first, end, -loop.step))
+        return end - 1 + (count - 1) * loop.step, end, -loop.step
 
     def _order(self):
         """The loops in an order in which written arrays have their subscripts, with `AT` for constant ones."""
@@ -218,7 +229,7 @@ class Writer:
         """Return whether bounds have outer indices only."""
         for k, loop in enumerate(order):
             inner = {each.index for each in order[k:]}
-            used = {n for bound in (loop.begin, loop.end) for n, factor in bound.terms.items() if factor}
+            used = {n for bound in (*loop.begins, *loop.ends) for n, factor in bound.terms.items() if factor}
             if used & inner:
                 return False
         return True
@@ -235,7 +246,10 @@ class _Subscripts(ast.NodeTransformer):
             return ast.Constant(self.writer.numbers[f"{extent[0]}.shape[{extent[1]}]"])
         if isinstance(node.ctx, ast.Load) and (name := self.writer.element(node)):
             return ast.Name(name, ast.Load())
-        parts = [parse(self.writer.subscript(part), mode="eval").body for part in subscripts_of(node)]
+        if node.value.id in self.writer.lookups:  # a quotient makes a table of it
+            parts = [ast.BinOp(self.visit(part), ast.FloorDiv(), ast.Constant(1)) for part in subscripts_of(node)]
+        else:
+            parts = [parse(self.writer.subscript(part), mode="eval").body for part in subscripts_of(node)]
         inner = parts[0] if len(parts) == 1 else ast.Tuple(parts, ast.Load())
         return ast.Subscript(node.value, inner, node.ctx)
 
@@ -257,12 +271,17 @@ def _sum(text, constant):
     return text if not constant else f"{text} {'+' if constant > 0 else '-'} {abs(constant)}"
 
 
-def _bound(form):
-    """A bound as `over` takes it."""
-    terms = [(name, factor) for name, factor in form.terms.items() if factor]
-    if not terms:
-        return form.constant
-    return " + ".join([*(f"{factor}*{name}" for name, factor in terms), str(form.constant)])
+def _bounds(forms, pick):
+    """Bounds as `over` takes them: a list where several hold."""
+    texts = []
+    constants = [form.constant for form in forms if not any(form.terms.values())]
+    if constants:
+        texts.append(pick(constants))
+    for form in forms:
+        terms = [(name, factor) for name, factor in form.terms.items() if factor]
+        if terms:
+            texts.append(" + ".join([*(f"{factor}*{name}" for name, factor in terms), str(form.constant)]))
+    return texts[0] if len(texts) == 1 else texts
 
 
 def outside_names(region, names):

@@ -69,16 +69,16 @@ class Part:
         bound = self._bound(arrays, given)
         if self.kind == "nest":
             (text,) = self.texts
-            report = bound.run(**_scalars(text, arrays, given))
-            found = {each.name: each.result(report.results[each.name], given.get(each.name)) for each in text.joined}
-            return {name: value for name, value in found.items() if value is not None}
+            return _joined(text, bound.run(**_scalars(text, arrays, given)), given)
         if self.kind == "chain":
             bound.run(times=len(self.rounds))
             return {}
+        found = {}
         for number in self.rounds:
             for each, text in zip(bound, self.texts, strict=True):
-                each.run(**_scalars(text, arrays, {**given, self.index: number}))
-        return {}
+                now = {**given, **found, self.index: number}
+                found |= _joined(text, each.run(**_scalars(text, arrays, now)), now)
+        return found
 
     def _bound(self, arrays, given):
         """What runs: a bound nest, several of them, or a chain; kept until the function returns."""
@@ -94,6 +94,12 @@ class Part:
         reduce = {each.name: REDUCE[each.function](each.local) for each in text.joined}
         more = {"reduce": reduce} if reduce else {}
         return bind(nest, **named, **_scalars(text, arrays, given), over=text.over, reverse=text.reverse, **more)
+
+
+def _joined(text, report, given):
+    """The names that a nest has joined its values to, as they are now."""
+    found = {each.name: each.result(report.results[each.name], given.get(each.name)) for each in text.joined}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _memory(array):
@@ -186,12 +192,13 @@ class _Maker:
         loop = step.loop
         texts, nests = zip(*(pair for each in step.steps for pair in self._nests(each, {loop.index})), strict=True)
         ends = [
-            form.constant + sum(self.numbers[n] * f for n, f in form.terms.items() if f)
-            for form in (loop.begin, loop.end)
+            pick(form.constant + sum(self.numbers[n] * f for n, f in form.terms.items() if f) for form in forms)
+            for forms, pick in zip((loop.begins, loop.ends), (max, min) if loop.step > 0 else (min, max), strict=True)
         ]
         stored = {access.name for each in step.steps for access in each.group.accesses if access.stores}
         turning = any(
             loop.index in text.scalars.values()
+            or text.joined
             or any(array in stored or any(terms for terms, _ in at) for array, at in text.elements.values())
             for text in texts
         )
@@ -232,16 +239,19 @@ def _points(writer):
     """About how many points a nest has, at most."""
     ranges, points = {}, 1
     for loop in writer.loops:
-        ends = []
-        for form, pick in ((writer.form(loop.begin), min), (writer.form(loop.end), max)):
-            pick = pick if loop.step > 0 else {min: max, max: min}[pick]
-            terms = [
-                (factor * low, factor * high) for n, factor in form.terms.items() if factor for low, high in [ranges[n]]
-            ]
-            ends.append(form.constant + sum(pick(pair) for pair in terms))
+        up = loop.step > 0
+        ends = (
+            (max if up else min)(_extreme(writer.form(form), ranges, min if up else max) for form in loop.begins),
+            (min if up else max)(_extreme(writer.form(form), ranges, max if up else min) for form in loop.ends),
+        )
         values = range(*ends, loop.step)
         points *= len(values)
         if not values:
             return 0
         ranges[loop.index] = (min(values[0], values[-1]), max(values[0], values[-1]))
     return points
+
+
+def _extreme(form, ranges, pick):
+    """The least or the greatest value of a form of indices within ranges."""
+    return form.constant + sum(pick(f * end for end in ranges[name]) for name, f in form.terms.items() if f)

@@ -1,6 +1,7 @@
 """The loops of a region as a tree, with what its statements read and write."""
 
 import ast
+import builtins
 import copy
 from dataclasses import dataclass, field
 
@@ -21,15 +22,15 @@ class Loop:
     ----------
     node : ast.For
     index : str
-    begin, end : Affine
-        Of outer indices and of names that the region does not assign.
+    begins, ends : tuple of Affine
+        Of outer indices and of names that the region does not assign. All hold, as in ``range(max(0, i - 2), n)``.
     step : int
     """
 
     node: ast.For
     index: str
-    begin: Affine
-    end: Affine
+    begins: tuple
+    ends: tuple
     step: int
 
 
@@ -154,16 +155,24 @@ class Tree:
         return lambda name: name in indices or name not in self.assigned
 
     def _loop(self, node, path):
-        forms = [linear(each, self._known(path)) for each in node.iter.args]
-        if any(form is None for form in forms):
-            raise Stays(f"the bounds of line {node.lineno} are no sums of outer indices and integers")
-        begin, end = (Affine({}, 0), forms[0]) if len(forms) == 1 else forms[:2]
-        step = forms[2] if len(forms) == 3 else Affine({}, 1)
-        if step.terms or step.constant == 0:
+        known, given = self._known(path), [ast.Constant(0), *node.iter.args][-max(2, len(node.iter.args)) :]
+        step = linear(given[2], known) if len(given) == 3 else Affine({}, 1)
+        if step is None or step.terms or step.constant == 0:
             raise Stays(f"the step of line {node.lineno} is no constant")
+        outer, inner = ("max", "min") if step.constant > 0 else ("min", "max")
+        begins, ends = self._bounds(given[0], outer, known), self._bounds(given[1], inner, known)
+        if any(form is None for form in (*begins, *ends)):
+            raise Stays(f"the bounds of line {node.lineno} are no sums of outer indices and integers")
         if node.target.id in {loop.index for loop in path}:
             raise Stays(f"line {node.lineno} has the index of a loop around it")
-        return Loop(node, node.target.id, begin, end, step.constant)
+        return Loop(node, node.target.id, begins, ends, step.constant)
+
+    def _bounds(self, node, narrows, known):
+        """The forms of a bound: several where it is the larger or the smaller one of several."""
+        called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords
+        if called and node.func.id == narrows and self.region.scope.lookup(narrows) is getattr(builtins, narrows):
+            return tuple(form for each in node.args for form in self._bounds(each, narrows, known))
+        return (linear(node, known),)
 
     def _group(self, statements, path):
         self.groups.append(self.group(statements, path, len(self.groups)))
