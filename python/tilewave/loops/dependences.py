@@ -72,6 +72,8 @@ def may_follow(first, later, level):
     pairs = _pairs(first, later)
     if not pairs:
         return False
+    if any(not a.subscripts for a, _ in pairs):  # a name goes from one to the other: they stay together
+        return True
     both = Instances(first, later)
     orders = [both.carried(k) for k in range(level, both.common)]
     outer = [both.ahead(loop) for loop in first.path[: min(level, both.common)]]

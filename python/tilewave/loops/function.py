@@ -14,7 +14,8 @@ from tilewave.nest.source import Source
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def loops(function: Callable[P, R]) -> Loops[P, R]:

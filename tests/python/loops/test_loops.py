@@ -192,6 +192,26 @@ def test_loops_inside_and_between():
     assert "in order" in ours.explain() or "nest" in ours.explain()
 
 
+def test_a_name_between_loops_of_one_turn():
+    def between(A, B):
+        for t in range(1):
+            for i in range(1, 2):
+                x = np.where(A[i] > 0.5, A[i], 1)
+            for i in range(1, 3):
+                B[i] = x + A[i]
+
+    same(between, some(4), some(4))
+
+    def unset(A, n):
+        if n > 100:
+            x = 1.0
+        for i in range(n):
+            A[i] = x
+
+    same(unset, some(4), 4)
+    same(unset, some(4), 0)
+
+
 def test_control_flow():
     def walk(A, n):
         found = -1

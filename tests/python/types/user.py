@@ -9,6 +9,16 @@ def relax(A, i, j, *, c=0.5):
     A[i, j] = c * (A[i-1, j] + A[i, j-1])
 
 
+@tw.loops
+def total_of(A: np.ndarray, n: int) -> float:
+    found = 0.0
+    for i in range(n):
+        found += A[i]
+    return found
+
+
+of_ones: float = total_of(np.ones(4), n=4)
+print(total_of.explain(), total_of.function)
 u, v = tw.field((4, 4), init=1.0), tw.field(np.ones((4, 4)))
 w = (2 * u + v).copy()
 v += u

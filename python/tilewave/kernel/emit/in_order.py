@@ -112,8 +112,9 @@ class LoopsBody(Body):
     def __init__(self, emitter, region, constants, names, elements, types, foreign):
         super().__init__(emitter, region, constants, names, {}, {}, None)
         self.elements, self.types, self.foreign = elements, types, foreign
-        unset = {name: Value([Typed(UNSET, const=False)]) for name in region.assigned["all"] if name not in names}
-        self.state = State({**unset, **{name: names[name] for name in names if name in region.assigned["all"]}}, {})
+        local = {*region.assigned["all"], *region.reads} - names.keys()
+        unset = {name: Value([Typed(UNSET, const=False)]) for name in sorted(local)}
+        self.state = State({**unset, **{name: names[name] for name in region.assigned["all"] if name in names}}, {})
         self._loops, self._region = [], region
 
     # Statements.
