@@ -51,7 +51,7 @@ class InOrder:
         """
         region, given, foreign = self.region, {}, {}
         for name in sorted({*region.reads, *region.assigned["all"]} & names.keys()):
-            if is_constant(names[name]):
+            if is_constant(names[name]) or _is_number(names[name]):
                 given[name] = names[name]
             else:
                 foreign[name] = type(names[name]).__name__
@@ -74,6 +74,11 @@ class InOrder:
         if key not in self._kernels:
             self._kernels[key] = LoopsKernel(region, dtypes, slots, unit, apart, foreign)
         return self._kernels[key]
+
+
+def _is_number(value):
+    """Return whether a value is what np.where gives for numbers."""
+    return isinstance(value, np.ndarray) and value.shape == () and value.dtype in ALL
 
 
 def _memory(array):

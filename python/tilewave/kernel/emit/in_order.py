@@ -129,14 +129,8 @@ class LoopsBody(Body):
             cells.store(self.state)
             self.e.builder.branch(end if isinstance(node, ast.Break) else latch)
             self.state = None
-        elif isinstance(node, ast.Assign) and not isinstance(node.value, ast.Tuple | ast.List | ast.Call):
-            self._each(node.targets, self.expression(node.value))
         else:
             super()._statement(node)
-
-    def _each(self, targets, value):
-        for target in targets:
-            self._assign(target, value)
 
     def _for(self, node):
         build = self.e.builder
