@@ -128,9 +128,9 @@ void bind_bound(nb::module_& m) {
             "call"_a.none(), "times"_a, "env"_a, "first_step"_a = 0)
         .def("prepare", &ChainedSweep::prepare, "times"_a)
         .def("leave_out_reductions", &ChainedSweep::leave_out_reductions, "sweep"_a, "kernel"_a)
-        .def_prop_ro("schedule", &ChainedSweep::schedule)
+        .def_prop_ro("schedules", &ChainedSweep::schedules)
         .def_prop_ro(
             "in_turn", [](const ChainedSweep& c) { return c.fusion().points > 0 ? c.fusion().repetitions : 0; },
             "Repetitions whose tiles take turns; 0: nests follow each other whole.")
-        .def_prop_ro("buffer_bytes", [](const ChainedSweep& c) { return c.schedule().buffer_bytes(); });
+        .def_prop_ro("buffer_bytes", &ChainedSweep::buffer_bytes);
 }

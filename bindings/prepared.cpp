@@ -13,6 +13,7 @@ struct PlainArray {
     std::uintptr_t initial = 0;  // of a rolling-window array
     bool same = true;
     bool mirrored = false;  // time, its first dimension, runs backwards
+    bool anew = false;      // each run begins with the values from before the first one
 };
 
 std::vector<RunArray> run_arrays(const std::vector<PlainArray*>& arrays) {
@@ -22,7 +23,8 @@ std::vector<RunArray> run_arrays(const std::vector<PlainArray*>& arrays) {
                        {reinterpret_cast<std::byte*>(a->address), a->strides},
                        reinterpret_cast<const std::byte*>(a->initial),
                        a->same,
-                       a->mirrored});
+                       a->mirrored,
+                       a->anew});
     return all;
 }
 
@@ -63,12 +65,20 @@ void bind_prepared(nb::module_& m) {
             },
             "address"_a, "strides"_a, "owner"_a = nb::none(), nb::keep_alive<1, 4>())
         .def_rw("mirrored", &PlainArray::mirrored)
+        .def_rw("anew", &PlainArray::anew)
         // Of a rolling-window array: the address of the values of elements that no point computes, one value for all or
         // one each.
         .def_static(
             "window",
             [](std::uintptr_t initial, bool same, nb::object) { return PlainArray{nullptr, 0, {}, initial, same}; },
             "initial"_a, "same"_a, "owner"_a = nb::none(), nb::keep_alive<0, 3>());
+    nb::class_<WholeField>(m, "WholeField", "A field that a nest has whole on each rank, as memory.")
+        .def(
+            "__init__",
+            [](WholeField* w, FieldStorage& field, std::uintptr_t stand_in, std::vector<int> arrays, int table) {
+                new (w) WholeField{&field, reinterpret_cast<const std::byte*>(stand_in), std::move(arrays), table};
+            },
+            "field"_a, "stand_in"_a, "arrays"_a, "table"_a, nb::keep_alive<1, 2>());
     // What is given must live as long.
     nb::class_<OffGrid>(m, "OffGrid", "Points between those of the grid, which a run visits after each time step.")
         .def(
@@ -160,8 +170,8 @@ void bind_prepared(nb::module_& m) {
         .def(
             "run",
             [](PreparedSweep& s, const std::vector<PlainArray*>& arrays, const Kernel& kernel, nb::object explain,
-               std::optional<std::int64_t> steps, double moving_s, double call_s, std::int64_t first_step,
-               const std::vector<StepPoints>& points) {
+               std::optional<std::int64_t> steps, double call_s, std::int64_t first_step,
+               const std::vector<StepPoints>& points, const std::vector<WholeField>& whole) {
                 const std::vector<RunArray> all = run_arrays(arrays);
                 nb::gil_scoped_release release;
                 return s.run(
@@ -170,23 +180,26 @@ void bind_prepared(nb::module_& m) {
                         nb::gil_scoped_acquire gil;
                         return nb::cast<std::string>(explain(f.site, f.point));
                     },
-                    steps, {moving_s, call_s}, first_step, points);
+                    steps, {0, call_s}, first_step, points, whole);
             },
-            "arrays"_a, "kernel"_a, "explain"_a = nb::none(), nb::kw_only(), "steps"_a = std::nullopt,
-            "moving_s"_a = 0.0, "call_s"_a = 0.0, "first_step"_a = 0, "points"_a = std::vector<StepPoints>())
+            "arrays"_a, "kernel"_a, "explain"_a = nb::none(), nb::kw_only(), "steps"_a = std::nullopt, "call_s"_a = 0.0,
+            "first_step"_a = 0, "points"_a = std::vector<StepPoints>(), "whole"_a = std::vector<WholeField>())
         .def("prepare_steps", &PreparedSweep::prepare_steps, "steps"_a, Release())
         // None where an array must be copied for each run. What is given must live as long.
         .def(
             "bind",
             [](PreparedSweep& s, Context& context, const std::vector<PlainArray*>& arrays, const Kernel& kernel,
-               nb::object explain) -> std::unique_ptr<BoundSweep> {
+               nb::object explain, std::vector<WholeField> whole) -> std::unique_ptr<BoundSweep> {
                 std::vector<RunArray> all = run_arrays(arrays);
                 if (!BoundSweep::suits(s, all)) return nullptr;
-                return std::make_unique<BoundSweep>(context, s, std::move(all), kernel,
-                                                    [explain = std::move(explain)](const Failure& f) {
-                                                        nb::gil_scoped_acquire gil;
-                                                        return nb::cast<std::string>(explain(f.site, f.point));
-                                                    });
+                return std::make_unique<BoundSweep>(
+                    context, s, std::move(all), kernel,
+                    [explain = std::move(explain)](const Failure& f) {
+                        nb::gil_scoped_acquire gil;
+                        return nb::cast<std::string>(explain(f.site, f.point));
+                    },
+                    std::move(whole));
             },
-            "context"_a, "arrays"_a, "kernel"_a, "explain"_a, nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>());
+            "context"_a, "arrays"_a, "kernel"_a, "explain"_a, "whole"_a = std::vector<WholeField>(),
+            nb::keep_alive<0, 1>(), nb::keep_alive<0, 2>());
 }

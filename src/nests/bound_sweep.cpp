@@ -21,17 +21,22 @@ bool BoundSweep::suits(const PreparedSweep& sweep, std::span<const RunArray> arr
 }
 
 BoundSweep::BoundSweep(Context& context, PreparedSweep& sweep, std::vector<RunArray> arrays, Kernel kernel,
-                       std::function<std::string(const Failure&)> explain)
+                       std::function<std::string(const Failure&)> explain, std::vector<WholeField> whole)
     : context_(context),
       sweep_(sweep),
       kernel_(std::move(kernel)),
       explain_(std::move(explain)),
+      whole_(std::move(whole)),
       time_bytes_(sweep.schedule_.arrays.size(), 0),
       main_(sweep.schedule_) {
     const SweepProblem& problem = sweep.problem_;
     if (arrays.size() != problem.arrays.size())
         throw ConfigError("run: " + std::to_string(arrays.size()) + " arrays given, the nest has " +
                           std::to_string(problem.arrays.size()));
+    for (const WholeField& w : whole_) {
+        copies_.emplace_back(context, *w.field, sweep.plan_.ranks() > 1);
+        place_of_.push_back(w.stand_in);
+    }
     for (std::size_t a = 0; a < arrays.size(); ++a) {
         Operand& operand = operands_.emplace_back(Operand{arrays[a]});
         operand.time_buffers = std::max(problem.arrays[a].time_buffers, 1);
@@ -75,7 +80,8 @@ BoundSweep& BoundSweep::as_fields_lie() {
     if (!wider_ || &wider_->sweep_ != &sweep) {
         std::vector<RunArray> arrays;
         for (const Operand& o : operands_) arrays.push_back(o.array);
-        wider_ = std::make_unique<BoundSweep>(context_, sweep, std::move(arrays), kernel_, explain_);
+        for (std::size_t k = 0; k < whole_.size(); ++k) whole_[k].stand_in = place_of_[k];
+        wider_ = std::make_unique<BoundSweep>(context_, sweep, std::move(arrays), kernel_, explain_, whole_);
     }
     wider_->kernel_.env = kernel_.env;
     return *wider_;
@@ -126,6 +132,34 @@ void BoundSweep::touch_first(std::size_t a, std::byte* data, int buffers) {
         .make(context_.lanes(), data, buffers);
 }
 
+// The values from before the first run.
+void BoundSweep::begin_anew(Operand& o) {
+    FieldStorage& field = *o.array.field;
+    const std::int64_t bytes = o.order.items * field.item_bytes() * std::max(o.time_buffers - 1, 1);
+    if (o.first.empty())
+        o.first.assign(field.data(), field.data() + bytes);
+    else
+        std::ranges::copy(o.first, field.data());
+}
+
+// The fields that are whole on ranks, of `changed` ones alone where these are given.
+void BoundSweep::copy_fields(CollectiveRun& run, const Fields* changed) {
+    for (std::size_t k = 0; k < copies_.size(); ++k) {
+        if (changed && !changed->contains(copies_[k].field())) continue;
+        const WholeField& w = whole_[k];
+        const std::byte* const before = place_of_[k];
+        copies_[k].make(run, context_.options());
+        std::byte* const now = copies_[k].data();
+        if (now == before) continue;
+        place_of_[k] = now;
+        for (const int a : w.arrays) {
+            operands_[a].array.whole.data = now + (operands_[a].array.whole.data - before);
+            operands_[a].version = 0;
+        }
+        if (w.table >= 0) kernel_.tables.at(w.table) = reinterpret_cast<char*>(now);
+    }
+}
+
 void BoundSweep::place_arrays(std::size_t a, std::int64_t steps, bool history_beside, bool turned_later) {
     Operand& o = operands_[a];
     const NestArray& n = sweep_.problem_.arrays[a];
@@ -140,9 +174,11 @@ void BoundSweep::place_arrays(std::size_t a, std::int64_t steps, bool history_be
         }
         field->keep_history(o.time_buffers - 2);
         version = field->version();
+        if (o.array.anew) begin_anew(o);
     } else if (!in_window && sweep_.copied(static_cast<int>(a), o.array)) {
         o.converted.emplace(context_, static_cast<int>(a), o.array.whole, n, *o.layout, o.order, o.time_buffers);
-        o.converted->copy_in(context_);
+        // A rank that computes nothing may have no copy of a field.
+        if (context_.rank() < sweep_.plan_.ranks()) o.converted->copy_in(context_);
         moved_ = true;
         o.version = 0;
     }
@@ -177,7 +213,14 @@ void BoundSweep::bind_tasks(std::int64_t steps) {
         tasks_ = tasks_of(problem, sweep_.plan_, context_.rank());
         operations_ = tasks_->functions();
     }
-    for (std::size_t a = 0; a < operands_.size(); ++a) bindings_[a] = operands_[a].own;
+    for (std::size_t a = 0; a < operands_.size(); ++a) {
+        bindings_[a] = operands_[a].own;
+        const Array& array = sweep_.schedule_.arrays[a];
+        const Box stored = held(problem, sweep_.plan_, static_cast<int>(a), context_.rank());
+        if (array.whole || array.storage.dims() != stored.dims()) continue;  // tasks have a part, without halo
+        for (int d = 0; d < stored.dims(); ++d)
+            bindings_[a].data += (array.storage.lo[d] - stored.lo[d]) * bindings_[a].stride_bytes[d];
+    }
     bindings_ = moving_->with(bindings_);
     std::vector<LoopMemory> operands;
     for (const Access& p : problem.accesses) {
@@ -244,7 +287,15 @@ BoundSweep::Steps BoundSweep::steps_of(std::optional<std::int64_t> given) {
     return steps;
 }
 
-BoundRun BoundSweep::perform(CollectiveRun& run, const Steps& steps, bool record) {
+std::int64_t BoundSweep::meetings(const Steps& steps, const Fields* changed) const {
+    const auto copied = [&](const FieldCopy& c) { return !changed || changed->contains(c.field()); };
+    return steps.run.meetings() + std::ranges::count_if(copies_, copied);
+}
+
+// All of a run but its beginning and its end, between which others may follow; fields are copied where they have
+// `changed`, or all.
+void BoundSweep::run_once(CollectiveRun& run, const Steps& steps, bool record, const Fields* changed) {
+    copy_fields(run, changed);
     place_arrays(run, steps.count, steps.history_beside);
     if (has_tasks(sweep_.plan_) && !run.lacks()) run.obtain([&] { bind_tasks(steps.count); });
     run.arrays_are_ready(moved_, others_may_);
@@ -256,8 +307,8 @@ BoundRun BoundSweep::perform(CollectiveRun& run, const Steps& steps, bool record
         if (std::optional<StepVisitor> found = this->visitor()) visitor.emplace(std::move(*found));
     });
     if (visitor && !visitor->empty()) given.visitor = &*visitor;
-    run.execute(bindings_, Programs{{&kernel_, 1}, operations_}, std::move(given));
-    if (has_tasks(sweep_.plan_) && !run.lacks()) run.of_tasks(tasks_->reduced());
+    run.execute(steps.run, bindings_, Programs{{&kernel_, 1}, operations_}, std::move(given));
+    if (has_tasks(sweep_.plan_) && !run.lacks()) run.set_reduced(tasks_->reduced());
     if (steps.count > 0 && !run.lacks()) {
         visit_points(steps.count - 1, steps.count);
         record_unwritten(steps.count);
@@ -266,13 +317,20 @@ BoundRun BoundSweep::perform(CollectiveRun& run, const Steps& steps, bool record
     for (const Operand& o : operands_)
         if (o.converted && !run.lacks()) o.converted->copy_back(context_, sweep_.problem_);
     if (moved_) run.add_moving(now_s() - ran);
+}
+
+std::int64_t BoundSweep::buffer_bytes(const Steps& steps) const {
+    const std::int64_t rest = steps.rest ? steps.rest->steps->schedule().buffer_bytes() : 0;
+    return std::max(sweep_.schedule_.buffer_bytes(), rest) + (sweep_.window_ ? sweep_.window_->bytes() : 0) +
+           (moving_ ? moving_->bytes() : 0);
+}
+
+BoundRun BoundSweep::perform(CollectiveRun& run, const Steps& steps, bool record) {
+    run_once(run, steps, record);
     BoundRun result{run.end(explain_)};
-    const Schedule& schedule = sweep_.schedule_;
     result.points = steps.given ? sweep_.points_ / sweep_.problem_.space.extent(0) * steps.count : sweep_.points_;
     result.waves = sweep_.waves_ * steps.blocks.whole + (steps.rest ? steps.rest->steps->waves() : 0);
-    result.buffer_bytes =
-        std::max(schedule.buffer_bytes(), steps.rest ? steps.rest->steps->schedule().buffer_bytes() : 0) +
-        (sweep_.window_ ? sweep_.window_->bytes() : 0) + (moving_ ? moving_->bytes() : 0);
+    result.buffer_bytes = buffer_bytes(steps);
     result.reduced = run.reduced();
     return result;
 }
@@ -287,7 +345,7 @@ BoundRun BoundSweep::run(const std::shared_ptr<const HashedStatus>& said, std::o
         here = &as_fields_lie();
         steps.emplace(here->steps_of(given));
     });
-    CollectiveRun run(context_, steps->run, {0, now_s() - begun});
+    CollectiveRun run(context_, here->meetings(*steps), {0, now_s() - begun});
     return here->perform(run, *steps, false);
 }
 
@@ -302,7 +360,7 @@ Report BoundSweep::run_here(std::optional<std::int64_t> given, const CallTimes& 
     points_ = points;
     added_.clear();
     const Steps steps = steps_of(given);
-    CollectiveRun run(context_, steps.run, before);
+    CollectiveRun run(context_, meetings(steps), before);
     Report result = report(perform(run, steps, context_.options().record));
     if (context_.options().record && sweep_.plan_.generator == GeneratorKind::gather) {
         const Timeline all = gather_events(context_.transport(), run.timeline(), 0);

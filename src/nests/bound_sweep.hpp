@@ -1,8 +1,10 @@
 // A prepared sweep with its arrays and its kernel, run again and again: what a run needs is kept for the next one.
 #pragma once
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "arrays/time_buffers.hpp"
 #include "context/agreement.hpp"
 #include "execute/step_visitor.hpp"
+#include "nests/field_copy.hpp"
 #include "nests/prepared_sweep.hpp"
 #include "nests/step_blocks.hpp"
 #include "nests/step_points.hpp"
@@ -30,10 +33,11 @@ public:
     /// Whether arrays are used where they lie: fields, and memory that the plan can use as it is.
     static bool suits(const PreparedSweep& sweep, std::span<const RunArray> arrays);
 
-    /// `sweep`, the arrays, and what `kernel` points to must live on. Local.
+    /// `sweep`, the arrays, and what `kernel` points to must live on. `whole`: fields that stand in place of memory
+    /// among them. Local.
     /// @pre as PreparedSweep::run (ConfigError)
     BoundSweep(Context& context, PreparedSweep& sweep, std::vector<RunArray> arrays, Kernel kernel,
-               std::function<std::string(const Failure&)> explain);
+               std::function<std::string(const Failure&)> explain, std::vector<WholeField> whole = {});
 
     /// What the ranks compare first is `said`. Then as PreparedSweep::run, which nothing is recorded of. `env` is what
     /// the kernel is given in this run. `steps`: of time, as many as StepBlocks::of allows; without, those of the
@@ -61,6 +65,7 @@ private:
         int time_buffers = 1;
         int version = 0;                               // of the field when its binding was made
         std::optional<ConvertedArray> converted = {};  // where the plan cannot use the memory as it is
+        std::vector<std::byte> first = {};             // RunArray::anew: what the field was before the first run
         Binding own = {}, binding = {};                // in its own dimensions, in the loops'
     };
     // Elements that sources changed after a time step: where they lie in its buffer.
@@ -79,7 +84,18 @@ private:
         RunBlocks run = {};
     };
 
+    using Fields = std::set<const FieldStorage*>;
+
+    bool has_own_schedule() const {
+        const auto anew = [](const Operand& o) { return o.array.anew; };
+        return has_tasks(sweep_.plan_) || sweep_.window_ || !copies_.empty() || std::ranges::any_of(operands_, anew);
+    }
     BoundSweep& as_fields_lie();
+    std::int64_t meetings(const Steps& steps, const Fields* changed = nullptr) const;
+    void run_once(CollectiveRun& run, const Steps& steps, bool record, const Fields* changed = nullptr);
+    static void begin_anew(Operand& operand);
+    void copy_fields(CollectiveRun& run, const Fields* changed);
+    std::int64_t buffer_bytes(const Steps& steps) const;
     Rest* rest_of(const StepBlocks& blocks);
     Steps steps_of(std::optional<std::int64_t> given);
     void place_arrays(CollectiveRun& run, std::int64_t steps, bool history_beside, bool turned_later = false);
@@ -106,6 +122,9 @@ private:
     Kernel kernel_;
     std::function<std::string(const Failure&)> explain_;
     std::vector<Operand> operands_;
+    std::vector<WholeField> whole_;
+    std::deque<FieldCopy> copies_;            // of these
+    std::vector<const std::byte*> place_of_;  // where arrays and tables have them
     std::vector<std::int64_t> time_bytes_;
     std::vector<WindowValues> initial_;
     CachedExecution main_;

@@ -1,6 +1,7 @@
 #include "nests/chained_sweep.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -29,6 +30,14 @@ ChainedSweep::ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps,
                     if (memories_[i][a] == memories_[j][b] && sweep.orders_[a] != sweeps_[j]->sweep_.orders_[b])
                         throw ConfigError("chain: nest " + std::to_string(i + 1) + " wants array " + std::to_string(a) +
                                           " in another order of memory than nest " + std::to_string(j + 1));
+    }
+    for (const BoundSweep* const sweep : sweeps_)
+        for (std::size_t a = 0; a < sweep->operands_.size(); ++a)
+            if (sweep->operands_[a].array.field && sweep->sweep_.problem_.written(static_cast<int>(a)))
+                written_.insert(sweep->operands_[a].array.field);
+    if (std::ranges::any_of(sweeps_, [](const BoundSweep* sweep) { return sweep->has_own_schedule(); })) {
+        if (const std::string why = layout_refusal(parts()); !why.empty()) throw ConfigError("chain: " + why);
+        return;
     }
     tags_ = context.transport().max_tag() / static_cast<int>(sweeps_.size());
     fusion_ = chain_fusion(parts());
@@ -76,7 +85,7 @@ ExecuteOptions ChainedSweep::options() const {
         options.crowded = options.crowded || of_sweep.crowded;
         options.poll_period_s = std::min(options.poll_period_s, of_sweep.poll_period_s);
     }
-    options.crowded = options.crowded || static_cast<int>(schedule().lanes.size()) > context_.threads();
+    options.crowded = options.crowded || static_cast<int>(one_.once->lanes.size()) > context_.threads();
     options.time_of_repetition = in_steps_;
     return options;
 }
@@ -108,6 +117,7 @@ void ChainedSweep::place_arrays(CollectiveRun& run) {
 ChainedSweep::Repetitions ChainedSweep::blocks_for(std::int64_t times) {
     if (times < 1) throw ConfigError("chain: " + std::to_string(times) + " repetitions; allowed: 1 or more");
     Repetitions of;
+    if (!one_.once) return of;
     const std::int64_t together = times < fusion_.repetitions ? 1 : fusion_.repetitions;
     if (together > 1) of.whole = blocks(several_, together, times / together);
     if (together == 1 || times % together > 0) of.left = blocks(one_, 1, times % together + (together == 1) * times);
@@ -133,6 +143,7 @@ BoundRun ChainedSweep::run(const std::shared_ptr<const HashedStatus>& said, std:
         kernels_[i].env = reinterpret_cast<const void*>(env[i]);
         if (kernels_[i].unreduced) kernels_[i].unreduced->env = kernels_[i].env;
     }
+    if (!one_.once) return run_in_turn(times, {0, now_s() - begun}, first_step);
     BoundRun ran;
     ran.points = points_ * times;
     ran.waves = waves_ * times;
@@ -141,17 +152,56 @@ BoundRun ChainedSweep::run(const std::shared_ptr<const HashedStatus>& said, std:
     return ran;
 }
 
+std::int64_t ChainedSweep::buffer_bytes() const {
+    std::int64_t most = one_.once ? one_.once->buffer_bytes() : 0;
+    for (BoundSweep* const sweep : sweeps_)
+        if (!one_.once) most = std::max(most, sweep->buffer_bytes({}));
+    return most;
+}
+
+// The schedules of the sweeps, one after another. Reductions are those of the last repetition.
+BoundRun ChainedSweep::run_in_turn(std::int64_t times, const CallTimes& before, std::int64_t first_step) {
+    std::vector<BoundSweep::Steps> steps;
+    std::int64_t meetings = 0;
+    for (std::size_t i = 0; i < sweeps_.size(); ++i) {
+        steps.push_back(sweeps_[i]->steps_of({}));
+        meetings += sweeps_[i]->meetings(steps[i]) + (times - 1) * sweeps_[i]->meetings(steps[i], &written_);
+    }
+    CollectiveRun run(context_, meetings, before);
+    place_arrays(run);
+    std::vector<Reduced> reduced;
+    std::optional<std::size_t> failed;
+    for (std::int64_t k = 0; k < times; ++k)
+        for (std::size_t i = 0; i < sweeps_.size(); ++i) {
+            BoundSweep& sweep = *sweeps_[i];
+            sweep.first_step_ = in_steps_ ? first_step + k : 0;
+            sweep.kernel_.env = kernels_[i].env;
+            sweep.run_once(run, steps[i], false, k > 0 ? &written_ : nullptr);
+            sweep.first_step_ = 0;
+            if (run.failed() && !failed) failed = i;
+            std::vector<Reduced> more = run.take_reduced();
+            if (k + 1 == times) std::ranges::move(more, std::back_inserter(reduced));
+        }
+    run.set_reduced(std::move(reduced));
+    BoundRun ran{run.end([&](const Failure& f) { return sweeps_[failed.value()]->explain_(f); })};
+    ran.points = points_ * times;
+    ran.waves = waves_ * times;
+    ran.buffer_bytes = buffer_bytes();
+    ran.reduced = run.reduced();
+    return ran;
+}
+
 // One more run of a block, after those that `all` is the sum of.
 void ChainedSweep::add(BoundRun& all, const RunBlocks& blocks, Block& block, const CallTimes& before,
                        std::int64_t first_step) {
-    CollectiveRun run(context_, blocks, before);
+    CollectiveRun run(context_, blocks.meetings(), before);
     place_arrays(run);
     std::vector<Binding> bindings;
     while (bindings.size() < block.once->arrays.size())
         bindings.insert(bindings.end(), bindings_.begin(), bindings_.end());
     ExecuteOptions options = this->options();
     options.first_time = first_step;
-    run.execute(bindings, Programs{kernels_, operations_}, options);
+    run.execute(blocks, bindings, Programs{kernels_, operations_}, options);
     const RunEnding ending = run.end([&](const Failure& f) {
         const NestWork& nest = *block.once->works[f.work].nest();
         return sweeps_[nest.kernel]->explain_(f);

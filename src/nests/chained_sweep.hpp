@@ -36,7 +36,10 @@ public:
     void leave_out_reductions(std::size_t sweep, Kernel kernel);
 
     const ChainFusion& fusion() const { return fusion_; }
-    const Schedule& schedule() const { return *one_.once; }  ///< of a repetition
+    /// Of a repetition: one, or where a sweep has tasks, a rolling window or fields that are whole on each rank, one
+    /// for each sweep. Then a rank begins a sweep when it has ended the one before, with no word to other ranks.
+    std::size_t schedules() const { return one_.once ? 1 : sweeps_.size(); }
+    std::int64_t buffer_bytes() const;
 
 private:
     // A schedule of some repetitions, as one that is run once and as one that repeats; made when it is first asked for.
@@ -54,6 +57,7 @@ private:
     };
     Repetitions blocks_for(std::int64_t times);
     RunBlocks blocks(Block& block, std::int64_t repetitions, std::int64_t times);
+    BoundRun run_in_turn(std::int64_t times, const CallTimes& before, std::int64_t first_step);
     void add(BoundRun& all, const RunBlocks& blocks, Block& block, const CallTimes& before, std::int64_t first_step);
 
     Context& context_;
@@ -67,6 +71,7 @@ private:
     std::vector<TaskFunction> operations_;  // of the sweeps with arrays that keep several time steps
     std::vector<Binding> bindings_;
     std::int64_t points_ = 0, waves_ = 0;
+    BoundSweep::Fields written_;  // by some sweep
 };
 
 }  // namespace tilewave

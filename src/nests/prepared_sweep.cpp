@@ -63,8 +63,9 @@ std::shared_ptr<const RestOfSteps> PreparedSweep::rest_of(std::int64_t steps) {
 
 Report PreparedSweep::run(std::span<const RunArray> arrays, const Kernel& kernel,
                           const std::function<std::string(const Failure&)>& explain, std::optional<std::int64_t> steps,
-                          const CallTimes& before, std::int64_t first_step, std::span<const StepPoints> points) {
-    return BoundSweep(context_, *this, {arrays.begin(), arrays.end()}, kernel, explain)
+                          const CallTimes& before, std::int64_t first_step, std::span<const StepPoints> points,
+                          std::span<const WholeField> whole) {
+    return BoundSweep(context_, *this, {arrays.begin(), arrays.end()}, kernel, explain, {whole.begin(), whole.end()})
         .run_recorded(steps, before, first_step, points);
 }
 

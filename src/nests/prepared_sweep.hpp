@@ -21,6 +21,7 @@
 namespace tilewave {
 class RollingWindow;
 struct SampleMemory;
+struct WholeField;
 class RestOfSteps;
 struct StepBlocks;
 }  // namespace tilewave
@@ -38,6 +39,8 @@ struct RunArray {
     bool same = true;
     /// Time, loop index 0, is its first dimension and runs backwards: the loops count from the last element.
     bool mirrored = false;
+    /// Each run begins with the field's values from before the first one: to the nest it is a rolling window.
+    bool anew = false;
 };
 
 /// A sweep ready to run, any number of times: the schedule is made once. Of a problem whose loop index 0 is time, what
@@ -58,11 +61,13 @@ public:
     /// Where points read earlier time steps at other places than theirs, and elements outside the space had other
     /// values then, each time step is one block. `first_step` is what loop index 0 begins with, where it is
     /// time: arrays that have it as a dimension are read from there on. `points` are visited after each time step.
+    /// `whole`: fields in place of memory that is whole.
     /// @pre one RunArray for each array of the problem (ConfigError); with `points` a problem of one time step
     /// @throws KernelError on every rank when the kernel failed on any
     Report run(std::span<const RunArray> arrays, const Kernel& kernel,
                const std::function<std::string(const Failure&)>& explain, std::optional<std::int64_t> steps = {},
-               const CallTimes& before = {}, std::int64_t first_step = 0, std::span<const StepPoints> points = {});
+               const CallTimes& before = {}, std::int64_t first_step = 0, std::span<const StepPoints> points = {},
+               std::span<const WholeField> whole = {});
 
     /// Makes what is left of `steps` steps after whole blocks ready to run, where that is not ready: a schedule of
     /// fewer than two blocks. Local.

@@ -61,9 +61,9 @@ private:
 
 }  // namespace
 
-CollectiveRun::CollectiveRun(Context& context, RunBlocks blocks, const CallTimes& before)
-    : context_(context), blocks_(std::move(blocks)), times_(before) {
-    alarms().begin(blocks_.meetings());
+CollectiveRun::CollectiveRun(Context& context, std::int64_t meetings, const CallTimes& before)
+    : context_(context), meetings_(meetings), times_(before) {
+    alarms().begin(meetings);
 }
 
 Alarms& CollectiveRun::alarms() const {
@@ -76,74 +76,84 @@ void CollectiveRun::arrays_are_ready(bool moved, bool others_may) {
     if (moved) times_.moving_s += now_s() - begun_;
 }
 
-CachedExecution& CollectiveRun::execution(BlockKind kind) const {
-    return kind == BlockKind::rest ? *blocks_.rest : kind == BlockKind::several ? *blocks_.repeated : *blocks_.block;
+void CollectiveRun::move(const RunBlocks& blocks, std::span<const Binding> bindings, ExecuteOptions options) {
+    const double ran_s = outcome_.time_s;
+    execute(blocks, bindings, {}, std::move(options));
+    times_.moving_s += outcome_.time_s - ran_s;
+    outcome_.time_s = ran_s;
 }
 
-void CollectiveRun::execute(std::span<const Binding> bindings, const Programs& programs, ExecuteOptions options) {
-    if (plans_only(context_)) return;
+void CollectiveRun::execute(const RunBlocks& run, std::span<const Binding> bindings, const Programs& programs,
+                            ExecuteOptions options) {
+    if (plans_only(context_) || over_) return;
     constexpr double look_s = 0.05;  // between two heartbeats, as in a block
     Transport& t = context_.transport();
     if (t.size() > 1 && options.record) options.clock_offset_s = context_.clock_offset_s();
     options.alarms = &alarms();
     const double begin = now_s();
     double looked = begin;
-    const std::int64_t blocks = blocks_.whole + (blocks_.rest != nullptr), first_time = options.first_time,
-                       meetings = blocks_.meetings();
+    const std::int64_t blocks = run.whole + (run.rest != nullptr), first_time = options.first_time,
+                       meetings = run.meetings();
+    options.stopped = failed() || outcome_.interrupted || outcome_.stopped;
     std::int64_t block = 0;
     const std::function<bool(double)> heartbeat = options.heartbeat;
     if (heartbeat)
         options.heartbeat = [&](double part) {
             looked = now_s();
-            return heartbeat((static_cast<double>(block) + part * static_cast<double>(options.times)) /
-                             static_cast<double>(blocks));
+            const double here =
+                (static_cast<double>(block) + part * static_cast<double>(options.times)) / static_cast<double>(blocks);
+            return heartbeat((static_cast<double>(met_) + here * static_cast<double>(meetings)) /
+                             static_cast<double>(meetings_));
         };
-    const Schedule& of_block = blocks_.block->schedule();
-    const Schedule* const rest = blocks_.rest ? &blocks_.rest->schedule() : nullptr;
+    const Schedule& of_block = run.block->schedule();
+    const Schedule* const rest = run.rest ? &run.rest->schedule() : nullptr;
     // A rank without messages holds nobody up, wherever it is.
     const bool meets_others = !of_block.messages.empty() || (rest && !rest->messages.empty());
     // A rank without steps looks for alarms at the end only, where it waits for the others.
-    const bool idle = !has_steps(of_block) && !(rest && has_steps(*rest)) && !blocks_.before_block;
+    const bool idle = !has_steps(of_block) && !(rest && has_steps(*rest)) && !run.before_block;
     std::vector<Binding> moved;
     for (std::int64_t meeting = 0; meeting < meetings; ++meeting, block += options.times) {
-        if (meets_others) options.alarms->begin_block(meeting);
-        const BlockKind kind = block == blocks_.whole ? BlockKind::rest
-                               : blocks_.repeated     ? BlockKind::several
-                                                      : BlockKind::one;
-        CachedExecution& execution = this->execution(kind);
-        options.times = kind == BlockKind::rest ? 1 : std::min(blocks_.most_repetitions, blocks_.whole - block);
-        if (blocks_.last_reduced) options.reduced_from = options.times - (meeting + 1 == meetings);
-        const std::int64_t passed = block * blocks_.steps;
+        if (meets_others) options.alarms->begin_block(met_ + meeting);
+        const BlockKind kind = block == run.whole ? BlockKind::rest
+                               : run.repeated     ? BlockKind::several
+                                                  : BlockKind::one;
+        CachedExecution& execution = kind == BlockKind::rest      ? *run.rest
+                                     : kind == BlockKind::several ? *run.repeated
+                                                                  : *run.block;
+        options.times = kind == BlockKind::rest ? 1 : std::min(run.most_repetitions, run.whole - block);
+        if (run.last_reduced) options.reduced_from = options.times - (meeting + 1 == meetings);
+        const std::int64_t passed = block * run.steps;
         options.first_time = first_time + passed;
-        if (block > 0 && blocks_.before_block && !lacking_) blocks_.before_block(block);
-        if (!blocks_.time_bytes.empty()) moved = bindings_at(passed, blocks_, execution.schedule(), bindings);
+        if (block > 0 && run.before_block && !lacking_) run.before_block(block);
+        if (!run.time_bytes.empty()) moved = bindings_at(passed, run, execution.schedule(), bindings);
         Outcome one = lacking_
                           ? pass_empty_messages(execution.schedule(), t, lacking_, options)
                           : execution.run(moved.empty() ? bindings : moved, programs, t, context_.lanes(), options);
-        add(one, meeting);
+        const double one_s = one.time_s;
+        add(one, met_ + meeting);
+        if (meetings == 1) outcome_.time_s += one_s;
         if (options.record && !options.events && !one.error)
             notes_.add(execution.schedule(), static_cast<int>(kind), std::move(one.recording));
         if (meeting + 1 < meetings && heartbeat && now_s() - looked > look_s && options.heartbeat(1))
             outcome_.interrupted = true;
-        options.stopped = outcome_.failure || outcome_.error || outcome_.interrupted || outcome_.stopped;
-        if (options.stopped && meetings > 1 && meeting >= options.alarms->last_block()) break;
+        options.stopped = failed() || outcome_.interrupted || outcome_.stopped;
+        over_ = options.stopped && meetings_ > 1 && met_ + meeting >= options.alarms->last_block();
+        if (over_) break;
         if (idle && !options.stopped) break;
     }
-    if (meetings > 1) outcome_.time_s = now_s() - begin;
+    if (meetings > 1) outcome_.time_s += now_s() - begin;
+    met_ += meetings;
 }
 
 // Adds the outcome of one more block.
 void CollectiveRun::add(Outcome& one, std::int64_t meeting) {
     Outcome& all = outcome_;
-    if ((one.failure || one.error) && !all.failure && !all.error) {
+    if ((one.failure || one.error) && !failed()) {
         all.failure = one.failure;
         all.error = one.error;
         failed_meeting_ = meeting;
     }
-    if (meeting == 0) {
-        all.time_s = one.time_s;
-        all.timeline = std::move(one.timeline);
-    }
+    if (all.timeline.events.empty()) all.timeline = std::move(one.timeline);
     all.stopped = all.stopped || one.stopped;
     all.interrupted = all.interrupted || one.interrupted;
     for (std::size_t r = 0; r < one.reduced.size(); ++r) {
@@ -162,7 +172,6 @@ RunEnding CollectiveRun::end(const std::function<std::string(const Failure&)>& e
     Transport& t = context_.transport();
     constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
     const auto slowest = [](double seconds) { return -static_cast<std::int64_t>(seconds * 1e9); };
-    const bool failed = outcome_.failure || outcome_.error;
     // Others may compute for long yet.
     bool late = false;
     const auto look = [&] {
@@ -172,7 +181,7 @@ RunEnding CollectiveRun::end(const std::function<std::string(const Failure&)>& e
         alarms().raise();
     };
     const Meanwhile looking(t, look);
-    std::vector<std::int64_t> v{failed ? failed_meeting_ * t.size() + t.rank() : none,
+    std::vector<std::int64_t> v{failed() ? failed_meeting_ * t.size() + t.rank() : none,
                                 outcome_.interrupted ? 0 : 1,
                                 outcome_.stopped || alarms().raised() ? 0 : 1,
                                 slowest(outcome_.time_s),

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "execute/alarms.hpp"
@@ -54,8 +55,9 @@ struct RunEnding {
 /// messages go on, empty, until nobody waits for one.
 class CollectiveRun {
 public:
-    /// From here on the ranks can stop each other. `before`: what the call took on this rank until now.
-    CollectiveRun(Context& context, RunBlocks blocks, const CallTimes& before = {});
+    /// From here on the ranks can stop each other. `meetings`: of all blocks that it is going to run. `before`: what
+    /// the call took on this rank until now.
+    CollectiveRun(Context& context, std::int64_t meetings, const CallTimes& before = {});
 
     /// Obtains a part of the run's memory or threads by `get`. What this rank lacks is an error of all at the end: the
     /// other parts move fields together with the other ranks, and these may compute already.
@@ -77,17 +79,22 @@ public:
     /// Runs the blocks with all other ranks running theirs, without agreement between blocks: a rank begins the next
     /// one when its lanes and messages are done, or each lane when it has ended the one before, where blocks repeat;
     /// messages of a tag follow each other in order. After a failure or an interrupt messages go on to the end of the
-    /// last block that a rank has begun (Alarms::last_block).
+    /// last block that a rank has begun (Alarms::last_block). Called again, other blocks follow these in the same way.
     /// @throws MpiError
-    void execute(std::span<const Binding> bindings, const Programs& programs, ExecuteOptions options);
+    void execute(const RunBlocks& blocks, std::span<const Binding> bindings, const Programs& programs,
+                 ExecuteOptions options);
+    /// The same of blocks that move arrays: their time counts as such.
+    void move(const RunBlocks& blocks, std::span<const Binding> bindings, ExecuteOptions options);
 
     /// Agrees with all ranks on how the run ended: one small allreduce, two after an interrupt. `explain` makes the
     /// text of this rank's kernel failure.
     /// @throws the error of the lowest rank that failed in the first block in which any did, on every rank
     RunEnding end(const std::function<std::string(const Failure&)>& explain);
 
-    /// What the tasks of the run have reduced on this rank.
-    void of_tasks(std::vector<Reduced> reduced) { outcome_.reduced = std::move(reduced); }
+    bool failed() const { return outcome_.failure || outcome_.error; }  ///< on this rank
+    /// What points have been reduced to on this rank since the last call; and what the run as a whole gives of it.
+    std::vector<Reduced> take_reduced() { return std::exchange(outcome_.reduced, {}); }
+    void set_reduced(std::vector<Reduced> reduced) { outcome_.reduced = std::move(reduced); }
     /// What the kernels' points are reduced to, of all ranks; after end(). Collective.
     std::vector<Reduced> reduced();
     const Notes& notes() const { return notes_; }       ///< where recorded without events
@@ -97,12 +104,12 @@ private:
     void note_lack() {
         if (!lacking_) lacking_ = std::current_exception();
     }
-    CachedExecution& execution(BlockKind kind) const;
     Alarms& alarms() const;
     void add(Outcome& one, std::int64_t meeting);
 
     Context& context_;
-    RunBlocks blocks_;
+    std::int64_t meetings_, met_ = 0;  // of all blocks, and of those that have run
+    bool over_ = false;                // nothing follows: a rank has stopped the others
     double begun_ = now_s();
     CallTimes times_;
     std::exception_ptr lacking_;

@@ -215,8 +215,8 @@ ReadySchedule::ReadySchedule(Context& context, const Schedule& schedule, const S
 ScheduleReport ReadySchedule::run(std::span<const Binding> bindings) {
     RunBlocks blocks{&execution_};
     if (times_ > 1) blocks = {&execution_, &execution_, nullptr, times_, times_};
-    CollectiveRun run(context_, std::move(blocks));
-    run.execute(bindings, programs(), options_);
+    CollectiveRun run(context_, blocks.meetings());
+    run.execute(blocks, bindings, programs(), options_);
     const RunEnding end = run.end([&](const Failure& f) {
         const Work& work = execution_.schedule().works[f.work];
         if (const NestWork* nest = work.nest(); nest && calls_.explain) return calls_.explain(nest->kernel, f);

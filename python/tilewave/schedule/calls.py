@@ -13,6 +13,7 @@ from tilewave.nest.nest import Nest
 from tilewave.nest.reserved import takes_nests
 from tilewave.nests.call.arguments import as_numbers
 from tilewave.nests.call.run_call import RunCall
+from tilewave.nests.chain.body import several_schedules
 from tilewave.nests.chain.several import time_step_of
 from tilewave.nests.plan.prepare import prepare
 from tilewave.schedule.running import repetitions
@@ -92,6 +93,8 @@ def schedule(
                     f"schedule: nests {', '.join(each.name for each in nest)} are no single schedule: {step.body.why}; "
                     "allowed: the schedule of each"
                 )
+            if step.body.schedules > 1:
+                raise ConfigError(f"schedule: {several_schedules([each.name for each in nest])}")
             return schedule_of_chain(step.body, context.size)
         ready = yield from prepare(call, loops, as_numbers(nest, arguments, copies=True))
     return schedule_of(ready, context.size)

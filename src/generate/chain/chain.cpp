@@ -102,6 +102,16 @@ std::string in_sweep(std::size_t i, const std::string& what) {
 }  // namespace
 
 std::string chain_refusal(std::span<const ChainPart> parts) {
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        const SweepProblem& p = parts[i].problem;
+        if (uses_window(p, parts[i].plan)) return in_sweep(i, "keeps a rolling window of an array");
+        for (const NestArray& array : p.arrays)
+            if (array.time_buffers > 1 && !straight(p.loops)) return in_sweep(i, "steps in time, its loops skewed");
+    }
+    return layout_refusal(parts);
+}
+
+std::string layout_refusal(std::span<const ChainPart> parts) {
     struct Seen {
         std::size_t sweep;
         int array;
@@ -110,10 +120,7 @@ std::string chain_refusal(std::span<const ChainPart> parts) {
     std::map<std::int32_t, Seen> seen;
     for (std::size_t i = 0; i < parts.size(); ++i) {
         const SweepProblem& p = parts[i].problem;
-        if (uses_window(p, parts[i].plan)) return in_sweep(i, "keeps a rolling window of an array");
         for (int a = 0; a < static_cast<int>(p.arrays.size()); ++a) {
-            const NestArray& array = p.arrays[a];
-            if (array.time_buffers > 1 && !straight(p.loops)) return in_sweep(i, "steps in time, its loops skewed");
             const std::int32_t memory = parts[i].memories[a];
             const Layout layout = field_layout(p, parts[i].plan, a);
             const auto [known, fresh] = seen.try_emplace(memory, Seen{i, a, layout});

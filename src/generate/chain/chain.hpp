@@ -34,6 +34,8 @@ std::vector<int> rotated_arrays(const SweepProblem& problem);
 /// @pre every sweep has tags below `tags` (ConfigError)
 Schedule chain(std::span<const ChainPart> parts, int rank, int ranks, std::int32_t tags, std::size_t nests = 0);
 
+/// Why the arrays of these sweeps have no layout in common; empty where they have. Equal on all ranks.
+std::string layout_refusal(std::span<const ChainPart> parts);
 /// Why these sweeps cannot be a chain; empty where they can. Equal on all ranks.
 std::string chain_refusal(std::span<const ChainPart> parts);
 

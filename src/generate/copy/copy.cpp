@@ -1,6 +1,7 @@
 #include "generate/copy/copy.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/concat.hpp"
 #include "schedule/lane_builder.hpp"
@@ -42,10 +43,10 @@ Box part_of(const Box& block, const Index& extents, std::int64_t number) {
 
 namespace {
 
-// How an array lies before or after: by a layout, or whole on rank 0, or one part of each rank's block.
+// How an array lies before or after: by a layout, or whole on the first ranks, or one part of each rank's block.
 struct Side {
     const Layout& layout;
-    bool whole = false;
+    int whole = 0;                   // on so many ranks; 0: by the layout
     const Index* extents = nullptr;  // of parts
     std::int64_t number = 0;
 
@@ -53,13 +54,15 @@ struct Side {
         if (extents) return part_of(layout.owned(rank), *extents, number);
         if (!whole) return layout.owned(rank);
         const Index none = Index::filled(layout.dims(), 0);
-        return rank == 0 ? layout.whole() : Box{none, none};
+        return rank < whole ? layout.whole() : Box{none, none};
     }
     Box storage(int rank) const { return whole || extents ? owned(rank) : layout.storage(rank); }
     /// The ranks that own a point of `box`, ascending.
     std::vector<int> owners(const Box& box) const {
         if (!whole) return layout.owners(box);
-        return intersect(box, layout.whole()).empty() ? std::vector<int>{} : std::vector<int>{0};
+        std::vector<int> all(intersect(box, layout.whole()).empty() ? 0 : whole);
+        std::iota(all.begin(), all.end(), 0);
+        return all;
     }
 };
 
@@ -130,17 +133,22 @@ Schedule redistribute(const Layout& from, const Layout& to, std::int64_t item_by
 
 Schedule gather_schedule(const Layout& from, std::int64_t item_bytes, int rank, int ranks, std::int64_t chunk_bytes,
                          const Index& stride) {
-    return move({from}, {from, true}, item_bytes, rank, ranks, chunk_bytes, stride, {});
+    return move({from}, {from, 1}, item_bytes, rank, ranks, chunk_bytes, stride, {});
+}
+
+Schedule spread_schedule(const Layout& from, std::int64_t item_bytes, int rank, int ranks, std::int64_t chunk_bytes,
+                         const Index& stride) {
+    return move({from}, {from, ranks}, item_bytes, rank, ranks, chunk_bytes, stride, {});
 }
 
 Schedule collect_schedule(const Layout& from, const Layout& to, const Index& extents, std::int64_t number,
                           std::int64_t item_bytes, int rank, int ranks, std::int64_t chunk_bytes, const Index& stride) {
-    return move({from}, {to, false, &extents, number}, item_bytes, rank, ranks, chunk_bytes, stride, {});
+    return move({from}, {to, 0, &extents, number}, item_bytes, rank, ranks, chunk_bytes, stride, {});
 }
 
 Schedule scatter_schedule(const Layout& to, std::int64_t item_bytes, int rank, int ranks, std::int64_t chunk_bytes,
                           const Index& stride) {
-    return move({to, true}, {to}, item_bytes, rank, ranks, chunk_bytes, {}, stride);
+    return move({to, 1}, {to}, item_bytes, rank, ranks, chunk_bytes, {}, stride);
 }
 
 }  // namespace tilewave

@@ -25,6 +25,11 @@ Schedule redistribute(const Layout& from, const Layout& to, std::int64_t item_by
 /// @pre 0 <= rank < ranks, from.ranks() <= ranks (ConfigError)
 Schedule gather_schedule(const Layout& from, std::int64_t item_bytes, int rank, int ranks,
                          std::int64_t chunk_bytes = 1 << 20, const Index& stride = {});
+/// The part of `rank` of `ranks` in giving every rank the owned points of all, in a whole array (array 1). Staging is
+/// bounded as in redistribute().
+/// @pre 0 <= rank < ranks, from.ranks() <= ranks (ConfigError)
+Schedule spread_schedule(const Layout& from, std::int64_t item_bytes, int rank, int ranks,
+                         std::int64_t chunk_bytes = 1 << 20, const Index& stride = {});
 /// The `number`-th of the parts of so many points into which a block is cut from its first point on, in row-major
 /// order; empty behind the last.
 /// @pre extents >= 1, number >= 0

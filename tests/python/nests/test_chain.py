@@ -227,13 +227,64 @@ def test_nests_that_cannot_be_one_schedule_run_one_after_another(ranks, threads,
             tw.run(wave, u=v, steps=1)
             tw.run(smooth, u=v, f=g)
         assert same(u, v)
-        H = tw.field((20, 24), "i8", keep="window", context=context)
-        assert "rolling window" in tw.chain([tw.bind(grow, A=H)]).separate
         assert tw.chain([tw.bind(heat, u=u, steps=0)]).separate == "nest 1, 'heat', runs no time step"
         several = tw.chain([tw.bind(heat, u=u, steps=100)])
         text = r"nest 1, 'heat', runs 100 time steps in blocks of (\d+); in one schedule: at most (\d+)"
         blocks, most = re.fullmatch(text, several.separate).groups()
         assert blocks == most
+
+    results(ranks, threads, body)
+
+
+@tw.nest
+def nearest(D, k, i, j):
+    D[i, j] = min(D[i, j], D[i, k] + D[k, j])
+
+
+@tw.nest
+def best(V, T, t, s, *, n):
+    V[t + 1, s] = max(V[t, q] + T[q, s] for q in range(n))
+
+
+@tw.nest
+def by_row(R, x, i, j, *, limit=1 << 40):
+    if x[i] > limit:
+        raise ValueError("too large")
+    R[i, j] = R[i, j - 1] + x[i]
+
+
+def others(context):
+    """Arrays, and nests with tasks, fields that all ranks need whole and another nest writes, and a rolling window."""
+    made = {name: filled(context, (12, 12)) for name in "DTR"} | {name: filled(context, (12,)) for name in "Vx"}
+    H = tw.field((20, 24), keep="window", init=lambda i, j: 0.5 * i + j, context=context)
+    most = {"most": tw.max("A")}
+    calls = [
+        (nearest, {"D": made["D"]}), (add, {"A": made["x"]}), (by_row, {"R": made["R"], "x": made["x"]}),
+        (best, {"V": made["V"], "T": made["T"], "n": 12, "steps": 4}), (grow, {"A": H, "c": 0.5, "reduce": most}),
+    ]  # fmt: skip
+    return made, calls
+
+
+@pytest.mark.parametrize("ranks, threads", [*RANKS, (5, 2)])
+def test_tasks_windows_and_whole_fields_run_in_a_chain(ranks, threads):
+    def body(context):
+        (one, calls), (other, plain) = others(context), others(context)
+        bounds = [tw.bind(nest, **given) for nest, given in calls]
+        cycle = tw.chain(bounds)
+        assert cycle.separate == "" and "one after another on each rank" in cycle.explain()
+        with pytest.raises(ConfigError, match="are 5 schedules"):
+            tw.schedule(cycle)
+        for times in (3, 1):
+            report = cycle.run(times=times)
+            for _ in range(times):
+                for nest, given in plain:
+                    wanted = tw.run(nest, **given)
+            assert report.results == wanted.results
+            assert all(same(one[name], other[name]) for name in one)
+        with pytest.raises(KernelError, match="too large.*nest 3 of the chain"):
+            cycle.run(times=4, limit=float(one["x"].max()) + 1500)
+        assert bounds[2].run().points == 12 * 11
+        cycle.run()
 
     results(ranks, threads, body)
 

@@ -26,8 +26,8 @@ KINDS = {
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
 run       y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
 bind      y     y     y     y        y       y      y    y       y      y      y      x     y    y        y
-chain     y     y     y     y        y       y      y    y       y      y      aS     y     y    y        y
-several   y     y     y     y        y       y      y    aU      y      y      y      y     y    y        y
+chain     y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
+several   y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
 plan      y     y     y     y        y       y      y    y       y      x      y      x     y    y        y
 schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
@@ -42,8 +42,8 @@ C++       y     y     y     y        -V      y      -V   y       y      y      -
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
 run       y     y     y     -Y       y       y      y    y       y      y      y      y     y    y        y
 bind      y     y     y     -Y       y       y      y    y       y      y      y      x     y    y        y
-chain     y     y     y     -Y       y       y      y    y       y      y      aS     y     y    y        y
-several   y     y     y     -Y       y       y      y    aU      y      y      y      y     y    y        y
+chain     y     y     y     -Y       y       y      y    y       y      y      y      y     y    y        y
+several   y     y     y     -Y       y       y      y    y       y      y      y      y     y    y        y
 plan      y     y     y     -Y       y       y      y    y       y      x      y      x     y    y        y
 schedule  y     y     y     -Y       y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     -Y       y       y      y    y       y      x      y      x     x    y        y
@@ -58,7 +58,7 @@ C++       y     y     y     -A       -V      -V     -V   -V      ?      -V     -
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
 run       y     y     -A    -A       y       y      -A   -A      y      -A     y      -A    y    y        -A
 bind      y     y     -A    -A       y       y      -A   -A      y      -A     y      x     y    y        -A
-chain     y     y     -A    -A       y       y      -A   -A      y      y      aS     y     y    y        -A
+chain     y     y     -A    -A       y       y      -A   -A      y      y      y      y     y    y        -A
 several   -A    -A    -A    -A       -A      -A     -A   -A      -A     -A     -A     -A    -A   -A       -A
 plan      y     y     -A    -A       y       y      -A   -A      y      x      y      x     y    y        -A
 schedule  y     y     -A    -A       y       y      -A   -A      x      x      y      x     y    x        x
@@ -74,8 +74,8 @@ C++       y     y     -A    -A       -V      -V     -V   -V      ?      -V     -
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
 run       y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
 bind      y     y     y     y        y       y      y    y       y      y      y      x     y    y        y
-chain     y     y     y     y        y       y      y    y       y      y      aS     y     y    y        y
-several   y     y     y     y        y       y      y    aU      y      y      y      y     y    y        y
+chain     y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
+several   y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
 plan      y     y     y     y        y       y      y    y       y      x      y      x     y    y        y
 schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
@@ -90,8 +90,8 @@ C++       y     y     -V    -V       -V      -V     -V   -V      -V     -V     -
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
 run       y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
 bind      y     y     y     y        y       y      y    y       y      y      y      x     y    y        y
-chain     y     y     y     y        y       y      y    y       y      y      aS     y     y    y        y
-several   y     y     y     y        y       y      y    aU      y      y      y      y     y    y        y
+chain     y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
+several   y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
 plan      y     y     y     y        y       y      y    y       y      x      y      x     y    y        y
 schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
@@ -104,14 +104,14 @@ C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -
         "example": "`S[b] = D[b, i, j]`, where D depends on itself along i and j only",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     y     -D       y       y      y    y       y      y      y      aU    y    y        y
+run       y     y     y     -D       y       y      y    y       y      y      y      y     y    y        y
 bind      y     y     y     -D       y       y      y    y       y      y      y      x     y    y        y
-chain     aS    aS    aX    -D       aS      aS     aX   aX      aS     aS     aS     aS    y    aS       aX
-several   aU    y     aU    -D       aU      aU     aU   aU      aU     aU     aU     aU    y    aU       aU
+chain     y     y     y     -D       y       y      y    y       y      y      y      y     y    y        y
+several   y     y     y     -D       y       y      y    y       y      y      y      y     y    y        y
 plan      y     y     y     -D       y       y      y    y       y      x      y      x     y    y        y
 schedule  y     y     y     -D       y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     -D       y       y      y    y       y      x      y      x     x    y        y
-dry run   y     y     y     -D       y       y      y    y       y      y      y      aU    x    y        y
+dry run   y     y     y     -D       y       y      y    y       y      y      y      y     x    y        y
 C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
 """,
     },
@@ -120,14 +120,14 @@ C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -
         "example": "`V[t, s] = max(V[t-1, q] + T[q, s] for q in range(n))`",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     y     -D       y       y      y    y       y      y      y      aU    y    y        y
+run       y     y     y     -D       y       y      y    y       y      y      y      y     y    y        y
 bind      y     y     y     -D       y       y      y    y       y      y      y      x     y    y        y
-chain     aP    aP    aP    -D       aP      aP     aP   aP      aP     aP     aP     aP    y    aP       aP
-several   aU    aU    aU    -D       aU      aU     aU   aU      aU     aU     aU     aU    y    aU       aU
+chain     y     y     y     -D       y       y      y    y       y      y      y      y     y    y        y
+several   y     y     y     -D       y       y      y    y       y      y      y      y     y    y        y
 plan      y     y     y     -D       y       y      y    y       y      x      y      x     y    y        y
 schedule  y     y     y     -D       y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     -D       y       y      y    y       y      x      y      x     x    y        y
-dry run   y     y     y     -D       y       y      y    y       y      y      y      aU    x    y        y
+dry run   y     y     y     -D       y       y      y    y       y      y      y      y     x    y        y
 C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
 """,
     },
@@ -138,7 +138,7 @@ C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
 run       y     y     .     .        y       y      .    .       y      .      .      .     y    y        .
 bind      y     y     .     .        y       y      .    .       y      .      .      x     y    y        .
-chain     aP    aP    .     .        aP      aP     .    .       aP     aP     .      aP    y    aP       .
+chain     y     y     .     .        y       y      .    .       y      y      .      y     y    y        .
 several   .     .     .     .        .       .      .    .       .      .      .      .     .    .        .
 plan      y     y     .     .        y       y      .    .       y      x      .      x     y    y        .
 schedule  y     y     .     .        y       y      .    .       x      x      .      x     y    x        x
@@ -168,13 +168,13 @@ C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -
         "example": "`tw.run((first, second), steps=...)`",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     y     y        y       y      y    aU      y      y      y      y     y    y        y
-bind      y     y     y     y        y       y      y    aU      y      y      y      x     y    y        y
+run       y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
+bind      y     y     y     y        y       y      y    y       y      y      y      x     y    y        y
 chain     -M    -M    -M    -M       -M      -M     -M   -M      -M     -M     -M     -M    -M   -M       -M
 plan      y     y     y     y        y       y      y    y       y      x      y      x     y    y        y
-schedule  y     y     y     y        y       y      y    -N      x      x      y      x     y    x        x
+schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
-dry run   y     y     y     y        y       y      y    aU      y      y      y      y     x    y        y
+dry run   y     y     y     y        y       y      y    y       y      y      y      y     x    y        y
 C++       y     y     y     -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
 """,
     },
@@ -207,30 +207,12 @@ REASONS = {
         "The nests of a chain are bound each by itself.",
         "a `tw.bind` for each nest, or `tw.bind` of the tuple, whose run repeats it",
     ),
-    "N": (
-        "-",
-        "its time steps are not all the same",
-        "Earlier time steps are looked after between the nests.",
-        "the schedule of each nest",
-    ),
     "V": (
         "-",
         "^C[+][+]$",
         "The C++ front has `over` and bounds, `reverse` in space, `steps` also of chains, earlier steps, `periodic`, "
         "sources and receivers, `every(...)` and `reducing(...)`; bodies look values up in what they capture.",
         "the nest in Python",
-    ),
-    "P": (
-        "a",
-        "has a schedule of tasks",
-        "Tiles of other nests would wait for whole tasks.",
-        "",
-    ),
-    "S": (
-        "a",
-        "keeps a rolling window only",
-        "Each nest has its own order of points, and a window only what its own order needs.",
-        '`keep="all"`',
     ),
     "U": (
         "a",
@@ -244,12 +226,6 @@ REASONS = {
         "writes rows for several time steps",
         "A run has a part for each row, and rows are copied between the parts.",
         "",
-    ),
-    "X": (
-        "a",
-        "whole on every rank|is a batch",
-        "Fields that lack a loop index are gathered before the nest, and the buffers of a batch are of one run.",
-        "a NumPy array for what is only read",
     ),
 }
 

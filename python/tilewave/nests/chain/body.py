@@ -11,6 +11,7 @@ from tilewave.errors import ConfigError
 from tilewave.field.field import Field
 from tilewave.nest.changed import has_time
 from tilewave.nests.rewrites.any_order import begin_updates
+from tilewave.nests.run.execute import stored
 from tilewave.nests.run.prepared_run import PreparedRun
 from tilewave.nests.run.repetitions import Ran, Separate
 from tilewave.plan.plan import CHOICES, request_of
@@ -27,6 +28,14 @@ def memory_of(array):
     if isinstance(array, Field):
         return id(array)
     return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str
+
+
+def memory_in(ready, name):
+    """The same of an array of a nest: what is whole on each rank, and a rolling window, is of this nest alone."""
+    array = ready.arrays[name]
+    if name in ready.stand_ins or getattr(array, "keep", "") == "window":
+        return id(ready), name
+    return memory_of(array)
 
 
 class OneSchedule:
@@ -52,6 +61,11 @@ class OneSchedule:
         #: Whether kernels have copies of tables, which may have changed since the run before.
         self.copies_tables = any(ready.kernel.copies_tables for ready in readies)
         self.take_current_values()
+
+    @property
+    def schedules(self):
+        """Of a repetition: one, or one for each nest."""
+        return self._core.schedules
 
     @property
     def in_turn(self):
@@ -105,7 +119,9 @@ class OneSchedule:
         the results are the same.
         """
         self._unseen_s += times * sum(plan.predicted.time_s for plan in self.plans)
-        if self._unreduced is not None or self._unseen_s < LEAST_UNSEEN_S or _core.without(self._context._off, PATH):
+        if self._unreduced is not None or self.schedules > 1:
+            return
+        if self._unseen_s < LEAST_UNSEEN_S or _core.without(self._context._off, PATH):
             return
         self._unreduced = []
         try:
@@ -154,7 +170,7 @@ class ChainMaker:
 
     def __init__(self, context, bounds, scalars, readies):
         self._context, self._bounds, self._scalars, self._readies = context, bounds, scalars, readies
-        each = [[(memory_of(r.arrays[view.array]), view) for view in r.problem.nest.views] for r in readies]
+        each = [[(memory_in(ready, view.array), view) for view in ready.problem.nest.views] for ready in readies]
         factors, numbers = {}, {}
         for memory, view in itertools.chain(*each):
             factors.setdefault(memory, set()).add(tuple(factor for factor, _ in view.phases))
@@ -213,7 +229,11 @@ def _prepared(bound, scalars, plan, halos, *, context):
 def _joined(bounds, readies, memories, in_steps, *, context):
     """(the schedule, "") or (None, why not), the same on every rank."""
     made, refused = None, ""
+    each = {id(ready): ready for ready in readies if ready.stored and not ready.anew}.values()
+    windows = [{name: stored(ready.arrays[name], context) for name in ready.stored} for ready in each]
     try:
+        for ready, whole in zip(each, windows, strict=True):
+            ready.store_windows(whole, anew=True)
         made = OneSchedule(context, bounds, readies, memories, in_steps)
     except ConfigError as problem:
         refused = str(problem)
@@ -225,6 +245,14 @@ def _joined(bounds, readies, memories, in_steps, *, context):
 def _called(bounds, number):
     """A nest of a chain in messages."""
     return f"nest {number + 1}, {bounds[number].nest.name!r},"
+
+
+def several_schedules(names):
+    """The text that nests have a schedule each, though ranks agree on nothing between them."""
+    return (
+        f"nests {', '.join(names)} are {len(names)} schedules, as one of them has tasks, a rolling window or a field "
+        "whole on every rank; allowed: the schedule of each"
+    )
 
 
 def why_no_schedule(bounds, readies):
@@ -244,20 +272,13 @@ def why_no_schedule(bounds, readies):
             return f"{who} is a batch, whose tables may move between runs"
         if shared := [n for n in ready.problem.nest.updates if len(users[memory_of(ready.called[n])]) > 1]:
             return f"{who} updates {shared[0]!r} in any order, which another nest uses"
-        windows = [n for n, a in ready.arrays.items() if isinstance(a, Field) and a.keep == "window"]
-        nest = ready.problem.nest
-        if (generator := ready.sweep.plan.generator) in ("pivot", "gather"):
-            return f"{who} has a schedule of tasks, by generator {generator}"
+        nest, copied = ready.problem.nest, ready.stand_ins.keys()
         if timed := [v.array for v in nest.views if has_time(nest, v, ready.arrays[v.array])]:
             return f"{who} has time as a dimension of {timed[0]!r}, and time runs backwards"
-        if windows:
-            return f"{who} keeps a rolling window only of {windows[0]!r}"
-        if ready.replicated:
-            return f"{who} needs field {ready.replicated[0]!r} whole on every rank"
-        changing = [n for n in ready.problem.nest.tables if memory_of(ready.arrays[n]) in written]
+        changing = [n for n in nest.tables if n not in copied and memory_of(ready.arrays[n]) in written]
         if changing:
             return f"{who} looks up table {changing[0]!r}, which the chain writes"
-        turned = [v.array for v in nest.views if nest.axes.get(v.array) != v.indices]
+        turned = [v.array for v in nest.views if nest.axes.get(v.array) != v.indices and v.array not in copied]
         if turned := [n for n in turned if memory_of(ready.arrays[n]) in written]:
             return f"{who} reads array {turned[0]!r} in several orders, and the chain writes it"
     return ""

@@ -33,7 +33,7 @@ class TimeStep:
         """Whether all that it has of arrays can be had again from these."""
         return not any(
             ready.parts
-            or ready.replicated
+            or ready.stand_ins
             or ready.stored
             or ready.arrays is not ready.called
             or (self.body.quick and (ready.copies_operands or ready.problem.nest.updates))

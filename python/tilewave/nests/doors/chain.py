@@ -14,7 +14,7 @@ from tilewave.context.lru_cache import LruCache
 from tilewave.errors import ConfigError
 from tilewave.nest.nest import Nest
 from tilewave.nests.call.known_calls import KnownRuns, in_every_bit
-from tilewave.nests.chain.body import arrays_by_name, check_shared, make_body
+from tilewave.nests.chain.body import arrays_by_name, check_shared, make_body, several_schedules
 from tilewave.nests.chain.report import listed
 from tilewave.nests.chain.request import NAME, chain_request
 from tilewave.nests.points.points import Points
@@ -71,9 +71,10 @@ def chain(
     Notes
     -----
     Collective. Nests that share fields get one layout: plans with one process grid and storage, and halos wide enough
-    for all. Where the plans that they have by themselves differ, they are planned once more. Where the nests cannot be
-    one schedule they run one after another, and ``chain.separate`` says why: those of more time steps than a block has,
-    that keep a rolling window only, need arrays whole on every rank, or have arrays that are copied for each run.
+    for all. Where the plans that they have by themselves differ, they are planned once more. Where a nest has tasks, a
+    rolling window or a field that every rank needs whole, each nest has a schedule: a rank begins it when it has ended
+    the one before, and ranks agree on nothing between them. Where neither is possible they run one after another, and
+    ``chain.separate`` says why: those of more time steps than a block has, or whose arrays are copied for each run.
     """
     if context is None and isinstance(nests, list | tuple):
         context = next((nest.context for nest in nests if isinstance(nest, Bound)), None)
@@ -162,11 +163,11 @@ class Chain(KnownRuns):
 
     def explain(self) -> str:
         """How the nests run, and why so, as text."""
-        how = (
-            f"one after another, because {self.separate}"
-            if self.separate
-            else "as one schedule, in which ranks agree on nothing between nests"
-        )
+        how = "as one schedule, in which ranks agree on nothing between nests"
+        if self.separate:
+            how = f"one after another, because {self.separate}"
+        elif self._first.schedules > 1:
+            how = "one after another on each rank, which agree on nothing between them"
         lines = [f"{listed(self._names)} run {how}."]
         if not self.separate and (count := self._first.in_turn):
             times = f"{count} repetitions" if count > 1 else "a repetition"
@@ -186,6 +187,8 @@ class Chain(KnownRuns):
                 f"schedule: chain {self._number} is no single schedule: {self.separate}; allowed: the schedules of its "
                 "nests"
             )
+        if self._first.schedules > 1:
+            raise ConfigError(f"schedule: {several_schedules(self._names)}")
         yield f"chain {self._number}"
         return self._first
 
@@ -320,5 +323,6 @@ class Chain(KnownRuns):
         return f"chain {self._number} of {self._name}"
 
     def __repr__(self) -> str:
-        how = f"one after another, because {self.separate}" if self.separate else "one schedule"
+        how = "one schedule" if self._first.schedules == 1 else f"{self._first.schedules} schedules"
+        how = f"one after another, because {self.separate}" if self.separate else how
         return f"<tilewave.Chain of {self._name}: {how}>"

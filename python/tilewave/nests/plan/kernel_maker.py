@@ -200,8 +200,8 @@ def core_kernel(kernel, environment, tables, reductions):
 
 
 def shapes_of_tables(given):
-    """By name."""
-    return {name: given.tables[name].shape for name in given.nest.parameters.tables}
+    """By name; fields are there during a run only."""
+    return {name: given.tables[name].shape for name in given.nest.parameters.tables if name not in given.replicated}
 
 
 def probe(context, given, subscripts, initial=None):

@@ -32,7 +32,6 @@ class BoundNest:
     copies: list  # (written array, aligned copy): written back after the run
     sequential: str
     arrays: dict
-    replicated: list  # fields that every rank gets whole
     on_one_rank: bool  # rank 0 has all of the arrays, and computes for all
     stored: list  # arrays that could keep a rolling window only, but not in this run
     initial: dict  # of the others: values of elements that no point computes
@@ -54,6 +53,8 @@ class BoundNest:
     longest: object = None  # of these, the one that takes most time steps: a `BoundNest`
     after: tuple = ()  # what rewrites have to do behind a run: they are given this
     known: object = None  # the `NestCall` that equal calls find
+    stand_ins: dict = dataclasses.field(default_factory=dict)  # of the replicated fields: arrays that lie as they will
+    anew: bool = False  # the stored arrays are there, and each run begins with their first values
     make_unreduced: object = None  # gives the kernel for repetitions whose reductions nobody looks at, or None
 
     def core_kernel(self):
@@ -72,10 +73,7 @@ class BoundNest:
 
     def take_current_values(self):
         """Give the kernel the tables as they are now."""
-        nest, tables = self.kernel.nest, (self.tables or {}).items()
-        # Of fields what ranks have whole.
-        of_fields = {n: table for n, table in tables if isinstance(self.arrays.get(n), Field) and n not in nest.updates}
-        self.tables = tables_of(nest, {**self.arrays, **of_fields})
+        self.tables = tables_of(self.kernel.nest, {**self.arrays, **self.stand_ins})
         self.pack()
 
     def pack(self):
@@ -103,6 +101,7 @@ class BoundNest:
             operands=None,
             copies=None,
             tables=None,
+            stand_ins={},
             environment=None,
             make_unreduced=None,
             known=None,
@@ -139,13 +138,36 @@ class BoundNest:
 
     @property
     def renews(self):
-        """Whether its tables lie in memory that a field may leave: those of a batch."""
-        return bool(self.loops.inner)
+        """Whether it writes tables in memory that a field may leave: those of a batch."""
+        return bool(self.loops.inner and self.problem.nest.written_tables)
+
+    @property
+    def whole_fields(self):
+        """The fields that ranks have whole in a run, as the core has them."""
+        nest, tables = self.problem.nest, [*self.tables]
+        return [
+            _core.WholeField(
+                self.arrays[name]._storage,
+                array.ctypes.data,
+                [k for k, view in enumerate(nest.views) if view.array == name],
+                tables.index(name) if name in tables else -1,
+            )
+            for name, array in self.stand_ins.items()
+        ]
+
+    def store_windows(self, whole, anew=False):
+        """Take whole fields in place of the rolling windows that are not enough; local. `anew`: the core gives them
+        their first values before each run."""
+        arrays = {**self.arrays, **self.stand_ins, **whole}
+        self.operands, self.copies = operands_of(self.kernel.nest, arrays, self.initial)
+        self.anew = anew
+        for view, operand in zip(self.kernel.nest.views, self.operands, strict=True):
+            operand.anew = anew and view.array in whole
 
     def copy_again(self):
         """Take the arrays that a run copies as they are now; local."""
         if not self.stored:
-            self.operands, self.copies = operands_of(self.kernel.nest, self.arrays, self.initial)
+            self.store_windows({})
         self.take_current_values()
 
     def ranges(self):
@@ -171,6 +193,7 @@ def bind_call(context, given, found):
         if given.whole[name].__class__ is Field and given.whole[name].keep == "window" and name not in found.subscripts
     ]
     operands, copies = ([], []) if stored else operands_of(nest, given.arrays, initial)
+    stand_ins = {name: given.arrays[name] for name in given.replicated}
     values = {**given.scalars, **given.captured}
     return BoundNest(
         context=context,
@@ -182,7 +205,7 @@ def bind_call(context, given, found):
         copies=copies,
         sequential=found.problem.sequential,
         arrays=given.whole,
-        replicated=given.replicated,
+        stand_ins=stand_ins,
         on_one_rank=found.on_one_rank,
         stored=stored,
         initial=initial,

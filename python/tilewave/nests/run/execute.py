@@ -7,12 +7,9 @@ import math
 import time
 import types
 
-import numpy as np
-
 from tilewave import _core
 from tilewave.errors import ConfigError, KernelError
 from tilewave.field.create import field
-from tilewave.nests.call.operands import memory_in_c_order, operands_of
 from tilewave.nests.rewrites.as_given import place_as_given
 from tilewave.nests.run.memory_bound import moved_by
 
@@ -94,13 +91,16 @@ def run_bound(ready, begun):
 
 
 def _run_alone(ready, begun):
-    context, moving_s = ready.context, 0.0
-    if ready.replicated or ready.stored:
-        moving_s = -time.perf_counter()
-        yield from _whole_operands(ready.problem.nest, ready)
-        moving_s += time.perf_counter()
+    context, error = ready.context, None
+    if ready.stored:
+        whole = {name: stored(ready.arrays[name], context) for name in ready.stored}  # each is a collective call
+        try:
+            ready.store_windows(whole)
+        except BaseException as problem:
+            error = problem
+        yield error
     try:
-        core = _execute(ready.problem.nest, context, ready, begun, moving_s)
+        core = _execute(ready.problem.nest, context, ready, begun)
     except (ConfigError, KernelError, MemoryError) as error:  # others may have happened on this rank only
         raise context._shared(error) from None
     finally:
@@ -110,8 +110,8 @@ def _run_alone(ready, begun):
     return core
 
 
-def _execute(nest, context, ready, begun, moving_s):
-    """The run itself, of a call that began at `begun` and has moved fields for `moving_s` seconds; collective."""
+def _execute(nest, context, ready, begun):
+    """The run itself, of a call that began at `begun`; collective."""
     context._heart.progress.of = nest.name
     try:
         return ready.sweep.run(
@@ -121,39 +121,13 @@ def _execute(nest, context, ready, begun, moving_s):
                 nest, context.rank, ready.kernel, site, place_as_given(ready.loops, ready.tables, nest, point)
             ),
             steps=ready.steps,
-            moving_s=moving_s,
             call_s=time.perf_counter() - begun,
             first_step=ready.first_step,
             points=list(ready.points),
+            whole=ready.whole_fields,
         )
     finally:
         context._heart.done()
-
-
-def _whole_operands(nest, ready):
-    """What every rank needs whole, and what a run stores though it could keep less; part of a collective call."""
-    context, error, whole, copied = ready.context, None, {}, []
-    for name in ready.stored:  # each is a collective call
-        whole[name] = stored(ready.arrays[name], context)
-    try:
-        for name in ready.replicated:
-            value = ready.arrays[name]
-            whole[name] = memory_in_c_order(value)
-            if whole[name] is None:
-                whole[name] = np.empty(value.shape, value.dtype)
-                copied.append(name)
-        ready.operands, ready.copies = operands_of(nest, {**ready.arrays, **whole}, ready.initial)
-        ready.tables = {name: whole.get(name, table) for name, table in ready.tables.items()}
-    except BaseException as problem:
-        error = problem
-    yield error
-    for name in copied:
-        address = whole[name].ctypes.data
-        context._moves(ready.arrays[name]._storage.gather, address if context.rank == 0 else 0)
-        if not ready.on_one_rank:
-            context._core.broadcast_into(address, whole[name].nbytes)
-    if ready.kernel.copies_tables:
-        ready.pack()
 
 
 def stored(window, context):

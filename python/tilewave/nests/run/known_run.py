@@ -36,5 +36,5 @@ class KnownRun:
 def known_run(ready):
     """The `KnownRun` of a bound nest; None where a run has more to do than the core does, or keeps much memory."""
     here = ready.context.size == 1 and ready.context._ranks.quick
-    more = ready.is_rewritten or ready.renews or ready.copies_arrays or ready.initial or ready.problem.short
+    more = ready.is_rewritten or ready.loops.inner or ready.copies_arrays or ready.initial or ready.problem.short
     return KnownRun(ready) if here and not more else None

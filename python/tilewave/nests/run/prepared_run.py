@@ -24,13 +24,14 @@ def bound_core(ready, part=""):
     # Not `ready` and its context: the core would keep them, out of sight of Python's collector of cycles.
     kernel, nest, rank = ready.kernel, ready.problem.nest, ready.context.rank
     loops, tables = ready.loops, ready.tables if ready.loops.inner else {}
-    if ready.replicated or ready.stored or ready.copies_operands or ready.visited or ready.parts:
+    if (ready.stored and not ready.anew) or ready.copies_operands or ready.visited or ready.parts:
         return None
     return ready.sweep.bind(
         ready.context._core,
         ready.operands,
         ready.core_kernel(),
         lambda site, point: explain(nest, rank, kernel, site, place_as_given(loops, tables, nest, point)) + part,
+        ready.whole_fields,
     )
 
 

@@ -46,7 +46,7 @@ class Separate:
         step of its number.
     """
 
-    quick = False
+    quick, schedules = False, 0
 
     def __init__(self, readies, steps, why, bounds=None, joined=None):
         self.readies, self._steps, self.why, self._bounds, self.joined = readies, steps, why, bounds, joined

@@ -15,7 +15,7 @@ def program(choices):
     world = Arrays(choices)
     written = [name for name, array in world.arrays.items() if array.role == "written"]
     plain = [name for name in written if world.arrays[name].times in ("", "steps")]  # others need one of these
-    door = "one" if world.pivot else choices.often(one=8, several=3 * world.timed, chain=2)
+    door = choices.often(one=8, several=3 * world.timed, chain=2)
     nests, begun = [], set()
     for number in range(1 if door == "one" else choices.between(2, 3)):
         own = written if door == "one" else choices.some(written)

@@ -106,12 +106,17 @@ class _Drawn:
         written, several = {name for nest in program.nests for name in nest.written()}, program.door == "several"
         fields = [name for name in program.arrays if name in written - taken]
         one = program.door == "one" and not program.timed
-        if not (one or several) or s.door == "loops" or not c.chance(0.35 if self.wants_window() else 0.1):
+        if program.door == "chain":  # each nest begins with another window
+            users = [name for nest in program.nests for name in nest.arrays()]
+            fields = [name for name in fields if users.count(name) == 1]
+        elif not (one or several):
+            return
+        if s.door == "loops" or not c.chance(0.35 if self.wants_window() else 0.1):
             return
         if not any(s.reduce.values()) and len(fields) == len(written):
             fields = fields[1:]
         for name in c.some(fields, 0.7):
-            how = c.pick("array", "function", "number", "array" if several else "scratch")
+            how = c.pick("array", "function", "number", "scratch" if program.door == "one" else "array")
             if how in ("number", "scratch") and s.values[name].size:
                 s.values[name][...] = s.values[name].flat[0]
             if how == "scratch" and s.shapes[name] != self._scratch_shape(name, fields):
