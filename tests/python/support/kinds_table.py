@@ -152,14 +152,14 @@ C++       -V    -V    .     .        -V      -V     .    .       -V     .      .
         "example": "`w[t // 3, i, j] = u[t, i, j]` beside `u[t+1, i, j] = ...`",
         "table": """
           ranks lanes steps periodic strides affine back history reduce points window until time strides+ back+
-run       y     y     y     y        y       y      y    y       y      y      y      aU    y    y        y
+run       y     y     y     y        y       y      y    y       y      y      y      aW    y    y        y
 bind      y     y     y     y        y       y      y    y       y      y      y      x     y    y        y
 chain     aW    aW    aW    aW       aW      aW     aW   aW      aW     aW     aW     aW    y    aW       aW
-several   aU    aU    aU    aU       aU      aU     aU   aU      aU     aU     aU     aU    y    aU       aU
+several   aW    aW    aW    aW       aW      aW     aW   aW      aW     aW     aW     aW    y    aW       aW
 plan      y     y     y     y        y       y      y    y       y      x      y      x     y    y        y
 schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
-dry run   y     y     y     y        y       y      y    y       y      y      y      aU    x    y        y
+dry run   y     y     y     y        y       y      y    y       y      y      y      aW    x    y        y
 C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
 """,
     },
@@ -213,13 +213,6 @@ REASONS = {
         "The C++ front has `over` and bounds, `reverse` in space, `steps` also of chains, earlier steps, `periodic`, "
         "sources and receivers, `every(...)` and `reducing(...)`; bodies look values up in what they capture.",
         "the nest in Python",
-    ),
-    "U": (
-        "a",
-        "each time step is a run",
-        "Earlier time steps, arrays that keep all of them, and fields that every rank needs whole are looked after "
-        "between the nests.",
-        "`tw.chain` where the time steps are equal",
     ),
     "W": (
         "a",

@@ -128,8 +128,8 @@ def _prepared(nests, context, loops, choices, fastmath, arguments, reduce, reque
         yield from bounds[-1]._prepare_first()
     readies, body, why = _in_one_layout(context, parts, bounds, request.times, together)
     if body is None:
-        steps, why = [bound._steps for bound in bounds], together and why or "each time step is a run of each nest"
-        body = Separate(readies, steps, why, joined=[part.joined for part in parts])
+        steps, joined = [bound._steps for bound in bounds], [part.joined for part in parts]
+        body = Separate(readies, steps, f"each time step is a run of each nest: {why}", joined=joined)
     for bound in bounds:  # it refers to itself, and its arrays would live until the next garbage collection
         bound._variants.clear()
         bound._first = None
@@ -146,9 +146,11 @@ def _in_one_layout(context, parts, bounds, steps, together):
     arrays = [part.arguments[name] for part in parts for name in part.nest.arrays]
     moved_bytes = steps * sum(array.dtype.itemsize * math.prod(array.shape) for array in arrays)
     moved_bytes += steps * BYTES_OF_RANKS * (context.size > 1) * len(parts)
-    why = why_no_schedule(bounds, readies)
-    if why or steps == 0 or (moved_bytes < LEAST_MOVED_BYTES and not together):
-        return readies, None, why or "there is no time step"
+    why = why_no_schedule(bounds, readies) or ("" if steps else "there is no time step")
+    if not why and moved_bytes < LEAST_MOVED_BYTES and not together:
+        why = f"a schedule of all is made where steps have {LEAST_MOVED_BYTES >> 20} MB to move"
+    if why:
+        return readies, None, why
     maker = _StepsMaker(context, bounds, [{} for _ in bounds], readies)
     each = [(part, ready.problem.nest) for part, ready in zip(parts, readies, strict=True)]
     joins = all(part.same_steps(nest) for part, nest in each) and not _share_memory(bounds)
