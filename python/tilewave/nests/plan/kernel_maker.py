@@ -91,8 +91,10 @@ class KernelMaker:
 def sampled(context, given, prepared, budget_s):
     """Times of tiles of three shapes on this rank, all its lanes at once."""
     initial = {name: values_at(given.whole[name], points) for name, points in prepared.subscripts.items()}
-    for name in copies_of(given.whole, given.replicated):
-        given.arrays[name].fill(0)  # memory that has never been written is one page of zeros, which the caches hold
+    # Memory that has never been written is one page of zeros, which the caches hold.
+    filled = {name: np.full_like(given.arrays[name], 0) for name in copies_of(given.whole, given.replicated)}
+    tables = {name: filled.get(name, table) for name, table in given.tables.items()}
+    given = dataclasses.replace(given, arrays={**given.arrays, **filled}, tables=tables)
     operands, _ = probe(context, given, prepared.subscripts, initial)
     written = given.nest.written_tables
     tables = {
