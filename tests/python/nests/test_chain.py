@@ -289,6 +289,57 @@ def test_tasks_windows_and_whole_fields_run_in_a_chain(ranks, threads):
     results(ranks, threads, body)
 
 
+@tw.nest
+def by_layer(R, X, i, j, k):
+    R[i, j, k] = R[i, j, k] + X[j, i]
+
+
+@tw.nest
+def twice(X, i, j):
+    X[i, j] = 2 * X[i, j]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+def test_a_large_field_is_whole_on_every_rank(ranks):
+    start = np.random.default_rng(3).random((700, 601))  # 3.4 MB: in several messages
+
+    def body(context):
+        X, R = tw.field(start.shape, "f8", start, context=context), tw.field((601, 700, 2), "f8", context=context)
+        cycle = tw.chain([tw.bind(by_layer, R=R, X=X), tw.bind(twice, X=X)])
+        assert cycle.separate == ""
+        cycle.run(times=3)
+        found, at_once = R.gather(), tw.run(by_layer, R=R, X=X)
+        if context.rank == 0:
+            assert np.array_equal(found, np.repeat((start.T + 2 * start.T + 4 * start.T)[..., None], 2, axis=2))
+        assert at_once.points == R.size
+
+    results(ranks, 1, body)
+
+
+@tw.nest
+def forward(X, t, i, j):
+    X[t + 1, i, j] = X[t, i - 1, j] + X[t, i, j + 1]
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_field_that_others_move_is_whole_on_every_rank_as_it_is_now(ranks):
+    def body(context):
+        X, R = filled(context, (9, 8)), tw.field((8, 9, 2), "f8", context=context)
+        bound = tw.bind(by_layer, R=R, X=X)
+        cycle, wanted = tw.chain([bound, tw.bind(twice, X=X)]), 0
+        for k in range(4):
+            if k % 2:
+                tw.run(forward, X=X, steps=2, periodic=("i", "j"))  # with halos that wrap, and another buffer
+            before = X.gather()
+            (bound if k < 2 else cycle).run()
+            if context.rank == 0:
+                wanted = wanted + np.repeat(before.T[..., None], 2, axis=2)
+            found = R.gather()
+            assert context.rank or np.array_equal(found, wanted)
+
+    results(ranks, 2, body)
+
+
 @pytest.mark.parametrize("whole", [False, True])
 def test_nests_whose_plans_are_fixed(whole):
     def body(context):
