@@ -61,17 +61,19 @@ class LoopsKernel:
         No written array shares memory with another one.
     foreign : dict
         From names whose values are no numbers to what these are.
+    inside : bool
+        The caller vouches that all subscripts are within their extents, none of them negative.
     """
 
-    def __init__(self, region, dtypes, slots, unit, separate, foreign):
+    def __init__(self, region, dtypes, slots, unit, separate, foreign, inside=False):
         self.region, self.slots = region, slots
         self.names, self._dtypes, self._unit, self._separate = region.assigned["all"], dtypes, unit, separate
-        self._foreign = foreign
+        self._foreign, self._inside = foreign, inside
         types = [(name, dtypes[name].name) for name in region.tables]
         given = [(slot.name, str(slot.type), slot.low, slot.high) for slot in slots]
         key = (
             f"loops\n{toolchain()}{region.signature()}\n{types}\n{given}\n{sorted(unit)} {separate} "
-            f"{sorted(foreign.items())}\n"
+            f"{sorted(foreign.items())} {inside}\n"
         )
         stored = kernel_cache.find(key)
         facts = _facts(stored) if stored is not None else None
@@ -156,7 +158,9 @@ class LoopsKernel:
         build.branch(first)
         build.position_at_end(first)
         separate = SeparateArrays(module, region.tables) if self._separate and region.tables else None
-        elements = Elements(tables, separate.mark if separate else lambda access, array: access, self._unit)
+        elements = Elements(
+            tables, separate.mark if separate else lambda access, array: access, self._unit, self._inside
+        )
         constants = dict(region.outside().constants)
         body = LoopsBody(e, region, constants, {**names, **elements.extents()}, elements, types, self._foreign)
         body.translate()

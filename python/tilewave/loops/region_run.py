@@ -14,8 +14,9 @@ from tilewave.field.field import Field
 from tilewave.kernel.in_order import LoopsKernel, slot_of
 from tilewave.loops import plan
 from tilewave.loops.distribute import Ordered, steps_of
+from tilewave.loops.inside import are_inside
 from tilewave.loops.plan import Part, plan_of
-from tilewave.loops.tree import Stays
+from tilewave.loops.tree import Stays, Tree
 from tilewave.nest.names import MISSING, is_constant
 from tilewave.nest.region import Region
 
@@ -32,7 +33,7 @@ class InOrder:
     """
 
     def __init__(self, region):
-        self.region, self._kernels = region, {}
+        self.region, self._kernels, self._tree, self._inside = region, {}, None, {}
 
     def run(self, arrays, names):
         """Run the loops.
@@ -70,10 +71,29 @@ class InOrder:
         dtypes = {name: array.dtype for name, array in arrays.items()}
         unit = frozenset(name for name, each in arrays.items() if each.strides[-1] == each.itemsize)
         apart = are_apart(region, arrays)
-        key = slots, tuple(dtypes.items()), unit, apart, tuple(foreign.items()), region.signature()
+        inside = self._are_inside(arrays, given)
+        key = slots, tuple(dtypes.items()), unit, apart, tuple(foreign.items()), inside, region.signature()
         if key not in self._kernels:
-            self._kernels[key] = LoopsKernel(region, dtypes, slots, unit, apart, foreign)
+            self._kernels[key] = LoopsKernel(region, dtypes, slots, unit, apart, foreign, inside)
         return self._kernels[key]
+
+    def _are_inside(self, arrays, given):
+        """Return whether no subscript needs a check, for the integers of this call."""
+        if self._tree is None:
+            try:
+                self._tree = Tree(self.region)
+            except Stays as reason:
+                self._tree = reason
+        if isinstance(self._tree, Stays):
+            return False
+        numbers = plan.numbers_of(self.region, arrays, given)
+        shapes = {name: array.shape for name, array in arrays.items()}
+        key = *numbers.items(), *shapes.items()
+        if key not in self._inside:
+            if len(self._inside) >= MOST_PLANS:
+                return False
+            self._inside[key] = are_inside(self._tree, numbers, shapes)
+        return self._inside[key]
 
 
 def _is_number(value):

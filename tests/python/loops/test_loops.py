@@ -124,6 +124,19 @@ def test_ranges_mean_what_they_say():
     same(bands, some(9, 9), 9)
 
 
+@pytest.mark.parametrize(("first", "last", "step", "shift"), [
+    (0, 8, 1, 0), (1, 8, 1, -1), (0, 8, 1, -1), (0, 7, 1, 1), (0, 8, 1, 1), (7, -1, -1, 0), (7, 0, -1, -1),
+    (8, -1, -1, 0), (0, 8, 3, 1), (7, -1, -3, 0), (7, -1, -3, -2), (0, 20, 7, 0),
+])
+def test_accesses_at_the_ends(first, last, step, shift):
+    def ends(A, B):
+        for i in range(first, last, step):
+            for j in range(i, max(i, 3)):
+                B[i] = B[i] * 0.5 + A[i + shift] + A[j]
+
+    same(ends, some(8), some(8), twice=False)
+
+
 def test_steps_and_directions():
     def strides(A, B, step):
         n = len(A)

@@ -302,10 +302,13 @@ class Elements:
         Given an LLVM load or store and its array, notes that it touches no other array's memory.
     unit : frozenset of str
         Arrays whose last subscript goes from element to element.
+    inside : bool
+        All subscripts are known to be 0 or more, and within the extents.
     """
 
-    def __init__(self, tables, marked, unit):
+    def __init__(self, tables, marked, unit, inside):
         self.tables, self.dtypes, self.marked, self.unit = tables, tables.dtypes, marked, unit
+        self.inside = inside
 
     def load(self, table, subscripts):
         """The value of an element."""
@@ -329,8 +332,11 @@ class Elements:
         build, (base, extents, strides) = self.tables.e.builder, self.tables.known[table]
         if table in self.unit:
             strides = [*strides[:-1], I64(self.dtypes[table].itemsize)]
+        within = self._known if self.inside else self.tables.inside
         parts = enumerate(zip(subscripts, extents, strides, strict=True))
-        products = [
-            build.mul(self.tables.inside(table, axis, value, extent), stride) for axis, (value, extent, stride) in parts
-        ]
+        products = [build.mul(within(table, axis, value, extent), stride) for axis, (value, extent, stride) in parts]
         return build.gep(base, [functools.reduce(build.add, products)], source_etype=I8)
+
+    def _known(self, table, axis, value, extent):
+        """A subscript of which it is known that it is inside."""
+        return self.tables._integer(table, value).ir
