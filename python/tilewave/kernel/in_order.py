@@ -158,9 +158,8 @@ class LoopsKernel:
         build.branch(first)
         build.position_at_end(first)
         separate = SeparateArrays(module, region.tables) if self._separate and region.tables else None
-        elements = Elements(
-            tables, separate.mark if separate else lambda access, array: access, self._unit, self._inside
-        )
+        marked = separate.mark if separate else lambda access, array: access
+        elements = Elements(tables, marked, self._unit, self._inside)
         constants = dict(region.outside().constants)
         body = LoopsBody(e, region, constants, {**names, **elements.extents()}, elements, types, self._foreign)
         body.translate()

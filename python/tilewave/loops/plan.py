@@ -130,9 +130,10 @@ def _elements(text, arrays, names):
 
 
 def numbers_of(region, arrays, given):
-    """The integers that bounds and subscripts have."""
+    """The integers that bounds and subscripts have; not those that the loops assign, whose values are of before."""
     known = {**region.outside().constants, **given}
-    found = {name: value for name, value in known.items() if name in region.placing}
+    placing = region.placing - {*region.assigned["all"]}
+    found = {name: value for name, value in known.items() if name in placing}
     found = {
         name: int(value)
         for name, value in found.items()
@@ -225,7 +226,8 @@ class _Maker:
         if (points := _points(writer)) < max(least, 1):
             raise _FewPoints(f"it has few points ({points})")
         text = writer.text()
-        known = self.given.keys() | turns
+        joined = {each.name for each in writer.joined}
+        known = self.given.keys() - ({*self.region.assigned["all"]} - joined) | turns
         if missing := [name for name in text.scalars.values() if name not in known]:
             raise Stays(f"{missing[0]!r} is no number before the loops")
         return text, nest_from(text.text, outside_names(self.region, text.outside))

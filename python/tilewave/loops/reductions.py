@@ -119,6 +119,7 @@ class Types:
         self.dtypes, self.given, self.values = dtypes, given, {}
         nodes = [node for part in statements for node in ast.walk(part)]
         stores = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+        self.stored = {*stores}
         for node in nodes:
             if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
                 name = node.targets[0].id
@@ -132,8 +133,8 @@ class Types:
         if isinstance(node, ast.Constant):
             return "weak" if type(node.value) in (int, float) else None
         if isinstance(node, ast.Name):
-            if node.id in self.values:
-                return self.of(self.values[node.id])
+            if node.id in self.stored:
+                return self.of(self.values[node.id]) if node.id in self.values else None
             return "weak" if type(self.given.get(node.id)) in (int, float) else None
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
             return self.of(node.operand)

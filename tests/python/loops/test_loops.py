@@ -205,6 +205,21 @@ def test_loops_inside_and_between():
     assert "in order" in ours.explain() or "nest" in ours.explain()
 
 
+def test_indices_of_turns_before():
+    def turns(A):
+        for turn in range(3):
+            for i in range(1, 5):
+                for j in range(1, 8):
+                    A[i-1, j+1] = 0.5 + 0.25 * A[i, j-1]
+                for j in range(9):
+                    A[i, j] = A[i-1, j] * 0.5
+            k = turn
+            if k > 100:
+                break
+
+    same(turns, some(5, 9))
+
+
 def test_a_name_between_loops_of_one_turn():
     def between(A, B):
         for t in range(1):
