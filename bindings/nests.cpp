@@ -144,7 +144,8 @@ void bind_nests(nb::module_& m) {
             std::vector<ArrayReads> arrays;
             for (const auto& [shape, item_bytes, written, offsets] : given)
                 arrays.push_back({nullptr, item_bytes, shape, written, offsets});
-            return nest_problem({over, reverse, steps, periodic}, arrays);
+            return nest_problem({.over = over, .reverse = reverse, .steps = steps, .periodic = periodic}, arrays)
+                .problem;
         },
         "arrays"_a, "over"_a = nb::none(), "reverse"_a = std::vector<int>(), "steps"_a = nb::none(),
         "periodic"_a = std::vector<int>(), "The problem of a nest as C++ programs give it, for tests.");

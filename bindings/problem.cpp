@@ -136,17 +136,17 @@ void bind_loop_nest(nb::module_& m) {
         .def(
             "__init__",
             [](LoopNest* n, const Box& box, const std::vector<std::pair<Index, std::int64_t>>& bounds,
-               const std::vector<bool>& downwards, const Index& periodic, const std::vector<int>& pivots, int gathers,
-               PathsOff paths_off) {
+               const std::vector<bool>& downwards, const Index& periodic, const std::vector<int>& pivots,
+               bool may_gather, PathsOff paths_off) {
                 new (n) LoopNest{.box = box,
                                  .downwards = downwards,
                                  .periodic = periodic,
-                                 .gathers = gathers,
+                                 .may_gather = may_gather,
                                  .paths_off = paths_off};
                 for (const auto& [coefficients, constant] : bounds) n->bounds.push_back({coefficients, constant});
                 for (const int read : pivots) n->pivots.push_back(static_cast<PivotRead>(read));
             },
-            nb::kw_only(), "box"_a, "bounds"_a, "downwards"_a, "periodic"_a, "pivots"_a, "gathers"_a, "paths_off"_a)
+            nb::kw_only(), "box"_a, "bounds"_a, "downwards"_a, "periodic"_a, "pivots"_a, "may_gather"_a, "paths_off"_a)
         .def(
             "add_array",
             [](LoopNest& n, std::int64_t item_bytes, const Index& shape, const Index& axes, bool whole, bool in_time,

@@ -40,7 +40,7 @@ FOLDERS = {
     "measure": "",
     "run": "run_schedule",
     "arrays": "field halo",
-    "nests": "nest report",
+    "nests": "lambda_kernel nest operand report",
     "patterns": "patterns",
     "dense": "linalg tilewave",
     "bindings": "",

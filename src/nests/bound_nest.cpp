@@ -7,7 +7,9 @@
 
 #include "nests/bound_sweep.hpp"
 #include "nests/chained_sweep.hpp"
+#include "nests/nest_arrays.hpp"
 #include "nests/tuning.hpp"
+#include "nests/visited_elements.hpp"
 
 namespace tilewave {
 
@@ -20,26 +22,35 @@ struct BoundNests {
 
 // A nest with a plan, for a number of time steps or for blocks of them.
 struct Variant : ChainNest {
-    Variant(Context& context, ReadyNest ready, std::optional<std::int64_t> given, std::vector<RunArray> arrays,
-            const Kernel& kernel, std::function<std::string(const Failure&)> explain)
+    Variant(Context& context, ReadyNest ready, std::optional<std::int64_t> given,
+            std::span<const ArrayReads> given_arrays, NestKernel made,
+            const std::function<std::string(const Failure&)>& explain)
         : steps(given),
           blocks(ready.block_steps.value_or(0) > 0),
           fewest(std::max<std::int64_t>(ready.planned.plan.temporal_block, 1)),
           sweep(context, std::move(ready.planned.problem), std::move(ready.planned.plan)),
-          bound(context, sweep, std::move(arrays), kernel, std::move(explain)) {
+          kernel(std::move(made)),
+          operands(ready.operands),
+          arrays(context, given_arrays, operands, sweep),
+          bound(context, sweep, arrays.all(), kernel.get(), ready.explained(explain)) {
         time_s = ready.planned.time_s;
     }
     bool serves(std::optional<std::int64_t> wanted) const {
         return wanted == steps || (blocks && wanted && *wanted >= fewest);
     }
-    Report run(const std::shared_ptr<const HashedStatus>& said, std::optional<std::int64_t> wanted,
-               const Kernel& kernel) {
-        return bound.report(bound.run(said, blocks ? wanted : std::nullopt, kernel.env));
+    Report run(Context& context, const std::shared_ptr<const HashedStatus>& said, std::optional<std::int64_t> wanted) {
+        if (arrays.has_copies()) agree(context, said);
+        arrays.copy_again(context);
+        arrays.begin();
+        return bound.report(bound.run(said, blocks ? wanted : std::nullopt, kernel.get().env));
     }
     std::optional<std::int64_t> steps;
     bool blocks;
     std::int64_t fewest;
     PreparedSweep sweep;
+    NestKernel kernel;
+    std::vector<NestOperandPart> operands;
+    NestArrays arrays;
     BoundSweep bound;
 };
 
@@ -65,14 +76,13 @@ struct BoundNest::State {
                                      const Plan* plan = nullptr) const {
         NestLoops these = loops;
         these.steps = steps;
-        ReadyNest ready = plan_nest(context, these, given, arrays, kernel, body, call, halos, plan);
+        NestKernel of_points(kernel);
+        ReadyNest ready = plan_nest(context, these, given, arrays, of_points, body, call, halos, plan);
         std::shared_ptr<Variant> made;
         RankStatus statement;
         statement.caller = {call, ""};
         agree_after(context, statement, [&] {
-            std::vector<RunArray> operands;
-            for (const ArrayReads& a : arrays) operands.push_back({a.field, {}});
-            made = std::make_shared<Variant>(context, std::move(ready), steps, std::move(operands), kernel, explain);
+            made = std::make_shared<Variant>(context, std::move(ready), steps, arrays, std::move(of_points), explain);
         });
         return made;
     }
@@ -94,9 +104,9 @@ struct BoundNest::State {
         const auto serves = [&](const auto& v) { return v->serves(steps); };
         const auto found = std::find_if(variants.begin(), variants.end(), serves);
         renew();
-        if (found != variants.end() && mine->kind == RankStatus::Kind::fine) return (*found)->run(mine, steps, kernel);
+        if (found != variants.end() && mine->kind == RankStatus::Kind::fine) return (*found)->run(context, mine, steps);
         agree(context, mine);  // throws where these steps are refused
-        return add(prepare(steps, "BoundNest::run", request)).run(mine, steps, kernel);
+        return add(prepare(steps, "BoundNest::run", request)).run(context, mine, steps);
     }
     std::shared_ptr<const HashedStatus> say(std::optional<std::int64_t> steps) {
         if (said && steps == said_steps) return said;
@@ -148,15 +158,12 @@ struct NestChain::State final : ChainMaker {
     std::shared_ptr<const HashedStatus> said = nullptr;     // in the last run
     std::int64_t said_times = 0;
 
+    // What the ranks compare before some repetitions.
     std::shared_ptr<const HashedStatus> say(std::int64_t times) {
         if (said && times == said_times) return said;
         RankStatus statement;
         statement.caller = {"NestChain::run", ""};
         statement.description = description + ", " + std::to_string(times) + " times";
-        if (times < 1) {
-            statement.error = "times: " + std::to_string(times) + " was given; allowed: 1 and more";
-            statement.kind = RankStatus::Kind::config;
-        }
         said_times = times;
         return said = std::make_shared<const HashedStatus>(std::move(statement));
     }
@@ -168,7 +175,10 @@ struct NestChain::State final : ChainMaker {
             const std::shared_ptr<Variant>& variant = nest->variants.front();
             ChainMember& m = members.emplace_back();
             m.name = "nest " + std::to_string(members.size());
-            for (const ArrayReads& a : nest->arrays) {
+            for (const NestOperandPart& operand : variant->operands) {
+                const ArrayReads& a = nest->arrays[static_cast<std::size_t>(operand.array)];
+                if (a.window) separate = m.name + " has a Window, which each run begins anew";
+                if (operand.whole) separate = m.name + " needs a field whole on every rank";
                 m.arrays.push_back("array " + std::to_string(m.arrays.size()));
                 m.memories.push_back(
                     numbers.try_emplace(a.field, static_cast<std::int32_t>(numbers.size())).first->second);
@@ -180,6 +190,7 @@ struct NestChain::State final : ChainMaker {
             m.nest = variant;
             memories.push_back(m.memories);
         }
+        if (!separate.empty()) return;
         separate = choose_chain_layout(std::move(members), context.size(), context.paths_off(), *this);
     }
     std::shared_ptr<ChainNest> prepare(std::size_t n, const PlanRequest& request, const LeastHalos& halos,
@@ -204,14 +215,21 @@ struct NestChain::State final : ChainMaker {
         variants.assign(all.begin(), all.end());
         return "";
     }
+    // Whether every rank says that the repetitions end. Collective.
+    bool ends(const ChainRun& given, const ChainReport& so_far) {
+        std::vector<std::int64_t> says{0};
+        agree_after(context, "NestChain::run", [&] { says[0] = given.until(so_far); });
+        allreduce_min(context.transport(), says);
+        return says[0] != 0;
+    }
     ChainReport run_as_one(std::int64_t times) {
         std::vector<std::uintptr_t> env;
-        for (BoundNest::State* nest : nests) {
-            nest->renew();
-            env.push_back(reinterpret_cast<std::uintptr_t>(nest->kernel.env));
+        for (std::size_t n = 0; n < nests.size(); ++n) {
+            nests[n]->renew();
+            env.push_back(reinterpret_cast<std::uintptr_t>(static_cast<Variant&>(*variants[n]).kernel.get().env));
         }
-        BoundRun ran = sweeps->run(said, times, env);
-        ChainReport report{ran.points, ran.time_s, ran.moving_s, ran.call_s, ran.interrupted, {}};
+        BoundRun ran = sweeps->run(say(times), times, env);
+        ChainReport report{ran.points, ran.time_s, ran.moving_s, ran.call_s, ran.interrupted};
         auto next = ran.reduced.begin();
         for (BoundNest::State* nest : nests) {
             auto& of = report.reduced.emplace_back();
@@ -221,7 +239,7 @@ struct NestChain::State final : ChainMaker {
         return report;
     }
     ChainReport run_separately(std::int64_t times) {
-        agree(context, said);
+        agree(context, say(times));
         ChainReport report;
         for (std::int64_t k = 0; k < times && !report.interrupted; ++k) {
             report.reduced.clear();
@@ -248,11 +266,42 @@ const std::string& NestChain::separate() const {
     return state_->separate;
 }
 
-ChainReport NestChain::run(std::int64_t times) {
+ChainReport NestChain::run(const ChainRun& given) {
     State& s = *state_;
-    const std::shared_ptr<const HashedStatus> said = s.say(times);
-    if (said->kind != RankStatus::Kind::fine) agree(s.context, said);  // throws
-    return s.sweeps ? s.run_as_one(times) : s.run_separately(times);
+    std::vector<ArrayReads> arrays;
+    for (const BoundNest::State* nest : s.nests) arrays.insert(arrays.end(), nest->arrays.begin(), nest->arrays.end());
+    std::optional<VisitedElements> elements;
+    RankStatus statement;
+    statement.caller = {"NestChain::run", ""};
+    statement.description = s.description + ", " + std::to_string(given.times) + " times, asked after every " +
+                            std::to_string(given.every) + ", " + std::to_string(given.elements.size()) + " elements";
+    if (given.times < 1 || given.every < 1 || given.until || !given.elements.empty())
+        agree_after(s.context, statement, [&] {
+            for (const auto& [name, number] : {std::pair("times", given.times), std::pair("every", given.every)})
+                if (number < 1)
+                    throw ConfigError(std::string(name) + ": " + std::to_string(number) +
+                                      " was given; allowed: 1 and more");
+            if (!given.elements.empty()) elements.emplace(given.elements, given.times, arrays);
+        });
+    ChainReport all;
+    for (bool ended = false; all.times < given.times && !ended && !all.interrupted;) {
+        const std::int64_t left = given.times - all.times, count = elements      ? 1
+                                                                   : given.until ? std::min(given.every, left)
+                                                                                 : left;
+        ChainReport more = s.sweeps ? s.run_as_one(count) : s.run_separately(count);
+        all.times += count;
+        if (elements) elements->visit(all.times - 1);
+        all.points += more.points, all.time_s += more.time_s, all.moving_s += more.moving_s;
+        all.call_s += more.call_s, all.interrupted = more.interrupted, all.reduced = std::move(more.reduced);
+        if (given.until && !all.interrupted && (all.times % given.every == 0 || all.times == given.times))
+            ended = s.ends(given, all);
+    }
+    if (elements) elements->gather(s.context);
+    return all;
+}
+
+ChainReport NestChain::run(std::int64_t times) {
+    return run(ChainRun{.times = times});
 }
 
 NestChain chain(Context& context, const std::vector<BoundNest*>& nests) {

@@ -1,11 +1,15 @@
 // What nest.cpp plans, for bound_nest.cpp.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "nests/chain_layout.hpp"
+#include "nests/some_points.hpp"
 #include "tilewave/nest.hpp"
 
 namespace tilewave {
@@ -26,13 +30,37 @@ struct PlannedNest {
 struct ReadyNest {
     PlannedNest planned;
     std::optional<std::int64_t> block_steps;
+    std::vector<NestOperandPart> operands;  ///< as NestProblem's
+    LoopPoints points;
+
+    /// The text of a failure whose point is of the loops as they were given.
+    std::function<std::string(const Failure&)> explained(std::function<std::string(const Failure&)> text) const {
+        return [text = std::move(text), points = points](Failure failure) {
+            failure.point = points.given(failure.point);
+            return text(failure);
+        };
+    }
+};
+
+/// The kernel of a nest, which leaves points out where its problem has more than are to be computed.
+class NestKernel {
+public:
+    /// @pre what `all` refers to lives on
+    explicit NestKernel(const Kernel& all) : all_(all), made_(all) {}
+    void take(const NestProblem& nest);
+    const Kernel& get() const { return made_; }
+    bool leaves_out() const { return some_ != nullptr; }
+
+private:
+    Kernel all_, made_;
+    std::unique_ptr<SomePoints> some_;
 };
 
 /// Agrees on what `call` is given, and plans it where any rank has no plan for it; collective. `halos`: by array, or
-/// none. `whole`: the plan, or null.
+/// none. `whole`: the plan, or null. `kernel` is made for the points of the problem.
 /// @throws as run()
 ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest request, std::span<const ArrayReads> arrays,
-                    const Kernel& kernel, const std::string& body, const std::string& call,
-                    const LeastHalos& halos = {}, const Plan* whole = nullptr);
+                    NestKernel& kernel, const std::string& body, const std::string& call, const LeastHalos& halos = {},
+                    const Plan* whole = nullptr);
 
 }  // namespace tilewave

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <tuple>
 
 namespace tilewave {
 
@@ -31,7 +32,7 @@ public:
         p.periodic = nest_.periodic;
         p.paths_off = nest_.paths_off;
         p.pivots = nest_.pivots;
-        p.gathers = nest_.gathers;
+        p.gathers = steps_to_gather(nest_);
         std::vector<int> history(nest_.arrays.size());
         const std::vector<int> buffers = time_buffers(p, history);
         for (std::size_t a = 0; a < nest_.arrays.size(); ++a) {

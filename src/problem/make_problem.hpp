@@ -39,9 +39,13 @@ struct LoopNest {
     Index periodic = {};  ///< 1 for loops that wrap, 0 for others; empty: none wraps
     bool sequential = false;
     std::vector<PivotRead> pivots = {};  ///< by place, where loop 0 is a pivot
-    int gathers = -1;                    ///< as SweepProblem's
+    bool may_gather = true;              ///< every array that is written is among `arrays`
     PathsOff paths_off = 0;
 };
+
+/// The loop whose steps all ranks may compute and gather: a step reads of what is written nothing but what earlier
+/// steps have written, along whole axes, too. -1: the nest has none. Pure.
+int steps_to_gather(const LoopNest& nest);
 
 /// The problem of a nest: its time buffers, whose points are whose, and loops that tiles can cut. Pure.
 /// @pre what is written in time is written at offset 0 but for time; as SweepProblem::validate() (ConfigError)

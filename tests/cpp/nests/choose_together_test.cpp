@@ -78,7 +78,7 @@ void on_planning_ranks(int ranks, Body body) {
 PlanCall call(std::int64_t n, bool in_place = false) {
     const std::vector<Index> offsets{{-1, 0, 0}, {0, -1, 0}, {0, 0, -1}};
     const std::vector<ArrayReads> arrays{{nullptr, 4, Index{n, n, n}, true, offsets}};
-    PlanCall c{nest_problem({}, arrays), {}};
+    PlanCall c{nest_problem({}, arrays).problem, {}};
     c.body = "three";
     c.memory = std::to_string(n);
     c.in_place = in_place;

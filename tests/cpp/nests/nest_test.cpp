@@ -8,37 +8,13 @@
 #include <random>
 #include <utility>
 
+#include "support/grid.hpp"
 #include "support/ranks.hpp"
 #include "tilewave/tilewave.hpp"
 
 using namespace tilewave;
 
 namespace {
-
-double start(std::int64_t i, std::int64_t j) {
-    return static_cast<double>((7 * i + 13 * j) % 11) - 3.5;
-}
-
-struct Grid {
-    std::int64_t rows, columns;
-    std::vector<double> values;
-    Grid(std::int64_t r, std::int64_t c) : rows(r), columns(c), values(static_cast<std::size_t>(r * c)) {
-        for (std::int64_t i = 0; i < r; ++i)
-            for (std::int64_t j = 0; j < c; ++j) (*this)(i, j) = start(i, j);
-    }
-    double& operator()(std::int64_t i, std::int64_t j) { return values[static_cast<std::size_t>(i * columns + j)]; }
-};
-
-Field<double> field(Context& context, std::int64_t rows, std::int64_t columns) {
-    return Field<double>(context, {rows, columns}, [](const Index& at) { return start(at[0], at[1]); });
-}
-
-void expect_equal(Context& context, Field<double>& found, const Grid& plain, const std::string& what) {
-    const std::vector<double> whole = found.gather();
-    if (context.rank() == 0) {
-        EXPECT_EQ(whole, plain.values) << what;
-    }
-}
 
 constexpr auto before = reads({-1, 0}, {0, -1}, {1, 1});
 constexpr auto after = reads({1, 0}, {0, 1});
@@ -455,8 +431,11 @@ TEST(NestProblem, WhatIsWrongIsRefused) {
             EXPECT_NE(std::string(e.what()).find(words), std::string::npos) << e.what();
         }
     };
-    refused({.reverse = {0}, .steps = 3}, {u, f}, "reverse: loop index 0 was given; allowed: 1 to 2");
-    refused({.reverse = {3}, .steps = 3}, {u, f}, "reverse: loop index 3 was given");
+    refused({.reverse = {0}, .steps = 3}, {u, f}, "written: time -1; allowed: 0, the step that is computed, to 7");
+    refused({.reverse = {3}, .steps = 3}, {u, f}, "reverse: loop index 3 was given; allowed: 0 to 2");
+    refused({.strides = {2, 1}, .steps = 3}, {u, f}, "strides: (2, 1) was given; allowed: beside over");
+    refused({.over = Box{{1, 0}, {9, 10}}, .strides = {2}, .steps = 3}, {u, f}, "for each of its ranges");
+    refused({.over = Box{{1, 0}, {9, 10}}, .strides = {2, 0}, .steps = 3}, {u, f}, "a number >= 1");
     refused({.steps = -1}, {u, f}, "steps: -1 was given");
     refused({.steps = 3, .periodic = {0}}, {u, f}, "periodic: loop index 0 was given; allowed: 1 to 2");
     refused({.steps = 3, .periodic = {1}}, {u, f}, "points of one time step depend on each other");
@@ -483,6 +462,26 @@ TEST(NestProblem, WhatIsWrongIsRefused) {
     refused({}, {skews, plain}, "a residue from 0 to scale - 1");
     plain.shape = {10};
     refused({}, {skews, plain}, "as many dimensions");
+    ArrayReads turned = f, twice = f, along = f, matrix{nullptr, 8, {10, 12}, true, {}}, window = u;
+    turned.axes = {0, 2};
+    refused({.steps = 3}, {u, turned}, "indexed_by: loops (0, 2) were given");
+    twice.axes = {1, 1};
+    refused({.steps = 3}, {u, twice}, "a loop for each dimension, each once, from 1");
+    along.offsets = {{0, 0, All::mark}};
+    refused({.steps = 3}, {u, along}, "a whole axis was to be read, by `all`");
+    ArrayReads line{nullptr, 8, {10}, true, {{0}}, {}, {}, {1}};
+    refused({}, {line}, "no array has a dimension of loop 0, and over was not given");
+    line.offsets = {{0, 0}}, line.axes = {2};
+    refused({.steps = 3}, {line, f}, "is written in time steps, and lacks a loop");
+    matrix.offsets = {{0, 0}, {0, 0}, {0, 0}, {0, 0}}, matrix.axes = {1, 2}, matrix.pivots = true;
+    ArrayReads smaller = matrix;
+    smaller.shape = {10, 10};
+    refused({}, {matrix, smaller}, "are written by a nest with pivots");
+    matrix.offsets.assign(4, {0, 0, 0});
+    refused({.steps = 3}, {matrix}, "given 3 loops, or steps");
+    const WindowArray of_window{{10, 12}, 8, {}};
+    window.field = nullptr, window.window = &of_window;
+    refused({.steps = 3}, {window, f}, "a Window was given for a nest with time steps");
     ArrayReads unwritten = u;
     unwritten.written = false;
     unwritten.offsets = {{0, 0, 0}};

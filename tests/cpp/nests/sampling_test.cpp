@@ -27,7 +27,7 @@ TEST(Sampling, TilesTakeWhatTheirThreadsHadOfACpu) {
     Context context(fabric.endpoint(0), 1);
     Field<double> a(context, {64, 64}, [](const Index&) { return 1.0; });
     const ArrayReads reads{&a.storage(), 8, {64, 64}, true, {{-1, 0}, {0, -1}}};
-    const SweepProblem problem = nest_problem({}, std::span(&reads, 1));
+    const SweepProblem problem = nest_problem({}, std::span(&reads, 1)).problem;
     PreparedSweep sweep(context, problem, make_plan(problem, 1, {}, context.machine()));
     Kernel kernel;
     kernel.row = &row_with_pauses;

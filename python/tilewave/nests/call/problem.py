@@ -14,7 +14,6 @@ from tilewave.nest.box import cut_short, shapes_of, short_arrays
 from tilewave.nest.dependences import MOST_HISTORY
 from tilewave.nest.periodic import periodic_ranges, read_periodic
 from tilewave.nest.timeless import has_one_value
-from tilewave.nests.call.gathered import steps_to_gather
 from tilewave.nests.call.pivot import check_shapes, reads_of
 from tilewave.nests.call.strided_fields import refuse_scaled_in_time, why_in_loop_order
 
@@ -100,7 +99,7 @@ def make_problem(nest, arrays, loops, *, halos=None, reduced=None, off=0):
         downwards=list(downwards),
         periodic=tuple(int(name in periodic) for name in nest.indices) if periodic else (),
         pivots=reads_of(nest),
-        gathers=steps_to_gather(nest, loops, bounds, downwards),
+        may_gather=all(name in nest.axes for name in nest.written),
         paths_off=off,
     )
     _add_arrays(states, nest, spread, arrays, shapes, in_time, again)

@@ -1,0 +1,411 @@
+// Kinds of nests and features of C++ programs (docs/guide/kinds.md), against plain loops on ranks as threads.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <random>
+#include <utility>
+
+#include "support/grid.hpp"
+#include "support/ranks.hpp"
+
+using namespace tilewave;
+
+namespace {
+
+constexpr auto point = reads({0, 0});
+constexpr auto star = reads({-1, 0}, {1, 0}, {0, -1}, {0, 1});
+constexpr auto west = reads({0, -1});
+
+class Kinds : public ::testing::TestWithParam<std::pair<int, int>> {
+protected:
+    void each_turn(int turns, const std::function<void()>& turn) {
+        for (int k = 0; k < turns; ++k) turn();
+    }
+    std::int64_t draw(std::int64_t least, std::int64_t most) {
+        return least + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(most - least + 1));
+    }
+    void run_on(const std::function<void(Context&)>& body) {
+        const auto [ranks, threads] = GetParam();
+        on_ranks(ranks, threads, body);
+    }
+
+private:
+    std::mt19937 random_{20261130};
+};
+
+// Plain loops over a box with strides, perhaps downwards.
+template <class F>
+void each_point(const Box& over, const Index& strides, std::array<bool, 2> down, F f) {
+    std::vector<std::int64_t> along[2];
+    for (int k = 0; k < 2; ++k) {
+        for (std::int64_t x = over.lo[k]; x < over.hi[k]; x += strides[k]) along[k].push_back(x);
+        if (down[k]) std::ranges::reverse(along[k]);
+    }
+    for (const std::int64_t i : along[0])
+        for (const std::int64_t j : along[1]) f(i, j);
+}
+
+double sum_of(const Report& report, int n = 0) {
+    return report.reduced[static_cast<std::size_t>(n)].value<double>();
+}
+
+}  // namespace
+
+TEST_P(Kinds, Strides) {
+    static constexpr auto skewed = reads({-1, 2}, {0, -2});
+    each_turn(3, [&] {
+        const std::int64_t rows = draw(5, 20), columns = draw(8, 24);
+        const Box over{{draw(1, 2), draw(1, 3)}, {rows - 1, columns - draw(1, 2)}}, aside{{1, 2}, {rows, columns - 2}};
+        const Index strides{draw(1, 3), draw(2, 3)};
+        const bool down = draw(0, 1) == 1;
+        Grid u(rows, columns), v(rows, columns), w(rows, columns);
+        double sum = 0, most = -1e9;
+        each_point(over, strides, {down, false}, [&](auto i, auto j) {
+            u(i, j) = 0.25 * (u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1)) - v(i, j);
+            sum += v(i, j), most = std::max(most, v(i, j));
+        });
+        each_point(aside, {1, 2}, {false, false}, [&](auto i, auto j) { w(i, j) = w(i - 1, j + 2) - w(i, j - 2); });
+        const auto body = [](auto x, auto f) {
+            return std::tuple(0.25 * (x(-1, 0) + x(1, 0) + x(0, -1) + x(0, 1)) - f(0, 0), f(0, 0), f(0, 0));
+        };
+        run_on([&](Context& context) {
+            Field<double> a = field(context, rows, columns), f = field(context, rows, columns),
+                          b = field(context, rows, columns);
+            const NestLoops loops{
+                .over = over, .strides = strides, .reverse = down ? std::vector<int>{0} : std::vector<int>{}};
+            const Report report =
+                run(context, loops, {}, reducing<double, double>({Reduction::sum, Reduction::max}, body),
+                    writes<star>(a), only_reads<point>(f));
+            expect_equal(context, a, u, "every so many-th point");
+            EXPECT_EQ(sum_of(report), sum);
+            EXPECT_EQ(sum_of(report, 1), most);
+            run(
+                context, {.over = aside, .strides = {1, 2}}, {}, [](auto x) { return x(-1, 2) - x(0, -2); },
+                writes<skewed>(b));
+            expect_equal(context, b, w, "strides in skewed loops");
+        });
+    });
+}
+
+TEST_P(Kinds, StridesOfPartsAndWithBounds) {
+    each_turn(3, [&] {
+        const std::int64_t rows = draw(5, 12), columns = draw(8, 14);
+        const Box over{{1, 1}, {rows - 1, columns - 1}};
+        const Index strides{2, 3};
+        Grid u(rows, columns), fine(2 * rows, 3 * columns);
+        each_point(over, strides, {false, false}, [&](auto i, auto j) {
+            if (i + j < rows) u(i, j) += fine(2 * i, 3 * j + 1) - fine(2 * (i - 1) + 1, 3 * j);
+        });
+        static constexpr auto before = reads({-1, 0});
+        run_on([&](Context& context) {
+            Field<double> a = field(context, rows, columns), f = field(context, 2 * rows, 3 * columns);
+            BoundNest nest = bind(
+                context, {.over = over, .strides = strides, .bounds = {{{-1, -1}, rows - 1}}}, {},
+                [](auto x, auto y, auto z) { return x(0, 0) + y(0, 0) - z(-1, 0); }, writes<point>(a),
+                only_reads<point>(every(f, {2, 3}, {0, 1})), only_reads<before>(every(f, {2, 3}, {1, 0})));
+            nest.run();
+            expect_equal(context, a, u, "strides of parts of a field");
+        });
+    });
+}
+
+TEST_P(Kinds, StridesInTime) {
+    static constexpr auto heat = reads({-1, 0, 0}, {-1, -1, 0}, {-1, 1, 0});
+    static constexpr auto earlier = reads({-1, 0, 0}, {-2, 0, -1});
+    each_turn(2, [&] {
+        const std::int64_t rows = draw(7, 20), columns = draw(5, 12), steps = draw(1, 6);
+        Grid u(rows, columns), v(rows, columns), past(rows, columns);
+        double sum = 0, least = 1e9;
+        for (std::int64_t t = 0; t < steps; ++t) {
+            Grid old = u, now = v;
+            sum = 0, least = 1e9;
+            each_point({{1, 0}, {rows - 1, columns}}, {2, 1}, {false, false}, [&](auto i, auto j) {
+                u(i, j) = 0.5 * old(i, j) + 0.25 * (old(i - 1, j) + old((i + 1) % rows, j));
+            });
+            each_point({{0, 1}, {rows, columns}}, {1, 2}, {false, false}, [&](auto i, auto j) {
+                if (j <= t) return;
+                v(i, j) = now(i, j) - 0.5 * past(i, j - 1);
+            });
+            past = now;
+        }
+        Grid periodic(rows, columns);
+        for (std::int64_t t = 0; t < steps; ++t) {
+            Grid old = periodic;
+            each_point({{0, 1}, {rows, columns}}, {1, 2}, {false, false}, [&](auto i, auto j) {
+                periodic(i, j) = 0.5 * old(i, j) + 0.25 * (old((i + rows - 1) % rows, j) + old((i + 1) % rows, j));
+                if (t + 1 == steps) sum += periodic(i, j), least = std::min(least, periodic(i, j));
+            });
+        }
+        run_on([&](Context& context) {
+            Field<double> a = field(context, rows, columns), b = field(context, rows, columns),
+                          c = field(context, rows, columns);
+            const auto body = [](auto x) { return 0.5 * x(-1, 0, 0) + 0.25 * (x(-1, -1, 0) + x(-1, 1, 0)); };
+            run(context, {.over = Box{{1, 0}, {rows - 1, columns}}, .strides = {2, 1}, .steps = steps}, {}, body,
+                writes<heat>(a));
+            expect_equal(context, a, u, "strides in time");
+            b.keep_history(1);
+            run(
+                context,
+                {.over = Box{{0, 1}, {rows, columns}}, .strides = {1, 2}, .steps = steps, .bounds = {{{-1, 0, 1}, -1}}},
+                {}, [](auto x) { return x(-1, 0, 0) - 0.5 * x(-2, 0, -1); }, writes<earlier>(b));
+            expect_equal(context, b, v, "strides, bounds with time and earlier steps");
+            BoundNest last = bind(
+                context, {.over = Box{{0, 1}, {rows, columns}}, .strides = {1, 2}, .steps = 1, .periodic = {1}}, {},
+                reducing<double, double>({Reduction::sum, Reduction::min},
+                                         [&](auto x) {
+                                             const double y = body(x);
+                                             return std::tuple(y, y, y);
+                                         }),
+                writes<heat>(c));
+            const ChainReport report = chain(context, {&last}).run(steps);
+            expect_equal(context, c, periodic, "strides beside periodic loops");
+            EXPECT_EQ(report.reduced[0][0].value<double>(), sum);
+            EXPECT_EQ(report.reduced[0][1].value<double>(), least);
+        });
+    });
+}
+
+TEST_P(Kinds, TimeThatRunsBackwards) {
+    static constexpr auto adjoint = reads({1, 0, 0}, {1, -1, 0}, {1, 1, 0});
+    static constexpr auto later = reads({1, 0, 0}, {2, 0, 1}, {0, -1, 0});
+    each_turn(2, [&] {
+        const std::int64_t rows = draw(7, 20), columns = draw(4, 9), steps = draw(2, 9);
+        std::vector<double> added, heard;
+        for (std::int64_t k = 0; k < steps; ++k) added.push_back(0.25 * static_cast<double>(k % 5) - 0.5);
+        Grid u(rows, columns), v(rows, columns), before(rows, columns), strided(rows, columns);
+        for (double& value : before.values) value *= 0.5;
+        double sum = 0;
+        for (std::int64_t t = steps - 1; t >= 0; --t) {
+            Grid old = u, now = v, coarse = strided;
+            for (std::int64_t i = 1; i < rows - 1; ++i)
+                for (std::int64_t j = 0; j < columns; ++j)
+                    if (i > t) u(i, j) = 0.5 * old(i, j) + 0.25 * (old(i - 1, j) + old(i + 1, j));
+            u(rows / 2, 1) += added[static_cast<std::size_t>(steps - 1 - t)];
+            heard.push_back(u(1, 0));
+            for (std::int64_t i = 1; i < rows; ++i)
+                for (std::int64_t j = 0; j < columns - 1; ++j)
+                    v(i, j) = now(i, j) - 0.5 * before(i, j + 1) + v(i - 1, j);
+            before = now;
+            for (std::int64_t i = 1; i < rows - 1; i += 3)
+                for (std::int64_t j = 0; j < columns; ++j)
+                    sum += strided(i, j) = coarse(i - 1, j) + 0.5 * coarse(i, j) + static_cast<double>(t);
+        }
+        run_on([&](Context& context) {
+            Field<double> a = field(context, rows, columns), b = field(context, rows, columns),
+                          c = field(context, rows, columns);
+            std::vector<double> given = added, seen(heard.size());
+            run(
+                context,
+                {.reverse = {0},
+                 .steps = steps,
+                 .bounds = {{{-1, 1, 0}, -1}},
+                 .elements = {adds(a, {{rows / 2, 1}}, std::span(given)), records(a, {{1, 0}}, std::span(seen))}},
+                {}, [](auto x) { return 0.5 * x(1, 0, 0) + 0.25 * (x(1, -1, 0) + x(1, 1, 0)); }, writes<adjoint>(a));
+            expect_equal(context, a, u, "backwards, with bounds and elements");
+            EXPECT_EQ(seen, heard);
+            b.keep_history(1);
+            b.for_each_owned([](const Index& at, double& value) { value = 0.5 * start(at[0], at[1]); }, 1);
+            BoundNest nest = bind(
+                context, {.reverse = {0}, .steps = 1}, {},
+                [](auto x) { return x(1, 0, 0) - 0.5 * x(2, 0, 1) + x(0, -1, 0); }, writes<later>(b));
+            nest.run(steps);
+            expect_equal(context, b, v, "backwards with history");
+            const Report report =
+                run(context,
+                    {.over = Box{{1, 0}, {rows - 1, columns}}, .strides = {3, 1}, .reverse = {0}, .steps = steps}, {},
+                    reducing<double>({Reduction::sum},
+                                     [](auto x, auto at) {
+                                         const double y = x(1, -1, 0) + 0.5 * x(1, 0, 0) + static_cast<double>(at(0));
+                                         return std::tuple(y, y);
+                                     }),
+                    writes<adjoint>(c), indices());
+            expect_equal(context, c, strided, "backwards with strides");
+            EXPECT_EQ(sum_of(report), sum);
+        });
+    });
+}
+
+TEST_P(Kinds, DimensionsOfSomeLoopsAndIndices) {
+    static constexpr auto one = reads({0}), before = reads({-1});
+    static constexpr auto across = reads({0, 1});
+    each_turn(3, [&] {
+        const std::int64_t rows = draw(4, 20), columns = draw(4, 20);
+        std::vector<double> table;
+        for (std::int64_t k = 0; k < rows + 2 * columns; ++k) table.push_back(start(k, 3));
+        Grid u(rows, columns), turned(columns + 1, rows), row(1, rows), column(1, columns);
+        for (std::int64_t i = 0; i < rows - 1; ++i)
+            for (std::int64_t j = 1; j < columns; ++j)
+                u(i, j) = u(i, j - 1) + row(0, i) * column(0, j - 1) - turned(j, i + 1) +
+                          table[static_cast<std::size_t>(i + 2 * j)];
+        run_on([&](Context& context) {
+            Field<double> a = field(context, rows, columns), t = field(context, columns + 1, rows);
+            Field<double> r(context, {rows}, [](const Index& at) { return start(0, at[0]); }),
+                c(context, {columns}, [](const Index& at) { return start(0, at[0]); });
+            run(
+                context, {},
+                [&table](auto x, auto p, auto q, auto y, auto at) {
+                    return x(0, -1) + p(0) * q(-1) - y(0, 1) + table[static_cast<std::size_t>(at(0) + 2 * at(1))];
+                },
+                writes<west>(a), only_reads<one>(indexed_by<0>(r)), only_reads<before>(indexed_by<1>(c)),
+                only_reads<across>(indexed_by<1, 0>(t)), indices());
+            expect_equal(context, a, u, "arrays of some loops");
+        });
+    });
+}
+
+TEST_P(Kinds, Windows) {
+    static constexpr auto table = reads({-1, -1}, {-1, 0}, {0, -1});
+    each_turn(3, [&] {
+        const std::int64_t rows = draw(3, 30), columns = draw(3, 30);
+        const auto begin = [](const Index& at) { return static_cast<double>(at[0] + 2 * at[1]); };
+        Grid plain(rows, columns), given(rows, columns), kept(rows, columns);
+        each_point({{0, 0}, {rows, columns}}, {1, 1}, {false, false},
+                   [&](auto i, auto j) { plain(i, j) = begin({i, j}); });
+        double most = 0;
+        each_point({{1, 1}, {rows, columns}}, {1, 1}, {false, false}, [&](auto i, auto j) {
+            plain(i, j) = std::max(plain(i - 1, j - 1) + given(i, j), std::max(plain(i - 1, j), plain(i, j - 1)) - 1);
+            kept(i, j) = plain(i - 1, j);
+            most = std::max(most, plain(i, j));
+        });
+        const auto score = [](auto x, auto f) {
+            const double y = std::max(x(-1, -1) + f(0, 0), std::max(x(-1, 0), x(0, -1)) - 1);
+            return std::tuple(y, y);
+        };
+        run_on([&](Context& context) {
+            Field<double> f = field(context, rows, columns), k = field(context, rows, columns);
+            const Window<double> window({rows, columns}, begin);
+            BoundNest nest = bind(context, {}, {}, reducing<double>({Reduction::max}, score), writes<table>(window),
+                                  only_reads<point>(f));
+            for (int n = 0; n < 2; ++n)
+                if (rows > 1 && columns > 1) EXPECT_EQ(nest.run().reduced[0].value<double>(), most);
+            run(
+                context, {}, [&](auto x, auto, auto y) { return std::tuple(std::get<0>(score(x, y)), x(-1, 0)); },
+                writes<table>(window), writes<point>(k), only_reads<point>(f));
+            expect_equal(context, k, kept, "beside a window");
+            const Report last =
+                run(context, {.over = Box{{1, 1}, {rows, columns}}, .strides = {2, 1}}, {},
+                    reducing<double>({Reduction::sum}, [](auto x) { return std::tuple(x(0, 0), x(0, 0)); }),
+                    writes<point>(window));
+            double sum = 0;
+            each_point({{1, 1}, {rows, columns}}, {2, 1}, {false, false},
+                       [&](auto i, auto j) { sum += begin({i, j}); });
+            EXPECT_EQ(sum_of(last), sum);
+            BoundNest other = bind(
+                context, {}, {}, [](auto x, auto y) { return x(0, 0) + y(0, 0); }, writes<point>(k),
+                only_reads<point>(f));
+            NestChain both = chain(context, {&nest, &other});
+            EXPECT_NE(both.separate().find("Window"), std::string::npos);
+            EXPECT_EQ(both.run(2).reduced[0][0].value<double>(), most);
+        });
+    });
+}
+
+TEST_P(Kinds, Pivots) {
+    each_turn(2, [&] {
+        const std::int64_t n = draw(4, 22), wide = n + draw(0, 3);
+        const std::int64_t first = draw(0, 2);
+        for (const int way : {0, 1, 2, 3}) {  // all, from the last step on, within bounds, with strides
+            Grid d(n, wide), weight(n, wide);
+            double sum = 0;
+            for (std::int64_t step = first; step < n; step += way == 3 ? 2 : 1)
+                for (std::int64_t i = 0; i < n; ++i)
+                    for (std::int64_t j = 0; j < wide; j += way == 3 ? 3 : 1) {
+                        const std::int64_t k = way == 1 ? n - 1 - (step - first) : step;
+                        if (way == 2 && (i <= k || j <= k)) continue;
+                        d(i, j) = std::min(d(i, j) + 0.25 * d(k, k), d(i, k) - d(k, j) + 0.5 * weight(i, j));
+                        sum += d(i, j) > 0;
+                    }
+            run_on([&](Context& context) {
+                Field<double> a = field(context, n, wide), w = field(context, n, wide);
+                NestLoops loops{.over = Box{{first, 0, 0}, {n, n, wide}}};
+                if (way == 1) loops.reverse = {0}, loops.over = Box{{0, 0, 0}, {n - first, n, wide}};
+                if (way == 1) loops.over->lo[0] = first, loops.over->hi[0] = n;
+                if (way == 2) loops.bounds = {{{-1, 1, 0}, -1}, {{-1, 0, 1}, -1}};
+                if (way == 3) loops.strides = {2, 1, 3};
+                BoundNest nest = bind(context, loops, {},
+                                      reducing<std::int64_t>({Reduction::sum},
+                                                             [](auto x, auto y) {
+                                                                 const double v =
+                                                                     std::min(x.point() + 0.25 * x.corner(),
+                                                                              x.column() - x.row() + 0.5 * y(0, 0));
+                                                                 return std::tuple(v, v > 0);
+                                                             }),
+                                      pivots(a), only_reads<point>(indexed_by<1, 2>(w)));
+                const Report report = nest.run();
+                expect_equal(context, a, d, "a pivot, way " + std::to_string(way));
+                EXPECT_EQ(static_cast<double>(report.reduced[0].value<std::int64_t>()), sum) << way;
+            });
+        }
+    });
+}
+
+TEST_P(Kinds, WholeAxes) {
+    static constexpr auto lines = reads({-1, all}, {-1, 0});
+    static constexpr auto two = reads({-1, all}, {-2, all});
+    each_turn(2, [&] {
+        const std::int64_t steps = draw(2, 12), states = draw(3, 20);
+        std::vector<double> costs;
+        for (std::int64_t k = 0; k < states * states; ++k) costs.push_back(start(k, k / states));
+        Grid best(steps, states), seen(steps, states), now(1, states), before(1, states), strided(1, states);
+        std::int64_t most = -1000;
+        for (std::int64_t t = 1; t < steps; ++t)
+            for (std::int64_t s = 0; s < states; ++s) {
+                double found = best(t - 1, 0) + costs[static_cast<std::size_t>(s)];
+                for (std::int64_t q = 1; q < states; ++q)
+                    found = std::max(found, best(t - 1, q) + costs[static_cast<std::size_t>(q * states + s)]);
+                best(t, s) = found - seen(t, s) + 0.5 * best(t - 1, s);
+                most = std::max(most, static_cast<std::int64_t>(found));
+            }
+        for (std::int64_t t = 0; t < steps; ++t) {
+            const Grid old = now, earlier = before, coarse = strided;
+            for (std::int64_t s = 0; s < states; ++s)
+                now(0, s) = Grid(old)(0, states - 1) - 0.5 * Grid(earlier)(0, (s + t) % states);
+            for (std::int64_t s = 1; s < states; s += 2)
+                strided(0, s) = Grid(coarse)(0, 0) + 0.5 * Grid(coarse)(0, states - s);
+            before = old;
+        }
+        run_on([&](Context& context) {
+            Field<double> v = field(context, steps, states), o = field(context, steps, states);
+            const auto line = [&] {
+                return Field<double>(context, {states}, [](const Index& at) { return start(0, at[0]); });
+            };
+            Field<double> x = line(), y = line();
+            const Report report = run(
+                context, {}, {},
+                reducing<std::int64_t>({Reduction::max},
+                                       [&](auto a, auto b, auto at) {
+                                           const auto row = a(-1, all);
+                                           double found = row[0] + costs[static_cast<std::size_t>(at(1))];
+                                           for (std::int64_t q = 1; q < states; ++q)
+                                               found = std::max(
+                                                   found, row[q] + costs[static_cast<std::size_t>(q * states + at(1))]);
+                                           return std::tuple(found - b(0, 0) + 0.5 * a(-1, 0), found);
+                                       }),
+                writes<lines>(v), only_reads<point>(o), indices());
+            expect_equal(context, v, best, "a row of the step before");
+            EXPECT_EQ(report.reduced[0].value<std::int64_t>(), most);
+            x.keep_history(1);
+            BoundNest nest = bind(
+                context, {.steps = steps}, {},
+                [&](auto a, auto at) { return a(-1, all)[states - 1] - 0.5 * a(-2, all)[(at(1) + at(0)) % states]; },
+                writes<two>(x), indices());
+            nest.run();
+            const std::vector<double> found = x.gather();
+            run(
+                context, {.over = Box{{1}, {states}}, .strides = {2}, .steps = steps}, {},
+                [&](auto a, auto at) { return a(-1, all)[0] + 0.5 * a(-1, all)[states - at(1)]; }, writes<two>(y),
+                indices());
+            const std::vector<double> coarse = y.gather();
+            if (context.rank() == 0) {
+                EXPECT_EQ(found, now.values);
+                EXPECT_EQ(coarse, strided.values);
+            }
+        });
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(OnRanks, Kinds,
+                         ::testing::Values(std::pair{1, 1}, std::pair{1, 2}, std::pair{2, 1}, std::pair{3, 2},
+                                           std::pair{4, 1}, std::pair{6, 1}));
