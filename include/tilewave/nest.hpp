@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "tilewave/context.hpp"
@@ -223,6 +224,7 @@ BoundNest bind(Context& context, const NestLoops& loops, const PlanRequest& requ
 
 /// The same once, upwards, over the largest box.
 template <class Body, class... Operands>
+    requires(!std::is_same_v<Body, PlanRequest>)
 Report run(Context& context, const PlanRequest& request, Body body, const Operands&... operands) {
     return run(context, NestLoops{}, request, std::move(body), operands...);
 }

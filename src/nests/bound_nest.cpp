@@ -281,7 +281,7 @@ ChainReport NestChain::run(const ChainRun& given) {
                 if (number < 1)
                     throw ConfigError(std::string(name) + ": " + std::to_string(number) +
                                       " was given; allowed: 1 and more");
-            if (!given.elements.empty()) elements.emplace(given.elements, given.times, arrays);
+            if (!given.elements.empty()) elements.emplace(given.elements, given.times, arrays, true);
         });
     ChainReport all;
     for (bool ended = false; all.times < given.times && !ended && !all.interrupted;) {

@@ -117,10 +117,10 @@ void check_offsets(const CheckedNest& g, const ArrayReads& a, bool backwards) {
             throw ConfigError("offset " + to_string(o) + " was given; allowed: " + std::to_string(a.shape.n + g.first) +
                               " components, one for each " + (a.axes.n == g.dims - g.first ? "loop" : "dimension") +
                               (g.in_time() ? " with time as the first" : ""));
-        if (of_axis(o) && (!a.written || !g.loops.periodic.empty() || a.scale.n || a.window))
+        if (of_axis(o) && (!a.written || !g.loops.periodic.empty() || a.scale.n))
             throw ConfigError(
-                "a whole axis was to be read, by `all`, of an array that is only read, a part of a field or a Window, "
-                "or in periodic loops; allowed: of fields that the nest writes; the body captures what is only read");
+                "a whole axis was to be read, by `all`, of an array that is only read or a part of a field, or in "
+                "periodic loops; allowed: of fields that the nest writes; the body captures what is only read");
         if (!g.in_time()) continue;
         const std::int64_t back = backwards ? o[0] : -o[0];
         if (a.written ? back < 0 || back > 1 + max_history : back != 0)

@@ -9,10 +9,12 @@
 namespace tilewave {
 
 VisitedElements::VisitedElements(std::span<const StepElements> elements, std::int64_t steps,
-                                 std::span<const ArrayReads> arrays)
+                                 std::span<const ArrayReads> arrays, bool parts)
     : elements_(elements) {
     for (const StepElements& each : elements) {
-        const auto is_it = [&](const ArrayReads& a) { return a.written && a.field == each.field && a.scale.n == 0; };
+        const auto is_it = [&](const ArrayReads& a) {
+            return a.written && a.field == each.field && (parts || a.scale.n == 0);
+        };
         const auto array = std::ranges::find_if(arrays, is_it);
         const std::int64_t item = item_bytes(each.type);
         if (array == arrays.end())

@@ -1,14 +1,13 @@
-// Kinds of nests and features of C++ programs (docs/guide/kinds.md), against plain loops on ranks as threads.
+// Kinds of nests of C++ programs (docs/guide/kinds.md), against plain loops on ranks as threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <random>
-#include <utility>
+#include <stdexcept>
+#include <tuple>
+#include <vector>
 
-#include "support/grid.hpp"
-#include "support/ranks.hpp"
+#include "support/kinds.hpp"
 
 using namespace tilewave;
 
@@ -17,39 +16,6 @@ namespace {
 constexpr auto point = reads({0, 0});
 constexpr auto star = reads({-1, 0}, {1, 0}, {0, -1}, {0, 1});
 constexpr auto west = reads({0, -1});
-
-class Kinds : public ::testing::TestWithParam<std::pair<int, int>> {
-protected:
-    void each_turn(int turns, const std::function<void()>& turn) {
-        for (int k = 0; k < turns; ++k) turn();
-    }
-    std::int64_t draw(std::int64_t least, std::int64_t most) {
-        return least + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(most - least + 1));
-    }
-    void run_on(const std::function<void(Context&)>& body) {
-        const auto [ranks, threads] = GetParam();
-        on_ranks(ranks, threads, body);
-    }
-
-private:
-    std::mt19937 random_{20261130};
-};
-
-// Plain loops over a box with strides, perhaps downwards.
-template <class F>
-void each_point(const Box& over, const Index& strides, std::array<bool, 2> down, F f) {
-    std::vector<std::int64_t> along[2];
-    for (int k = 0; k < 2; ++k) {
-        for (std::int64_t x = over.lo[k]; x < over.hi[k]; x += strides[k]) along[k].push_back(x);
-        if (down[k]) std::ranges::reverse(along[k]);
-    }
-    for (const std::int64_t i : along[0])
-        for (const std::int64_t j : along[1]) f(i, j);
-}
-
-double sum_of(const Report& report, int n = 0) {
-    return report.reduced[static_cast<std::size_t>(n)].value<double>();
-}
 
 }  // namespace
 
@@ -76,13 +42,13 @@ TEST_P(Kinds, Strides) {
             const NestLoops loops{
                 .over = over, .strides = strides, .reverse = down ? std::vector<int>{0} : std::vector<int>{}};
             const Report report =
-                run(context, loops, {}, reducing<double, double>({Reduction::sum, Reduction::max}, body),
+                run(context, loops, along(0, 2), reducing<double, double>({Reduction::sum, Reduction::max}, body),
                     writes<star>(a), only_reads<point>(f));
             expect_equal(context, a, u, "every so many-th point");
             EXPECT_EQ(sum_of(report), sum);
             EXPECT_EQ(sum_of(report, 1), most);
             run(
-                context, {.over = aside, .strides = {1, 2}}, {}, [](auto x) { return x(-1, 2) - x(0, -2); },
+                context, {.over = aside, .strides = {1, 2}}, along(0, 2), [](auto x) { return x(-1, 2) - x(0, -2); },
                 writes<skewed>(b));
             expect_equal(context, b, w, "strides in skewed loops");
         });
@@ -102,7 +68,7 @@ TEST_P(Kinds, StridesOfPartsAndWithBounds) {
         run_on([&](Context& context) {
             Field<double> a = field(context, rows, columns), f = field(context, 2 * rows, 3 * columns);
             BoundNest nest = bind(
-                context, {.over = over, .strides = strides, .bounds = {{{-1, -1}, rows - 1}}}, {},
+                context, {.over = over, .strides = strides, .bounds = {{{-1, -1}, rows - 1}}}, along(1, 2),
                 [](auto x, auto y, auto z) { return x(0, 0) + y(0, 0) - z(-1, 0); }, writes<point>(a),
                 only_reads<point>(every(f, {2, 3}, {0, 1})), only_reads<before>(every(f, {2, 3}, {1, 0})));
             nest.run();
@@ -142,23 +108,24 @@ TEST_P(Kinds, StridesInTime) {
             Field<double> a = field(context, rows, columns), b = field(context, rows, columns),
                           c = field(context, rows, columns);
             const auto body = [](auto x) { return 0.5 * x(-1, 0, 0) + 0.25 * (x(-1, -1, 0) + x(-1, 1, 0)); };
-            run(context, {.over = Box{{1, 0}, {rows - 1, columns}}, .strides = {2, 1}, .steps = steps}, {}, body,
-                writes<heat>(a));
+            run(context, {.over = Box{{1, 0}, {rows - 1, columns}}, .strides = {2, 1}, .steps = steps}, along(1, 3),
+                body, writes<heat>(a));
             expect_equal(context, a, u, "strides in time");
             b.keep_history(1);
             run(
                 context,
                 {.over = Box{{0, 1}, {rows, columns}}, .strides = {1, 2}, .steps = steps, .bounds = {{{-1, 0, 1}, -1}}},
-                {}, [](auto x) { return x(-1, 0, 0) - 0.5 * x(-2, 0, -1); }, writes<earlier>(b));
+                along(1, 3), [](auto x) { return x(-1, 0, 0) - 0.5 * x(-2, 0, -1); }, writes<earlier>(b));
             expect_equal(context, b, v, "strides, bounds with time and earlier steps");
-            BoundNest last = bind(
-                context, {.over = Box{{0, 1}, {rows, columns}}, .strides = {1, 2}, .steps = 1, .periodic = {1}}, {},
-                reducing<double, double>({Reduction::sum, Reduction::min},
-                                         [&](auto x) {
-                                             const double y = body(x);
-                                             return std::tuple(y, y, y);
-                                         }),
-                writes<heat>(c));
+            BoundNest last =
+                bind(context, {.over = Box{{0, 1}, {rows, columns}}, .strides = {1, 2}, .steps = 1, .periodic = {1}},
+                     along(1, 3),
+                     reducing<double, double>({Reduction::sum, Reduction::min},
+                                              [&](auto x) {
+                                                  const double y = body(x);
+                                                  return std::tuple(y, y, y);
+                                              }),
+                     writes<heat>(c));
             const ChainReport report = chain(context, {&last}).run(steps);
             expect_equal(context, c, periodic, "strides beside periodic loops");
             EXPECT_EQ(report.reduced[0][0].value<double>(), sum);
@@ -202,25 +169,26 @@ TEST_P(Kinds, TimeThatRunsBackwards) {
                  .steps = steps,
                  .bounds = {{{-1, 1, 0}, -1}},
                  .elements = {adds(a, {{rows / 2, 1}}, std::span(given)), records(a, {{1, 0}}, std::span(seen))}},
-                {}, [](auto x) { return 0.5 * x(1, 0, 0) + 0.25 * (x(1, -1, 0) + x(1, 1, 0)); }, writes<adjoint>(a));
+                along(1, 3), [](auto x) { return 0.5 * x(1, 0, 0) + 0.25 * (x(1, -1, 0) + x(1, 1, 0)); },
+                writes<adjoint>(a));
             expect_equal(context, a, u, "backwards, with bounds and elements");
             EXPECT_EQ(seen, heard);
             b.keep_history(1);
             b.for_each_owned([](const Index& at, double& value) { value = 0.5 * start(at[0], at[1]); }, 1);
             BoundNest nest = bind(
-                context, {.reverse = {0}, .steps = 1}, {},
+                context, {.reverse = {0}, .steps = 1}, along(1, 3),
                 [](auto x) { return x(1, 0, 0) - 0.5 * x(2, 0, 1) + x(0, -1, 0); }, writes<later>(b));
             nest.run(steps);
             expect_equal(context, b, v, "backwards with history");
-            const Report report =
-                run(context,
-                    {.over = Box{{1, 0}, {rows - 1, columns}}, .strides = {3, 1}, .reverse = {0}, .steps = steps}, {},
-                    reducing<double>({Reduction::sum},
-                                     [](auto x, auto at) {
-                                         const double y = x(1, -1, 0) + 0.5 * x(1, 0, 0) + static_cast<double>(at(0));
-                                         return std::tuple(y, y);
-                                     }),
-                    writes<adjoint>(c), indices());
+            const Report report = run(
+                context, {.over = Box{{1, 0}, {rows - 1, columns}}, .strides = {3, 1}, .reverse = {0}, .steps = steps},
+                along(1, 3),
+                reducing<double>({Reduction::sum},
+                                 [](auto x, auto at) {
+                                     const double y = x(1, -1, 0) + 0.5 * x(1, 0, 0) + static_cast<double>(at(0));
+                                     return std::tuple(y, y);
+                                 }),
+                writes<adjoint>(c), indices());
             expect_equal(context, c, strided, "backwards with strides");
             EXPECT_EQ(sum_of(report), sum);
         });
@@ -244,7 +212,7 @@ TEST_P(Kinds, DimensionsOfSomeLoopsAndIndices) {
             Field<double> r(context, {rows}, [](const Index& at) { return start(0, at[0]); }),
                 c(context, {columns}, [](const Index& at) { return start(0, at[0]); });
             run(
-                context, {},
+                context, {}, along(0, 2),
                 [&table](auto x, auto p, auto q, auto y, auto at) {
                     return x(0, -1) + p(0) * q(-1) - y(0, 1) + table[static_cast<std::size_t>(at(0) + 2 * at(1))];
                 },
@@ -260,32 +228,38 @@ TEST_P(Kinds, Windows) {
     each_turn(3, [&] {
         const std::int64_t rows = draw(3, 30), columns = draw(3, 30);
         const auto begin = [](const Index& at) { return static_cast<double>(at[0] + 2 * at[1]); };
+        std::vector<double> table_of_rows;
+        for (std::int64_t i = 0; i < rows; ++i) table_of_rows.push_back(start(i, 1));
         Grid plain(rows, columns), given(rows, columns), kept(rows, columns);
         each_point({{0, 0}, {rows, columns}}, {1, 1}, {false, false},
                    [&](auto i, auto j) { plain(i, j) = begin({i, j}); });
-        double most = 0;
+        double most = -1e9;
         each_point({{1, 1}, {rows, columns}}, {1, 1}, {false, false}, [&](auto i, auto j) {
-            plain(i, j) = std::max(plain(i - 1, j - 1) + given(i, j), std::max(plain(i - 1, j), plain(i, j - 1)) - 1);
+            plain(i, j) = std::max(plain(i - 1, j - 1) + given(i, j), std::max(plain(i - 1, j), plain(i, j - 1)) - 1) +
+                          table_of_rows[static_cast<std::size_t>(i)];
             kept(i, j) = plain(i - 1, j);
             most = std::max(most, plain(i, j));
         });
-        const auto score = [](auto x, auto f) {
-            const double y = std::max(x(-1, -1) + f(0, 0), std::max(x(-1, 0), x(0, -1)) - 1);
+        const auto score = [&](auto x, auto f, auto at) {
+            const double y = std::max(x(-1, -1) + f(0, 0), std::max(x(-1, 0), x(0, -1)) - 1) +
+                             table_of_rows[static_cast<std::size_t>(at(0))];
             return std::tuple(y, y);
         };
         run_on([&](Context& context) {
             Field<double> f = field(context, rows, columns), k = field(context, rows, columns);
+            Field<double> e(context, {2 * rows, 2 * columns},
+                            [](const Index& at) { return start(at[0] / 2, at[1] / 2); });
             const Window<double> window({rows, columns}, begin);
-            BoundNest nest = bind(context, {}, {}, reducing<double>({Reduction::max}, score), writes<table>(window),
-                                  only_reads<point>(f));
-            for (int n = 0; n < 2; ++n)
-                if (rows > 1 && columns > 1) EXPECT_EQ(nest.run().reduced[0].value<double>(), most);
+            BoundNest nest = bind(context, {}, along(0, 2), reducing<double>({Reduction::max}, score),
+                                  writes<table>(window), only_reads<point>(f), indices());
+            for (int n = 0; n < 2; ++n) EXPECT_EQ(nest.run().reduced[0].value<double>(), most);
             run(
-                context, {}, [&](auto x, auto, auto y) { return std::tuple(std::get<0>(score(x, y)), x(-1, 0)); },
-                writes<table>(window), writes<point>(k), only_reads<point>(f));
+                context, {}, along(1, 2),
+                [&](auto x, auto, auto y, auto at) { return std::tuple(std::get<0>(score(x, y, at)), x(-1, 0)); },
+                writes<table>(window), writes<point>(k), only_reads<point>(every(e, {2, 2}, {1, 0})), indices());
             expect_equal(context, k, kept, "beside a window");
             const Report last =
-                run(context, {.over = Box{{1, 1}, {rows, columns}}, .strides = {2, 1}}, {},
+                run(context, {.over = Box{{1, 1}, {rows, columns}}, .strides = {2, 1}}, along(0, 2),
                     reducing<double>({Reduction::sum}, [](auto x) { return std::tuple(x(0, 0), x(0, 0)); }),
                     writes<point>(window));
             double sum = 0;
@@ -324,7 +298,7 @@ TEST_P(Kinds, Pivots) {
                 if (way == 1) loops.over->lo[0] = first, loops.over->hi[0] = n;
                 if (way == 2) loops.bounds = {{{-1, 1, 0}, -1}, {{-1, 0, 1}, -1}};
                 if (way == 3) loops.strides = {2, 1, 3};
-                BoundNest nest = bind(context, loops, {},
+                BoundNest nest = bind(context, loops, along(1, 3),
                                       reducing<std::int64_t>({Reduction::sum},
                                                              [](auto x, auto y) {
                                                                  const double v =
@@ -373,7 +347,7 @@ TEST_P(Kinds, WholeAxes) {
             };
             Field<double> x = line(), y = line();
             const Report report = run(
-                context, {}, {},
+                context, {}, along(1, 2),
                 reducing<std::int64_t>({Reduction::max},
                                        [&](auto a, auto b, auto at) {
                                            const auto row = a(-1, all);
@@ -388,13 +362,13 @@ TEST_P(Kinds, WholeAxes) {
             EXPECT_EQ(report.reduced[0].value<std::int64_t>(), most);
             x.keep_history(1);
             BoundNest nest = bind(
-                context, {.steps = steps}, {},
+                context, {.steps = steps}, along(1, 2),
                 [&](auto a, auto at) { return a(-1, all)[states - 1] - 0.5 * a(-2, all)[(at(1) + at(0)) % states]; },
                 writes<two>(x), indices());
             nest.run();
             const std::vector<double> found = x.gather();
             run(
-                context, {.over = Box{{1}, {states}}, .strides = {2}, .steps = steps}, {},
+                context, {.over = Box{{1}, {states}}, .strides = {2}, .steps = steps}, along(1, 2),
                 [&](auto a, auto at) { return a(-1, all)[0] + 0.5 * a(-1, all)[states - at(1)]; }, writes<two>(y),
                 indices());
             const std::vector<double> coarse = y.gather();
@@ -406,6 +380,138 @@ TEST_P(Kinds, WholeAxes) {
     });
 }
 
-INSTANTIATE_TEST_SUITE_P(OnRanks, Kinds,
-                         ::testing::Values(std::pair{1, 1}, std::pair{1, 2}, std::pair{2, 1}, std::pair{3, 2},
-                                           std::pair{4, 1}, std::pair{6, 1}));
+TEST_P(Kinds, WholeAxesBackwardsAndWithPoints) {
+    static constexpr auto lines = reads({1, all}, {1, 0});
+    static constexpr auto rows_of = reads({-1, all});
+    each_turn(2, [&] {
+        const std::int64_t steps = draw(2, 9), states = draw(4, 20);
+        Grid u(1, states), v(steps, states);
+        std::vector<double> added, heard;
+        double sum = 0, most = -1e9;
+        for (std::int64_t t = steps - 1; t >= 0; --t) {
+            const Grid old = u;
+            for (std::int64_t s = 1; s < states; s += 3)
+                if (s > t) sum += u(0, s) = Grid(old)(0, states - 1) - 0.5 * Grid(old)(0, (s + t) % states);
+            added.push_back(0.5 * static_cast<double>(t % 3));
+            u(0, 1) += added.back();
+            heard.push_back(u(0, states - 1));
+        }
+        for (std::int64_t t = 1; t < steps; ++t)
+            for (std::int64_t s = t; s < states; ++s)
+                most = std::max(most, v(t, s) = 0.5 * v(t - 1, states - 1 - s) + v(t - 1, 0));
+        run_on([&](Context& context) {
+            Field<double> x(context, {states}, [](const Index& at) { return start(0, at[0]); });
+            std::vector<double> given = added, seen(heard.size());
+            const auto body = [&](auto a, auto at) {
+                const double y = a(1, all)[states - 1] - 0.5 * a(1, all)[(at(1) + at(0)) % states];
+                return std::tuple(y, y);
+            };
+            const Report report =
+                run(context,
+                    {.over = Box{{1}, {states}},
+                     .strides = {3},
+                     .reverse = {0},
+                     .steps = steps,
+                     .bounds = {{{-1, 1}, -1}},
+                     .elements = {adds(x, {{1}}, std::span(given)), records(x, {{states - 1}}, std::span(seen))}},
+                    along(1, 2), reducing<double>({Reduction::sum}, body), writes<lines>(x), indices());
+            EXPECT_EQ(sum_of(report), sum);
+            EXPECT_EQ(seen, heard);
+            const std::vector<double> found = x.gather();
+            if (context.rank() == 0) {
+                EXPECT_EQ(found, u.values);
+            }
+            // Rows of a window, which each run begins anew, in a chain.
+            const Window<double> window({steps, states}, [](const Index& at) { return start(at[0], at[1]); });
+            BoundNest nest = bind(context, {.bounds = {{{-1, 1}, 0}}}, along(1, 2),
+                                  reducing<double>({Reduction::max},
+                                                   [&](auto a, auto at) {
+                                                       const auto row = a(-1, all);
+                                                       const double y = 0.5 * row[states - 1 - at(1)] + row[0];
+                                                       return std::tuple(y, y);
+                                                   }),
+                                  writes<rows_of>(window), indices());
+            const ChainReport ran = chain(context, {&nest}).run({.times = 4, .until = [](const ChainReport& so_far) {
+                                                                     return so_far.times == 3;
+                                                                 }});
+            EXPECT_EQ(ran.times, 3);
+            EXPECT_EQ(ran.reduced[0][0].value<double>(), most);
+        });
+    });
+}
+
+// Nests in time that read parts of a finer field, and nests that write parts.
+TEST_P(Kinds, PartsWithAllElse) {
+    static constexpr auto later = reads({1, 0, 0}, {2, -1, 0});
+    static constexpr auto here = reads({0, 0, 0});
+    static constexpr auto below = reads({0, 1, 0});
+    each_turn(2, [&] {
+        const std::int64_t rows = draw(6, 14), columns = draw(4, 9), steps = draw(2, 6);
+        Grid u(rows, columns), past(rows, columns), fine(2 * rows + 1, columns), written(2 * rows, columns);
+        std::vector<double> added, heard;
+        double sum = 0, of_parts = 0;
+        for (std::int64_t t = 0; t < steps; ++t) {
+            Grid old = u;
+            each_point({{1, 1}, {rows - 1, columns}}, {2, 1}, {false, false}, [&](auto i, auto j) {
+                if (j > i + 1) return;
+                sum += u(i, j) = old(i, j) - 0.5 * past(i - 1, j) + fine(2 * i, j) - 0.25 * fine(2 * i + 3, j);
+            });
+            past = old;
+            added.push_back(0.25 * static_cast<double>(t));
+            u(1, 1) += added.back();
+            of_parts = 0;
+            each_point({{1, 0}, {rows, columns}}, {2, 1}, {false, false}, [&](auto i, auto j) {
+                if (i + j > rows) return;
+                of_parts += written(2 * i + 1, j) = written(2 * i, j) - written(2 * i - 1, j);
+            });
+            written(3, 0) += added.back();
+            heard.push_back(written(1, 1));
+        }
+        heard.resize(heard.size() + 2);
+        run_on([&](Context& context) {
+            Field<double> a = field(context, rows, columns), f = field(context, 2 * rows + 1, columns),
+                          w = field(context, 2 * rows, columns);
+            a.keep_history(1);
+            std::vector<double> given = added, seen(heard.size());
+            const NestLoops loops{.over = Box{{1, 1}, {rows - 1, columns}},
+                                  .strides = {2, 1},
+                                  .reverse = {0},
+                                  .steps = steps,
+                                  .bounds = {{{0, 1, -1}, 1}},
+                                  .elements = {adds(a, {{1, 1}}, std::span(given))}};
+            const Report report = run(context, loops, along(1, 3),
+                                      reducing<double>({Reduction::sum},
+                                                       [](auto x, auto even, auto odd) {
+                                                           const double y = x(1, 0, 0) - 0.5 * x(2, -1, 0) +
+                                                                            even(0, 0, 0) - 0.25 * odd(0, 1, 0);
+                                                           return std::tuple(y, y);
+                                                       }),
+                                      writes<later>(a), only_reads<here>(every(f, {2, 1}, {0, 0})),
+                                      only_reads<below>(every(f, {2, 1}, {1, 0})));
+            expect_equal(context, a, u, "parts that are read");
+            EXPECT_EQ(sum_of(report), sum);
+            static constexpr auto before = reads({-1, 0});
+            BoundNest nest =
+                bind(context, {.over = Box{{1, 0}, {rows, columns}}, .strides = {2, 1}, .bounds = {{{-1, -1}, rows}}},
+                     along(0, 2),
+                     reducing<double>({Reduction::sum},
+                                      [](auto odd, auto even) {
+                                          const double y = even(0, 0) - odd(-1, 0);
+                                          return std::tuple(y, y);
+                                      }),
+                     writes<before>(every(w, {2, 1}, {1, 0})), only_reads<point>(every(w, {2, 1}, {0, 0})));
+            given.resize(added.size() + 2);
+            const ChainReport ran =
+                chain(context, {&nest})
+                    .run({.times = steps + 2,
+                          .until = [&](const ChainReport& so_far) { return so_far.times == steps; },
+                          .elements = {adds(w, {{3, 0}}, std::span(given)), records(w, {{1, 1}}, std::span(seen))}});
+            EXPECT_EQ(ran.times, steps);
+            EXPECT_EQ(ran.reduced[0][0].value<double>(), of_parts);
+            EXPECT_EQ(seen, heard);
+            expect_equal(context, w, written, "parts that are written");
+        });
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(OnRanks, Kinds, ranks_and_threads);
