@@ -49,7 +49,8 @@ public:
     explicit NestKernel(const Kernel& all) : all_(all), made_(all) {}
     void take(const NestProblem& nest);
     const Kernel& get() const { return made_; }
-    bool leaves_out() const { return some_ != nullptr; }
+    /// That of every point.
+    const Kernel& body() const { return all_; }
 
 private:
     Kernel all_, made_;

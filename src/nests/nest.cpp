@@ -30,24 +30,26 @@ using PlannedNests = Recent<std::string, PlannedNest, most_prepared_nests>;
 class LambdaNest final : public SampledNest {
 public:
     LambdaNest(Context& context, const Alternative& alternative, const Plan& plan, std::span<const ArrayReads> arrays,
-               std::span<const NestOperandPart> operands, const Kernel& kernel)
+               std::span<const NestOperandPart> operands, const NestKernel& kernel)
         : sweep_(context, alternative.problem, plan), arrays_(context, arrays, operands, sweep_), kernel_(kernel) {
         arrays_.begin();
     }
     const Plan& plan() const override { return sweep_.plan(); }
-    std::vector<RateSample> sample(double budget_s) override { return sweep_.sample(arrays_.all(), kernel_, budget_s); }
-    std::string digest() const override { return code_digest(reinterpret_cast<const void*>(kernel_.row)); }
+    std::vector<RateSample> sample(double budget_s) override {
+        return sweep_.sample(arrays_.all(), kernel_.get(), budget_s);
+    }
+    std::string digest() const override { return code_digest(reinterpret_cast<const void*>(kernel_.body().row)); }
 
 private:
     PreparedSweep sweep_;
     NestArrays arrays_;
-    const Kernel& kernel_;
+    const NestKernel& kernel_;
 };
 
 class LambdaMaker final : public KernelMaker {
 public:
     LambdaMaker(Context& context, std::span<const ArrayReads> arrays, std::span<const NestOperandPart> operands,
-                const Kernel& kernel)
+                const NestKernel& kernel)
         : context_(context), arrays_(arrays), operands_(operands), kernel_(kernel) {}
     bool vectors_across(const SweepProblem&) override { return true; }
     std::shared_ptr<SampledNest> prepare(const Alternative& alternative, const Plan& plan, SampledNest*) override {
@@ -58,7 +60,7 @@ private:
     Context& context_;
     std::span<const ArrayReads> arrays_;
     std::span<const NestOperandPart> operands_;
-    const Kernel& kernel_;
+    const NestKernel& kernel_;
 };
 
 // What a body does with arrays.
@@ -66,7 +68,7 @@ std::string accesses_of(const SweepProblem& p) {
     std::string text;
     for (const NestArray& a : p.arrays) {
         text += ", array of " + std::to_string(a.item_bytes) + " bytes";
-        if (a.aligned) text += ", shape " + to_string(a.shape);
+        if (a.aligned || a.replicated) text += ", shape " + to_string(a.shape);
         if (a.replicated) text += " on every rank";
         if (a.axes.n < p.dims() - (a.time_buffers > 0) || !std::is_sorted(a.axes.begin(), a.axes.end()))
             text += ", shape " + to_string(a.shape) + " along " + to_string(a.axes);
@@ -176,7 +178,8 @@ ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest reques
         known = context.component<PlannedNests>().find(statement.description);
         if (known) planned.ran_s = known->runs->ran_s;
         statement.prepared = known && !known->runs->enough();
-        planned.body = body + accesses_of(problem) + (body_kernel.leaves_out() ? ", points left out" : "");
+        planned.body = body + accesses_of(problem) +
+                       (nest.points.left_out ? ", of which every " + to_string(nest.points.strides) : "");
         planned.memory = to_string(problem.shape);
         planned.problem = problem;
         planned.request = request;
@@ -185,7 +188,7 @@ ReadyNest plan_nest(Context& context, const NestLoops& loops, PlanRequest reques
             loops.steps && *steps > 0 ? static_cast<double>(*loops.steps) / static_cast<double>(*steps) : 1;
     });
     if (!all_know) {
-        LambdaMaker maker(context, arrays, nest.operands, kernel);
+        LambdaMaker maker(context, arrays, nest.operands, body_kernel);
         RateStore& store = context.component<RateStore>();
         if (!store.launch) store.launch = launch_text(context);
         agree_after(context, statement, [&] {

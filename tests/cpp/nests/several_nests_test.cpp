@@ -148,13 +148,23 @@ TEST_P(SeveralNests, Backwards) {
 TEST_P(SeveralNests, TablesByIndex) {
     static constexpr auto heat = reads({-1, 0, 0}, {-1, -1, 0}, {-2, 0, 1});
     static constexpr auto before = reads({-1, -1, 0});
+    static constexpr auto later = reads({1, 0, -1});
     each_turn(2, [&] {
         const std::int64_t rows = draw(5, 18), columns = draw(5, 12), steps = draw(2, 9);
         std::vector<double> table, added;
         for (std::int64_t k = 0; k < rows + columns + steps; ++k) table.push_back(start(k, 2));
         for (std::int64_t k = 0; k < steps; ++k) added.push_back(0.5 * static_cast<double>(k % 3) - 0.5);
         Grid u(rows, columns), past(rows, columns), p(rows, columns);
-        double most = -1e9;
+        Grid turned(rows, columns);
+        double most = -1e9, least = 1e9;
+        for (std::int64_t t = steps - 1; t >= 0; --t) {
+            Grid old = turned;
+            each_point({{0, 1}, {rows, columns}}, {1, 3}, {false, false}, [&](auto i, auto j) {
+                if (j > i + 2) return;
+                turned(i, j) = old(i, j - 1) - table[static_cast<std::size_t>(t + j)];
+                least = std::min(least, turned(i, j));
+            });
+        }
         for (std::int64_t t = 0; t < steps; ++t) {
             Grid old = u, plain = p;
             each_point({{1, 0}, {rows, columns - 1}}, {1, 1}, {false, false}, [&](auto i, auto j) {
@@ -187,6 +197,23 @@ TEST_P(SeveralNests, TablesByIndex) {
                 [&](auto x, auto at) { return x(-1, -1, 0) + table[static_cast<std::size_t>(rows - 1 - at(1))]; },
                 writes<before>(b), indices());
             expect_equal(context, b, p, "a table in a periodic nest");
+            Field<double> c = field(context, rows, columns);
+            const Report back =
+                run(context,
+                    {.over = Box{{0, 1}, {rows, columns}},
+                     .strides = {1, 3},
+                     .reverse = {0},
+                     .steps = steps,
+                     .bounds = {{{0, 1, -1}, 2}}},
+                    along(1, 3),
+                    reducing<double>({Reduction::min},
+                                     [&](auto x, auto at) {
+                                         const double y = x(1, 0, -1) - table[static_cast<std::size_t>(at(0) + at(2))];
+                                         return std::tuple(y, y);
+                                     }),
+                    writes<later>(c), indices());
+            expect_equal(context, c, turned, "a table backwards");
+            EXPECT_EQ(sum_of(back), least);
         });
     });
 }

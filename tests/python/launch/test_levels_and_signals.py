@@ -107,7 +107,11 @@ def test_ctrl_c_ends_all_ranks(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("11_nest_in_cpp", "last value     8.999999"), ("19_multigrid_in_cpp", "in the 484 cells around (21, 21)")],
+    [
+        ("11_nest_in_cpp", "last value     8.999999"),
+        ("19_multigrid_in_cpp", "in the 484 cells around (21, 21)"),
+        ("20_paths_in_cpp", "mean path      5.1079\nbest alignment 2265"),
+    ],
 )
 def test_cpp_example(name, text, tmp_path, launch_tool):
     program = ROOT / "build" / "cpp" / "examples" / name

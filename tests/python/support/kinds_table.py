@@ -32,7 +32,7 @@ plan      y     y     y     y        y       y      y    y       y      x      y
 schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
 dry run   y     y     y     y        y       y      y    y       y      y      y      y     x    y        y
-C++       y     y     y     y        -V      y      -V   y       y      y      -V     -V    y    -V       -V
+C++       y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
 """,
     },
     "factors of what is read": {
@@ -48,7 +48,7 @@ plan      y     y     y     -Y       y       y      y    y       y      x      y
 schedule  y     y     y     -Y       y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     -Y       y       y      y    y       y      x      y      x     x    y        y
 dry run   y     y     y     -Y       y       y      y    y       y      y      y      y     x    y        y
-C++       y     y     y     -A       -V      -V     -V   -V      ?      -V     -V     -V    y    -V       -V
+C++       y     y     y     -Y       y       y      y    y       y      y      y      y     y    y        y
 """,
     },
     "factors of what is written": {
@@ -64,7 +64,7 @@ plan      y     y     -A    -A       y       y      -A   -A      y      x      y
 schedule  y     y     -A    -A       y       y      -A   -A      x      x      y      x     y    x        x
 measure   y     y     -A    -A       y       y      -A   -A      y      x      y      x     x    y        -A
 dry run   y     y     -A    -A       y       y      -A   -A      y      -A     y      -A    x    y        -A
-C++       y     y     -A    -A       -V      -V     -V   -V      ?      -V     -V     -V    y    -V       -V
+C++       y     y     -A    -A       y       y      -A   -A      y      y      y      y     y    y        -A
 """,
     },
     "look-up tables": {
@@ -80,7 +80,7 @@ plan      y     y     y     y        y       y      y    y       y      x      y
 schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
 dry run   y     y     y     y        y       y      y    y       y      y      y      y     x    y        y
-C++       y     y     -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
+C++       y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
 """,
     },
     "updates in any order": {
@@ -128,7 +128,7 @@ plan      y     y     y     -D       y       y      y    y       y      x      y
 schedule  y     y     y     -D       y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     -D       y       y      y    y       y      x      y      x     x    y        y
 dry run   y     y     y     -D       y       y      y    y       y      y      y      y     x    y        y
-C++       -V    -V    -V    -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
+C++       y     y     y     -D       y       y      y    y       y      y      y      y     y    y        y
 """,
     },
     "a pivot": {
@@ -144,7 +144,7 @@ plan      y     y     .     .        y       y      .    .       y      x      .
 schedule  y     y     .     .        y       y      .    .       x      x      .      x     y    x        x
 measure   y     y     .     .        y       y      .    .       y      x      .      x     x    y        .
 dry run   y     y     .     .        y       y      .    .       y      .      .      .     x    y        .
-C++       -V    -V    .     .        -V      -V     .    .       -V     .      .      -V    -V   -V       .
+C++       y     y     .     .        y       y      .    .       y      .      .      .     y    y        .
 """,
     },
     "step rows": {
@@ -175,7 +175,7 @@ plan      y     y     y     y        y       y      y    y       y      x      y
 schedule  y     y     y     y        y       y      y    y       x      x      y      x     y    x        x
 measure   y     y     y     y        y       y      y    y       y      x      y      x     x    y        y
 dry run   y     y     y     y        y       y      y    y       y      y      y      y     x    y        y
-C++       y     y     y     -V       -V      -V     -V   -V      -V     -V     -V     -V    -V   -V       -V
+C++       y     y     y     y        y       y      y    y       y      y      y      y     y    y        y
 """,
     },
 }
@@ -210,8 +210,7 @@ REASONS = {
     "V": (
         "-",
         "^C[+][+]$",
-        "The C++ front has `over` and bounds, `reverse` in space, `steps` also of chains, earlier steps, `periodic`, "
-        "sources and receivers, `every(...)` and `reducing(...)`; bodies look values up in what they capture.",
+        "The C++ front takes the value of a point, and the rewrites that other results need read a body in Python.",
         "the nest in Python",
     ),
     "W": (
@@ -234,30 +233,102 @@ CPP = {
         "lanes": "Sweeps.EqualPlainLoopsInEveryScheme",
         "steps": "Nests.StepsOfTime",
         "periodic": "Nests.PeriodicLoops",
+        "strides": "Kinds.Strides",
         "affine": "Nests.BoundsOfOtherIndicesAndOfTime",
+        "back": "Kinds.TimeThatRunsBackwards",
         "history": "Nests.EarlierTimeSteps",
-        "points": "Nests.SourcesAndReceivers",
         "reduce": "Nests.ReducedValues",
+        "points": "Nests.SourcesAndReceivers",
+        "window": "Kinds.Windows",
+        "until": "SeveralNests.InATimeStep",
         "time": "ChooseTogether.AlternativesAreMeasuredUntilTheBestIs",
+        "strides+": "Kinds.Strides",
+        "back+": "Kinds.TimeThatRunsBackwards",
     },
     "factors of what is read": {
         "ranks": "Nests.PartsOfFieldsAndOtherExtents",
         "lanes": "Nests.PartsOfFieldsAndOtherExtents",
         "steps": "Nests.PartsThatTimeStepsRead",
+        "strides": "Kinds.PartsWithAllElse",
+        "affine": "Kinds.PartsWithAllElse",
+        "back": "Kinds.PartsWithAllElse",
+        "history": "Kinds.PartsWithAllElse",
+        "reduce": "Kinds.PartsWithAllElse",
+        "points": "Kinds.PartsWithAllElse",
+        "window": "Kinds.Windows",
+        "until": "Kinds.PartsWithAllElse",
         "time": "ChooseTogether.AlternativesAreMeasuredUntilTheBestIs",
+        "strides+": "Kinds.PartsWithAllElse",
+        "back+": "Kinds.PartsWithAllElse",
     },
     "factors of what is written": {
         "ranks": "Nests.PartsOfFieldsAndOtherExtents",
         "lanes": "Nests.PartsOfFieldsAndOtherExtents",
+        "strides": "Kinds.PartsWithAllElse",
+        "affine": "Kinds.PartsWithAllElse",
+        "reduce": "Kinds.PartsWithAllElse",
+        "points": "Kinds.PartsWithAllElse",
+        "window": "Kinds.Windows",
+        "until": "Kinds.PartsWithAllElse",
         "time": "ChooseTogether.AlternativesAreMeasuredUntilTheBestIs",
+        "strides+": "Kinds.PartsWithAllElse",
     },
     "look-up tables": {
-        "ranks": "Nests.SeveralInATimeStepWithATable",
-        "lanes": "Nests.SeveralInATimeStepWithATable",
+        "ranks": "SeveralNests.TablesByIndex",
+        "lanes": "SeveralNests.TablesByIndex",
+        "steps": "SeveralNests.TablesByIndex",
+        "periodic": "SeveralNests.TablesByIndex",
+        "strides": "SeveralNests.TablesByIndex",
+        "affine": "SeveralNests.TablesByIndex",
+        "back": "SeveralNests.TablesByIndex",
+        "history": "SeveralNests.TablesByIndex",
+        "reduce": "SeveralNests.TablesByIndex",
+        "points": "SeveralNests.TablesByIndex",
+        "window": "Kinds.Windows",
+        "until": "SeveralNests.InATimeStep",
+        "time": "ChooseTogether.AlternativesAreMeasuredUntilTheBestIs",
+        "strides+": "SeveralNests.TablesByIndex",
+        "back+": "SeveralNests.TablesByIndex",
+    },
+    "loops in the body": {
+        "ranks": "Kinds.WholeAxes",
+        "lanes": "Kinds.WholeAxes",
+        "steps": "Kinds.WholeAxes",
+        "strides": "Kinds.WholeAxes",
+        "affine": "Kinds.WholeAxesBackwardsAndWithPoints",
+        "back": "Kinds.WholeAxesBackwardsAndWithPoints",
+        "history": "Kinds.WholeAxes",
+        "reduce": "Kinds.WholeAxes",
+        "points": "Kinds.WholeAxesBackwardsAndWithPoints",
+        "window": "Kinds.WholeAxesBackwardsAndWithPoints",
+        "until": "Kinds.WholeAxesBackwardsAndWithPoints",
+        "time": "ChooseTogether.AlternativesAreMeasuredUntilTheBestIs",
+        "strides+": "Kinds.WholeAxesBackwardsAndWithPoints",
+        "back+": "Kinds.WholeAxesBackwardsAndWithPoints",
+    },
+    "a pivot": {
+        "ranks": "Kinds.Pivots",
+        "lanes": "Kinds.Pivots",
+        "strides": "Kinds.Pivots",
+        "affine": "Kinds.Pivots",
+        "reduce": "Kinds.Pivots",
+        "time": "ChooseTogether.AlternativesAreMeasuredUntilTheBestIs",
+        "strides+": "Kinds.Pivots",
     },
     "several nests": {
-        "ranks": "Nests.SeveralInATimeStepWithATable",
-        "lanes": "Nests.SeveralInATimeStepWithATable",
-        "steps": "Nests.SeveralInATimeStepWithATable",
+        "ranks": "SeveralNests.InATimeStep",
+        "lanes": "SeveralNests.InATimeStep",
+        "steps": "SeveralNests.InATimeStep",
+        "periodic": "SeveralNests.InATimeStep",
+        "strides": "SeveralNests.InATimeStep",
+        "affine": "SeveralNests.InATimeStep",
+        "back": "SeveralNests.Backwards",
+        "history": "SeveralNests.InATimeStep",
+        "reduce": "SeveralNests.InATimeStep",
+        "points": "SeveralNests.InATimeStep",
+        "until": "SeveralNests.InATimeStep",
+        "time": "ChooseTogether.AlternativesAreMeasuredUntilTheBestIs",
+        "strides+": "SeveralNests.InATimeStep",
+        "back+": "SeveralNests.Backwards",
     },
 }
