@@ -6,7 +6,6 @@
 #include <cmath>
 #include <memory>
 #include <random>
-#include <utility>
 
 #include "support/grid.hpp"
 #include "support/ranks.hpp"
