@@ -32,16 +32,13 @@ struct Variant : ChainNest {
           kernel(std::move(made)),
           operands(ready.operands),
           arrays(context, given_arrays, operands, sweep),
-          bound(context, sweep, arrays.all(), kernel.get(), ready.explained(explain)) {
+          bound(context, sweep, arrays.all(), kernel.get(), ready.explained(explain), arrays.whole()) {
         time_s = ready.planned.time_s;
     }
     bool serves(std::optional<std::int64_t> wanted) const {
         return wanted == steps || (blocks && wanted && *wanted >= fewest);
     }
-    Report run(Context& context, const std::shared_ptr<const HashedStatus>& said, std::optional<std::int64_t> wanted) {
-        if (arrays.has_copies()) agree(context, said);
-        arrays.copy_again(context);
-        arrays.begin();
+    Report run(const std::shared_ptr<const HashedStatus>& said, std::optional<std::int64_t> wanted) {
         return bound.report(bound.run(said, blocks ? wanted : std::nullopt, kernel.get().env));
     }
     std::optional<std::int64_t> steps;
@@ -104,9 +101,9 @@ struct BoundNest::State {
         const auto serves = [&](const auto& v) { return v->serves(steps); };
         const auto found = std::find_if(variants.begin(), variants.end(), serves);
         renew();
-        if (found != variants.end() && mine->kind == RankStatus::Kind::fine) return (*found)->run(context, mine, steps);
+        if (found != variants.end() && mine->kind == RankStatus::Kind::fine) return (*found)->run(mine, steps);
         agree(context, mine);  // throws where these steps are refused
-        return add(prepare(steps, "BoundNest::run", request)).run(context, mine, steps);
+        return add(prepare(steps, "BoundNest::run", request)).run(mine, steps);
     }
     std::shared_ptr<const HashedStatus> say(std::optional<std::int64_t> steps) {
         if (said && steps == said_steps) return said;
@@ -169,19 +166,22 @@ struct NestChain::State final : ChainMaker {
     }
     // Makes one schedule of the nests, or notes why not. Collective.
     void make() {
-        std::map<const FieldStorage*, std::int32_t> numbers;
+        std::map<const void*, std::int32_t> numbers;
         std::vector<ChainMember> members;
         for (const BoundNest::State* nest : nests) {
             const std::shared_ptr<Variant>& variant = nest->variants.front();
             ChainMember& m = members.emplace_back();
             m.name = "nest " + std::to_string(members.size());
-            for (const NestOperandPart& operand : variant->operands) {
-                const ArrayReads& a = nest->arrays[static_cast<std::size_t>(operand.array)];
-                if (a.window) separate = m.name + " has a Window, which each run begins anew";
+            for (std::size_t a = 0; a < variant->operands.size(); ++a) {
+                const NestOperandPart& operand = variant->operands[a];
                 if (operand.whole) separate = m.name + " needs a field whole on every rank";
-                m.arrays.push_back("array " + std::to_string(m.arrays.size()));
-                m.memories.push_back(
-                    numbers.try_emplace(a.field, static_cast<std::int32_t>(numbers.size())).first->second);
+                m.arrays.push_back("array " + std::to_string(a));
+                // Windows are memory of their nest.
+                const auto next = static_cast<std::int32_t>(numbers.size());
+                const ArrayReads& given = nest->arrays[static_cast<std::size_t>(operand.array)];
+                const void* const memory = given.window ? static_cast<const void*>(&variant->operands[a])
+                                                        : static_cast<const void*>(given.field);
+                m.memories.push_back(numbers.try_emplace(memory, next).first->second);
             }
             m.problem = variant->sweep.problem();
             m.plan = variant->sweep.plan();

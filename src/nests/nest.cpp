@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "context/agreement.hpp"
-#include "core/clock.hpp"
 #include "measure/build_id.hpp"
 #include "nests/bound_nest.hpp"
 #include "nests/choose_together.hpp"
@@ -31,9 +30,7 @@ class LambdaNest final : public SampledNest {
 public:
     LambdaNest(Context& context, const Alternative& alternative, const Plan& plan, std::span<const ArrayReads> arrays,
                std::span<const NestOperandPart> operands, const NestKernel& kernel)
-        : sweep_(context, alternative.problem, plan), arrays_(context, arrays, operands, sweep_), kernel_(kernel) {
-        arrays_.begin();
-    }
+        : sweep_(context, alternative.problem, plan), arrays_(context, arrays, operands, sweep_), kernel_(kernel) {}
     const Plan& plan() const override { return sweep_.plan(); }
     std::vector<RateSample> sample(double budget_s) override {
         return sweep_.sample(arrays_.all(), kernel_.get(), budget_s);
@@ -227,7 +224,7 @@ Report run_nest(Context& context, const NestLoops& loops, PlanRequest request, s
     std::optional<NestArrays> operands;
     const auto prepare = [&] {
         if (in_blocks) sweep.prepare_steps(*loops.steps);
-        operands.emplace(context, arrays, ready.operands, sweep).begin();
+        operands.emplace(context, arrays, ready.operands, sweep);
     };
     const bool memory = std::ranges::any_of(ready.operands, [&](const NestOperandPart& part) {
         return part.whole || arrays[static_cast<std::size_t>(part.array)].window;
@@ -238,12 +235,9 @@ Report run_nest(Context& context, const NestLoops& loops, PlanRequest request, s
         agree_after(context, statement, prepare);
     else
         prepare();
-    const double begun = now_s();
-    operands->copy_again(context);
-    const double copied_s = operands->has_copies() ? now_s() - begun : 0;
     Report report =
-        sweep.run(operands->all(), made.get(), ready.explained(explain), in_blocks ? loops.steps : std::nullopt,
-                  {copied_s, copied_s}, 0, elements ? elements->points() : std::span<const StepPoints>());
+        sweep.run(operands->all(), made.get(), ready.explained(explain), in_blocks ? loops.steps : std::nullopt, {}, 0,
+                  elements ? elements->points() : std::span<const StepPoints>(), operands->whole());
     if (elements) elements->gather(context);
     ready.planned.runs->ran_s += report.time_s;
     return report;

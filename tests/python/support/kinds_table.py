@@ -326,6 +326,7 @@ CPP = {
         "history": "SeveralNests.InATimeStep",
         "reduce": "SeveralNests.InATimeStep",
         "points": "SeveralNests.InATimeStep",
+        "window": "Kinds.Windows",
         "until": "SeveralNests.InATimeStep",
         "time": "ChooseTogether.AlternativesAreMeasuredUntilTheBestIs",
         "strides+": "SeveralNests.InATimeStep",
