@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent / "python"
 FOLDERS = [
     "", "nest", "launch", "kernel.types", "kernel.emit", "kernel.rows", "kernel.tables", "kernel", "timeline", "plan",
     "machine", "context", "patterns", "field", "nests", "loops", "schedule", "linalg", "checkpoints", "multigrid",
-    "cli",
+    "recipes", "cli",
 ]  # fmt: skip
 LEVEL = {folder: level for level, folder in enumerate(FOLDERS)}
 #: The package's front: what it offers comes from all folders, and the command line and benchmarks use it as programs

@@ -1,6 +1,6 @@
 """Checks the types of what users see: basedpyright on the package and on the programs of tests/python/types, mypy on
 one of them, and that every public name is known completely. Public are the names of the package's front and of its
-modules linalg, patterns and multigrid, with what these return.
+modules linalg, patterns, multigrid and recipes, with what these return.
 """
 
 import json
@@ -29,7 +29,7 @@ RESULTS = [
 def public_names():
     """Where the public names are defined: "tilewave.field.field.Field"."""
     found = {f"tilewave.{name}" for name in (*RESULTS, "rank", "size")}
-    for owner in (tilewave, tilewave.linalg, tilewave.multigrid, tilewave.patterns):
+    for owner in (tilewave, tilewave.linalg, tilewave.multigrid, tilewave.patterns, tilewave.recipes):
         more = ("max", "min", "print", "sum") if owner is tilewave else ()
         for name in {*owner.__all__, *more} - {"rank", "size"}:  # which would start MPI
             value = getattr(owner, name)

@@ -35,7 +35,7 @@ from tilewave.timeline.timeline import Timeline
 from tilewave.tracebacks import doors
 
 if TYPE_CHECKING:
-    from tilewave import linalg, multigrid
+    from tilewave import linalg, multigrid, recipes
     from tilewave.checkpoints.checkpoint import checkpoint
     from tilewave.checkpoints.report import CheckpointReport
     from tilewave.checkpoints.resume import resume
@@ -96,6 +96,7 @@ __all__ = [
     "plan",
     "predict",
     "rank",
+    "recipes",
     "resume",
     "run",
     "save_timelines",
@@ -110,7 +111,7 @@ set_operators()
 doors([sys.modules[__name__], patterns], more=["max", "min", "print", "sum"])
 
 #: Loaded when they are first asked for: packages, checkpoints, and what builds and shows schedules.
-_PACKAGES = ("linalg", "multigrid")
+_PACKAGES = ("linalg", "multigrid", "recipes")
 _LATER = {
     "CheckpointReport": "tilewave.checkpoints.report",
     "ScheduleBuilder": "tilewave.schedule.builder",

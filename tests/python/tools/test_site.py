@@ -11,7 +11,7 @@ ROOT = next(folder for folder in Path(__file__).resolve().parents if (folder / "
 EXAMPLES = ROOT / "examples"
 
 
-@pytest.mark.parametrize("module", ["", "linalg", "multigrid", "patterns"])
+@pytest.mark.parametrize("module", ["", "linalg", "multigrid", "patterns", "recipes"])
 def test_the_reference_lists_every_public_name(module):
     """Those of types and names that are no objects of their own have no page."""
     text = (ROOT / "docs" / "api" / "index.md").read_text()
