@@ -340,6 +340,21 @@ def test_a_field_that_others_move_is_whole_on_every_rank_as_it_is_now(ranks):
     results(ranks, 2, body)
 
 
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_windows_that_are_stored_whole_begin_anew_in_each_repetition(ranks):
+    def body(context):
+        def given():
+            X = tw.field((20, 24), keep="window", init=lambda i, j: 0.5 * i + j, context=context)
+            return {"X": X, "steps": 3, "reduce": {"total": tw.sum("X")}, "plan": {"generator": "stencil"}}
+
+        cycle, wanted = tw.chain([tw.bind(forward, **given())]), tw.run(forward, **given())
+        assert wanted.stored == ("X",) and cycle.separate == ""
+        for times in (3, 1):
+            assert cycle.run(times=times).results == wanted.results
+
+    results(ranks, 1, body)
+
+
 @pytest.mark.parametrize("whole", [False, True])
 def test_nests_whose_plans_are_fixed(whole):
     def body(context):
