@@ -110,6 +110,17 @@ void bind_bound(nb::module_& m) {
                 return s.run_recorded(steps, {moving_s, call_s}, 0);
             },
             "steps"_a.none(), "moving_s"_a, "call_s"_a)
+        .def(
+            "run_to_last",
+            [](BoundSweep& s, const BoundCall* call, std::optional<std::int64_t> steps, std::uintptr_t env,
+               std::int64_t first_step, const std::vector<StepPoints>& points) {
+                nb::gil_scoped_release release;
+                return s.run(call ? call->status : nullptr, steps, reinterpret_cast<const void*>(env),
+                             {first_step, points, true});
+            },
+            "call"_a.none(), "steps"_a.none(), "env"_a, "first_step"_a, "points"_a,
+            "A run whose reductions are those of its last time step. Without a call the ranks have agreed on it.")
+        .def("leave_out_reductions", &BoundSweep::leave_out_reductions, "kernel"_a)
         .def("report", &BoundSweep::report, "run"_a);
     nb::class_<ChainedSweep>(m, "ChainedSweep", "Bound sweeps that run as one schedule.")
         .def(
@@ -121,11 +132,12 @@ void bind_bound(nb::module_& m) {
         .def(
             "run",
             [](ChainedSweep& c, const BoundCall* call, std::int64_t times, const std::vector<std::uintptr_t>& env,
-               std::int64_t first_step) {
+               std::int64_t first_step, const std::vector<std::vector<StepPoints>>& points) {
                 nb::gil_scoped_release release;
-                return c.run(call ? call->status : nullptr, times, env, first_step);
+                return c.run(call ? call->status : nullptr, times, env, first_step, points);
             },
-            "call"_a.none(), "times"_a, "env"_a, "first_step"_a = 0)
+            "call"_a.none(), "times"_a, "env"_a, "first_step"_a = 0,
+            "points"_a = std::vector<std::vector<StepPoints>>())
         .def("prepare", &ChainedSweep::prepare, "times"_a)
         .def("leave_out_reductions", &ChainedSweep::leave_out_reductions, "sweep"_a, "kernel"_a)
         .def_prop_ro("schedules", &ChainedSweep::schedules)

@@ -79,7 +79,9 @@ void bind_works(nb::module_& m) {
             })
         .def_rw("rows_depend", &NestWork::rows_depend)
         .def_rw("period", &NestWork::period)
-        .def_rw("own", &NestWork::own);
+        .def_rw("own", &NestWork::own)
+        .def_rw("step", &NestWork::step)
+        .def_rw("last", &NestWork::last);
     nb::class_<Region>(m, "Region", "A box of an array.")
         .def(
             "__init__", [](Region* r, int array, const Box& box) { new (r) Region{array, box}; }, "array"_a, "box"_a)

@@ -19,10 +19,12 @@ public:
     virtual const ArrayMemory& memory(int lane) const = 0;
     /// Added to loop index 0 for the kernel and in errors: the first time step of a block.
     virtual std::int64_t first_time(int lane) const = 0;
-    /// Notes elements after each time step; null: none.
-    virtual const StepVisitor* visitor() const = 0;
+    /// Changes and notes elements after each time step of a kernel's nest; null: none.
+    virtual const StepVisitor* visitor(int kernel) const = 0;
     /// Whether reductions are of the repetition, too, that the lane is in.
     virtual bool reduces(int lane) const = 0;
+    /// Time steps before this one are not reduced, counted as first_time() is.
+    virtual std::int64_t reduced_time() const = 0;
     /// Points that the lane may compute before it polls again; a computer counts them down. At 0 it calls pace().
     virtual std::int64_t& points_to_poll(int lane) = 0;
     /// Whether the transport is polled at all while a lane computes.

@@ -13,6 +13,7 @@
 #include "execute/computer.hpp"
 #include "execute/executor.hpp"
 #include "execute/request_table.hpp"
+#include "execute/step_visitor.hpp"
 #include "schedule/repeat.hpp"
 #include "schedule/round_robin.hpp"
 #include "transport/ended_look.hpp"
@@ -164,8 +165,12 @@ private:
         return options_.first_time +
                cursors_[l].repetition * (s_.advance.n ? s_.advance[0] : options_.time_of_repetition);
     }
-    const StepVisitor* visitor() const override { return options_.visitor; }
+    const StepVisitor* visitor(int kernel) const override {
+        const auto at = static_cast<std::size_t>(kernel);
+        return at < options_.visitors.size() && !options_.visitors[at].empty() ? &options_.visitors[at] : nullptr;
+    }
     bool reduces(int l) const override { return cursors_[l].repetition >= options_.reduced_from; }
+    std::int64_t reduced_time() const override { return options_.reduced_time; }
     std::int64_t& points_to_poll(int l) override { return paces_[l].left; }
     bool polls() const override { return options_.poll_period_s > 0; }
     bool pace(int l, std::int64_t points, double& begin) override;

@@ -6,8 +6,7 @@
 namespace tilewave {
 
 StepVisitor::StepVisitor(const NestWork& work)
-    : work_(&work),
-      to_z_(work.loops.n == 0 ? IndexMatrix::identity(work.space.dims()) : inverse(work.loops)),
+    : to_z_(work.loops.n == 0 ? IndexMatrix::identity(work.space.dims()) : inverse(work.loops)),
       later_(Index::filled(to_z_.n, 0)) {
     for (int k = 0; k < later_.n; ++k) later_[k] = to_z_.row[k][0];
 }
@@ -33,13 +32,14 @@ void StepVisitor::sort() {
     }
 }
 
-void StepVisitor::visit(const Box& tile, std::int64_t first_time, const ArrayMemory& memory) const {
+void StepVisitor::visit(const NestWork& work, const Box& tile, std::int64_t first_time,
+                        const ArrayMemory& memory) const {
     const std::int64_t time = tile.lo[0];
     Index moved = later_;
     for (auto& by : moved.v) by *= time;
     for (const Elements& elements : all_) {
         const Values& v = elements.values;
-        const Access& written = work_->places[v.place];
+        const Access& written = work.places[v.place];
         std::byte* const corner = memory.address(written.array, tile.lo + written.offset);
         const Index& stride = memory.binding(written.array).stride_bytes;
         std::byte* const row = v.first + (first_time + time) * v.points * v.item_bytes;

@@ -31,8 +31,9 @@ public:
     bool empty() const { return empty_; }
 
     /// Visits what the points of a tile have written that has just been computed. `first_time`: of the tile's block.
+    /// `work`: the one it was made of, perhaps with other numbers of arrays.
     /// @pre of one time step
-    void visit(const Box& tile, std::int64_t first_time, const ArrayMemory& memory) const;
+    void visit(const NestWork& work, const Box& tile, std::int64_t first_time, const ArrayMemory& memory) const;
 
 private:
     struct Element {
@@ -47,7 +48,6 @@ private:
         int along = 0;
         std::vector<Element> list;
     };
-    const NestWork* work_;
     IndexMatrix to_z_;
     Index later_;  // from a point to the same at the next time step
     std::vector<Elements> all_;

@@ -84,6 +84,7 @@ BoundSweep& BoundSweep::as_fields_lie() {
         wider_ = std::make_unique<BoundSweep>(context_, sweep, std::move(arrays), kernel_, explain_, whole_);
     }
     wider_->kernel_.env = kernel_.env;
+    wider_->kernel_.unreduced = kernel_.unreduced;
     return *wider_;
 }
 
@@ -100,7 +101,6 @@ void BoundSweep::bind(std::size_t a) {
         sweep_.to_loops(array, o.own, held(sweep_.problem_, sweep_.plan_, array, context_.rank()).lo, o.array.mirrored);
     for (int d = 0; d < n.axes.n; ++d)
         if (n.axes[d] == 0) time_bytes_[a] = o.array.mirrored ? -o.own.stride_bytes[d] : o.own.stride_bytes[d];
-    o.binding.data += first_step_ * time_bytes_[a];
     if (n.time_buffers > 0) o.binding.stride_bytes[0] = o.order.items * n.item_bytes;
 }
 
@@ -185,6 +185,7 @@ void BoundSweep::place_arrays(std::size_t a, std::int64_t steps, bool history_be
     if (version != o.version) bind(a);
     if (!in_window && o.time_buffers > 1 && steps > 0 && !turned_later) turn_buffers(a, steps, history_beside);
     bindings_.push_back(o.binding);
+    bindings_.back().data += of_.first * time_bytes_[a];
     if (n.time_buffers > 0 && !in_window)
         bindings_.back().first_time_buffer =
             static_cast<int>(floor_mod(steps + n.given_time_buffers() - 1, o.time_buffers));
@@ -230,7 +231,7 @@ void BoundSweep::bind_tasks(std::int64_t steps) {
         m.buffers = o.time_buffers, m.buffer_bytes = o.order.items * problem.arrays[p.array].item_bytes;
     }
     tasks_->set(kernel_, std::move(operands), std::span(bindings_).subspan(operands_.size()), explain_);
-    tasks_->begin_steps(first_step_, 0, steps);
+    tasks_->begin_steps(of_.first, 0, steps);
 }
 
 BoundSweep::Rest* BoundSweep::rest_of(const StepBlocks& blocks) {
@@ -247,7 +248,7 @@ ExecuteOptions BoundSweep::options() {
     ExecuteOptions options = context_.options();
     options.poll_period_s = sweep_.plan_.poll_period_s;
     options.record = options.events = false;
-    options.first_time = first_step_;
+    options.first_time = of_.first;
     options.window = window_ ? &*window_ : nullptr;
     if (has_tasks(sweep_.plan_)) options.first_tag = tags::first_face;
     options.crowded = options.crowded || sweep_.plan_.lanes() + sweep_.plan_.helper > context_.threads();
@@ -273,12 +274,12 @@ BoundSweep::Steps BoundSweep::steps_of(std::optional<std::int64_t> given) {
         steps.run.repeated = &*several_;
         steps.run.most_repetitions = repetitions_together(block_steps);
     }
-    const bool visited = std::ranges::any_of(points_, [](const StepPoints& p) { return !p.by_lanes; });
+    const bool visited = std::ranges::any_of(of_.points, [](const StepPoints& p) { return !p.by_lanes; });
     if (steps.history_beside || visited)
         // An element that no point writes takes its current value in the buffers of earlier times, once those have been
         // read.
         steps.run.before_block = [this, count, beside = steps.history_beside](std::int64_t block) {
-            if (tasks_) tasks_->begin_steps(first_step_ + block, block, count);
+            if (tasks_) tasks_->begin_steps(of_.first + block, block, count);
             visit_points(block - 1, count);
             for (const TimeBuffers& b : beside ? buffers_ : std::vector<TimeBuffers>())
                 if (block <= b.count - 2)
@@ -301,12 +302,13 @@ void BoundSweep::run_once(CollectiveRun& run, const Steps& steps, bool record, c
     run.arrays_are_ready(moved_, others_may_);
     ExecuteOptions given = options();
     given.record = record;
+    if (of_.last_reduced) given.reduced_time = of_.first + steps.count - 1;
     given.events = record && sweep_.plan_.generator == GeneratorKind::gather;  // notes are of whole blocks
     std::optional<StepVisitor> visitor;
     run.obtain([&] {
         if (std::optional<StepVisitor> found = this->visitor()) visitor.emplace(std::move(*found));
     });
-    if (visitor && !visitor->empty()) given.visitor = &*visitor;
+    if (visitor && !visitor->empty()) given.visitors = {&*visitor, 1};
     run.execute(steps.run, bindings_, Programs{{&kernel_, 1}, operations_}, std::move(given));
     if (has_tasks(sweep_.plan_) && !run.lacks()) run.set_reduced(tasks_->reduced());
     if (steps.count > 0 && !run.lacks()) {
@@ -336,29 +338,38 @@ BoundRun BoundSweep::perform(CollectiveRun& run, const Steps& steps, bool record
 }
 
 BoundRun BoundSweep::run(const std::shared_ptr<const HashedStatus>& said, std::optional<std::int64_t> given,
-                         const void* env) {
+                         const void* env, const RunOfSteps& of) {
     const double begun = now_s();
     std::optional<Steps> steps;
     kernel_.env = env;
+    if (kernel_.unreduced) kernel_.unreduced->env = env;
     BoundSweep* here = this;
-    agree_after(context_, said, [&] {
+    const auto make = [&] {
         here = &as_fields_lie();
+        here->begin(of);
         steps.emplace(here->steps_of(given));
-    });
+    };
+    if (said)
+        agree_after(context_, said, make);
+    else
+        make();
     CollectiveRun run(context_, here->meetings(*steps), {0, now_s() - begun});
     return here->perform(run, *steps, false);
 }
 
 Report BoundSweep::run_recorded(std::optional<std::int64_t> given, const CallTimes& before, std::int64_t first_step,
                                 std::span<const StepPoints> points) {
-    return as_fields_lie().run_here(given, before, first_step, points);
+    BoundSweep& here = as_fields_lie();
+    here.begin({first_step, points});
+    return here.run_here(given, before);
 }
 
-Report BoundSweep::run_here(std::optional<std::int64_t> given, const CallTimes& before, std::int64_t first_step,
-                            std::span<const StepPoints> points) {
-    first_step_ = first_step;
-    points_ = points;
+void BoundSweep::begin(const RunOfSteps& of) {
+    of_ = of;
     added_.clear();
+}
+
+Report BoundSweep::run_here(std::optional<std::int64_t> given, const CallTimes& before) {
     const Steps steps = steps_of(given);
     CollectiveRun run(context_, meetings(steps), before);
     Report result = report(perform(run, steps, context_.options().record));

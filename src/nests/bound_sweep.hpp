@@ -28,6 +28,13 @@ struct BoundRun : RunEnding {
     std::vector<Reduced> reduced = {};
 };
 
+/// Which time steps a run is of, and what happens after each of them.
+struct RunOfSteps {
+    std::int64_t first = 0;                  ///< what loop index 0 begins with
+    std::span<const StepPoints> points = {};
+    bool last_reduced = false;               ///< reductions are those of the last step, not of all
+};
+
 class BoundSweep {
 public:
     /// Whether arrays are used where they lie: fields, and memory that the plan can use as it is.
@@ -43,7 +50,11 @@ public:
     /// the kernel is given in this run. `steps`: of time, as many as StepBlocks::of allows; without, those of the
     /// problem. Collective; beyond the work and the moving of fields it costs two rounds of ceil(log2 ranks) messages.
     /// @throws as PreparedSweep::run and agree()
-    BoundRun run(const std::shared_ptr<const HashedStatus>& said, std::optional<std::int64_t> steps, const void* env);
+    BoundRun run(const std::shared_ptr<const HashedStatus>& said, std::optional<std::int64_t> steps, const void* env,
+                 const RunOfSteps& of = {});
+    /// Time steps whose reductions nobody looks at are computed by `kernel`, as Kernel::unreduced. Not while it runs;
+    /// local.
+    void leave_out_reductions(Kernel kernel) { kernel_.unreduced = std::make_shared<Kernel>(std::move(kernel)); }
     /// As PreparedSweep::run.
     Report run_recorded(std::optional<std::int64_t> steps, const CallTimes& before, std::int64_t first_step,
                         std::span<const StepPoints> points = {});
@@ -112,8 +123,8 @@ private:
     void turn_buffers(std::size_t a, std::int64_t steps, bool history_beside);
     void bind_tasks(std::int64_t steps);
     ExecuteOptions options();
-    Report run_here(std::optional<std::int64_t> steps, const CallTimes& before, std::int64_t first_step,
-                    std::span<const StepPoints> points);
+    void begin(const RunOfSteps& of);
+    Report run_here(std::optional<std::int64_t> steps, const CallTimes& before);
     BoundRun perform(CollectiveRun& run, const Steps& steps, bool record);
     void add_timeline(Report& report, const Notes& notes, const Rest* rest) const;
 
@@ -135,8 +146,7 @@ private:
     std::unique_ptr<NestTasks> tasks_;
     std::vector<TaskFunction> operations_;
     std::unique_ptr<BoundSweep> wider_;  // for the halos that its fields had last
-    std::int64_t first_step_ = 0;
-    std::span<const StepPoints> points_;
+    RunOfSteps of_;
     std::vector<Added> added_;  // after the last time steps, as many as there are time buffers
     // Of the run that is under way.
     std::vector<Binding> bindings_;

@@ -41,9 +41,7 @@ ChainedSweep::ChainedSweep(Context& context, std::vector<BoundSweep*> sweeps,
     }
     tags_ = context.transport().max_tag() / static_cast<int>(sweeps_.size());
     fusion_ = chain_fusion(parts());
-    const auto reduces = [](const Kernel& kernel) { return !kernel.reductions.empty(); };
-    if (in_steps_ || std::ranges::any_of(kernels_, reduces)) fusion_.repetitions = 1;  // the last one's are the results
-    one_.once = fused_chain(parts(), context.rank(), context.size(), tags_, fusion_, 1);
+    one_.once = made(1);
     for (std::size_t i = 0; i < sweeps_.size(); ++i) {
         const SweepProblem& p = sweeps_[i]->sweep_.problem_;
         for (const NestArray& a : p.arrays)
@@ -64,12 +62,19 @@ std::vector<ChainPart> ChainedSweep::parts() const {
     return all;
 }
 
+Schedule ChainedSweep::made(std::int64_t repetitions) const {
+    Schedule s = fused_chain(parts(), context_.rank(), context_.size(), tags_, fusion_, repetitions);
+    for (Work& work : s.works)  // repetitions that are no time steps begin at the same one
+        if (NestWork* const nest = work.nest(); nest && !in_steps_) nest->step = 0;
+    return s;
+}
+
 RunBlocks ChainedSweep::blocks(Block& block, std::int64_t repetitions, std::int64_t times) {
-    if (!block.once) block.once = fused_chain(parts(), context_.rank(), context_.size(), tags_, fusion_, repetitions);
+    if (!block.once) block.once = made(repetitions);
     if (!block.run_once) block.run_once.emplace(*block.once);
     RunBlocks blocks{&*block.run_once};
     blocks.whole = times;
-    blocks.steps = in_steps_;
+    blocks.steps = in_steps_ ? repetitions : 0;
     blocks.last_reduced = true;
     if (times == 1) return blocks;
     if (!block.run_repeated) block.run_repeated.emplace(block.repeated.emplace(repeatable(*block.once)));
@@ -86,7 +91,6 @@ ExecuteOptions ChainedSweep::options() const {
         options.poll_period_s = std::min(options.poll_period_s, of_sweep.poll_period_s);
     }
     options.crowded = options.crowded || static_cast<int>(one_.once->lanes.size()) > context_.threads();
-    options.time_of_repetition = in_steps_;
     return options;
 }
 
@@ -125,7 +129,8 @@ ChainedSweep::Repetitions ChainedSweep::blocks_for(std::int64_t times) {
 }
 
 BoundRun ChainedSweep::run(const std::shared_ptr<const HashedStatus>& said, std::int64_t times,
-                           std::span<const std::uintptr_t> env, std::int64_t first_step) {
+                           std::span<const std::uintptr_t> env, std::int64_t first_step,
+                           std::span<const std::vector<StepPoints>> points) {
     const double begun = now_s();
     Repetitions of;
     const auto make = [&] {
@@ -147,8 +152,11 @@ BoundRun ChainedSweep::run(const std::shared_ptr<const HashedStatus>& said, std:
     BoundRun ran;
     ran.points = points_ * times;
     ran.waves = waves_ * times;
-    if (whole.block) add(ran, whole, several_, {0, now_s() - begun}, first_step);
-    if (left.block && !ran.interrupted) add(ran, left, one_, {0, ran.call_s > 0 ? 0 : now_s() - begun}, first_step);
+    std::vector<StepVisitor> visitors = this->visitors(points);
+    if (whole.block) add(ran, whole, several_, {0, now_s() - begun}, {first_step, visitors});
+    first_step += whole.whole * whole.steps;
+    if (left.block && !ran.interrupted)
+        add(ran, left, one_, {0, ran.call_s > 0 ? 0 : now_s() - begun}, {first_step, visitors});
     return ran;
 }
 
@@ -174,10 +182,10 @@ BoundRun ChainedSweep::run_in_turn(std::int64_t times, const CallTimes& before, 
     for (std::int64_t k = 0; k < times; ++k)
         for (std::size_t i = 0; i < sweeps_.size(); ++i) {
             BoundSweep& sweep = *sweeps_[i];
-            sweep.first_step_ = in_steps_ ? first_step + k : 0;
+            sweep.begin({in_steps_ ? first_step + k : 0});
             sweep.kernel_.env = kernels_[i].env;
             sweep.run_once(run, steps[i], false, k > 0 ? &written_ : nullptr);
-            sweep.first_step_ = 0;
+            sweep.begin({});
             if (run.failed() && !failed) failed = i;
             std::vector<Reduced> more = run.take_reduced();
             if (k + 1 == times) std::ranges::move(more, std::back_inserter(reduced));
@@ -191,16 +199,31 @@ BoundRun ChainedSweep::run_in_turn(std::int64_t times, const CallTimes& before, 
     return ran;
 }
 
+// What lanes of this rank change and record after the nests of each time step.
+std::vector<StepVisitor> ChainedSweep::visitors(std::span<const std::vector<StepPoints>> points) {
+    std::vector<StepVisitor> all;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+        BoundSweep& sweep = *sweeps_.at(i);
+        sweep.begin({0, points[i]});
+        std::optional<StepVisitor> found = sweep.visitor();
+        all.push_back(found ? std::move(*found) : StepVisitor(only_nest(sweep.sweep_.schedule_)));
+        sweep.begin({});
+    }
+    return all;
+}
+
 // One more run of a block, after those that `all` is the sum of.
 void ChainedSweep::add(BoundRun& all, const RunBlocks& blocks, Block& block, const CallTimes& before,
-                       std::int64_t first_step) {
+                       const OfSteps& of) {
     CollectiveRun run(context_, blocks.meetings(), before);
     place_arrays(run);
     std::vector<Binding> bindings;
     while (bindings.size() < block.once->arrays.size())
         bindings.insert(bindings.end(), bindings_.begin(), bindings_.end());
     ExecuteOptions options = this->options();
-    options.first_time = first_step;
+    options.first_time = of.first;
+    options.time_of_repetition = blocks.steps;
+    options.visitors = of.visitors;
     run.execute(blocks, bindings, Programs{kernels_, operations_}, options);
     const RunEnding ending = run.end([&](const Failure& f) {
         const NestWork& nest = *block.once->works[f.work].nest();

@@ -26,11 +26,13 @@ public:
     /// rank's lanes meet between repetitions, but once in 256 of them.
     /// `env`: by sweep, what its kernel is given. What the ranks compare first is `said`; null: they have agreed after
     /// prepare(times). Reductions are those of the last repetition, sweep after sweep. Collective; beyond the work it
-    /// costs two rounds of ceil(log2 ranks) messages, one where the ranks have agreed. `first_step`: of time.
+    /// costs two rounds of ceil(log2 ranks) messages, one where the ranks have agreed. `first_step`: of time. `points`: by
+    /// sweep, what its lanes change and record after each time step, all of them by lanes; empty: nothing.
     /// @pre times >= 1; an env for each sweep (ConfigError)
     /// @throws as PreparedSweep::run and agree()
     BoundRun run(const std::shared_ptr<const HashedStatus>& said, std::int64_t times,
-                 std::span<const std::uintptr_t> env, std::int64_t first_step = 0);
+                 std::span<const std::uintptr_t> env, std::int64_t first_step = 0,
+                 std::span<const std::vector<StepPoints>> points = {});
 
     /// Repetitions but the last of a run compute a sweep by `kernel`, as Kernel::unreduced. Not while it runs; local.
     void leave_out_reductions(std::size_t sweep, Kernel kernel);
@@ -58,7 +60,13 @@ private:
     Repetitions blocks_for(std::int64_t times);
     RunBlocks blocks(Block& block, std::int64_t repetitions, std::int64_t times);
     BoundRun run_in_turn(std::int64_t times, const CallTimes& before, std::int64_t first_step);
-    void add(BoundRun& all, const RunBlocks& blocks, Block& block, const CallTimes& before, std::int64_t first_step);
+    Schedule made(std::int64_t repetitions) const;
+    std::vector<StepVisitor> visitors(std::span<const std::vector<StepPoints>> points);
+    struct OfSteps {
+        std::int64_t first;
+        std::span<const StepVisitor> visitors;
+    };
+    void add(BoundRun& all, const RunBlocks& blocks, Block& block, const CallTimes& before, const OfSteps& of);
 
     Context& context_;
     std::vector<BoundSweep*> sweeps_;

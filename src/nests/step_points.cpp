@@ -59,17 +59,17 @@ std::byte* BoundSweep::element(const StepPoints& points, std::int64_t k, std::in
 
 // Adds and records at the points after time step `step` of `steps`, each a block.
 void BoundSweep::visit_points(std::int64_t step, std::int64_t steps) {
-    for (const StepPoints& points : points_) {
+    for (const StepPoints& points : of_.points) {
         if (points.by_lanes) continue;
         std::vector<std::int64_t> changed;
         if (points.off_grid) {
-            points.off_grid->visit(first_step_ + step, part(points.array, steps - 1 - step), changed);
+            points.off_grid->visit(of_.first + step, part(points.array, steps - 1 - step), changed);
             added_.push_back({step, points.array, std::move(changed)});
             continue;
         }
         const NestArray& n = sweep_.problem_.arrays[points.array];
         const std::int64_t count = points.count(n.axes.n);
-        std::byte* value = points.values + (first_step_ + step) * count * points.value_bytes;
+        std::byte* value = points.values + (of_.first + step) * count * points.value_bytes;
         const LocalPart now = part(points.array, steps - 1 - step);
         for (std::int64_t k = 0; k < count; ++k, value += points.value_bytes) {
             const Index at = points.at(k, now.from.n);
@@ -123,7 +123,7 @@ std::optional<Index> BoundSweep::writer(int array, const Index& at) const {
 
 // What lanes of this rank change and record, if anything.
 std::optional<StepVisitor> BoundSweep::visitor() const {
-    if (std::ranges::none_of(points_, &StepPoints::by_lanes)) return {};
+    if (std::ranges::none_of(of_.points, &StepPoints::by_lanes)) return {};
     const SweepProblem& p = sweep_.problem_;
     const NestWork& work = only_nest(sweep_.schedule_);
     StepVisitor visitor(work);
@@ -132,7 +132,7 @@ std::optional<StepVisitor> BoundSweep::visitor() const {
     Box block = p.space;  // without what ranks compute redundantly
     const Index coords = blocks.coords(context_.rank());
     for (int d = 1; d < block.dims(); ++d) std::tie(block.lo[d], block.hi[d]) = p.block_range(blocks, d, coords[d]);
-    for (const StepPoints& points : points_) {
+    for (const StepPoints& points : of_.points) {
         if (!points.by_lanes) continue;
         const auto writes = [&](const Access& a) { return a.writes && a.array == points.array; };
         const int place = static_cast<int>(std::ranges::find_if(work.places, writes) - work.places.begin());
@@ -160,14 +160,14 @@ std::optional<StepVisitor> BoundSweep::visitor() const {
 
 // Elements that no point writes have the value of all time steps at the end.
 void BoundSweep::record_unwritten(std::int64_t steps) {
-    for (const StepPoints& points : points_) {
+    for (const StepPoints& points : of_.points) {
         const NestArray& n = sweep_.problem_.arrays[points.array];
         const std::int64_t count = points.count(n.axes.n);
         for (std::int64_t k = 0; points.by_lanes && !points.add && k < count; ++k) {
             if (writer(points.array, points.at(k, n.axes.n))) continue;
             const std::byte* const value = element(points, k, 0);
             for (std::int64_t step = 0; value && step < steps; ++step)
-                std::memcpy(points.values + ((first_step_ + step) * count + k) * n.item_bytes, value,
+                std::memcpy(points.values + ((of_.first + step) * count + k) * n.item_bytes, value,
                             static_cast<std::size_t>(n.item_bytes));
         }
     }

@@ -223,6 +223,7 @@ private:
         if (auto found = length(nest.period, entry + ".period", n)) return found;
         for (const std::int64_t p : nest.period)
             if (p < 0 || p > most_coordinate) return wrong(entry + ".period", "it has", p, 0, most_coordinate);
+        if (nest.step < 0 || nest.step > most_times) return wrong(entry + ".step", "it is", nest.step, 0, most_times);
         if (auto found = box(nest.own, entry + ".own", nest.own.dims() == 0 ? 0 : n)) return found;
         const WindowShape& w = nest.window;
         const bool none = w.along == -1 && w.across == -1,

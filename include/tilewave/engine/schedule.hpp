@@ -158,6 +158,10 @@ struct NestWork {
     /// The points that this rank computes for all ranks: others of its tiles are computed again, for itself alone, and
     /// not reduced. Empty, without dimensions: all are.
     Box own = {};
+    /// Where a schedule has several works of one nest, time step after time step: the number of this one, and whether
+    /// it is the last. Only of that one points are reduced.
+    std::int64_t step = 0;
+    bool last = true;
 
     /// The distance, in whole periods, of a tile from the points of `space` that it computes.
     Index period_shift(const Box& tile) const {

@@ -75,6 +75,8 @@ NEST = {
     "window": of_list([INT, INT, INT]),
     "period": _INDEX,
     "own": _BOX,
+    "step": LONG,
+    "last": flag,
 }
 ACCESS = {"array": INT, "offset": _INDEX, "writes": flag, "keeps": flag}
 REGION = {"array": INT, "box": _BOX}

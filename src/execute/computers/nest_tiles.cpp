@@ -198,38 +198,45 @@ void NestComputer::restart() {
 
 std::vector<Reduced> NestComputer::reduced() const {
     std::vector<Reduced> all;
-    for (const Nest& nest : nests_) std::ranges::move(nest.all(), std::back_inserter(all));
+    for (const Nest& nest : nests_)
+        if (!nest.work || nest.work->last) std::ranges::move(nest.all(), std::back_inserter(all));
     return all;
 }
 
 void NestComputer::compute(Run& run, int lane, const Tile& tile) {
     Nest& nest = nests_[tile.work];
-    const bool reduces = !nest.reduced.empty() && run.reduces(lane);
-    const Box& own = nest.work->own;
-    if (!reduces || own.dims() == 0 || own.contains(tile.box))
-        return static_cast<void>(compute_steps(run, lane, tile, nest, reduces));
-    // Points of other ranks, which reduce them, come last: none of the rank's own reads of them in the same time step.
+    const bool reduces = !nest.reduced.empty() && nest.work->last && run.reduces(lane);
+    if (!reduces) return static_cast<void>(compute_steps(run, lane, tile, nest, false));
+    // The points that are reduced: of late time steps, and the rank's own. None of the rank's own reads points of other
+    // ranks in the same time step, so these come last.
+    const std::int64_t first = run.first_time(lane) + nest.work->step;
+    Box counted = nest.work->own.dims() == 0 ? tile.box : intersect(tile.box, nest.work->own);
+    counted.lo[0] = std::min(std::max(run.reduced_time(), first + counted.lo[0]) - first, tile.box.hi[0]);
+    if (counted == tile.box) return static_cast<void>(compute_steps(run, lane, tile, nest, true));
     Tile part = tile;
-    part.box = intersect(tile.box, own);
-    if (!part.box.empty() && !compute_steps(run, lane, part, nest, true)) return;
-    for (const Box& others : subtract(tile.box, own)) {
-        part.box = others;
-        if (!compute_steps(run, lane, part, nest, false)) return;
-    }
+    const auto compute_part = [&](const Box& box, bool reduced) {
+        part.box = box;
+        return box.empty() || compute_steps(run, lane, part, nest, reduced);
+    };
+    Box early = tile.box, late = tile.box;
+    early.hi[0] = late.lo[0] = counted.lo[0];
+    if (!compute_part(early, false) || !compute_part(counted, true)) return;
+    for (const Box& others : subtract(late, counted))
+        if (!compute_part(others, false)) return;
 }
 
 bool NestComputer::compute_steps(Run& run, int lane, const Tile& tile, Nest& nest, bool reduces) {
     const Kernel& kernel = !reduces && nest.kernel->unreduced ? *nest.kernel->unreduced : *nest.kernel;
     if (!kernel.row) return true;  // it would only reduce
     if (nest.work->window.along >= 0) return compute_in_window(run, lane, tile, nest, kernel, reduces);
-    const StepVisitor* const visitor = run.visitor();
+    const StepVisitor* const visitor = run.visitor(nest.work->kernel);
     if (!visitor) return compute_rows(run, lane, tile, nest, kernel, reduces);
     Tile step = tile;  // the next time step of a tile reads what is changed, and may overwrite what is noted
     for (std::int64_t t = tile.box.lo[0]; t < tile.box.hi[0]; ++t) {
         step.box.lo[0] = t;
         step.box.hi[0] = t + 1;
         if (!compute_rows(run, lane, step, nest, kernel, reduces)) return false;
-        visitor->visit(step.box, run.first_time(lane), run.memory(lane));
+        visitor->visit(*nest.work, step.box, run.first_time(lane) + nest.work->step, run.memory(lane));
     }
     return true;
 }
@@ -315,7 +322,7 @@ bool NestComputer::compute_rows(Run& run, int l, const Tile& tile, Nest& nest, c
     // The loop index of point q of a row, time counted from the first block of steps.
     const auto loop_index = [&](const Index& row, std::int64_t q) {
         Index x = rows.index(row, q) - origin;
-        x[0] += run.first_time(l);
+        x[0] += run.first_time(l) + work.step;
         return x;
     };
     std::int64_t& left = run.points_to_poll(l);

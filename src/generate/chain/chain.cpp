@@ -164,7 +164,12 @@ Schedule chain(std::span<const ChainPart> parts, int rank, int ranks, std::int32
     const std::int64_t numbers = in_time.empty() ? 1 : lanes * ranks + 1;  // of a nest
     std::int32_t operations = 0;
     for (std::size_t i = 0; i < parts.size(); ++i) {
-        const Schedule part = nest_schedule(parts[i].problem, parts[i].plan, rank, ranks);
+        Schedule part = nest_schedule(parts[i].problem, parts[i].plan, rank, ranks);
+        for (Work& work : part.works)
+            if (NestWork* const nest = work.nest()) {
+                nest->step = static_cast<std::int64_t>(nests ? i / nests : 0);
+                nest->last = nests == 0 || i + nests >= parts.size();
+            }
         if (largest_tag(part) >= tags)
             throw ConfigError("chain: " +
                               in_sweep(i, concat("makes ", largest_tag(part),

@@ -7,6 +7,7 @@ import pytest
 from local_ranks import results_of
 
 import tilewave as tw
+from tilewave.nests.chain import in_blocks, several
 
 SHAPE, STEPS = (25, 22), 9
 
@@ -83,3 +84,84 @@ def test_the_checker_counts_each_point_once():
         low, high = nest.own
         nest.own = low, (high[0], high[1] + by, high[2])
         assert text in str(tw.check(schedule))
+
+
+@pytest.mark.parametrize("ranks,threads", [(1, 1), (1, 2), (2, 1), (3, 2)])
+@pytest.mark.parametrize("every", [3, 4])
+def test_until_looks_between_blocks(ranks, threads, every):
+    """Numbers are of the last of some time steps; sources and receivers go on, and so do blocks."""
+    steps, inside = 14, (9, 11)
+    wavelet = np.sin(np.arange(steps) / 3)[:, None]
+    u, rows, sums = start(), [], []
+    for t in range(steps):
+        d = 0.2 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:] - 4 * u[1:-1, 1:-1])
+        u[1:-1, 1:-1] += d
+        u[inside] += wavelet[t, 0]
+        rows.append(u[9, 12])
+        sums.append(math.fsum(d.ravel()))
+    looks = [sums[min(k, steps) - 1] for k in range(every, steps + every, every)]
+
+    def body(context):
+        plan = {"temporal_block": 2, "generator": "sweep", "threads": threads}
+        v = tw.field(SHAPE, "f8", init=start(), context=context)
+        more = {"inject": {"v": ([inside], wavelet)}, "record": {"v": [(9, 12)]}, "until": lambda values: False}
+        for _ in range(2):  # the second finds what the first has prepared
+            v[...] = start()
+            report = tw.run((wave,), v=v, w=0.2, steps=steps, every=every, reduce={"d": tw.sum("d")}, plan=plan, **more)
+        assert [each["d"] for each in report.history] == pytest.approx(looks, rel=1e-12)
+        assert report.repetitions == steps and report.points == steps * 23 * 20
+        assert report.by_nest[0].plan.temporal_block == 2 and not report.separate
+        np.testing.assert_allclose(report.recorded["v"][:, 0], rows, rtol=1e-13)
+        whole = v.gather()
+        if context.rank == 0:
+            np.testing.assert_allclose(whole, u, rtol=1e-13)
+
+    results_of(ranks, threads, body)
+
+
+@tw.nest
+def wave(v, t, i, j, *, w):
+    d = w * (v[t, i-1, j] + v[t, i+1, j] + v[t, i, j-1] + v[t, i, j+1] - 4 * v[t, i, j])
+    v[t+1, i, j] = v[t, i, j] + d
+
+
+@tw.nest
+def velocity(a, b, p, t, i, j, *, w):
+    a[t+1, i, j] = a[t, i, j] + w * (p[t, i+1, j] - p[t, i, j])
+    b[t+1, i, j] = b[t, i, j] + w * (p[t, i, j+1] - p[t, i, j])
+
+
+@tw.nest
+def pressure(a, b, p, t, i, j, *, w):
+    d = w * (a[t+1, i, j] - a[t+1, i-1, j] + b[t+1, i, j] - b[t+1, i, j-1])
+    p[t+1, i, j] = p[t, i, j] + d
+
+
+@pytest.mark.parametrize("ranks,threads", [(1, 1), (1, 2), (2, 1), (3, 2)])
+@pytest.mark.parametrize("fused", [False, True])
+def test_sources_inside_chains(ranks, threads, fused, monkeypatch):
+    """Time steps of several nests are one schedule with their sources, receivers and numbers."""
+    monkeypatch.setattr(several, "LEAST_MOVED_BYTES", 0)
+    steps, shape = 23, (600, 900) if fused else SHAPE
+    at, draw = [(9, 11), (20, 4)], np.random.default_rng(5)
+    wavelet, first = draw.random((steps, 2)), [draw.random(shape) for _ in range(3)]
+    ears = tw.OffGrid([(10.5, 10.25), (4.0, 7.75)])
+
+    def run(context):
+        arrays = {name: tw.field(shape, "f8", init=each, context=context) for name, each in zip("abp", first, strict=True)}
+        more = {"inject": {"p": (at, wavelet)}, "record": {"p": ears, "a": at}, "until": lambda values: False}
+        plan = {"threads": threads} | ({"grid": (1, ranks, 1)} if fused else {})
+        wanted = {"d": tw.norm("d"), "at": tw.argmax("d")}
+        report = tw.run((velocity, pressure), **arrays, w=0.3, steps=steps, every=5, reduce=wanted, plan=plan, **more)
+        assert not report.separate, report.separate
+        return [field.gather() for field in arrays.values()], report.history, report.recorded
+
+    found = results_of(ranks, threads, run)
+    monkeypatch.setattr(in_blocks, "may_be", lambda *_: False)  # between time steps
+    expected = results_of(ranks, threads, run)
+    for rank, ((_, history, recorded), (_, history_too, recorded_too)) in enumerate(zip(found, expected, strict=True)):
+        assert history == history_too and len(history) == 5, rank
+        for name in "pa":
+            np.testing.assert_array_equal(recorded[name], recorded_too[name], name)
+    for ours, theirs in zip(found[0][0], expected[0][0], strict=True):
+        np.testing.assert_array_equal(ours, theirs)

@@ -51,10 +51,6 @@ class Part:
         timeless = all(nest.time not in axes or name in in_time for name, axes in nest.axes.items())
         return timeless and not self.joined
 
-    def counts_time(self, nest):
-        """Whether they differ in time: the body computes with it, or the place of a value has it."""
-        return nest.time in nest.numbers or any(each.is_place for each in (self.reduce or {}).values())
-
     def simplest(self, off):
         """The choices of its plan. Where the points of a time step are independent, tiles need no order: other plans
         for a single step differ in nothing but short rows."""

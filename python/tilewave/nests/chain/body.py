@@ -41,12 +41,19 @@ def memory_in(ready, name):
 class OneSchedule:
     """The nests as one schedule: nothing is agreed on between them, and tiles begin when their inputs are there."""
 
-    quick, why = True, ""
+    quick, why, looks, plan_steps = True, "", (), 1
 
     def __init__(self, context, bounds, readies, memories, in_steps):
+        cores = self._hold(context, bounds, readies)
+        self.memories, self._in_steps, self.visits_points = memories, in_steps, in_steps
+        self.points = [ready.sweep.points for ready in readies]
+        self._core = _core.ChainedSweep(context._core, cores, memories, in_steps)
+
+    def _hold(self, context, bounds, readies):
+        """Hold nests that are ready; the core's."""
         self._context, self._name = context, ", ".join(bound.nest.name for bound in bounds)
-        self.plans, self.readies, self.memories = [ready.plan for ready in readies], readies, memories
-        self._reductions, self._points = [ready.reductions for ready in readies], [r.sweep.points for r in readies]
+        self.plans, self.readies = [ready.plan for ready in readies], readies
+        self._reductions = [ready.reductions for ready in readies]
         self.variants = [
             PreparedRun(bound, ready, None, f" (nest {k + 1} of the chain)")
             for k, (bound, ready) in enumerate(zip(bounds, readies, strict=True))
@@ -54,13 +61,12 @@ class OneSchedule:
         for k, variant in enumerate(self.variants):
             if variant.core is None:
                 raise ConfigError(f"an array of {_called(bounds, k)} is copied for each run")
-        cores, self._in_steps = [variant.core for variant in self.variants], in_steps
-        self._core = _core.ChainedSweep(context._core, cores, memories, in_steps)
         self._unseen_s, self._unreduced, self.recorded = 0.0, None, {}
         self._nests = list({id(bound.nest): bound.nest for bound in bounds}.values())
         #: Whether kernels have copies of tables, which may have changed since the run before.
         self.copies_tables = any(ready.kernel.copies_tables for ready in readies)
         self.take_current_values()
+        return [variant.core for variant in self.variants]
 
     @property
     def schedules(self):
@@ -106,19 +112,26 @@ class OneSchedule:
         for ready in rewritten:
             begin_updates(ready)
         first = first if self._in_steps else 0
-        ran = self._context._together(self._core.run, request.agreed, times, request.environments(), first)
+        points = self._points_of(request)
+        ran = self._context._together(self._core.run, request.agreed, times, request.environments(), first, points)
         self._context._finished(ran)
         for ready in rewritten:
             for step in ready.after:
                 step(dataclasses.replace(ready, first_step=first, steps=times) if self._in_steps else ready)
-        points = [times * each for each in self._points]
+        points = [times * each for each in self.points]
         return Ran(lambda: self._results(ran), points, ran.time_s, ran.moving_s, self._core.buffer_bytes)
+
+    def _points_of(self, request):
+        """Return what lanes change and record after each time step, by nest; empty: nothing."""
+        if not request.points or not request.in_blocks:
+            return []
+        return [request.points.written_by(ready.problem.nest) for ready in self.readies]
 
     def _leave_out_reductions(self, times):
         """Have so many repetitions computed without reductions, where they take long enough to compile kernels; local:
         the results are the same.
         """
-        self._unseen_s += times * sum(plan.predicted.time_s for plan in self.plans)
+        self._unseen_s += times * sum(plan.predicted.time_s for plan in self.plans) / self.plan_steps
         if self._unreduced is not None or self.schedules > 1:
             return
         if self._unseen_s < LEAST_UNSEEN_S or _core.without(self._context._off, PATH):
@@ -127,10 +140,14 @@ class OneSchedule:
         try:
             for k, ready in enumerate(self.readies):
                 if found := ready.core_unreduced():
-                    self._core.leave_out_reductions(k, found[0])
+                    self._compute_unseen_by(k, found[0])
                     self._unreduced.append(found[1])
         except Exception:  # for lack of memory or disk: other ranks wait already
             return
+
+    def _compute_unseen_by(self, number, kernel):
+        """Compute repetitions of a nest whose reductions nobody looks at by a kernel of the core; local."""
+        self._core.leave_out_reductions(number, kernel)
 
     def _results(self, ran):
         found = iter([(r.any, r.at, r.bytes) for r in ran.reduced])

@@ -100,12 +100,13 @@ class ChainReport:
         self.reached = request.until is not None and request.until.ended
         self.measured = ChainTimes(ran.time_s, ran.moving_s, call_s)
         self.points, self.buffer_bytes, self._ran, self._plans = sum(ran.points), ran.buffer_bytes, ran, body.plans
+        self._plan_steps = body.plan_steps
         self.recorded = body.recorded if request.points is None else {**body.recorded, **request.points.recorded}
 
     @property
     def by_nest(self) -> list[NestRun]:
         """What each nest did in all repetitions together."""
-        predicted = [self.repetitions * plan.predicted.time_s for plan in self._plans]
+        predicted = [self.repetitions * plan.predicted.time_s / self._plan_steps for plan in self._plans]
         share = self.measured.time_s / sum(predicted) if sum(predicted) > 0 else 0.0
         times = self._ran.nests_s or [share * time_s for time_s in predicted]
         return [*map(NestRun, self.nests, self._plans, predicted, times, self._ran.points)]

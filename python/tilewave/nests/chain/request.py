@@ -39,7 +39,11 @@ class Request:
         None: the ranks have agreed on it, and nothing more will be made for it.
     unit : str
         "time steps", or empty.
-    body : OneSchedule or Separate
+    looks : tuple of int
+        Of one nest: the time steps of a run between two looks of `until`, and of the last run if that has fewer.
+    in_blocks : bool
+        Whether nothing but `until` is to be done between time steps.
+    body : OneSchedule, InBlocks or Separate
     """
 
     names: tuple
@@ -51,6 +55,8 @@ class Request:
     text: str = ""
     agreed: Any = None
     unit: str = ""
+    looks: tuple = ()
+    in_blocks: bool = False
     body: Any = None
     _environments: list | None = None
 

@@ -13,6 +13,7 @@ from tilewave.field.field import Field
 from tilewave.nests.call import known_calls
 from tilewave.nests.call.run_call import RunCall
 from tilewave.nests.call.step_members import histories_of, parts_of, reductions_of
+from tilewave.nests.chain import in_blocks
 from tilewave.nests.chain.body import ChainMaker, check_shared, why_no_schedule
 from tilewave.nests.chain.request import Request, Until, count_of
 from tilewave.nests.chain.time_step import TimeStep, key_of
@@ -65,7 +66,8 @@ def time_step_of(call, together=False):
     description, context = "", call.context
     try:
         request, given = _checked(call)
-        known = None if together else known_calls.find(context, key_of(*given))
+        known = None if together else known_calls.find(context, key_of(*given, request.looks))
+        known = None if known and known.body.looks and not request.in_blocks else known
         ready = known.with_arguments(call.arguments, request.times) if known and known.serves(request.times) else None
         if ready and ready.body.quick and request.agreed is None:
             ready.body.prepare(request.times)
@@ -76,7 +78,7 @@ def time_step_of(call, together=False):
         ready = yield from _prepared(*given, request, together)
         # Fields may keep a longer history by now.
         known = not together and not windows_of(call.arguments) and ready.may_be_known()
-        if known and (key := key_of(*given)):
+        if known and (key := key_of(*given, request.looks)):
             known_calls.keep(context, key, ready.without_arrays(), known_calls.arrays_of(given[0], call.arguments))
     request.body = ready.body
     return request, ready
@@ -102,6 +104,8 @@ def _checked(call):
     request = Request(names, int(steps), every, until, points, none, text, unit="time steps")
     if points or until:
         request.agreed = _core.BoundCall("tw.run", text)
+    request.looks = in_blocks.looks_of(nests, request, call.context._off)
+    request.in_blocks = in_blocks.may_be(nests, call, points)
     return request, (nests, call.context, call.loops, choices, call.fastmath, arguments, reduce)
 
 
@@ -120,6 +124,10 @@ def _prepared(nests, context, loops, choices, fastmath, arguments, reduce, reque
     for name, count in sorted(histories.items()):
         context._moves({**arguments, **whole}[name]._storage.keep_history, count)
     number, bounds = context._core.started, []
+    if request.looks and request.in_blocks and not windows and not together:
+        call = RunCall(None, context, None, None, choices, choices.get("planning", USUAL), fastmath)
+        if body := (yield from in_blocks.prepared(call, parts[0], request)):
+            return TimeStep(number, request.times, body.readies, body)
     for part in parts:
         fixed = {name: value for name, value in choices.items() if name != "planning"}
         planning, fixed = choices.get("planning", USUAL), fixed or part.simplest(context._off)
@@ -154,7 +162,6 @@ def _in_one_layout(context, parts, bounds, steps, together):
     maker = _StepsMaker(context, bounds, [{} for _ in bounds], readies)
     each = [(part, ready.problem.nest) for part, ready in zip(parts, readies, strict=True)]
     joins = all(part.same_steps(nest) for part, nest in each) and not _share_memory(bounds)
-    maker.in_steps = any(part.counts_time(nest) for part, nest in each)
     (maker.joins,) = context._core.allreduce_min([int(joins)])
     why = _core.choose_chain_layout(maker.members(), context.size, context._off, maker)
     return maker.readies or readies, maker.made, why or "its time steps are not all the same"
@@ -177,7 +184,7 @@ def _share_memory(bounds):
 class _StepsMaker(ChainMaker):
     """Gives nests one layout, and where all time steps are the same one schedule."""
 
-    readies, joins = None, False
+    readies, joins, in_steps = None, False, True
 
     def join(self, readies):
         self.readies, self.made = readies, None

@@ -146,7 +146,7 @@ def run(
     until : dict or function, optional
         With `steps`, when to end before: ``{"residual": 1e-8}``: when that reduction of a time step is at most 1e-8; of
         several, all. A function is given a dict of all reductions' values, on every rank, and ends the run when it
-        returns true. The time steps run one by one, as those of several nests.
+        returns true. The time steps between two looks run in blocks.
     every : int
         `until` is looked at after every so many time steps.
     **arguments

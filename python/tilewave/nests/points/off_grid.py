@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ from tilewave import _core
 from tilewave.errors import ConfigError, shown
 from tilewave.field.field import Field
 from tilewave.field.values import digest, require_no_mask
+from tilewave.patterns.allreduces import allreduce
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -22,6 +24,8 @@ KAISER = {2: 2.94, 3: 4.53, 4: 4.14, 5: 5.26, 6: 6.40, 7: 7.51, 8: 8.56, 9: 9.56
 PRODUCT = np.dtype([("sum", "i8"), ("neighbour", "i8"), ("product", "c16")])
 #: Products of a rank that are exchanged at once, 4 MB.
 EXCHANGED = 1 << 17
+#: Bytes of values of neighbours, of all time steps, that lanes note at most.
+MOST_NOTED_BYTES = 1 << 26
 
 
 class OffGrid:
@@ -146,6 +150,7 @@ class OffGridRun:
             )
         self.name, self._array, self.adds = name, array, what == "inject"
         self._first, self._weights = given._neighbours(array.shape, steps)
+        self._noted = None
         self.shape = steps, self._first.shape[-2]
 
     def __str__(self):
@@ -157,7 +162,7 @@ class OffGridRun:
         dims, width = self._weights.shape[-2:]
         if self.adds:
             rows = rows.astype("c16" if self._array.dtype.kind == "c" else "f8", copy=False)
-        self.rows, moves = rows, self._first.ndim == 3
+        self.rows, self._noted, moves = rows, None, self._first.ndim == 3
         pointers = self._first.ctypes.data, self._weights.ctypes.data, moves, rows.ctypes.data
         self._core = _core.OffGrid(self._array.dtype.name, dims, width, self.shape[1], *pointers, self.adds)
 
@@ -169,8 +174,29 @@ class OffGridRun:
         low, high = (np.array(ends, np.int64)[:, None] for ends in zip(*box, strict=True))
         return bool(((here >= low) & (here < high) | (self._weights == 0)).all())
 
+    def may_be_noted(self):
+        """Whether lanes may note the neighbours of receivers: these do not move, and there is room."""
+        neighbours = self._weights.shape[-1] ** self._weights.shape[-2] * self.shape[1]
+        return self._first.ndim == 2 and neighbours * self.shape[0] * self._array.dtype.itemsize <= MOST_NOTED_BYTES
+
+    @functools.cached_property
+    def _neighbours(self):
+        """Of points that do not move, point after point, in row-major order: (points, subscripts, weights)."""
+        weights, dims = self._weights[:, 0], self._weights.shape[-2]
+        for d in range(1, dims):
+            weights = weights[..., None] * self._weights[:, d].reshape(-1, *[1] * d, self._weights.shape[-1])
+        point, *offsets = np.nonzero(weights)
+        at = self._first[point] + np.stack(offsets, axis=-1)
+        return point, np.require(at, np.int64, ["C", "A"]), weights[(point, *offsets)]
+
     def of(self, array, by_lanes):
         """The core's points of a nest's array."""
+        if by_lanes and not self.adds:
+            _, at, _ = self._neighbours
+            if self._noted is None:
+                self._noted = np.zeros((self.shape[0], len(at)), self._array.dtype)
+            noted = self._noted
+            return _core.StepPoints(array, at.ctypes.data, at.size, noted.ctypes.data, noted.itemsize, None, True)
         return _core.StepPoints(array, 0, 0, 0, 0, None, by_lanes, self._core)
 
     def visit(self, step, rank):
@@ -180,7 +206,13 @@ class OffGridRun:
         self._core.visit(step, local.ctypes.data, local.strides, (low, high))
 
     def finish(self, context):
-        """Add up sums that have products of several ranks, in the order of neighbours; collective."""
+        """Add up sums of noted neighbours, or that have products of several ranks, in their order; collective."""
+        if self._noted is not None:
+            self._add_up(context)
+        elif context.size > 1 and self.rows.size:
+            self._join_products(context)
+
+    def _join_products(self, context):
         products = np.frombuffer(self._core.products(), PRODUCT)
         (most,) = context._core.allreduce_min([-products.size])
         parts = -(most // EXCHANGED)
@@ -194,3 +226,18 @@ class OffGridRun:
             totals = np.zeros(len(sums), "c16")
             np.add.at(totals, place, found["product"])
             self.rows.reshape(-1)[sums] = totals if self.rows.dtype.kind == "c" else totals.real
+
+    def _add_up(self, context):
+        """Add up the sums of the neighbours that lanes have noted, in their order; collective."""
+        noted, (point, _, weights) = self._noted, self._neighbours
+        if context.size > 1 and noted.size:  # of one rank, 0 elsewhere: sums are exact
+            bits = noted.view(f"i{min(noted.itemsize, 8)}")
+            allreduce(bits, out=bits, context=context)
+        kind = "c16" if noted.dtype.kind == "c" else "f8"
+        values = noted.astype(kind).view("f8").reshape(*noted.shape, -1)
+        totals = np.zeros((*self.shape, values.shape[-1]))
+        place = np.arange(len(point)) - np.searchsorted(point, point)  # of a neighbour among those of its point
+        for k in range(place.max(initial=-1) + 1):
+            (here,) = np.nonzero(place == k)
+            totals[:, point[here]] += weights[here, None] * values[:, here]
+        self.rows[...] = totals.view(kind).reshape(self.shape)

@@ -79,25 +79,55 @@ class Points:
         """Whether anything is to be done between time steps."""
         return bool(self._visited)
 
+    def may_be_noted(self):
+        """Whether lanes may note what is recorded."""
+        return all(places.adds or places.may_be_noted() for places in self._visited)
+
+    def names(self):
+        """Return the arrays that have points."""
+        return {places.name for places in self._visited + self._constant}
+
     def of(self, nest, by_lanes):
         """The core's points, which a run of the nest in single time steps visits after each, or its lanes record."""
         views = [view.array for view in nest.views]
         return [places.of(views.index(places.name), by_lanes) for places in self._visited]
 
+    def written_by(self, nest):
+        """Return the core's points of arrays that the nest writes, which its lanes visit."""
+        views = [view.array for view in nest.views]
+        return [places.of(views.index(places.name), True) for places in self._visited if places.name in nest.written]
+
+    def is_last_of_one(self, each, arguments):
+        """Whether each element is written by one of the nests in `each`, (nest, loops), and added to behind the last
+        that reads its array."""
+        for places in self._visited:
+            writers = [k for k, (nest, _) in enumerate(each) if places.name in nest.written]
+            later = [nest for nest, _ in each[writers[0] + 1 :]]
+            if len(writers) > 1 or (places.adds and any(places.name in nest.arrays for nest in later)):
+                return False
+            nest, loops = each[writers[0]]
+            if not places.is_inside(self._box(nest, loops, arguments, places.name)):
+                return False
+        return all(self.is_added_behind(nest, loops, arguments) for nest, loops in each)
+
+    def _box(self, nest, loops, arguments, name):
+        """The range of each subscript but time of the elements of an array that a nest writes."""
+        numbers = as_numbers(nest, arguments)
+        arrays = {array: numbers[array] for array in nest.arrays}
+        ranges = box_of_loops(nest, arrays, int(self._steps), loops.periodic)
+        box = dict(zip(nest.indices, loop_bounds(nest.indices, ranges, loops.over).box, strict=True))
+        return [box[index] for index in nest.axes[name][1:]]
+
     def is_added_behind(self, nest, loops, arguments):
         """Whether each element that is added to may be changed as soon as its point is computed."""
-        adding = [places for places in self._visited if places.adds]
+        adding = [places for places in self._visited if places.adds and places.name in nest.written]
         names = {places.name for places in adding}
         read = [p for p in nest.places if p.array in names and not p.written and p.offsets[0] == 1]
         if any(p.whole or any(p.offsets[1:]) or p.axes != nest.axes[p.array] for p in read):
             return False
         if not adding or self._steps < 1:
             return not adding
-        numbers = as_numbers(nest, arguments)
-        arrays = {name: numbers[name] for name in nest.arrays}
-        ranges = box_of_loops(nest, arrays, int(self._steps), loops.periodic)
-        box = dict(zip(nest.indices, loop_bounds(nest.indices, ranges, loops.over).box, strict=True))
-        return all(places.is_inside([box[index] for index in nest.axes[places.name][1:]]) for places in adding)
+        return all(places.is_inside(self._box(nest, loops, arguments, places.name)) for places in adding)
 
     def visit(self, step, rank):
         """Add and record after a time step, while nothing runs; local."""
@@ -122,15 +152,15 @@ class Points:
             if context.size > 1 and places.rows.size:
                 bits = places.rows.view(f"i{min(places.rows.itemsize, 8)}")  # of one rank, 0 elsewhere: sums are exact
                 allreduce(bits, out=bits, context=context)
-                places.finish(context)
+            places.finish(context)
 
 
-def visited_by_lanes(nest, loops, points, record, arguments):
-    """Whether lanes can add and record values while they compute, in blocks of time steps: what is recorded is of the
-    grid, no bound may depend on time, each point writes one element of a whole array without time, and what is added
-    is for elements that points write, and that no other point reads in the same time step.
+def visited_by_lanes(nest, loops, points, arguments):
+    """Whether lanes can add and record values while they compute, in blocks of time steps: receivers do not move, no
+    bound depends on time, each point writes one element of a whole array without time, and what is added is for
+    elements that points write, and that no other point reads in the same time step.
     """
-    if isinstance(record, dict) and any(isinstance(points, OffGrid) for points in record.values()):
+    if not points.may_be_noted():
         return False
     if nest.time is None or any(p.phases for p in nest.places):
         return False
@@ -149,6 +179,16 @@ def visited_by_lanes(nest, loops, points, record, arguments):
     )
 
 
+def visited_by_lanes_of(each, points, arguments):
+    """Whether lanes can add and record values while they compute time steps of several nests, (nest, loops)."""
+    if any(nest.time in loops.reverse for nest, loops in each):
+        return False
+    if not all(visited_by_lanes(nest, loops, points, arguments) for nest, loops in each):
+        return False
+    strides = any(len(pair) > 2 for _, loops in each for pair in (loops.over or {}).values())
+    return len(each) == 1 or (not strides and points.is_last_of_one(each, arguments))
+
+
 def visited_points(call, arguments):
     """The loops of a call of one nest, and its `Points` with whether lanes record them, if any; part of the call."""
     nest, inject, record, loops = call.nests, call.inject, call.record, call.loops
@@ -157,7 +197,7 @@ def visited_points(call, arguments):
     error = points = by_lanes = None
     try:
         points = Points(inject, record, (nest,), arguments, loops.steps)
-        by_lanes = visited_by_lanes(nest, loops, points, record, arguments)
+        by_lanes = visited_by_lanes(nest, loops, points, arguments)
         visited = frozenset({**(inject or {}), **(record or {})})
         loops = dataclasses.replace(loops, stepwise=not by_lanes, visited=visited)
         rows = with_rows_of_steps(nest, loops, arguments).rows
@@ -213,6 +253,10 @@ class _Places:
     def begin(self, rows):
         """Rows of the dtype that is recorded, or of the sums with what is added."""
         self.rows = rows
+
+    def may_be_noted(self):
+        """Return True: lanes note what they compute."""
+        return True
 
     def is_inside(self, box):
         """Whether all elements are in a box, a list of half-open ranges."""

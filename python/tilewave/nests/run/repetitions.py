@@ -46,7 +46,7 @@ class Separate:
         step of its number.
     """
 
-    quick, schedules = False, 0
+    quick, schedules, looks, plan_steps = False, 0, (), 1
 
     def __init__(self, readies, steps, why, bounds=None, joined=None):
         self.readies, self._steps, self.why, self._bounds, self.joined = readies, steps, why, bounds, joined
@@ -59,6 +59,11 @@ class Separate:
     def plans(self):
         """The plan of each nest."""
         return [ready.plan for ready in self.readies]
+
+    @property
+    def points(self):
+        """The points of a repetition of each nest."""
+        return [ready.sweep.points for ready in self.readies]
 
     def take(self, readies):
         """Run these, which are the same with arrays."""
@@ -131,14 +136,15 @@ def planned(request, calls):
     yield from ()
     body, until, all_s = request.body, request.until, 0.0
     times = until.planned(calls.decisions, request.times) if until else request.times
-    for ready in body.readies:
-        all_s += (time_s := times * ready.plan.predicted.time_s)
+    readies = body.readies[: len(body.plans)]
+    for ready in readies:
+        all_s += (time_s := times * ready.plan.predicted.time_s / body.plan_steps)
         name = f"nest {ready.problem.nest.name}"
-        calls.add(name, time_s, ready.plan, [array for each in body.readies for array in each.arrays.values()])
-    found = [unknown_results(ready, calls) for ready in body.readies]
+        calls.add(name, time_s, ready.plan, [array for each in readies for array in each.arrays.values()])
+    found = [unknown_results(ready, calls) for ready in readies]
     if request.points:
-        request.points.finish(body.readies[0].context, times)
-    ran = Ran(lambda: found, tuple(times * ready.sweep.points for ready in body.readies), all_s)
+        request.points.finish(readies[0].context, times)
+    ran = Ran(lambda: found, tuple(times * each for each in body.points), all_s)
     return ChainReport(request, body, ran, times, [joined(found)] if until else [], all_s)
 
 
@@ -164,14 +170,15 @@ def repeated_here(context, request, begun):
     """As `repeated`, on ranks that are here."""
     body, times, points, until = request.body, request.times, request.points, request.until
     ran, done, history, ended = None, 0, [], False
+    between = points and not (body.visits_points and request.in_blocks)
     if until:
         until.ended = False
     while done < times and not ended:
         left = times - done
-        count = 1 if points else min(request.every - done % request.every, left) if until else left
+        count = 1 if between else min(request.every - done % request.every, left) if until else left
         more = body.repeat(count, request, done)
         more = more if body.quick else (yield from more)
-        if points:
+        if between:
             points.visit(done, context.rank)
         ran, done = more.after(ran) if ran else more, done + count
         if until and (done % request.every == 0 or done == times):

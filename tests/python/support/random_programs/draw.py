@@ -17,7 +17,7 @@ def program(choices):
     plain = [name for name in written if world.arrays[name].times in ("", "steps")]  # others need one of these
     door = choices.often(one=8, several=3 * world.timed, chain=2)
     nests, begun = [], set()
-    for number in range(1 if door == "one" else choices.between(2, 3)):
+    for number in range(1 if door == "one" else choices.between(1 if door == "several" else 2, 3)):
         own = written if door == "one" else choices.some(written)
         own = own if set(own) & set(plain) else [choices.pick(*plain), *own]
         nests.append(_Body(choices, world, own, begun if door == "several" else ()).nest(f"body{number}"))

@@ -193,7 +193,7 @@ class _Drawn:
         empty = any(low >= high for nest in program.nests for low, high in box_of(nest, program, s).values())
         ends = s.door in ("chain", "several") and numbers and not empty
         if ends and not any(each.over for each in s.loops.values()):
-            s.times, s.every = c.between(1, 5) if s.door == "chain" else s.times, c.pick(1, 2)
+            s.times, s.every = c.between(1, 5) if s.door == "chain" else s.times, c.pick(1, 2, 3)
             s.until = (c.pick(*numbers), c.pick(0.5, 3.0, 20.0)) if c.chance(0.7) else None
             s.kinds |= {"until"} if s.until else set()
         weights = sorted({"c"} & {name for nest in program.nests for name in nest.used_scalars()})
