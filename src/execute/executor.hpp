@@ -44,7 +44,7 @@ struct ExecuteOptions {
     std::int64_t first_time = 0;          ///< added to loop index 0 for the kernel and in errors: first step of a block
     std::int64_t time_of_repetition = 0;  ///< what each repetition adds to it, of a schedule that says nothing of time
     std::span<const StepVisitor> visitors = {};  ///< by kernel, after each time step (src/execute/step_visitor.hpp)
-    std::int64_t reduced_from = 0;         ///< reductions are those of the block's repetitions from this one on
+    std::int64_t reduced_from = 0;               ///< reductions are those of the block's repetitions from this one on
     /// And of time steps from this one on.
     std::int64_t reduced_time = std::numeric_limits<std::int64_t>::min();
     bool stopped = false;  ///< computes nothing from the start on, as after a failure in an earlier block

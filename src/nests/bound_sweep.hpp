@@ -30,9 +30,9 @@ struct BoundRun : RunEnding {
 
 /// Which time steps a run is of, and what happens after each of them.
 struct RunOfSteps {
-    std::int64_t first = 0;                  ///< what loop index 0 begins with
+    std::int64_t first = 0;  ///< what loop index 0 begins with
     std::span<const StepPoints> points = {};
-    bool last_reduced = false;               ///< reductions are those of the last step, not of all
+    bool last_reduced = false;  ///< reductions are those of the last step, not of all
 };
 
 class BoundSweep {

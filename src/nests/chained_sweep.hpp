@@ -26,8 +26,8 @@ public:
     /// rank's lanes meet between repetitions, but once in 256 of them.
     /// `env`: by sweep, what its kernel is given. What the ranks compare first is `said`; null: they have agreed after
     /// prepare(times). Reductions are those of the last repetition, sweep after sweep. Collective; beyond the work it
-    /// costs two rounds of ceil(log2 ranks) messages, one where the ranks have agreed. `first_step`: of time. `points`: by
-    /// sweep, what its lanes change and record after each time step, all of them by lanes; empty: nothing.
+    /// costs two rounds of ceil(log2 ranks) messages, one where the ranks have agreed. `first_step`: of time. `points`:
+    /// by sweep, what its lanes change and record after each time step, all of them by lanes; empty: nothing.
     /// @pre times >= 1; an env for each sweep (ConfigError)
     /// @throws as PreparedSweep::run and agree()
     BoundRun run(const std::shared_ptr<const HashedStatus>& said, std::int64_t times,

@@ -148,7 +148,8 @@ def test_sources_inside_chains(ranks, threads, fused, monkeypatch):
     ears = tw.OffGrid([(10.5, 10.25), (4.0, 7.75)])
 
     def run(context):
-        arrays = {name: tw.field(shape, "f8", init=each, context=context) for name, each in zip("abp", first, strict=True)}
+        given = zip("abp", first, strict=True)
+        arrays = {name: tw.field(shape, "f8", init=each, context=context) for name, each in given}
         more = {"inject": {"p": (at, wavelet)}, "record": {"p": ears, "a": at}, "until": lambda values: False}
         plan = {"threads": threads} | ({"grid": (1, ranks, 1)} if fused else {})
         wanted = {"d": tw.norm("d"), "at": tw.argmax("d")}
@@ -157,7 +158,7 @@ def test_sources_inside_chains(ranks, threads, fused, monkeypatch):
         return [field.gather() for field in arrays.values()], report.history, report.recorded
 
     found = results_of(ranks, threads, run)
-    monkeypatch.setattr(in_blocks, "may_be", lambda *_: False)  # between time steps
+    monkeypatch.setattr(in_blocks, "may_be", lambda *_: (False, False))  # between time steps
     expected = results_of(ranks, threads, run)
     for rank, ((_, history, recorded), (_, history_too, recorded_too)) in enumerate(zip(found, expected, strict=True)):
         assert history == history_too and len(history) == 5, rank

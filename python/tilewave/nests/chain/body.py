@@ -45,7 +45,7 @@ class OneSchedule:
 
     def __init__(self, context, bounds, readies, memories, in_steps):
         cores = self._hold(context, bounds, readies)
-        self.memories, self._in_steps, self.visits_points = memories, in_steps, in_steps
+        self.memories, self._in_steps = memories, in_steps
         self.points = [ready.sweep.points for ready in readies]
         self._core = _core.ChainedSweep(context._core, cores, memories, in_steps)
 
@@ -121,9 +121,13 @@ class OneSchedule:
         points = [times * each for each in self.points]
         return Ran(lambda: self._results(ran), points, ran.time_s, ran.moving_s, self._core.buffer_bytes)
 
+    def visits(self, request):
+        """Return whether lanes change and record the points of a request."""
+        return self._in_steps and request.in_schedule
+
     def _points_of(self, request):
         """Return what lanes change and record after each time step, by nest; empty: nothing."""
-        if not request.points or not request.in_blocks:
+        if not request.points or not self.visits(request):
             return []
         return [request.points.written_by(ready.problem.nest) for ready in self.readies]
 

@@ -8,7 +8,7 @@ from tilewave.errors import ConfigError
 from tilewave.nests.call.problem import lacking_time
 from tilewave.nests.call.step_members import loops_of
 from tilewave.nests.chain.body import OneSchedule
-from tilewave.nests.points.points import visited_by_lanes_of
+from tilewave.nests.points.points import visited_by_lanes, visited_in_schedule
 from tilewave.nests.run.bound import Bound
 from tilewave.nests.run.repetitions import Ran
 
@@ -22,13 +22,15 @@ class InBlocks(OneSchedule):
     `looks` has the numbers of time steps of its runs; `readies` are prepared for these.
     """
 
-    visits_points = True
-
     def __init__(self, context, bound, readies, looks):
         self._cores, self.looks = self._hold(context, [bound] * len(readies), readies), looks
         del self.plans[1:]
         self.plan_steps, (first, end) = looks[0], (corner[0] for corner in readies[0].sweep.problem.space)
         self.points = [readies[0].sweep.points // max(end - first, 1)]
+
+    def visits(self, request):
+        """Return True: a request with other points does not take it."""
+        return True
 
     def prepare(self, times):
         """Do nothing: what its runs need was made when they were prepared."""
@@ -67,10 +69,15 @@ def looks_of(nests, request, off):
 
 
 def may_be(nests, call, points):
-    """Return whether nothing has to be done between time steps of nests; local."""
+    """Whether lanes do all that a time step has beside its nests: of one in blocks, of nests in one schedule; local."""
     if any(name not in call.arguments for nest in nests for name in nest.arrays):
-        return False
-    return not points or visited_by_lanes_of(loops_of(nests, call.loops), points, call.arguments)
+        return False, False
+    if not points:
+        return True, True
+    each = loops_of(nests, call.loops)
+    one = len(each) == 1 and each[0][0].time not in each[0][1].reverse
+    blocks = one and visited_by_lanes(*each[0], points, call.arguments)
+    return blocks, visited_in_schedule(each, points, call.arguments)
 
 
 def prepared(call, part, request):

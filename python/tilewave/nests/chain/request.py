@@ -41,8 +41,8 @@ class Request:
         "time steps", or empty.
     looks : tuple of int
         Of one nest: the time steps of a run between two looks of `until`, and of the last run if that has fewer.
-    in_blocks : bool
-        Whether nothing but `until` is to be done between time steps.
+    in_blocks, in_schedule : bool
+        Whether nothing but `until` is to be done between time steps of one nest in blocks, of nests in one schedule.
     body : OneSchedule, InBlocks or Separate
     """
 
@@ -57,6 +57,7 @@ class Request:
     unit: str = ""
     looks: tuple = ()
     in_blocks: bool = False
+    in_schedule: bool = False
     body: Any = None
     _environments: list | None = None
 

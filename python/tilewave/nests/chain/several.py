@@ -105,7 +105,7 @@ def _checked(call):
     if points or until:
         request.agreed = _core.BoundCall("tw.run", text)
     request.looks = in_blocks.looks_of(nests, request, call.context._off)
-    request.in_blocks = in_blocks.may_be(nests, call, points)
+    request.in_blocks, request.in_schedule = in_blocks.may_be(nests, call, points)
     return request, (nests, call.context, call.loops, choices, call.fastmath, arguments, reduce)
 
 

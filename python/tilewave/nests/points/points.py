@@ -179,14 +179,14 @@ def visited_by_lanes(nest, loops, points, arguments):
     )
 
 
-def visited_by_lanes_of(each, points, arguments):
-    """Whether lanes can add and record values while they compute time steps of several nests, (nest, loops)."""
+def visited_in_schedule(each, points, arguments):
+    """Whether lanes can add and record values in the one schedule of the nests of a time step, (nest, loops)."""
     if any(nest.time in loops.reverse for nest, loops in each):
         return False
     if not all(visited_by_lanes(nest, loops, points, arguments) for nest, loops in each):
         return False
     strides = any(len(pair) > 2 for _, loops in each for pair in (loops.over or {}).values())
-    return len(each) == 1 or (not strides and points.is_last_of_one(each, arguments))
+    return not strides and points.is_last_of_one(each, arguments)
 
 
 def visited_points(call, arguments):

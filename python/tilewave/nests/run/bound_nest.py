@@ -94,6 +94,10 @@ class BoundNest:
 
     def without_arrays(self):
         """The same, of which nothing keeps the arrays of the call alive."""
+        make = None
+        if self.make_unreduced and not self.tables:  # whose shapes the kernel has
+            given, found = self.make_unreduced.args
+            make = functools.partial(unreduced_kernel, given.without_arrays(), found)
         return dataclasses.replace(
             self,
             called=None,
@@ -103,7 +107,7 @@ class BoundNest:
             tables=None,
             stand_ins={},
             environment=None,
-            make_unreduced=None,
+            make_unreduced=make,
             known=None,
         )
 

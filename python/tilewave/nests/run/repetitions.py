@@ -60,6 +60,10 @@ class Separate:
         """The plan of each nest."""
         return [ready.plan for ready in self.readies]
 
+    def visits(self, request):
+        """Return False: points are changed and recorded between repetitions."""
+        return False
+
     @property
     def points(self):
         """The points of a repetition of each nest."""
@@ -170,7 +174,7 @@ def repeated_here(context, request, begun):
     """As `repeated`, on ranks that are here."""
     body, times, points, until = request.body, request.times, request.points, request.until
     ran, done, history, ended = None, 0, [], False
-    between = points and not (body.visits_points and request.in_blocks)
+    between = points and not body.visits(request)
     if until:
         until.ended = False
     while done < times and not ended:

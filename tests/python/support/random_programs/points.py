@@ -103,25 +103,28 @@ def times(weight, number):
 
 def draw_points(c, program, setting):
     """Draw sources and receivers of some arrays into a setting."""
-    for name in program.nests[0].written():
+    writers = {name: nest for nest in reversed(program.nests) for name in nest.written()}
+    for name, nest in sorted(writers.items()):
         array = program.arrays[name]
         if array.times != "steps" or 0 in setting.shapes[name] or array.dtype.kind == "b":
             continue
         off = array.dtype.kind in "fc"
         if c.chance(0.6):
-            setting.inject[name] = _drawn(c, program, setting, array, off and c.chance(0.6), True)
+            setting.inject[name] = _drawn(c, (program, nest, setting), array, off and c.chance(0.6), True)
         if c.chance(0.6):
-            setting.record[name] = _drawn(c, program, setting, array, off and c.chance(0.5), False)
+            setting.record[name] = _drawn(c, (program, nest, setting), array, off and c.chance(0.5), False)
     setting.kinds |= {f"{what} points" for what in ("inject", "record") if getattr(setting, what)}
 
 
-def _drawn(c, program, setting, array, off, adds):
+def _drawn(c, place, array, off, adds):
+    program, nest, setting = place
     shape, count, steps = setting.shapes[array.name], c.between(1, 3), setting.steps
     numbers = np.random.default_rng(c.below(1000))
     moving = (steps,) if off and c.chance(0.5) else ()
     low, high = np.zeros(len(shape), int), np.array(shape)
-    if adds and any("history" in each for each in program.kinds):  # older values are of elements that are written
-        off, moving, box = False, (), box_of(program.nests[0], program, setting)
+    older = adds and any("history" in each for each in program.kinds)  # values of elements that are written
+    if older or c.chance(0.5):
+        off, moving, box = False, (), box_of(nest, program, setting)
         low, high = (np.array([box[index][side] for index in array.axes]) for side in (0, 1))
         if (high <= low).any():
             low, high = np.zeros(len(shape), int), np.zeros(len(shape), int)
