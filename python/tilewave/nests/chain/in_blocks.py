@@ -22,6 +22,8 @@ class InBlocks(OneSchedule):
     `looks` has the numbers of time steps of its runs; `readies` are prepared for these.
     """
 
+    schedules = 1
+
     def __init__(self, context, bound, readies, looks):
         self._cores, self.looks = self._hold(context, [bound] * len(readies), readies), looks
         del self.plans[1:]
