@@ -11,7 +11,6 @@ from tilewave.context.collective import collective
 from tilewave.errors import ConfigError, is_integer, shown
 from tilewave.field.create import field
 from tilewave.nest.nest import nest_from
-from tilewave.nests.call.reduce_functions import max as largest
 from tilewave.nests.doors.run import run
 from tilewave.recipes import given
 
@@ -27,72 +26,62 @@ LEAST_BATCH = 8
 #: Series of at most so many channels have one array a channel, which is faster than a loop in the body.
 MOST_ARRAYS = 8
 
-_DISTANCE = ("change = 0 if x[{b}i-1] == y[{b}j-1] else 1",
-             "D[{b}i, j] = min(min(D[{b}i-1, j], D[{b}i, j-1]) + 1, D[{b}i-1, j-1] + change)",
-             "S[{s}] = D[{b}i, j]")  # fmt: skip
-_ALIGN = ("e = max(E[{b}i, j-1] - extend, H[{b}i, j-1] - start)",
-          "f = max(F[{b}i-1, j] - extend, H[{b}i-1, j] - start)",
-          "E[{b}i, j] = e",
-          "F[{b}i, j] = f")  # fmt: skip
+_DISTANCE = (
+    "edit_distance",
+    ("D", "x", "y"),
+    (
+        "change = 0 if x[{b}i-1] == y[{b}j-1] else 1",
+        "d = min(min(D[{b}i-1, j], D[{b}i, j-1]) + 1, D[{b}i-1, j-1] + change)",
+        "D[{b}i, j] = d",
+        "S[{s}] = d",
+    ),
+    (),
+)
+_ALIGN = (
+    "e = max(E[{b}i, j-1] - extend, H[{b}i, j-1] - start)",
+    "f = max(F[{b}i-1, j] - extend, H[{b}i-1, j] - start)",
+    "E[{b}i, j] = e",
+    "F[{b}i, j] = f",
+)
 
 
-@functools.cache
-def _made(name, parameters, lines, scalars, batch):
-    """Return a nest over the cells i, j of a pair's table, or over b, i, j of a batch's."""
-    loops = "b, i, j" if batch else "i, j"
-    scalars = "".join(f", {each}" for each in ("*", *scalars)) if scalars else ""
-    body = "\n    ".join(lines).format(b="b, " * batch, s="b" if batch else "j")
-    return nest_from(f"def {name}({', '.join(parameters)}, {loops}{scalars}):\n    {body}\n")
-
-
-def _scores(made, tables, sequences, dtype, context, best=False, **more):
-    """Return the value of each pair's last cell, or its largest value where `best`; collective.
+def _scores(nest, tables, sequences, dtype, context, **more):
+    """Return what the nest stores at S in the last cell of each pair's table; collective.
 
     Parameters
     ----------
-    made : function
-        Gives the nest, told whether it is that of a batch.
+    nest : tuple
+        Its name, arrays, lines and scalars: ``{b}`` begins the subscripts of a batch, ``{s}`` is that of S.
     tables : dict
-        What the elements of each table are at first: a number, or a function of i and j.
+        What the elements of each table are at first: a number, or a function of indices, of which i and j are the last.
     sequences : dict
         The arrays of the body; x..., y...: (pairs, n) and (pairs, m).
     """
-    pairs, n = sequences["x"].shape[:2]
-    m = sequences["y"].shape[1]
-    if pairs >= LEAST_BATCH:
-        S = field((pairs,), dtype, context=context)
-        D = {
-            name: field((pairs, n + 1, m + 1), dtype, _of_batch(init), keep="window", context=context)
-            for name, init in tables.items()
-        }
-        run(made(True), S=S, **D, **sequences, **more, context=context)
-        return np.asarray(S[...])
-    found = np.zeros(pairs, dtype)
-    for pair in range(pairs):
+    (pairs, n), m = sequences["x"].shape[:2], sequences["y"].shape[1]
+    batch, found = pairs >= LEAST_BATCH, np.zeros(pairs, dtype)
+    for pair in [slice(None)] if batch else range(pairs):
         own = {name: each[pair] if name[0] in "xy" else each for name, each in sequences.items()}
-        D = {name: field((n + 1, m + 1), dtype, init, keep="window", context=context) for name, init in tables.items()}
-        if best:
-            results = run(made(False), **D, **own, **more, reduce={"best": largest("H")}, context=context).results
-            found[pair] = results["best"]
-        else:
-            S = field((m + 1,), dtype, context=context)
-            run(made(False), S=S, **D, **own, **more, context=context)
-            found[pair] = S[m]
+        shape = (*(pairs,) * batch, n + 1, m + 1)
+        own |= {name: field(shape, dtype, init, keep="window", context=context) for name, init in tables.items()}
+        S = field((pairs if batch else m + 1,), dtype, context=context)
+        run(_made(*nest, batch), S=S, **own, **more, context=context)
+        found[pair] = S[...] if batch else S[m]
     return found
 
 
-def _of_batch(init):
-    return (lambda b, i, j: init(i, j)) if callable(init) else init
+@functools.cache
+def _made(name, arrays, lines, scalars, batch):
+    """Return a nest over the cells i, j of a pair's table, or over b, i, j of a batch's."""
+    scalars = "".join(f", {each}" for each in ("*", *scalars)) if scalars else ""
+    body = "\n    ".join(lines).format(b="b, " * batch, s="b" if batch else "j")
+    return nest_from(f"def {name}(S, {', '.join(arrays)}, {'b, ' * batch}i, j{scalars}):\n    {body}\n")
 
 
-def _pair(call, a, b, dims, kinds):
+def _pair(call, names, dims, kinds):
     """Return two arrays or fields with as many dimensions, of as many pairs where there are several."""
-    x, y = given.values(call, dims[0], a, kinds, dims[2]), given.values(call, dims[1], b, kinds, dims[2])
-    several = len(x.shape) == dims[2][-1]
-    if len(x.shape) != len(y.shape) or several and x.shape[0] != y.shape[0]:
-        raise ConfigError(
-            f"{call}: given shapes {x.shape} and {y.shape}; allowed: one pair, or as many in {dims[0]} as in {dims[1]}"
-        )
+    x, y = (given.values(call, name, each, kinds, dims) for name, each in names.items())
+    if len(x.shape) != len(y.shape) or len(x.shape) == dims[-1] and x.shape[0] != y.shape[0]:
+        raise ConfigError(f"{call}: given shapes {x.shape} and {y.shape}; allowed: one pair, or equal numbers of pairs")
     return x, y
 
 
@@ -122,7 +111,7 @@ def dtw(
     ConfigError
         On every rank: for series without elements, and shapes that do not fit.
     """
-    x, y = _pair("dtw", x, y, ("x", "y", (1, 2, 3)), "biuf")
+    x, y = _pair("dtw", {"x": x, "y": y}, (1, 2, 3), "biuf")
     if len(x.shape) > 1 and x.shape[-1] != y.shape[-1] or not all((*x.shape, *y.shape)):
         raise ConfigError(
             f"dtw: given series of shapes {x.shape} and {y.shape}; allowed: at least one element, as many channels"
@@ -133,22 +122,22 @@ def dtw(
     dtype, dims = given.floats(x, y), len(x.shape)
     x, y = (given.whole(each, dtype).reshape((1,) * (dims < 3) + each.shape + (1,) * (dims < 2)) for each in (x, y))
     (_, n, channels), m = x.shape, y.shape[1]
-    made = functools.partial(_warping, channels)
     if channels <= MOST_ARRAYS:
-        arrays = {
-            f"{name}{q or ''}": np.ascontiguousarray(s[..., q])
-            for name, s in (("x", x), ("y", y))
-            for q in range(channels)
-        }
+        several = [(name, each, q) for name, each in (("x", x), ("y", y)) for q in range(channels)]
+        arrays = {f"{name}{q or ''}": np.ascontiguousarray(each[..., q]) for name, each, q in several}
+        lines = [f"d{q} = x{q or ''}[{{b}}i-1] - y{q or ''}[{{b}}j-1]" for q in range(channels)]
+        cost = " + ".join(f"d{q} * d{q}" for q in range(channels))
     else:
-        arrays = {"x": x, "y": y}
-    found = _scores(made, {"D": _origin}, arrays, dtype, context, over=_band(n, m, window))
-    found = np.sqrt(found)
+        arrays, lines, difference = {"x": x, "y": y}, [], "(x[{b}i-1, q] - y[{b}j-1, q])"
+        cost = f"sum({difference} * {difference} for q in range({channels}))"
+    lines += [f"d = {cost} + min(D[{{b}}i-1, j], D[{{b}}i, j-1], D[{{b}}i-1, j-1])", "D[{b}i, j] = d", "S[{s}] = d"]
+    nest = "dtw", ("D", *arrays), tuple(lines), ()
+    found = np.sqrt(_scores(nest, {"D": _origin}, arrays, dtype, context, over=_band(n, m, window)))
     return found if dims == 3 else found[0]
 
 
-def _origin(i, j):
-    return np.where((i == 0) & (j == 0), 0.0, np.inf)
+def _origin(*index):
+    return np.where((index[-2] == 0) & (index[-1] == 0), 0.0, np.inf)
 
 
 def _band(n, m, window):
@@ -158,33 +147,14 @@ def _band(n, m, window):
     return {"j": ([1, f"i - {low}"], [m + 1, f"i + {high + 1}"])}
 
 
-def _warping(channels, batch):
-    """Return the nest of series of so many channels."""
-    if channels <= MOST_ARRAYS:
-        names = [str(q or "") for q in range(channels)]
-        lines = [f"d{q} = x{q}[{{b}}i-1] - y{q}[{{b}}j-1]" for q in names]
-        cost, parameters = " + ".join(f"d{q} * d{q}" for q in names), [f"{s}{q}" for s in "xy" for q in names]
-    else:
-        lines, parameters = [], ["x", "y"]
-        difference = "(x[{b}i-1, q] - y[{b}j-1, q])"
-        cost = f"sum({difference} * {difference} for q in range({channels}))"
-    lines += [
-        f"D[{{b}}i, j] = {cost} + min(D[{{b}}i-1, j], D[{{b}}i, j-1], D[{{b}}i-1, j-1])",
-        "S[{s}] = D[{b}i, j]",
-    ]
-    return _made("dtw", ("D", "S", *parameters), tuple(lines), (), batch)
-
-
 def _letters(call, a, b):
     """Return two sequences, or batches of them, as arrays or fields of integers."""
-    codes = []
-    for each in (a, b):
+    codes = {}
+    for name, each in (("a", a), ("b", b)):
         if isinstance(each, str):
             each = np.frombuffer(each.encode("utf-32-le", "surrogatepass"), "u4")
-        elif isinstance(each, bytes | bytearray):
-            each = np.frombuffer(each, "u1")
-        codes.append(each)
-    return _pair(call, *codes, ("a", "b", (1, 2)), "iu")
+        codes[name] = np.frombuffer(each, "u1") if isinstance(each, bytes | bytearray) else each
+    return _pair(call, codes, (1, 2), "iu")
 
 
 @collective("tw.recipes.edit_distance", whole=True)
@@ -211,13 +181,11 @@ def edit_distance(
     """
     a, b = _letters("edit_distance", a, b)
     yield f"{given.text_of(a)}, {given.text_of(b)}"
-    one = len(a.shape) == 1
-    if not all((*a.shape[-1:], *b.shape[-1:])):
-        found = np.full(a.shape[:-1] or 1, max(a.shape[-1], b.shape[-1]), "i4")
+    a, b, one = np.atleast_2d(given.whole(a)), np.atleast_2d(given.whole(b)), len(a.shape) == 1
+    if a.shape[1] and b.shape[1]:
+        found = _scores(_DISTANCE, {"D": lambda *index: index[-2] + index[-1]}, {"x": a, "y": b}, "i4", context)
     else:
-        a, b = (np.atleast_2d(given.whole(each)) for each in (a, b))
-        made = functools.partial(_made, "edit_distance", ("D", "S", "x", "y"), _DISTANCE, ())
-        found = _scores(made, {"D": lambda i, j: i + j}, {"x": a, "y": b}, "i4", context)
+        found = np.full(len(a), max(a.shape[1], b.shape[1]), "i4")
     return int(found[0]) if one else found
 
 
@@ -263,48 +231,32 @@ def align(
     extend = given.number("align", "gap", gap, 0)
     start = given.number("align", "gap_open", gap if gap_open is None else gap_open, 0)
     given.one_of("align", "mode", mode, ("global", "local"))
-    table = given.values("align", "scores", scores, "biuf", (1, 2))
+    table = given.numbers_of("align", "scores", scores, (1, 2))
     if table.shape != (2,) and (table.ndim != 2 or not table.size):
-        raise ConfigError(
-            f"align: scores: given shape {table.shape}; allowed: (match, mismatch), or a table of two axes"
-        )
-    if not np.isfinite(table).all():
-        raise ConfigError("align: scores: given values that are not finite; allowed: finite numbers")
+        raise ConfigError(f"align: scores: given shape {table.shape}; allowed: (match, mismatch), or a table")
     yield f"{given.text_of(a)}, {given.text_of(b)}, {table.tolist()}, {start}, {extend}, {mode}"
-    one = len(a.shape) == 1
-    a, b = (np.atleast_2d(given.whole(each)) for each in (a, b))
-    if table.ndim == 2:
-        _check_letters(table, a, b)
-    dtype, low = _type_of_scores(table, start, extend, a.shape[1] + b.shape[1])
-    number = float if dtype.kind == "f" else int
-    costs = {"start": number(start), "extend": number(extend)}
-    local = mode == "local"
-    if a.shape[1] and b.shape[1]:
-        costs |= (
-            {"scores": table.astype(dtype)}
-            if table.ndim == 2
-            else dict(zip(("match", "other"), table.astype(dtype).tolist()))
-        )
-        tables = {"H": 0 if local else lambda i, j: _rim(i + j, costs), "E": low, "F": low}
-        made = functools.partial(_alignment, table.ndim == 2, local)
-        found = _scores(made, tables, {"x": a, "y": b}, dtype, context, local, **costs)
-    else:
-        found = np.full(len(a), 0 if local else _rim(a.shape[1] + b.shape[1], costs), dtype)
-    return found[0] if one else found
-
-
-def _rim(letters, costs):
-    """Return the scores of one gap of so many letters."""
-    return np.where(np.equal(letters, 0), 0, -costs["start"] - costs["extend"] * (letters - 1))
-
-
-def _check_letters(table, a, b):
-    for axis, (name, each) in enumerate((("a", a), ("b", b))):
-        if each.size and not 0 <= each.min() <= each.max() < table.shape[axis]:
+    a, b, one = np.atleast_2d(given.whole(a)), np.atleast_2d(given.whole(b)), len(a.shape) == 1
+    for name, each, letters in zip("ab", (a, b), table.shape) if table.ndim == 2 else ():
+        if each.size and not 0 <= each.min() <= each.max() < letters:
             raise ConfigError(
-                f"align: {name}: given letters {each.min()} to {each.max()}; allowed: 0 to {table.shape[axis] - 1}, "
-                "which have scores"
+                f"align: {name}: given letters {each.min()} to {each.max()}; allowed: 0 to {letters - 1}, as in scores"
             )
+    dtype, low = _type_of_scores(table, start, extend, a.shape[1] + b.shape[1])
+    start, extend = (each if dtype.kind == "f" else int(each) for each in (start, extend))
+
+    def rim(*index):
+        letters = index[-2] + index[-1]
+        return np.where(np.equal(letters, 0), 0, -start - extend * (letters - 1))
+
+    local, table = mode == "local", table.astype(dtype)
+    if a.shape[1] and b.shape[1]:
+        scored = {"scores": table} if table.ndim == 2 else dict(zip(("match", "other"), table.tolist()))
+        tables = {"H": 0 if local else rim, "E": low, "F": low} | ({"B": 0} if local else {})
+        nest = _alignment(tuple(tables), table.ndim == 2, local)
+        found = _scores(nest, tables, {"x": a, "y": b}, dtype, context, start=start, extend=extend, **scored)
+    else:
+        found = np.full(len(a), 0 if local else rim(a.shape[1], b.shape[1]), dtype)
+    return found[0] if one else found
 
 
 def _type_of_scores(table, start, extend, letters):
@@ -317,12 +269,11 @@ def _type_of_scores(table, start, extend, letters):
     return (np.dtype("i4"), -(2**30)) if most < 2**29 else (np.dtype("i8"), -(2**62))
 
 
-def _alignment(by_table, local, batch):
-    """Return the nest of alignments, told how letters are scored and which alignments are wanted."""
+def _alignment(tables, by_table, local):
+    """Return what a nest of alignments is made of: how letters are scored, and which alignments are wanted."""
     score = "scores[x[{b}i-1], y[{b}j-1]]" if by_table else "(match if x[{b}i-1] == y[{b}j-1] else other)"
     lines = [*_ALIGN, f"h = max(H[{{b}}i-1, j-1] + {score}, e, f{', 0' * local})", "H[{b}i, j] = h"]
-    if batch or not local:
-        lines.append("S[{s}] = max(S[{s}], h)" if local else "S[{s}] = h")
-    arrays = ("H", "E", "F", *("S",) * (batch or not local), "x", "y", *("scores",) * by_table)
-    scalars = ("start", "extend", *(() if by_table else ("match", "other")))
-    return _made("align", arrays, tuple(lines), scalars, batch)
+    if local:  # the best of all cells up to this one
+        lines += ["h = max(B[{b}i-1, j], B[{b}i, j-1], h)", "B[{b}i, j] = h"]
+    arrays, scalars = (*tables, "x", "y", *("scores",) * by_table), () if by_table else ("match", "other")
+    return "align", arrays, (*lines, "S[{s}] = h"), ("start", "extend", *scalars)

@@ -50,6 +50,14 @@ def _named(kinds):
     return ", ".join(name for kind, name in names.items() if kind in kinds)
 
 
+def numbers_of(call, name, values_, ndim):
+    """Return an array of finite real numbers, no field."""
+    found = values(call, name, values_, ndim=ndim)
+    if isinstance(found, Field) or not np.isfinite(found).all():
+        raise ConfigError(f"{call}: {name}: given {shown(values_)}; allowed: a NumPy array of finite numbers")
+    return found
+
+
 def number(call, name, given, least=None, most=None):
     """Return a float of a finite number within bounds."""
     if isinstance(given, bool) or not isinstance(given, numbers.Real) or not math.isfinite(given):
@@ -84,6 +92,11 @@ def whole(given, dtype=None):
 def as_given(made, *given):
     """Return a result as its caller wants it: a field where an argument is one, else an array; collective."""
     return made if any(isinstance(each, Field) for each in given) else np.asarray(made[...])
+
+
+def from_array(found, context, *given):
+    """Return an array that every rank has as its caller wants it: a field where an argument is one; collective."""
+    return field(found, context=context) if any(isinstance(each, Field) for each in given) else found
 
 
 def copied(given, dtype, context):
